@@ -1,0 +1,47 @@
+# What every target of the project shares: language, warnings, floating point, sanitizers.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+# A broken invariant ends the process in every build, so assert stays on: no -DNDEBUG.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2")
+set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g")
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g")
+
+option(TROUPE_WARNINGS_AS_ERRORS "A warning ends the build" OFF)
+set(TROUPE_SANITIZE "" CACHE STRING "address, thread or fuzzer: build with that sanitizer")
+
+find_program(TROUPE_CCACHE ccache)
+if(TROUPE_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${TROUPE_CCACHE})
+endif()
+
+# -ffp-contract=off: the compiler must not fuse a multiplication and an addition where the code does
+# not say so, or bits would depend on the compiler's mood.
+add_library(troupe_settings INTERFACE)
+target_include_directories(troupe_settings INTERFACE "${CMAKE_SOURCE_DIR}")
+target_compile_options(troupe_settings INTERFACE -Wall -Wextra -ffp-contract=off
+  $<$<BOOL:${TROUPE_WARNINGS_AS_ERRORS}>:-Werror>)
+
+if(TROUPE_SANITIZE STREQUAL "address")
+  set(flags -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+elseif(TROUPE_SANITIZE STREQUAL "thread")
+  set(flags -fsanitize=thread)
+elseif(TROUPE_SANITIZE STREQUAL "fuzzer")
+  set(flags -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined)
+endif()
+if(flags)
+  add_compile_options(${flags} -g)
+  add_link_options(${flags})
+endif()
+
+# troupe_library(NAME SOURCES... [LINKS TARGETS...] [PRIVATE_LINKS TARGETS...]): one per folder.
+function(troupe_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
+  add_library(troupe_${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(troupe_${name} PUBLIC troupe_settings ${ARG_LINKS}
+                                       PRIVATE ${ARG_PRIVATE_LINKS})
+endfunction()

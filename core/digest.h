@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace troupe {
+
+/// 128 bits that tell contents apart (XXH3): against accidents, not against forgers.
+struct Digest {
+  std::uint64_t high = 0;
+  std::uint64_t low = 0;
+
+  friend bool operator==(const Digest&, const Digest&) = default;
+};
+
+/// 32 hexadecimal digits.
+std::string to_string(const Digest& digest);
+
+Digest digest_of(std::span<const std::byte> bytes);
+Digest digest_of(const std::string& text);
+
+/// The digest of what comes in pieces: equal to that of the whole.
+class Digester {
+ public:
+  Digester();
+  ~Digester();
+  Digester(Digester&&) noexcept;
+  Digester& operator=(Digester&&) noexcept;
+
+  void add(std::span<const std::byte> bytes);
+  Digest finish() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,94 @@
+#include "core/memory_pool.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cstdlib>
+#include <new>
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t cache_line = 64;
+constexpr std::size_t huge_page = std::size_t{2} << 20;
+
+class HostMemory final : public MemorySource {
+ public:
+  void* allocate(std::size_t bytes) override {
+    const std::size_t alignment = bytes >= huge_page ? huge_page : cache_line;
+    void* memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+    // Advice only: where the kernel refuses, pages stay small and everything works.
+    if (memory && bytes >= huge_page) (void)madvise(memory, bytes, MADV_HUGEPAGE);
+    return memory;
+  }
+  void release(void* memory, std::size_t) override { std::free(memory); }
+};
+
+/// Sizes in four steps for each doubling: at most a fifth is lost, and blocks find takers again.
+std::size_t size_class(std::size_t bytes) {
+  bytes = std::max(bytes, cache_line);
+  const std::size_t step = std::max(std::bit_floor(bytes) / 4, cache_line);
+  return (bytes + step - 1) / step * step;
+}
+
+}  // namespace
+
+std::unique_ptr<MemorySource> host_memory() { return std::make_unique<HostMemory>(); }
+
+void BlockHandle::drop() {
+  if (block_ && block_->holders.fetch_sub(1, std::memory_order_acq_rel) == 1)
+    block_->pool->give_back(block_);
+}
+
+MemoryPool::MemoryPool(std::unique_ptr<MemorySource> source) : source_(std::move(source)) {}
+
+MemoryPool::~MemoryPool() {
+  trim();
+  assert(counters_.bytes_in_use == 0 && "a pool must outlive the tensors made from it");
+}
+
+BlockHandle MemoryPool::take(std::size_t bytes) {
+  const std::size_t size = size_class(bytes);
+  const std::lock_guard lock(mutex_);
+  MemoryBlock* block = nullptr;
+  if (auto& blocks = free_[size]; !blocks.empty()) {
+    block = blocks.back();
+    blocks.pop_back();
+  } else {
+    void* memory = source_->allocate(size);
+    if (!memory) throw std::bad_alloc();
+    block = new MemoryBlock{static_cast<std::byte*>(memory), size, this, {}};
+    counters_.bytes_reserved += size;
+    ++counters_.allocations;
+  }
+  counters_.bytes_in_use += size;
+  counters_.peak_in_use = std::max(counters_.peak_in_use, counters_.bytes_in_use);
+  return BlockHandle(block);
+}
+
+void MemoryPool::give_back(MemoryBlock* block) {
+  const std::lock_guard lock(mutex_);
+  counters_.bytes_in_use -= block->bytes;
+  free_[block->bytes].push_back(block);
+}
+
+void MemoryPool::trim() {
+  const std::lock_guard lock(mutex_);
+  for (auto& [size, blocks] : free_) {
+    for (auto* block : blocks) {
+      source_->release(block->memory, block->bytes);
+      delete block;
+      counters_.bytes_reserved -= size;
+    }
+    blocks.clear();
+  }
+}
+
+MemoryCounters MemoryPool::counters() const {
+  const std::lock_guard lock(mutex_);
+  return counters_;
+}
+
+}  // namespace troupe

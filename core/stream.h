@@ -1,0 +1,68 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+#include "core/memory_pool.h"
+#include "core/tensor.h"
+
+namespace troupe {
+
+/// A device's work, in order: kernels take one, and what was given first is done first. On a CPU a
+/// kernel is done when it returns, and the stream is the device's share of the cores: the thread
+/// that calls, and helpers that join in for_each(). One thread uses a stream at a time.
+class Stream {
+ public:
+  explicit Stream(MemoryPool& memory, int threads = 1);
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  MemoryPool& memory() { return *memory_; }
+  int threads() const { return static_cast<int>(helpers_.size()) + 1; }
+
+  Tensor make(const Shape& shape, DType type = DType::f32) {
+    return Tensor::make(*memory_, shape, type);
+  }
+
+  /// Calls body(i) once for each i in [0, count), on any thread and in any order, and returns when
+  /// all are done. What is split into pieces must not depend on threads(): then no result does.
+  /// Must not be called from within a body.
+  template <class Body>
+  void for_each(std::int64_t count, Body&& body) {
+    if (count <= 1 || helpers_.empty()) {
+      for (std::int64_t i = 0; i < count; ++i) body(i);
+      return;
+    }
+    using Plain = std::remove_reference_t<Body>;
+    share(count, [](void* self, std::int64_t i) { (*static_cast<Plain*>(self))(i); },
+          const_cast<void*>(static_cast<const void*>(&body)));
+  }
+
+ private:
+  using Call = void (*)(void*, std::int64_t);
+  void share(std::int64_t count, Call call, void* body);
+  void take_part();
+  void help();
+
+  MemoryPool* memory_;
+  std::vector<std::thread> helpers_;
+  // The job that is being shared: set before `generation_` rises, read after.
+  Call call_ = nullptr;
+  void* body_ = nullptr;
+  std::int64_t count_ = 0;
+  std::atomic<std::int64_t> next_{0};
+  std::atomic<std::uint32_t> generation_{0};
+  std::atomic<std::uint32_t> busy_{0};
+  std::atomic<bool> stopping_{false};
+};
+
+/// What every thread that computes does first: denormal numbers are kept, so that all threads give
+/// the same bits, and libraries that would start threads of their own are told not to.
+void prepare_computing_thread();
+
+}  // namespace troupe

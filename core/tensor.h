@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cassert>
+#include <cstddef>
+#include <utility>
+
+#include "core/dtype.h"
+#include "core/memory_pool.h"
+#include "core/shape.h"
+
+namespace troupe {
+
+/// A handle to numbers on a device: copying it copies no number. Elements lie row by row without
+/// gaps. Who made a tensor may write to it until it is handed over; after that nobody may.
+class Tensor {
+ public:
+  Tensor() = default;
+
+  /// Numbers not set to anything.
+  static Tensor make(MemoryPool& pool, const Shape& shape, DType type = DType::f32) {
+    Tensor tensor;
+    tensor.block_ = pool.take(static_cast<std::size_t>(shape.count()) * bytes_of(type));
+    tensor.shape_ = shape;
+    tensor.type_ = type;
+    return tensor;
+  }
+
+  bool empty() const { return !block_; }
+  const Shape& shape() const { return shape_; }
+  DType dtype() const { return type_; }
+  std::int64_t count() const { return shape_.count(); }
+  std::size_t bytes() const { return static_cast<std::size_t>(count()) * bytes_of(type_); }
+
+  template <class T>
+  T* data() {
+    assert(type_ == dtype_of<T>);
+    return static_cast<T*>(raw());
+  }
+  template <class T>
+  const T* data() const {
+    assert(type_ == dtype_of<T>);
+    return static_cast<const T*>(raw());
+  }
+  float* f32() { return data<float>(); }
+  const float* f32() const { return data<float>(); }
+  void* raw() { return block_ ? block_.get()->memory + offset_ : nullptr; }
+  const void* raw() const { return block_ ? block_.get()->memory + offset_ : nullptr; }
+
+  /// The same numbers under another shape.
+  Tensor reshaped(const Shape& shape) const {
+    assert(shape.count() == count());
+    Tensor other = *this;
+    other.shape_ = shape;
+    return other;
+  }
+  /// Entries [first, first + count) of the outermost dimension; shares memory with this one.
+  Tensor slice(std::int64_t first, std::int64_t count) const {
+    assert(shape_.rank() > 0 && first >= 0 && count >= 0 && first + count <= shape_[0]);
+    Tensor other = *this;
+    const auto entry = shape_[0] ? bytes() / static_cast<std::size_t>(shape_[0]) : 0;
+    other.offset_ += static_cast<std::size_t>(first) * entry;
+    other.shape_ = Shape{count};
+    for (int i = 1; i < shape_.rank(); ++i) other.shape_.append(shape_[i]);
+    return other;
+  }
+
+ private:
+  BlockHandle block_;
+  std::size_t offset_ = 0;
+  Shape shape_;
+  DType type_ = DType::f32;
+};
+
+}  // namespace troupe

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace troupe {
+
+/// A place in a text: 1-based; line 0 means that there is none.
+struct Position {
+  int line = 0;
+  int column = 0;
+
+  friend bool operator==(const Position&, const Position&) = default;
+};
+
+/// A tree of values as TOML, JSON and msgpack know it: a configuration, a manifest, a message body.
+/// Maps keep the order in which their keys came.
+class Value {
+ public:
+  struct Entry;
+  using List = std::vector<Value>;
+  using Map = std::vector<Entry>;
+  enum class Kind { null, boolean, integer, number, text, list, map };
+
+  Value() = default;
+  Value(bool value) : held_(value) {}
+  Value(std::int64_t value) : held_(value) {}
+  Value(int value) : held_(std::int64_t{value}) {}
+  Value(double value) : held_(value) {}
+  Value(std::string value) : held_(std::move(value)) {}
+  Value(std::string_view value) : held_(std::string(value)) {}
+  Value(const char* value) : held_(std::string(value)) {}
+  Value(List value);
+  Value(Map value);
+
+  Kind kind() const { return static_cast<Kind>(held_.index()); }
+  bool is_null() const { return kind() == Kind::null; }
+
+  /// Null where the value is of another kind.
+  const bool* boolean() const { return std::get_if<bool>(&held_); }
+  const std::int64_t* integer() const { return std::get_if<std::int64_t>(&held_); }
+  const std::string* text() const { return std::get_if<std::string>(&held_); }
+  const List* list() const { return std::get_if<List>(&held_); }
+  List* list() { return std::get_if<List>(&held_); }
+  const Map* map() const { return std::get_if<Map>(&held_); }
+  Map* map() { return std::get_if<Map>(&held_); }
+  /// An integer counts as a number.
+  bool is_number() const { return kind() == Kind::integer || kind() == Kind::number; }
+  double number() const;
+
+  /// The entry of a map; null where this is no map or has no such key.
+  const Value* find(std::string_view key) const;
+  Value* find(std::string_view key);
+  /// Sets the entry of a map, which a null value becomes.
+  Value& set(std::string key, Value value);
+
+  /// Where the value stood in the text that it was read from.
+  Position position;
+
+  /// Equal contents in the same order; positions do not count.
+  friend bool operator==(const Value& a, const Value& b) { return a.held_ == b.held_; }
+
+ private:
+  std::variant<std::monostate, bool, std::int64_t, double, std::string, List, Map> held_;
+};
+
+struct Value::Entry {
+  std::string key;
+  Value value;
+  Position position;  // Of the key.
+
+  friend bool operator==(const Entry& a, const Entry& b) {
+    return a.key == b.key && a.value == b.value;
+  }
+};
+
+/// "a map", "a list", "a number", ...: for messages.
+std::string_view describe(Value::Kind kind);
+
+}  // namespace troupe

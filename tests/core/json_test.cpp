@@ -1,0 +1,52 @@
+#include "core/json.h"
+
+#include "catch.h"
+
+using namespace troupe;
+
+TEST_CASE("JSON becomes a tree whose values know where they stood", "[core]") {
+  const auto read = parse_json("{\n  \"a\": [1, -2.5, true],\n  \"b\": {\"c\": \"x\", \"d\": 7}\n}");
+  REQUIRE(read.ok());
+  const Value& root = *read;
+  CHECK(root.position == Position{1, 1});
+  const auto& list = *root.find("a")->list();
+  CHECK(*list[0].integer() == 1);
+  CHECK(list[0].position == Position{2, 9});
+  CHECK(list[1].number() == -2.5);
+  CHECK(list[1].position == Position{2, 12});
+  CHECK(list[2].position == Position{2, 18});
+  const Value& b = *root.find("b");
+  CHECK(b.position == Position{3, 8});
+  CHECK(*b.find("c")->text() == "x");
+  CHECK(b.find("d")->position == Position{3, 24});
+  CHECK((*b.map())[1].position == Position{3, 19});
+}
+
+TEST_CASE("what is not JSON is an error with a place", "[core]") {
+  const auto error = [](std::string_view text) { return parse_json(text).error().text; };
+  CHECK(error("{\n \"a\": }").starts_with("2:7: this is not JSON"));
+  CHECK(error("{\"a\": 1, \"a\": 2}").starts_with("1:10: the key \"a\" comes twice"));
+  CHECK(error("").starts_with("1:1: this is not JSON"));
+  CHECK(error("[1] 2").find("this is not JSON") != std::string::npos);
+  CHECK(error(std::string(100, '[')).find("nested deeper than 64") != std::string::npos);
+}
+
+TEST_CASE("numbers are written in the shortest form that reads back equal", "[core]") {
+  CHECK(to_json(Value(0.1)) == "0.1");
+  CHECK(to_json(Value(3e-4)) == "3e-04");
+  CHECK(to_json(Value(std::int64_t{1} << 60)) == "1152921504606846976");
+  for (double x : {1.0 / 3, 1e300, 5e-324, -0.0, 123456789.123})
+    CHECK(parse_json(to_json(Value(x)))->number() == x);
+}
+
+TEST_CASE("what was written reads back equal", "[core]") {
+  Value value;
+  value.set("text", "quotes \" and \n lines, \u00e9");
+  value.set("list", Value::List{Value(1), Value(2.5), Value()});
+  Value inner;
+  inner.set("flag", false);
+  value.set("inner", inner);
+  value.set("empty", Value(Value::Map{}));
+  CHECK(*parse_json(to_json(value)) == value);
+  CHECK(*parse_json(to_json_lines(value)) == value);
+}

@@ -1,0 +1,50 @@
+#include "core/memory_pool.h"
+
+#include "catch.h"
+#include "core/tensor.h"
+
+using namespace troupe;
+
+TEST_CASE("a pool allocates nothing in steady state", "[core]") {
+  MemoryPool pool;
+  const auto step = [&] {
+    std::vector<Tensor> tensors;
+    for (int size : {1, 100, 1'000, 70'000}) tensors.push_back(Tensor::make(pool, {size, 3}));
+  };
+  step();
+  const auto warm = pool.counters().allocations;
+  for (int i = 0; i < 100; ++i) step();
+  CHECK(pool.counters().allocations == warm);
+  CHECK(pool.counters().bytes_in_use == 0);
+}
+
+TEST_CASE("a block returns when its last holder goes", "[core]") {
+  MemoryPool pool;
+  Tensor a = Tensor::make(pool, {4, 4});
+  {
+    const Tensor rows = a.slice(1, 2);
+    CHECK(rows.shape() == Shape{2, 4});
+    CHECK(rows.f32() == a.f32() + 4);
+    a = {};
+    CHECK(pool.counters().bytes_in_use > 0);
+  }
+  CHECK(pool.counters().bytes_in_use == 0);
+}
+
+TEST_CASE("blocks are aligned and a pool wastes at most a fifth", "[core]") {
+  MemoryPool pool;
+  for (std::size_t bytes = 64; bytes < 100'000'000; bytes = bytes * 3 / 2 + 1) {
+    const auto block = pool.take(bytes);
+    CHECK(reinterpret_cast<std::uintptr_t>(block.get()->memory) % 64 == 0);
+    CHECK(block.get()->bytes >= bytes);
+    CHECK(block.get()->bytes <= bytes + std::max<std::size_t>(bytes / 4, 64));
+  }
+}
+
+TEST_CASE("trim gives back what nobody holds", "[core]") {
+  MemoryPool pool;
+  const auto kept = pool.take(1'000);
+  { const auto dropped = pool.take(1'000'000); }
+  pool.trim();
+  CHECK(pool.counters().bytes_reserved == kept.get()->bytes);
+}

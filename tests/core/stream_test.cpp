@@ -1,0 +1,21 @@
+#include "core/stream.h"
+
+#include <vector>
+
+#include "catch.h"
+
+using namespace troupe;
+
+TEST_CASE("for_each calls its body once for each index, with any number of threads", "[core]") {
+  MemoryPool memory;
+  for (int threads : {1, 2, 5}) {
+    Stream stream(memory, threads);
+    CHECK(stream.threads() == threads);
+    for (int count : {0, 1, 2, 7, 1'000}) {
+      std::vector<int> calls(static_cast<std::size_t>(count));
+      for (int round = 0; round < 20; ++round)
+        stream.for_each(count, [&](std::int64_t i) { ++calls[static_cast<std::size_t>(i)]; });
+      CHECK(calls == std::vector<int>(static_cast<std::size_t>(count), 20));
+    }
+  }
+}
