@@ -138,7 +138,8 @@ class Builder {
   bool open(Value value) {
     value.position = token_start();
     if (static_cast<int>(open_.size()) >= limits_.depth)
-      return fail(value.position, "nested deeper than " + std::to_string(limits_.depth) + " levels");
+      return fail(value.position,
+                  "nested deeper than " + std::to_string(limits_.depth) + " levels");
     open_.push_back(&place(std::move(value)));
     keys_.emplace_back();
     return true;
@@ -175,11 +176,21 @@ void write(std::string& out, const Value& value, int indent) {
   };
   const int deeper = indent < 0 ? -1 : indent + 1;
   switch (value.kind()) {
-    case Value::Kind::null: out += "null"; return;
-    case Value::Kind::boolean: out += *value.boolean() ? "true" : "false"; return;
-    case Value::Kind::integer: out += std::to_string(*value.integer()); return;
-    case Value::Kind::number: out += shortest(value.number()); return;
-    case Value::Kind::text: write_text(out, *value.text()); return;
+    case Value::Kind::null:
+      out += "null";
+      return;
+    case Value::Kind::boolean:
+      out += *value.boolean() ? "true" : "false";
+      return;
+    case Value::Kind::integer:
+      out += std::to_string(*value.integer());
+      return;
+    case Value::Kind::number:
+      out += shortest(value.number());
+      return;
+    case Value::Kind::text:
+      write_text(out, *value.text());
+      return;
     case Value::Kind::list: {
       out += '[';
       bool first = true;

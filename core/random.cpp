@@ -41,10 +41,14 @@ std::array<float, 2> normal_pair(std::uint32_t a, std::uint32_t b) {
   const double radius = std::sqrt(-2 * logarithm(u));
   const auto [c, s] = turn((b & 0x3fffffffu) * 0x1p-30);
   switch (b >> 30) {
-    case 0: return {static_cast<float>(radius * c), static_cast<float>(radius * s)};
-    case 1: return {static_cast<float>(radius * -s), static_cast<float>(radius * c)};
-    case 2: return {static_cast<float>(radius * -c), static_cast<float>(radius * -s)};
-    default: return {static_cast<float>(radius * s), static_cast<float>(radius * -c)};
+    case 0:
+      return {static_cast<float>(radius * c), static_cast<float>(radius * s)};
+    case 1:
+      return {static_cast<float>(radius * -s), static_cast<float>(radius * c)};
+    case 2:
+      return {static_cast<float>(radius * -c), static_cast<float>(radius * -s)};
+    default:
+      return {static_cast<float>(radius * s), static_cast<float>(radius * -c)};
   }
 }
 

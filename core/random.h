@@ -5,17 +5,16 @@
 
 namespace troupe {
 
-/// Philox4x32-10: four random words that are a function of a counter and a key (Salmon et al. 2011).
-/// What is drawn depends on what it is for, never on who draws it, when or where.
+/// Philox4x32-10: four random words that are a function of a counter and a key (Salmon et al.
+/// 2011). What is drawn depends on what it is for, never on who draws it, when or where.
 constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
                                               std::array<std::uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t a = std::uint64_t{0xD2511F53u} * counter[0];
     const std::uint64_t b = std::uint64_t{0xCD9E8D57u} * counter[2];
-    counter = {static_cast<std::uint32_t>(b >> 32) ^ counter[1] ^ key[0],
-               static_cast<std::uint32_t>(b),
-               static_cast<std::uint32_t>(a >> 32) ^ counter[3] ^ key[1],
-               static_cast<std::uint32_t>(a)};
+    counter = {
+        static_cast<std::uint32_t>(b >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(b),
+        static_cast<std::uint32_t>(a >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(a)};
     key[0] += 0x9E3779B9u;
     key[1] += 0xBB67AE85u;
   }
@@ -23,7 +22,8 @@ constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> count
 }
 
 /// What a random number is for. `operation` tells apart the places of a model that draw: a layer's
-/// position in the whole model, so that no plan changes it. `sample` is a position in the step's batch.
+/// position in the whole model, so that no plan changes it. `sample` is a position in the step's
+/// batch.
 struct RandomKey {
   std::uint64_t seed = 0;
   std::uint32_t step = 0;

@@ -7,8 +7,8 @@
 
 namespace troupe {
 
-/// Why something that may well fail did fail, in words for a person: where, what was found, what was
-/// wanted, what to do.
+/// Why something that may well fail did fail, in words for a person: where, what was found, what
+/// was wanted, what to do.
 struct Error {
   std::string text;
 };

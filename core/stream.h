@@ -39,8 +39,9 @@ class Stream {
       return;
     }
     using Plain = std::remove_reference_t<Body>;
-    share(count, [](void* self, std::int64_t i) { (*static_cast<Plain*>(self))(i); },
-          const_cast<void*>(static_cast<const void*>(&body)));
+    share(
+        count, [](void* self, std::int64_t i) { (*static_cast<Plain*>(self))(i); },
+        const_cast<void*>(static_cast<const void*>(&body)));
   }
 
  private:

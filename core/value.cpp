@@ -33,13 +33,20 @@ Value& Value::set(std::string key, Value value) {
 
 std::string_view describe(Value::Kind kind) {
   switch (kind) {
-    case Value::Kind::null: return "nothing";
-    case Value::Kind::boolean: return "a boolean";
-    case Value::Kind::integer: return "an integer";
-    case Value::Kind::number: return "a number";
-    case Value::Kind::text: return "a string";
-    case Value::Kind::list: return "a list";
-    case Value::Kind::map: return "a table";
+    case Value::Kind::null:
+      return "nothing";
+    case Value::Kind::boolean:
+      return "a boolean";
+    case Value::Kind::integer:
+      return "an integer";
+    case Value::Kind::number:
+      return "a number";
+    case Value::Kind::text:
+      return "a string";
+    case Value::Kind::list:
+      return "a list";
+    case Value::Kind::map:
+      return "a table";
   }
   return "?";
 }

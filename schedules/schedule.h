@@ -50,10 +50,12 @@ constexpr Action backward(int stage, int m) {
   return {Kind::backward, 0, static_cast<std::uint16_t>(stage), static_cast<std::uint32_t>(m)};
 }
 constexpr Action backward_input(int stage, int m) {
-  return {Kind::backward_input, 0, static_cast<std::uint16_t>(stage), static_cast<std::uint32_t>(m)};
+  return {Kind::backward_input, 0, static_cast<std::uint16_t>(stage),
+          static_cast<std::uint32_t>(m)};
 }
 constexpr Action backward_weight(int stage, int m) {
-  return {Kind::backward_weight, 0, static_cast<std::uint16_t>(stage), static_cast<std::uint32_t>(m)};
+  return {Kind::backward_weight, 0, static_cast<std::uint16_t>(stage),
+          static_cast<std::uint32_t>(m)};
 }
 
 /// "2F0"; flags as the canonical text has them: "2F0'", "2W0~". A group is the lane's to print.

@@ -5,7 +5,8 @@
 using namespace troupe;
 
 TEST_CASE("JSON becomes a tree whose values know where they stood", "[core]") {
-  const auto read = parse_json("{\n  \"a\": [1, -2.5, true],\n  \"b\": {\"c\": \"x\", \"d\": 7}\n}");
+  const auto read =
+      parse_json("{\n  \"a\": [1, -2.5, true],\n  \"b\": {\"c\": \"x\", \"d\": 7}\n}");
   REQUIRE(read.ok());
   const Value& root = *read;
   CHECK(root.position == Position{1, 1});

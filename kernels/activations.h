@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/stream.h"
+
+namespace troupe::kernels {
+
+/// Elementwise: y = f(x) and dx = dy f'(x). y may be x, and dx may be dy.
+void gelu_tanh_forward(Stream& stream, const float* x, float* y, std::int64_t count);
+void gelu_tanh_backward(Stream& stream, const float* x, const float* dy, float* dx,
+                        std::int64_t count);
+void gelu_erf_forward(Stream& stream, const float* x, float* y, std::int64_t count);
+void gelu_erf_backward(Stream& stream, const float* x, const float* dy, float* dx,
+                       std::int64_t count);
+void relu_forward(Stream& stream, const float* x, float* y, std::int64_t count);
+/// By the output: dx = dy where y > 0, else 0.
+void relu_backward(Stream& stream, const float* y, const float* dy, float* dx, std::int64_t count);
+
+/// y = silu(gate) * up, with silu(x) = x / (1 + exp(-x)).
+void swiglu_forward(Stream& stream, const float* gate, const float* up, float* y,
+                    std::int64_t count);
+/// dgate may be gate, dup may be up.
+void swiglu_backward(Stream& stream, const float* gate, const float* up, const float* dy,
+                     float* dgate, float* dup, std::int64_t count);
+
+/// y = a + b; y may be either.
+void add(Stream& stream, const float* a, const float* b, float* y, std::int64_t count);
+
+/// y[r, c] = x[r, c] + row[c].
+void add_row(Stream& stream, const float* x, const float* row, float* y, std::int64_t rows,
+             std::int64_t columns);
+
+}  // namespace troupe::kernels

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/stream.h"
+
+namespace troupe::kernels {
+
+enum class Mask : std::uint8_t { full, causal };
+
+/// Softmax attention of `heads` heads over `kv_heads` heads of keys and values (fewer: grouped
+/// queries). Head h reads keys and values of head h * kv_heads / heads. Scores are scaled by 1 /
+/// sqrt(width).
+struct AttentionShape {
+  std::int64_t batch = 0;
+  std::int64_t length = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t width = 0;  // Of a head.
+  Mask mask = Mask::causal;
+};
+
+/// Numbers laid out [batch, length, heads, width] with `row` elements from one position to the
+/// next, so that a fused projection's output needs no copy.
+struct HeadsIn {
+  const float* data = nullptr;
+  std::int64_t row = 0;
+};
+struct HeadsOut {
+  float* data = nullptr;
+  std::int64_t row = 0;
+};
+
+/// out = softmax(q k^T / sqrt(width)) v. `logsumexp` [batch, heads, length] is what backward needs.
+/// No length x length matrix is ever made. One thread's share is one (batch, head).
+void attention_forward(Stream& stream, const AttentionShape& shape, HeadsIn q, HeadsIn k, HeadsIn v,
+                       HeadsOut out, float* logsumexp);
+
+/// Overwrites dq, dk and dv.
+void attention_backward(Stream& stream, const AttentionShape& shape, HeadsIn q, HeadsIn k,
+                        HeadsIn v, HeadsIn out, const float* logsumexp, HeadsIn dout, HeadsOut dq,
+                        HeadsOut dk, HeadsOut dv);
+
+}  // namespace troupe::kernels

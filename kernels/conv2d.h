@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/stream.h"
+
+namespace troupe::kernels {
+
+/// Images are [batch, channels, height, width]; weights [out_channels, in_channels, kernel,
+/// kernel], no bias.
+struct Conv2dShape {
+  std::int64_t batch = 0;
+  std::int64_t in_channels = 0;
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+  std::int64_t out_channels = 0;
+  std::int64_t kernel = 1;
+  std::int64_t stride = 1;
+  std::int64_t padding = 0;
+
+  std::int64_t out_height() const { return (height + 2 * padding - kernel) / stride + 1; }
+  std::int64_t out_width() const { return (width + 2 * padding - kernel) / stride + 1; }
+};
+
+void conv2d_forward(Stream& stream, const Conv2dShape& shape, const float* x, const float* w,
+                    float* y);
+/// Overwrites dx.
+void conv2d_backward_input(Stream& stream, const Conv2dShape& shape, const float* w,
+                           const float* dy, float* dx);
+/// dw += ..., sample by sample in order.
+void conv2d_backward_weight(Stream& stream, const Conv2dShape& shape, const float* x,
+                            const float* dy, float* dw);
+
+}  // namespace troupe::kernels

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/stream.h"
+#include "core/tensor.h"
+
+namespace troupe::kernels {
+
+/// Which dimension of a stored matrix is the outermost: torch's Linear keeps [out, in], GPT-2's
+/// Conv1D keeps [in, out].
+enum class WeightLayout : std::uint8_t { out_in, in_out };
+
+/// In what the two operands of a product are; it accumulates in fp32 either way.
+enum class Precision : std::uint8_t { fp32, bf16 };
+
+/// Whether this processor has bf16 products, so that bf16 is faster than fp32.
+bool has_bf16_products();
+
+struct LinearShape {
+  std::int64_t inputs = 0;
+  std::int64_t outputs = 0;
+  WeightLayout layout = WeightLayout::out_in;
+  Precision precision = Precision::fp32;
+};
+
+/// A layer's matrix as the products want it: packed once for each version of the weights, then used
+/// by every micro-batch and by both passes.
+class PackedLinear {
+ public:
+  PackedLinear() = default;
+  PackedLinear(Stream& stream, const LinearShape& shape, const float* weight);
+
+  const LinearShape& shape() const { return shape_; }
+  const Tensor& forward() const { return forward_; }
+  const Tensor& backward() const { return backward_; }
+  bool empty() const { return forward_.empty(); }
+
+ private:
+  LinearShape shape_;
+  Tensor forward_;
+  Tensor backward_;
+};
+
+/// Numbers as an operand of products: the tensor itself for fp32, a rounded copy for bf16. A layer
+/// that needs an operand in two products makes it once.
+Tensor as_operand(Stream& stream, const Tensor& numbers, Precision precision);
+
+/// y = x w + bias, for `rows` rows of x. `x` is an operand of the matrix's precision; `bias` may be
+/// null. The bits of y depend on shapes and numbers alone, whatever the threads of the stream.
+void linear_forward(Stream& stream, const PackedLinear& w, const Tensor& x, const float* bias,
+                    float* y, std::int64_t rows);
+
+/// dx = dy w^T. `dy` is an operand of the matrix's precision.
+void linear_backward_input(Stream& stream, const PackedLinear& w, const Tensor& dy, float* dx,
+                           std::int64_t rows);
+
+/// dw += x^T dy in the layout of the weights; `x` and `dy` are operands of the shape's precision.
+void linear_backward_weight(Stream& stream, const LinearShape& shape, const Tensor& x,
+                            const Tensor& dy, float* dw, std::int64_t rows);
+
+/// db[c] += sum over rows of dy[r, c], in the order of the rows.
+void bias_backward(Stream& stream, const float* dy, float* db, std::int64_t rows,
+                   std::int64_t columns);
+
+/// c = a b, or with a transposed operand, all fp32 and without packing: for what is not a layer's
+/// product.
+enum class Transpose : std::uint8_t { none, first, second };
+void matmul(Stream& stream, Transpose transpose, const float* a, const float* b, float* c,
+            std::int64_t rows, std::int64_t columns, std::int64_t inner);
+
+}  // namespace troupe::kernels

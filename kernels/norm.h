@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/stream.h"
+
+namespace troupe::kernels {
+
+/// y = (x - mean) / sqrt(variance + eps) * weight + bias over each row; keeps mean and 1/sqrt(...)
+/// of each row.
+void layer_norm_forward(Stream& stream, const float* x, const float* weight, const float* bias,
+                        float* y, float* mean, float* rstd, std::int64_t rows, std::int64_t columns,
+                        float eps);
+/// dx may be dy.
+void layer_norm_backward_input(Stream& stream, const float* x, const float* weight,
+                               const float* mean, const float* rstd, const float* dy, float* dx,
+                               std::int64_t rows, std::int64_t columns);
+/// Adds to dweight and dbias, in the order of the rows.
+void layer_norm_backward_weight(Stream& stream, const float* x, const float* mean,
+                                const float* rstd, const float* dy, float* dweight, float* dbias,
+                                std::int64_t rows, std::int64_t columns);
+
+/// y = x / sqrt(mean(x^2) + eps) * weight over each row; keeps 1/sqrt(...) of each row.
+void rms_norm_forward(Stream& stream, const float* x, const float* weight, float* y, float* rstd,
+                      std::int64_t rows, std::int64_t columns, float eps);
+void rms_norm_backward_input(Stream& stream, const float* x, const float* weight, const float* rstd,
+                             const float* dy, float* dx, std::int64_t rows, std::int64_t columns);
+void rms_norm_backward_weight(Stream& stream, const float* x, const float* rstd, const float* dy,
+                              float* dweight, std::int64_t rows, std::int64_t columns);
+
+}  // namespace troupe::kernels

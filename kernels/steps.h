@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/stream.h"
+
+namespace troupe::kernels {
+
+/// One update of `count` weights. New weights are written to `next`, since weights that others may
+/// hold never change; moments change in place. `gradient_scale` multiplies every gradient first:
+/// clipping.
+struct SgdStep {
+  float lr, momentum, weight_decay, gradient_scale;
+  enum class Momentum : std::uint8_t { plain, nesterov } kind;
+  enum class Turn : std::uint8_t {
+    first,
+    later
+  } turn;  // The first step sets the momentum to the gradient, as PyTorch does.
+};
+void sgd_step(Stream& stream, const SgdStep& step, const float* w, const float* gradient,
+              float* momentum, float* next, std::int64_t count);
+
+/// Where weight decay goes: into the gradient (Adam) or straight to the weights (AdamW).
+enum class WeightDecay : std::uint8_t { coupled, decoupled };
+
+/// m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2;
+/// next = w - lr ( m_scale m + g_scale g ) / ( sqrt(v) * v_scale + eps ), after w -= lr decay w if
+/// decoupled. Adam: m_scale = 1 / (1 - b1^t), g_scale = 0, v_scale = 1 / sqrt(1 - b2^t); NAdam sets
+/// both scales.
+struct AdamStep {
+  float lr, beta1, beta2, eps, weight_decay, gradient_scale;
+  float m_scale, g_scale, v_scale;
+  WeightDecay decay;
+};
+void adam_step(Stream& stream, const AdamStep& step, const float* w, const float* gradient,
+               float* m, float* v, float* next, std::int64_t count);
+
+/// The sum of squares in double: blocks of 65,536 elements in order, and the blocks by a tree whose
+/// shape depends on their number alone.
+double sum_of_squares(Stream& stream, const float* x, std::int64_t count);
+
+/// a += b.
+void accumulate(Stream& stream, float* a, const float* b, std::int64_t count);
+
+/// Whether all numbers are finite.
+bool all_finite(Stream& stream, const float* x, std::int64_t count);
+
+}  // namespace troupe::kernels
