@@ -103,12 +103,6 @@ Status check_sums(const PartitionProblem& problem) {
   return Done{};
 }
 
-Status check(const PartitionProblem& problem) {
-  if (Status chain = check_chain(problem.chain); !chain) return chain;
-  if (Status seats = check_seats(problem); !seats) return seats;
-  return check_sums(problem);
-}
-
 /// That there are as many units as stages, and as many stages as cuts are required.
 Status check_counts(const PartitionProblem& problem, const ChainSums& sums) {
   const int seats = static_cast<int>(problem.seats.size());
@@ -199,8 +193,14 @@ std::string describe(const PartitionProblem& problem, const Misfit& misfit) {
 
 }  // namespace
 
+Status check_problem(const PartitionProblem& problem) {
+  if (Status chain = check_chain(problem.chain); !chain) return chain;
+  if (Status seats = check_seats(problem); !seats) return seats;
+  return check_sums(problem);
+}
+
 Result<Partition> partition(const PartitionProblem& problem) {
-  if (Status sound = check(problem); !sound) return sound.error();
+  if (Status sound = check_problem(problem); !sound) return sound.error();
   const ChainSums sums(problem.chain);
   if (Status counts = check_counts(problem, sums); !counts) return counts.error();
   const auto places = best_cuts(problem, sums);

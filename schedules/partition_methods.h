@@ -86,10 +86,13 @@ std::vector<Seconds> busy_times(const PartitionProblem& problem, const ChainSums
 double bottleneck(const PartitionProblem& problem, const ChainSums& sums,
                   const std::vector<int>& places);
 
+/// What is wrong with a problem, its counts aside.
+Status check_problem(const PartitionProblem& problem);
+
 /// The cuts with the smallest bottleneck, where `cut(t)` finds cuts whose bottleneck is at most t
 /// if there are any.
 template <class Find, class Measure>
-std::optional<std::vector<int>> least_bottleneck(Find cut, Measure bottleneck) {
+auto least_bottleneck(Find cut, Measure bottleneck) {
   auto best = cut(std::numeric_limits<double>::infinity());
   if (!best) return best;
   double low = 0;
