@@ -25,7 +25,7 @@ struct PassTimes {
 
 PassTimes pass_times(const Costs& costs, std::size_t stage, std::size_t device) {
   const auto& cost = costs.stages[stage];
-  const double slowness = costs.slowness.empty() ? 1 : costs.slowness[device];
+  const double slowness = costs.slowness_of(device);
   const auto time = [&](double work) { return costs.launch + slowness * work; };
   const double fused = time(cost.backward);
   const double input = time(cost.backward_input);
@@ -33,20 +33,13 @@ PassTimes pass_times(const Costs& costs, std::size_t stage, std::size_t device) 
           std::min(fused, input + time(cost.backward_weight))};
 }
 
-double hop(const Costs& costs, std::size_t devices, const Route& route, std::size_t from,
-           std::size_t to) {
-  if (route[from] == route[to]) return 0;
-  const auto& link =
-      costs.links.empty() ? costs.link : costs.links[route[from] * devices + route[to]];
-  return link.time(costs.stages[std::min(from, to)].boundary);
-}
-
 void add_route(const Costs& costs, const Route& route, double passes, std::vector<Load>& loads) {
   double head = 0, tail = 0;
   for (std::size_t stage = 0; stage < route.size(); ++stage) {
     if (stage > 0) {
-      head += hop(costs, loads.size(), route, stage - 1, stage);
-      tail += hop(costs, loads.size(), route, stage, stage - 1);
+      const double boundary = costs.stages[stage - 1].boundary;
+      head += costs.travel(route[stage - 1], route[stage], boundary);
+      tail += costs.travel(route[stage], route[stage - 1], boundary);
     }
     auto& load = loads[route[stage]];
     const auto times = pass_times(costs, stage, route[stage]);

@@ -98,11 +98,14 @@ Status check_costs(const Costs& costs, int stages, int devices) {
 
   if (auto fine = check_link("costs.link", costs.link); !fine) return fine;
   if (!costs.links.empty()) {
-    if (auto fine = check_count("costs.links", costs.links.size(), device_count * device_count);
-        !fine)
+    if (auto fine = check_count("costs.links", costs.links.size(), device_count); !fine)
       return fine;
-    for (const auto& link : costs.links)
-      if (auto fine = check_link("costs.links", link); !fine) return fine;
+    for (const auto& row : costs.links) {
+      if (auto fine = check_count("a row of costs.links", row.size(), device_count); !fine)
+        return fine;
+      for (const auto& link : row)
+        if (auto fine = check_link("costs.links", link); !fine) return fine;
+    }
   }
 
   if (auto fine = check_number("costs.launch", costs.launch); !fine) return fine;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <limits>
 #include <vector>
 
@@ -37,13 +38,20 @@ struct Link {
 /// What a simulation is told about a pipeline. Vectors that may be empty stand for "all the same".
 struct Costs {
   std::vector<StageCosts> stages;
-  std::vector<double>
-      slowness;             // Times on device d are slowness[d] times those above; may be empty.
-  Link link;                // Between any two devices, unless
-  std::vector<Link> links;  // links[from * devices + to] says otherwise; may be empty.
-  double launch = 0;        // Added to every action that occupies the device.
-  double overlap = 0;       // Of a group's shorter actions, how much hides behind the longest.
-  int landing_slots = 0;    // Messages on their way or waiting per stage and kind; 0: no bound.
+  std::vector<double> slowness;          // Device d takes slowness[d] times as long; may be empty.
+  Link link;                             // Between any two devices, unless
+  std::vector<std::vector<Link>> links;  // links[from][to] says otherwise; may be empty.
+  double launch = 0;                     // Added to every action that occupies a device.
+  double overlap = 0;     // How much of a group's other actions hides behind its longest: 0 to 1.
+  int landing_slots = 0;  // For messages of a kind to a stage, under way or waiting; 0: no bound.
+
+  double slowness_of(std::size_t device) const { return slowness.empty() ? 1 : slowness[device]; }
+
+  /// From the end of an action on one device until its message is on another; none within one.
+  double travel(std::size_t from, std::size_t to, double size) const {
+    if (from == to) return 0;
+    return (links.empty() ? link : links[from][to]).time(size);
+  }
 };
 
 /// Every stage alike, `chunks` of them on a device: the given times and activations are those of a

@@ -123,13 +123,12 @@ Simulator::Engine::Engine(const Schedule& schedule, const Costs& costs)
       micro_batches_(static_cast<std::size_t>(schedule.micro_batches)),
       routes_(schedule.routes.size()),
       route_of_(schedule.route_of),
-      slowness_(costs.slowness),
       launch_(costs.launch),
       overlap_(costs.overlap),
       slots_(static_cast<std::size_t>(costs.landing_slots)),
       devices_(schedule.lanes.size()),
       done_(2 * stages_ * micro_batches_) {
-  slowness_.resize(devices_.size(), 1.0);
+  for (std::size_t id = 0; id < devices_.size(); ++id) slowness_.push_back(costs.slowness_of(id));
   runnable_.reserve(devices_.size());
   times_.resize(stages_);
   for (std::size_t stage = 0; stage < stages_; ++stage)
@@ -142,11 +141,6 @@ Simulator::Engine::Engine(const Schedule& schedule, const Costs& costs)
 void Simulator::Engine::lay_edges(const Schedule& schedule, const Costs& costs) {
   for (const auto& route : schedule.routes)
     device_of_.insert(device_of_.end(), route.begin(), route.end());
-  const auto edge = [&](std::uint32_t from, std::uint32_t to, double boundary) -> Edge {
-    if (from == to) return {};
-    const auto& link = costs.links.empty() ? costs.link : costs.links[from * devices_.size() + to];
-    return {link.time(boundary), true};
-  };
   const auto gradients = device_of_.size();
   edges_.resize(2 * gradients);
   for (std::size_t route = 0; route < routes_; ++route)
@@ -154,8 +148,8 @@ void Simulator::Engine::lay_edges(const Schedule& schedule, const Costs& costs) 
       const auto here = device_of_[at(route, stage)];
       const auto next = device_of_[at(route, stage + 1)];
       const double boundary = costs.stages[stage].boundary;
-      edges_[at(route, stage + 1)] = edge(here, next, boundary);
-      edges_[gradients + at(route, stage)] = edge(next, here, boundary);
+      edges_[at(route, stage + 1)] = {costs.travel(here, next, boundary), here != next};
+      edges_[gradients + at(route, stage)] = {costs.travel(next, here, boundary), here != next};
     }
   uses_.resize(edges_.size());
   used_.resize(edges_.size() * slots_);
