@@ -52,8 +52,8 @@ struct Buffers {
   int outgoing = 1;  // Tensors made and not yet gone.
 };
 
-/// What shares one stream, in which transfers are done strictly in the order of their posting: a send
-/// after its pass, a receive before its pass.
+/// What shares one stream, in which transfers are done strictly in the order of their posting: a
+/// send after its pass, a receive before its pass.
 enum class Streams : std::uint8_t {
   per_device,
   per_peer,
@@ -70,9 +70,9 @@ struct CheckRequest {
   std::optional<VersionLimits> versions;
 };
 
-/// All that is wrong, at most `max_violations`, in the order of the rules; nothing if the schedule is
-/// valid: then it plays to its end whatever the times are. Rules that build on others are left out
-/// while those are broken. Takes time linear in the number of actions.
+/// All that is wrong, at most `max_violations`, in the order of the rules; nothing if the schedule
+/// is valid: then it plays to its end whatever the times are. Rules that build on others are left
+/// out while those are broken. Takes time linear in the number of actions.
 std::vector<Violation> check(const Schedule& schedule, const CheckRequest& request = {});
 
 inline constexpr int max_violations = 100;

@@ -4,8 +4,8 @@
 
 #include "schedules/schedule.h"
 
-/// Each of these gives the order of the passes of one step; operators.h adds the rest. The shape must
-/// be one that the registry accepts for the schedule: generate() in registry.h asks first.
+/// Each of these gives the order of the passes of one step; operators.h adds the rest. The shape
+/// must be one that the registry accepts for the schedule: generate() in registry.h asks first.
 namespace troupe::schedules {
 
 /// One micro-batch at a time through the whole pipeline.
@@ -27,8 +27,8 @@ Schedule interleaved(PipelineShape shape);
 /// The same placement, but each stage takes all micro-batches at once (Lamy-Poirier 2023).
 Schedule breadth_first(PipelineShape shape);
 
-/// W waits until memory or time asks for it: idle time shrinks at the memory of 1f1b, or vanishes at
-/// twice that (Qi et al. 2023).
+/// W waits until memory or time asks for it: idle time shrinks at the memory of 1f1b, or vanishes
+/// at twice that (Qi et al. 2023).
 Schedule zero_bubble_h1(PipelineShape shape);
 Schedule zero_bubble_h2(PipelineShape shape);
 
@@ -49,8 +49,8 @@ Schedule chimera(PipelineShape shape);
 /// Waves: a snake of 2w chunks per device (Liu et al. 2023).
 Schedule hanayo(PipelineShape shape);
 
-/// 1f1b whose stages take new weights after every backward pass (Narayanan et al. 2019), or after as
-/// many as there are devices, which two versions of the weights suffice for (2021).
+/// 1f1b whose stages take new weights after every backward pass (Narayanan et al. 2019), or after
+/// as many as there are devices, which two versions of the weights suffice for (2021).
 Schedule pipedream(PipelineShape shape);
 Schedule pipedream_2bw(PipelineShape shape);
 

@@ -14,15 +14,15 @@ Schedule split_backward(const Schedule& schedule);
 Schedule fuse_backward(const Schedule& schedule);
 
 /// For the stages with a true entry, F keeps its input alone and an R comes right before B or I, in
-/// front of the group if that is in one.
-Schedule with_recompute(const Schedule& schedule, const std::vector<bool>& stages);
+/// front of the group if that is in one. A stage that recomputes already stays as it is.
+Schedule with_recompute(const Schedule& schedule, std::vector<bool> stages);
 
 /// Without A and O.
 Schedule passes_only(const Schedule& schedule);
 
-/// With all that a step needs. Where a lane has no O, each of its stages gives its gradients away
-/// right after its last backward pass and takes its new weights at the end of the lane, in the order
-/// in which it gave; where it has O's, an A stands right before each.
+/// With all that a step needs: each stage gives its gradients away right after its last backward
+/// pass and takes its new weights at the end of the lane, in the order of the giving. In a schedule
+/// that updates amid the passes the O's stay, and an A stands right before each.
 Schedule with_updates(const Schedule& schedule);
 
 /// The asynchronous form: new weights after every `count` backward passes of a stage on a device,

@@ -7,8 +7,8 @@ namespace troupe::schedules {
 /// Stage s on device s mod P: each chunk starts again at device 0.
 Route looped(int stages, int devices);
 
-/// Each chunk turns round at the end: 0 1 2 2 1 0. With two chunks this is the V, and first and last
-/// stage share device 0.
+/// Each chunk turns round at the end: 0 1 2 2 1 0. With two chunks this is the V, and first and
+/// last stage share device 0.
 Route snaked(int stages, int devices);
 
 /// The same devices from the other end.

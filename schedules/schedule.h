@@ -58,9 +58,7 @@ constexpr Action action(Kind kind, int stage, int m, int flags = 0) {
 }
 constexpr Action forward(int stage, int m) { return action(Kind::forward, stage, m); }
 constexpr Action backward(int stage, int m) { return action(Kind::backward, stage, m); }
-constexpr Action backward_input(int stage, int m) {
-  return action(Kind::backward_input, stage, m);
-}
+constexpr Action backward_input(int stage, int m) { return action(Kind::backward_input, stage, m); }
 constexpr Action backward_weight(int stage, int m) {
   return action(Kind::backward_weight, stage, m);
 }

@@ -34,8 +34,8 @@ struct VersionTrace {
   int copies = 1;
 };
 
-/// Replays a valid schedule, and gives an entry for each stage of each device. An error where a pass
-/// needs a version that is not yet made.
+/// Replays a valid schedule, and gives an entry for each stage of each device. An error where a
+/// pass needs a version that is not yet made.
 Result<std::vector<VersionTrace>> replay_versions(const Schedule& schedule, VersionRule rule);
 
 }  // namespace troupe::schedules
