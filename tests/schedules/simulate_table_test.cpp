@@ -76,8 +76,9 @@ TEST_CASE("the exposed part of a reduction is what an independent simulator says
     const auto schedule = with_updates(make(row[0], 8, 32));
     auto costs = unit_costs(schedule);
     const double makespan = play(schedule, costs).makespan;
+    const double load = 32 * 3;
     for (std::size_t part = 0; part < parts.size(); ++part) {
-      const double reduction = parts[part] * makespan;
+      const double reduction = parts[part] * load;
       for (auto& stage : costs.stages)
         stage.reduce = reduction * schedule.devices() / schedule.stages;
       INFO(row[0] << " with reductions of " << reduction);
