@@ -1,5 +1,6 @@
 #include <algorithm>
 
+
 #include "schedules/generators.h"
 #include "schedules/placement.h"
 #include "schedules/retime.h"
