@@ -17,6 +17,7 @@ namespace troupe::config {
 struct Document {
   Sources sources;
   Value tree;
+  bool whole = true;  // Whether all files could be read: if not, a missing key means nothing.
 };
 
 /// How a file's text is had: tests have their own way.
@@ -31,7 +32,7 @@ struct DocumentRequest {
   ReadText read = read_text_file;     // Of "-" as well.
 };
 
-/// What is wrong goes to `found`; the document then holds what could be read.
+/// What is wrong goes to `found`.
 Document read_document(const DocumentRequest& request, Diagnostics& found);
 
 /// The body of a message. It stands for itself: `extends` is an error.

@@ -30,6 +30,7 @@ enum class Type {
 enum class Half {
   recipe,  // Changes what is computed.
   plan,    // Changes where, when and how fast; never a number.
+  shape,   // Plan in a synchronous run. In an asynchronous one the pipeline's shape is recipe.
 };
 
 /// Whether a key may be set while the run is under way (`run.set`).
@@ -77,6 +78,8 @@ class Schema {
   bool is_table(std::string_view name) const;
   /// Whether a row exists in a tree.
   bool applies(const Key& key, const Value& tree) const;
+  /// The value that a condition looks at: as it was written, or else the default.
+  const Value& decider(const Condition& condition, const Value& tree) const;
   /// The names one may write in a table, whole ("batch.global"), in the order of the schema.
   std::vector<std::string_view> names_in(std::string_view table, const Value& tree) const;
   /// One sentence on a table; empty where it has none.
