@@ -87,25 +87,29 @@ class ListScheduler {
 
   void decide(std::size_t id, double now) {
     auto& device = devices_[id];
-    if (auto* chunk = best(device, now, &ListScheduler::backward_ready, &Chunk::next_backward)) {
-      start_backward(id, *chunk, now);
-    } else if (auto* next =
-                   best(device, now, &ListScheduler::forward_ready, &Chunk::next_forward)) {
-      start_forward(id, *next, now);
-    } else if (!device.weights.empty()) {
-      const auto action = device.weights.front();
-      device.weights.pop_front();
-      start(id, action, now);
-    }
+    double soonest = never;
+    if (auto* next = best(device, now, &ListScheduler::backward_at, &Chunk::next_backward, soonest))
+      return start_backward(id, *next, now);
+    if (auto* next = best(device, now, &ListScheduler::forward_at, &Chunk::next_forward, soonest))
+      return start_forward(id, *next, now);
+    if (device.weights.empty()) return;
+    const auto action = device.weights.front();
+    const double weight = costs_.slowness_of(id) * costs_.stages[action.stage].backward_weight;
+    if (soonest < now + settings_.patience * weight) return;  // Its arrival wakes the device.
+    device.weights.pop_front();
+    start(id, action, now);
   }
 
-  /// The chunk whose next pass goes first; null if none can start.
+  /// The chunk whose next pass goes first; null if none can start now. `soonest` becomes at most
+  /// the time at which one will.
   Chunk* best(Device& device, double now,
-              bool (ListScheduler::*ready)(const Device&, const Chunk&, double) const,
-              std::size_t Chunk::*next) {
+              double (ListScheduler::*start_at)(const Device&, const Chunk&) const,
+              std::size_t Chunk::*next, double& soonest) {
     Chunk* found = nullptr;
     for (auto& chunk : device.chunks) {
-      if (!(this->*ready)(device, chunk, now)) continue;
+      const double start = (this->*start_at)(device, chunk);
+      soonest = std::min(soonest, start);
+      if (start > now) continue;
       const bool goes_first = !found || settings_.first == First::deepest_stage ||
                               chunk.micro_batches[chunk.*next] < found->micro_batches[found->*next];
       if (goes_first) found = &chunk;  // Chunks come by stage, the deepest last.
@@ -113,16 +117,16 @@ class ListScheduler {
     return found;
   }
 
-  bool backward_ready(const Device&, const Chunk& chunk, double now) const {
-    return chunk.has_backward() &&
-           backward_arrival_[cell(chunk.stage, chunk.micro_batches[chunk.next_backward])] <= now;
+  double backward_at(const Device&, const Chunk& chunk) const {
+    if (!chunk.has_backward()) return never;
+    return backward_arrival_[cell(chunk.stage, chunk.micro_batches[chunk.next_backward])];
   }
 
-  bool forward_ready(const Device& device, const Chunk& chunk, double now) const {
-    if (!chunk.has_forward()) return false;
-    if (chunk.stage == 0 && device.inside >= settings_.window) return false;
-    return device.held + costs_.stages[chunk.stage].activations <= device.cap &&
-           forward_arrival_[cell(chunk.stage, chunk.micro_batches[chunk.next_forward])] <= now;
+  double forward_at(const Device& device, const Chunk& chunk) const {
+    if (!chunk.has_forward()) return never;
+    if (chunk.stage == 0 && device.inside >= settings_.window) return never;
+    if (device.held + costs_.stages[chunk.stage].activations > device.cap) return never;
+    return forward_arrival_[cell(chunk.stage, chunk.micro_batches[chunk.next_forward])];
   }
 
   void start_forward(std::size_t id, Chunk& chunk, double now) {
