@@ -6,8 +6,11 @@
 namespace troupe::schedules {
 
 bool ClusterNode::same_class(const ClusterNode& other) const {
-  return zone == other.zone && devices == other.devices && inside == other.inside &&
-         outside == other.outside;
+  const auto alike = [](const Link& a, const Link& b) {
+    return a.latency == b.latency && a.bandwidth == b.bandwidth;
+  };
+  return zone == other.zone && devices == other.devices && alike(inside, other.inside) &&
+         alike(outside, other.outside);
 }
 
 int Cluster::device_count() const {
@@ -34,15 +37,10 @@ std::string to_string(const Cluster& cluster, DevicePlace place) {
 
 namespace {
 
-/// Both in a row: the narrower bandwidth, where there is one, and both latencies' larger.
+/// Both in a row.
 Link slower(const Link& a, const Link& b) {
-  Link link;
-  if (a.bandwidth == 0 || b.bandwidth == 0)
-    link.bandwidth = std::max(a.bandwidth, b.bandwidth);
-  else
-    link.bandwidth = std::min(a.bandwidth, b.bandwidth);
-  link.latency = std::max(a.latency, b.latency);
-  return link;
+  return {.latency = std::max(a.latency, b.latency),
+          .bandwidth = std::min(a.bandwidth, b.bandwidth)};
 }
 
 }  // namespace

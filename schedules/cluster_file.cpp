@@ -130,18 +130,22 @@ class ClusterReader {
     const Value* value = map.find(key);
     if (!value || !is_map(*value, "\"" + key + "\"")) return {};
     allow(*value, {"bandwidth", "latency"});
-    return {measure(*value, "bandwidth", bandwidths, "\"10Gbit/s\" or \"2GB/s\""),
-            Seconds(measure(*value, "latency", durations, "\"50us\""))};
+    Link link;
+    link.bandwidth =
+        measure(*value, "bandwidth", bandwidths, "\"10Gbit/s\" or \"2GB/s\"", link.bandwidth);
+    link.latency = measure(*value, "latency", durations, "\"50us\"", 0);
+    if (!(link.bandwidth > 0)) fail(*value, "\"bandwidth\" must be more than 0");
+    return link;
   }
 
   double measure(const Value& map, const std::string& key, std::span<const Unit> units,
-                 const std::string& example) {
+                 const std::string& example, double otherwise) {
     const Value* value = map.find(key);
-    if (!value) return 0;
+    if (!value) return otherwise;
     if (value->text())
       if (const auto measured = quantity(*value->text(), units)) return *measured;
     fail(*value, "\"" + key + "\" must be a text such as " + example);
-    return 0;
+    return otherwise;
   }
 
   int count(const Value& map, const std::string& key, int most) {

@@ -31,8 +31,11 @@ class ProfileReader {
     profile.name = text(root, "name");
     profile.rate = rate(root);
     profile.overhead = Seconds(number(root, "overhead_seconds", 0, longest_time));
-    profile.link.bandwidth = number(root, "link_bytes_per_second", 0, fastest_rate);
-    profile.link.latency = Seconds(number(root, "link_latency_seconds", 0, longest_time));
+    // JSON has no infinity: a hand-over that takes no time is null.
+    if (const Value* bandwidth = find(root, "link_bytes_per_second");
+        bandwidth && !bandwidth->is_null())
+      profile.link.bandwidth = number(root, "link_bytes_per_second", 1, fastest_rate);
+    profile.link.latency = number(root, "link_latency_seconds", 0, longest_time);
     if (const Value* kernels = find(root, "kernels")) {
       if (!kernels->list() || kernels->list()->size() > most_kernels)
         fail(*kernels, "kernels must be a list of at most " + std::to_string(most_kernels));
@@ -94,12 +97,13 @@ Seconds time_of(const Work& work, std::string_view kernel, const DeviceProfile& 
   return Seconds(longer) + work.launches * device.overhead;
 }
 
-Status check_costs(std::span<const UnitCost> units) {
+Status check_units(std::span<const UnitCost> units) {
   for (const UnitCost& unit : units) {
     const std::pair<const char*, Seconds> times[] = {{"forward", unit.forward},
                                                      {"backward", unit.backward},
                                                      {"backward_input", unit.backward_input},
-                                                     {"backward_weight", unit.backward_weight}};
+                                                     {"backward_weight", unit.backward_weight},
+                                                     {"update", unit.update}};
     for (const auto& [what, time] : times)
       if (!(time.count() >= 0 && time.count() <= longest_time))
         return Error{"unit \"" + unit.name + "\": " + what + " takes " + shortest(time.count()) +
@@ -132,7 +136,7 @@ std::string to_json(const DeviceProfile& profile) {
   set_rate(root, profile.rate);
   root.set("overhead_seconds", profile.overhead.count());
   root.set("link_bytes_per_second", profile.link.bandwidth);
-  root.set("link_latency_seconds", profile.link.latency.count());
+  root.set("link_latency_seconds", profile.link.latency);
   Value::List kernels;
   for (const DeviceProfile::Kernel& kernel : profile.kernels) {
     Value entry;

@@ -9,26 +9,21 @@
 #include <vector>
 
 #include "core/result.h"
+#include "schedules/simulate_costs.h"
 
 namespace troupe::schedules {
 
 using Seconds = std::chrono::duration<double>;
 using Bytes = std::int64_t;
 
-/// One direction between two devices.
-struct Link {
-  double bandwidth = 0;  // Bytes per second; 0 for a hand-over that takes no time.
-  Seconds latency{};
-
-  /// How long the link is taken by so many bytes: what bounds the rate.
-  Seconds occupied(Bytes bytes) const {
-    return Seconds(bandwidth > 0 ? static_cast<double>(bytes) / bandwidth : 0);
-  }
-  /// From the first byte sent to the last one there.
-  Seconds hop(Bytes bytes) const { return latency + occupied(bytes); }
-
-  friend bool operator==(const Link&, const Link&) = default;
-};
+/// How long a link is taken by so many bytes, its latency aside: what bounds the rate.
+inline Seconds occupied(const Link& link, Bytes bytes) {
+  return Seconds(static_cast<double>(bytes) / link.bandwidth);
+}
+/// From the first byte sent to the last one there.
+inline Seconds hop(const Link& link, Bytes bytes) {
+  return Seconds(link.time(static_cast<double>(bytes)));
+}
 
 /// What a kernel does, whatever the device.
 struct Work {
@@ -50,17 +45,13 @@ struct DeviceProfile {
   struct Kernel {
     std::string name;  // "linear_forward"
     Rate rate;
-
-    friend bool operator==(const Kernel&, const Kernel&) = default;
   };
 
   std::string name;
   Rate rate;           // For kernels that are not listed.
   Seconds overhead{};  // Of one launch.
-  Link link;           // To the next device.
+  Link link;           // To another device; latency in seconds, bandwidth in bytes per second.
   std::vector<Kernel> kernels;
-
-  friend bool operator==(const DeviceProfile&, const DeviceProfile&) = default;
 };
 
 /// The larger of arithmetic and memory traffic at the kernel's rate, plus the launches.
@@ -85,6 +76,7 @@ struct UnitCost {
   Seconds backward{};        // Fused.
   Seconds backward_input{};  // Its two halves.
   Seconds backward_weight{};
+  Seconds update{};  // Once a step: from gradients to the next weights.
 
   std::int64_t parameters = 0;
   Bytes weight = 0;     // One version.
@@ -100,7 +92,7 @@ struct UnitCost {
 };
 
 /// Every number finite, none negative or absurd; names the unit and the number otherwise.
-Status check_costs(std::span<const UnitCost> units);
+Status check_units(std::span<const UnitCost> units);
 
 /// The text of a profile file and back; `read_profile` bounds what it reads and says where it is
 /// wrong.

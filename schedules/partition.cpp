@@ -79,8 +79,8 @@ Status check_seats(const PartitionProblem& problem) {
   for (std::size_t k = 0; k < problem.seats.size(); ++k) {
     const Seat& seat = problem.seats[k];
     const bool sound = seat.device >= 0 && seat.device < static_cast<int>(problem.devices.size()) &&
-                       seat.in_flight >= 0 && seat.copies >= 0 && seat.next.bandwidth >= 0 &&
-                       seat.next.latency.count() >= 0;
+                       seat.in_flight >= 0 && seat.copies >= 0 && seat.next.bandwidth > 0 &&
+                       seat.next.latency >= 0;
     if (!sound) return Error{"stage " + std::to_string(k) + " has no sound place"};
   }
   return Done{};

@@ -68,8 +68,9 @@ std::vector<Seconds> busy_times(const PartitionProblem& problem, const ChainSums
     const Seat& seat = problem.seats[k];
     work[seat.device] += sums.work(places[k], places[k + 1]);
     if (problem.hops == Hops::hidden) continue;
-    if (k > 0) hops[seat.device] += problem.seats[k - 1].next.hop(sums.boundary(places[k])).count();
-    if (k + 1 < stages) hops[seat.device] += seat.next.hop(sums.boundary(places[k + 1])).count();
+    if (k > 0)
+      hops[seat.device] += hop(problem.seats[k - 1].next, sums.boundary(places[k])).count();
+    if (k + 1 < stages) hops[seat.device] += hop(seat.next, sums.boundary(places[k + 1])).count();
   }
   std::vector<Seconds> times;
   for (std::size_t d = 0; d < work.size(); ++d)
@@ -83,7 +84,7 @@ double bottleneck(const PartitionProblem& problem, const ChainSums& sums,
   for (Seconds time : busy_times(problem, sums, places)) most = std::max(most, time.count());
   if (problem.hops == Hops::hidden)
     for (std::size_t k = 0; k + 1 < problem.seats.size(); ++k)
-      most = std::max(most, problem.seats[k].next.occupied(sums.boundary(places[k + 1])).count());
+      most = std::max(most, occupied(problem.seats[k].next, sums.boundary(places[k + 1])).count());
   return most;
 }
 

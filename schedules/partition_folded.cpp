@@ -89,8 +89,8 @@ std::optional<std::vector<int>> FoldedCutter::cut(double t) const {
           insert(front, legs.pair(begin - 1, end + 1));
 
         if (left == 0 ? begin != end : end - begin < 2 * left) continue;
-        if (left > 0 && (down.next.occupied(sums_.boundary(begin)).count() > t ||
-                         below.next.occupied(sums_.boundary(end)).count() > t))
+        if (left > 0 && (occupied(down.next, sums_.boundary(begin)).count() > t ||
+                         occupied(below.next, sums_.boundary(end)).count() > t))
           continue;
         const auto start = std::find_if(front.begin(), front.end(), [&](const Pair& pair) {
           return legs.fits(pair, begin, end, t);

@@ -31,7 +31,7 @@ class ReplicatedCutter {
   }
   double reducing(int i, int j, int replicas) const;
   double receiving(int i) const {
-    return i == 0 ? 0 : problem_.link.occupied(sums_.boundary(i)).count();
+    return i == 0 ? 0 : occupied(problem_.link, sums_.boundary(i)).count();
   }
   int never() const { return problem_.devices + 1; }
 
@@ -42,7 +42,7 @@ class ReplicatedCutter {
 double ReplicatedCutter::reducing(int i, int j, int replicas) const {
   // A ring sends (and receives) all but its own part twice.
   const double rounds = 2.0 * (replicas - 1) / replicas;
-  return rounds * problem_.link.occupied(sums_.reduced(i, j)).count() / problem_.micro_batches;
+  return rounds * occupied(problem_.link, sums_.reduced(i, j)).count() / problem_.micro_batches;
 }
 
 /// For a stage with so many devices after it; never() if no number will do. More replicas compute

@@ -27,12 +27,12 @@ int furthest(int first, int last, Fits fits) {
 }  // namespace
 
 bool StraightCutter::may_cross(int place, const Seat& seat, double t) const {
-  return problem_.hops == Hops::exposed || seat.next.occupied(sums_.boundary(place)).count() <= t;
+  return problem_.hops == Hops::exposed || occupied(seat.next, sums_.boundary(place)).count() <= t;
 }
 
 double StraightCutter::exposed_hop(int place, int seat_before) const {
   if (problem_.hops == Hops::hidden || seat_before < 0 || seat_before + 1 >= seats()) return 0;
-  return problem_.seats[seat_before].next.hop(sums_.boundary(place)).count();
+  return hop(problem_.seats[seat_before].next, sums_.boundary(place)).count();
 }
 
 double StraightCutter::time(int i, int j, int seat) const {

@@ -1,5 +1,7 @@
 #include "schedules/cluster.h"
 
+#include <limits>
+
 #include "catch.h"
 #include "core/json.h"
 
@@ -50,11 +52,12 @@ TEST_CASE("the slowest part of the way between two devices counts", "[schedules]
     ]})");
   REQUIRE(cluster.ok());
   const auto between = [&](DevicePlace a, DevicePlace b) { return link_between(*cluster, a, b); };
-  CHECK(between({0, 0}, {0, 0}) == Link{});
-  CHECK(between({0, 0}, {0, 1}) == Link{.bandwidth = 9e6, .latency = Seconds(0)});
-  CHECK(between({0, 0}, {1, 0}) == Link{.bandwidth = 3e6, .latency = Seconds(10 * 1e-6)});
-  CHECK(between({1, 0}, {2, 0}) == Link{.bandwidth = 1e6, .latency = Seconds(2 * 1e-3)});
-  CHECK(Link{.bandwidth = 2e6, .latency = Seconds(1)}.hop(4'000'000) == Seconds(3));
+  CHECK(between({0, 0}, {0, 0}).bandwidth == std::numeric_limits<double>::infinity());
+  CHECK(between({0, 0}, {0, 1}).bandwidth == 9e6);
+  CHECK(between({0, 0}, {1, 0}).bandwidth == 3e6);
+  CHECK(between({0, 0}, {1, 0}).latency == 10 * 1e-6);
+  CHECK(between({1, 0}, {2, 0}).bandwidth == 1e6);
+  CHECK(between({1, 0}, {2, 0}).latency == 2 * 1e-3);
 }
 
 TEST_CASE("what is wrong with a cluster file is said with its place", "[schedules]") {

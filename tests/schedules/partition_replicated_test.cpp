@@ -35,9 +35,9 @@ double judge(const ReplicatedProblem& problem, const std::vector<int>& cuts,
     }
     if (held > problem.device.memory) return -1;
     const double ring = 2.0 * (replicas[k] - 1) / replicas[k] *
-                        problem.link.occupied(reduced).count() / problem.micro_batches;
+                        occupied(problem.link, reduced).count() / problem.micro_batches;
     most = std::max({most, work / problem.device.speed / replicas[k], ring});
-    if (k > 0) most = std::max(most, problem.link.occupied(pieces[cuts[k]].boundary).count());
+    if (k > 0) most = std::max(most, occupied(problem.link, pieces[cuts[k]].boundary).count());
   }
   return most;
 }
@@ -99,7 +99,7 @@ TEST_CASE("replicas equal those found by trying all", "[schedules]") {
     problem.device.speed = dice.roll(1, 2);
     if (dice.one_in(2)) problem.device.memory = dice.roll(20, 160);
     if (dice.one_in(2))
-      problem.link = {.bandwidth = static_cast<double>(dice.roll(1, 8)), .latency = Seconds(0)};
+      problem.link = {.latency = 0, .bandwidth = static_cast<double>(dice.roll(1, 8))};
     const double best = best_by_trying_replicas(problem);
     const auto found = partition_replicated(problem);
     INFO("seed " << seed);

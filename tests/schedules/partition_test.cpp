@@ -121,7 +121,7 @@ TEST_CASE("a cut that the link cannot carry in time is avoided", "[schedules]") 
 TEST_CASE("hops that are not hidden count for both of their stages", "[schedules]") {
   auto problem = straight(chain_of({4, 4, 4, 4}), 2);
   problem.hops = Hops::exposed;
-  problem.seats[0].next = {.bandwidth = 1, .latency = Seconds(2)};
+  problem.seats[0].next = {.latency = 2, .bandwidth = 1};
   const auto found = partition(problem);
   REQUIRE(found.ok());
   CHECK(found->bottleneck == Seconds(8 + 3));

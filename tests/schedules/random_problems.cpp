@@ -35,8 +35,8 @@ Capacity random_device(Dice& dice, bool limited, bool unequal) {
 }
 
 Link random_link(Dice& dice) {
-  return {.bandwidth = static_cast<double>(1 << dice.roll(0, 3)),
-          .latency = Seconds(dice.roll(0, 2))};
+  return {.latency = static_cast<double>(dice.roll(0, 2)),
+          .bandwidth = static_cast<double>(1 << dice.roll(0, 3))};
 }
 
 }  // namespace
@@ -120,10 +120,10 @@ double bottleneck_of(const PartitionProblem& problem, const std::vector<int>& cu
     const Seat& before = problem.seats[k - 1];
     const Bytes boundary = pieces[cuts[k]].boundary;
     if (problem.hops == Hops::hidden) {
-      most = std::max(most, before.next.occupied(boundary).count());
+      most = std::max(most, occupied(before.next, boundary).count());
     } else {
-      hops[before.device] += before.next.hop(boundary).count();
-      hops[problem.seats[k].device] += before.next.hop(boundary).count();
+      hops[before.device] += hop(before.next, boundary).count();
+      hops[problem.seats[k].device] += hop(before.next, boundary).count();
     }
   }
   for (std::size_t d = 0; d < work.size(); ++d)
