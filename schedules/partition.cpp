@@ -51,8 +51,8 @@ Status check_chain(const Chain& chain) {
     const Piece& piece = chain.pieces[i];
     const bool sound = piece.work.count() >= 0 && piece.work.count() <= longest_work &&
                        plausible(piece.weights) && plausible(piece.fixed) &&
-                       plausible(piece.stash) && plausible(piece.boundary) &&
-                       plausible(piece.reduced);
+                       plausible(piece.stash) && plausible(piece.passing) &&
+                       plausible(piece.boundary) && plausible(piece.reduced);
     if (!sound)
       return Error{"unit " + std::to_string(i) +
                    " has a cost that is negative, not finite or absurdly large"};

@@ -18,6 +18,7 @@ struct Piece {
   Bytes weights = 0;   // Held once for each copy of the weights,
   Bytes fixed = 0;     // once,
   Bytes stash = 0;     // and once for each micro-batch in flight.
+  Bytes passing = 0;   // While a pass runs: of all pieces on a device, the largest counts.
   Bytes boundary = 0;  // What a cut before it sends, each way.
   Bytes reduced = 0;   // Gradients that replicas of the stage must sum.
   Cut cut = Cut::allowed;
@@ -77,9 +78,11 @@ struct Partition {
 ///
 /// The answer is exact where every device has one seat: parametric search, whose probe lets each
 /// device take all that it can (Hops::hidden), or follows all cuts that can be reached. It is exact
-/// where the seats are a V, 0 1 .. P-1 P-1 .. 1 0, with hidden hops: the reachable pairs of a
-/// prefix and a suffix; of equally good cuts those with equal legs come first. Other placements
-/// start from a cut that balances stages and move borders while that helps.
+/// for a V, 0 1 .. P-1 P-1 .. 1 0, with hidden hops, up to some hundred units: it follows the pairs
+/// of a prefix and a suffix that can be reached. (There, a tie counts as two copies unless it is
+/// between the first unit and the last, and `passing` may hide a cut that is barely small enough.)
+/// Other placements start from stages that are balanced, and move borders while that helps. Of cuts
+/// that are equally good, more even stages are preferred.
 ///
 /// An error says why nothing fits: the stage, what it needs and what there is.
 Result<Partition> partition(const PartitionProblem& problem);

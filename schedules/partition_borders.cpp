@@ -48,8 +48,13 @@ std::optional<std::vector<int>> balanced(const PartitionProblem& problem, const 
 std::vector<Bytes> held_memory(const PartitionProblem& problem, const ChainSums& sums,
                                const std::vector<int>& places) {
   std::vector<Bytes> held(problem.devices.size(), 0);
-  for (std::size_t k = 0; k < problem.seats.size(); ++k)
-    held[problem.seats[k].device] += sums.untied_memory(places[k], places[k + 1], problem.seats[k]);
+  std::vector<Bytes> passing(problem.devices.size(), 0);
+  for (std::size_t k = 0; k < problem.seats.size(); ++k) {
+    const Seat& seat = problem.seats[k];
+    held[seat.device] += sums.untied_memory(places[k], places[k + 1], seat);
+    passing[seat.device] = std::max(passing[seat.device], sums.passing(places[k], places[k + 1]));
+  }
+  for (std::size_t d = 0; d < held.size(); ++d) held[d] += passing[d];
   const auto device = [&](int piece) {
     const auto stage = std::upper_bound(places.begin(), places.end(), piece) - places.begin() - 1;
     return problem.seats[stage].device;

@@ -52,7 +52,9 @@ struct Legs {
   /// Whether the device may take what lies between the two pairs.
   bool fits(const Pair& from, int begin, int end, double t) const {
     const double work = sums.work(from.begin, begin) + sums.work(end, from.end);
-    return work / device.speed <= t && from.bytes - (up[end] - down[begin]) <= device.memory;
+    if (work / device.speed > t) return false;
+    const Bytes passing = std::max(sums.passing(from.begin, begin), sums.passing(end, from.end));
+    return from.bytes - (up[end] - down[begin]) <= device.memory - passing;
   }
 };
 

@@ -1,11 +1,12 @@
 #include "schedules/partition_sums.h"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 
 namespace troupe::schedules {
 
-ChainSums::ChainSums(const Chain& chain) {
+ChainSums::ChainSums(const Chain& chain) : passing_(1) {
   const int count = static_cast<int>(chain.pieces.size());
   std::vector<int> merged_piece(count);
   std::vector<bool> required;
@@ -24,7 +25,9 @@ ChainSums::ChainSums(const Chain& chain) {
       place_in_chain_.push_back(i);
       boundary_.push_back(i == 0 ? 0 : piece.boundary);
       required.push_back(i == 0 || piece.cut == Cut::required);
+      passing_[0].push_back(0);
     }
+    passing_[0].back() = std::max(passing_[0].back(), piece.passing);
     merged_piece[i] = static_cast<int>(place_in_chain_.size()) - 1;
     sum.work += piece.work;
     sum.weights += piece.weights;
@@ -44,11 +47,23 @@ ChainSums::ChainSums(const Chain& chain) {
   for (int j = 1; j <= size(); ++j)
     previous_required_[j] = required[j - 1] ? j - 1 : previous_required_[j - 1];
 
+  for (std::size_t width = 1; 2 * width <= passing_[0].size(); width *= 2) {
+    const std::vector<Bytes> narrow = passing_.back();
+    auto& wide = passing_.emplace_back(narrow.size() - width);
+    for (std::size_t i = 0; i < wide.size(); ++i) wide[i] = std::max(narrow[i], narrow[i + width]);
+  }
+
   for (const Tie& tie : chain.ties) {
     const int first = merged_piece[tie.first];
     const int second = merged_piece[tie.second];
     if (first != second) ties_.push_back({first, second, tie.bytes});
   }
+}
+
+Bytes ChainSums::passing(int i, int j) const {
+  assert(i < j);
+  const int level = std::bit_width(static_cast<unsigned>(j - i)) - 1;
+  return std::max(passing_[level][i], passing_[level][j - (1 << level)]);
 }
 
 Bytes ChainSums::second_copies(int i, int j) const {

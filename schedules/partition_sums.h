@@ -24,9 +24,12 @@ class ChainSums {
     return seat.copies * (weights_[j] - weights_[i]) + (fixed_[j] - fixed_[i]) +
            seat.in_flight * (stash_[j] - stash_[i]);
   }
-  /// What a stage of these pieces holds: never less if it is longer.
+  /// The most that a pass through one of these pieces needs beside what they hold.
+  Bytes passing(int i, int j) const;
+
+  /// What a stage of these pieces needs in all: never less if it is longer.
   Bytes memory(int i, int j, const Seat& seat) const {
-    return untied_memory(i, j, seat) + (ties_.empty() ? 0 : second_copies(i, j));
+    return untied_memory(i, j, seat) + passing(i, j) + (ties_.empty() ? 0 : second_copies(i, j));
   }
 
   /// Between merged pieces, first before second.
@@ -47,7 +50,8 @@ class ChainSums {
 
   std::vector<double> work_;
   std::vector<Bytes> weights_, fixed_, stash_, reduced_;
-  std::vector<Bytes> boundary_;  // At each place; nothing crosses the ends.
+  std::vector<Bytes> boundary_;              // At each place; nothing crosses the ends.
+  std::vector<std::vector<Bytes>> passing_;  // [k][i]: the largest of 2^k pieces from i on.
   std::vector<int> next_required_, previous_required_;
   std::vector<int> place_in_chain_;
   std::vector<Tie> ties_;

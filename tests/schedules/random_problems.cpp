@@ -49,6 +49,8 @@ PartitionProblem random_straight(Dice& dice, int most_units, int most_devices) {
     const int second = dice.roll(1, units - 1);
     problem.chain.ties.push_back({dice.roll(0, second - 1), second, dice.roll(1, 10)});
   }
+  if (dice.one_in(4))
+    for (Piece& piece : problem.chain.pieces) piece.passing = dice.roll(0, 20);
   problem.hops = dice.one_in(3) ? Hops::exposed : Hops::hidden;
   const int devices = dice.roll(1, most_devices);
   const bool limited = dice.one_in(2);
@@ -90,6 +92,7 @@ bool valid(const PartitionProblem& problem, const std::vector<int>& cuts) {
   if (static_cast<int>(cuts.size()) != stages + 1 || cuts.front() != 0 || cuts.back() != count)
     return false;
   std::vector<Bytes> held(problem.devices.size(), 0);
+  std::vector<Bytes> passing(problem.devices.size(), 0);
   std::vector<int> device_of(count);
   for (int k = 0; k < stages; ++k) {
     const Seat& seat = problem.seats[k];
@@ -99,13 +102,14 @@ bool valid(const PartitionProblem& problem, const std::vector<int>& cuts) {
       if (i > cuts[k] && pieces[i].cut == Cut::required) return false;
       held[seat.device] +=
           seat.copies * pieces[i].weights + pieces[i].fixed + seat.in_flight * pieces[i].stash;
+      passing[seat.device] = std::max(passing[seat.device], pieces[i].passing);
       device_of[i] = seat.device;
     }
   }
   for (const Tie& tie : problem.chain.ties)
     if (device_of[tie.first] != device_of[tie.second]) held[device_of[tie.second]] += tie.bytes;
   for (std::size_t d = 0; d < held.size(); ++d)
-    if (held[d] > problem.devices[d].memory) return false;
+    if (held[d] + passing[d] > problem.devices[d].memory) return false;
   return true;
 }
 
