@@ -125,6 +125,9 @@ Status check_units(std::span<const UnitCost> units) {
       if (size < 0 || size > most_bytes)
         return Error{"unit \"" + unit.name + "\": " + what + " is " + std::to_string(size) +
                      "; want 0 to " + std::to_string(most_bytes)};
+    if (unit.stash_input > unit.stash || unit.stash_weight > unit.stash)
+      return Error{"unit \"" + unit.name + "\": stash is " + std::to_string(unit.stash) +
+                   ", less than one of its parts, stash_input and stash_weight"};
   }
   return Done{};
 }

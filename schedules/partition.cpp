@@ -124,20 +124,33 @@ Status check_counts(const PartitionProblem& problem, const ChainSums& sums) {
   return Done{};
 }
 
+/// What every device would be busy for if units could be cut anywhere; a little less, for rounding.
+double even_share(const PartitionProblem& problem, const ChainSums& sums) {
+  std::vector<bool> used(problem.devices.size());
+  double speed = 0;
+  for (const Seat& seat : problem.seats) {
+    if (!used[seat.device]) speed += problem.devices[seat.device].speed;
+    used[seat.device] = true;
+  }
+  return sums.work(0, sums.size()) / speed * (1 - 1e-9);
+}
+
 std::optional<std::vector<int>> best_cuts(const PartitionProblem& problem, const ChainSums& sums) {
   const auto measure = [&](const std::vector<int>& places) {
     return bottleneck(problem, sums, places);
   };
+  const double low = even_share(problem, sums);
   switch (method_for(problem, sums)) {
     case Method::straight: {
       const StraightCutter cutter(problem, sums);
-      auto cuts = least_bottleneck([&](double t) { return cutter.cut(t); }, measure);
+      auto cuts = least_bottleneck(
+          low, [&](double t) { return cutter.cut(t); }, measure);
       if (cuts && problem.seats.size() <= most_evened) cuts = improve_borders(problem, sums, *cuts);
       return cuts;
     }
     case Method::folded: {
-      const FoldedCutter cutter(problem, sums);
-      auto cuts = least_bottleneck([&](double t) { return cutter.cut(t); }, measure);
+      auto cuts = least_bottleneck(
+          low, [&](double t) { return cut_folded(problem, sums, t); }, measure);
       if (cuts) cuts = improve_borders(problem, sums, *cuts);
       return cuts;
     }
@@ -161,7 +174,7 @@ std::vector<int> closest_cuts(const PartitionProblem& problem, const ChainSums& 
           device.memory < Capacity::unlimited - more ? device.memory + more : Capacity::unlimited;
     constexpr double any_time = std::numeric_limits<double>::infinity();
     return method == Method::straight ? StraightCutter(roomy, sums).cut(any_time)
-                                      : FoldedCutter(roomy, sums).cut(any_time);
+                                      : cut_folded(roomy, sums, any_time);
   };
   Bytes too_few = 0;
   Bytes enough = Bytes{1} << 62;
@@ -199,10 +212,14 @@ Status check_problem(const PartitionProblem& problem) {
   return check_sums(problem);
 }
 
+Status check_partition(const PartitionProblem& problem) {
+  if (Status sound = check_problem(problem); !sound) return sound;
+  return check_counts(problem, ChainSums(problem.chain));
+}
+
 Result<Partition> partition(const PartitionProblem& problem) {
-  if (Status sound = check_problem(problem); !sound) return sound.error();
+  if (Status sound = check_partition(problem); !sound) return sound.error();
   const ChainSums sums(problem.chain);
-  if (Status counts = check_counts(problem, sums); !counts) return counts.error();
   const auto places = best_cuts(problem, sums);
   if (!places) return Error{describe(problem, closest_misfit(problem))};
   return Partition{sums.in_chain(*places), Seconds(bottleneck(problem, sums, *places))};

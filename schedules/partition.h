@@ -73,6 +73,9 @@ struct Partition {
   friend bool operator==(const Partition&, const Partition&) = default;
 };
 
+/// Everything that can be wrong with a problem, want of memory aside.
+Status check_partition(const PartitionProblem& problem);
+
 /// Cuts the chain so that the busiest device has as little to do as possible, no stage is empty and
 /// no device holds more than its memory.
 ///
@@ -103,7 +106,7 @@ struct Misfit {
   std::vector<int> cuts;
 };
 
-/// Only for a problem that fails for want of memory alone.
+/// Only for a problem that passes check_partition() and does not fit.
 Misfit closest_misfit(const PartitionProblem& problem);
 
 }  // namespace troupe::schedules

@@ -39,7 +39,7 @@ std::optional<std::vector<int>> balanced(const PartitionProblem& problem, const 
   }
   const StraightCutter cutter(alone, sums);
   return least_bottleneck(
-      [&](double t) { return cutter.cut(t); },
+      0, [&](double t) { return cutter.cut(t); },
       [&](const std::vector<int>& places) { return bottleneck(alone, sums, places); });
 }
 
@@ -97,9 +97,11 @@ CutScore score(const PartitionProblem& problem, const ChainSums& sums,
                const std::vector<int>& places) {
   CutScore result;
   const auto held = held_memory(problem, sums, places);
-  for (std::size_t d = 0; d < held.size(); ++d)
+  for (std::size_t d = 0; d < held.size(); ++d) {
+    result.fullest = std::max(result.fullest, static_cast<double>(held[d]));
     if (held[d] > problem.devices[d].memory)
       result.excess += static_cast<double>(held[d] - problem.devices[d].memory);
+  }
   result.bottleneck = bottleneck(problem, sums, places);
   for (std::size_t k = 0; k < problem.seats.size(); ++k) {
     const double time =

@@ -58,62 +58,109 @@ struct Legs {
   }
 };
 
-}  // namespace
+/// Device by device, which pairs can be reached in time t. To reach (begin, end) a device starts
+/// from a pair further out on both sides.
+class Fold {
+ public:
+  Fold(const PartitionProblem& problem, const ChainSums& sums, double t)
+      : problem_(problem),
+        sums_(sums),
+        t_(t),
+        devices_(static_cast<int>(problem.seats.size()) / 2),
+        size_(sums.size()),
+        reached_from_(devices_ + 1, std::vector<int>((size_ + 1) * (size_ + 1), never)) {
+    from(0, 0, size_) = size_;
+  }
 
-/// Device by device, which pairs can be reached. To reach (begin, end) a device starts from a pair
-/// further out on both sides, and of these only the best matter: they are handed on from
-/// (begin - 1, end) and (begin, end + 1).
-std::optional<std::vector<int>> FoldedCutter::cut(double t) const {
-  const int size = sums_.size();
-  const int devices = static_cast<int>(problem_.seats.size()) / 2;
-  const int width = size + 1;
-  constexpr int never = -1;
-  // For each device and pair: the pair that it was reached from.
-  std::vector<std::vector<int>> from(devices + 1,
-                                     std::vector<int>(std::size_t(width) * width, never));
-  from[0][size] = size;  // (0, size)
-  for (int k = 0; k < devices; ++k) {
-    const Seat& down = problem_.seats[k];
-    const Seat& up = problem_.seats[2 * devices - 1 - k];
-    const Seat& below = problem_.seats[2 * devices - 2 - k];
-    const Capacity& device = problem_.devices[down.device];
-    const Legs legs{sums_, device, held_before(sums_, down, device),
-                    held_before(sums_, up, device)};
-    const int left = devices - 1 - k;
-    std::vector<std::vector<Pair>> fronts(width + 1);
-    for (int begin = 1; begin < size; ++begin) {
-      for (int end = size - 1; end >= begin; --end) {
+  std::optional<std::vector<int>> run() {
+    for (int k = 0; k < devices_; ++k) reach_with(k);
+    int turn = 1;
+    while (turn < size_ && from(devices_, turn, turn) == never) ++turn;
+    if (turn >= size_) return std::nullopt;
+
+    std::vector<int> cuts(2 * devices_ + 1);
+    for (int k = devices_, begin = turn, end = turn; k >= 0; --k) {
+      cuts[k] = begin;
+      cuts[2 * devices_ - k] = end;
+      const int outer = from(k, begin, end);
+      begin = outer / (size_ + 1);
+      end = outer % (size_ + 1);
+    }
+    return cuts;
+  }
+
+ private:
+  static constexpr int never = -1;
+
+  const Capacity& device(int k) const { return problem_.devices[problem_.seats[k].device]; }
+  const Seat& seat_up(int k) const { return problem_.seats[2 * devices_ - 1 - k]; }
+
+  /// The pair from which the first k devices reached this one, as begin * (size + 1) + end.
+  int& from(int k, int begin, int end) { return reached_from_[k][begin * (size_ + 1) + end]; }
+
+  /// The pairs from which a device can take all up to (begin, end) are handed on from (begin - 1,
+  /// end) and (begin, end + 1); of these only the best matter.
+  void reach_with(int k) {
+    const Legs legs{sums_, device(k), held_before(sums_, problem_.seats[k], device(k)),
+                    held_before(sums_, seat_up(k), device(k))};
+    // No device takes more in time t than its speed allows: that bounds what is left before and
+    // after this one.
+    const double rounding = 1e-9 * sums_.work(0, size_);
+    const double most_before = t_ * speed_of(k, devices_) + rounding;
+    const double most_after = k + 1 == devices_ ? 0 : t_ * speed_of(k + 1, devices_) + rounding;
+    const double least_after = sums_.work(0, size_) - t_ * speed_of(0, k + 1) - rounding;
+
+    std::vector<std::vector<Pair>> fronts(size_ + 2);
+    int last = 0;
+    for (int begin = 1; begin < size_; ++begin) {
+      while (last < size_ - 1 && sums_.work(begin, last + 1) <= most_before) ++last;
+      for (int end = last; end >= begin && sums_.work(begin, end) >= least_after; --end) {
         auto& front = fronts[end];
+        const auto too_far = [&](const Pair& pair) { return !legs.fits(pair, begin, end, t_); };
         if (sums_.previous_required(begin) == begin - 1) front.clear();
+        std::erase_if(front, too_far);
         if (sums_.next_required(end) != end + 1)
-          for (const Pair& pair : fronts[end + 1]) insert(front, pair);
-        if (from[k][(begin - 1) * width + end + 1] != never)
-          insert(front, legs.pair(begin - 1, end + 1));
-
-        if (left == 0 ? begin != end : end - begin < 2 * left) continue;
-        if (left > 0 && (occupied(down.next, sums_.boundary(begin)).count() > t ||
-                         occupied(below.next, sums_.boundary(end)).count() > t))
-          continue;
-        const auto start = std::find_if(front.begin(), front.end(), [&](const Pair& pair) {
-          return legs.fits(pair, begin, end, t);
-        });
-        if (start != front.end())
-          from[k + 1][begin * width + end] = start->begin * width + start->end;
+          for (const Pair& pair : fronts[end + 1])
+            if (!too_far(pair)) insert(front, pair);
+        if (from(k, begin - 1, end + 1) != never) {
+          const Pair pair = legs.pair(begin - 1, end + 1);
+          if (!too_far(pair)) insert(front, pair);
+        }
+        if (!front.empty() && sums_.work(begin, end) <= most_after && leaves_enough(k, begin, end))
+          from(k + 1, begin, end) = front.front().begin * (size_ + 1) + front.front().end;
       }
     }
   }
 
-  int turn = 1;
-  while (turn < size && from[devices][turn * width + turn] == never) ++turn;
-  if (turn >= size) return std::nullopt;
-  std::vector<int> cuts(2 * devices + 1);
-  int pair = turn * width + turn;
-  for (int k = devices; k >= 0; --k) {
-    cuts[k] = pair / width;
-    cuts[2 * devices - k] = pair % width;
-    pair = from[k][pair];
+  double speed_of(int first, int last) const {
+    double sum = 0;
+    for (int k = first; k < last; ++k) sum += device(k).speed;
+    return sum;
   }
-  return cuts;
+
+  /// Whether the devices after k get at least a piece for each leg, and the links carry what is cut
+  /// here.
+  bool leaves_enough(int k, int begin, int end) const {
+    const int left = devices_ - 1 - k;
+    if (left == 0) return begin == end;
+    return end - begin >= 2 * left &&
+           occupied(problem_.seats[k].next, sums_.boundary(begin)).count() <= t_ &&
+           occupied(seat_up(k + 1).next, sums_.boundary(end)).count() <= t_;
+  }
+
+  const PartitionProblem& problem_;
+  const ChainSums& sums_;
+  double t_;
+  int devices_;
+  int size_;
+  std::vector<std::vector<int>> reached_from_;
+};
+
+}  // namespace
+
+std::optional<std::vector<int>> cut_folded(const PartitionProblem& problem, const ChainSums& sums,
+                                           double t) {
+  return Fold(problem, sums, t).run();
 }
 
 }  // namespace troupe::schedules

@@ -44,24 +44,16 @@ class StraightCutter {
   const ChainSums& sums_;
 };
 
-/// Cuts for seats in a V with hidden hops.
-class FoldedCutter {
- public:
-  FoldedCutter(const PartitionProblem& problem, const ChainSums& sums)
-      : problem_(problem), sums_(sums) {}
-
-  std::optional<std::vector<int>> cut(double t) const;
-
- private:
-  const PartitionProblem& problem_;
-  const ChainSums& sums_;
-};
+/// Cuts for seats in a V with hidden hops, whose bottleneck is at most t; none if there are none.
+std::optional<std::vector<int>> cut_folded(const PartitionProblem& problem, const ChainSums& sums,
+                                           double t);
 
 /// How good cuts are; less is better, the first difference decides.
 struct CutScore {
   double excess = 0;  // Bytes beyond the memory of the devices, in all.
   double bottleneck = 0;
   double unevenness = 0;  // Sum of the squares of the stages' times.
+  double fullest = 0;     // Bytes of the device that holds most.
 
   friend auto operator<=>(const CutScore&, const CutScore&) = default;
 };
@@ -90,24 +82,25 @@ double bottleneck(const PartitionProblem& problem, const ChainSums& sums,
 Status check_problem(const PartitionProblem& problem);
 
 /// The cuts with the smallest bottleneck, where `cut(t)` finds cuts whose bottleneck is at most t
-/// if there are any.
+/// if there are any. Below `low` there are none.
 template <class Find, class Measure>
-auto least_bottleneck(Find cut, Measure bottleneck) {
+auto least_bottleneck(double low, Find cut, Measure bottleneck) {
   auto best = cut(std::numeric_limits<double>::infinity());
   if (!best) return best;
-  double low = 0;
   double high = bottleneck(*best);
+  // After each find, one probe right below it tells whether that was the best: few values are
+  // possible where units are alike.
   bool proving = false;
   while (high > low) {
-    // Close to the end one probe right below the best proves that nothing is better.
     const double middle = low + (high - low) / 2;
-    proving = (!proving && high - low <= 1e-9 * high) || !(middle > low && middle < high);
+    proving = proving || !(middle > low && middle < high);
     const double t = proving ? std::nextafter(high, low) : middle;
     if (t <= low) break;
     if (auto better = cut(t)) {
       best = std::move(better);
       high = bottleneck(*best);
       assert(high <= t && "a probe and the measure disagree");
+      proving = !proving;
     } else if (proving) {
       break;
     } else {

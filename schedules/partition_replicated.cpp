@@ -126,9 +126,9 @@ Result<ReplicatedPartition> partition_replicated(const ReplicatedProblem& proble
 
   const ChainSums sums(problem.chain);
   const ReplicatedCutter cutter(problem, sums);
-  const auto stages =
-      least_bottleneck([&](double t) { return cutter.cut(t); },
-                       [&](const Stages& found) { return cutter.bottleneck(found); });
+  const auto stages = least_bottleneck(
+      0, [&](double t) { return cutter.cut(t); },
+      [&](const Stages& found) { return cutter.bottleneck(found); });
   if (!stages)
     return Error{"the model does not fit on " + std::to_string(problem.devices) + " devices of " +
                  std::to_string(problem.device.memory) +

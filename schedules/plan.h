@@ -9,6 +9,7 @@
 #include "schedules/cluster.h"
 #include "schedules/cost_model.h"
 #include "schedules/schedule.h"
+#include "schedules/search.h"
 #include "schedules/versions.h"
 
 namespace troupe::schedules {
@@ -31,14 +32,18 @@ struct PlanRequest {
   int micro_batches = 1;  // In one step, of all replicas together.
   int groups = 1;         // Reduction groups: a replica takes whole ones.
 
-  std::string schedule = "1f1b";    // A name, or "auto".
-  std::optional<Schedule> written;  // One that the user wrote; its shape is that of the pipeline.
-  std::optional<int> stages;        // Nothing: what is fastest.
-  std::vector<int> boundaries;      // [0, 3, 6]: units that begin a stage, and the end. Or empty.
-  int chunks = 1;                   // Stages on a device.
-  std::optional<int> replicas;      // Nothing: as many as there is room for.
+  std::string schedule = "1f1b";     // A name, or "auto".
+  std::int64_t effort = 40'000'000;  // Of the search for "auto": 0 compares named schedules alone.
+  std::optional<Schedule> written;   // One that the user wrote; its shape is that of the pipeline.
+  std::optional<int> stages;         // Nothing: what is fastest.
+  std::vector<int> boundaries;       // [0, 3, 6]: units that begin a stage, and the end. Or empty.
+  int chunks = 1;                    // Stages on a device.
+  std::optional<int> replicas;       // Nothing: as many as there is room for.
   Recompute recompute = Recompute::nothing;
   std::optional<Bytes> memory;  // That a device may use; nothing: all that it has.
+  /// Whether all devices join at the end of a step, as clipping by the norm of all gradients makes
+  /// them, or go on to the next.
+  Objective objective = Objective::makespan;
 
   // Asynchronous schedules only.
   VersionRule versions = VersionRule::stash;
@@ -73,6 +78,7 @@ struct PlannedSeat {
   int position = 0;                 // In the pipeline.
   std::vector<DevicePlace> places;  // By replica.
   StageMemory memory;
+  Bytes workspace = 0;  // The part of its buffers that is for running passes.
   int weight_versions = 1;
   int in_flight = 1;  // Most micro-batches whose activations are held, in whole or in part.
 };
@@ -80,7 +86,7 @@ struct PlannedSeat {
 /// One of the pipelines that work side by side.
 struct PlannedReplica {
   std::vector<DevicePlace> places;  // By position in the pipeline.
-  int micro_batches = 0;            // Of a step.
+  Schedule schedule;                // What it plays, updates included.
   Seconds step{};
 };
 
@@ -92,13 +98,12 @@ struct Plan {
   std::vector<PlannedStage> stages;
   std::vector<PlannedSeat> seats;  // By position, then stage.
   std::vector<PlannedReplica> replicas;
-  std::vector<Schedule> lanes;  // What each replica plays, updates included.
 
-  Seconds step{};            // From first start to last end, of the slowest replica.
-  Seconds period{};          // Between steps that nothing holds apart.
-  double bubble = 0;         // The idle part of one step,
-  double steady_bubble = 0;  // and of many.
-  double rate = 0;           // Micro-batches per second.
+  Seconds step{};               // From first start to last end, of the slowest replica.
+  Seconds period{};             // Between steps that follow one another with no barrier.
+  double bubble = 0;            // The idle part of one step,
+  double steady_bubble = 0;     // and of many.
+  double rate = 0;              // Micro-batches per second, by the request's objective.
   Bytes boundary_traffic = 0;   // In a step, between devices: activations and gradients,
   Bytes reduction_traffic = 0;  // and sums over replicas and tied parameters.
 
@@ -107,9 +112,9 @@ struct Plan {
   Bytes memory_at(int position) const;
 };
 
-/// The plan with the shortest step, of those that fit. Pure: the same request gives the same plan
-/// everywhere. No device of a plan ever holds more than it may. An error says what does not fit:
-/// which stage, by how many bytes, and the fewest devices that would do.
+/// The plan with the shortest step (or period), of those that fit. Pure: the same request gives the
+/// same plan everywhere. No device of a plan ever holds more than it may. An error says what does
+/// not fit: which stage, by how many bytes, and the fewest devices that would do.
 Result<Plan> make_plan(const PlanRequest& request);
 
 /// What becomes of a plan when nodes go or come.
