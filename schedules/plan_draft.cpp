@@ -17,80 +17,17 @@ namespace {
 // How often cuts are made anew for devices that turned out to hold too much.
 constexpr int most_rounds = 8;
 
-std::vector<SchedulePtr> distinct(std::vector<SchedulePtr> schedules) {
-  // Replicas with equally many micro-batches share their schedule.
-  std::ranges::stable_sort(schedules, {}, [](const SchedulePtr& s) { return s->micro_batches; });
-  const auto [first, last] = std::ranges::unique(schedules);
-  schedules.erase(first, last);
-  return schedules;
-}
-
-/// Which backward passes a schedule has.
-struct Backward {
-  bool fused = false;
-  bool halves = false;
-};
-
-Backward backward_of(const Schedule& schedule) {
-  Backward found;
-  for (const Lane& lane : schedule.lanes) {
-    for (const Action action : lane) {
-      found.fused = found.fused || action.kind == Kind::backward;
-      found.halves = found.halves || action.kind == Kind::backward_input;
-    }
-  }
-  return found;
-}
-
-Seconds work_of(const UnitCost& unit, Backward backward, Recompute recompute) {
-  const Seconds halves = unit.backward_input + unit.backward_weight;
-  Seconds work = unit.forward;
-  if (recompute == Recompute::everything) work += unit.forward;
-  if (backward.fused && backward.halves) return work + std::max(unit.backward, halves);
-  return work + (backward.halves ? halves : unit.backward);
-}
-
-Chain chain_of(const PlanRequest& request, Backward backward) {
-  const bool kept = request.recompute == Recompute::nothing;
-  Chain chain;
-  for (const UnitCost& unit : request.units) {
-    Piece piece;
-    piece.work = work_of(unit, backward, request.recompute);
-    piece.weights = unit.weight;
-    piece.fixed = request.holding.gradient_sums * unit.gradient + unit.optimizer;
-    // What is recomputed is there for one micro-batch at a time.
-    (kept ? piece.stash : piece.fixed) += unit.stash;
-    piece.passing = unit.workspace;
-    piece.boundary = unit.boundary;
-    piece.reduced = unit.gradient;
-    chain.pieces.push_back(piece);
-  }
-  if (!request.boundaries.empty()) {
-    for (Piece& piece : chain.pieces) piece.cut = Cut::forbidden;
-    for (std::size_t k = 0; k + 1 < request.boundaries.size(); ++k)
-      chain.pieces[request.boundaries[k]].cut = Cut::required;
-  }
-  for (const TiedUnits& tie : tied_units(request.units)) {
-    const TiedParameters& copy = *request.units[tie.other].tied;
-    const int versions = 1 + request.holding.versions_in_the_making;
-    chain.ties.push_back(
-        {tie.owner, tie.other,
-         versions * copy.weight + request.holding.gradient_sums * copy.gradient + copy.optimizer});
-  }
-  return chain;
-}
-
 /// A draft in the making: shape, places and lanes are there.
 class Drafter {
  public:
   Drafter(const PlanRequest& request, PlanDraft draft)
-      : request_(request), draft_(std::move(draft)), versions_(0) {}
+      : request_(request), draft_(std::move(draft)) {}
 
   Result<PlanDraft> run() {
     auto versions = versions_held(request_, schedule());
     if (!versions) return versions.error();
     versions_ = std::move(*versions);
-    pose();
+    problem_ = problem_of(request_, draft_, versions_);
     if (Status sound = check_partition(problem_); !sound) return sound.error();
     order_devices();
     for (int round = 0; round < most_rounds; ++round) {
@@ -109,72 +46,6 @@ class Drafter {
  private:
   const Schedule& schedule() const { return *draft_.schedules.front(); }
   int positions() const { return draft_.shape.positions; }
-
-  std::vector<DevicePlace> column(int position) const {
-    std::vector<DevicePlace> places;
-    for (const auto& row : draft_.places) places.push_back(row[position]);
-    return places;
-  }
-
-  /// The partition problem. What a seat holds beside its units is taken from its device's memory.
-  void pose() {
-    problem_.chain = chain_of(request_, backward_of(schedule()));
-    problem_.hops = draft_.shape.hops;
-    pose_seats();
-    pose_devices();
-  }
-
-  void pose_seats() {
-    const Route& route = schedule().routes.front();
-    // One of each micro-batch in flight, in whole or in part.
-    StageCosts one;
-    one.activations = one.weight_activations = one.input_activations = 1;
-    const std::vector<StageCosts> ones(static_cast<std::size_t>(schedule().stages), one);
-    problem_.seats.clear();
-    for (int s = 0; s < schedule().stages; ++s) {
-      const int device = route[s];
-      Seat seat;
-      seat.device = device;
-      seat.copies = versions_[device][s];
-      for (const SchedulePtr& lanes : distinct(draft_.schedules))
-        seat.in_flight =
-            std::max(seat.in_flight, static_cast<int>(held_at_peak(lanes->lanes[device], ones)[s]));
-      if (s + 1 < schedule().stages)
-        seat.next = slowest_link(request_.cluster, column(device), column(route[s + 1]));
-      problem_.seats.push_back(seat);
-    }
-  }
-
-  void pose_devices() {
-    Bytes largest_boundary = 0;
-    Bytes largest_input = 0;
-    for (std::size_t u = 0; u < request_.units.size(); ++u) {
-      const bool is_cut = problem_.chain.pieces[u].cut != Cut::forbidden;
-      if (u > 0 && is_cut)
-        largest_boundary = std::max(largest_boundary, request_.units[u].boundary);
-      largest_input = std::max(largest_input, request_.units[u].stash_input);
-    }
-    const int slots = request_.holding.landing_slots + request_.holding.outgoing_slots;
-    problem_.devices.clear();
-    for (int p = 0; p < positions(); ++p) {
-      Capacity device;
-      device.memory = memory_at(request_, draft_, p);
-      device.speed = at(request_.cluster, draft_.places.front()[p]).speed;
-      for (DevicePlace place : column(p))
-        device.speed = std::min(device.speed, at(request_.cluster, place).speed);
-      problem_.devices.push_back(device);
-    }
-    const Route& route = schedule().routes.front();
-    for (int s = 0; s < schedule().stages; ++s) {
-      const int device = route[s];
-      Bytes reserve = 0;
-      if (s > 0 && route[s - 1] != device) reserve += slots * largest_boundary;
-      if (s + 1 < schedule().stages && route[s + 1] != device) reserve += slots * largest_boundary;
-      if (request_.recompute == Recompute::everything)
-        reserve += problem_.seats[s].in_flight * largest_input;
-      problem_.devices[device].memory -= reserve;
-    }
-  }
 
   /// One pipeline of unequal devices may have them in any order, and leave some out.
   void order_devices() {
@@ -200,8 +71,7 @@ class Drafter {
     const auto found = partition_any_order(order);
     if (!found) return;  // The order at hand will tell what does not fit.
     for (int p = 0; p < positions(); ++p) draft_.places[0][p] = all[found->devices[p]];
-    pose_seats();
-    pose_devices();
+    problem_ = problem_of(request_, draft_, versions_);
   }
 
   /// The estimate of a seat was too low: its device must take less.

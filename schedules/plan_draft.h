@@ -43,6 +43,15 @@ Result<std::vector<PlanShape>> shapes_for(const PlanRequest& request);
 /// recomputation and updates.
 Result<Schedule> lanes_for(const PlanRequest& request, const PlanShape& shape, int micro_batches);
 
+/// Each schedule once.
+std::vector<SchedulePtr> distinct(std::vector<SchedulePtr> schedules);
+
+/// How to cut the model for the places and lanes of a draft, given the versions of the weights that
+/// each stage holds: [position][stage]. Nothing is estimated too low but what a device with several
+/// stages has in flight.
+PartitionProblem problem_of(const PlanRequest& request, const PlanDraft& draft,
+                            const std::vector<std::vector<int>>& versions);
+
 /// The request must have been checked. An error says what does not fit.
 Result<PlanDraft> draft(const PlanRequest& request, const PlanShape& shape);
 
