@@ -25,6 +25,9 @@ struct SampleForm {
   Shape input;
   DType input_type = DType::f32;
   Shape target;  // [context] tokens, or [] for one class.
+
+  /// Whether a sample may look like this. A text may be shorter than the context.
+  bool takes(const Shape& given) const;
 };
 
 /// A network as a list of units, and the loss that ends it. Immutable; knows no numbers.

@@ -100,8 +100,7 @@ void Optimizer::make_moments(Stream& stream) {
       trained.moments.push_back(filled(stream, declared(trained).shape, 0));
 }
 
-WeightsPtr Optimizer::initial(Stream& stream, std::uint64_t seed) {
-  make_moments(stream);
+WeightsPtr Optimizer::initial(Stream& stream, std::uint64_t seed) const {
   auto weights = std::make_shared<Weights>();
   weights->slots.resize(parameters_.size());
   for (const auto& trained : trained_)
@@ -112,8 +111,7 @@ WeightsPtr Optimizer::initial(Stream& stream, std::uint64_t seed) {
 }
 
 Result<WeightsPtr> Optimizer::from(Stream& stream, const std::vector<NamedTensor>& tensors,
-                                   std::int64_t version) {
-  make_moments(stream);
+                                   std::int64_t version) const {
   const auto given = by_name(tensors);
   auto weights = std::make_shared<Weights>();
   weights->version = version;
@@ -228,7 +226,9 @@ std::vector<NamedTensor> Optimizer::state() const {
   return state;
 }
 
-Status Optimizer::restore(Stream& stream, const std::vector<NamedTensor>& state) {
+Status Optimizer::restore(Stream& stream, const std::vector<NamedTensor>& state,
+                          std::int64_t steps_done) {
+  if (steps_done == 0) return Done{};
   const auto given = by_name(state);
   std::vector<std::vector<Tensor>> restored;
   for (const auto& trained : trained_) {

@@ -32,12 +32,6 @@ struct OptimizerConfig {
   static OptimizerConfig of(Kind kind);
 };
 
-/// A tensor with the name under which a checkpoint keeps it: "h.0.ln_1.weight.m".
-struct NamedTensor {
-  std::string name;
-  Tensor tensor;
-};
-
 /// What a parameter's gradient adds to the square of the global norm.
 struct SquaredNorm {
   std::string name;
@@ -64,11 +58,11 @@ class Optimizer {
             std::vector<Buffer> buffers, kernels::Precision precision);
 
   /// The first version: drawn by (seed, the parameter's name), so that no plan changes it.
-  WeightsPtr initial(Stream& stream, std::uint64_t seed);
+  WeightsPtr initial(Stream& stream, std::uint64_t seed) const;
   /// A version from given tensors (a checkpoint, a file). All names must be there, of the right
   /// shapes, in fp32; others may be there too.
   Result<WeightsPtr> from(Stream& stream, const std::vector<NamedTensor>& tensors,
-                          std::int64_t version);
+                          std::int64_t version) const;
 
   /// The gradient of a parameter, its uses in this stage added up.
   Tensor gradient(Stream& stream, StageGradients& gradients, const std::string& name) const;
@@ -85,11 +79,12 @@ class Optimizer {
 
   /// Weights and buffers of a version, by unique name in the order of the slots.
   std::vector<NamedTensor> named(const Weights& weights) const;
-  /// The moments by name, once there is a version. They change with the next step: write or copy
-  /// them before.
+  /// The moments by name: "h.0.ln_1.weight.m". They change with the next step: write or copy them
+  /// before. Before the first step there are none.
   std::vector<NamedTensor> state() const;
-  /// Takes a copy of given moments. All names must be there; others may be there too.
-  Status restore(Stream& stream, const std::vector<NamedTensor>& state);
+  /// Takes a copy of the moments that so many steps made. All names must be there, unless no step
+  /// was done; others may be there too.
+  Status restore(Stream& stream, const std::vector<NamedTensor>& state, std::int64_t steps_done);
 
  private:
   /// A parameter, once, however many slots it has.
