@@ -77,6 +77,19 @@ HWY_INLINE V exp(D d, V x) {
   return hn::Mul(hn::Mul(p, power_of_two(d, half)), power_of_two(d, hn::Sub(n, half)));
 }
 
+/// e^x for x <= 0, to 2 units in the last place; but 0 for x < -86. Faster than exp, for sums to
+/// which e^0 belongs.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V exp_nonpositive(D d, V x) {
+  const V lowest = hn::Set(d, -86.0f);
+  const auto [n, expm1] = split_exponent(d, at_least(x, lowest));
+  const V p = hn::Add(expm1, hn::Set(d, 1.0f));
+  // n goes from -124 to 0: it can be added to the exponent of p.
+  const hn::RebindToSigned<D> di;
+  const V y = hn::BitCast(d, hn::Add(hn::BitCast(di, p), hn::ShiftLeft<23>(n)));
+  return hn::IfThenElse(hn::Lt(x, lowest), hn::Zero(d), y);
+}
+
 /// tanh x, to 3 units in the last place.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V tanh(D d, V x) {
