@@ -72,7 +72,7 @@ class Files {
   /// A file, or an empty directory.
   virtual Status remove(const std::string& path) = 0;
 
-  /// With its parents; one that is there already is fine.
+  /// With its parents; they are on the disk when this returns. One that is there already is fine.
   virtual Status make_directory(const std::string& path) = 0;
   /// Returns when what was created, renamed and removed in the directory is on the disk.
   virtual Status sync_directory(const std::string& path) = 0;

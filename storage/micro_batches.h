@@ -16,11 +16,12 @@ struct Batch {
   Tensor target;  // [samples, ...]
 };
 
-/// Cuts a dataset into steps and micro-batches. Nothing is remembered: any micro-batch of any step is found at once, by
-/// whoever asks, and is the same for everyone.
+/// Cuts a dataset into steps and micro-batches. Nothing is remembered: any micro-batch of any step
+/// is found at once, by whoever asks, and is the same for everyone.
 class MicroBatches {
  public:
-  /// A step has `global` samples in micro-batches of `micro`, which divides it. The dataset must outlive this.
+  /// A step has `global` samples in micro-batches of `micro`, which divides it. The dataset must
+  /// outlive this.
   MicroBatches(const Dataset& dataset, SampleOrder order, std::int64_t global, std::int64_t micro)
       : dataset_(&dataset), order_(order), global_(global), micro_(micro) {}
 

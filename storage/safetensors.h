@@ -22,12 +22,6 @@ struct TensorView {
   std::span<const std::byte> bytes;
 };
 
-/// A tensor by the name that the model's ecosystem gives it.
-struct NamedTensor {
-  std::string name;
-  Tensor tensor;
-};
-
 /// A view of a tensor in host memory; the tensor must outlive it.
 TensorView view(const std::string& name, const Tensor& tensor);
 
