@@ -45,7 +45,8 @@ class Images final : public Dataset {
   SampleShape shape_;
 };
 
-/// "train-labels-idx1-ubyte" for "train-images-idx3-ubyte".
+}  // namespace
+
 std::optional<std::string> labels_beside(const std::string& path) {
   const auto name = path.rfind("images");
   if (name == std::string::npos || name < path.size() - name_of(path).size()) return {};
@@ -57,8 +58,6 @@ std::optional<std::string> labels_beside(const std::string& path) {
     labels[rank + 3] = '1';
   return labels;
 }
-
-}  // namespace
 
 Result<std::unique_ptr<Dataset>> open_images(DataSpec spec, const DataNeeds& needs, Files& files) {
   const auto& path = spec.name();
