@@ -28,12 +28,6 @@ struct OptimizerConfig {
   double clip_norm = 0;  // 0: no clipping.
 };
 
-/// A tensor with the name under which a checkpoint keeps it: "h.0.ln_1.weight.m".
-struct NamedTensor {
-  std::string name;
-  Tensor tensor;
-};
-
 /// Makes the next version of a stage's weights out of the last one and the gradients of a step.
 /// Owns the moments; no message, no thread. One gradient for each tied parameter: (input use) +
 /// (output use), each finished first.
