@@ -29,6 +29,7 @@ std::string aligned(const std::vector<Row>& rows) {
       const std::string blanks(widths[column] - row[column].size(), ' ');
       text += column == 0 ? row[0] + blanks : "  " + blanks + row[column];
     }
+    text.erase(text.find_last_not_of(' ') + 1);
     text += '\n';
   }
   return text;
