@@ -3,6 +3,7 @@
 #include <array>
 
 #include "catch.h"
+#include "schedules/check.h"
 #include "schedules/placement.h"
 #include "schedules/simulate.h"
 #include "tables.h"
@@ -39,6 +40,7 @@ TEST_CASE("lists under a cap are as good as a reference's", "[schedules]") {
     const auto made = list_schedule(pipeline, costs, {.window = window, .caps = caps(8, cap)});
     REQUIRE(made);
     const auto simulation = play(*made, costs);
+    CHECK(check(*made).empty());
     CHECK(simulation.largest_peak() <= cap);
     return 100 * simulation.bubble;
   };
@@ -74,6 +76,7 @@ TEST_CASE("a lost device's micro-batches go through its peers", "[schedules]") {
   const auto made = list_schedule(pipeline, costs, {.window = 7});
   REQUIRE(made);
   const auto simulation = play(*made, costs);
+  CHECK(check(*made).empty());
   CHECK(made->lanes[5].empty());
   // Three devices do the work of four: 64 at least. The reference takes 67 to 68.
   CHECK(simulation.makespan >= 64);

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "catch.h"
+#include "schedules/check.h"
 #include "schedules/registry.h"
 #include "schedules/text.h"
 #include "tables.h"
@@ -68,6 +69,23 @@ TEST_CASE("the same search finds the same schedule", "[schedules]") {
   CHECK(to_text(first.schedule) == to_text(second.schedule));
   CHECK(first.evaluations == second.evaluations);
   CHECK(to_table(first) == to_table(second));
+}
+
+TEST_CASE("what a search finds is valid, whatever the costs", "[schedules]") {
+  for (const double weight : {0.5, 1.0})
+    for (const double hop : {0.0, 0.3})
+      for (const double cap : {2.5, 4.0, 7.0})
+        for (const auto objective : {Objective::makespan, Objective::period}) {
+          INFO("W " << weight << ", hop " << hop << ", cap " << cap);
+          auto asked = request(4, 9, cap, {.backward_weight = weight}, hop);
+          asked.partitions[2].slowness = {1, 1, 1.5, 1};
+          asked.objective = objective;
+          asked.effort = 3'000'000;
+          const auto result = found(asked);
+          CHECK(check(result.schedule).empty());
+          CHECK(is_schedule_name(result.schedule.name));
+          CHECK(result.simulation.largest_peak() <= cap * (1 + 1e-9));
+        }
 }
 
 TEST_CASE("a search is never worse than the best named schedule", "[schedules]") {
