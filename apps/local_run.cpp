@@ -134,7 +134,7 @@ Status LocalRun::resume() {
   if (!weights) return within(checkpoint.directory(), weights.error());
   auto moments = load_all(checkpoint.optimizer(), memory_);
   if (!moments) return within(checkpoint.directory(), moments.error());
-  if (auto restored = optimizer_.restore(*moments, manifest.step); !restored)
+  if (auto restored = optimizer_.restore(stream_, *moments, manifest.step); !restored)
     return within(checkpoint.directory(), restored.error());
   weights_ = std::move(*weights);
   step_ = saved_step_ = manifest.step;
@@ -160,7 +160,7 @@ Result<LocalRun::StepResult> LocalRun::take_step() {
     stage_.backward(stream_, m, *weights_, {});
   }
   auto gradients = stage_.take_gradients(stream_);
-  const double norm = std::sqrt(optimizer_.squared_norm(stream_, gradients));
+  const double norm = models::global_norm(optimizer_.squared_norms(stream_, gradients));
   if (!std::isfinite(norm))
     return Error{"step " + std::to_string(step_ + 1) + ": the gradient is not finite any more"};
   weights_ = optimizer_.step(stream_, weights_, std::move(gradients), norm);

@@ -46,13 +46,8 @@ std::int64_t number_in(const Value& table, std::string_view key) {
 Status fits(const std::string& key, const storage::Dataset& data, const models::Model& model) {
   const auto& has = data.shape();
   const auto& wants = model.sample;
-  const bool tokens = wants.input_type == DType::i32;
-  const bool same_kind = has.input_type == wants.input_type &&
-                         has.input.rank() == wants.input.rank() &&
+  const bool same_size = has.input_type == wants.input_type && wants.takes(has.input) &&
                          has.target.rank() == wants.target.rank();
-  // A text may be shorter than the longest that the model takes.
-  const bool same_size =
-      same_kind && (tokens ? has.input[0] <= wants.input[0] : has.input == wants.input);
   if (!same_size)
     return Error{key + ": its samples are " + std::string(to_string(has.input_type)) + " " +
                  to_string(has.input) + ", and the model takes " +

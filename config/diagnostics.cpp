@@ -79,12 +79,13 @@ std::string excerpt(const Sources::Place& place, const Diagnostic& diagnostic) {
 std::string render_one(const Sources& sources, const Diagnostic& diagnostic) {
   const auto place = sources.find(diagnostic.position);
   std::string out(place.source);
-  if (place.position.line > 0)
+  const bool has_line = place.position.column > 0;
+  if (has_line)
     out += ":" + std::to_string(place.position.line) + ":" + std::to_string(place.position.column);
   if (!out.empty()) out += ": ";
   out += diagnostic.severity == Diagnostic::Severity::error ? "error: " : "warning: ";
   out += printable(diagnostic.message);
-  if (place.position.line > 0) return out + "\n" + excerpt(place, diagnostic);
+  if (has_line) return out + "\n" + excerpt(place, diagnostic);
   if (!diagnostic.hint.empty()) out += "; " + printable(diagnostic.hint);
   return out + "\n";
 }

@@ -35,6 +35,10 @@ struct DocumentRequest {
 /// What is wrong goes to `found`.
 Document read_document(const DocumentRequest& request, Diagnostics& found);
 
+/// Puts settings over a document, in order.
+void apply_settings(const std::vector<std::string>& settings, Document& document,
+                    Diagnostics& found);
+
 /// The body of a message. It stands for itself: `extends` is an error.
 Document document_from(Value body, std::string name, Diagnostics& found);
 

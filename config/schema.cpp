@@ -43,8 +43,8 @@ std::vector<Key> model_keys(const Catalog& catalog) {
                       .fallback = option.fallback,
                       .least = option.least,
                       .most = option.most,
-                      .help = option.help,
                       .half = Half::recipe,
+                      .help = option.help,
                       .when = {"model.kind", {kind.name}}});
     }
   keys.push_back({.name = "model.init",
@@ -178,6 +178,17 @@ const Value* value_at(const Value& tree, std::string_view name) {
     name.remove_prefix(std::min(dot + 1, name.size()));
   }
   return value;
+}
+
+void set_at(Value& tree, std::string_view name, Value value) {
+  Value* table = &tree;
+  for (auto dot = name.find('.'); dot != name.npos; dot = name.find('.')) {
+    const std::string part(name.substr(0, dot));
+    Value* inner = table->find(part);
+    table = inner ? inner : &table->set(part, Value(Value::Map{}));
+    name.remove_prefix(dot + 1);
+  }
+  table->set(std::string(name), std::move(value));
 }
 
 }  // namespace troupe::config

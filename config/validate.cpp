@@ -213,19 +213,6 @@ class Validator {
   Diagnostics& found_;
 };
 
-/// The table of that name within a tree, made where it is missing.
-Value& table_at(Value& tree, std::string_view name) {
-  Value* table = &tree;
-  while (!name.empty()) {
-    const auto dot = std::min(name.find('.'), name.size());
-    const std::string part(name.substr(0, dot));
-    Value* inner = table->find(part);
-    table = inner ? inner : &table->set(part, Value(Value::Map{}));
-    name.remove_prefix(std::min(dot + 1, name.size()));
-  }
-  return *table;
-}
-
 void complain_missing(const Schema& schema, const Key& key, const Value& tree, Diagnostics& found) {
   const Value* table = value_at(tree, key.section());
   if (table && !table->map()) return;  // Complained about already.
@@ -245,16 +232,14 @@ Value expand_preset(const Value& tree) {
   Value expanded = tree;
   for (const auto& preset : presets()) {
     if (!named->text() || *named->text() != preset.name) continue;
-    const auto put = [&](std::string_view table, std::string key, Value value) {
-      Value& place = table_at(expanded, table);
-      if (place.find(key)) return;
+    const auto put = [&](std::string_view name, Value value) {
       value.position = named->position;
-      place.set(std::move(key), std::move(value));
+      if (!value_at(expanded, name)) set_at(expanded, name, std::move(value));
     };
-    put("staleness", "predict", preset.predict);
-    put("staleness", "linearize_at", preset.linearize_at);
-    put("staleness", "gap_penalty", preset.gap_penalty);
-    if (preset.recompute == Preset::Recompute::needed) put("pipeline", "recompute", true);
+    put("staleness.predict", preset.predict);
+    put("staleness.linearize_at", preset.linearize_at);
+    put("staleness.gap_penalty", preset.gap_penalty);
+    if (preset.recompute == Preset::Recompute::needed) put("pipeline.recompute", true);
   }
   auto& entries = *expanded.find("staleness")->map();
   std::erase_if(entries, [](const auto& entry) { return entry.key == "preset"; });
@@ -277,11 +262,9 @@ Value validate(const Schema& schema, const Value& tree, Diagnostics& found) {
     if (!schema.applies(key, expanded)) continue;
     const Value* written = value_at(expanded, key.name);
     const Value& value = written ? *written : key.fallback;
-    if (!value.is_null()) table_at(complete, key.section()).set(std::string(key.leaf()), value);
+    if (!value.is_null()) set_at(complete, key.name, value);
   }
-  for (const auto& section : sections())
-    if (const Value* written = value_at(expanded, section.name))
-      table_at(complete, section.name).position = written->position;
+  complete.find("model")->position = expanded.find("model")->position;
   return complete;
 }
 
