@@ -44,9 +44,10 @@ void check_names(const Examined& examined) {
                                  "dashes and underscores, no dot first");
   const auto& directory = config.checkpoint.directory;
   if (directory.empty() || directory.find_first_of("{}") != directory.npos)
-    examined.error({"checkpoint.dir"},
-                   "checkpoint.dir = " + quoted(*value_at(examined.tree, "checkpoint.dir")->text()) +
-                       " is no path; {name} is all that is filled in");
+    examined.error(
+        {"checkpoint.dir"},
+        "checkpoint.dir = " + quoted(*value_at(examined.tree, "checkpoint.dir")->text()) +
+            " is no path; {name} is all that is filled in");
   const auto wants_safetensors = [&](std::string_view key, const std::string& path) {
     if (!path.ends_with(".safetensors"))
       examined.error({key}, std::string(key) + " = " + quoted(path) +
@@ -61,10 +62,10 @@ void check_batch(const Examined& examined) {
   const std::int64_t replicas = examined.config.pipeline.replicas;
   const std::int64_t piece = micro.value_or(1) * replicas;
   if (global % piece != 0) {
-    const std::string by =
-        micro ? "batch.micro = " + to_string(*micro) + " x replicas = " + to_string(replicas) +
-                    " (= " + to_string(piece) + ")"
-              : "pipeline.replicas = " + to_string(replicas);
+    const std::string by = micro ? "batch.micro = " + to_string(*micro) +
+                                       " x replicas = " + to_string(replicas) +
+                                       " (= " + to_string(piece) + ")"
+                                 : "pipeline.replicas = " + to_string(replicas);
     examined.error({"batch.global", "batch.micro", "pipeline.replicas"},
                    "batch.global = " + to_string(global) + " is not divisible by " + by +
                        "; nearest: " + nearest_multiples(global, piece));
@@ -93,8 +94,8 @@ std::optional<std::int64_t> check_model(const Examined& examined, const Catalog&
                                  [&](const auto& other) { return other.name == model.kind; });
   const auto built = kind->build(model.options_for(stand_in_vocabulary));
   if (!built) {
-    examined.error({"model", "model.kind"}, "model.kind = " + quoted(model.kind) + ": " +
-                                                built.error().text);
+    examined.error({"model", "model.kind"},
+                   "model.kind = " + quoted(model.kind) + ": " + built.error().text);
     return {};
   }
   for (const std::string key : {"heads", "kv_heads"}) {
@@ -114,8 +115,8 @@ void check_stages(const Examined& examined, std::int64_t layers) {
       examined.config.pipeline;
   const Value* key = examined.config.model.options.find("layers");
   const bool has_key = key && key->integer() && *key->integer() == layers;
-  const std::string model =
-      has_key ? "model.layers = " + to_string(layers) : "the model has " + to_string(layers) + " layers";
+  const std::string model = has_key ? "model.layers = " + to_string(layers)
+                                    : "the model has " + to_string(layers) + " layers";
   if (!stages.boundaries.empty() && stages.boundaries.back() != layers) {
     examined.error({"pipeline.stages"},
                    "pipeline.stages ends at " + to_string(stages.boundaries.back()) + ", but " +
@@ -124,10 +125,9 @@ void check_stages(const Examined& examined, std::int64_t layers) {
   }
   if (!stages.count) return;
   if (*stages.count > layers) {
-    examined.error({"pipeline.stages"}, "pipeline.stages = " + to_string(*stages.count) + ", but " +
-                                            model +
-                                            " and a stage needs at least one layer; use at most " +
-                                            to_string(layers));
+    examined.error({"pipeline.stages"},
+                   "pipeline.stages = " + to_string(*stages.count) + ", but " + model +
+                       " and a stage needs at least one layer; use at most " + to_string(layers));
     return;
   }
   if (*stages.count % chunks != 0)
@@ -137,9 +137,7 @@ void check_stages(const Examined& examined, std::int64_t layers) {
                        "; nearest: " + nearest_multiples(*stages.count, chunks));
 }
 
-bool is_file(std::string_view schedule) {
-  return schedule.find_first_of("./\\") != schedule.npos;
-}
+bool is_file(std::string_view schedule) { return schedule.find_first_of("./\\") != schedule.npos; }
 
 void check_schedule(const Examined& examined) {
   const auto& pipeline = examined.config.pipeline;
@@ -172,12 +170,12 @@ void check_learning_rate(const Examined& examined) {
   const auto& rate = optimizer.rate;
   if (rate.kind != models::LearningRate::Kind::constant && rate.warmup_steps >= rate.total_steps) {
     const bool is_auto = value_at(examined.tree, "optimizer.schedule.total_steps")->text();
-    examined.error({"optimizer.schedule.warmup_steps", "optimizer.schedule.total_steps",
-                    "train.steps"},
-                   "optimizer.schedule.warmup_steps = " + to_string(rate.warmup_steps) +
-                       " leaves nothing of " +
-                       (is_auto ? "train.steps = " : "optimizer.schedule.total_steps = ") +
-                       to_string(rate.total_steps) + "; warm up for fewer steps");
+    examined.error(
+        {"optimizer.schedule.warmup_steps", "optimizer.schedule.total_steps", "train.steps"},
+        "optimizer.schedule.warmup_steps = " + to_string(rate.warmup_steps) +
+            " leaves nothing of " +
+            (is_auto ? "train.steps = " : "optimizer.schedule.total_steps = ") +
+            to_string(rate.total_steps) + "; warm up for fewer steps");
   }
   if (rate.min_lr > rate.lr)
     examined.error({"optimizer.schedule.min_lr", "optimizer.lr"},

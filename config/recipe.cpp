@@ -38,9 +38,12 @@ Lines lines_of(const Value& recipe) {
 
 bool is_recipe(const Key& key, const Value& tree) {
   switch (key.half) {
-    case Half::recipe: return key.section() != "staleness" || is_asynchronous(tree);
-    case Half::plan: return false;
-    case Half::shape: return is_asynchronous(tree);
+    case Half::recipe:
+      return key.section() != "staleness" || is_asynchronous(tree);
+    case Half::plan:
+      return false;
+    case Half::shape:
+      return is_asynchronous(tree);
   }
   return false;
 }
@@ -76,8 +79,10 @@ std::vector<std::string> recipe_changes(const Value& now, const Value& before) {
   std::vector<std::string> changes;
   for (const auto& [name, value] : lines_of(now)) {
     const auto old = gone.extract(name);
-    if (old.empty()) changes.push_back(name + " = " + value + ", was not there");
-    else if (old.mapped() != value) changes.push_back(name + " = " + value + ", was " + old.mapped());
+    if (old.empty())
+      changes.push_back(name + " = " + value + ", was not there");
+    else if (old.mapped() != value)
+      changes.push_back(name + " = " + value + ", was " + old.mapped());
   }
   for (const auto& [name, value] : gone) changes.push_back(name + " is not there, was " + value);
   return changes;

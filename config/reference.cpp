@@ -45,9 +45,12 @@ std::string fallback(const Key& key) {
 std::string half(const Key& key) {
   const std::string_view live = key.change == Change::live ? ", live" : "";
   switch (key.half) {
-    case Half::recipe: return "recipe" + std::string(live);
-    case Half::plan: return "plan" + std::string(live);
-    case Half::shape: return "shape" + std::string(live);
+    case Half::recipe:
+      return "recipe" + std::string(live);
+    case Half::plan:
+      return "plan" + std::string(live);
+    case Half::shape:
+      return "shape" + std::string(live);
   }
   return {};
 }
@@ -63,8 +66,8 @@ void append_section(std::string& out, const Schema& schema, const Section& secti
   std::vector<const Key*> keys;
   for (const auto& key : schema.keys())
     if (key.section() == section.name) keys.push_back(&key);
-  const bool has_conditions = std::any_of(keys.begin(), keys.end(),
-                                          [](const Key* key) { return !key->when.key.empty(); });
+  const bool has_conditions =
+      std::any_of(keys.begin(), keys.end(), [](const Key* key) { return !key->when.key.empty(); });
   out += section.name.empty() ? "\n## Above all tables\n\n"
                               : "\n## `[" + std::string(section.name) + "]`\n\n";
   out += std::string(section.help) + "\n\n| key | value | default | half |";
@@ -80,8 +83,9 @@ void append_section(std::string& out, const Schema& schema, const Section& secti
 }
 
 void append_presets(std::string& out) {
-  out += "\nWhat `staleness.preset` sets:\n\n| preset | predict | linearize_at | gap_penalty |\n"
-         "|---|---|---|---|\n";
+  out +=
+      "\nWhat `staleness.preset` sets:\n\n| preset | predict | linearize_at | gap_penalty |\n"
+      "|---|---|---|---|\n";
   for (const auto& preset : presets()) {
     out += "| `" + std::string(preset.name) + "` | " + std::string(preset.predict) + " | " +
            std::string(preset.linearize_at) + " | " + std::string(preset.gap_penalty);

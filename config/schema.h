@@ -89,6 +89,9 @@ class Schema {
   std::vector<Key> keys_;
 };
 
+/// Whether the upper bound is so high that wanted() leaves it out.
+bool bound_is_untold(const Key& key);
+
 /// "an integer from 1 to 4096", "one of sgd, adam, ...": what a key wants, for messages.
 std::string wanted(const Key& key);
 
