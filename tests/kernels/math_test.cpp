@@ -7,8 +7,8 @@
 
 #include "catch.h"
 #include "core/digest.h"
-#include "every_target.h"
 #include "kernels/cpu/targets.h"
+#include "tests/kernels/every_target.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tests/kernels/math_test.cpp"
