@@ -44,14 +44,16 @@ Doubles mapped(double (*f)(double), Doubles x) {
 TEST_CASE("activations give what their formulas say", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
-  for (const auto& [name, forward, backward, reference] : activations)
+  for (const auto& activation : activations)
     for (const auto n : sizes) {
-      INFO(name << " of " << n);
+      INFO(activation.name << " of " << n);
       const auto x = numbers_up_to(7, n, 1), dy = numbers(n, 2);
-      const auto f = [&](const Doubles& input) { return mapped(reference, input); };
-      CHECK(close(values([&](float* y) { forward(stream, x.data(), y, n); }, n), f(doubles(x)), 1));
-      CHECK(close(values([&](float* dx) { backward(stream, x.data(), dy.data(), dx, n); }, n),
-                  numerical_gradient(f, x, dy), 1));
+      const auto f = [&](const Doubles& input) { return mapped(activation.reference, input); };
+      CHECK(close(values([&](float* y) { activation.forward(stream, x.data(), y, n); }, n),
+                  f(doubles(x)), 1));
+      CHECK(close(
+          values([&](float* dx) { activation.backward(stream, x.data(), dy.data(), dx, n); }, n),
+          numerical_gradient(f, x, dy), 1));
     }
 }
 
@@ -59,15 +61,16 @@ TEST_CASE("activations may write over what they read", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   const std::int64_t n = 77;
-  for (const auto& [name, forward, backward, reference] : activations) {
-    INFO(name);
+  for (const auto& activation : activations) {
+    INFO(activation.name);
     const auto x = numbers_up_to(3, n, 1), dy = numbers(n, 2);
     auto in_place = x;
-    forward(stream, in_place.data(), in_place.data(), n);
-    CHECK(in_place == values([&](float* y) { forward(stream, x.data(), y, n); }, n));
+    activation.forward(stream, in_place.data(), in_place.data(), n);
+    CHECK(in_place == values([&](float* y) { activation.forward(stream, x.data(), y, n); }, n));
     in_place = dy;
-    backward(stream, x.data(), in_place.data(), in_place.data(), n);
-    CHECK(in_place == values([&](float* dx) { backward(stream, x.data(), dy.data(), dx, n); }, n));
+    activation.backward(stream, x.data(), in_place.data(), in_place.data(), n);
+    CHECK(in_place ==
+          values([&](float* dx) { activation.backward(stream, x.data(), dy.data(), dx, n); }, n));
   }
 }
 
@@ -77,14 +80,14 @@ TEST_CASE("activations are flat or straight far from 0, and keep a NaN", "[kerne
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float x[] = {1e30f, -1e30f, 0, nan}, ones[] = {1, 1, 1, 1};
   float y[4], dx[4];
-  for (const auto& [name, forward, backward, reference] : activations) {
-    INFO(name);
-    forward(stream, x, y, 4);
+  for (const auto& activation : activations) {
+    INFO(activation.name);
+    activation.forward(stream, x, y, 4);
     CHECK(y[0] == 1e30f);
     CHECK(y[1] == 0);
     CHECK(y[2] == 0);
     CHECK(std::isnan(y[3]));
-    backward(stream, x, ones, dx, 3);
+    activation.backward(stream, x, ones, dx, 3);
     CHECK(dx[0] == 1);
     CHECK(std::abs(dx[1]) < 1e-30f);
   }
@@ -134,13 +137,13 @@ TEST_CASE("tensors are added to tensors, and a row to each row", "[kernels]") {
 TEST_CASE("activations have the same bits whoever computes them", "[kernels]") {
   const std::int64_t n = 40'001;
   const auto x = numbers_up_to(5, n, 1), dy = numbers(n, 2);
-  for (const auto& [name, forward, backward, reference] : activations) {
-    INFO(name);
+  for (const auto& activation : activations) {
+    INFO(activation.name);
     CHECK(same_bits([&](Stream& stream) {
-      return values([&](float* y) { forward(stream, x.data(), y, n); }, n);
+      return values([&](float* y) { activation.forward(stream, x.data(), y, n); }, n);
     }));
     CHECK(same_bits([&](Stream& stream) {
-      return values([&](float* dx) { backward(stream, x.data(), dy.data(), dx, n); }, n);
+      return values([&](float* dx) { activation.backward(stream, x.data(), dy.data(), dx, n); }, n);
     }));
   }
   CHECK(same_bits([&](Stream& stream) {

@@ -11,6 +11,6 @@ string(REGEX MATCHALL
   calls "${symbols}")
 if(calls)
   list(REMOVE_DUPLICATES calls)
-  string(REPLACE "\n" "" calls "${calls}")
+  string(REGEX REPLACE "[\n;]+" "," calls "${calls}")
   message(FATAL_ERROR "${LIBRARY} calls${calls} of libm; use kernels/cpu/math-inl.h")
 endif()

@@ -146,13 +146,13 @@ TEST_CASE("a sum of squares is a sum of blocks by a tree", "[kernels]") {
   const Floats three{1, -2, 3};
   CHECK(sum_of_squares(stream, three.data(), 3) == 14);
 
-  // Five blocks: ((0 + 1) + (2 + 3)) + 4. In doubles 2^60 + 1 is 2^60, and the order shows.
+  // Five blocks: ((0 + 1) + (2 + 3)) + 4. Doubles near 2^60 lie 256 apart: a single 100 is lost
+  // there, two that were added up before are not.
   Floats x(4 * 65536 + 3, 0);
   x[0] = 0x1p30f;
-  x[65536] = 1;
-  x[2 * 65536 + 5] = x[3 * 65536 + 7] = 16;
-  x[4 * 65536 + 2] = 1;
-  CHECK(sum_of_squares(stream, x.data(), static_cast<std::int64_t>(x.size())) == 0x1p60 + 512);
+  for (const std::size_t place : {65536, 2 * 65536 + 5, 3 * 65536 + 7, 4 * 65536 + 2})
+    x[place] = 10;
+  CHECK(sum_of_squares(stream, x.data(), static_cast<std::int64_t>(x.size())) == 0x1p60 + 256);
 
   // Far beyond the range of a float's square.
   const Floats large(10, 1e30f);
