@@ -159,6 +159,9 @@ struct RunConfig {
   Log log;
 };
 
+/// From a tree that was validated and is complete; `name` has been filled in.
+RunConfig read_run_config(const Value& complete);
+
 /// Micro-batches in one step of all replicas together, once it is known how large they are.
 std::int64_t micro_batches(const RunConfig& config, std::int64_t micro);
 

@@ -30,6 +30,7 @@ enum class Type {
 enum class Half {
   recipe,  // Changes what is computed.
   plan,    // Changes where, when and how fast; never a number.
+  shape,   // Plan in a synchronous run. In an asynchronous one the pipeline's shape is recipe.
 };
 
 /// Whether a key may be set while the run is under way (`run.set`).
@@ -48,15 +49,15 @@ struct Key {
   std::string name;  // Dotted: "optimizer.schedule.kind".
   Type type = Type::integer;
   Presence presence = Presence::optional;
-  Value fallback;  // As one would write it; null where leaving it out means something itself.
+  Value fallback = {};  // As one would write it; null where leaving it out means something itself.
   double least = 0;
   double most = 1e9;
-  std::vector<std::string_view> choices;
+  std::vector<std::string_view> choices = {};
   std::size_t length = 0;  // Of a list of numbers.
-  std::string_view help;   // One sentence.
   Half half = Half::plan;
   Change change = Change::at_start;
-  Condition when;
+  std::string_view help = {};  // One sentence.
+  Condition when = {};
 
   std::string_view section() const;  // "optimizer.schedule"; empty at the top.
   std::string_view leaf() const;     // "kind"
@@ -77,6 +78,8 @@ class Schema {
   bool is_table(std::string_view name) const;
   /// Whether a row exists in a tree.
   bool applies(const Key& key, const Value& tree) const;
+  /// The value that a condition looks at: as it was written, or else the default.
+  const Value& decider(const Condition& condition, const Value& tree) const;
   /// The names one may write in a table, whole ("batch.global"), in the order of the schema.
   std::vector<std::string_view> names_in(std::string_view table, const Value& tree) const;
   /// One sentence on a table; empty where it has none.
@@ -86,10 +89,15 @@ class Schema {
   std::vector<Key> keys_;
 };
 
+/// Whether the upper bound is so high that wanted() leaves it out.
+bool bound_is_untold(const Key& key);
+
 /// "an integer from 1 to 4096", "one of sgd, adam, ...": what a key wants, for messages.
 std::string wanted(const Key& key);
 
 /// The value at a dotted name; null where there is none.
 const Value* value_at(const Value& tree, std::string_view name);
+/// Sets the value at a dotted name; tables on the way are made.
+void set_at(Value& tree, std::string_view name, Value value);
 
 }  // namespace troupe::config

@@ -25,7 +25,7 @@ class Sources {
   /// For a place in a text that gave no tree.
   Position add(std::string name, std::string text, Position position);
 
-  /// Of a position without a line: nothing but the name of the last source.
+  /// Of a position without a line: nothing but the name of the first source.
   Place find(Position position) const;
 
  private:
