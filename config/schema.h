@@ -49,15 +49,15 @@ struct Key {
   std::string name;  // Dotted: "optimizer.schedule.kind".
   Type type = Type::integer;
   Presence presence = Presence::optional;
-  Value fallback;  // As one would write it; null where leaving it out means something itself.
+  Value fallback = {};  // As one would write it; null where leaving it out means something itself.
   double least = 0;
   double most = 1e9;
-  std::vector<std::string_view> choices;
+  std::vector<std::string_view> choices = {};
   std::size_t length = 0;  // Of a list of numbers.
-  std::string_view help;   // One sentence.
   Half half = Half::plan;
   Change change = Change::at_start;
-  Condition when;
+  std::string_view help = {};  // One sentence.
+  Condition when = {};
 
   std::string_view section() const;  // "optimizer.schedule"; empty at the top.
   std::string_view leaf() const;     // "kind"
@@ -89,10 +89,15 @@ class Schema {
   std::vector<Key> keys_;
 };
 
+/// Whether the upper bound is so high that wanted() leaves it out.
+bool bound_is_untold(const Key& key);
+
 /// "an integer from 1 to 4096", "one of sgd, adam, ...": what a key wants, for messages.
 std::string wanted(const Key& key);
 
 /// The value at a dotted name; null where there is none.
 const Value* value_at(const Value& tree, std::string_view name);
+/// Sets the value at a dotted name; tables on the way are made.
+void set_at(Value& tree, std::string_view name, Value value);
 
 }  // namespace troupe::config

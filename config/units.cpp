@@ -20,9 +20,9 @@ constexpr std::array time_units = {
     Unit{"ms", 1e6},    Unit{"us", 1e3},   Unit{"ns", 1},
 };
 constexpr std::array byte_units = {
-    Unit{"B", 1},     Unit{"KiB", 0x1p10}, Unit{"MiB", 0x1p20}, Unit{"GiB", 0x1p30},
-    Unit{"TiB", 0x1p40}, Unit{"kB", 1e3},  Unit{"MB", 1e6},     Unit{"GB", 1e9},
-    Unit{"TB", 1e12},
+    Unit{"B", 1},        Unit{"KiB", 0x1p10}, Unit{"MiB", 0x1p20},
+    Unit{"GiB", 0x1p30}, Unit{"TiB", 0x1p40}, Unit{"kB", 1e3},
+    Unit{"MB", 1e6},     Unit{"GB", 1e9},     Unit{"TB", 1e12},
 };
 
 constexpr double century = 100.0 * 365 * 86400e9;  // Well within 64 bits of nanoseconds.

@@ -39,17 +39,27 @@ class Complaint {
 
   std::string text() const {
     switch (key_.type) {
-      case Type::integer: return unless(whole_in_bounds(value_));
-      case Type::number: return unless(value_.is_number() && in_bounds(key_, value_.number()));
-      case Type::boolean: return unless(value_.boolean());
-      case Type::text: return unless(value_.text());
-      case Type::choice: return unless(is_choice());
+      case Type::integer:
+        return unless(whole_in_bounds(value_));
+      case Type::number:
+        return unless(value_.is_number() && in_bounds(key_, value_.number()));
+      case Type::boolean:
+        return unless(value_.boolean());
+      case Type::text:
+        return unless(value_.text());
+      case Type::choice:
+        return unless(is_choice());
       case Type::integers:
-      case Type::numbers: return unless(is_list());
-      case Type::duration: return of_text(parse_duration, [](auto d) { return double(d.count()); });
-      case Type::interval: return of_text(parse_interval, nullptr);
-      case Type::range: return of_range();
-      case Type::count_or_auto: return unless(is_auto(value_) || whole_in_bounds(value_));
+      case Type::numbers:
+        return unless(is_list());
+      case Type::duration:
+        return of_text(parse_duration, [](auto d) { return double(d.count()); });
+      case Type::interval:
+        return of_text(parse_interval, nullptr);
+      case Type::range:
+        return of_range();
+      case Type::count_or_auto:
+        return unless(is_auto(value_) || whole_in_bounds(value_));
       case Type::bytes_or_auto:
         if (is_auto(value_)) return {};
         return of_text(parse_bytes, [](std::int64_t bytes) { return static_cast<double>(bytes); });
@@ -62,7 +72,18 @@ class Complaint {
  private:
   std::string unless(bool good) const {
     if (good) return {};
-    return key_.name + " wants " + wanted(key_) + ", but found " + found_text(value_);
+    return key_.name + " wants " + wanted(key_) + ", but found " + found_text(value_) +
+           (exceeds(value_) ? ", which is more than " + to_toml(bound()) : "");
+  }
+  bool exceeds(const Value& value) const {
+    if (const auto* list = value.list())
+      return std::any_of(list->begin(), list->end(),
+                         [&](const auto& item) { return exceeds(item); });
+    return bound_is_untold(key_) && value.is_number() && value.number() > key_.most;
+  }
+  Value bound() const {
+    const auto whole = static_cast<std::int64_t>(key_.most);
+    return static_cast<double>(whole) == key_.most ? Value(whole) : Value(key_.most);
   }
   bool whole_in_bounds(const Value& value) const {
     return value.integer() && in_bounds(key_, value.number());
@@ -98,7 +119,8 @@ class Complaint {
     if (!text) return unless(false);
     const auto parsed = parse(*text);
     if (!parsed) return key_.name + ": " + parsed.error().text;
-    if constexpr (!std::is_null_pointer_v<Measure>) return unless(in_bounds(key_, measure(*parsed)));
+    if constexpr (!std::is_null_pointer_v<Measure>)
+      return unless(in_bounds(key_, measure(*parsed)));
     return {};
   }
   std::string of_range() const {
@@ -128,9 +150,12 @@ class Validator {
       const std::string name = (table.empty() ? "" : std::string(table) + ".") + entry.key;
       // A key with a dot in it is none of ours, whatever it looks like.
       const bool known = entry.key.find('.') == entry.key.npos;
-      if (known && schema_.is_table(name)) check_subtable(name, entry);
-      else if (known && !schema_.rows(name).empty()) check_key(name, entry);
-      else add_unknown(table, name, entry);
+      if (known && schema_.is_table(name))
+        check_subtable(name, entry);
+      else if (known && !schema_.rows(name).empty())
+        check_key(name, entry);
+      else
+        add_unknown(table, name, entry);
     }
   }
 
@@ -195,8 +220,8 @@ class Validator {
     for (const auto other : here) leaves.push_back(last_part(other));
     const auto leaf = last_part(name);
     if (const auto near = nearest(leaf, leaves); !near.empty())
-      return here[static_cast<std::size_t>(
-          std::find(leaves.begin(), leaves.end(), near) - leaves.begin())];
+      return here[static_cast<std::size_t>(std::find(leaves.begin(), leaves.end(), near) -
+                                           leaves.begin())];
     for (const auto& key : schema_.keys())
       if (key.leaf() == leaf && schema_.applies(key, tree_)) return key.name;
     return {};
@@ -212,19 +237,6 @@ class Validator {
   const Value& tree_;
   Diagnostics& found_;
 };
-
-/// The table of that name within a tree, made where it is missing.
-Value& table_at(Value& tree, std::string_view name) {
-  Value* table = &tree;
-  while (!name.empty()) {
-    const auto dot = std::min(name.find('.'), name.size());
-    const std::string part(name.substr(0, dot));
-    Value* inner = table->find(part);
-    table = inner ? inner : &table->set(part, Value(Value::Map{}));
-    name.remove_prefix(std::min(dot + 1, name.size()));
-  }
-  return *table;
-}
 
 void complain_missing(const Schema& schema, const Key& key, const Value& tree, Diagnostics& found) {
   const Value* table = value_at(tree, key.section());
@@ -245,16 +257,14 @@ Value expand_preset(const Value& tree) {
   Value expanded = tree;
   for (const auto& preset : presets()) {
     if (!named->text() || *named->text() != preset.name) continue;
-    const auto put = [&](std::string_view table, std::string key, Value value) {
-      Value& place = table_at(expanded, table);
-      if (place.find(key)) return;
+    const auto put = [&](std::string_view name, Value value) {
       value.position = named->position;
-      place.set(std::move(key), std::move(value));
+      if (!value_at(expanded, name)) set_at(expanded, name, std::move(value));
     };
-    put("staleness", "predict", preset.predict);
-    put("staleness", "linearize_at", preset.linearize_at);
-    put("staleness", "gap_penalty", preset.gap_penalty);
-    if (preset.recompute == Preset::Recompute::needed) put("pipeline", "recompute", true);
+    put("staleness.predict", preset.predict);
+    put("staleness.linearize_at", preset.linearize_at);
+    put("staleness.gap_penalty", preset.gap_penalty);
+    if (preset.recompute == Preset::Recompute::needed) put("pipeline.recompute", true);
   }
   auto& entries = *expanded.find("staleness")->map();
   std::erase_if(entries, [](const auto& entry) { return entry.key == "preset"; });
@@ -277,11 +287,9 @@ Value validate(const Schema& schema, const Value& tree, Diagnostics& found) {
     if (!schema.applies(key, expanded)) continue;
     const Value* written = value_at(expanded, key.name);
     const Value& value = written ? *written : key.fallback;
-    if (!value.is_null()) table_at(complete, key.section()).set(std::string(key.leaf()), value);
+    if (!value.is_null()) set_at(complete, key.name, value);
   }
-  for (const auto& section : sections())
-    if (const Value* written = value_at(expanded, section.name))
-      table_at(complete, section.name).position = written->position;
+  complete.find("model")->position = expanded.find("model")->position;
   return complete;
 }
 

@@ -10,7 +10,7 @@ namespace troupe::schedules {
 
 /// Which weights a pass sees. Version 0 is there at the start; every O makes the next.
 enum class VersionRule : std::uint8_t {
-  stash,   // F reads the newest, B, I and W what their F read.
+  stash,   // F reads the newest, R and B or I what their F read.
   lag,     // Micro-batches between two O's read, in all passes, the version before the one that the
            // first of these O's makes.
   newest,  // Every pass reads the newest.

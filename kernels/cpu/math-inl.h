@@ -25,6 +25,13 @@ HWY_INLINE V polynomial(D d, V x, float c0, Higher... higher) {
   return fused(polynomial(d, x, higher...), x, hn::Set(d, c0));
 }
 
+/// 1 / sqrt(x) of a single number.
+template <class T>
+HWY_INLINE T inverse_root(T x) {
+  const hn::CappedTag<T, 1> d;
+  return hn::GetLane(hn::Div(hn::Set(d, T{1}), hn::Sqrt(hn::Set(d, x))));
+}
+
 /// The lesser and the greater of two; a NaN in `x` stays.
 template <class V>
 HWY_INLINE V at_most(V x, V bound) {

@@ -7,7 +7,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/norm.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "kernels/cpu/fused-inl.h"
+#include "kernels/cpu/math-inl.h"
 #include "kernels/cpu/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -17,12 +17,6 @@ namespace {
 using V = FloatVector;
 
 HWY_INLINE V constant(float value) { return hn::Set(Floats(), value); }
-
-/// 1 / sqrt(x)
-HWY_INLINE float inverse_root(float x) {
-  const hn::CappedTag<float, 1> one;
-  return hn::GetLane(hn::Div(hn::Set(one, 1.0f), hn::Sqrt(hn::Set(one, x))));
-}
 
 void layer_norm_forward_row(const float* x, const float* weight, const float* bias, float* y,
                             float* mean, float* rstd, std::int64_t columns, float eps) {
