@@ -26,12 +26,21 @@ char letter(Kind kind);
 /// Whether an action of this kind belongs to one micro-batch (F B I W R) or to the stage (A O G U).
 constexpr bool has_micro_batch(Kind kind) { return kind <= Kind::recompute; }
 
+/// Whether gradients for a stage's input, or for its weights, come out of an action of this kind.
+constexpr bool gives_input_gradient(Kind kind) {
+  return kind == Kind::backward || kind == Kind::backward_input;
+}
+constexpr bool gives_weight_gradient(Kind kind) {
+  return kind == Kind::backward || kind == Kind::backward_weight;
+}
+
 /// One thing that a device does. A schedule holds no times: what it says is an order.
 struct Action {
   enum Flag : std::uint8_t {
     with_next = 1,     // (0F1+1B0): overlaps with the action after it
     floating = 2,      // 0W1~: may start earlier, any time after its I; this place is its deadline
     checkpointed = 4,  // 0F1': keeps its input alone; an R comes before the backward pass
+    numbered = 8,      // 0O3, 0A3: amid the passes, once the backward pass of micro-batch 3 is done
   };
 
   Kind kind = Kind::forward;
@@ -43,19 +52,24 @@ struct Action {
 };
 static_assert(sizeof(Action) == 8);
 
-constexpr Action forward(int stage, int m) {
-  return {Kind::forward, 0, static_cast<std::uint16_t>(stage), static_cast<std::uint32_t>(m)};
-}
-constexpr Action backward(int stage, int m) {
-  return {Kind::backward, 0, static_cast<std::uint16_t>(stage), static_cast<std::uint32_t>(m)};
-}
-constexpr Action backward_input(int stage, int m) {
-  return {Kind::backward_input, 0, static_cast<std::uint16_t>(stage),
+constexpr Action action(Kind kind, int stage, int m, int flags = 0) {
+  return {kind, static_cast<std::uint8_t>(flags), static_cast<std::uint16_t>(stage),
           static_cast<std::uint32_t>(m)};
 }
+constexpr Action forward(int stage, int m) { return action(Kind::forward, stage, m); }
+constexpr Action backward(int stage, int m) { return action(Kind::backward, stage, m); }
+constexpr Action backward_input(int stage, int m) { return action(Kind::backward_input, stage, m); }
 constexpr Action backward_weight(int stage, int m) {
-  return {Kind::backward_weight, 0, static_cast<std::uint16_t>(stage),
-          static_cast<std::uint32_t>(m)};
+  return action(Kind::backward_weight, stage, m);
+}
+constexpr Action recompute(int stage, int m) { return action(Kind::recompute, stage, m); }
+constexpr Action give(int stage) { return action(Kind::give, stage, 0); }
+constexpr Action give_after(int stage, int m) {
+  return action(Kind::give, stage, m, Action::numbered);
+}
+constexpr Action update(int stage) { return action(Kind::update, stage, 0); }
+constexpr Action update_after(int stage, int m) {
+  return action(Kind::update, stage, m, Action::numbered);
 }
 
 /// "2F0"; flags as the canonical text has them: "2F0'", "2W0~". A group is the lane's to print.
