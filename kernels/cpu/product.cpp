@@ -70,7 +70,7 @@ void multiply(Stream& stream, const Product<Number>& product, const Panels<Numbe
 template <class Number>
 void multiply(Stream& stream, const Product<Number>& product, const Matrix<Number>& b) {
   constexpr std::int64_t most_depth = 256;  // In units.
-  const Tiles tiles(product.rows, product.columns, 512, 384, stream.threads());
+  const Tiles tiles(product.rows, product.columns, 384, 384, stream.threads());
   stream.for_each(tiles.count(), [&](std::int64_t i) {
     const auto tile = tiles[i];
     auto p = part(product, tile);

@@ -8,7 +8,6 @@
 #endif
 
 #include <algorithm>
-#include <cstring>
 
 #include "hwy/highway.h"
 #include "kernels/cpu/pairs-inl.h"
@@ -20,7 +19,7 @@ namespace troupe::kernels::cpu::HWY_NAMESPACE {
 /// A strip is a few rows of the first factor, and so much depth of them in units. They are copied
 /// to where they lie at fixed distances, so that every address in the inner loop is a constant away
 /// from one pointer and no two rows fight for a cache set.
-constexpr std::int64_t block_depth = 256;
+constexpr std::int64_t block_depth = 384;
 constexpr std::int64_t strip_rows = 16;  // At most.
 constexpr std::int64_t strip_units = strip_rows * (block_depth + 16);
 
@@ -42,12 +41,24 @@ struct Strips {
   std::int64_t height(std::int64_t strip) const { return begin(strip + 1) - begin(strip); }
 };
 
-inline void copy_row(const float* from, std::int64_t numbers, float* to) {
-  std::copy_n(from, numbers, to);
+/// Short rows: calling memcpy for each would take as long as the copy itself.
+HWY_INLINE void copy_row(const float* from, std::int64_t numbers, float* to) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::ScalableTag<float> floats;
+  constexpr std::int64_t lanes = hn::MaxLanes(floats);
+  std::int64_t i = 0;
+  for (; i + lanes <= numbers; i += lanes) hn::StoreU(hn::LoadU(floats, from + i), floats, to + i);
+  for (; i < numbers; ++i) to[i] = from[i];
 }
-inline void copy_row(const BFloat16* from, std::int64_t numbers, Bf16Pair* to) {
-  to[(numbers - 1) / 2] = Bf16Pair{};
-  std::memcpy(to, from, static_cast<std::size_t>(numbers) * sizeof(BFloat16));
+HWY_INLINE void copy_row(const BFloat16* from, std::int64_t numbers, Bf16Pair* to) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::ScalableTag<std::uint16_t> halves;
+  constexpr std::int64_t lanes = hn::MaxLanes(halves);
+  auto* halves_to = reinterpret_cast<std::uint16_t*>(to);
+  std::int64_t i = 0;
+  for (; i + lanes <= numbers; i += lanes)
+    hn::StoreU(hn::LoadU(halves, &from[i].bits), halves, halves_to + i);
+  for (; i < numbers; i += 2) to[i / 2] = pair(from[i], i + 1 < numbers ? from[i + 1] : BFloat16{});
 }
 
 /// Copies the strips from `first` to before `last`, `numbers` deep.
