@@ -8,6 +8,7 @@
 #include "config/schema.h"
 #include "config/toml.h"
 #include "config/units.h"
+#include "models/registry.h"
 #include "schedules/registry.h"
 
 namespace troupe::config {
@@ -88,14 +89,14 @@ void check_batch(const Examined& examined) {
 }
 
 /// How many layers the model has; nothing where its keys do not agree with one another.
-std::optional<std::int64_t> check_model(const Examined& examined, const Catalog& catalog) {
+std::optional<std::int64_t> check_model(const Examined& examined) {
   const auto& model = examined.config.model;
-  const auto kind = std::find_if(catalog.model_kinds.begin(), catalog.model_kinds.end(),
-                                 [&](const auto& other) { return other.name == model.kind; });
-  const auto built = kind->build(model.options_for(stand_in_vocabulary));
+  const auto built =
+      models::find_model_kind(model.kind)->build(model.options_for(stand_in_vocabulary));
   if (!built) {
-    examined.error({"model", "model.kind"},
-                   "model.kind = " + quoted(model.kind) + ": " + built.error().text);
+    // "model.width = 50 is not divisible ...": the first word is the key.
+    const std::string& why = built.error().text;
+    examined.error({std::string_view(why).substr(0, why.find(' ')), "model.kind"}, why);
     return {};
   }
   for (const std::string key : {"heads", "kv_heads"}) {
@@ -240,10 +241,10 @@ std::string nearest_multiples(std::int64_t number, std::int64_t step) {
   return (below > 0 ? to_string(below) + ", " : "") + to_string(below + step);
 }
 
-void check_agreement(const Examined& examined, const Catalog& catalog) {
+void check_agreement(const Examined& examined) {
   check_names(examined);
   check_batch(examined);
-  if (const auto layers = check_model(examined, catalog)) check_stages(examined, *layers);
+  if (const auto layers = check_model(examined)) check_stages(examined, *layers);
   check_schedule(examined);
   check_learning_rate(examined);
   check_evaluation(examined);

@@ -84,11 +84,9 @@ Value described(const Key& key) {
 /// Writes the schemas of tables, the innermost first.
 class Writer {
  public:
-  explicit Writer(const Catalog& catalog) : schema_(catalog) {}
-
   Value table(std::string_view name) const {
     Value made = object({{"type", "object"}});
-    if (!name.empty()) made.set("description", schema_.help_of(name));
+    if (!name.empty()) made.set("description", schema().help_of(name));
     made.set("properties", properties(name, {}));
     Value::List branches;
     for (const auto kind : kinds_of(name))
@@ -144,7 +142,7 @@ class Writer {
 
   Value::List required(std::string_view name, std::string_view kind) const {
     Value::List keys;
-    for (const auto& key : schema_.keys())
+    for (const auto& key : schema().keys())
       if (key.presence == Key::Presence::required && key.section() == name && is_for(key, kind))
         keys.push_back(key.leaf());
     return keys;
@@ -152,15 +150,15 @@ class Writer {
 
   /// The kinds that decide which keys a table has; none where all keys are always there.
   std::vector<std::string_view> kinds_of(std::string_view name) const {
-    for (const auto& key : schema_.keys())
+    for (const auto& key : schema().keys())
       if (key.section() == name && !key.when.key.empty())
-        return schema_.rows(key.when.key).front()->choices;
+        return schema().rows(key.when.key).front()->choices;
     return {};
   }
 
   Value properties(std::string_view name, std::string_view kind) const {
     Value made = Map{};
-    for (const auto& key : schema_.keys())
+    for (const auto& key : schema().keys())
       if (key.section() == name && is_for(key, kind))
         made.set(std::string(key.leaf()), described(key));
     for (const auto& section : sections())
@@ -169,14 +167,12 @@ class Writer {
                  table(section.name));
     return made;
   }
-
-  Schema schema_;
 };
 
 }  // namespace
 
-Value json_schema(const Catalog& catalog) {
-  const Writer writer(catalog);
+Value json_schema() {
+  const Writer writer;
   Value made = object(
       {{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", "A Troupe run"}});
   const Value top = writer.table("");

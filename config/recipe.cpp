@@ -48,12 +48,11 @@ bool is_recipe(const Key& key, const Value& tree) {
   return false;
 }
 
-Value recipe_of(const Value& tree, const Catalog& catalog) {
+Value recipe_of(const Value& tree) {
   Value recipe = Value::Map{};
-  const Schema schema(catalog);
-  for (const auto& key : schema.keys()) {
+  for (const auto& key : schema().keys()) {
     const Value* value = value_at(tree, key.name);
-    if (value && schema.applies(key, tree) && is_recipe(key, tree))
+    if (value && schema().applies(key, tree) && is_recipe(key, tree))
       set_at(recipe, key.name, *value);
   }
   const Value* total = value_at(recipe, "optimizer.schedule.total_steps");

@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "config/catalog.h"
 #include "config/schema.h"
 #include "core/digest.h"
 #include "core/value.h"
@@ -16,7 +15,7 @@ namespace troupe::config {
 bool is_recipe(const Key& key, const Value& tree);
 
 /// That half of a complete tree. Where a key says "auto", put what was chosen there first (set_at).
-Value recipe_of(const Value& tree, const Catalog& catalog = built_in_catalog());
+Value recipe_of(const Value& tree);
 
 /// A line for each key, the same for equal recipes however they were kept meanwhile.
 std::string recipe_text(const Value& recipe);

@@ -59,16 +59,12 @@ std::vector<Key> data_keys() {
 }
 
 std::vector<Key> optimizer_keys() {
-  const Condition with_momentum{"optimizer.kind", {"sgd", "muon"}};
   const Condition with_betas{"optimizer.kind", {"adam", "adamw", "nadamw", "muon"}};
   constexpr std::string_view lr = "The learning rate at its height.";
   constexpr std::string_view momentum = "How much of the last update stays in the next.";
   constexpr std::string_view nesterov = "Whether the momentum looks a step ahead.";
   constexpr std::string_view decay =
       "How fast weights shrink: as part of the gradient (sgd, adam) or beside it (the others).";
-  constexpr std::string_view eps = "Added to the denominator.";
-  constexpr std::string_view betas =
-      "How slowly the first and the second moment change; of muon: for what is no matrix.";
   const Value two_betas = Value::List{0.9, 0.999};
   return {
       {.name = "optimizer.kind",
@@ -123,22 +119,16 @@ std::vector<Key> optimizer_keys() {
        .most = 0.999999,
        .length = 2,
        .half = recipe,
-       .help = betas,
+       .help = "How slowly the first and the second moment change; of muon: for what is no hidden "
+               "matrix.",
        .when = with_betas},
       {.name = "optimizer.eps",
        .type = Type::number,
        .fallback = 1e-8,
        .most = 1,
        .half = recipe,
-       .help = eps,
-       .when = {"optimizer.kind", {"adam", "adamw", "nadamw"}}},
-      {.name = "optimizer.eps",
-       .type = Type::number,
-       .fallback = 1e-7,
-       .most = 1,
-       .half = recipe,
-       .help = eps,
-       .when = {"optimizer.kind", {"muon"}}},
+       .help = "Added to the denominator.",
+       .when = with_betas},
       {.name = "optimizer.weight_decay",
        .type = Type::number,
        .fallback = 0.0,

@@ -6,6 +6,7 @@
 #include "config/keys.h"
 #include "config/toml.h"
 #include "config/units.h"
+#include "models/registry.h"
 
 namespace troupe::config {
 namespace {
@@ -27,19 +28,18 @@ Type type_of(const models::Option& option) {
   return Type::text;
 }
 
-std::vector<Key> model_keys(const Catalog& catalog) {
+std::vector<Key> model_keys() {
   std::vector<Key> keys;
   std::vector<std::string_view> kinds;
-  for (const auto& kind : catalog.model_kinds) kinds.push_back(kind.name);
+  for (const auto& kind : models::model_kinds()) kinds.push_back(kind.name);
   keys.push_back({.name = "model.kind",
                   .type = Type::choice,
                   .presence = Key::Presence::required,
                   .choices = std::move(kinds),
                   .half = Half::recipe,
                   .help = "The family of models."});
-  for (const auto& kind : catalog.model_kinds)
+  for (const auto& kind : models::model_kinds())
     for (const auto& option : kind.options) {
-      if (option.name == "init" || option.name == "dropout") continue;  // Common to all kinds.
       keys.push_back({.name = "model." + std::string(option.name),
                       .type = type_of(option),
                       .presence = option.fallback.is_null() ? Key::Presence::required
@@ -57,12 +57,6 @@ std::vector<Key> model_keys(const Catalog& catalog) {
                   .half = Half::recipe,
                   .help = "The first weights: \"random\", or a .safetensors file with the names "
                           "that the model's ecosystem has."});
-  keys.push_back({.name = "model.dropout",
-                  .type = Type::number,
-                  .fallback = 0.0,
-                  .most = 0.99,
-                  .half = Half::recipe,
-                  .help = "How much of the activations is dropped in training."});
   return keys;
 }
 
@@ -87,10 +81,10 @@ std::string_view Key::leaf() const {
   return dot == name.npos ? std::string_view(name) : std::string_view(name).substr(dot + 1);
 }
 
-Schema::Schema(const Catalog& catalog) : keys_(recipe_keys()) {
+Schema::Schema() : keys_(recipe_keys()) {
   const auto below_the_top = std::find_if(keys_.begin(), keys_.end(),
                                           [](const Key& key) { return !key.section().empty(); });
-  auto added = model_keys(catalog);
+  auto added = model_keys();
   keys_.insert(below_the_top, std::make_move_iterator(added.begin()),
                std::make_move_iterator(added.end()));
   auto rest = plan_keys();
@@ -148,6 +142,11 @@ std::string_view Schema::help_of(std::string_view table) const {
   for (const auto& section : sections())
     if (section.name == table) return section.help;
   return {};
+}
+
+const Schema& schema() {
+  static const Schema all;
+  return all;
 }
 
 bool bound_is_untold(const Key& key) { return key.most >= 1e6; }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "config/keys.h"
+#include "config/schema.h"
 #include "config/toml.h"
 #include "config/units.h"
 
@@ -141,8 +142,7 @@ class Complaint {
 
 class Validator {
  public:
-  Validator(const Schema& schema, const Value& tree, Diagnostics& found)
-      : schema_(schema), tree_(tree), found_(found) {}
+  Validator(const Value& tree, Diagnostics& found) : tree_(tree), found_(found) {}
 
   /// Everything that was written, table by table.
   void check_table(std::string_view table, const Value& value) {
@@ -150,9 +150,9 @@ class Validator {
       const std::string name = (table.empty() ? "" : std::string(table) + ".") + entry.key;
       // A key with a dot in it is none of ours, whatever it looks like.
       const bool known = entry.key.find('.') == entry.key.npos;
-      if (known && schema_.is_table(name))
+      if (known && schema().is_table(name))
         check_subtable(name, entry);
-      else if (known && !schema_.rows(name).empty())
+      else if (known && !schema().rows(name).empty())
         check_key(name, entry);
       else
         add_unknown(table, name, entry);
@@ -169,7 +169,7 @@ class Validator {
   }
 
   void check_key(const std::string& name, const Value::Entry& entry) {
-    const Key* key = schema_.find(name, tree_);
+    const Key* key = schema().find(name, tree_);
     if (!key) return add_out_of_place(name, entry);
     const auto why = Complaint(*key, entry.value).text();
     if (why.empty()) return;
@@ -187,12 +187,12 @@ class Validator {
 
   /// A key that exists, but not with the kind that was chosen.
   void add_out_of_place(const std::string& name, const Value::Entry& entry) {
-    const Condition& first = schema_.rows(name).front()->when;
-    const Value& decider = schema_.decider(first, tree_);
+    const Condition& first = schema().rows(name).front()->when;
+    const Value& decider = schema().decider(first, tree_);
     // With a wrong kind, or none, nothing can be said about its keys.
-    if (!Complaint(*schema_.find(first.key, tree_), decider).text().empty()) return;
+    if (!Complaint(*schema().find(first.key, tree_), decider).text().empty()) return;
     std::vector<std::string_view> kinds;
-    for (const auto* row : schema_.rows(name))
+    for (const auto* row : schema().rows(name))
       kinds.insert(kinds.end(), row->when.values.begin(), row->when.values.end());
     found_.add({.key = name,
                 .message = name + " has no meaning with " + std::string(first.key) + " = \"" +
@@ -203,7 +203,7 @@ class Validator {
   }
 
   void add_unknown(std::string_view table, const std::string& name, const Value::Entry& entry) {
-    const auto here = schema_.names_in(table, tree_);
+    const auto here = schema().names_in(table, tree_);
     const auto near = nearest_key(name, here);
     std::string hint = "(keys here: " + keys_in(table) + ")";
     if (!near.empty()) hint = "did you mean '" + std::string(near) + "'?   " + hint;
@@ -222,29 +222,28 @@ class Validator {
     if (const auto near = nearest(leaf, leaves); !near.empty())
       return here[static_cast<std::size_t>(std::find(leaves.begin(), leaves.end(), near) -
                                            leaves.begin())];
-    for (const auto& key : schema_.keys())
-      if (key.leaf() == leaf && schema_.applies(key, tree_)) return key.name;
+    for (const auto& key : schema().keys())
+      if (key.leaf() == leaf && schema().applies(key, tree_)) return key.name;
     return {};
   }
 
   std::string keys_in(std::string_view table) const {
     std::vector<std::string_view> leaves;
-    for (const auto name : schema_.names_in(table, tree_)) leaves.push_back(last_part(name));
+    for (const auto name : schema().names_in(table, tree_)) leaves.push_back(last_part(name));
     return joined(leaves);
   }
 
-  const Schema& schema_;
   const Value& tree_;
   Diagnostics& found_;
 };
 
-void complain_missing(const Schema& schema, const Key& key, const Value& tree, Diagnostics& found) {
+void complain_missing(const Key& key, const Value& tree, Diagnostics& found) {
   const Value* table = value_at(tree, key.section());
   if (table && !table->map()) return;  // Complained about already.
   std::string message = "missing key '" + key.name + "'";
   if (!key.when.key.empty())
     message += ", which " + std::string(key.when.key) + " = \"" +
-               *schema.decider(key.when, tree).text() + "\" needs";
+               *schema().decider(key.when, tree).text() + "\" needs";
   found.add({.key = key.name,
              .message = message + ": " + wanted(key),
              .position = table && !key.section().empty() ? table->position : Position{}});
@@ -273,18 +272,18 @@ Value expand_preset(const Value& tree) {
 
 }  // namespace
 
-Value validate(const Schema& schema, const Value& tree, Diagnostics& found) {
-  Validator(schema, tree, found).check_table("", tree);
-  for (const auto& key : schema.keys())
-    if (key.presence == Key::Presence::required && schema.applies(key, tree) &&
+Value validate(const Value& tree, Diagnostics& found) {
+  Validator(tree, found).check_table("", tree);
+  for (const auto& key : schema().keys())
+    if (key.presence == Key::Presence::required && schema().applies(key, tree) &&
         !value_at(tree, key.name))
-      complain_missing(schema, key, tree, found);
+      complain_missing(key, tree, found);
   if (!found.ok()) return tree;
 
   const Value expanded = expand_preset(tree);
   Value complete = Value::Map{};
-  for (const auto& key : schema.keys()) {
-    if (!schema.applies(key, expanded)) continue;
+  for (const auto& key : schema().keys()) {
+    if (!schema().applies(key, expanded)) continue;
     const Value* written = value_at(expanded, key.name);
     const Value& value = written ? *written : key.fallback;
     if (!value.is_null()) set_at(complete, key.name, value);

@@ -1,7 +1,7 @@
 #include "config/agreement.h"
 
 #include "catch.h"
-#include "small_catalog.h"
+#include "good_run.h"
 
 using namespace troupe;
 using namespace troupe::config;
@@ -44,8 +44,10 @@ TEST_CASE("chunks divide the stages", "[config]") {
 }
 
 TEST_CASE("a model's own rules are asked", "[config]") {
-  CHECK(complaint({"model.heads=5"}) ==
-        "error: model.kind = \"gpt2\": width = 384 is not divisible by heads = 5");
+  CHECK(complaints({"model.width=50"}) ==
+        "--set:1:13: error: model.width = 50 is not divisible by model.heads = 6; nearest: 5, 10\n"
+        "    1 | model.width=50\n"
+        "      |             ^~\n");
 }
 
 TEST_CASE("the vocabulary may come from the data", "[config]") {

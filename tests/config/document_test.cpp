@@ -4,7 +4,7 @@
 
 #include "catch.h"
 #include "core/json.h"
-#include "small_catalog.h"
+#include "good_run.h"
 
 using namespace troupe;
 using namespace troupe::config;

@@ -1,14 +1,12 @@
 #include "catch.h"
-#include "small_catalog.h"
+#include "good_run.h"
 
 using namespace troupe;
 using namespace troupe::config;
 
 namespace {
 
-Result<Loaded> set(const std::string& setting) {
-  return set_live(*load_text(good_run), setting, small_catalog());
-}
+Result<Loaded> set(const std::string& setting) { return set_live(*load_text(good_run), setting); }
 
 }  // namespace
 

@@ -2,7 +2,7 @@
 
 #include "catch.h"
 #include "core/json.h"
-#include "small_catalog.h"
+#include "good_run.h"
 
 using namespace troupe;
 using namespace troupe::config;
@@ -10,7 +10,7 @@ using namespace troupe::config;
 namespace {
 
 Value recipe(std::vector<std::string> settings = {}) {
-  return recipe_of(load_text(good_run, std::move(settings))->tree, small_catalog());
+  return recipe_of(load_text(good_run, std::move(settings))->tree);
 }
 
 std::vector<std::string> changed_by(std::vector<std::string> settings) {
@@ -30,8 +30,8 @@ TEST_CASE("a recipe is what changes numbers, a line for each key", "[config]") {
         "model.layers = 6\n"
         "model.heads = 6\n"
         "model.tied = true\n"
-        "model.init = \"random\"\n"
         "model.dropout = 0\n"
+        "model.init = \"random\"\n"
         "data.train = \"made:markov\"\n"
         "data.order = \"shuffled\"\n"
         "batch.global = 32\n"
@@ -45,12 +45,12 @@ TEST_CASE("a recipe is what changes numbers, a line for each key", "[config]") {
         "optimizer.schedule.warmup_steps = 0\n"
         "optimizer.schedule.total_steps = 0\n"
         "optimizer.schedule.min_lr = 0\n"
-        "pipeline.tensor = 1\n"
-        "parallel.groups = \"auto\"\n"
-        "parallel.exchange = \"tree\"\n"
         "precision.compute = \"auto\"\n"
         "precision.loss_scale.initial_power = 16\n"
-        "precision.loss_scale.growth_interval = 2000\n");
+        "precision.loss_scale.growth_interval = 2000\n"
+        "pipeline.tensor = 1\n"
+        "parallel.groups = \"auto\"\n"
+        "parallel.exchange = \"tree\"\n");
 }
 
 TEST_CASE("no plan changes the recipe", "[config]") {

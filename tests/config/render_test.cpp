@@ -7,16 +7,16 @@
 #include "catch.h"
 #include "config/toml.h"
 #include "core/json.h"
-#include "small_catalog.h"
+#include "good_run.h"
 
 using namespace troupe;
 using namespace troupe::config;
 
 namespace {
 
-/// A file beside this test; what differs from it is left beside it as NAME.new.
+/// A file of the repository; what differs from it is left beside it as NAME.new.
 void check_golden(const std::string& name, const std::string& text) {
-  const std::string path = std::string(TROUPE_TEST_DATA) + "/data/" + name;
+  const std::string path = std::string(TROUPE_ROOT) + "/" + name;
   std::ifstream file(path);
   const std::string golden{std::istreambuf_iterator<char>(file), {}};
   const bool is_golden = text == golden;
@@ -28,7 +28,7 @@ void check_golden(const std::string& name, const std::string& text) {
 }  // namespace
 
 TEST_CASE("a run is shown complete, with what is recipe and what is plan", "[config]") {
-  check_golden("show.toml", show(*load_text(good_run), Show::values, small_catalog()));
+  check_golden("tests/config/data/show.toml", show(*load_text(good_run), Show::values));
 }
 
 TEST_CASE("a run is shown with the place where each value was written", "[config]") {
@@ -36,39 +36,38 @@ TEST_CASE("a run is shown with the place where each value was written", "[config
       {.path = "runs/a.toml",
        .settings = {"log.every=1", "pipeline.schedule=pipedream", "staleness.preset=ws"},
        .read = in_memory({{"runs/a.toml", "extends = \"base/good.toml\"\n\nbatch.global = 64\n"},
-                          {"runs/base/good.toml", good_run}})},
-      small_catalog());
+                          {"runs/base/good.toml", good_run}})});
   REQUIRE(loaded.ok());
-  check_golden("show-origin.toml", show(*loaded, Show::origins, small_catalog()));
+  check_golden("tests/config/data/show-origin.toml", show(*loaded, Show::origins));
 }
 
 TEST_CASE("what is shown reads back as the same run", "[config]") {
   const auto loaded = load_text(good_run, {"optimizer.lr=3e-4", "pipeline.stages=[0, 2, 6]"});
   REQUIRE(loaded.ok());
-  const auto again = load_text(show(*loaded, Show::origins, small_catalog()));
+  const auto again = load_text(show(*loaded, Show::origins));
   REQUIRE(again.ok());
   CHECK(again->tree == loaded->tree);
 }
 
 TEST_CASE("values of a message have the message as their origin", "[config]") {
   Value body = *parse_toml(good_run);
-  const auto loaded = load_message(body, "run.submit", small_catalog());
+  const auto loaded = load_message(body, "run.submit");
   REQUIRE(loaded.ok());
-  const auto text = show(*loaded, Show::origins, small_catalog());
+  const auto text = show(*loaded, Show::origins);
   CHECK(text.find("global = 32  # recipe  run.submit\n") != text.npos);
   CHECK(text.find("seed = 1            # recipe  default\n") != text.npos);
 }
 
 TEST_CASE("the JSON schema is the one that was reviewed", "[config]") {
-  check_golden("schema.json", to_json_lines(json_schema(small_catalog())));
+  check_golden("tests/config/data/schema.json", to_json_lines(json_schema()));
 }
 
-TEST_CASE("the reference page is the one that was reviewed", "[config]") {
-  check_golden("reference.md", reference_page(small_catalog()));
+TEST_CASE("the reference page says what the program does", "[config]") {
+  check_golden("docs/reference/config.md", reference_page());
 }
 
 TEST_CASE("each key completes once", "[config]") {
-  const auto all = completions(small_catalog());
+  const auto all = completions();
   REQUIRE(all.size() > 80);
   CHECK(all.front().word == "name=");
   const auto is_rate = [](const Completion& one) { return one.word == "optimizer.lr="; };

@@ -1,7 +1,7 @@
 #include "config/run_config.h"
 
 #include "catch.h"
-#include "small_catalog.h"
+#include "good_run.h"
 
 using namespace troupe;
 using namespace troupe::config;
@@ -142,8 +142,7 @@ TEST_CASE("a count of nodes is the fewest and the most", "[config]") {
 
 TEST_CASE("a run without a name is called like its file", "[config]") {
   const auto name = [](const std::string& path) {
-    return load({.path = path, .read = in_memory({{path, good_run}})}, small_catalog())
-        ->config.name;
+    return load({.path = path, .read = in_memory({{path, good_run}})})->config.name;
   };
   CHECK(name("some/where/gpt-small.toml") == "gpt-small");
   CHECK(name("my run!.toml") == "my-run-");

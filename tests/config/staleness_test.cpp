@@ -1,5 +1,5 @@
 #include "catch.h"
-#include "small_catalog.h"
+#include "good_run.h"
 
 using namespace troupe;
 using namespace troupe::config;

@@ -1,8 +1,9 @@
 #include "config/validate.h"
 
 #include "catch.h"
+#include "config/schema.h"
 #include "core/json.h"
-#include "small_catalog.h"
+#include "good_run.h"
 
 using namespace troupe;
 using namespace troupe::config;
@@ -52,7 +53,7 @@ TEST_CASE("all that is wrong is said at once", "[config]") {
   CHECK(all.find("optimizer.kind wants one of sgd, adam, adamw, nadamw, muon, but found a string "
                  "\"adamx\"") != all.npos);
   CHECK(all.find("did you mean 'adam'?") != all.npos);
-  CHECK(all.find("model.layers wants an integer from 1 to 10000, but found an integer 0") !=
+  CHECK(all.find("model.layers wants an integer from 1 to 4096, but found an integer 0") !=
         all.npos);
 }
 
@@ -62,13 +63,14 @@ TEST_CASE("missing keys are named with what they want", "[config]") {
         "run.toml: error: missing key 'data.train': a string\n"
         "run.toml: error: missing key 'train.steps': an integer of at least 1\n"
         "run.toml:1:1: error: missing key 'model.vocab', which model.kind = \"gpt2\" needs: an "
-        "integer of at least 1, or \"auto\"\n"
+        "integer of at least 2, or \"auto\"\n"
         "    1 | [model]\n"
         "      | ^~~~~~~\n"
         "run.toml:7:1: error: missing key 'batch.global': an integer of at least 1\n"
         "    7 | [batch]\n"
         "      | ^~~~~~~\n");
-  CHECK(error_of("").starts_with("run.toml: error: missing key 'model.kind': one of gpt2, mlp\n"));
+  CHECK(error_of("").starts_with(
+      "run.toml: error: missing key 'model.kind': one of mlp, gpt2, llama, vit, resnet\n"));
 }
 
 TEST_CASE("a key of another kind is said to be one", "[config]") {
@@ -85,7 +87,8 @@ TEST_CASE("a key of another kind is said to be one", "[config]") {
 TEST_CASE("with a wrong kind nothing is said about its keys", "[config]") {
   const auto all = complaints({"model.kind=gtp2"});
   CHECK(all ==
-        "--set:1:12: error: model.kind wants one of gpt2, mlp, but found a string \"gtp2\"\n"
+        "--set:1:12: error: model.kind wants one of mlp, gpt2, llama, vit, resnet, but found a "
+        "string \"gtp2\"\n"
         "    1 | model.kind=gtp2\n"
         "      |            ^~~~ did you mean 'gpt2'?\n");
 }
@@ -156,7 +159,7 @@ TEST_CASE("a list of sizes has at least one", "[config]") {
 TEST_CASE("a JSON null is no value", "[config]") {
   Value body = load_text(good_run)->tree;
   body.set("seed", Value());
-  CHECK(load_message(body, "run.submit", small_catalog()).error().text ==
+  CHECK(load_message(body, "run.submit").error().text ==
         "run.submit: error: seed wants an integer of at least 0, but found nothing\n");
 }
 
@@ -171,14 +174,14 @@ TEST_CASE("what is not written has its default, by the kind that was chosen", "[
   const Value tree = load_text(good_run, {"optimizer.kind=muon"})->tree;
   CHECK(to_json(*tree.find("optimizer")) ==
         R"({"kind":"muon","lr":0.001,"momentum":0.95,"nesterov":true,"betas":[0.9,0.999],)"
-        R"("eps":1e-07,"weight_decay":0.1,"schedule":{"kind":"constant","warmup_steps":0,)"
+        R"("eps":1e-08,"weight_decay":0.1,"schedule":{"kind":"constant","warmup_steps":0,)"
         R"("total_steps":"auto","min_lr":0}})");
 }
 
 TEST_CASE("a complete tree is complete: checked again it stays the same", "[config]") {
   const auto loaded = load_text(good_run);
   REQUIRE(loaded.ok());
-  const auto again = load_message(loaded->tree, "run.submit", small_catalog());
+  const auto again = load_message(loaded->tree, "run.submit");
   REQUIRE(again.ok());
   CHECK(again->tree == loaded->tree);
 }

@@ -6,10 +6,7 @@
 
 #include "config/load.h"
 
-/// Two kinds of models, a GPT and a perceptron, that can be counted but not run.
-troupe::config::Catalog small_catalog();
-
-/// A run that is good as it stands: text for `with` to be laid over.
+/// A run that is good as it stands: text for settings to be laid over.
 extern const std::string good_run;
 
 /// Files in memory.
