@@ -1,0 +1,193 @@
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <utility>
+
+#include "kernels/cpu/features.h"
+#include "kernels/cpu/product.h"
+#include "kernels/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/product_tile.cpp"
+#include "hwy/cache_control.h"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "kernels/cpu/arithmetic-inl.h"
+#include "kernels/cpu/strips-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace troupe::kernels::cpu::HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// The sums that stay in registers: so many rows times so many vectors, next to a vector of each
+// factor.
+#if HWY_TARGET == HWY_SCALAR
+constexpr int most_rows = 2;
+constexpr int most_vectors = 4;
+#elif HWY_TARGET == HWY_AVX2
+constexpr int most_rows = 6;
+constexpr int most_vectors = 2;
+#elif HWY_TARGET == HWY_AVX3
+constexpr int most_rows = 14;
+constexpr int most_vectors = 2;
+#else
+constexpr int most_rows = 6;
+constexpr int most_vectors = 4;
+#endif
+constexpr std::int64_t most_columns = lanes * most_vectors;
+static_assert(panel_columns % most_columns == 0 && most_rows <= strip_rows);
+
+/// Where the sums of a strip begin and end up, the first panel's first.
+struct Sums {
+  const float* start;
+  std::int64_t start_row;      // From one row to the next,
+  std::int64_t start_columns;  // and from the columns of one tile to those of the next.
+  float* c;
+  std::int64_t c_row;
+};
+
+template <class Arithmetic, class Strip, int rows, int vectors, class U>
+HWY_INLINE void tile(const U* HWY_RESTRICT strip, const U* HWY_RESTRICT panel, std::int64_t depth,
+                     const Sums sums) {
+  FloatVector sum[rows][vectors];
+#pragma GCC unroll 16
+  for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v)
+      sum[r][v] = hn::LoadU(Floats(), sums.start + r * sums.start_row + v * lanes);
+  for (std::int64_t k = 0; k < depth; ++k) {
+    decltype(Arithmetic::load(panel)) b[vectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) b[v] = Arithmetic::load(panel + v * lanes);
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r) {
+      const auto a = Arithmetic::broadcast(strip[r * Strip::row]);
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) Arithmetic::add_product(a, b[v], sum[r][v]);
+    }
+    strip += Strip::depth;
+    panel += panel_columns;
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v)
+      hn::StoreU(sum[r][v], Floats(), sums.c + r * sums.c_row + v * lanes);
+}
+
+/// A tile whose columns are not whole vectors: what lies beyond the last may belong to others.
+template <class Arithmetic, class Strip, int rows, class U>
+void edge_tile(const U* strip, const U* panel, std::int64_t depth, std::int64_t columns,
+               const Sums& sums) {
+  float whole[rows * most_columns] = {};
+  for (int r = 0; r < rows; ++r)
+    std::copy_n(sums.start + r * sums.start_row, columns, whole + r * most_columns);
+  const Sums inner{whole, most_columns, 0, whole, most_columns};
+  if (columns > lanes)
+    tile<Arithmetic, Strip, rows, most_vectors>(strip, panel, depth, inner);
+  else
+    tile<Arithmetic, Strip, rows, 1>(strip, panel, depth, inner);
+  for (int r = 0; r < rows; ++r)
+    std::copy_n(whole + r * most_columns, columns, sums.c + r * sums.c_row);
+}
+
+/// A strip of so many rows times all panels.
+template <class Arithmetic, class Strip, int rows, class Number>
+void multiply_strip(const Unit<Number>* strip, const Panels<Number>& b, std::int64_t depth,
+                    std::int64_t columns, Sums sums) {
+  for (std::int64_t column = 0; column < columns; column += most_columns) {
+    const auto* panel = b.data + column / panel_columns * b.stride + column % panel_columns;
+    const std::int64_t left = columns - column;
+    // The next tile's sums come while this one is computed.
+    if (left > most_columns)
+      for (int r = 0; r < rows; ++r)
+        for (std::int64_t v = 0; v < most_columns; v += lanes)
+          hwy::Prefetch(sums.start + sums.start_columns + r * sums.start_row + v);
+    if (left >= most_columns)
+      tile<Arithmetic, Strip, rows, most_vectors>(strip, panel, depth, sums);
+    else if (left == lanes)
+      tile<Arithmetic, Strip, rows, 1>(strip, panel, depth, sums);
+    else
+      edge_tile<Arithmetic, Strip, rows>(strip, panel, depth, left, sums);
+    sums.start += sums.start_columns;
+    sums.c += most_columns;
+  }
+}
+
+template <class Number>
+using MultiplyStrip = void (*)(const Unit<Number>*, const Panels<Number>&, std::int64_t,
+                               std::int64_t, Sums);
+
+/// The functions for one row, for two, ...
+template <class Arithmetic, class Strip, class Number, int... before>
+constexpr std::array<MultiplyStrip<Number>, most_rows> by_height(
+    std::integer_sequence<int, before...>) {
+  return {multiply_strip<Arithmetic, Strip, before + 1, Number>...};
+}
+
+template <class Arithmetic, class Strip, class Number>
+void multiply_strips(const Product<Number>& p, const Panels<Number>& b) {
+  static constexpr float zeros[most_columns] = {};
+  static constexpr auto multiply_strip_of =
+      by_height<Arithmetic, Strip, Number>(std::make_integer_sequence<int, most_rows>());
+  constexpr std::int64_t numbers = UnitOf<Number>::numbers;
+  alignas(64) Unit<Number> copies[Strip::together * strip_units];
+  const Strips strips(p.rows, most_rows);
+  Sums from_start{zeros, 0, 0, p.c, p.c_stride};
+  if (p.start) from_start = {p.start, p.start_stride, most_columns, p.c, p.c_stride};
+  const Sums further{p.c, p.c_stride, most_columns, p.c, p.c_stride};
+  for (std::int64_t k = 0; k < p.depth; k += block_depth * numbers) {
+    const std::int64_t depth = std::min(block_depth * numbers, p.depth - k);
+    const Panels<Number> block{b.data + k / numbers * panel_columns, b.stride};
+    for (std::int64_t first = 0; first < strips.count; first += Strip::together) {
+      const std::int64_t last = std::min(strips.count, first + Strip::together);
+      copy_strips(Strip(), p.a.from(0, k), strips, first, last, depth, copies);
+      for (std::int64_t s = first; s < last; ++s) {
+        Sums sums = k == 0 ? from_start : further;
+        sums.start += strips.begin(s) * sums.start_row;
+        sums.c += strips.begin(s) * sums.c_row;
+        multiply_strip_of[static_cast<std::size_t>(strips.height(s) - 1)](
+            copies + (s - first) * strip_units, block, units<Number>(depth), p.columns, sums);
+      }
+    }
+  }
+}
+
+template <class Arithmetic, class Number = typename Arithmetic::Number>
+void multiply_with(const Product<Number>& p, const Panels<Number>& b) {
+  switch (p.a.order) {
+    case Order::by_row:
+      return multiply_strips<Arithmetic, ByRow>(p, b);
+    case Order::by_column:
+      return multiply_strips<Arithmetic, ByColumn>(p, b);
+  }
+}
+
+void multiply_f32(const Product<float>& p, const Panels<float>& b) { multiply_with<Fp32>(p, b); }
+void multiply_bf16(const Product<BFloat16>& p, const Panels<BFloat16>& b) {
+  has_bf16_instructions() ? multiply_with<Bf16ByPairs>(p, b) : multiply_with<Bf16ByFloats>(p, b);
+}
+
+}  // namespace
+}  // namespace troupe::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace troupe::kernels::cpu {
+
+HWY_EXPORT(multiply_f32);
+HWY_EXPORT(multiply_bf16);
+
+void multiply(const Product<float>& product, const Panels<float>& b) {
+  assert(product.depth > 0);
+  HWY_DYNAMIC_DISPATCH(multiply_f32)(product, b);
+}
+void multiply(const Product<BFloat16>& product, const Panels<BFloat16>& b) {
+  assert(product.depth > 0);
+  HWY_DYNAMIC_DISPATCH(multiply_bf16)(product, b);
+}
+
+}  // namespace troupe::kernels::cpu
+#endif
