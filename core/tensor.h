@@ -2,6 +2,7 @@
 
 #include <cassert>
 #include <cstddef>
+#include <string>
 #include <utility>
 
 #include "core/dtype.h"
@@ -69,6 +70,12 @@ class Tensor {
   std::size_t offset_ = 0;
   Shape shape_;
   DType type_ = DType::f32;
+};
+
+/// A tensor by the name that the model's ecosystem gives it: "h.0.ln_1.weight".
+struct NamedTensor {
+  std::string name;
+  Tensor tensor;
 };
 
 }  // namespace troupe

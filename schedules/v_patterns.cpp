@@ -1,3 +1,6 @@
+#include <algorithm>
+
+
 #include "schedules/generators.h"
 #include "schedules/placement.h"
 #include "schedules/retime.h"
@@ -48,7 +51,8 @@ Schedule play(std::string name, PipelineShape shape,
   // Re-timing closes the holes that the pattern leaves before and after its steady state.
   RetimeSettings settings;
   settings.stages.resize(shape.stages);
-  settings.caps = peak_stash(schedule, settings);
+  const auto peaks = peak_stash(schedule, settings);
+  settings.caps.assign(peaks.size(), *std::max_element(peaks.begin(), peaks.end()));
   settings.preference = Preference::as_listed;
   Schedule retimed = retime(schedule, settings).value();
   retimed.name = schedule.name;

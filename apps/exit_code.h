@@ -1,0 +1,18 @@
+#pragma once
+
+namespace troupe::apps {
+
+/// What the program tells the shell.
+enum class ExitCode : int {
+  done = 0,
+  failed = 1,
+  usage = 2,
+  invalid = 3,  // The configuration or the plan; does not fit included.
+  doctor_failed = 4,
+  no_head = 5,
+  too_few_nodes = 6,
+  preempted = 75,     // Its state is saved: run it again.
+  interrupted = 130,  // Nothing was saved.
+};
+
+}  // namespace troupe::apps

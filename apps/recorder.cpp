@@ -1,0 +1,145 @@
+#include "apps/recorder.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+
+#include "core/json.h"
+
+namespace troupe::apps {
+namespace {
+
+/// "loss 2.412": enough digits to follow, few enough to read.
+std::string brief(double number, int digits = 4) {
+  char text[48];
+  std::snprintf(text, sizeof text, "%.*g", digits, number);
+  return text;
+}
+
+std::string thousands(double number) {
+  std::string digits = std::to_string(std::llround(number));
+  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<std::size_t>(at), ",");
+  return digits;
+}
+
+std::string duration(double seconds) {
+  const auto whole = static_cast<long long>(seconds + 0.5);
+  if (whole < 60) return std::to_string(whole) + " s";
+  if (whole < 3600) return std::to_string(whole / 60) + " min " + std::to_string(whole % 60) + " s";
+  return std::to_string(whole / 3600) + " h " + std::to_string(whole / 60 % 60) + " min";
+}
+
+std::string text_of(const Value& event, std::string_view key) {
+  const Value* value = event.find(key);
+  if (!value) return {};
+  return value->text() ? *value->text() : to_json(*value);
+}
+
+double number_of(const Value& event, std::string_view key) {
+  const Value* value = event.find(key);
+  return value && value->is_number() ? value->number() : 0;
+}
+
+/// What a person reads of an event other than a step.
+std::string sentence(const Value& event) {
+  const std::string type = text_of(event, "type");
+  if (type == "run.state") {
+    const std::string why = text_of(event, "why");
+    return "run " + text_of(event, "run") + ": " + text_of(event, "state") +
+           (why.empty() ? "" : ": " + why);
+  }
+  if (type == "eval")
+    return "step " + text_of(event, "step") + "  validation loss " +
+           brief(number_of(event, "loss"), 5);
+  if (type == "checkpoint.saved")
+    return "step " + text_of(event, "step") + "  saved " + text_of(event, "directory");
+  if (type == "warn") return "warning: " + text_of(event, "text");
+  return type + " " + to_json(event);
+}
+
+}  // namespace
+
+Recorder::Display Recorder::display_for(const CommonFlags& flags) {
+  if (flags.output == "json") return Display::json;
+  if (flags.quiet) return Display::nothing;
+  if (flags.output == "plain") return Display::plain;
+  return isatty(STDERR_FILENO) ? Display::progress : Display::plain;
+}
+
+Result<std::unique_ptr<Recorder>> Recorder::open(const std::string& events, Display display,
+                                                 std::int64_t log_every, std::int64_t total_steps) {
+  std::FILE* file = std::fopen(events.c_str(), "ae");
+  if (!file)
+    return Error{events + ": cannot be written: " + std::strerror(errno) +
+                 "; every run records its events there"};
+  return std::unique_ptr<Recorder>(new Recorder(file, display, log_every, total_steps));
+}
+
+Recorder::~Recorder() {
+  if (line_open_) std::fputc('\n', stderr);
+  std::fclose(events_);
+}
+
+void Recorder::record(const Value& event) {
+  const std::string line = to_json(event) + "\n";
+  const std::lock_guard lock(mutex_);
+  // Each event is handed to the system at once: a killed process loses none that was recorded.
+  std::fwrite(line.data(), 1, line.size(), events_);
+  std::fflush(events_);
+  if (display_ == Display::json) {
+    std::fwrite(line.data(), 1, line.size(), stdout);
+    std::fflush(stdout);
+  } else if (display_ != Display::nothing) {
+    show(event);
+  }
+}
+
+void Recorder::say(const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  if (display_ == Display::plain || display_ == Display::progress) print(text);
+}
+
+void Recorder::show(const Value& event) {
+  if (text_of(event, "type") == "step")
+    show_step(event);
+  else
+    print(sentence(event));
+}
+
+void Recorder::show_step(const Value& event) {
+  const auto step = static_cast<std::int64_t>(number_of(event, "step"));
+  const double seconds = number_of(event, "seconds");
+  seconds_ = seconds_ == 0 ? seconds : 0.9 * seconds_ + 0.1 * seconds;
+  std::string line = "step " + std::to_string(step) + "  loss " +
+                     brief(number_of(event, "loss"), 5) + "  grad norm " +
+                     brief(number_of(event, "grad_norm"), 3) + "  lr " +
+                     brief(number_of(event, "lr"), 3) + "  " + thousands(number_of(event, "rate")) +
+                     (event.find("tokens") ? " tokens/s" : " samples/s");
+  if (display_ == Display::plain) {
+    if (step % log_every_ == 0 || step == total_steps_) print(line);
+    return;
+  }
+  line += "  " + brief(number_of(event, "memory") / 1048576, 4) + " MiB  " +
+          duration(seconds_ * static_cast<double>(total_steps_ - step)) + " left";
+  std::fprintf(stderr, "\r%s\x1b[K", line.c_str());
+  std::fflush(stderr);
+  line_open_ = true;
+}
+
+void Recorder::print(const std::string& line) {
+  if (line_open_) std::fputs("\r\x1b[K", stderr);
+  line_open_ = false;
+  std::fprintf(stderr, "%s\n", line.c_str());
+}
+
+Value event(const std::string& type, const std::string& run) {
+  Value value;
+  value.set("type", type);
+  value.set("run", run);
+  return value;
+}
+
+}  // namespace troupe::apps

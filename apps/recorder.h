@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "apps/command.h"
+#include "core/result.h"
+#include "core/value.h"
+
+namespace troupe::apps {
+
+/// Tells what happens in a run. Every event goes to the run's events.jsonl; the terminal shows what
+/// the user asked for: one JSON object a line, plain lines, or a progress line with what matters
+/// above it. Any thread may record.
+class Recorder {
+ public:
+  enum class Display { json, plain, progress, nothing };
+
+  /// "auto" is a progress line on a terminal and plain lines elsewhere.
+  static Display display_for(const CommonFlags& flags);
+
+  /// Appends to the file `events`. Plain step lines come every `log_every` steps.
+  static Result<std::unique_ptr<Recorder>> open(const std::string& events, Display display,
+                                                std::int64_t log_every, std::int64_t total_steps);
+  ~Recorder();
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  /// A map that begins with `type` and `run`, as interface and documentation list them.
+  void record(const Value& event);
+
+  /// A line for a person only: what the data is, where results lie.
+  void say(const std::string& text);
+
+ private:
+  Recorder(std::FILE* events, Display display, std::int64_t log_every, std::int64_t total_steps)
+      : events_(events), display_(display), log_every_(log_every), total_steps_(total_steps) {}
+
+  void show(const Value& event);
+  void show_step(const Value& event);
+  void print(const std::string& line);
+
+  std::mutex mutex_;
+  std::FILE* events_;
+  Display display_;
+  std::int64_t log_every_;
+  std::int64_t total_steps_;
+  bool line_open_ = false;  // A progress line stands without its end.
+  double seconds_ = 0;      // Of a step, smoothed: for the time left.
+};
+
+/// An event's beginning.
+Value event(const std::string& type, const std::string& run);
+
+}  // namespace troupe::apps

@@ -1,0 +1,111 @@
+#include "apps/run_setup.h"
+
+#include <algorithm>
+
+#include "models/registry.h"
+
+namespace troupe::apps {
+namespace {
+
+constexpr std::int64_t micro_batches_by_default = 8;
+
+/// With "auto": as large as it can be with at least 8 micro-batches in a step, so that a pipeline
+/// has something to overlap. It follows from the batch alone, never from the cluster, since it
+/// changes numbers.
+std::int64_t default_micro(std::int64_t global) {
+  std::int64_t micro = std::max<std::int64_t>(1, global / micro_batches_by_default);
+  while (global % micro != 0) --micro;
+  return micro;
+}
+
+Result<kernels::Precision> precision_of(const config::RunConfig::Precision& precision) {
+  using Compute = config::RunConfig::Precision::Compute;
+  if (!precision.compute)
+    return kernels::has_bf16_products() ? kernels::Precision::bf16 : kernels::Precision::fp32;
+  switch (*precision.compute) {
+    case Compute::fp32:
+      return kernels::Precision::fp32;
+    case Compute::bf16:
+      return kernels::Precision::bf16;
+    case Compute::fp16:
+      return Error{
+          "precision.compute = \"fp16\" needs a GPU, and this run has processors only; use "
+          "\"bf16\", "
+          "\"fp32\" or \"auto\""};
+  }
+  return kernels::Precision::fp32;
+}
+
+std::int64_t number_in(const Value& table, std::string_view key) {
+  const Value* value = table.find(key);
+  return value && value->integer() ? *value->integer() : 0;
+}
+
+}  // namespace
+
+Status fits(const std::string& key, const storage::Dataset& data, const models::Model& model) {
+  const auto& has = data.shape();
+  const auto& wants = model.sample;
+  const bool same_size = has.input_type == wants.input_type && wants.takes(has.input) &&
+                         has.target.rank() == wants.target.rank();
+  if (!same_size)
+    return Error{key + ": its samples are " + std::string(to_string(has.input_type)) + " " +
+                 to_string(has.input) + ", and the model takes " +
+                 std::string(to_string(wants.input_type)) + " " + to_string(wants.input) +
+                 "; change the data or the [model] section"};
+  if (data.classes() > model.classes)
+    return Error{key + ": it has " + std::to_string(data.classes()) +
+                 " classes, and the model only " + std::to_string(model.classes) +
+                 "; raise the model's number, or say \"auto\" where it is a vocabulary"};
+  return Done{};
+}
+
+Result<models::Model> model_from(const Value& description) {
+  const Value* kind_name = description.find("kind");
+  const auto* kind =
+      kind_name && kind_name->text() ? models::find_model_kind(*kind_name->text()) : nullptr;
+  if (!kind) return Error{"model.kind: no model of this program"};
+  return kind->build(description);
+}
+
+Result<RunSetup> set_up(const config::RunConfig& config) {
+  RunSetup setup;
+  setup.files = storage::disk_files();
+
+  // The number of classes: the model's, or with vocab = "auto" what the data needs.
+  storage::DataNeeds needs{number_in(config.model.options, "context"), 0};
+  const auto open = [&](const std::string& key, const std::string& spec) {
+    auto opened = storage::open_dataset(spec, needs, *setup.files);
+    return opened ? std::move(opened)
+                  : Result<std::unique_ptr<storage::Dataset>>(within(key, opened.error()));
+  };
+  auto train = open("data.train", config.data.train);
+  if (!train) return train.error();
+  setup.train = std::move(*train);
+  if (config.data.validate) {
+    auto validate = open("data.validate", *config.data.validate);
+    if (!validate) return validate.error();
+    setup.validate = std::move(*validate);
+  }
+  std::int64_t classes = setup.train->classes();
+  if (setup.validate) classes = std::max(classes, setup.validate->classes());
+
+  setup.model_description = config.model.vocabulary_from_data() ? config.model.options_for(classes)
+                                                                : config.model.options;
+  setup.model_description.set("kind", config.model.kind);
+  auto model = model_from(setup.model_description);
+  if (!model) return model.error();
+  setup.model = std::move(*model);
+
+  if (auto good = fits("data.train", *setup.train, setup.model); !good) return good.error();
+  if (setup.validate)
+    if (auto good = fits("data.validate", *setup.validate, setup.model); !good) return good.error();
+
+  setup.micro = config.batch.micro.value_or(default_micro(config.batch.global));
+  const auto precision = precision_of(config.precision);
+  if (!precision) return precision.error();
+  setup.precision = *precision;
+  return setup;
+}
+
+}  // namespace troupe::apps

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "config/load.h"
+#include "core/result.h"
+#include "kernels/linear.h"
+#include "models/model.h"
+#include "storage/dataset.h"
+#include "storage/files.h"
+
+namespace troupe::apps {
+
+/// What a configuration names, found and opened: the data, and the model that fits it.
+struct RunSetup {
+  std::unique_ptr<storage::Files> files;
+  std::unique_ptr<storage::Dataset> train;
+  std::unique_ptr<storage::Dataset> validate;  // Null where the configuration names none.
+  models::Model model;
+  Value
+      model_description;  // `kind` and all options: what a checkpoint says it holds the weights of.
+  std::int64_t micro = 1;
+  kernels::Precision precision = kernels::Precision::fp32;
+
+  std::int64_t targets_per_sample() const { return model.sample.target.count(); }
+  bool of_tokens() const { return model.sample.input_type == DType::i32; }
+};
+
+/// Errors name the key and what it found; they mean exit code 3.
+Result<RunSetup> set_up(const config::RunConfig& config);
+
+/// Whether a model can take the samples of this data; `key` begins the error.
+Status fits(const std::string& key, const storage::Dataset& data, const models::Model& model);
+
+/// The model of a description, as a checkpoint carries it.
+Result<models::Model> model_from(const Value& description);
+
+}  // namespace troupe::apps

@@ -1,0 +1,188 @@
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+
+#include "apps/command.h"
+#include "apps/local_run.h"
+#include "apps/recorder.h"
+#include "apps/run_setup.h"
+#include "config/load.h"
+#include "config/render.h"
+#include "core/json.h"
+#include "storage/files.h"
+
+namespace troupe::apps {
+namespace {
+
+struct TrainArguments {
+  std::string config;
+  std::vector<std::string> settings;
+  int nodes = 1;
+  bool resume = false;
+};
+
+// Signal handlers may touch no more than this.
+std::atomic<bool> stop_requested = false;
+std::atomic<int> stop_signal = 0;
+
+void on_signal(int signal) {
+  // The second one does not wait for the step: whoever sends it means now.
+  if (stop_requested.exchange(true)) _Exit(128 + signal);
+  stop_signal = signal;
+}
+
+void listen_for_signals() {
+  struct sigaction action = {};
+  action.sa_handler = on_signal;
+  for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
+}
+
+/// The command that goes on where this one stopped.
+std::string resume_command(const TrainArguments& arguments) {
+  std::string command = "troupe train " + arguments.config;
+  for (const auto& setting : arguments.settings) command += " --set '" + setting + "'";
+  return command + " --resume";
+}
+
+/// A run's folder for a fresh start. What an earlier run of that name left is moved aside, not
+/// overwritten.
+Result<std::string> fresh_folder(const std::string& folder, std::string& moved) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (fs::exists(folder, error)) {
+    int number = 1;
+    while (fs::exists(folder + "." + std::to_string(number), error)) ++number;
+    moved = folder + "." + std::to_string(number);
+    fs::rename(folder, moved, error);
+    if (error) return Error{folder + ": cannot be moved to " + moved + ": " + error.message()};
+  }
+  fs::create_directories(folder, error);
+  if (error) return Error{folder + ": cannot be made: " + error.message()};
+  return folder;
+}
+
+Result<std::string> run_folder(const config::RunConfig& config, bool resume, std::string& moved) {
+  const std::string folder = "runs/" + config.name;
+  if (!resume) return fresh_folder(folder, moved);
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return Error{folder + ": cannot be made: " + error.message()};
+  return folder;
+}
+
+Value state_event(const config::RunConfig& config, const std::string& state,
+                  const std::string& why) {
+  Value value = event("run.state", config.name);
+  value.set("state", state);
+  if (!why.empty()) value.set("why", why);
+  return value;
+}
+
+/// What a person wants to know before the first step.
+void introduce(Recorder& recorder, const config::RunConfig& config, const RunSetup& setup,
+               const LocalRun& run) {
+  std::int64_t numbers = 0;
+  for (const auto& unit : setup.model.units)
+    for (const auto& parameter : unit.layer->parameters()) numbers += parameter.shape.count();
+  recorder.say("model: " + config.model.kind + ", " + std::to_string(setup.model.units.size()) +
+               " units, " + shortest(static_cast<double>(numbers) / 1e6) +
+               " million parameters in " +
+               (setup.precision == kernels::Precision::bf16 ? "fp32, products in bf16" : "fp32"));
+  recorder.say("data: " + setup.train->description());
+  recorder.say("batch: " + std::to_string(config.batch.global) + " samples in " +
+               std::to_string(config.batch.global / setup.micro) + " micro-batches of " +
+               std::to_string(setup.micro));
+  if (run.step() > 0) recorder.say("going on after step " + std::to_string(run.step()));
+}
+
+void conclude(Recorder& recorder, const config::RunConfig& config, const RunSetup& setup,
+              const LocalRun& run) {
+  char text[200];
+  if (const auto entropy = setup.train->entropy_rate()) {
+    std::snprintf(
+        text, sizeof text,
+        "loss %.4f nats; the source's entropy rate is %.4f: %.1f %% above what any model can reach",
+        run.last_loss(), *entropy, 100 * (run.last_loss() / *entropy - 1));
+    recorder.say(text);
+  }
+  recorder.say("checkpoints: " + config.checkpoint.directory + "   events: runs/" + config.name +
+               "/events.jsonl");
+}
+
+/// One pipeline of one stage gives the numbers of every synchronous plan; an asynchronous schedule
+/// has numbers of its own.
+Status can_run_here(const config::RunConfig& config, int nodes) {
+  if (nodes != 1)
+    return Error{"error: --nodes " + std::to_string(nodes) +
+                 ": this version trains in one process; leave it out"};
+  for (const auto& schedule : config::built_in_catalog().schedules)
+    if (schedule.name == config.pipeline.schedule &&
+        schedule.updates == config::ScheduleName::Updates::asynchronous)
+      return Error{"error: pipeline.schedule = \"" + config.pipeline.schedule +
+                   "\" is asynchronous, which this version draws and simulates but does not train; "
+                   "use a synchronous one "
+                   "(troupe schedule --list)"};
+  return Done{};
+}
+
+ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
+  const auto loaded = config::load({arguments.config, arguments.settings});
+  if (!loaded) return complain(ExitCode::invalid, loaded.error().text);
+  if (!loaded->warnings.empty()) std::fputs(loaded->warnings.c_str(), stderr);
+  const auto& config = loaded->config;
+  if (auto can = can_run_here(config, arguments.nodes); !can)
+    return complain(ExitCode::invalid, can.error().text);
+  auto setup = set_up(config);
+  if (!setup) return complain(ExitCode::invalid, "error: " + setup.error().text);
+
+  std::string moved;
+  const auto folder = run_folder(config, arguments.resume, moved);
+  if (!folder) return complain(ExitCode::failed, "error: " + folder.error().text);
+  auto opened = Recorder::open(*folder + "/events.jsonl", Recorder::display_for(flags),
+                               config.log.every, config.train.steps);
+  if (!opened) return complain(ExitCode::failed, "error: " + opened.error().text);
+  Recorder& recorder = **opened;
+  if (!moved.empty()) recorder.say("the earlier run of this name is now in " + moved);
+
+  LocalRun run(*loaded, std::move(*setup), recorder);
+  if (auto ready = arguments.resume ? run.resume() : run.start(); !ready)
+    return complain(ExitCode::invalid, "error: " + ready.error().text);
+  listen_for_signals();
+  introduce(recorder, config, run.setup(), run);
+  recorder.record(state_event(config, "running", {}));
+  const Ending ending = run.train(stop_requested);
+
+  switch (ending.code) {
+    case ExitCode::done:
+      recorder.record(state_event(config, "done", {}));
+      conclude(recorder, config, run.setup(), run);
+      break;
+    case ExitCode::preempted:
+      recorder.record(state_event(config, "stopped",
+                                  "after step " + std::to_string(run.step()) + ", which is saved"));
+      recorder.say("go on with: " + resume_command(arguments));
+      break;
+    default:
+      recorder.record(state_event(config, "failed", ending.text));
+      recorder.say("the checkpoints that are listed by `troupe checkpoint ls " +
+                   config.checkpoint.directory + "` are good");
+      recorder.say("to go on from the newest: " + resume_command(arguments));
+  }
+  return ending.code;
+}
+
+}  // namespace
+
+void add_train(Program& program) {
+  auto [command, arguments] =
+      add_command(program, program.app, "train", "train a model as a configuration says", train);
+  command->add_option("config", arguments.config, "a .toml or .json file; - reads JSON from stdin")
+      ->required();
+  command->add_option("--set", arguments.settings, "key=value: sets a key of the configuration")
+      ->allow_extra_args(false);
+  command->add_option("--nodes", arguments.nodes,
+                      "local node processes; all in this one by default");
+  command->add_flag("--resume", arguments.resume, "go on from the newest good checkpoint");
+}
+
+}  // namespace troupe::apps

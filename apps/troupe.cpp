@@ -1,0 +1,60 @@
+#include <cstdio>
+
+#include "apps/command.h"
+
+namespace troupe::apps {
+
+ExitCode complain(ExitCode code, const std::string& text) {
+  std::fputs(text.c_str(), stderr);
+  if (!text.ends_with('\n')) std::fputc('\n', stderr);
+  return code;
+}
+
+CLI::App& add_group(Program& program, const std::string& name, const std::string& help) {
+  CLI::App* group = program.app.add_subcommand(name, help);
+  group->require_subcommand(1);
+  group->fallthrough();
+  return *group;
+}
+
+namespace {
+
+int run(int count, char** words) {
+  CLI::App app{"Trains a neural network over machines that may vanish.", "troupe"};
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "troupe " TROUPE_VERSION);
+  CommonFlags flags;
+  app.add_option("--output", flags.output, "auto, plain or json")
+      ->check(CLI::IsMember({"auto", "plain", "json"}));
+  app.add_flag("-q,--quiet", flags.quiet, "say only what went wrong");
+  app.add_flag("-v,--verbose", flags.verbose, "say more");
+  app.add_flag("--no-color", flags.no_color, "no colours, whatever the terminal")
+      ->envname("NO_COLOR");
+
+  ExitCode exit_code = ExitCode::done;
+  Program program{app, flags, exit_code};
+  add_train(program);
+  add_eval(program);
+  add_sample(program);
+  add_plan(program);
+  add_schedule(program);
+  add_checkpoint(program);
+  add_data(program);
+  add_config(program);
+  app.add_subcommand("version", "print the version")->callback([] {
+    std::puts("troupe " TROUPE_VERSION);
+  });
+  try {
+    app.parse(count, words);
+  } catch (const CLI::ParseError& error) {
+    // CLI11 prints help and errors; its own codes are not ours.
+    return app.exit(error) == 0 ? static_cast<int>(ExitCode::done)
+                                : static_cast<int>(ExitCode::usage);
+  }
+  return static_cast<int>(exit_code);
+}
+
+}  // namespace
+}  // namespace troupe::apps
+
+int main(int count, char** words) { return troupe::apps::run(count, words); }

@@ -1,0 +1,15 @@
+#include <cstdlib>
+#include <iostream>
+
+#include "bench/kernel_bench.h"
+
+/// bench_kernels [THREADS [ROUNDS]]: a table of what the kernels reach on this machine.
+int main(int count, char** arguments) {
+  const int threads = count > 1 ? std::atoi(arguments[1]) : 1;
+  const int rounds = count > 2 ? std::atoi(arguments[2]) : 9;
+  if (threads < 1 || rounds < 1) {
+    std::cerr << "usage: bench_kernels [THREADS [ROUNDS]]\n";
+    return 2;
+  }
+  std::cout << troupe::bench::to_table(troupe::bench::measure_kernels(threads, rounds));
+}

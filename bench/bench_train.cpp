@@ -1,0 +1,186 @@
+// Tokens per second of `troupe train`, as shares of this machine's own measured peak, beside
+// PyTorch in the same run where it is installed. Runs are interleaved, figures are medians over all
+// steps but the first of each run.
+//
+//     ./dev bench train [ROUNDS]
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bench/child.h"
+#include "core/json.h"
+#include "core/stream.h"
+#include "kernels/peak.h"
+
+namespace troupe::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A language model and its batch, as docs/benchmarks.md describes them.
+struct Setting {
+  std::string name;
+  std::string config;
+  int layers, width, heads, context, vocabulary;
+  int micro = 4, micro_batches = 8;
+  int steps = 4;
+
+  double tokens() const { return 1.0 * micro * micro_batches * context; }
+  /// Multiplications and additions of a step: three products for each matrix, and attention over
+  /// the whole square, as model FLOP utilisation is usually counted.
+  double work() const {
+    const double matrices = layers * 12.0 * width * width + 1.0 * vocabulary * width;
+    return tokens() * (6 * matrices + 12.0 * layers * width * context);
+  }
+};
+
+struct Contestant {
+  std::string name;
+  int cores = 1;
+  kernels::Precision precision = kernels::Precision::fp32;  // Whose peak it is held against.
+  bool peer = false;
+};
+
+struct Measured {
+  std::vector<double> seconds;
+  double peak_mib = 0;
+};
+
+double median(std::vector<double> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  return numbers.empty() ? 0 : numbers[numbers.size() / 2];
+}
+
+ChildOrder order_for(const Contestant& contestant, const Setting& setting,
+                     const std::string& here) {
+  const std::string threads = std::to_string(contestant.cores);
+  ChildOrder order;
+  order.cores = contestant.cores;
+  if (contestant.peer) {
+    order.environment = {{"OMP_NUM_THREADS", threads}, {"OPENBLAS_NUM_THREADS", threads}};
+    order.command = {"/usr/bin/python3", TROUPE_ROOT "/bench/peer_torch.py"};
+    for (const auto& [flag, value] :
+         std::map<std::string, int>{{"--layers", setting.layers},
+                                    {"--width", setting.width},
+                                    {"--heads", setting.heads},
+                                    {"--context", setting.context},
+                                    {"--vocab", setting.vocabulary},
+                                    {"--micro", setting.micro},
+                                    {"--micro-batches", setting.micro_batches},
+                                    {"--threads", contestant.cores},
+                                    {"--steps", setting.steps}}) {
+      order.command.push_back(flag);
+      order.command.push_back(std::to_string(value));
+    }
+    return order;
+  }
+  const bool bf16 = contestant.precision == kernels::Precision::bf16;
+  order.command = {here + "/../apps/troupe", "train", TROUPE_ROOT "/" + setting.config, "--output",
+                   "json"};
+  for (const std::string& key :
+       {"train.threads=" + threads, "train.steps=" + std::to_string(setting.steps),
+        std::string("precision.compute=") + (bf16 ? "bf16" : "fp32"), std::string("name=bench"),
+        std::string("checkpoint.every=1000000 steps"), std::string("checkpoint.keep=1")}) {
+    order.command.push_back("--set");
+    order.command.push_back(key);
+  }
+  return order;
+}
+
+/// Seconds of each step but the first, which warms up.
+std::vector<double> seconds_of(const Contestant& contestant, const ChildResult& result) {
+  std::vector<double> seconds;
+  for (const auto& line : result.lines) {
+    if (contestant.peer) {
+      seconds.push_back(std::atof(line.c_str()));
+      continue;
+    }
+    const auto event = parse_json(line);
+    if (!event) continue;
+    const Value* type = event->find("type");
+    if (type && type->text() && *type->text() == "step")
+      seconds.push_back(event->find("seconds")->number());
+  }
+  if (!seconds.empty()) seconds.erase(seconds.begin());
+  return seconds;
+}
+
+void measure(const Setting& setting, const std::vector<Contestant>& contestants, int rounds,
+             const std::string& here) {
+  std::map<std::string, Measured> measured;
+  std::map<std::pair<int, kernels::Precision>, std::vector<double>> peaks;
+  for (int round = 0; round < rounds; ++round) {
+    for (const auto& contestant : contestants) {
+      MemoryPool memory;
+      Stream stream(memory, contestant.cores);
+      peaks[{contestant.cores, contestant.precision}].push_back(
+          kernels::fma_peak(stream, contestant.precision));
+      const auto result = run_child(order_for(contestant, setting, here));
+      if (!result || result->exit_status != 0) continue;
+      auto& entry = measured[contestant.name];
+      for (const double s : seconds_of(contestant, *result)) entry.seconds.push_back(s);
+      entry.peak_mib = std::max(entry.peak_mib, result->peak_mib);
+    }
+  }
+  std::printf(
+      "\n%s: %d layers of width %d, context %d, vocabulary %d; %d micro-batches of %d; %.1f GFLOP "
+      "a step\n",
+      setting.name.c_str(), setting.layers, setting.width, setting.context, setting.vocabulary,
+      setting.micro_batches, setting.micro, setting.work() / 1e9);
+  std::printf("  %-28s %10s %14s %12s %12s\n", "", "tokens/s", "share of peak", "x PyTorch",
+              "memory MiB");
+  for (const auto& contestant : contestants) {
+    const auto& entry = measured[contestant.name];
+    if (entry.seconds.empty()) {
+      std::printf("  %-28s not run\n", contestant.name.c_str());
+      continue;
+    }
+    const double seconds = median(entry.seconds);
+    const double peak = median(peaks[{contestant.cores, contestant.precision}]);
+    double peer = 0;
+    for (const auto& other : contestants)
+      if (other.peer && other.cores == contestant.cores)
+        peer = median(measured[other.name].seconds);
+    std::printf("  %-28s %10.0f %14.3f ", contestant.name.c_str(), setting.tokens() / seconds,
+                setting.work() / seconds / peak);
+    std::printf(peer > 0 ? "%12.2f" : "%12s", peer / seconds);
+    std::printf(" %12.0f\n", entry.peak_mib);
+  }
+}
+
+int run(int rounds) {
+  const std::string here = fs::read_symlink("/proc/self/exe").parent_path().string();
+  const auto folder = fs::temp_directory_path() / ("troupe-bench-" + std::to_string(getpid()));
+  fs::create_directories(folder);
+  fs::current_path(folder);
+  std::vector<Contestant> contestants;
+  const int cores = std::min(2, static_cast<int>(std::thread::hardware_concurrency()));
+  for (int n = 1; n <= cores; ++n) {
+    const std::string on = n == 1 ? ", 1 core" : ", " + std::to_string(n) + " cores";
+    contestants.push_back({"PyTorch fp32" + on, n, kernels::Precision::fp32, true});
+    contestants.push_back({"troupe fp32" + on, n, kernels::Precision::fp32, false});
+    if (kernels::has_bf16_products())
+      contestants.push_back({"troupe bf16" + on, n, kernels::Precision::bf16, false});
+  }
+  measure({"gpt-small", "config/gpt-small.toml", 6, 384, 6, 256, 4096}, contestants, rounds, here);
+  measure({"gpt-tiny", "config/gpt-tiny.toml", 4, 128, 4, 64, 512, 4, 8, 30}, contestants, rounds,
+          here);
+  fs::current_path("/");
+  fs::remove_all(folder);
+  return 0;
+}
+
+}  // namespace
+}  // namespace troupe::bench
+
+int main(int count, char** words) {
+  return troupe::bench::run(count > 1 ? std::max(1, std::atoi(words[1])) : 3);
+}

@@ -1,0 +1,59 @@
+#include "bench/child.h"
+
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace troupe::bench {
+namespace {
+
+[[noreturn]] void become(const ChildOrder& order, int output) {
+  dup2(output, STDOUT_FILENO);
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  for (int i = 0; i < order.cores; ++i) CPU_SET(static_cast<std::size_t>(i), &cores);
+  sched_setaffinity(0, sizeof cores, &cores);
+  for (const auto& [name, value] : order.environment) setenv(name.c_str(), value.c_str(), 1);
+  std::vector<char*> words;
+  for (const auto& word : order.command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  execvp(words[0], words.data());
+  _exit(127);
+}
+
+}  // namespace
+
+std::optional<ChildResult> run_child(const ChildOrder& order) {
+  int ends[2];
+  if (pipe(ends) != 0) return std::nullopt;
+  const pid_t child = fork();
+  if (child == 0) {
+    close(ends[0]);
+    become(order, ends[1]);
+  }
+  close(ends[1]);
+  ChildResult result;
+  if (std::FILE* output = child > 0 ? fdopen(ends[0], "r") : nullptr) {
+    char* line = nullptr;
+    std::size_t size = 0;
+    for (ssize_t length; (length = getline(&line, &size, output)) > 0;)
+      result.lines.emplace_back(line,
+                                static_cast<std::size_t>(length - (line[length - 1] == '\n')));
+    std::free(line);
+    std::fclose(output);
+  }
+  if (child < 0) return std::nullopt;
+  int status = 0;
+  struct rusage usage = {};
+  wait4(child, &status, 0, &usage);
+  result.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  if (result.exit_status == 127) return std::nullopt;
+  result.peak_mib = static_cast<double>(usage.ru_maxrss) / 1024;
+  return result;
+}
+
+}  // namespace troupe::bench

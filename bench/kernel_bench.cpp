@@ -1,0 +1,136 @@
+#include "bench/kernel_bench.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <memory>
+
+#include "core/random.h"
+#include "core/stream.h"
+#include "kernels/linear.h"
+#include "kernels/peak.h"
+
+namespace troupe::bench {
+namespace {
+
+using kernels::LinearShape;
+using kernels::Precision;
+using kernels::WeightLayout;
+
+/// A kernel with its operands, ready to run.
+struct Subject {
+  std::string kernel;
+  std::string shape;
+  double operations = 0;
+  Precision precision = Precision::fp32;
+  std::function<void()> run;
+};
+
+Tensor numbers(Stream& stream, const Shape& shape) {
+  Tensor made = stream.make(shape);
+  for (std::int64_t i = 0; i < made.count(); ++i)
+    made.f32()[i] = uniform(RandomKey{}.words(
+                        static_cast<std::uint32_t>(i / 4))[static_cast<std::size_t>(i % 4)]) -
+                    0.5f;
+  return made;
+}
+
+void add_linear(std::vector<Subject>& subjects, Stream& stream, std::int64_t rows,
+                const LinearShape& shape) {
+  struct Layer {
+    kernels::PackedLinear packed;
+    Tensor weight, x, dy, y, dx, dw;
+  };
+  const auto layer = std::make_shared<Layer>();
+  const auto& [inputs, outputs, layout, precision] = shape;
+  layer->weight = numbers(stream, {inputs, outputs});
+  layer->packed = kernels::PackedLinear(stream, shape, layer->weight.f32());
+  layer->x = as_operand(stream, numbers(stream, {rows, inputs}), precision);
+  layer->dy = as_operand(stream, numbers(stream, {rows, outputs}), precision);
+  layer->y = stream.make({rows, outputs});
+  layer->dx = stream.make({rows, inputs});
+  layer->dw = numbers(stream, {inputs, outputs});
+
+  const auto operations = 2.0 * static_cast<double>(rows * inputs * outputs);
+  const auto size = std::to_string(rows) + " x " + std::to_string(inputs) + " x " +
+                    std::to_string(outputs) + (precision == Precision::bf16 ? " bf16" : " fp32");
+  subjects.push_back({"linear forward", size, operations, precision, [&stream, layer, rows] {
+                        linear_forward(stream, layer->packed, layer->x, nullptr, layer->y.f32(),
+                                       rows);
+                      }});
+  subjects.push_back({"linear input gradient", size, operations, precision, [&stream, layer, rows] {
+                        linear_backward_input(stream, layer->packed, layer->dy, layer->dx.f32(),
+                                              rows);
+                      }});
+  subjects.push_back(
+      {"linear weight gradient", size, operations, precision, [&stream, layer, rows] {
+         linear_backward_weight(stream, layer->packed.shape(), layer->x, layer->dy, layer->dw.f32(),
+                                rows);
+       }});
+}
+
+std::vector<Subject> make_subjects(Stream& stream) {
+  std::vector<Subject> subjects;
+  const std::int64_t sizes[][3] = {{256, 128, 128},   {256, 128, 512},   {1024, 384, 384},
+                                   {1024, 384, 1536}, {1024, 1536, 384}, {1024, 384, 4096},
+                                   {512, 1024, 1024}, {1024, 2048, 2048}};
+  for (const auto precision : {Precision::fp32, Precision::bf16})
+    for (const auto& [rows, inputs, outputs] : sizes)
+      add_linear(subjects, stream, rows, {inputs, outputs, WeightLayout::in_out, precision});
+  return subjects;
+}
+
+double seconds_of(const Subject& subject) {
+  // Short kernels are repeated until the clock is fine enough.
+  constexpr double enough_operations = 2e8;
+  const int times = std::max(1, static_cast<int>(enough_operations / subject.operations));
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < times; ++i) subject.run();
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+  return taken.count() / times;
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace
+
+std::vector<KernelFigure> measure_kernels(int threads, int rounds) {
+  MemoryPool pool;
+  Stream stream(pool, threads);
+  prepare_computing_thread();
+  const auto subjects = make_subjects(stream);
+  std::vector<std::vector<double>> seconds(subjects.size());
+  double peak_fp32 = 0, peak_bf16 = 0;
+  for (int round = 0; round < rounds; ++round) {
+    peak_fp32 = std::max(peak_fp32, kernels::fma_peak(stream, Precision::fp32));
+    peak_bf16 = std::max(peak_bf16, kernels::fma_peak(stream, Precision::bf16));
+    for (std::size_t i = 0; i < subjects.size(); ++i) seconds[i].push_back(seconds_of(subjects[i]));
+  }
+  std::vector<KernelFigure> figures;
+  for (std::size_t i = 0; i < subjects.size(); ++i) {
+    const auto& subject = subjects[i];
+    const double peak = subject.precision == Precision::bf16 ? peak_bf16 : peak_fp32;
+    const double typical = median(seconds[i]);
+    const double rate = subject.operations / typical;
+    figures.push_back({subject.kernel, subject.shape, typical, rate, rate / peak});
+  }
+  return figures;
+}
+
+std::string to_table(const std::vector<KernelFigure>& figures) {
+  std::string table;
+  char line[160];
+  for (const auto& f : figures) {
+    std::snprintf(line, sizeof line, "%-24s %-30s %9.1f us %7.1f GFLOP/s %6.2f of peak\n",
+                  f.kernel.c_str(), f.shape.c_str(), f.seconds * 1e6, f.rate / 1e9, f.share);
+    table += line;
+  }
+  return table;
+}
+
+}  // namespace troupe::bench

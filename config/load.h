@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+
+#include "config/catalog.h"
+#include "config/document.h"
+#include "config/run_config.h"
+#include "core/result.h"
+#include "core/value.h"
+
+namespace troupe::config {
+
+/// A configuration that was read and found good.
+struct Loaded {
+  RunConfig config;
+  Value tree;            // Complete: every key with its value, defaults too, in the schema's order.
+  Sources sources;       // Where the tree's positions point.
+  std::string warnings;  // As the diagnostics print; empty where there are none.
+};
+
+/// Reads, merges and checks. The error is all diagnostics, as they print: for exit code 3.
+Result<Loaded> load(const DocumentRequest& request, const Catalog& catalog = built_in_catalog());
+
+/// The same for the body of a message; `name` is what diagnostics call it.
+Result<Loaded> load_message(Value body, std::string name,
+                            const Catalog& catalog = built_in_catalog());
+
+/// Sets one key of a run that is under way, as `run.set` asks. An error where the key is not live
+/// or the value not legal.
+Result<Loaded> set_live(const Loaded& running, const std::string& setting,
+                        const Catalog& catalog = built_in_catalog());
+
+}  // namespace troupe::config

@@ -1,0 +1,172 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/units.h"
+#include "core/value.h"
+#include "models/optimizer.h"
+
+namespace troupe::config {
+
+/// A run as a checked struct: every number is within its bounds and the keys agree with one
+/// another. Where a member is optional, nothing means "auto" unless its comment says otherwise.
+/// What each key means is in the schema.
+struct RunConfig {
+  struct Model {
+    std::string kind;
+    Value options;     // The complete table that the kind's `build` takes. `vocab` may be "auto".
+    std::string init;  // "random", or a .safetensors file.
+
+    bool vocabulary_from_data() const;
+    /// With "auto" replaced.
+    Value options_for(std::int64_t vocabulary) const;
+  };
+
+  struct Data {
+    enum class Order { shuffled, sequential };
+    std::string train;
+    std::optional<std::string> validate;  // Nothing: there is no evaluation.
+    Order order = Order::shuffled;
+  };
+
+  struct Batch {
+    std::int64_t global = 1;
+    std::optional<std::int64_t> micro;
+  };
+
+  struct Stages {
+    std::optional<int> count;
+    std::vector<int> boundaries;  // Empty, or count + 1 of them: 0, ..., the number of units.
+  };
+
+  struct Pipeline {
+    std::string schedule;  // A name, a file or "auto".
+    Stages stages;
+    int chunks = 1;
+    int replicas = 1;
+    int tensor = 1;
+    bool recompute = false;
+    std::optional<std::int64_t> memory;  // Bytes that a device may use.
+  };
+
+  struct Staleness {
+    enum class Predict { none, msnag, aggmsnag, linear };
+    enum class LinearizeAt { current, forward };
+    enum class GapPenalty { none, elementwise };
+    enum class GapSource { stash, displacement, last_update };
+    enum class GapStatistics { corrected, ftpipe };
+    enum class GapScale { step_ema, max_lr };
+    enum class Clip { local, local_sqrt_share, delayed_global };
+
+    Predict predict = Predict::none;
+    LinearizeAt linearize_at = LinearizeAt::current;
+    GapPenalty gap_penalty = GapPenalty::none;
+    GapSource gap_source = GapSource::stash;
+    GapStatistics gap_statistics = GapStatistics::corrected;
+    GapScale gap_scale = GapScale::step_ema;
+    bool nag = false;
+    bool nag_return = false;
+    Clip clip = Clip::local;
+    std::optional<int> step_every;   // Micro-batches of a replica in one optimizer step.
+    std::optional<int> flush_every;  // Micro-batches between two drains; nothing: only when asked.
+  };
+
+  struct Parallel {
+    enum class Exchange { tree, fixed_point };
+    std::optional<int> groups;
+    Exchange exchange = Exchange::tree;
+    bool shard_optimizer = false;
+  };
+
+  struct Precision {
+    enum class Compute { fp32, bf16, fp16 };
+    std::optional<Compute> compute;
+    int loss_scale_power = 16;  // The first scale is 2 to this power.
+    std::int64_t growth_interval = 2000;
+  };
+
+  enum class Exactness { bits, samples };
+
+  struct Elastic {
+    enum class OnPreempt { handover, checkpoint, drop };
+    CountRange nodes;
+    OnPreempt on_preempt = OnPreempt::handover;
+    int copies = 2;
+  };
+
+  struct Checkpoint {
+    std::string directory;  // With the run's name in it.
+    Interval every;
+    int keep = 3;
+  };
+
+  struct Train {
+    std::int64_t steps = 0;
+    std::optional<std::int64_t> eval_every;  // Nothing: no evaluation on the way.
+    std::int64_t eval_batches = 1;
+    std::optional<std::string> export_path;  // Nothing: nothing is written.
+    std::optional<int> threads;
+  };
+
+  /// Every wait and every queue.
+  struct Limits {
+    std::chrono::nanoseconds heartbeat_every{};
+    std::chrono::nanoseconds silence_floor{};
+    std::chrono::nanoseconds inventory_patience{};
+    std::chrono::nanoseconds reconnect_patience{};
+    double stuck_factor = 3;
+    std::chrono::nanoseconds stuck_floor{};
+    std::chrono::nanoseconds start_patience{};
+    std::chrono::nanoseconds gather_patience{};
+    std::chrono::nanoseconds prepare_patience{};
+    std::chrono::nanoseconds load_patience{};
+    std::chrono::nanoseconds decision_patience{};
+    std::int64_t shadow_patience = 10;  // Steps.
+    std::chrono::nanoseconds head_patience{};
+    std::chrono::nanoseconds suspend_patience{};
+    std::chrono::nanoseconds journal_patience{};
+    std::chrono::nanoseconds save_patience{};
+    int mailbox_limit = 10000;     // Messages.
+    int socket_high_water = 1000;  // Messages.
+    int futile_epochs = 5;
+    int strikes = 3;
+    std::chrono::nanoseconds strike_window{};
+  };
+
+  struct Log {
+    std::int64_t every = 10;  // Steps.
+  };
+
+  std::string name;
+  std::uint64_t seed = 1;
+  Exactness exactness = Exactness::bits;
+  Model model;
+  Data data;
+  Batch batch;
+  models::OptimizerConfig optimizer;
+  Pipeline pipeline;
+  Staleness staleness;
+  Parallel parallel;
+  Precision precision;
+  Elastic elastic;
+  Checkpoint checkpoint;
+  Train train;
+  Limits limits;
+  Log log;
+};
+
+/// From a tree that was validated and is complete; `name` has been filled in.
+RunConfig read_run_config(const Value& complete);
+
+/// Micro-batches in one step of all replicas together, once it is known how large they are.
+std::int64_t micro_batches(const RunConfig& config, std::int64_t micro);
+
+/// Reduction groups of a step of so many micro-batches: `parallel.groups`, or else the largest
+/// divisor that is at most 8.
+int reduction_groups(const RunConfig& config, std::int64_t micro_batches);
+
+}  // namespace troupe::config

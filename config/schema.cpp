@@ -1,0 +1,194 @@
+#include "config/schema.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "config/keys.h"
+#include "config/toml.h"
+#include "config/units.h"
+
+namespace troupe::config {
+namespace {
+
+Type type_of(const models::Option& option) {
+  switch (option.type) {
+    // How many tokens there are, the data knows as well.
+    case models::Option::Type::integer:
+      return option.name == "vocab" ? Type::count_or_auto : Type::integer;
+    case models::Option::Type::number: return Type::number;
+    case models::Option::Type::boolean: return Type::boolean;
+    case models::Option::Type::text: return Type::text;
+    case models::Option::Type::integers: return Type::integers;
+  }
+  return Type::text;
+}
+
+std::vector<Key> model_keys(const Catalog& catalog) {
+  std::vector<Key> keys;
+  std::vector<std::string_view> kinds;
+  for (const auto& kind : catalog.model_kinds) kinds.push_back(kind.name);
+  keys.push_back({.name = "model.kind",
+                  .type = Type::choice,
+                  .presence = Key::Presence::required,
+                  .choices = std::move(kinds),
+                  .half = Half::recipe,
+                  .help = "The family of models."});
+  for (const auto& kind : catalog.model_kinds)
+    for (const auto& option : kind.options) {
+      if (option.name == "init" || option.name == "dropout") continue;  // Common to all kinds.
+      keys.push_back({.name = "model." + std::string(option.name),
+                      .type = type_of(option),
+                      .presence = option.fallback.is_null() ? Key::Presence::required
+                                                            : Key::Presence::optional,
+                      .fallback = option.fallback,
+                      .least = option.least,
+                      .most = option.most,
+                      .half = Half::recipe,
+                      .help = option.help,
+                      .when = {"model.kind", {kind.name}}});
+    }
+  keys.push_back({.name = "model.init",
+                  .type = Type::text,
+                  .fallback = "random",
+                  .half = Half::recipe,
+                  .help = "The first weights: \"random\", or a .safetensors file with the names "
+                          "that the model's ecosystem has."});
+  keys.push_back({.name = "model.dropout",
+                  .type = Type::number,
+                  .fallback = 0.0,
+                  .most = 0.99,
+                  .half = Half::recipe,
+                  .help = "How much of the activations is dropped in training."});
+  return keys;
+}
+
+std::string bounds(const Key& key) {
+  const auto said = [](double number) {
+    const auto whole = static_cast<std::int64_t>(number);
+    return static_cast<double>(whole) == number ? std::to_string(whole) : to_toml(Value(number));
+  };
+  // A bound that nobody meets is not worth telling.
+  if (key.most >= 1e6) return "of at least " + said(key.least);
+  return "from " + said(key.least) + " to " + said(key.most);
+}
+
+}  // namespace
+
+std::string_view Key::section() const {
+  const auto dot = name.rfind('.');
+  return dot == name.npos ? std::string_view() : std::string_view(name).substr(0, dot);
+}
+
+std::string_view Key::leaf() const {
+  const auto dot = name.rfind('.');
+  return dot == name.npos ? std::string_view(name) : std::string_view(name).substr(dot + 1);
+}
+
+Schema::Schema(const Catalog& catalog) : keys_(own_keys()) {
+  const auto below_the_top = std::find_if(keys_.begin(), keys_.end(),
+                                          [](const Key& key) { return !key.section().empty(); });
+  auto added = model_keys(catalog);
+  keys_.insert(below_the_top, std::make_move_iterator(added.begin()),
+               std::make_move_iterator(added.end()));
+}
+
+std::vector<const Key*> Schema::rows(std::string_view name) const {
+  std::vector<const Key*> found;
+  for (const auto& key : keys_)
+    if (key.name == name) found.push_back(&key);
+  return found;
+}
+
+const Value& Schema::decider(const Condition& condition, const Value& tree) const {
+  const Value* written = value_at(tree, condition.key);
+  return written ? *written : rows(condition.key).front()->fallback;
+}
+
+bool Schema::applies(const Key& key, const Value& tree) const {
+  if (key.when.key.empty()) return true;
+  const auto* said = decider(key.when, tree).text();
+  const auto& values = key.when.values;
+  return said && std::find(values.begin(), values.end(), *said) != values.end();
+}
+
+const Key* Schema::find(std::string_view name, const Value& tree) const {
+  for (const auto* key : rows(name))
+    if (applies(*key, tree)) return key;
+  return nullptr;
+}
+
+bool Schema::is_table(std::string_view name) const {
+  return std::any_of(keys_.begin(), keys_.end(), [&](const Key& key) {
+    return key.name.size() > name.size() && key.name.starts_with(name) &&
+           key.name[name.size()] == '.';
+  });
+}
+
+std::vector<std::string_view> Schema::names_in(std::string_view table, const Value& tree) const {
+  const std::size_t skipped = table.empty() ? 0 : table.size() + 1;
+  std::vector<std::string_view> names;
+  for (const auto& key : keys_) {
+    if (!applies(key, tree)) continue;
+    if (!table.empty() && !(key.name.starts_with(table) && key.name.size() > table.size() &&
+                            key.name[table.size()] == '.'))
+      continue;
+    const auto name = std::string_view(key.name).substr(0, key.name.find('.', skipped));
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+std::string_view Schema::help_of(std::string_view table) const {
+  for (const auto& section : sections())
+    if (section.name == table) return section.help;
+  return {};
+}
+
+std::string wanted(const Key& key) {
+  switch (key.type) {
+    case Type::integer: return "an integer " + bounds(key);
+    case Type::number: return "a number " + bounds(key);
+    case Type::boolean: return "true or false";
+    case Type::text: return "a string";
+    case Type::choice: {
+      std::string text = "one of ";
+      for (const auto choice : key.choices)
+        text += (choice == key.choices.front() ? "" : ", ") + std::string(choice);
+      return text;
+    }
+    case Type::integers: return "a list of integers " + bounds(key);
+    case Type::numbers:
+      return "a list of " + std::to_string(key.length) + " numbers " + bounds(key);
+    case Type::duration: return "a duration such as \"5m\"";
+    case Type::interval: return "\"100 steps\", or a duration such as \"5m\"";
+    case Type::range: return "the fewest and the most, such as \"1:8\"";
+    case Type::count_or_auto: return "an integer " + bounds(key) + ", or \"auto\"";
+    case Type::bytes_or_auto: return "a size such as \"2GiB\", or \"auto\"";
+    case Type::stages:
+      return "an integer " + bounds(key) + ", \"auto\", or boundaries such as [0, 3, 6]";
+  }
+  return "?";
+}
+
+const Value* value_at(const Value& tree, std::string_view name) {
+  const Value* value = &tree;
+  while (value && !name.empty()) {
+    const auto dot = std::min(name.find('.'), name.size());
+    value = value->find(name.substr(0, dot));
+    name.remove_prefix(std::min(dot + 1, name.size()));
+  }
+  return value;
+}
+
+void set_at(Value& tree, std::string_view name, Value value) {
+  Value* table = &tree;
+  for (auto dot = name.find('.'); dot != name.npos; dot = name.find('.')) {
+    const std::string part(name.substr(0, dot));
+    Value* inner = table->find(part);
+    table = inner ? inner : &table->set(part, Value(Value::Map{}));
+    name.remove_prefix(dot + 1);
+  }
+  table->set(std::string(name), std::move(value));
+}
+
+}  // namespace troupe::config

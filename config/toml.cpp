@@ -1,0 +1,198 @@
+#include "config/toml.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/json.h"
+
+// Compiled into this file alone; nesting is bounded, because a tree is taken down recursively.
+#define TOML_EXCEPTIONS 0
+#define TOML_MAX_NESTED_VALUES 32
+#include <toml++/toml.h>
+
+namespace troupe::config {
+namespace {
+
+constexpr int most_dots = 32;
+constexpr std::size_t most_bytes = std::size_t{1} << 20;
+
+std::string said(Position position) {
+  return std::to_string(position.line) + ":" + std::to_string(position.column) + ": ";
+}
+
+bool is_bare(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '-';
+}
+
+/// Where a dotted key is longer than any that means something. The library bounds the nesting of
+/// lists and inline tables, but not of dotted keys.
+Position find_endless_key(std::string_view text) {
+  Position at{1, 0};
+  int dots = 0;
+  bool after_key = false;
+  for (const char c : text) {
+    ++at.column;
+    if (c == '\n') at = {at.line + 1, 0};
+    if (c == '.' && after_key) ++dots;
+    else if (c != '.' && !is_bare(c) && c != ' ' && c != '\t' && c != '"' && c != '\'') dots = 0;
+    if (dots > most_dots) return at;
+    after_key = c != '.';
+  }
+  return {};
+}
+
+/// Turns what the library read into our tree.
+class Converter {
+ public:
+  explicit Converter(std::string_view text) {
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const auto end = std::min(text.find('\n', begin), text.size());
+      lines_.push_back(text.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+
+  /// The library counts characters, and we count bytes.
+  Position position(toml::source_position from) const {
+    const Position whole{static_cast<int>(from.line), static_cast<int>(from.column)};
+    if (from.line == 0 || from.line > lines_.size()) return whole;
+    const auto line = lines_[from.line - 1];
+    int characters = 0;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      if ((line[i] & 0xc0) == 0x80) continue;  // Within a character.
+      if (++characters == whole.column) return {whole.line, static_cast<int>(i) + 1};
+    }
+    return whole;
+  }
+
+  Value value(const toml::node& node) {
+    Value made;
+    if (const auto* table = node.as_table()) made = map(*table);
+    else if (const auto* array = node.as_array()) made = list(*array);
+    else if (const auto* text = node.as_string()) made = Value(text->get());
+    else if (const auto* whole = node.as_integer()) made = Value(whole->get());
+    else if (const auto* number = node.as_floating_point()) made = Value(number->get());
+    else if (const auto* truth = node.as_boolean()) made = Value(truth->get());
+    else note_date(node);
+    made.position = position(node.source().begin);
+    return made;
+  }
+
+  std::string error;
+
+ private:
+  Value map(const toml::table& table) {
+    Value::Map entries;
+    for (const auto& [key, node] : table)
+      entries.push_back({std::string(key.str()), value(node), position(key.source().begin)});
+    std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.position.line, a.position.column) <
+             std::pair(b.position.line, b.position.column);
+    });
+    return entries;
+  }
+  Value list(const toml::array& array) {
+    Value::List items;
+    for (const auto& node : array) items.push_back(value(node));
+    return items;
+  }
+  void note_date(const toml::node& node) {
+    if (error.empty())
+      error = said(position(node.source().begin)) +
+              "no key takes a date or a time; put quotes around it if it is a text";
+  }
+
+  std::vector<std::string_view> lines_;
+};
+
+void write_text(std::string& out, std::string_view text) {
+  static constexpr std::string_view digits = "0123456789abcdef";
+  out += '"';
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') (out += '\\') += c;
+    else if (c == '\n') out += "\\n";
+    else if (c == '\t') out += "\\t";
+    else if (code < 0x20 || code == 0x7f) ((out += "\\u00") += digits[code >> 4]) += digits[code & 15];
+    else out += c;
+  }
+  out += '"';
+}
+
+/// In the shortest form, and still no integer: "0.5", "3e-4", "1.0".
+std::string number_text(double number) {
+  if (std::isnan(number)) return "nan";
+  if (std::isinf(number)) return number < 0 ? "-inf" : "inf";
+  std::string text = shortest(number);
+  const auto exponent = text.find('e');
+  if (exponent == text.npos) return text.find('.') == text.npos ? text + ".0" : text;
+  const auto first = exponent + 2;  // Behind the sign.
+  const auto zeros = std::min(text.find_first_not_of('0', first), text.size() - 1) - first;
+  return text.erase(first, zeros);
+}
+
+void write(std::string& out, const Value& value) {
+  switch (value.kind()) {
+    case Value::Kind::null: out += "{}"; return;
+    case Value::Kind::boolean: out += *value.boolean() ? "true" : "false"; return;
+    case Value::Kind::integer: out += std::to_string(*value.integer()); return;
+    case Value::Kind::number: out += number_text(value.number()); return;
+    case Value::Kind::text: write_text(out, *value.text()); return;
+    case Value::Kind::list: {
+      std::string_view separator = "[";
+      for (const auto& item : *value.list()) {
+        out += std::exchange(separator, ", ");
+        write(out, item);
+      }
+      out += value.list()->empty() ? "[]" : "]";
+      return;
+    }
+    case Value::Kind::map: {
+      std::string_view separator = "{ ";
+      for (const auto& entry : *value.map()) {
+        (out += std::exchange(separator, ", ")) += to_toml_key(entry.key) + " = ";
+        write(out, entry.value);
+      }
+      out += value.map()->empty() ? "{}" : " }";
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+Result<Value> parse_toml(std::string_view text) {
+  if (text.size() > most_bytes)
+    return Error{"1:1: the text has " + std::to_string(text.size()) + " bytes; at most " +
+                 std::to_string(most_bytes) + " are read"};
+  if (const auto at = find_endless_key(text); at.line != 0)
+    return Error{said(at) + "a key of more than " + std::to_string(most_dots) + " parts"};
+  const auto read = toml::parse(text);
+  Converter converter(text);
+  if (!read) {
+    std::string why(read.error().description());
+    constexpr std::string_view opening = "Error while parsing ";
+    if (why.starts_with(opening)) why.erase(0, opening.size());
+    return Error{said(converter.position(read.error().source().begin)) +
+                 "this is not TOML: " + why};
+  }
+  Value tree = converter.value(read.table());
+  if (!converter.error.empty()) return Error{converter.error};
+  return tree;
+}
+
+std::string to_toml(const Value& value) {
+  std::string out;
+  write(out, value);
+  return out;
+}
+
+std::string to_toml_key(std::string_view key) {
+  if (!key.empty() && std::all_of(key.begin(), key.end(), is_bare)) return std::string(key);
+  std::string out;
+  write_text(out, key);
+  return out;
+}
+
+}  // namespace troupe::config

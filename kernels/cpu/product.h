@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/stream.h"
+#include "kernels/cpu/panels.h"
+
+namespace troupe::kernels::cpu {
+
+/// c[i, j] = start[i, j] + a[i, 0] b[0, j] + a[i, 1] b[1, j] + ..., each term fused into the sum so
+/// far, in the order of depth. (bf16: pair by pair, and in a pair the second term first, as
+/// the processors' own instruction has it.) So the bits of c follow from this line: blocks, threads
+/// and the width of vectors do not touch them.
+template <class Number>
+struct Product {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t depth = 0;  // At least 1.
+  Matrix<Number> a;
+  const float* start = nullptr;   // Null: zeros. May be c.
+  std::int64_t start_stride = 0;  // From row to row; 0: all rows start with the same one.
+  float* c = nullptr;
+  std::int64_t c_stride = 0;
+};
+
+/// b as pack_panels() leaves it.
+template <class Number>
+struct Panels {
+  const Unit<Number>* data = nullptr;
+  std::int64_t stride = 0;  // From panel to panel.
+};
+
+/// On the calling thread.
+void multiply(const Product<float>& product, const Panels<float>& b);
+void multiply(const Product<BFloat16>& product, const Panels<BFloat16>& b);
+
+/// On the threads of a stream.
+template <class Number>
+void multiply(Stream& stream, const Product<Number>& product, const Panels<Number>& b);
+
+/// The same with b where it lies: for a factor that is used once, packed block by block on the way.
+template <class Number>
+void multiply(Stream& stream, const Product<Number>& product, const Matrix<Number>& b);
+
+}  // namespace troupe::kernels::cpu

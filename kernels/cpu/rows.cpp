@@ -1,0 +1,80 @@
+#include "kernels/cpu/rows.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/rows.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace troupe::kernels::cpu::HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = hn::ScalableTag<float>;
+
+void round_numbers(const float* from, BFloat16* to, std::int64_t count) {
+  const hn::Repartition<std::int32_t, Floats> words;
+  const hn::Rebind<std::uint16_t, Floats> halves;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(words));
+  std::int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto numbers = hn::LoadU(Floats(), from + i);
+    const auto bits = hn::BitCast(hn::Repartition<std::uint32_t, Floats>(), numbers);
+    const auto one = hn::Set(hn::Repartition<std::uint32_t, Floats>(), 1);
+    const auto upper = hn::ShiftRight<16>(bits);
+    const auto rounded = hn::ShiftRight<16>(
+        hn::Add(bits, hn::Add(hn::And(upper, one), hn::Sub(hn::ShiftLeft<15>(one), one))));
+    const auto quiet = hn::Or(upper, hn::ShiftLeft<6>(one));
+    const auto result =
+        hn::IfThenElse(hn::RebindMask(hn::Repartition<std::uint32_t, Floats>(), hn::IsNaN(numbers)),
+                       quiet, rounded);
+    hn::StoreU(hn::DemoteTo(halves, hn::BitCast(words, result)), halves, &to[i].bits);
+  }
+  for (; i < count; ++i) to[i] = BFloat16::from(from[i]);
+}
+
+void add_matrix_rows(const float* x, std::int64_t stride, float* sum, std::int64_t rows,
+                     std::int64_t columns) {
+  const Floats floats;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(floats));
+  // Four rows at a time: the sums are read and written a quarter as often.
+  for (std::int64_t r = 0; r < rows; r += 4) {
+    const std::int64_t together = std::min<std::int64_t>(4, rows - r);
+    const float* row = x + r * stride;
+    std::int64_t c = 0;
+    for (; c + lanes <= columns; c += lanes) {
+      auto total = hn::LoadU(floats, sum + c);
+      for (std::int64_t i = 0; i < together; ++i)
+        total = hn::Add(total, hn::LoadU(floats, row + i * stride + c));
+      hn::StoreU(total, floats, sum + c);
+    }
+    for (; c < columns; ++c)
+      for (std::int64_t i = 0; i < together; ++i) sum[c] += row[i * stride + c];
+  }
+}
+
+}  // namespace
+}  // namespace troupe::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace troupe::kernels::cpu {
+
+HWY_EXPORT(round_numbers);
+HWY_EXPORT(add_matrix_rows);
+
+void round_to_bf16(const float* from, BFloat16* to, std::int64_t count) {
+  HWY_DYNAMIC_DISPATCH(round_numbers)(from, to, count);
+}
+void add_rows(const float* x, std::int64_t stride, float* sum, std::int64_t rows,
+              std::int64_t columns) {
+  HWY_DYNAMIC_DISPATCH(add_matrix_rows)(x, stride, sum, rows, columns);
+}
+
+}  // namespace troupe::kernels::cpu
+#endif

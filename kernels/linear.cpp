@@ -1,0 +1,212 @@
+#include "kernels/linear.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "kernels/cpu/features.h"
+#include "kernels/cpu/product.h"
+#include "kernels/cpu/rows.h"
+
+namespace troupe::kernels {
+namespace {
+
+using cpu::Matrix;
+using cpu::Order;
+using cpu::Product;
+using cpu::Unit;
+
+constexpr DType type_of(Precision precision) {
+  switch (precision) {
+    case Precision::fp32:
+      return DType::f32;
+    case Precision::bf16:
+      return DType::bf16;
+  }
+  return DType::f32;
+}
+
+template <class Number>
+Matrix<Number> by_row(const Tensor& numbers, std::int64_t columns) {
+  return {numbers.data<Number>(), columns, Order::by_row};
+}
+
+template <class Number>
+Matrix<Number> transposed(Matrix<Number> matrix) {
+  matrix.order = matrix.order == Order::by_row ? Order::by_column : Order::by_row;
+  return matrix;
+}
+
+/// The weights as [inputs, outputs], however they are stored.
+template <class Number>
+Matrix<Number> inputs_by_outputs(const LinearShape& shape, const Number* weight) {
+  switch (shape.layout) {
+    case WeightLayout::in_out:
+      return {weight, shape.outputs, Order::by_row};
+    case WeightLayout::out_in:
+      return {weight, shape.inputs, Order::by_column};
+  }
+  return {};
+}
+
+template <class Number>
+Tensor pack(Stream& stream, const Matrix<Number>& matrix, std::int64_t depth,
+            std::int64_t columns) {
+  const std::int64_t units = cpu::units<Number>(depth), panels = cpu::panel_count(columns);
+  Tensor packed = stream.make({panels, units, cpu::panel_columns * cpu::UnitOf<Number>::numbers},
+                              dtype_of<Number>);
+  auto* data = static_cast<Unit<Number>*>(packed.raw());
+  const std::int64_t stride = units * cpu::panel_columns;
+  stream.for_each(panels, [&](std::int64_t panel) {
+    const std::int64_t first = panel * cpu::panel_columns;
+    cpu::pack_panels(matrix.from(0, first), depth, std::min(cpu::panel_columns, columns - first),
+                     data + panel * stride, stride);
+  });
+  return packed;
+}
+
+template <class Number>
+cpu::Panels<Number> panels_of(const Tensor& packed) {
+  return {static_cast<const Unit<Number>*>(packed.raw()), packed.shape()[1] * cpu::panel_columns};
+}
+
+/// y = x w + bias, where w has been packed from a matrix of inputs x outputs.
+template <class Number>
+void product(Stream& stream, const Tensor& w, const Tensor& x, const float* bias, float* y,
+             const LinearShape& shape, std::int64_t rows) {
+  multiply(stream,
+           Product<Number>{.rows = rows,
+                           .columns = shape.outputs,
+                           .depth = shape.inputs,
+                           .a = by_row<Number>(x, shape.inputs),
+                           .start = bias,
+                           .c = y,
+                           .c_stride = shape.outputs},
+           panels_of<Number>(w));
+}
+
+template <class Number>
+void weight_gradient(Stream& stream, const LinearShape& shape, const Tensor& x, const Tensor& dy,
+                     float* dw, std::int64_t rows) {
+  Matrix<Number> a = by_row<Number>(x, shape.inputs), b = by_row<Number>(dy, shape.outputs);
+  std::int64_t a_columns = shape.inputs, b_columns = shape.outputs;
+  if (shape.layout == WeightLayout::out_in) {
+    std::swap(a, b);
+    std::swap(a_columns, b_columns);
+  }
+  multiply(stream,
+           Product<Number>{.rows = a_columns,
+                           .columns = b_columns,
+                           .depth = rows,
+                           .a = transposed(a),
+                           .start = dw,
+                           .start_stride = b_columns,
+                           .c = dw,
+                           .c_stride = b_columns},
+           b);
+}
+
+}  // namespace
+
+bool has_bf16_products() { return cpu::has_bf16_instructions(); }
+
+PackedLinear::PackedLinear(Stream& stream, const LinearShape& shape, const float* weight)
+    : shape_(shape) {
+  const auto pack_both = [&](const auto& w) {
+    forward_ = pack(stream, w, shape.inputs, shape.outputs);
+    backward_ = pack(stream, transposed(w), shape.outputs, shape.inputs);
+  };
+  switch (shape.precision) {
+    case Precision::fp32:
+      pack_both(inputs_by_outputs(shape, weight));
+      break;
+    case Precision::bf16: {
+      const std::int64_t count = shape.inputs * shape.outputs;
+      Tensor rounded = stream.make({count}, DType::bf16);
+      cpu::round_to_bf16(weight, rounded.data<BFloat16>(), count);
+      pack_both(inputs_by_outputs(shape, std::as_const(rounded).data<BFloat16>()));
+      break;
+    }
+  }
+}
+
+Tensor as_operand(Stream& stream, const Tensor& numbers, Precision precision) {
+  if (numbers.dtype() == type_of(precision)) return numbers;
+  assert(numbers.dtype() == DType::f32 && precision == Precision::bf16);
+  Tensor rounded = stream.make(numbers.shape(), DType::bf16);
+  constexpr std::int64_t grain = 65536;
+  stream.for_each((numbers.count() + grain - 1) / grain, [&](std::int64_t i) {
+    cpu::round_to_bf16(numbers.f32() + i * grain, rounded.data<BFloat16>() + i * grain,
+                       std::min(grain, numbers.count() - i * grain));
+  });
+  return rounded;
+}
+
+void linear_forward(Stream& stream, const PackedLinear& w, const Tensor& x, const float* bias,
+                    float* y, std::int64_t rows) {
+  assert(x.count() == rows * w.shape().inputs);
+  switch (w.shape().precision) {
+    case Precision::fp32:
+      return product<float>(stream, w.forward(), x, bias, y, w.shape(), rows);
+    case Precision::bf16:
+      return product<BFloat16>(stream, w.forward(), x, bias, y, w.shape(), rows);
+  }
+}
+
+void linear_backward_input(Stream& stream, const PackedLinear& w, const Tensor& dy, float* dx,
+                           std::int64_t rows) {
+  assert(dy.count() == rows * w.shape().outputs);
+  LinearShape back = w.shape();
+  std::swap(back.inputs, back.outputs);
+  switch (back.precision) {
+    case Precision::fp32:
+      return product<float>(stream, w.backward(), dy, nullptr, dx, back, rows);
+    case Precision::bf16:
+      return product<BFloat16>(stream, w.backward(), dy, nullptr, dx, back, rows);
+  }
+}
+
+void linear_backward_weight(Stream& stream, const LinearShape& shape, const Tensor& x,
+                            const Tensor& dy, float* dw, std::int64_t rows) {
+  assert(x.count() == rows * shape.inputs && dy.count() == rows * shape.outputs);
+  switch (shape.precision) {
+    case Precision::fp32:
+      return weight_gradient<float>(stream, shape, x, dy, dw, rows);
+    case Precision::bf16:
+      return weight_gradient<BFloat16>(stream, shape, x, dy, dw, rows);
+  }
+}
+
+void bias_backward(Stream& stream, const float* dy, float* db, std::int64_t rows,
+                   std::int64_t columns) {
+  constexpr std::int64_t grain = 512;
+  stream.for_each((columns + grain - 1) / grain, [&](std::int64_t i) {
+    const std::int64_t first = i * grain;
+    cpu::add_rows(dy + first, columns, db + first, rows, std::min(grain, columns - first));
+  });
+}
+
+void matmul(Stream& stream, Transpose transpose, const float* a, const float* b, float* c,
+            std::int64_t rows, std::int64_t columns, std::int64_t inner) {
+  Matrix<float> first{a, inner, Order::by_row}, second{b, columns, Order::by_row};
+  switch (transpose) {
+    case Transpose::none:
+      break;
+    case Transpose::first:
+      first = {a, rows, Order::by_column};
+      break;
+    case Transpose::second:
+      second = {b, inner, Order::by_column};
+      break;
+  }
+  multiply(stream,
+           Product<float>{.rows = rows,
+                          .columns = columns,
+                          .depth = inner,
+                          .a = first,
+                          .c = c,
+                          .c_stride = columns},
+           second);
+}
+
+}  // namespace troupe::kernels

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+
+namespace troupe::models {
+
+/// The learning rate as a function of the step. With warm-up the rate of 0-based step k is lr (k +
+/// 1) / warmup_steps while k < warmup_steps; from there it stays (constant), or goes to min_lr at
+/// total_steps by a line or half a cosine.
+struct LearningRate {
+  enum class Kind { constant, linear, cosine };
+
+  Kind kind = Kind::constant;
+  double lr = 1e-3;
+  std::int64_t warmup_steps = 0;
+  std::int64_t total_steps = 0;
+  double min_lr = 0;
+
+  double at(std::int64_t step) const;
+};
+
+}  // namespace troupe::models

@@ -1,0 +1,123 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/stream.h"
+#include "models/gradient_fold.h"
+#include "models/layers/parts.h"
+#include "models/model.h"
+
+namespace troupe::models {
+
+/// A range of a model's units, [first, last).
+struct UnitRange {
+  int first = 0;
+  int last = 0;
+};
+
+/// Whether a stage keeps all that its backward passes need, or its input alone and computes the
+/// rest again.
+enum class Keep : std::uint8_t { everything, input };
+
+struct StageOptions {
+  kernels::Precision precision = kernels::Precision::fp32;
+  Keep keep = Keep::everything;
+  std::uint64_t seed = 0;
+};
+
+/// Which micro-batch it is. No two that are in flight have the same index.
+struct MicroBatch {
+  std::int64_t step = 0;
+  int index = 0;
+  std::int64_t first_sample = 0;  // Its position in the step's batch.
+};
+
+/// What a micro-batch's last forward pass tells: the loss of each target.
+struct Losses {
+  Tensor each;         // [targets]
+  double sum() const;  // In the order of the targets.
+  double mean() const;
+};
+
+/// The gradients of a stage over a step, and what its buffers shall take: given away whole.
+struct StageGradients {
+  std::vector<Tensor> slots;  // By parameter slot. Tied parameters: one for each use.
+  std::vector<std::vector<Tensor>> statistics;  // By micro-batch in order, then by buffer.
+};
+
+/// Consecutive units as one device computes them, with what the micro-batches in flight left
+/// behind. Weights are not its own: every pass is told which version it sees. Gradients are added
+/// up in the order of the reduction groups: within a group a left fold by micro-batch, across
+/// groups one fixed binary tree; so the sum knows nothing of devices.
+class Stage {
+ public:
+  /// The model must outlive its stages.
+  Stage(const Model& model, UnitRange units, const StageOptions& options);
+
+  /// One slot for each parameter that a layer declares, in the order of the layers.
+  const std::vector<Parameter>& parameters() const { return parts_.parameters(); }
+  const std::vector<Buffer>& buffers() const { return parts_.buffers(); }
+  bool is_last() const { return end_ == End::loss; }
+
+  /// Starts a step of `micro_batches` micro-batches, whose gradients are folded in `groups` groups
+  /// of consecutive ones. The gradients of the step before must have been taken; micro-batches may
+  /// be in flight.
+  void begin_step(int micro_batches, int groups, std::int64_t targets_in_step);
+
+  /// What goes to the next stage. On the last stage: the losses, [targets].
+  Tensor forward(Stream& stream, const MicroBatch& m, const Weights& weights, Tensor input,
+                 Tensor targets = {});
+  /// Makes again what `Keep::input` did not keep. Only in that mode, between the two passes.
+  void recompute(Stream& stream, int m, const Weights& weights);
+  /// What goes to the previous stage; empty on the first. `dy` is not looked at on the last stage.
+  Tensor backward_input(Stream& stream, int m, const Weights& weights, Tensor dy);
+  /// Micro-batches come here in the order in which they are folded.
+  void backward_weight(Stream& stream, int m, const Weights& weights);
+  /// Both halves.
+  Tensor backward(Stream& stream, int m, const Weights& weights, Tensor dy);
+
+  /// The sum over the step's micro-batches. All of them must be through.
+  StageGradients take_gradients(Stream& stream);
+
+  /// Evaluation: nothing is kept. Logits on the last stage where there are no targets, losses where
+  /// there are.
+  Tensor evaluate(Stream& stream, const Weights& weights, Tensor input, Tensor targets = {}) const;
+
+  int in_flight() const;
+
+ private:
+  enum class End : std::uint8_t { hand_over, loss };
+  /// What comes next for a micro-batch.
+  enum class Phase : std::uint8_t { unused, recompute, backward, backward_weight };
+
+  /// What a micro-batch left behind. A place that is done is taken by another one.
+  struct InFlight {
+    Phase next = Phase::unused;
+    MicroBatch id;
+    Tensor input;  // Under Keep::input.
+    Tensor targets;
+    float loss_scale = 1;
+    std::vector<Tensor> saved;
+    std::vector<Tensor> statistics;
+  };
+
+  InFlight& free_place();
+  InFlight& find(int m, Phase next);
+  Pass pass_of(Stream& stream, const InFlight& place) const;
+  Layer::In whole(const Pass& pass, const Weights& weights, int part) const;
+  Tensor run(const Pass& pass, const Weights& weights, Tensor x, Keep keep,
+             std::vector<Tensor>& saved, std::vector<Tensor>& statistics) const;
+  void finish(Stream& stream, InFlight& place);
+
+  Parts parts_;  // The units, and on the last stage the loss.
+  InputGradient input_gradient_ = InputGradient::wanted;
+  End end_ = End::hand_over;
+  StageOptions options_;
+  float loss_scale_ = 1;
+  std::vector<InFlight> places_;
+  GradientFold fold_;
+  std::vector<std::vector<Tensor>> statistics_;
+};
+
+}  // namespace troupe::models

@@ -1,0 +1,193 @@
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+
+#include "storage/files.h"
+
+namespace troupe::storage {
+namespace {
+
+/// Below this a copy costs less than a mapping.
+constexpr std::size_t smallest_mapped = std::size_t{64} << 10;
+
+Error system_error(const std::string& path, const std::string& doing) {
+  return {path + ": cannot " + doing + ": " + std::generic_category().message(errno)};
+}
+
+/// An open file of the system; closed when it goes out of scope.
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  int number() const { return number_; }
+  bool open() const { return number_ >= 0; }
+  int release() { return std::exchange(number_, -1); }
+
+ private:
+  int number_;
+};
+
+class DiskWriter final : public FileWriter {
+ public:
+  DiskWriter(std::string path, int descriptor) : path_(std::move(path)), file_(descriptor) {}
+
+  Status write(std::span<const std::byte> bytes) override {
+    while (!bytes.empty()) {
+      // Linux writes at most 2 GiB at once.
+      const auto piece = std::min(bytes.size(), std::size_t{1} << 30);
+      const auto written = ::write(file_.number(), bytes.data(), piece);
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return system_error(path_, "write");
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+    }
+    return Done{};
+  }
+
+  Status sync() override {
+    if (::fsync(file_.number()) != 0) return system_error(path_, "sync");
+    return Done{};
+  }
+
+  Status close() override {
+    if (::close(file_.release()) != 0) return system_error(path_, "close");
+    return Done{};
+  }
+
+ private:
+  std::string path_;
+  Descriptor file_;
+};
+
+Result<Bytes> read_small(const std::string& path, int file, std::size_t size) {
+  auto buffer = std::make_shared<std::vector<std::byte>>(size);
+  std::size_t have = 0;
+  while (have < size) {
+    const auto got = ::read(file, buffer->data() + have, size - have);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_error(path, "read");
+    if (got == 0) return Error{path + ": became shorter while it was read; read it again"};
+    have += static_cast<std::size_t>(got);
+  }
+  const std::span<const std::byte> bytes(*buffer);
+  return Bytes(std::move(buffer), bytes);
+}
+
+Result<Bytes> map(const std::string& path, int file, std::size_t size) {
+  void* memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+  if (memory == MAP_FAILED) return system_error(path, "map");
+  std::shared_ptr<const void> keeper(
+      memory, [size](const void* mapped) { ::munmap(const_cast<void*>(mapped), size); });
+  return Bytes(std::move(keeper), {static_cast<const std::byte*>(memory), size});
+}
+
+class DiskFiles final : public Files {
+ public:
+  Result<Bytes> read(const std::string& path) override {
+    // Opening a pipe would wait for its other end: O_NONBLOCK does not.
+    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (!file.open()) return system_error(path, "open");
+    struct stat facts {};
+    if (::fstat(file.number(), &facts) != 0) return system_error(path, "inspect");
+    if (S_ISDIR(facts.st_mode)) return Error{path + ": is a directory; a file was wanted"};
+    if (!S_ISREG(facts.st_mode)) return Error{path + ": is a device or a pipe; a file was wanted"};
+    const auto size = static_cast<std::size_t>(facts.st_size);
+    return size < smallest_mapped ? read_small(path, file.number(), size)
+                                  : map(path, file.number(), size);
+  }
+
+  Result<DirectoryEntry> inspect(const std::string& path) override {
+    struct stat facts {};
+    if (::stat(path.c_str(), &facts) != 0) return system_error(path, "inspect");
+    return entry(std::string(name_of(path)), facts);
+  }
+
+  bool exists(const std::string& path) override {
+    struct stat facts {};
+    return ::stat(path.c_str(), &facts) == 0;
+  }
+
+  Result<std::unique_ptr<FileWriter>> create(const std::string& path) override {
+    const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file < 0) return system_error(path, "create");
+    return std::unique_ptr<FileWriter>(std::make_unique<DiskWriter>(path, file));
+  }
+
+  Status rename(const std::string& from, const std::string& to) override {
+    if (::rename(from.c_str(), to.c_str()) != 0) return system_error(from, "rename to " + to);
+    return Done{};
+  }
+
+  Status remove(const std::string& path) override {
+    if (std::remove(path.c_str()) != 0) return system_error(path, "remove");
+    return Done{};
+  }
+
+  Status make_directory(const std::string& path) override {
+    struct stat facts {};
+    if (::stat(path.c_str(), &facts) == 0) {
+      if (S_ISDIR(facts.st_mode)) return Done{};
+      return Error{path + ": cannot create the directory: there is a file of that name"};
+    }
+    const auto parent = parent_of(path);
+    if (auto status = make_directory(parent); !status) return status;
+    // Another process may have made it since.
+    if (::mkdir(path.c_str(), 0777) != 0 && errno != EEXIST)
+      return system_error(path, "create the directory");
+    return sync_directory(parent);
+  }
+
+  Status sync_directory(const std::string& path) override {
+    const Descriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!directory.open()) return system_error(path, "open the directory");
+    if (::fsync(directory.number()) != 0) return system_error(path, "sync the directory");
+    return Done{};
+  }
+
+  Result<std::vector<DirectoryEntry>> list(const std::string& directory) override {
+    std::error_code why;
+    std::vector<DirectoryEntry> entries;
+    std::filesystem::directory_iterator at(directory, why);
+    for (; !why && at != std::filesystem::directory_iterator(); at.increment(why)) {
+      struct stat facts {};
+      // What disappeared since is not there any more.
+      if (::stat(at->path().c_str(), &facts) != 0) continue;
+      entries.push_back(entry(at->path().filename().string(), facts));
+    }
+    if (why) return Error{directory + ": cannot list the directory: " + why.message()};
+    std::sort(entries.begin(), entries.end(),
+              [](const auto& a, const auto& b) { return a.name < b.name; });
+    return entries;
+  }
+
+  Result<std::uint64_t> free_space(const std::string& path) override {
+    struct statvfs facts {};
+    if (::statvfs(path.c_str(), &facts) != 0) return system_error(path, "ask for free space");
+    return std::uint64_t{facts.f_bavail} * facts.f_frsize;
+  }
+
+ private:
+  static DirectoryEntry entry(std::string name, const struct stat& facts) {
+    const bool directory = S_ISDIR(facts.st_mode);
+    return {std::move(name),
+            directory ? DirectoryEntry::Kind::directory : DirectoryEntry::Kind::file,
+            directory ? 0 : static_cast<std::uint64_t>(facts.st_size)};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Files> disk_files() { return std::make_unique<DiskFiles>(); }
+
+}  // namespace troupe::storage

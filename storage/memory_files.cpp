@@ -1,0 +1,237 @@
+#include "storage/memory_files.h"
+
+#include <algorithm>
+
+namespace troupe::storage {
+
+struct MemoryFiles::File {
+  std::vector<std::byte> contents;
+  std::size_t durable = 0;  // So many bytes survive a crash: files only grow.
+  enum class Health { good, lost } health = Health::good;  // Lost: no sync will ever help.
+};
+
+class MemoryFiles::Writer final : public FileWriter {
+ public:
+  Writer(MemoryFiles& files, std::string path, FilePtr file)
+      : files_(files), path_(std::move(path)), file_(std::move(file)), life_(files.restarts_) {}
+
+  Status write(std::span<const std::byte> bytes) override {
+    const std::lock_guard lock(files_.mutex_);
+    if (auto status = enter(); !status) return status;
+    auto fits = bytes.size();
+    if (const auto capacity = files_.faults_.capacity) {
+      const auto used = files_.bytes_in_use();
+      fits = std::min<std::uint64_t>(fits, *capacity > used ? *capacity - used : 0);
+    }
+    file_->contents.insert(file_->contents.end(), bytes.begin(),
+                           bytes.begin() + static_cast<std::ptrdiff_t>(fits));
+    if (fits < bytes.size()) return Error{path_ + ": cannot write: No space left on device"};
+    return Done{};
+  }
+
+  Status sync() override {
+    const std::lock_guard lock(files_.mutex_);
+    const auto call = files_.calls_;
+    if (auto status = enter(); !status) return status;
+    if (files_.faults_.failing_sync == call) {
+      file_->health = File::Health::lost;
+      return Error{path_ + ": cannot sync: Input/output error"};
+    }
+    if (file_->health == File::Health::good) file_->durable = file_->contents.size();
+    return Done{};
+  }
+
+  Status close() override {
+    const std::lock_guard lock(files_.mutex_);
+    return enter();
+  }
+
+ private:
+  Status enter() {
+    if (files_.restarts_ != life_) return Error{path_ + ": was opened before a crash"};
+    return files_.enter(path_);
+  }
+
+  MemoryFiles& files_;
+  std::string path_;
+  FilePtr file_;
+  std::int64_t life_;
+};
+
+MemoryFiles::MemoryFiles() {
+  entries_["."] = nullptr;
+  entries_["/"] = nullptr;
+  durable_entries_ = entries_;
+}
+
+MemoryFiles::~MemoryFiles() = default;
+
+void MemoryFiles::set_faults(const FileFaults& faults) {
+  const std::lock_guard lock(mutex_);
+  faults_ = faults;
+}
+
+void MemoryFiles::restart(const Survival& survival) {
+  const std::lock_guard lock(mutex_);
+  if (survival.entries == Survival::Entries::lost) entries_ = durable_entries_;
+  for (const auto& [path, file] : entries_) {
+    if (!file) continue;
+    auto left = file->durable;
+    switch (survival.contents) {
+      case Survival::Contents::lost:
+        break;
+      case Survival::Contents::torn:
+        left += (file->contents.size() - left) / 2;
+        break;
+      case Survival::Contents::kept:
+        left = file->contents.size();
+        break;
+    }
+    if (file->health == File::Health::lost) left = file->durable;
+    file->contents.resize(left);
+    file->durable = left;
+  }
+  durable_entries_ = entries_;
+  faults_ = {};
+  crashed_ = false;
+  ++restarts_;
+}
+
+std::int64_t MemoryFiles::calls() const {
+  const std::lock_guard lock(mutex_);
+  return calls_;
+}
+
+void MemoryFiles::flip_bit(const std::string& path, std::uint64_t byte) {
+  const std::lock_guard lock(mutex_);
+  auto& file = entries_.at(path);
+  assert(file && byte < file->contents.size());
+  // Those who have the file open keep the bytes that they saw.
+  file = std::make_shared<File>(*file);
+  file->contents[byte] ^= std::byte{1};
+}
+
+Status MemoryFiles::enter(const std::string& path) {
+  if (crashed_ || faults_.crash_at == calls_) {
+    crashed_ = true;
+    return Error{path + ": the machine is down"};
+  }
+  ++calls_;
+  return Done{};
+}
+
+std::uint64_t MemoryFiles::bytes_in_use() const {
+  std::uint64_t sum = 0;
+  for (const auto& [path, file] : entries_)
+    if (file) sum += file->contents.size();
+  return sum;
+}
+
+Result<Bytes> MemoryFiles::read(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  const auto at = entries_.find(path);
+  if (at == entries_.end()) return Error{path + ": cannot open: No such file or directory"};
+  if (!at->second) return Error{path + ": is a directory; a file was wanted"};
+  return Bytes::copy_of(at->second->contents);
+}
+
+Result<DirectoryEntry> MemoryFiles::inspect(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  const auto at = entries_.find(path);
+  if (at == entries_.end()) return Error{path + ": cannot inspect: No such file or directory"};
+  const std::string name(name_of(path));
+  if (!at->second) return DirectoryEntry{name, DirectoryEntry::Kind::directory, 0};
+  return DirectoryEntry{name, DirectoryEntry::Kind::file, at->second->contents.size()};
+}
+
+bool MemoryFiles::exists(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  return entries_.contains(path);
+}
+
+Result<std::unique_ptr<FileWriter>> MemoryFiles::create(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  if (auto status = enter(path); !status) return status.error();
+  if (entries_.contains(path)) return Error{path + ": cannot create: File exists"};
+  const auto parent = entries_.find(parent_of(path));
+  if (parent == entries_.end() || parent->second)
+    return Error{path + ": cannot create: No such file or directory"};
+  auto file = std::make_shared<File>();
+  entries_[path] = file;
+  return std::unique_ptr<FileWriter>(std::make_unique<Writer>(*this, path, std::move(file)));
+}
+
+Status MemoryFiles::rename(const std::string& from, const std::string& to) {
+  const std::lock_guard lock(mutex_);
+  if (auto status = enter(from); !status) return status;
+  const auto at = entries_.find(from);
+  if (at == entries_.end() || !at->second)
+    return Error{from + ": cannot rename to " + to + ": No such file or directory"};
+  const auto file = at->second;
+  entries_.erase(at);
+  entries_[to] = file;
+  return Done{};
+}
+
+Status MemoryFiles::remove(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  if (auto status = enter(path); !status) return status;
+  const auto at = entries_.find(path);
+  if (at == entries_.end()) return Error{path + ": cannot remove: No such file or directory"};
+  const auto below = entries_.lower_bound(path + "/");
+  if (!at->second && below != entries_.end() && below->first.starts_with(path + "/"))
+    return Error{path + ": cannot remove: Directory not empty"};
+  entries_.erase(at);
+  return Done{};
+}
+
+Status MemoryFiles::make_directory(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  if (auto status = enter(path); !status) return status;
+  std::string present = path;
+  while (!entries_.contains(present)) present = parent_of(present);
+  if (entries_[present])
+    return Error{path + ": cannot create the directory: " + present + " is a file"};
+  for (std::string at = path; at != present; at = parent_of(at))
+    entries_[at] = durable_entries_[at] = nullptr;
+  return Done{};
+}
+
+Status MemoryFiles::sync_directory(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  if (auto status = enter(path); !status) return status;
+  if (!entries_.contains(path)) return Error{path + ": cannot open the directory"};
+  const auto in_directory = [&](const auto& entry) { return parent_of(entry.first) == path; };
+  std::erase_if(durable_entries_, in_directory);
+  for (const auto& entry : entries_)
+    if (in_directory(entry)) durable_entries_.insert(entry);
+  // What was below a directory went with it; a path sorts after those that it is below.
+  for (auto at = durable_entries_.begin(); at != durable_entries_.end();)
+    at = durable_entries_.contains(parent_of(at->first)) ? std::next(at)
+                                                         : durable_entries_.erase(at);
+  return Done{};
+}
+
+Result<std::vector<DirectoryEntry>> MemoryFiles::list(const std::string& directory) {
+  const std::lock_guard lock(mutex_);
+  const auto at = entries_.find(directory);
+  if (at == entries_.end() || at->second)
+    return Error{directory + ": cannot list the directory: No such file or directory"};
+  std::vector<DirectoryEntry> found;
+  for (const auto& [path, file] : entries_) {
+    if (path == directory || parent_of(path) != directory) continue;
+    const auto kind = file ? DirectoryEntry::Kind::file : DirectoryEntry::Kind::directory;
+    found.push_back({std::string(name_of(path)), kind, file ? file->contents.size() : 0});
+  }
+  return found;
+}
+
+Result<std::uint64_t> MemoryFiles::free_space(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  if (!entries_.contains(path)) return Error{path + ": cannot ask for free space"};
+  if (!faults_.capacity) return std::uint64_t{1} << 40;
+  const auto used = bytes_in_use();
+  return *faults_.capacity > used ? *faults_.capacity - used : 0;
+}
+
+}  // namespace troupe::storage

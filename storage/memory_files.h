@@ -1,0 +1,74 @@
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include "storage/files.h"
+
+namespace troupe::storage {
+
+/// What goes wrong with a MemoryFiles. Calls are counted from 0; those that only read do not count.
+struct FileFaults {
+  /// This call and all after it do nothing and fail, until restart().
+  std::optional<std::int64_t> crash_at;
+  /// This call, if it is a sync, fails, and what it should have made durable never will be.
+  std::optional<std::int64_t> failing_sync;
+  /// Bytes that the disk holds in all; a write beyond them writes what fits and fails.
+  std::optional<std::uint64_t> capacity;
+};
+
+/// What is left, after a crash, of what was not synced.
+struct Survival {
+  enum class Entries { lost, kept };
+  enum class Contents { lost, torn, kept };
+
+  Entries entries = Entries::lost;     // Names that were created, renamed or removed.
+  Contents contents = Contents::lost;  // Bytes that were written; torn keeps the first half.
+};
+
+/// A file system in memory that forgets in a crash what was not synced, as a real one may.
+class MemoryFiles final : public Files {
+ public:
+  MemoryFiles();
+  ~MemoryFiles() override;
+
+  void set_faults(const FileFaults& faults);
+  /// The machine went down and is up again, without faults. Open writers are dead.
+  void restart(const Survival& survival);
+  /// Calls so far that change something.
+  std::int64_t calls() const;
+  /// Turns one bit over, as an ageing disk does. The file must be that long.
+  void flip_bit(const std::string& path, std::uint64_t byte);
+
+  Result<Bytes> read(const std::string& path) override;
+  Result<DirectoryEntry> inspect(const std::string& path) override;
+  bool exists(const std::string& path) override;
+  Result<std::unique_ptr<FileWriter>> create(const std::string& path) override;
+  Status rename(const std::string& from, const std::string& to) override;
+  Status remove(const std::string& path) override;
+  Status make_directory(const std::string& path) override;
+  Status sync_directory(const std::string& path) override;
+  Result<std::vector<DirectoryEntry>> list(const std::string& directory) override;
+  Result<std::uint64_t> free_space(const std::string& path) override;
+
+ private:
+  struct File;
+  class Writer;
+  using FilePtr = std::shared_ptr<File>;
+
+  /// Counts a call; the error if it comes after the crash.
+  Status enter(const std::string& path);
+  std::uint64_t bytes_in_use() const;
+
+  mutable std::mutex mutex_;
+  FileFaults faults_;
+  std::int64_t calls_ = 0;
+  std::int64_t restarts_ = 0;
+  bool crashed_ = false;
+  // Null is a directory. What is seen now, and what a crash would leave.
+  std::map<std::string, FilePtr> entries_;
+  std::map<std::string, FilePtr> durable_entries_;
+};
+
+}  // namespace troupe::storage

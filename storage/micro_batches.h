@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/memory_pool.h"
+#include "core/result.h"
+#include "core/tensor.h"
+#include "storage/dataset.h"
+#include "storage/order.h"
+
+namespace troupe::storage {
+
+/// What a micro-batch brings: the samples' inputs, and their targets.
+struct Batch {
+  Tensor input;   // [samples, ...]
+  Tensor target;  // [samples, ...]
+};
+
+/// Cuts a dataset into steps and micro-batches. Nothing is remembered: any micro-batch of any step
+/// is found at once, by whoever asks, and is the same for everyone.
+class MicroBatches {
+ public:
+  /// A step has `global` samples in micro-batches of `micro`, which divides it. The dataset must
+  /// outlive this.
+  MicroBatches(const Dataset& dataset, SampleOrder order, std::int64_t global, std::int64_t micro)
+      : dataset_(&dataset), order_(order), global_(global), micro_(micro) {}
+
+  int per_step() const { return static_cast<int>(global_ / micro_); }
+
+  Result<Batch> read(MemoryPool& memory, std::int64_t step, int m) const;
+
+ private:
+  const Dataset* dataset_;
+  SampleOrder order_;
+  std::int64_t global_;
+  std::int64_t micro_;
+};
+
+}  // namespace troupe::storage

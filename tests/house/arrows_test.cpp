@@ -1,0 +1,99 @@
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "catch.h"
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using Folders = std::set<std::string>;
+
+/// Who may include whom.
+const std::map<std::string, Folders> allowed = {
+    {"core", {}},
+    {"kernels", {"core"}},
+    {"models", {"core", "kernels"}},
+    {"storage", {"core"}},
+    {"schedules", {"core"}},
+    {"transport", {"core"}},
+    {"config", {"core", "models", "schedules"}},
+    {"actors", {"core", "kernels", "models", "storage", "schedules", "transport", "config"}},
+    {"apps",
+     {"core", "kernels", "models", "storage", "schedules", "transport", "config", "actors"}},
+};
+
+/// The only places where a library may be named.
+const std::map<std::string, Folders> library_belongs_to = {
+    {"caf/", {"actors", "apps"}},
+    {"zmq", {"transport"}},
+    {"msgpack", {"transport"}},
+    {"nccl", {"transport"}},
+    {"cuda", {"kernels/cuda", "core/cuda_device.cpp", "transport/nccl_channel.cpp"}},
+    {"oneapi/dnnl/", {"kernels"}},
+    {"hwy/", {"kernels"}},
+    {"toml++/", {"config"}},
+    {"nlohmann/", {"core"}},
+    {"xxhash.h", {"core"}},
+    {"CLI/", {"apps"}},
+};
+
+struct Include {
+  std::string file;  // From the root: "models/stage.cpp".
+  std::string what;
+  bool ours = false;
+};
+
+std::vector<Include> all_includes() {
+  std::vector<Include> found;
+  const fs::path root = TROUPE_ROOT;
+  for (const auto& [folder, unused] : allowed) {
+    if (!fs::exists(root / folder)) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+      const auto extension = entry.path().extension();
+      if (extension != ".h" && extension != ".cpp" && extension != ".cu") continue;
+      std::ifstream file(entry.path());
+      for (std::string line; std::getline(file, line);) {
+        if (!line.starts_with("#include ")) continue;
+        const bool ours = line[9] == '"';
+        const auto end = line.find(ours ? '"' : '>', 10);
+        found.push_back(
+            {fs::relative(entry.path(), root).string(), line.substr(10, end - 10), ours});
+      }
+    }
+  }
+  return found;
+}
+
+std::string folder_of(const std::string& path) { return path.substr(0, path.find('/')); }
+
+}  // namespace
+
+TEST_CASE("includes point downwards only", "[house]") {
+  const auto includes = all_includes();
+  REQUIRE(includes.size() > 100);
+  for (const auto& [file, what, ours] : includes) {
+    if (!ours) continue;
+    const auto from = folder_of(file);
+    const auto to = folder_of(what);
+    INFO(file << " includes " << what);
+    CHECK((from == to || allowed.at(from).contains(to)));
+  }
+}
+
+TEST_CASE("each library is named in its own place only", "[house]") {
+  for (const auto& [file, what, ours] : all_includes()) {
+    if (ours) continue;
+    for (const auto& [library, places] : library_belongs_to) {
+      if (!what.starts_with(library)) continue;
+      bool at_home = false;
+      for (const auto& place : places) at_home |= file.starts_with(place);
+      INFO(file << " includes " << what);
+      CHECK(at_home);
+    }
+  }
+}

@@ -1,0 +1,49 @@
+#include "every_target.h"
+
+#include "catch.h"
+#include "kernels/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "tests/kernels/every_target.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace troupe::test::HWY_NAMESPACE {
+
+std::string chosen() { return hwy::TargetName(HWY_TARGET); }
+
+}  // namespace troupe::test::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+
+namespace troupe::test {
+
+HWY_EXPORT(chosen);
+
+std::vector<std::string> targets() {
+  std::vector<std::string> names;
+  on_every_target([&](const std::string& target) { names.push_back(target); });
+  return names;
+}
+
+void on_every_target(const std::function<void(const std::string& target)>& body) {
+  for (const auto target : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(target);
+    body(HWY_DYNAMIC_DISPATCH(chosen)());
+  }
+  hwy::SetSupportedTargetsForTest(0);
+}
+
+TEST_CASE("kernels run on each instruction set that is asked for", "[kernels]") {
+  for (const auto target : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(target);
+    CHECK(HWY_DYNAMIC_DISPATCH(chosen)() == hwy::TargetName(target));
+  }
+  hwy::SetSupportedTargetsForTest(0);
+}
+
+}  // namespace troupe::test
+
+#endif

@@ -1,0 +1,273 @@
+#include "kernels/linear.h"
+
+#include <bit>
+#include <cmath>
+#include <vector>
+
+#include "catch.h"
+#include "tests/kernels/numbers.h"
+
+namespace troupe::kernels {
+namespace {
+
+struct Case {
+  std::int64_t rows;
+  LinearShape shape;
+};
+
+/// Sizes around the edges of tiles, panels, blocks and vectors.
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  const std::int64_t sizes[][3] = {{1, 1, 1},    {2, 3, 5},     {7, 31, 33},   {13, 64, 16},
+                                   {14, 17, 32}, {15, 257, 47}, {29, 513, 95}, {131, 40, 67},
+                                   {96, 1, 130}, {300, 128, 1}, {37, 30, 600}};
+  for (const auto& [rows, inputs, outputs] : sizes)
+    for (const auto layout : {WeightLayout::out_in, WeightLayout::in_out})
+      for (const auto precision : {Precision::fp32, Precision::bf16})
+        all.push_back({rows, {inputs, outputs, layout, precision}});
+  return all;
+}
+
+float rounded(float number, Precision precision) {
+  return precision == Precision::bf16 ? BFloat16::from(number).to_float() : number;
+}
+
+/// What the products promise, term by term. a is [rows, depth], b [depth, columns].
+template <class A, class B>
+float chain(float sum, std::int64_t depth, Precision precision, A a, B b) {
+  const auto add = [&](std::int64_t k) {
+    sum = std::fma(rounded(a(k), precision), rounded(b(k), precision), sum);
+  };
+  const std::int64_t step = precision == Precision::bf16 ? 2 : 1;
+  for (std::int64_t k = 0; k < depth; k += step)
+    for (std::int64_t i = std::min(k + step, depth); i > k; --i) add(i - 1);
+  return sum;
+}
+
+/// One layer with its numbers and what the three products make of them.
+struct Layer {
+  explicit Layer(const Case& c, int threads = 1)
+      : rows(c.rows),
+        shape(c.shape),
+        stream(pool, threads),
+        x(numbers(rows * shape.inputs, 1)),
+        dy(numbers(rows * shape.outputs, 2)),
+        w(numbers(shape.inputs * shape.outputs, 3)),
+        bias(numbers(shape.outputs, 4)),
+        y(static_cast<std::size_t>(rows * shape.outputs)),
+        dx(static_cast<std::size_t>(rows * shape.inputs)),
+        dw(numbers(shape.inputs * shape.outputs, 5)) {
+    const PackedLinear packed(stream, shape, w.data());
+    const Tensor x_operand =
+        as_operand(stream, tensor(stream, x, {rows, shape.inputs}), shape.precision);
+    const Tensor dy_operand =
+        as_operand(stream, tensor(stream, dy, {rows, shape.outputs}), shape.precision);
+    linear_forward(stream, packed, x_operand, bias.data(), y.data(), rows);
+    linear_backward_input(stream, packed, dy_operand, dx.data(), rows);
+    linear_backward_weight(stream, shape, x_operand, dy_operand, dw.data(), rows);
+  }
+
+  std::size_t at(std::int64_t in, std::int64_t out) const {
+    return static_cast<std::size_t>(shape.layout == WeightLayout::in_out ? in * shape.outputs + out
+                                                                         : out * shape.inputs + in);
+  }
+  float x_at(std::int64_t r, std::int64_t in) const {
+    return x[static_cast<std::size_t>(r * shape.inputs + in)];
+  }
+  float dy_at(std::int64_t r, std::int64_t out) const {
+    return dy[static_cast<std::size_t>(r * shape.outputs + out)];
+  }
+
+  std::int64_t rows;
+  LinearShape shape;
+  MemoryPool pool;
+  Stream stream;
+  std::vector<float> x, dy, w, bias, y, dx, dw;
+};
+
+std::string describe(const Case& c) {
+  return std::to_string(c.rows) + " x " + std::to_string(c.shape.inputs) + " x " +
+         std::to_string(c.shape.outputs) +
+         (c.shape.layout == WeightLayout::in_out ? " in_out" : " out_in") +
+         (c.shape.precision == Precision::bf16 ? " bf16" : " fp32");
+}
+
+}  // namespace
+
+TEST_CASE("every sum of a linear layer is a chain of fused additions in order of depth",
+          "[kernels]") {
+  for (const auto& c : cases()) {
+    INFO(describe(c));
+    const Layer layer(c);
+    const auto& [inputs, outputs, layout, precision] = c.shape;
+    std::int64_t wrong = 0;
+    for (std::int64_t r = 0; r < c.rows; ++r)
+      for (std::int64_t o = 0; o < outputs; ++o)
+        wrong += layer.y[static_cast<std::size_t>(r * outputs + o)] !=
+                 chain(
+                     layer.bias[static_cast<std::size_t>(o)], inputs, precision,
+                     [&](auto k) { return layer.x_at(r, k); },
+                     [&](auto k) { return layer.w[layer.at(k, o)]; });
+    CHECK(wrong == 0);
+    for (std::int64_t r = 0; r < c.rows; ++r)
+      for (std::int64_t i = 0; i < inputs; ++i)
+        wrong += layer.dx[static_cast<std::size_t>(r * inputs + i)] !=
+                 chain(
+                     0, outputs, precision, [&](auto k) { return layer.dy_at(r, k); },
+                     [&](auto k) { return layer.w[layer.at(i, k)]; });
+    CHECK(wrong == 0);
+    const auto before = numbers(inputs * outputs, 5);
+    for (std::int64_t i = 0; i < inputs; ++i)
+      for (std::int64_t o = 0; o < outputs; ++o)
+        wrong += layer.dw[layer.at(i, o)] != chain(
+                                                 before[layer.at(i, o)], c.rows, precision,
+                                                 [&](auto k) { return layer.x_at(k, i); },
+                                                 [&](auto k) { return layer.dy_at(k, o); });
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("a linear layer in fp32 agrees with sums in double", "[kernels]") {
+  const Layer layer({53, {301, 75, WeightLayout::out_in, Precision::fp32}});
+  std::vector<double> y;
+  for (std::int64_t r = 0; r < 53; ++r)
+    for (std::int64_t o = 0; o < 75; ++o) {
+      double sum = layer.bias[static_cast<std::size_t>(o)];
+      for (std::int64_t i = 0; i < 301; ++i)
+        sum += double{layer.x_at(r, i)} * layer.w[layer.at(i, o)];
+      y.push_back(sum);
+    }
+  CHECK(close(layer.y, y, 301));
+}
+
+TEST_CASE("threads do not change the bits of a linear layer", "[kernels]") {
+  for (const auto precision : {Precision::fp32, Precision::bf16})
+    for (const auto layout : {WeightLayout::out_in, WeightLayout::in_out}) {
+      const Case c{260, {301, 611, layout, precision}};
+      const Layer one(c, 1);
+      for (const int threads : {2, 3}) {
+        const Layer more(c, threads);
+        CHECK(more.y == one.y);
+        CHECK(more.dx == one.dx);
+        CHECK(more.dw == one.dw);
+      }
+    }
+}
+
+TEST_CASE("a gradient over two micro-batches is the gradient over both at once", "[kernels]") {
+  MemoryPool pool;
+  Stream stream(pool);
+  const LinearShape shape{20, 30, WeightLayout::out_in, Precision::fp32};
+  const auto x = tensor(stream, numbers(12 * 20, 1), {12, 20});
+  const auto dy = tensor(stream, numbers(12 * 30, 2), {12, 30});
+  std::vector<float> whole(600), halves(600);
+  linear_backward_weight(stream, shape, x, dy, whole.data(), 12);
+  linear_backward_weight(stream, shape, x.slice(0, 7), dy.slice(0, 7), halves.data(), 7);
+  linear_backward_weight(stream, shape, x.slice(7, 5), dy.slice(7, 5), halves.data(), 5);
+  CHECK(halves == whole);
+}
+
+TEST_CASE("without a bias a linear layer starts from zero", "[kernels]") {
+  MemoryPool pool;
+  Stream stream(pool);
+  const std::vector<float> w = {1, 2, 3, 4};
+  const PackedLinear packed(stream, {2, 2, WeightLayout::in_out, Precision::fp32}, w.data());
+  std::vector<float> y = {9, 9};
+  linear_forward(stream, packed, tensor(stream, {10, 100}, {1, 2}), nullptr, y.data(), 1);
+  CHECK(y == std::vector<float>{310, 420});
+}
+
+TEST_CASE("what is not a number reaches only the outputs that it belongs to", "[kernels]") {
+  MemoryPool pool;
+  Stream stream(pool);
+  const auto w = numbers(3 * 5, 1);
+  for (const auto precision : {Precision::fp32, Precision::bf16}) {
+    const PackedLinear packed(stream, {3, 5, WeightLayout::out_in, precision}, w.data());
+    const auto x = tensor(stream, {1, INFINITY, 1, 1, 1, NAN, 1, 1, 1}, {3, 3});
+    std::vector<float> y(15);
+    linear_forward(stream, packed, as_operand(stream, x, precision), nullptr, y.data(), 3);
+    for (std::size_t i = 0; i < 15; ++i) {
+      CHECK(std::isinf(y[i]) == (i < 5));
+      CHECK(std::isnan(y[i]) == (i >= 5 && i < 10));
+    }
+  }
+}
+
+TEST_CASE("an operand in bf16 is rounded as BFloat16 rounds", "[kernels]") {
+  MemoryPool pool;
+  Stream stream(pool, 2);
+  std::vector<float> all;
+  for (std::uint64_t bits = 0; bits <= 0xffffffffu; bits += 0x1357) {
+    all.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+  }
+  const auto count = static_cast<std::int64_t>(all.size());
+  const Tensor operand = as_operand(stream, tensor(stream, all, {count}), Precision::bf16);
+  REQUIRE(operand.dtype() == DType::bf16);
+  std::int64_t wrong = 0;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    wrong += operand.data<BFloat16>()[i].bits != BFloat16::from(all[i]).bits;
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("an operand in fp32 is the tensor itself", "[kernels]") {
+  MemoryPool pool;
+  Stream stream(pool);
+  const Tensor x = tensor(stream, {1, 2}, {2});
+  CHECK(as_operand(stream, x, Precision::fp32).raw() == x.raw());
+}
+
+TEST_CASE("the gradient of a bias adds rows in order", "[kernels]") {
+  MemoryPool pool;
+  for (const int threads : {1, 2, 3}) {
+    Stream stream(pool, threads);
+    for (const auto& [rows, columns] : {std::pair{1, 1}, {5, 3}, {13, 700}, {64, 1537}}) {
+      const auto dy = numbers(std::int64_t{rows} * columns, 1);
+      auto db = numbers(columns, 2);
+      auto wanted = db;
+      for (int r = 0; r < rows; ++r)
+        for (int c = 0; c < columns; ++c)
+          wanted[static_cast<std::size_t>(c)] += dy[static_cast<std::size_t>(r * columns + c)];
+      bias_backward(stream, dy.data(), db.data(), rows, columns);
+      CHECK(db == wanted);
+    }
+  }
+}
+
+TEST_CASE("a product takes either operand transposed", "[kernels]") {
+  MemoryPool pool;
+  Stream stream(pool, 2);
+  const std::vector<float> a = {1, 2, 3, 4, 5, 6};    // [2, 3]
+  const std::vector<float> a_t = {1, 4, 2, 5, 3, 6};  // [3, 2]
+  const std::vector<float> b = {1, 0, 2, 0, 1, 1};    // [3, 2]
+  const std::vector<float> b_t = {1, 2, 1, 0, 0, 1};  // [2, 3]
+  const std::vector<float> wanted = {8, 3, 20, 6};
+  std::vector<float> c(4);
+  matmul(stream, Transpose::none, a.data(), b.data(), c.data(), 2, 2, 3);
+  CHECK(c == wanted);
+  matmul(stream, Transpose::first, a_t.data(), b.data(), c.data(), 2, 2, 3);
+  CHECK(c == wanted);
+  matmul(stream, Transpose::second, a.data(), b_t.data(), c.data(), 2, 2, 3);
+  CHECK(c == wanted);
+}
+
+TEST_CASE("products allocate nothing once they have run", "[kernels]") {
+  MemoryPool pool;
+  Stream stream(pool);
+  const LinearShape shape{130, 70, WeightLayout::out_in, Precision::bf16};
+  const auto w = numbers(130 * 70, 1);
+  std::vector<float> y(50 * 70), dw(130 * 70);
+  std::uint64_t allocations = 0;
+  for (int step = 0; step < 3; ++step) {
+    const PackedLinear packed(stream, shape, w.data());
+    const Tensor x =
+        as_operand(stream, tensor(stream, numbers(50 * 130, 2), {50, 130}), Precision::bf16);
+    const Tensor dy =
+        as_operand(stream, tensor(stream, numbers(50 * 70, 3), {50, 70}), Precision::bf16);
+    linear_forward(stream, packed, x, nullptr, y.data(), 50);
+    linear_backward_weight(stream, shape, x, dy, dw.data(), 50);
+    if (step == 0) allocations = pool.counters().allocations;
+  }
+  CHECK(pool.counters().allocations == allocations);
+}
+
+}  // namespace troupe::kernels

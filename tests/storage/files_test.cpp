@@ -1,0 +1,145 @@
+#include "storage/files.h"
+
+#include <sys/stat.h>
+
+#include "catch.h"
+#include "storage/memory_files.h"
+#include "tests/storage/temporary_directory.h"
+
+using namespace troupe;
+using namespace troupe::storage;
+
+namespace {
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+void write_file(Files& files, const std::string& path, std::string_view text) {
+  auto file = files.create(path);
+  REQUIRE(file);
+  REQUIRE((*file)->write(bytes_of(text)));
+  REQUIRE((*file)->sync());
+  REQUIRE((*file)->close());
+}
+
+/// What every file system has to do, the real one and the one in memory.
+void behaves_as_files(Files& files, const std::string& root) {
+  REQUIRE(files.make_directory(root + "/a/b"));
+  REQUIRE(files.make_directory(root + "/a/b"));
+  write_file(files, root + "/a/one", "first");
+  CHECK(files.read(root + "/a/one")->text() == "first");
+  CHECK(files.inspect(root + "/a/one")->bytes == 5);
+  CHECK_FALSE(files.create(root + "/a/one"));
+
+  write_file(files, root + "/a/two", "second");
+  const auto held = files.read(root + "/a/one");
+  REQUIRE(files.rename(root + "/a/two", root + "/a/one"));
+  CHECK(files.read(root + "/a/one")->text() == "second");
+  CHECK(held->text() == "first");
+  CHECK_FALSE(files.exists(root + "/a/two"));
+
+  const auto entries = files.list(root + "/a");
+  REQUIRE(entries);
+  REQUIRE(entries->size() == 2);
+  CHECK((*entries)[0].name == "b");
+  CHECK((*entries)[0].kind == DirectoryEntry::Kind::directory);
+  CHECK((*entries)[1].name == "one");
+  CHECK((*entries)[1].bytes == 6);
+
+  CHECK_FALSE(files.remove(root + "/a"));
+  CHECK(files.remove(root + "/a/b"));
+  CHECK(files.remove(root + "/a/one"));
+  CHECK(files.remove(root + "/a"));
+  CHECK_FALSE(files.read(root + "/a/one"));
+  CHECK_FALSE(files.read(root));
+  CHECK_FALSE(files.list(root + "/a"));
+  write_file(files, root + "/file", "");
+  CHECK_FALSE(files.make_directory(root + "/file/below"));
+  CHECK_FALSE(files.create(root + "/none/file"));
+  CHECK(*files.free_space(root) > 0);
+}
+
+}  // namespace
+
+TEST_CASE("the disk behaves as files do", "[storage]") {
+  const TemporaryDirectory directory;
+  const auto files = disk_files();
+  behaves_as_files(*files, directory / "root");
+}
+
+TEST_CASE("memory behaves as files do", "[storage]") {
+  MemoryFiles files;
+  behaves_as_files(files, "root");
+}
+
+TEST_CASE("a large file is read as it was written", "[storage]") {
+  const TemporaryDirectory directory;
+  const auto files = disk_files();
+  std::string text;
+  for (int i = 0; i < 300'000; ++i) text += static_cast<char>(i * 31);
+  write_file(*files, directory / "large", text);
+  CHECK(files->read(directory / "large")->text() == text);
+}
+
+TEST_CASE("a pipe is refused at once", "[storage]") {
+  const TemporaryDirectory directory;
+  REQUIRE(mkfifo((directory / "pipe").c_str(), 0600) == 0);
+  const auto read = disk_files()->read(directory / "pipe");
+  REQUIRE_FALSE(read);
+  CHECK(read.error().text == directory / "pipe" + ": is a device or a pipe; a file was wanted");
+}
+
+TEST_CASE("an error names the path and the reason", "[storage]") {
+  const auto read = disk_files()->read("/nowhere/at all");
+  REQUIRE_FALSE(read);
+  CHECK(read.error().text == "/nowhere/at all: cannot open: No such file or directory");
+}
+
+TEST_CASE("what was not synced is lost in a crash", "[storage]") {
+  MemoryFiles files;
+  write_file(files, "synced", "contents");  // But not the name.
+  files.restart({});
+  CHECK_FALSE(files.exists("synced"));
+
+  write_file(files, "named", "contents");
+  REQUIRE(files.sync_directory("."));
+  auto open = files.create("half");
+  REQUIRE((*open)->write(bytes_of("01234567")));
+  files.restart({Survival::Entries::kept, Survival::Contents::torn});
+  CHECK(files.read("named")->text() == "contents");
+  CHECK(files.read("half")->text() == "0123");
+  CHECK_FALSE((*open)->write(bytes_of("more")));
+}
+
+TEST_CASE("a full disk takes what fits and says so", "[storage]") {
+  MemoryFiles files;
+  files.set_faults({.crash_at = {}, .failing_sync = {}, .capacity = 10});
+  auto file = files.create("file");
+  REQUIRE(file);
+  const auto written = (*file)->write(bytes_of("0123456789abcdef"));
+  REQUIRE_FALSE(written);
+  CHECK(written.error().text == "file: cannot write: No space left on device");
+  CHECK(files.read("file")->size() == 10);
+  CHECK(*files.free_space(".") == 0);
+}
+
+TEST_CASE("a crash while a file is replaced leaves the old one or the new one", "[storage]") {
+  using Entries = Survival::Entries;
+  using Contents = Survival::Contents;
+  for (const auto entries : {Entries::lost, Entries::kept})
+    for (const auto contents : {Contents::lost, Contents::torn, Contents::kept}) {
+      bool finished = false;
+      for (std::int64_t call = 0; !finished; ++call) {
+        MemoryFiles files;
+        REQUIRE(replace_file(files, "file", "the old one"));
+        files.set_faults({.crash_at = files.calls() + call, .failing_sync = {}, .capacity = {}});
+        finished = replace_file(files, "file", "the new one").ok();
+        files.restart({entries, contents});
+        const auto text = std::string(files.read("file")->text());
+        INFO("crash at call " << call << ": " << text);
+        CHECK((text == "the new one" || (!finished && text == "the old one")));
+        CHECK(replace_file(files, "file", "the next one"));
+      }
+    }
+}
