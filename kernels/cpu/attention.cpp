@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "kernels/cpu/attention_rows.h"
 #include "kernels/cpu/product.h"
@@ -17,7 +18,7 @@ using cpu::Product;
 
 // Queries are taken in blocks, so that a causal mask leaves little to compute in vain, and keys in
 // blocks, so that the scores of the two stay in the second cache.
-constexpr std::int64_t query_block = 64;
+constexpr std::int64_t query_block = 32;
 constexpr std::int64_t key_block = 512;
 
 /// One head of one sequence: rows are positions.
@@ -141,23 +142,26 @@ void score(const HeadIn& rows, const Range& queries, const Pack& columns, const 
            columns.from_column(keys.begin));
 }
 
-/// c += the first factor times packed rows.
-void add_product(const Matrix<float>& a, std::int64_t rows, std::int64_t depth,
-                 const Panels<float>& b, std::int64_t columns, float* c, std::int64_t c_stride) {
-  multiply(Product<float>{.rows = rows,
-                          .columns = columns,
-                          .depth = depth,
-                          .a = a,
-                          .start = c,
-                          .start_stride = c_stride,
-                          .c = c,
-                          .c_stride = c_stride},
-           b);
+/// The rows of `c` at these positions become the first factor times packed rows.
+Product<float> product_of(const Matrix<float>& a, std::int64_t depth, const HeadOut& c,
+                          const Range& positions, std::int64_t width) {
+  return {.rows = positions.size(),
+          .columns = width,
+          .depth = depth,
+          .a = a,
+          .c = c.at(positions.begin),
+          .c_stride = c.row};
 }
 
-void clear(const HeadOut& head, const Range& positions, std::int64_t width) {
-  for (std::int64_t i = positions.begin; i < positions.end; ++i)
-    std::fill_n(head.at(i), width, 0.0f);
+/// The same, added to what is there.
+Product<float> added(Product<float> product) {
+  product.start = product.c;
+  product.start_stride = product.c_stride;
+  return product;
+}
+
+void clear(const HeadOut& head, std::int64_t length, std::int64_t width) {
+  for (std::int64_t i = 0; i < length; ++i) std::fill_n(head.at(i), width, 0.0f);
 }
 
 void forward_head(Stream& stream, const AttentionShape& shape, const HeadIn& q, const HeadIn& k,
@@ -165,40 +169,100 @@ void forward_head(Stream& stream, const AttentionShape& shape, const HeadIn& q, 
   const auto [length, width] = std::pair(shape.length, shape.width);
   Scratch scratch(
       stream, Pack::floats(width, length) + Pack::floats(length, width) + query_block * key_block);
-  const Pack keys_packed(scratch, width, length), values_packed(scratch, length, width);
+  const Pack transposed_keys(scratch, width, length), values(scratch, length, width);
   float* scores = scratch.take(query_block * key_block);
-  keys_packed.fill(k.by_column(0), width, length);
-  values_packed.fill(v.by_row(0), length, width);
+  transposed_keys.fill(k.by_column(0), width, length);
+  values.fill(v.by_row(0), length, width);
   for_ranges({0, length}, query_block, [&](const Range& queries) {
     std::array<cpu::RunningSoftmax, query_block> running;
     const cpu::OutputRows rows{out.at(queries.begin), out.row, width};
-    clear(out, queries, width);
     for_ranges(seen_by(shape, queries), key_block, [&](const Range& keys) {
-      score(q, queries, keys_packed, keys, width, scores);
+      score(q, queries, transposed_keys, keys, width, scores);
       cpu::soften_scores(score_block(shape, scores, queries, keys), scale_of(shape), running.data(),
                          rows);
-      add_product({scores, key_block, Order::by_row}, queries.size(), keys.size(),
-                  values_packed.from_depth(keys.begin), width, rows.data, out.row);
+      const auto weighted =
+          product_of({scores, key_block, Order::by_row}, keys.size(), out, queries, width);
+      multiply(keys.begin == 0 ? weighted : added(weighted), values.from_depth(keys.begin));
     });
     cpu::finish_softmax(running.data(), queries.size(), rows, logsumexp + queries.begin);
   });
 }
 
-/// What one head of keys and values has packed for all heads of queries that read it.
-struct BackwardPacks {
-  Pack keys, transposed_keys, transposed_values, queries, dout;
+/// What backward reads and writes of a head of queries.
+struct QueryGradient {
+  HeadIn q, out, dout;
+  const float* logsumexp;
+  HeadOut dq;
+};
 
+/// The gradients of one head of keys and values, to which the heads of queries that read it add
+/// one after the other, and in each the queries in order.
+class KeyValueGradient {
+ public:
+  KeyValueGradient(Stream& stream, const AttentionShape& shape, const HeadIn& k, const HeadIn& v,
+                   const HeadOut& dk, const HeadOut& dv)
+      : shape_(shape),
+        dk_(dk),
+        dv_(dv),
+        scratch_(stream, floats(shape)),
+        keys_(scratch_, shape.length, shape.width),
+        transposed_keys_(scratch_, shape.width, shape.length),
+        transposed_values_(scratch_, shape.width, shape.length),
+        queries_(scratch_, query_block, shape.width),
+        dout_(scratch_, query_block, shape.width),
+        p_(scratch_.take(query_block * key_block)),
+        ds_(scratch_.take(query_block * key_block)) {
+    keys_.fill(k.by_row(0), shape.length, shape.width);
+    transposed_keys_.fill(k.by_column(0), shape.width, shape.length);
+    transposed_values_.fill(v.by_column(0), shape.width, shape.length);
+    clear(dk, shape.length, shape.width);
+    clear(dv, shape.length, shape.width);
+  }
+
+  void add(const QueryGradient& head) {
+    for_ranges({0, shape_.length}, query_block,
+               [&](const Range& queries) { add_queries(head, queries); });
+  }
+
+ private:
   static std::int64_t floats(const AttentionShape& shape) {
     return 2 * Pack::floats(shape.width, shape.length) + Pack::floats(shape.length, shape.width) +
-           2 * Pack::floats(query_block, shape.width);
+           2 * Pack::floats(query_block, shape.width) + 2 * query_block * key_block;
   }
-  BackwardPacks(Scratch& scratch, const AttentionShape& shape)
-      : keys(scratch, shape.length, shape.width),
-        transposed_keys(scratch, shape.width, shape.length),
-        transposed_values(scratch, shape.width, shape.length),
-        queries(scratch, query_block, shape.width),
-        dout(scratch, query_block, shape.width) {}
+
+  // With s = scale q k^T and p its softmax: dv = p^T dout, dp = dout v^T,
+  // ds = p (dp - out . dout) scale, dq = ds k, dk = ds^T q.
+  void add_queries(const QueryGradient& head, const Range& queries) {
+    const std::int64_t width = shape_.width;
+    std::array<float, query_block> dot;
+    cpu::dot_rows({head.out.at(queries.begin), head.out.row},
+                  {head.dout.at(queries.begin), head.dout.row}, queries.size(), width, dot.data());
+    queries_.fill(head.q.by_row(queries.begin), queries.size(), width);
+    dout_.fill(head.dout.by_row(queries.begin), queries.size(), width);
+    for_ranges(seen_by(shape_, queries), key_block, [&](const Range& keys) {
+      score(head.q, queries, transposed_keys_, keys, width, p_);
+      score(head.dout, queries, transposed_values_, keys, width, ds_);
+      cpu::soften_gradient(score_block(shape_, p_, queries, keys),
+                           {head.logsumexp + queries.begin, dot.data(), scale_of(shape_)}, ds_);
+      const auto dq =
+          product_of({ds_, key_block, Order::by_row}, keys.size(), head.dq, queries, width);
+      multiply(keys.begin == 0 ? dq : added(dq), keys_.from_depth(keys.begin));
+      const Matrix<float> p{p_, key_block, Order::by_column}, ds{ds_, key_block, Order::by_column};
+      multiply(added(product_of(ds, queries.size(), dk_, keys, width)), queries_.all());
+      multiply(added(product_of(p, queries.size(), dv_, keys, width)), dout_.all());
+    });
+  }
+
+  AttentionShape shape_;
+  HeadOut dk_, dv_;
+  Scratch scratch_;
+  Pack keys_, transposed_keys_, transposed_values_, queries_, dout_;
+  float *p_, *ds_;
 };
+
+std::int64_t kv_head_of(const AttentionShape& shape, std::int64_t head) {
+  return head * shape.kv_heads / shape.heads;
+}
 
 }  // namespace
 
@@ -206,7 +270,7 @@ void attention_forward(Stream& stream, const AttentionShape& shape, HeadsIn q, H
                        HeadsOut out, float* logsumexp) {
   stream.for_each(shape.batch * shape.heads, [&](std::int64_t i) {
     const std::int64_t batch = i / shape.heads, head = i % shape.heads;
-    const std::int64_t kv_head = head * shape.kv_heads / shape.heads;
+    const std::int64_t kv_head = kv_head_of(shape, head);
     forward_head(stream, shape, HeadIn(shape, q, batch, head), HeadIn(shape, k, batch, kv_head),
                  HeadIn(shape, v, batch, kv_head), HeadOut(shape, out, batch, head),
                  logsumexp + i * shape.length);
@@ -216,50 +280,17 @@ void attention_forward(Stream& stream, const AttentionShape& shape, HeadsIn q, H
 void attention_backward(Stream& stream, const AttentionShape& shape, HeadsIn q, HeadsIn k,
                         HeadsIn v, HeadsIn out, const float* logsumexp, HeadsIn dout, HeadsOut dq,
                         HeadsOut dk, HeadsOut dv) {
-  const auto [length, width] = std::pair(shape.length, shape.width);
-  constexpr std::int64_t block_floats = query_block * key_block;
   stream.for_each(shape.batch * shape.kv_heads, [&](std::int64_t i) {
     const std::int64_t batch = i / shape.kv_heads, kv_head = i % shape.kv_heads;
-    const HeadIn key(shape, k, batch, kv_head), value(shape, v, batch, kv_head);
-    const HeadOut dkey(shape, dk, batch, kv_head), dvalue(shape, dv, batch, kv_head);
-    Scratch scratch(stream, BackwardPacks::floats(shape) + 2 * block_floats);
-    const BackwardPacks packs(scratch, shape);
-    float* p = scratch.take(block_floats);
-    float* dp = scratch.take(block_floats);
-    packs.keys.fill(key.by_row(0), length, width);
-    packs.transposed_keys.fill(key.by_column(0), width, length);
-    packs.transposed_values.fill(value.by_column(0), width, length);
-    clear(dkey, {0, length}, width);
-    clear(dvalue, {0, length}, width);
-    for (std::int64_t head = 0; head < shape.heads; ++head) {
-      if (head * shape.kv_heads / shape.heads != kv_head) continue;
-      const HeadIn query(shape, q, batch, head), output(shape, out, batch, head),
-          doutput(shape, dout, batch, head);
-      const HeadOut dquery(shape, dq, batch, head);
-      const float* sums = logsumexp + (batch * shape.heads + head) * length;
-      for_ranges({0, length}, query_block, [&](const Range& queries) {
-        std::array<float, query_block> dot;
-        for (std::int64_t r = 0; r < queries.size(); ++r)
-          dot[static_cast<std::size_t>(r)] =
-              cpu::dot_product(output.at(queries.begin + r), doutput.at(queries.begin + r), width);
-        packs.queries.fill(query.by_row(queries.begin), queries.size(), width);
-        packs.dout.fill(doutput.by_row(queries.begin), queries.size(), width);
-        clear(dquery, queries, width);
-        for_ranges(seen_by(shape, queries), key_block, [&](const Range& keys) {
-          score(query, queries, packs.transposed_keys, keys, width, p);
-          score(doutput, queries, packs.transposed_values, keys, width, dp);
-          cpu::soften_gradient(score_block(shape, p, queries, keys),
-                               {sums + queries.begin, dot.data(), scale_of(shape)}, dp);
-          add_product({dp, key_block, Order::by_row}, queries.size(), keys.size(),
-                      packs.keys.from_depth(keys.begin), width, dquery.at(queries.begin),
-                      dquery.row);
-          add_product({dp, key_block, Order::by_column}, keys.size(), queries.size(),
-                      packs.queries.all(), width, dkey.at(keys.begin), dkey.row);
-          add_product({p, key_block, Order::by_column}, keys.size(), queries.size(),
-                      packs.dout.all(), width, dvalue.at(keys.begin), dvalue.row);
-        });
-      });
-    }
+    KeyValueGradient gradient(stream, shape, HeadIn(shape, k, batch, kv_head),
+                              HeadIn(shape, v, batch, kv_head), HeadOut(shape, dk, batch, kv_head),
+                              HeadOut(shape, dv, batch, kv_head));
+    for (std::int64_t head = 0; head < shape.heads; ++head)
+      if (kv_head_of(shape, head) == kv_head)
+        gradient.add({HeadIn(shape, q, batch, head), HeadIn(shape, out, batch, head),
+                      HeadIn(shape, dout, batch, head),
+                      logsumexp + (batch * shape.heads + head) * shape.length,
+                      HeadOut(shape, dq, batch, head)});
   });
 }
 

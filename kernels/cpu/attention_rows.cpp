@@ -86,11 +86,15 @@ void soften_gradient_block(const ScoreBlock& block, const SoftmaxGradient& rows,
   }
 }
 
-float dot_of_rows(const float* a, const float* b, std::int64_t count) {
-  Lanes<Floats, 1> lanes(0);
-  lanes.walk(count, [=](auto at, std::int64_t i, V(&sum)[1])
-                        HWY_ATTR { sum[0] = fused(at.load(a + i), at.load(b + i), sum[0]); });
-  return lanes.sum();
+void dots_of_rows(const InputRows& a, const InputRows& b, std::int64_t rows, std::int64_t columns,
+                  float* dot) {
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const float *x = a.data + r * a.stride, *y = b.data + r * b.stride;
+    Lanes<Floats, 1> lanes(0);
+    lanes.walk(columns, [=](auto at, std::int64_t i, V(&sum)[1])
+                            HWY_ATTR { sum[0] = fused(at.load(x + i), at.load(y + i), sum[0]); });
+    dot[r] = lanes.sum();
+  }
 }
 
 }  // namespace
@@ -103,7 +107,7 @@ namespace troupe::kernels::cpu {
 HWY_EXPORT(soften_block);
 HWY_EXPORT(finish_rows);
 HWY_EXPORT(soften_gradient_block);
-HWY_EXPORT(dot_of_rows);
+HWY_EXPORT(dots_of_rows);
 
 void soften_scores(const ScoreBlock& block, float scale, RunningSoftmax* running,
                    const OutputRows& out) {
@@ -116,8 +120,9 @@ void finish_softmax(const RunningSoftmax* running, std::int64_t rows, const Outp
 void soften_gradient(const ScoreBlock& block, const SoftmaxGradient& rows, float* dp) {
   HWY_DYNAMIC_DISPATCH(soften_gradient_block)(block, rows, dp);
 }
-float dot_product(const float* a, const float* b, std::int64_t count) {
-  return HWY_DYNAMIC_DISPATCH(dot_of_rows)(a, b, count);
+void dot_rows(const InputRows& a, const InputRows& b, std::int64_t rows, std::int64_t columns,
+              float* dot) {
+  HWY_DYNAMIC_DISPATCH(dots_of_rows)(a, b, rows, columns, dot);
 }
 
 }  // namespace troupe::kernels::cpu

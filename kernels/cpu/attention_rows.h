@@ -54,7 +54,12 @@ struct SoftmaxGradient {
 /// where a key is not seen.
 void soften_gradient(const ScoreBlock& block, const SoftmaxGradient& rows, float* dp);
 
-/// The scalar product of two rows.
-float dot_product(const float* a, const float* b, std::int64_t count);
+/// dot[r] = the scalar product of row r of a and row r of b.
+struct InputRows {
+  const float* data = nullptr;
+  std::int64_t stride = 0;
+};
+void dot_rows(const InputRows& a, const InputRows& b, std::int64_t rows, std::int64_t columns,
+              float* dot);
 
 }  // namespace troupe::kernels::cpu
