@@ -64,6 +64,19 @@ void transpose(const std::uint8_t* from, std::int64_t stride, std::int64_t words
                   word_bytes);
 }
 
+/// At most a panel's row, where calling memcpy would take as long as the copy itself.
+HWY_INLINE void copy_row(const float* from, std::int64_t columns, float* to) {
+  const hn::CappedTag<float, panel_columns> floats;
+  constexpr std::int64_t lanes = hn::MaxLanes(floats);
+  if (columns == panel_columns) {
+#pragma GCC unroll 32
+    for (std::int64_t j = 0; j < panel_columns; j += lanes)
+      hn::StoreU(hn::LoadU(floats, from + j), floats, to + j);
+  } else {
+    std::copy_n(from, columns, to);
+  }
+}
+
 void pack_panel(const Matrix<float>& m, std::int64_t depth, std::int64_t columns, float* panel) {
   switch (m.order) {
     case Order::by_column:
@@ -71,10 +84,7 @@ void pack_panel(const Matrix<float>& m, std::int64_t depth, std::int64_t columns
                        columns, reinterpret_cast<std::uint8_t*>(panel));
     case Order::by_row:
       for (std::int64_t k = 0; k < depth; ++k)
-        if (columns == panel_columns)  // A length that the compiler knows.
-          std::copy_n(m.data + k * m.stride, panel_columns, panel + k * panel_columns);
-        else
-          std::copy_n(m.data + k * m.stride, columns, panel + k * panel_columns);
+        copy_row(m.data + k * m.stride, columns, panel + k * panel_columns);
   }
 }
 
