@@ -61,12 +61,8 @@ std::vector<Key> model_keys() {
 }
 
 std::string bounds(const Key& key) {
-  const auto said = [](double number) {
-    const auto whole = static_cast<std::int64_t>(number);
-    return static_cast<double>(whole) == number ? std::to_string(whole) : to_toml(Value(number));
-  };
-  if (bound_is_untold(key)) return "of at least " + said(key.least);
-  return "from " + said(key.least) + " to " + said(key.most);
+  if (bound_is_untold(key)) return "of at least " + number_text(key.least);
+  return "from " + number_text(key.least) + " to " + number_text(key.most);
 }
 
 }  // namespace
@@ -151,6 +147,11 @@ const Schema& schema() {
 
 bool bound_is_untold(const Key& key) { return key.most >= 1e6; }
 
+std::string number_text(double number) {
+  const auto whole = static_cast<std::int64_t>(number);
+  return static_cast<double>(whole) == number ? std::to_string(whole) : to_toml(Value(number));
+}
+
 std::string wanted(const Key& key) {
   switch (key.type) {
     case Type::integer:
@@ -172,15 +173,18 @@ std::string wanted(const Key& key) {
     case Type::numbers:
       return "a list of " + std::to_string(key.length) + " numbers " + bounds(key);
     case Type::duration:
-      return "a duration such as \"5m\"";
+      return "a duration of at least \"" +
+             to_text(std::chrono::nanoseconds(static_cast<std::int64_t>(key.least))) +
+             "\", such as \"5m\"";
     case Type::interval:
       return "\"100 steps\", or a duration such as \"5m\"";
     case Type::range:
-      return "the fewest and the most, such as \"1:8\"";
+      return "the fewest and the most " + bounds(key) + ", such as \"1:8\"";
     case Type::count_or_auto:
       return "an integer " + bounds(key) + ", or \"auto\"";
     case Type::bytes_or_auto:
-      return "a size such as \"2GiB\", or \"auto\"";
+      return "a size of at least \"" + bytes_text(static_cast<std::int64_t>(key.least)) +
+             "\", such as \"2GiB\", or \"auto\"";
     case Type::stages:
       return "an integer " + bounds(key) + ", \"auto\", or boundaries such as [0, 3, 6]";
   }

@@ -94,6 +94,9 @@ const Schema& schema();
 /// Whether the upper bound is so high that wanted() leaves it out.
 bool bound_is_untold(const Key& key);
 
+/// A bound as one writes it: whole where it is.
+std::string number_text(double number);
+
 /// "an integer from 1 to 4096", "one of sgd, adam, ...": what a key wants, for messages.
 std::string wanted(const Key& key);
 

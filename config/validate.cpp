@@ -1,12 +1,10 @@
 #include "config/validate.h"
 
 #include <algorithm>
-#include <cmath>
 
+#include "config/check_value.h"
 #include "config/keys.h"
 #include "config/schema.h"
-#include "config/toml.h"
-#include "config/units.h"
 
 namespace troupe::config {
 namespace {
@@ -18,127 +16,6 @@ std::string joined(const std::vector<std::string_view>& words) {
 }
 
 std::string_view last_part(std::string_view name) { return name.substr(name.rfind('.') + 1); }
-
-/// The value as the user wrote it, unless it is long.
-std::string found_text(const Value& value) {
-  if (value.is_null()) return "nothing";
-  const std::string text = to_toml(value);
-  constexpr std::size_t longest = 60;
-  return std::string(describe(value.kind())) + (text.size() <= longest ? " " + text : "");
-}
-
-bool in_bounds(const Key& key, double number) {
-  return std::isfinite(number) && number >= key.least && number <= key.most;
-}
-
-bool is_auto(const Value& value) { return value.text() && *value.text() == "auto"; }
-
-/// Why a value is not what its key wants; empty where it is.
-class Complaint {
- public:
-  Complaint(const Key& key, const Value& value) : key_(key), value_(value) {}
-
-  std::string text() const {
-    switch (key_.type) {
-      case Type::integer:
-        return unless(whole_in_bounds(value_));
-      case Type::number:
-        return unless(value_.is_number() && in_bounds(key_, value_.number()));
-      case Type::boolean:
-        return unless(value_.boolean());
-      case Type::text:
-        return unless(value_.text());
-      case Type::choice:
-        return unless(is_choice());
-      case Type::integers:
-      case Type::numbers:
-        return unless(is_list());
-      case Type::duration:
-        return of_text(parse_duration, [](auto d) { return double(d.count()); });
-      case Type::interval:
-        return of_text(parse_interval, nullptr);
-      case Type::range:
-        return of_range();
-      case Type::count_or_auto:
-        return unless(is_auto(value_) || whole_in_bounds(value_));
-      case Type::bytes_or_auto:
-        if (is_auto(value_)) return {};
-        return of_text(parse_bytes, [](std::int64_t bytes) { return static_cast<double>(bytes); });
-      case Type::stages:
-        return unless(is_auto(value_) || whole_in_bounds(value_) || is_boundaries());
-    }
-    return {};
-  }
-
- private:
-  std::string unless(bool good) const {
-    if (good) return {};
-    return key_.name + " wants " + wanted(key_) + ", but found " + found_text(value_) +
-           (exceeds(value_) ? ", which is more than " + to_toml(bound()) : "");
-  }
-  bool exceeds(const Value& value) const {
-    if (const auto* list = value.list())
-      return std::any_of(list->begin(), list->end(),
-                         [&](const auto& item) { return exceeds(item); });
-    return bound_is_untold(key_) && value.is_number() && value.number() > key_.most;
-  }
-  Value bound() const {
-    const auto whole = static_cast<std::int64_t>(key_.most);
-    return static_cast<double>(whole) == key_.most ? Value(whole) : Value(key_.most);
-  }
-  bool whole_in_bounds(const Value& value) const {
-    return value.integer() && in_bounds(key_, value.number());
-  }
-  bool is_choice() const {
-    const auto* text = value_.text();
-    return text && std::find(key_.choices.begin(), key_.choices.end(), *text) != key_.choices.end();
-  }
-  bool is_list() const {
-    const auto* list = value_.list();
-    if (!list || list->empty() || (key_.length != 0 && list->size() != key_.length)) return false;
-    return std::all_of(list->begin(), list->end(), [&](const Value& item) {
-      return key_.type == Type::integers ? whole_in_bounds(item)
-                                         : item.is_number() && in_bounds(key_, item.number());
-    });
-  }
-  bool is_boundaries() const {
-    const auto* list = value_.list();
-    if (!list || list->size() < 2 || list->size() - 1 > static_cast<std::size_t>(key_.most))
-      return false;
-    std::int64_t last = -1;
-    for (const auto& item : *list) {
-      if (!item.integer() || *item.integer() <= last || *item.integer() > 1'000'000) return false;
-      last = *item.integer();
-    }
-    return *list->front().integer() == 0;
-  }
-
-  /// `measure`, where there is one, gives what the key's bounds are about.
-  template <class Parse, class Measure>
-  std::string of_text(Parse parse, Measure measure) const {
-    const auto* text = value_.text();
-    if (!text) return unless(false);
-    const auto parsed = parse(*text);
-    if (!parsed) return key_.name + ": " + parsed.error().text;
-    if constexpr (!std::is_null_pointer_v<Measure>)
-      return unless(in_bounds(key_, measure(*parsed)));
-    return {};
-  }
-  std::string of_range() const {
-    if (value_.integer()) return unless(whole_in_bounds(value_));
-    const auto* text = value_.text();
-    if (!text) return unless(false);
-    const auto range = parse_range(*text);
-    if (!range) return key_.name + ": " + range.error().text;
-    if (in_bounds(key_, range->fewest) && in_bounds(key_, range->most)) return {};
-    return key_.name + " wants counts from " + std::to_string(static_cast<int>(key_.least)) +
-           " to " + std::to_string(static_cast<int>(key_.most)) + ", but found " +
-           found_text(value_);
-  }
-
-  const Key& key_;
-  const Value& value_;
-};
 
 class Validator {
  public:
@@ -171,18 +48,12 @@ class Validator {
   void check_key(const std::string& name, const Value::Entry& entry) {
     const Key* key = schema().find(name, tree_);
     if (!key) return add_out_of_place(name, entry);
-    const auto why = Complaint(*key, entry.value).text();
+    const auto why = complaint(*key, entry.value);
     if (why.empty()) return;
     found_.add({.key = name,
                 .message = why,
-                .hint = choice_hint(*key, entry.value),
+                .hint = suggestion(*key, entry.value),
                 .position = entry.value.position});
-  }
-
-  static std::string choice_hint(const Key& key, const Value& value) {
-    if (key.type != Type::choice || !value.text()) return {};
-    const auto near = nearest(*value.text(), key.choices);
-    return near.empty() ? "" : "did you mean '" + std::string(near) + "'?";
   }
 
   /// A key that exists, but not with the kind that was chosen.
@@ -190,7 +61,7 @@ class Validator {
     const Condition& first = schema().rows(name).front()->when;
     const Value& decider = schema().decider(first, tree_);
     // With a wrong kind, or none, nothing can be said about its keys.
-    if (!Complaint(*schema().find(first.key, tree_), decider).text().empty()) return;
+    if (!complaint(*schema().find(first.key, tree_), decider).empty()) return;
     std::vector<std::string_view> kinds;
     for (const auto* row : schema().rows(name))
       kinds.insert(kinds.end(), row->when.values.begin(), row->when.values.end());

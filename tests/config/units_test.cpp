@@ -42,6 +42,13 @@ TEST_CASE("sizes know binary and decimal units", "[config]") {
     CHECK_FALSE(parse_bytes(text).ok());
 }
 
+TEST_CASE("a size is written in the largest binary unit that divides it", "[config]") {
+  CHECK(bytes_text(1610612736) == "1536MiB");
+  CHECK(bytes_text(2147483648) == "2GiB");
+  CHECK(bytes_text(1000) == "1000B");
+  CHECK(bytes_text(0) == "0B");
+}
+
 TEST_CASE("an interval counts steps or time", "[config]") {
   CHECK(*parse_interval("100 steps") == Interval{.steps = 100});
   CHECK(*parse_interval("1 step") == Interval{.steps = 1});

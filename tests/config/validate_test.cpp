@@ -125,12 +125,14 @@ TEST_CASE("each type says what it wants", "[config]") {
        "pipeline.stages wants an integer from 1 to 4096, \"auto\", or boundaries such as [0, 3, "
        "6], but found a list [0, 3, 3, 6]"},
       {"pipeline.memory=2",
-       "pipeline.memory wants a size such as \"2GiB\", or \"auto\", but found an integer 2"},
+       "pipeline.memory wants a size of at least \"1MiB\", such as \"2GiB\", or \"auto\", but "
+       "found an integer 2"},
       {"pipeline.memory=2G",
        "pipeline.memory: found \"2G\", which is no size; write a number and its unit (B, KiB, MiB, "
        "GiB, TiB, kB, MB, GB, TB): \"2GiB\""},
       {"pipeline.memory=1B",
-       "pipeline.memory wants a size such as \"2GiB\", or \"auto\", but found a string \"1B\""},
+       "pipeline.memory wants a size of at least \"1MiB\", such as \"2GiB\", or \"auto\", but "
+       "found a string \"1B\""},
       {"checkpoint.every=100",
        "checkpoint.every wants \"100 steps\", or a duration such as \"5m\", but found an integer "
        "100"},
@@ -139,9 +141,11 @@ TEST_CASE("each type says what it wants", "[config]") {
       {"elastic.nodes=8:1",
        "elastic.nodes: found \"8:1\", where the fewest are more than the most"},
       {"elastic.nodes=0:1",
-       "elastic.nodes wants counts from 1 to 4096, but found a string \"0:1\""},
+       "elastic.nodes wants the fewest and the most from 1 to 4096, such as \"1:8\", but found a "
+       "string \"0:1\""},
       {"limits.head_patience=10",
-       "limits.head_patience wants a duration such as \"5m\", but found an integer 10"},
+       "limits.head_patience wants a duration of at least \"1ms\", such as \"5m\", but found an "
+       "integer 10"},
       {"name=3", "name wants a string, but found an integer 3"},
       {"exactness=loose", "exactness wants one of bits, samples, but found a string \"loose\""},
   };
