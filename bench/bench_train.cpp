@@ -151,7 +151,7 @@ void measure(const Setting& setting, const std::vector<Contestant>& contestants,
         peer = median(measured[other.name].seconds);
     std::printf("  %-28s %10.0f %14.3f ", contestant.name.c_str(), setting.tokens() / seconds,
                 setting.work() / seconds / peak);
-    std::printf(peer > 0 ? "%12.2f" : "%12s", peer / seconds);
+    peer > 0 ? std::printf("%12.2f", peer / seconds) : std::printf("%12s", "");
     std::printf(" %12.0f\n", entry.peak_mib);
   }
 }
