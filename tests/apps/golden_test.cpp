@@ -90,7 +90,7 @@ bool counts(const std::string& name, std::size_t i, std::size_t count) {
 }
 
 /// The distance of all parameters from the golden ones, as a share of the norm of these.
-double largest_distance(const std::string& found_path, const std::string& wanted_path) {
+double distance_between(const std::string& found_path, const std::string& wanted_path) {
   const auto files = storage::disk_files();
   const auto found = storage::Safetensors::open(*files, found_path);
   const auto wanted = storage::Safetensors::open(*files, wanted_path);
