@@ -124,8 +124,8 @@ void require_within_memory(const PlanRequest& request, const Plan& plan) {
       budget.caps[seat.position] -= seat.memory.total() - seat.memory.activations;
     CheckRequest rules;
     rules.memory = budget;
-    const auto violations = check(replica.schedule, rules);
-    INFO((violations.empty() ? "" : render(replica.schedule, violations[0])));
+    const auto violations = check(*replica.schedule, rules);
+    INFO((violations.empty() ? "" : render(*replica.schedule, violations[0])));
     REQUIRE(violations.empty());
   }
 }
@@ -167,7 +167,7 @@ TEST_CASE("replicas share the reduction groups and sum their gradients", "[sched
   const Plan plan = planned(request);
   REQUIRE(plan.replicas.size() == 2);
   CHECK(plan.devices() == 4);
-  CHECK(plan.replicas[0].schedule.micro_batches == 2);
+  CHECK(plan.replicas[0].schedule->micro_batches == 2);
   CHECK(plan.step == Seconds((2 + 2 - 1) * (2 + 4)));
   CHECK(plan.seats[0].places == std::vector<DevicePlace>{{0, 0}, {2, 0}});
   CHECK(plan.reduction_traffic == 2 * (2 * (2 - 1) * 20));
@@ -180,8 +180,8 @@ TEST_CASE("a replica of faster devices gets more groups", "[schedules]") {
   request.cluster.nodes[1].devices[0].speed = 3;
   const Plan plan = planned(request);
   CHECK(plan.replicas[0].places[0] == DevicePlace{1, 0});
-  CHECK(plan.replicas[0].schedule.micro_batches == 3);
-  CHECK(plan.replicas[1].schedule.micro_batches == 1);
+  CHECK(plan.replicas[0].schedule->micro_batches == 3);
+  CHECK(plan.replicas[1].schedule->micro_batches == 1);
   CHECK(plan.step == Seconds(12));
 }
 
@@ -340,7 +340,7 @@ TEST_CASE("no plan ever holds more than its devices have, and each is made twice
     REQUIRE(to_json(to_value(request, *plan)) == to_json(to_value(request, *make_plan(request))));
     int micro_batches = 0;
     for (const PlannedReplica& replica : plan->replicas)
-      micro_batches += replica.schedule.micro_batches;
+      micro_batches += replica.schedule->micro_batches;
     REQUIRE(micro_batches == request.micro_batches);
     REQUIRE(static_cast<int>(plan->replicas.size()) <= request.groups);
     REQUIRE(plan->stages.front().first == 0);
