@@ -26,14 +26,15 @@ class Value {
   using Map = std::vector<Entry>;
   enum class Kind { null, boolean, integer, number, text, list, map };
 
-  Value() = default;
-  Value(bool value) : held_(value) {}
-  Value(std::int64_t value) : held_(value) {}
-  Value(int value) : held_(std::int64_t{value}) {}
-  Value(double value) : held_(value) {}
-  Value(std::string value) : held_(std::move(value)) {}
-  Value(std::string_view value) : held_(std::string(value)) {}
-  Value(const char* value) : held_(std::string(value)) {}
+  // Bodies stand below: until an entry is whole, no compiler need know how to destroy a map.
+  Value();
+  Value(bool value);
+  Value(std::int64_t value);
+  Value(int value);
+  Value(double value);
+  Value(std::string value);
+  Value(std::string_view value);
+  Value(const char* value);
   Value(List value);
   Value(Map value);
 
@@ -62,7 +63,7 @@ class Value {
   Position position;
 
   /// Equal contents in the same order; positions do not count.
-  friend bool operator==(const Value& a, const Value& b) { return a.held_ == b.held_; }
+  friend bool operator==(const Value& a, const Value& b);
 
  private:
   std::variant<std::monostate, bool, std::int64_t, double, std::string, List, Map> held_;
@@ -77,6 +78,17 @@ struct Value::Entry {
     return a.key == b.key && a.value == b.value;
   }
 };
+
+inline Value::Value() = default;
+inline Value::Value(bool value) : held_(value) {}
+inline Value::Value(std::int64_t value) : held_(value) {}
+inline Value::Value(int value) : held_(std::int64_t{value}) {}
+inline Value::Value(double value) : held_(value) {}
+inline Value::Value(std::string value) : held_(std::move(value)) {}
+inline Value::Value(std::string_view value) : held_(std::string(value)) {}
+inline Value::Value(const char* value) : held_(std::string(value)) {}
+
+inline bool operator==(const Value& a, const Value& b) { return a.held_ == b.held_; }
 
 /// "a map", "a list", "a number", ...: for messages.
 std::string_view describe(Value::Kind kind);
