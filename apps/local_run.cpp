@@ -111,18 +111,16 @@ Status LocalRun::start() {
 }
 
 Status LocalRun::resume() {
-  const auto listed = storage::list_checkpoints(*setup_.files, config_.checkpoint.directory);
-  if (!listed) return listed.error();
-  if (listed->empty()) {
+  auto found = storage::open_newest_checkpoint(*setup_.files, config_.checkpoint.directory);
+  if (!found) return found.error();
+  if (!*found) {
     warn("there is no checkpoint below " + config_.checkpoint.directory +
          " yet: starting at step 0");
     return start();
   }
-  auto newest = storage::open_newest_checkpoint(*setup_.files, config_.checkpoint.directory);
-  if (!newest) return newest.error();
-  for (const auto& skipped : newest->skipped)
+  for (const auto& skipped : (*found)->skipped)
     warn(skipped.directory + " is damaged and was passed over: " + skipped.why);
-  const auto& checkpoint = newest->checkpoint;
+  const storage::Checkpoint& checkpoint = (*found)->checkpoint;
   const auto& manifest = checkpoint.manifest();
   if (auto same = storage::match_model(manifest, setup_.model_description); !same)
     return within(checkpoint.directory(), same.error());

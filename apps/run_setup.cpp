@@ -65,7 +65,9 @@ Result<models::Model> model_from(const Value& description) {
   const auto* kind =
       kind_name && kind_name->text() ? models::find_model_kind(*kind_name->text()) : nullptr;
   if (!kind) return Error{"model.kind: no model of this program"};
-  return kind->build(description);
+  const auto options = models::complete(kind->options, description);
+  if (!options) return options.error();
+  return kind->build(*options);
 }
 
 Result<RunSetup> set_up(const config::RunConfig& config) {

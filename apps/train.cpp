@@ -9,6 +9,7 @@
 #include "config/load.h"
 #include "config/render.h"
 #include "core/json.h"
+#include "schedules/registry.h"
 #include "storage/files.h"
 
 namespace troupe::apps {
@@ -115,13 +116,12 @@ Status can_run_here(const config::RunConfig& config, int nodes) {
   if (nodes != 1)
     return Error{"error: --nodes " + std::to_string(nodes) +
                  ": this version trains in one process; leave it out"};
-  for (const auto& schedule : config::built_in_catalog().schedules)
-    if (schedule.name == config.pipeline.schedule &&
-        schedule.updates == config::ScheduleName::Updates::asynchronous)
-      return Error{"error: pipeline.schedule = \"" + config.pipeline.schedule +
-                   "\" is asynchronous, which this version draws and simulates but does not train; "
-                   "use a synchronous one "
-                   "(troupe schedule --list)"};
+  const auto* schedule = schedules::find_schedule(config.pipeline.schedule);
+  if (schedule && schedule->mode == schedules::Mode::asynchronous)
+    return Error{
+        "error: pipeline.schedule = \"" + config.pipeline.schedule +
+        "\" is asynchronous, which this version draws and simulates but does not train; use "
+        "a synchronous one (troupe schedule --list)"};
   return Done{};
 }
 

@@ -8,6 +8,7 @@
 #include "config/schema.h"
 #include "config/toml.h"
 #include "config/units.h"
+#include "models/registry.h"
 #include "schedules/registry.h"
 
 namespace troupe::config {
@@ -44,9 +45,10 @@ void check_names(const Examined& examined) {
                                  "dashes and underscores, no dot first");
   const auto& directory = config.checkpoint.directory;
   if (directory.empty() || directory.find_first_of("{}") != directory.npos)
-    examined.error({"checkpoint.dir"},
-                   "checkpoint.dir = " + quoted(*value_at(examined.tree, "checkpoint.dir")->text()) +
-                       " is no path; {name} is all that is filled in");
+    examined.error(
+        {"checkpoint.dir"},
+        "checkpoint.dir = " + quoted(*value_at(examined.tree, "checkpoint.dir")->text()) +
+            " is no path; {name} is all that is filled in");
   const auto wants_safetensors = [&](std::string_view key, const std::string& path) {
     if (!path.ends_with(".safetensors"))
       examined.error({key}, std::string(key) + " = " + quoted(path) +
@@ -61,10 +63,10 @@ void check_batch(const Examined& examined) {
   const std::int64_t replicas = examined.config.pipeline.replicas;
   const std::int64_t piece = micro.value_or(1) * replicas;
   if (global % piece != 0) {
-    const std::string by =
-        micro ? "batch.micro = " + to_string(*micro) + " x replicas = " + to_string(replicas) +
-                    " (= " + to_string(piece) + ")"
-              : "pipeline.replicas = " + to_string(replicas);
+    const std::string by = micro ? "batch.micro = " + to_string(*micro) +
+                                       " x replicas = " + to_string(replicas) +
+                                       " (= " + to_string(piece) + ")"
+                                 : "pipeline.replicas = " + to_string(replicas);
     examined.error({"batch.global", "batch.micro", "pipeline.replicas"},
                    "batch.global = " + to_string(global) + " is not divisible by " + by +
                        "; nearest: " + nearest_multiples(global, piece));
@@ -87,14 +89,14 @@ void check_batch(const Examined& examined) {
 }
 
 /// How many layers the model has; nothing where its keys do not agree with one another.
-std::optional<std::int64_t> check_model(const Examined& examined, const Catalog& catalog) {
+std::optional<std::int64_t> check_model(const Examined& examined) {
   const auto& model = examined.config.model;
-  const auto kind = std::find_if(catalog.model_kinds.begin(), catalog.model_kinds.end(),
-                                 [&](const auto& other) { return other.name == model.kind; });
-  const auto built = kind->build(model.options_for(stand_in_vocabulary));
+  const auto built =
+      models::find_model_kind(model.kind)->build(model.options_for(stand_in_vocabulary));
   if (!built) {
-    examined.error({"model", "model.kind"}, "model.kind = " + quoted(model.kind) + ": " +
-                                                built.error().text);
+    // "model.width = 50 is not divisible ...": the first word is the key.
+    const std::string& why = built.error().text;
+    examined.error({std::string_view(why).substr(0, why.find(' ')), "model.kind"}, why);
     return {};
   }
   for (const std::string key : {"heads", "kv_heads"}) {
@@ -114,8 +116,8 @@ void check_stages(const Examined& examined, std::int64_t layers) {
       examined.config.pipeline;
   const Value* key = examined.config.model.options.find("layers");
   const bool has_key = key && key->integer() && *key->integer() == layers;
-  const std::string model =
-      has_key ? "model.layers = " + to_string(layers) : "the model has " + to_string(layers) + " layers";
+  const std::string model = has_key ? "model.layers = " + to_string(layers)
+                                    : "the model has " + to_string(layers) + " layers";
   if (!stages.boundaries.empty() && stages.boundaries.back() != layers) {
     examined.error({"pipeline.stages"},
                    "pipeline.stages ends at " + to_string(stages.boundaries.back()) + ", but " +
@@ -124,10 +126,9 @@ void check_stages(const Examined& examined, std::int64_t layers) {
   }
   if (!stages.count) return;
   if (*stages.count > layers) {
-    examined.error({"pipeline.stages"}, "pipeline.stages = " + to_string(*stages.count) + ", but " +
-                                            model +
-                                            " and a stage needs at least one layer; use at most " +
-                                            to_string(layers));
+    examined.error({"pipeline.stages"},
+                   "pipeline.stages = " + to_string(*stages.count) + ", but " + model +
+                       " and a stage needs at least one layer; use at most " + to_string(layers));
     return;
   }
   if (*stages.count % chunks != 0)
@@ -137,9 +138,7 @@ void check_stages(const Examined& examined, std::int64_t layers) {
                        "; nearest: " + nearest_multiples(*stages.count, chunks));
 }
 
-bool is_file(std::string_view schedule) {
-  return schedule.find_first_of("./\\") != schedule.npos;
-}
+bool is_file(std::string_view schedule) { return schedule.find_first_of("./\\") != schedule.npos; }
 
 void check_schedule(const Examined& examined) {
   const auto& pipeline = examined.config.pipeline;
@@ -172,12 +171,12 @@ void check_learning_rate(const Examined& examined) {
   const auto& rate = optimizer.rate;
   if (rate.kind != models::LearningRate::Kind::constant && rate.warmup_steps >= rate.total_steps) {
     const bool is_auto = value_at(examined.tree, "optimizer.schedule.total_steps")->text();
-    examined.error({"optimizer.schedule.warmup_steps", "optimizer.schedule.total_steps",
-                    "train.steps"},
-                   "optimizer.schedule.warmup_steps = " + to_string(rate.warmup_steps) +
-                       " leaves nothing of " +
-                       (is_auto ? "train.steps = " : "optimizer.schedule.total_steps = ") +
-                       to_string(rate.total_steps) + "; warm up for fewer steps");
+    examined.error(
+        {"optimizer.schedule.warmup_steps", "optimizer.schedule.total_steps", "train.steps"},
+        "optimizer.schedule.warmup_steps = " + to_string(rate.warmup_steps) +
+            " leaves nothing of " +
+            (is_auto ? "train.steps = " : "optimizer.schedule.total_steps = ") +
+            to_string(rate.total_steps) + "; warm up for fewer steps");
   }
   if (rate.min_lr > rate.lr)
     examined.error({"optimizer.schedule.min_lr", "optimizer.lr"},
@@ -242,10 +241,10 @@ std::string nearest_multiples(std::int64_t number, std::int64_t step) {
   return (below > 0 ? to_string(below) + ", " : "") + to_string(below + step);
 }
 
-void check_agreement(const Examined& examined, const Catalog& catalog) {
+void check_agreement(const Examined& examined) {
   check_names(examined);
   check_batch(examined);
-  if (const auto layers = check_model(examined, catalog)) check_stages(examined, *layers);
+  if (const auto layers = check_model(examined)) check_stages(examined, *layers);
   check_schedule(examined);
   check_learning_rate(examined);
   check_evaluation(examined);

@@ -4,7 +4,6 @@
 #include <string>
 #include <string_view>
 
-#include "config/catalog.h"
 #include "config/diagnostics.h"
 #include "config/run_config.h"
 #include "core/value.h"
@@ -25,7 +24,7 @@ struct Examined {
 };
 
 /// Whether the keys agree with one another: arithmetic, names, and what needs what.
-void check_agreement(const Examined& examined, const Catalog& catalog);
+void check_agreement(const Examined& examined);
 
 /// The part of it that is about asynchronous schedules.
 void check_staleness(const Examined& examined);

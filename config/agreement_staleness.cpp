@@ -19,8 +19,8 @@ std::string written(const Examined& examined, std::string_view key) {
 std::optional<std::int64_t> step_every(const RunConfig& config) {
   if (config.staleness.step_every) return *config.staleness.step_every;
   if (!config.batch.micro) return {};
-  return std::max<std::int64_t>(1, config.batch.global /
-                                       (*config.batch.micro * config.pipeline.replicas));
+  return std::max<std::int64_t>(
+      1, config.batch.global / (*config.batch.micro * config.pipeline.replicas));
 }
 
 void check_step(const Examined& examined) {
@@ -33,12 +33,12 @@ void check_step(const Examined& examined) {
   std::string remedy = "batch.global = " + to_string(samples);
   if (config.batch.global % piece == 0)
     remedy = "staleness.step_every = " + to_string(config.batch.global / piece) + ", or " + remedy;
-  examined.error({"staleness.step_every", "batch.global"},
-                 "staleness.step_every = " + to_string(*every) + " x batch.micro = " +
-                     to_string(*config.batch.micro) + " x replicas = " +
-                     to_string(config.pipeline.replicas) + " (= " + to_string(samples) +
-                     ") is not batch.global = " + to_string(config.batch.global) + "; set " +
-                     remedy);
+  examined.error(
+      {"staleness.step_every", "batch.global"},
+      "staleness.step_every = " + to_string(*every) +
+          " x batch.micro = " + to_string(*config.batch.micro) +
+          " x replicas = " + to_string(config.pipeline.replicas) + " (= " + to_string(samples) +
+          ") is not batch.global = " + to_string(config.batch.global) + "; set " + remedy);
 }
 
 /// What only means something where weights are stale.

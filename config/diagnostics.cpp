@@ -33,8 +33,10 @@ std::size_t word_length(std::string_view text) {
   if (text.empty()) return 1;
   if (text[0] == '"' || text[0] == '\'') {
     for (std::size_t i = 1; i < text.size(); ++i) {
-      if (text[i] == '\\' && text[0] == '"') ++i;
-      else if (text[i] == text[0]) return i + 1;
+      if (text[i] == '\\' && text[0] == '"')
+        ++i;
+      else if (text[i] == text[0])
+        return i + 1;
     }
     return text.size();
   }
@@ -97,8 +99,8 @@ std::size_t distance(std::string_view a, std::string_view b) {
   for (std::size_t j = 0; j <= b.size(); ++j) edits[0][j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i)
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      edits[i][j] = std::min({edits[i - 1][j] + 1, edits[i][j - 1] + 1,
-                              edits[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
+      edits[i][j] = std::min(
+          {edits[i - 1][j] + 1, edits[i][j - 1] + 1, edits[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
         edits[i][j] = std::min(edits[i][j], edits[i - 2][j - 2] + 1);
     }

@@ -78,7 +78,8 @@ class Reader {
                   .position = base.position});
       return tree;
     }
-    const auto folder = path == "-" ? std::filesystem::path() : std::filesystem::path(path).parent_path();
+    const auto folder =
+        path == "-" ? std::filesystem::path() : std::filesystem::path(path).parent_path();
     Value merged = read_chain((folder / *name).lexically_normal().string(), base.position);
     merge(merged, std::move(tree));
     return merged;
@@ -121,9 +122,9 @@ class Reader {
     }
     sources_.add(name, *std::move(text), *tree);
     if (tree->map()) return *std::move(tree);
-    found_.add({.message = "a configuration is a table, but found " +
-                           std::string(describe(tree->kind())),
-                .position = tree->position});
+    found_.add(
+        {.message = "a configuration is a table, but found " + std::string(describe(tree->kind())),
+         .position = tree->position});
     return Value::Map{};
   }
 
@@ -203,7 +204,8 @@ Document read_document(const DocumentRequest& request, Diagnostics& found) {
   return document;
 }
 
-void apply_settings(const std::vector<std::string>& settings, Document& document, Diagnostics& found) {
+void apply_settings(const std::vector<std::string>& settings, Document& document,
+                    Diagnostics& found) {
   for (const auto& setting : settings) {
     auto tree = parse_setting(setting);
     if (tree) {
@@ -222,8 +224,8 @@ Document document_from(Value body, std::string name, Diagnostics& found) {
   put_everything_at({1, 0}, body);
   document.sources.add(std::move(name), "", body);
   if (!body.map()) {
-    found.add({.message = "a configuration is a table, but found " +
-                          std::string(describe(body.kind()))});
+    found.add(
+        {.message = "a configuration is a table, but found " + std::string(describe(body.kind()))});
     document.whole = false;
     body = Value::Map{};
   } else if (!take_extends(body).is_null()) {

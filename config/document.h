@@ -27,9 +27,9 @@ using ReadText = std::function<Result<std::string>(const std::string& path)>;
 Result<std::string> read_text_file(const std::string& path);
 
 struct DocumentRequest {
-  std::string path;                   // TOML, or JSON where it ends in .json; "-" is JSON.
-  std::vector<std::string> settings;  // "a.b=c", in order.
-  ReadText read = read_text_file;     // Of "-" as well.
+  std::string path;                        // TOML, or JSON where it ends in .json; "-" is JSON.
+  std::vector<std::string> settings = {};  // "a.b=c", in order.
+  ReadText read = read_text_file;          // Of "-" as well.
 };
 
 /// What is wrong goes to `found`.

@@ -36,11 +36,16 @@ constexpr std::string_view duration_pattern = "^[0-9]+(\\.[0-9]+)? ?(ns|us|ms|s|
 Value form(const Key& key) {
   const Value automatic = object({{"const", "auto"}});
   switch (key.type) {
-    case Type::integer: return numeric(key, "integer");
-    case Type::number: return numeric(key, "number");
-    case Type::boolean: return object({{"type", "boolean"}});
-    case Type::text: return object({{"type", "string"}});
-    case Type::choice: return object({{"enum", Value::List(key.choices.begin(), key.choices.end())}});
+    case Type::integer:
+      return numeric(key, "integer");
+    case Type::number:
+      return numeric(key, "number");
+    case Type::boolean:
+      return object({{"type", "boolean"}});
+    case Type::text:
+      return object({{"type", "string"}});
+    case Type::choice:
+      return object({{"enum", Value::List(key.choices.begin(), key.choices.end())}});
     case Type::integers:
       return object({{"type", "array"}, {"items", numeric(key, "integer")}, {"minItems", 1}});
     case Type::numbers: {
@@ -50,10 +55,14 @@ Value form(const Key& key) {
                      {"minItems", length},
                      {"maxItems", length}});
     }
-    case Type::duration: return pattern(duration_pattern);
-    case Type::interval: return any_of({pattern("^[0-9]+ steps?$"), pattern(duration_pattern)});
-    case Type::range: return any_of({numeric(key, "integer"), pattern("^[0-9]+(:[0-9]+)?$")});
-    case Type::count_or_auto: return any_of({numeric(key, "integer"), automatic});
+    case Type::duration:
+      return pattern(duration_pattern);
+    case Type::interval:
+      return any_of({pattern("^[0-9]+ steps?$"), pattern(duration_pattern)});
+    case Type::range:
+      return any_of({numeric(key, "integer"), pattern("^[0-9]+(:[0-9]+)?$")});
+    case Type::count_or_auto:
+      return any_of({numeric(key, "integer"), automatic});
     case Type::bytes_or_auto:
       return any_of({pattern("^[0-9]+(\\.[0-9]+)? ?(B|KiB|MiB|GiB|TiB|kB|MB|GB|TB)$"), automatic});
     case Type::stages:
@@ -75,47 +84,30 @@ Value described(const Key& key) {
 /// Writes the schemas of tables, the innermost first.
 class Writer {
  public:
-  explicit Writer(const Catalog& catalog) : schema_(catalog) {}
-
   Value table(std::string_view name) const {
     Value made = object({{"type", "object"}});
-    if (!name.empty()) made.set("description", schema_.help_of(name));
-    const auto kinds = kinds_of(name);
-    if (kinds.empty()) {
-      made.set("properties", properties(name, {}));
-      made.set("additionalProperties", false);
-      return made;
-    }
+    if (!name.empty()) made.set("description", schema().help_of(name));
+    made.set("properties", properties(name, {}));
     Value::List branches;
-    for (const auto kind : kinds) {
-      Value keys = properties(name, kind);
-      keys.find("kind")->set("const", kind);
-      branches.push_back(object({{"properties", std::move(keys)}, {"additionalProperties", false}}));
+    for (const auto kind : kinds_of(name))
+      branches.push_back(if_kind(kind, object({{"properties", properties(name, kind)}})));
+    if (branches.empty()) {
+      made.set("additionalProperties", false);
+    } else {
+      made.set("allOf", std::move(branches));
+      made.set("unevaluatedProperties", false);
     }
-    made.set("anyOf", std::move(branches));
     return made;
   }
 
   /// What a file must say that extends no other.
   Value needed(std::string_view name) const {
-    Value::List here;
+    Value::List here = required(name, {});
     Value below = Map{};
     Value::List conditions;
-    for (const auto& key : schema_.keys()) {
-      if (key.presence != Key::Presence::required || key.section() != name) continue;
-      if (key.when.key.empty()) here.push_back(key.leaf());
-    }
-    for (const auto kind : kinds_of(name)) {
-      Value::List keys;
-      for (const auto& key : schema_.keys())
-        if (key.presence == Key::Presence::required && key.section() == name && is_for(key, kind) &&
-            !key.when.key.empty())
-          keys.push_back(key.leaf());
-      if (keys.empty()) continue;
-      const Value chosen = object({{"kind", object({{"const", kind}})}});
-      conditions.push_back(object({{"if", object({{"properties", chosen}})},
-                                   {"then", object({{"required", std::move(keys)}})}}));
-    }
+    for (const auto kind : kinds_of(name))
+      if (auto keys = required(name, kind); !keys.empty())
+        conditions.push_back(if_kind(kind, object({{"required", std::move(keys)}})));
     for (const auto& section : sections())
       if (is_child(section.name, name))
         if (Value inner = needed(section.name); !inner.map()->empty()) {
@@ -135,46 +127,60 @@ class Writer {
     const auto dot = section.rfind('.');
     return (dot == section.npos ? std::string_view() : section.substr(0, dot)) == of;
   }
+  /// Where a file leaves the kind to another, the keys of all kinds are legal.
+  static Value if_kind(std::string_view kind, Value then) {
+    const Value chosen = object({{"kind", object({{"const", kind}})}});
+    return object({{"if", object({{"properties", chosen}})}, {"then", std::move(then)}});
+  }
+
+  /// Whether a key is there with that kind alone; with an empty one: whatever the kind.
   static bool is_for(const Key& key, std::string_view kind) {
     const auto& values = key.when.values;
-    return key.when.key.empty() || std::find(values.begin(), values.end(), kind) != values.end();
+    if (kind.empty()) return key.when.key.empty();
+    return std::find(values.begin(), values.end(), kind) != values.end();
+  }
+
+  Value::List required(std::string_view name, std::string_view kind) const {
+    Value::List keys;
+    for (const auto& key : schema().keys())
+      if (key.presence == Key::Presence::required && key.section() == name && is_for(key, kind))
+        keys.push_back(key.leaf());
+    return keys;
   }
 
   /// The kinds that decide which keys a table has; none where all keys are always there.
   std::vector<std::string_view> kinds_of(std::string_view name) const {
-    for (const auto& key : schema_.keys())
+    for (const auto& key : schema().keys())
       if (key.section() == name && !key.when.key.empty())
-        return schema_.rows(key.when.key).front()->choices;
+        return schema().rows(key.when.key).front()->choices;
     return {};
   }
 
   Value properties(std::string_view name, std::string_view kind) const {
     Value made = Map{};
-    for (const auto& key : schema_.keys())
+    for (const auto& key : schema().keys())
       if (key.section() == name && is_for(key, kind))
         made.set(std::string(key.leaf()), described(key));
     for (const auto& section : sections())
-      if (is_child(section.name, name))
+      if (kind.empty() && is_child(section.name, name))
         made.set(std::string(section.name.substr(section.name.rfind('.') + 1)),
                  table(section.name));
     return made;
   }
-
-  Schema schema_;
 };
 
 }  // namespace
 
-Value json_schema(const Catalog& catalog) {
-  const Writer writer(catalog);
-  Value made = object({{"$schema", "https://json-schema.org/draft/2020-12/schema"},
-                       {"title", "A Troupe run"}});
+Value json_schema() {
+  const Writer writer;
+  Value made = object(
+      {{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", "A Troupe run"}});
   const Value top = writer.table("");
   for (const auto& entry : *top.map()) made.set(entry.key, entry.value);
   made.find("properties")
-      ->set("extends", object({{"type", "string"},
-                               {"description",
-                                "A file that this one is laid over, relative to this one."}}));
+      ->set("extends",
+            object({{"type", "string"},
+                    {"description", "A file that this one is laid over, relative to this one."}}));
   made.set("if", object({{"not", object({{"required", Value::List{"extends"}}})}}));
   made.set("then", writer.needed(""));
   return made;

@@ -23,18 +23,17 @@ std::string name_from(const std::string& path) {
   return name.empty() || name.front() == '.' ? "run" : name;
 }
 
-Result<Loaded> check(Document document, Diagnostics& found, const std::string& fallback_name,
-                     const Catalog& catalog) {
+Result<Loaded> check(Document document, Diagnostics& found, const std::string& fallback_name) {
   const auto failed = [&] { return Error{found.render(document.sources)}; };
   if (!document.whole) return failed();
   if (!document.tree.find("name")) document.tree.set("name", fallback_name);
 
   const bool readable = found.ok();
-  Value tree = validate(Schema(catalog), document.tree, found);
+  Value tree = validate(document.tree, found);
   if (!found.ok() || !readable) return failed();
 
   RunConfig config = read_run_config(tree);
-  check_agreement({config, tree, found}, catalog);
+  check_agreement({config, tree, found});
   if (!found.ok()) return failed();
   std::string warnings = found.render(document.sources);
   return Loaded{std::move(config), std::move(tree), std::move(document.sources),
@@ -43,24 +42,23 @@ Result<Loaded> check(Document document, Diagnostics& found, const std::string& f
 
 }  // namespace
 
-Result<Loaded> load(const DocumentRequest& request, const Catalog& catalog) {
+Result<Loaded> load(const DocumentRequest& request) {
   Diagnostics found;
-  return check(read_document(request, found), found, name_from(request.path), catalog);
+  return check(read_document(request, found), found, name_from(request.path));
 }
 
-Result<Loaded> load_message(Value body, std::string name, const Catalog& catalog) {
+Result<Loaded> load_message(Value body, std::string name) {
   Diagnostics found;
-  return check(document_from(std::move(body), std::move(name), found), found, "run", catalog);
+  return check(document_from(std::move(body), std::move(name), found), found, "run");
 }
 
-Result<Loaded> set_live(const Loaded& running, const std::string& setting, const Catalog& catalog) {
+Result<Loaded> set_live(const Loaded& running, const std::string& setting) {
   Diagnostics found;
   Document document{.sources = running.sources, .tree = running.tree};
   apply_settings({setting}, document, found);
-  auto changed = check(std::move(document), found, running.config.name, catalog);
+  auto changed = check(std::move(document), found, running.config.name);
   if (!changed) return changed;
-  const Schema schema(catalog);
-  for (const auto& key : schema.keys()) {
+  for (const auto& key : schema().keys()) {
     const Value* now = value_at(changed->tree, key.name);
     const Value* before = value_at(running.tree, key.name);
     if (key.change == Change::live || (!now && !before) || (now && before && *now == *before))

@@ -38,19 +38,21 @@ Lines lines_of(const Value& recipe) {
 
 bool is_recipe(const Key& key, const Value& tree) {
   switch (key.half) {
-    case Half::recipe: return key.section() != "staleness" || is_asynchronous(tree);
-    case Half::plan: return false;
-    case Half::shape: return is_asynchronous(tree);
+    case Half::recipe:
+      return key.section() != "staleness" || is_asynchronous(tree);
+    case Half::plan:
+      return false;
+    case Half::shape:
+      return is_asynchronous(tree);
   }
   return false;
 }
 
-Value recipe_of(const Value& tree, const Catalog& catalog) {
+Value recipe_of(const Value& tree) {
   Value recipe = Value::Map{};
-  const Schema schema(catalog);
-  for (const auto& key : schema.keys()) {
+  for (const auto& key : schema().keys()) {
     const Value* value = value_at(tree, key.name);
-    if (value && schema.applies(key, tree) && is_recipe(key, tree))
+    if (value && schema().applies(key, tree) && is_recipe(key, tree))
       set_at(recipe, key.name, *value);
   }
   const Value* total = value_at(recipe, "optimizer.schedule.total_steps");
@@ -76,8 +78,10 @@ std::vector<std::string> recipe_changes(const Value& now, const Value& before) {
   std::vector<std::string> changes;
   for (const auto& [name, value] : lines_of(now)) {
     const auto old = gone.extract(name);
-    if (old.empty()) changes.push_back(name + " = " + value + ", was not there");
-    else if (old.mapped() != value) changes.push_back(name + " = " + value + ", was " + old.mapped());
+    if (old.empty())
+      changes.push_back(name + " = " + value + ", was not there");
+    else if (old.mapped() != value)
+      changes.push_back(name + " = " + value + ", was " + old.mapped());
   }
   for (const auto& [name, value] : gone) changes.push_back(name + " is not there, was " + value);
   return changes;

@@ -4,6 +4,7 @@
 #include "config/render.h"
 #include "config/schema.h"
 #include "config/toml.h"
+#include "models/registry.h"
 
 namespace troupe::config {
 namespace {
@@ -45,43 +46,57 @@ std::string fallback(const Key& key) {
 std::string half(const Key& key) {
   const std::string_view live = key.change == Change::live ? ", live" : "";
   switch (key.half) {
-    case Half::recipe: return "recipe" + std::string(live);
-    case Half::plan: return "plan" + std::string(live);
-    case Half::shape: return "shape" + std::string(live);
+    case Half::recipe:
+      return "recipe" + std::string(live);
+    case Half::plan:
+      return "plan" + std::string(live);
+    case Half::shape:
+      return "shape" + std::string(live);
   }
   return {};
 }
 
-std::string condition(const Key& key) {
-  std::string text;
-  for (const auto value : key.when.values)
-    text += (text.empty() ? "`" : ", `") + std::string(value) + "`";
-  return text;
+void append_table(std::string& out, const std::vector<const Key*>& keys) {
+  out += "| key | value | default | half | meaning |\n|---|---|---|---|---|\n";
+  for (const auto* key : keys)
+    out += "| `" + std::string(key->leaf()) + "` | " + cell(wanted(*key)) + " | " +
+           cell(fallback(*key)) + " | " + half(*key) + " | " + cell(key->help) + " |\n";
 }
 
-void append_section(std::string& out, const Schema& schema, const Section& section) {
-  std::vector<const Key*> keys;
-  for (const auto& key : schema.keys())
-    if (key.section() == section.name) keys.push_back(&key);
-  const bool has_conditions = std::any_of(keys.begin(), keys.end(),
-                                          [](const Key* key) { return !key->when.key.empty(); });
+/// A table for the keys that are always there, then one for those of each kind.
+void append_section(std::string& out, const Section& section) {
   out += section.name.empty() ? "\n## Above all tables\n\n"
                               : "\n## `[" + std::string(section.name) + "]`\n\n";
-  out += std::string(section.help) + "\n\n| key | value | default | half |";
-  out += has_conditions ? " only with `kind` |" : "";
-  out += " meaning |\n|---|---|---|---|";
-  out += has_conditions ? "---|---|\n" : "---|\n";
-  for (const auto* key : keys) {
-    out += "| `" + std::string(key->leaf()) + "` | " + cell(wanted(*key)) + " | " +
-           cell(fallback(*key)) + " | " + half(*key) + " | ";
-    if (has_conditions) out += condition(*key) + " | ";
-    out += cell(key->help) + " |\n";
+  out += std::string(section.help) + "\n\n";
+  std::vector<const Key*> common;
+  std::vector<std::string_view> kinds;
+  for (const auto& key : schema().keys()) {
+    if (key.section() != section.name) continue;
+    if (key.when.key.empty())
+      common.push_back(&key);
+    else
+      kinds = schema().rows(key.when.key).front()->choices;
+  }
+  append_table(out, common);
+  for (const auto kind : kinds) {
+    out += "\nWith `kind = \"" + std::string(kind) + "\"`";
+    const auto* model = section.name == "model" ? models::find_model_kind(kind) : nullptr;
+    out += model ? ": " + std::string(model->help) + "\n\n" : ":\n\n";
+    std::vector<const Key*> own;
+    for (const auto& key : schema().keys()) {
+      const auto& values = key.when.values;
+      if (key.section() == section.name &&
+          std::find(values.begin(), values.end(), kind) != values.end())
+        own.push_back(&key);
+    }
+    append_table(out, own);
   }
 }
 
 void append_presets(std::string& out) {
-  out += "\nWhat `staleness.preset` sets:\n\n| preset | predict | linearize_at | gap_penalty |\n"
-         "|---|---|---|---|\n";
+  out +=
+      "\nWhat `staleness.preset` sets:\n\n| preset | predict | linearize_at | gap_penalty |\n"
+      "|---|---|---|---|\n";
   for (const auto& preset : presets()) {
     out += "| `" + std::string(preset.name) + "` | " + std::string(preset.predict) + " | " +
            std::string(preset.linearize_at) + " | " + std::string(preset.gap_penalty);
@@ -91,11 +106,10 @@ void append_presets(std::string& out) {
 
 }  // namespace
 
-std::string reference_page(const Catalog& catalog) {
-  const Schema schema(catalog);
+std::string reference_page() {
   std::string out(introduction);
   for (const auto& section : sections()) {
-    append_section(out, schema, section);
+    append_section(out, section);
     if (section.name == "staleness") append_presets(out);
   }
   return out;

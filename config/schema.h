@@ -4,7 +4,6 @@
 #include <string_view>
 #include <vector>
 
-#include "config/catalog.h"
 #include "core/value.h"
 
 namespace troupe::config {
@@ -67,7 +66,7 @@ struct Key {
 /// completion are made from it. A name may have several rows, of which at most one applies.
 class Schema {
  public:
-  explicit Schema(const Catalog& catalog);
+  Schema();
 
   const std::vector<Key>& keys() const { return keys_; }
   /// The row of that name that applies to a tree; null where there is none.
@@ -88,6 +87,15 @@ class Schema {
  private:
   std::vector<Key> keys_;
 };
+
+/// The one that there is.
+const Schema& schema();
+
+/// Whether the upper bound is so high that wanted() leaves it out.
+bool bound_is_untold(const Key& key);
+
+/// A bound as one writes it: whole where it is.
+std::string number_text(double number);
 
 /// "an integer from 1 to 4096", "one of sgd, adam, ...": what a key wants, for messages.
 std::string wanted(const Key& key);

@@ -37,14 +37,13 @@ void append(std::string& out, const std::vector<Line>& lines) {
 
 }  // namespace
 
-std::string show(const Loaded& loaded, Show what, const Catalog& catalog) {
-  const Schema schema(catalog);
+std::string show(const Loaded& loaded, Show what) {
   std::string out;
   for (const auto& section : sections()) {
     std::vector<Line> lines;
-    for (const auto& key : schema.keys()) {
+    for (const auto& key : schema().keys()) {
       const Value* value = value_at(loaded.tree, key.name);
-      if (key.section() != section.name || !value || !schema.applies(key, loaded.tree)) continue;
+      if (key.section() != section.name || !value || !schema().applies(key, loaded.tree)) continue;
       std::string comment = is_recipe(key, loaded.tree) ? "recipe" : "plan";
       if (what == Show::origins) {
         comment.resize(std::string_view("recipe").size(), ' ');
@@ -59,10 +58,9 @@ std::string show(const Loaded& loaded, Show what, const Catalog& catalog) {
   return out;
 }
 
-std::vector<Completion> completions(const Catalog& catalog) {
+std::vector<Completion> completions() {
   std::vector<Completion> all;
-  const Schema schema(catalog);
-  for (const auto& key : schema.keys()) {
+  for (const auto& key : schema().keys()) {
     const std::string word = key.name + "=";
     const bool known = std::any_of(all.begin(), all.end(),
                                    [&](const Completion& other) { return other.word == word; });

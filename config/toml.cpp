@@ -34,8 +34,10 @@ Position find_endless_key(std::string_view text) {
   for (const char c : text) {
     ++at.column;
     if (c == '\n') at = {at.line + 1, 0};
-    if (c == '.' && after_key) ++dots;
-    else if (c != '.' && !is_bare(c) && c != ' ' && c != '\t' && c != '"' && c != '\'') dots = 0;
+    if (c == '.' && after_key)
+      ++dots;
+    else if (c != '.' && !is_bare(c) && c != ' ' && c != '\t' && c != '"' && c != '\'')
+      dots = 0;
     if (dots > most_dots) return at;
     after_key = c != '.';
   }
@@ -68,13 +70,20 @@ class Converter {
 
   Value value(const toml::node& node) {
     Value made;
-    if (const auto* table = node.as_table()) made = map(*table);
-    else if (const auto* array = node.as_array()) made = list(*array);
-    else if (const auto* text = node.as_string()) made = Value(text->get());
-    else if (const auto* whole = node.as_integer()) made = Value(whole->get());
-    else if (const auto* number = node.as_floating_point()) made = Value(number->get());
-    else if (const auto* truth = node.as_boolean()) made = Value(truth->get());
-    else note_date(node);
+    if (const auto* table = node.as_table())
+      made = map(*table);
+    else if (const auto* array = node.as_array())
+      made = list(*array);
+    else if (const auto* text = node.as_string())
+      made = Value(text->get());
+    else if (const auto* whole = node.as_integer())
+      made = Value(whole->get());
+    else if (const auto* number = node.as_floating_point())
+      made = Value(number->get());
+    else if (const auto* truth = node.as_boolean())
+      made = Value(truth->get());
+    else
+      note_date(node);
     made.position = position(node.source().begin);
     return made;
   }
@@ -111,11 +120,16 @@ void write_text(std::string& out, std::string_view text) {
   out += '"';
   for (const char c : text) {
     const auto code = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') (out += '\\') += c;
-    else if (c == '\n') out += "\\n";
-    else if (c == '\t') out += "\\t";
-    else if (code < 0x20 || code == 0x7f) ((out += "\\u00") += digits[code >> 4]) += digits[code & 15];
-    else out += c;
+    if (c == '"' || c == '\\')
+      (out += '\\') += c;
+    else if (c == '\n')
+      out += "\\n";
+    else if (c == '\t')
+      out += "\\t";
+    else if (code < 0x20 || code == 0x7f)
+      ((out += "\\u00") += digits[code >> 4]) += digits[code & 15];
+    else
+      out += c;
   }
   out += '"';
 }
@@ -134,11 +148,21 @@ std::string number_text(double number) {
 
 void write(std::string& out, const Value& value) {
   switch (value.kind()) {
-    case Value::Kind::null: out += "{}"; return;
-    case Value::Kind::boolean: out += *value.boolean() ? "true" : "false"; return;
-    case Value::Kind::integer: out += std::to_string(*value.integer()); return;
-    case Value::Kind::number: out += number_text(value.number()); return;
-    case Value::Kind::text: write_text(out, *value.text()); return;
+    case Value::Kind::null:
+      out += "{}";
+      return;
+    case Value::Kind::boolean:
+      out += *value.boolean() ? "true" : "false";
+      return;
+    case Value::Kind::integer:
+      out += std::to_string(*value.integer());
+      return;
+    case Value::Kind::number:
+      out += number_text(value.number());
+      return;
+    case Value::Kind::text:
+      write_text(out, *value.text());
+      return;
     case Value::Kind::list: {
       std::string_view separator = "[";
       for (const auto& item : *value.list()) {

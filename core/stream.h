@@ -52,13 +52,19 @@ class Stream {
 
   MemoryPool* memory_;
   std::vector<std::thread> helpers_;
-  // The job that is being shared: set before `generation_` rises, read after.
-  Call call_ = nullptr;
-  void* body_ = nullptr;
-  std::int64_t count_ = 0;
-  std::atomic<std::int64_t> next_{0};
-  std::atomic<std::uint32_t> generation_{0};
-  std::atomic<std::uint32_t> busy_{0};
+
+  // The job that is being shared. `ticket_` says which job it is (upper half) and which index comes
+  // next (lower half); whoever moves it on has that index. While the job's members change, the
+  // lower half says so: a helper that is late then claims nothing, and nobody ever waits for a
+  // helper that has claimed nothing.
+  static constexpr std::uint64_t one_job = std::uint64_t{1} << 32;
+  static constexpr std::uint64_t changing = one_job - 1;
+  std::atomic<std::uint64_t> ticket_{changing};
+  std::atomic<Call> call_{nullptr};
+  std::atomic<void*> body_{nullptr};
+  std::atomic<std::int64_t> count_{0};
+  std::atomic<std::int64_t> done_{0};
+  std::atomic<std::uint32_t> jobs_{0};  // What sleeping helpers wait for.
   std::atomic<bool> stopping_{false};
 };
 

@@ -26,7 +26,6 @@ class Value {
   using Map = std::vector<Entry>;
   enum class Kind { null, boolean, integer, number, text, list, map };
 
-  // Bodies stand below: until an entry is whole, no compiler need know how to destroy a map.
   Value();
   Value(bool value);
   Value(std::int64_t value);
@@ -37,6 +36,11 @@ class Value {
   Value(const char* value);
   Value(List value);
   Value(Map value);
+  Value(const Value& other);
+  Value(Value&& other) noexcept;
+  Value& operator=(const Value& other);
+  Value& operator=(Value&& other) noexcept;
+  ~Value();
 
   Kind kind() const { return static_cast<Kind>(held_.index()); }
   bool is_null() const { return kind() == Kind::null; }
@@ -78,17 +82,6 @@ struct Value::Entry {
     return a.key == b.key && a.value == b.value;
   }
 };
-
-inline Value::Value() = default;
-inline Value::Value(bool value) : held_(value) {}
-inline Value::Value(std::int64_t value) : held_(value) {}
-inline Value::Value(int value) : held_(std::int64_t{value}) {}
-inline Value::Value(double value) : held_(value) {}
-inline Value::Value(std::string value) : held_(std::move(value)) {}
-inline Value::Value(std::string_view value) : held_(std::string(value)) {}
-inline Value::Value(const char* value) : held_(std::string(value)) {}
-
-inline bool operator==(const Value& a, const Value& b) { return a.held_ == b.held_; }
 
 /// "a map", "a list", "a number", ...: for messages.
 std::string_view describe(Value::Kind kind);

@@ -8,8 +8,8 @@ namespace troupe::kernels {
 
 /// One update of `count` weights. New weights are written to `next`, since weights that others may
 /// hold never change; moments change in place. `gradient_scale` multiplies every gradient first:
-/// clipping. Factors are doubles, so that 1 - beta2 and the like are rounded once. No array may
-/// overlap another.
+/// clipping. Factors are doubles, so that 1 - beta2 and the like are rounded once. `next` may be
+/// `w`.
 struct SgdStep {
   double lr, momentum, weight_decay, gradient_scale;
   enum class Momentum : std::uint8_t { plain, nesterov } kind;

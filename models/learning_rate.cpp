@@ -1,7 +1,5 @@
 #include "models/learning_rate.h"
 
-#include <algorithm>
-
 namespace troupe::models {
 namespace {
 
@@ -19,9 +17,9 @@ double cosine_of_half_turns(double f) {
 double LearningRate::at(std::int64_t step) const {
   if (step < warmup_steps)
     return lr * static_cast<double>(step + 1) / static_cast<double>(warmup_steps);
-  const auto length = std::max<std::int64_t>(total_steps - warmup_steps, 1);
-  const double progress =
-      std::min(1.0, static_cast<double>(step - warmup_steps) / static_cast<double>(length));
+  const double progress = step >= total_steps ? 1
+                                              : static_cast<double>(step - warmup_steps) /
+                                                    static_cast<double>(total_steps - warmup_steps);
   switch (kind) {
     case Kind::constant:
       return lr;

@@ -47,14 +47,14 @@ Tensor orthogonalized(Stream& stream, Tensor x, std::int64_t rows, std::int64_t 
 void apply(Stream& stream, const Update& update) {
   const auto& config = update.config;
   const auto count = update.weight.count();
-  const auto keep = static_cast<float>(config.momentum), take = 1 - keep;
+  const auto keep = static_cast<float>(config.momentum);
+  const auto take = static_cast<float>((1 - config.momentum) * update.gradient_scale);
   const float* gradient = update.gradient.f32();
   float* momentum = update.moments[0].f32();
-  kernels::combine(stream, keep, momentum, take * update.gradient_scale, gradient, momentum, count);
+  kernels::combine(stream, keep, momentum, take, gradient, momentum, count);
   Tensor direction = stream.make(update.weight.shape());
   if (config.nesterov)
-    kernels::combine(stream, keep, momentum, take * update.gradient_scale, gradient,
-                     direction.f32(), count);
+    kernels::combine(stream, keep, momentum, take, gradient, direction.f32(), count);
   else
     kernels::combine(stream, 1, momentum, 0, momentum, direction.f32(), count);
 

@@ -184,7 +184,7 @@ WeightsPtr Optimizer::step(Stream& stream, const WeightsPtr& weights, StageGradi
     trained.rule->apply(stream, {.config = config_,
                                  .parameter = parameter,
                                  .step = weights->version,
-                                 .gradient_scale = static_cast<float>(scale),
+                                 .gradient_scale = scale,
                                  .weight = weights->slots[trained.slots[0]].value,
                                  .gradient = gradient,
                                  .next = value,

@@ -9,9 +9,9 @@ namespace {
 void apply(Stream& stream, const Update& update) {
   const auto& config = update.config;
   const kernels::SgdStep step{
-      .lr = static_cast<float>(update.lr()),
-      .momentum = static_cast<float>(config.momentum),
-      .weight_decay = static_cast<float>(config.weight_decay),
+      .lr = update.lr(),
+      .momentum = config.momentum,
+      .weight_decay = config.weight_decay,
       .gradient_scale = update.gradient_scale,
       .kind = config.nesterov ? kernels::SgdStep::Momentum::nesterov
                               : kernels::SgdStep::Momentum::plain,

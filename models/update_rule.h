@@ -14,7 +14,7 @@ struct Update {
   const OptimizerConfig& config;
   const Parameter& parameter;
   std::int64_t step = 0;  // 0-based.
-  float gradient_scale = 1;
+  double gradient_scale = 1;
   const Tensor& weight;
   const Tensor& gradient;
   Tensor& next;
