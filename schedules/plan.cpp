@@ -127,13 +127,18 @@ Result<Plan> make_plan(const PlanRequest& request) {
                                  : found.error();
   std::optional<Plan> best;
   const PlanDraft* best_draft = nullptr;
+  Error reason;
   for (const PlanDraft& candidate : *found) {
     auto plan = finish(request, candidate);
-    if (!plan) return plan.error();
+    if (!plan) {
+      reason = plan.error();
+      continue;
+    }
     if (best && merit(request, *plan) >= merit(request, *best)) continue;
     best = std::move(*plan);
     best_draft = &candidate;
   }
+  if (!best) return reason;
   if (request.schedule == "auto" && !request.written && request.effort > 0) {
     auto searched = search_lanes(request, *best_draft);
     if (searched && merit(request, *searched) < merit(request, *best)) return *searched;
