@@ -26,46 +26,47 @@ HWY_INLINE void each_short_vector(std::int64_t count, Body body, std::int64_t i 
     if (i < count) each_short_vector<most / 2>(count, body, i);
 }
 
-/// Calls body(plane_offset, index, count) for the pieces of the pixels that lie side by side, where
-/// `index` counts the pixels from the first.
+/// Calls body(offset, row, index, count) for the pieces of a matrix of taps that lie side by side:
+/// they begin at planes + offset, and in the matrix at column `index` of `row`.
 template <class Body>
-HWY_INLINE void each_run(const PlaneShape& shape, const Pixels& pixels, Body body) {
-  std::int64_t y = pixels.begin / shape.out_width, x = pixels.begin % shape.out_width;
-  for (std::int64_t done = 0; done < pixels.count; ++y, x = 0) {
-    const std::int64_t count = std::min(shape.out_width - x, pixels.count - done);
-    body(y * shape.width + x, done, count);
-    done += count;
+HWY_INLINE void each_run(const PlaneShape& shape, const TapRows& matrix, Body body) {
+  const auto [begin, pixels] = matrix.pixels;
+  const std::int64_t first_y = begin / shape.out_width, first_x = begin % shape.out_width;
+  TapPlace tap(shape, matrix.first_tap);
+  for (std::int64_t row = 0; row < matrix.taps; ++row, tap.next()) {
+    std::int64_t y = first_y, x = first_x;
+    for (std::int64_t done = 0; done < pixels; ++y, x = 0) {
+      const std::int64_t count = std::min(shape.out_width - x, pixels - done);
+      body(tap.offset() + y * shape.width + x, row, done, count);
+      done += count;
+    }
   }
 }
 
 void read_tap_rows(const PlaneShape& shape, const float* planes, const TapRows& matrix,
                    float* rows) {
-  for (std::int64_t t = 0; t < matrix.taps; ++t) {
-    const float* from = planes + shape.offset_of(matrix.first_tap + t);
-    float* to = rows + t * matrix.stride;
-    each_run(shape, matrix.pixels,
-             [=](std::int64_t offset, std::int64_t index, std::int64_t count) HWY_ATTR {
-               each_short_vector(count, [=](auto tag, std::int64_t i) HWY_ATTR {
-                 hn::StoreU(hn::LoadU(tag, from + offset + i), tag, to + index + i);
+  each_run(shape, matrix,
+           [=](std::int64_t offset, std::int64_t row, std::int64_t index, std::int64_t count)
+               HWY_ATTR {
+                 const float* from = planes + offset;
+                 float* to = rows + row * matrix.stride + index;
+                 each_short_vector(count, [=](auto tag, std::int64_t i) HWY_ATTR {
+                   hn::StoreU(hn::LoadU(tag, from + i), tag, to + i);
+                 });
                });
-             });
-  }
 }
 
 void add_tap_rows(const PlaneShape& shape, const float* rows, const TapRows& matrix,
                   float* planes) {
-  for (std::int64_t t = 0; t < matrix.taps; ++t) {
-    const float* from = rows + t * matrix.stride;
-    float* to = planes + shape.offset_of(matrix.first_tap + t);
-    each_run(shape, matrix.pixels,
-             [=](std::int64_t offset, std::int64_t index, std::int64_t count) HWY_ATTR {
-               each_short_vector(count, [=](auto tag, std::int64_t i) HWY_ATTR {
-                 const auto sum =
-                     hn::Add(hn::LoadU(tag, to + offset + i), hn::LoadU(tag, from + index + i));
-                 hn::StoreU(sum, tag, to + offset + i);
-               });
-             });
-  }
+  each_run(
+      shape, matrix,
+      [=](std::int64_t offset, std::int64_t row, std::int64_t index, std::int64_t count) HWY_ATTR {
+        const float* from = rows + row * matrix.stride + index;
+        float* to = planes + offset;
+        each_short_vector(count, [=](auto tag, std::int64_t i) HWY_ATTR {
+          hn::StoreU(hn::Add(hn::LoadU(tag, to + i), hn::LoadU(tag, from + i)), tag, to + i);
+        });
+      });
 }
 
 }  // namespace
@@ -112,12 +113,6 @@ PlaneShape::PlaneShape(const Conv2dShape& s)
       height(s.out_height() + (s.kernel - 1) / s.stride),
       width(s.out_width() + (s.kernel - 1) / s.stride),
       out_width(s.out_width()) {}
-
-std::int64_t PlaneShape::offset_of(std::int64_t tap) const {
-  const std::int64_t c = tap / (kernel * kernel), i = tap / kernel % kernel, j = tap % kernel;
-  const std::int64_t plane = i % stride * remainders + j % stride;
-  return c * channel() + (plane * height + i / stride) * width + j / stride;
-}
 
 void cut_planes(const PlaneShape& s, const float* image, float* planes, std::int64_t channels) {
   for (std::int64_t c = 0; c < channels; ++c) {

@@ -20,8 +20,52 @@ struct PlaneShape {
   std::int64_t out_width;
 
   std::int64_t channel() const { return remainders * remainders * height * width; }
-  /// `tap` counts channels, rows of the kernel and columns of the kernel as a weight's place does.
-  std::int64_t offset_of(std::int64_t tap) const;
+};
+
+/// Where the taps read, one after the other in the order of a weight's elements: by channel, row
+/// and column of the kernel. Divides nothing, since it is asked for every few pixels.
+class TapPlace {
+ public:
+  TapPlace(const PlaneShape& shape, std::int64_t first_tap)
+      : shape_(shape),
+        channel_(first_tap / (shape.kernel * shape.kernel)),
+        row_(shape, first_tap / shape.kernel % shape.kernel),
+        column_(shape, first_tap % shape.kernel) {}
+
+  void next() {
+    if (column_.next(shape_) && row_.next(shape_)) ++channel_;
+  }
+  std::int64_t offset() const {
+    const std::int64_t plane = row_.remainder * shape_.remainders + column_.remainder;
+    return channel_ * shape_.channel() + (plane * shape_.height + row_.quotient) * shape_.width +
+           column_.quotient;
+  }
+
+ private:
+  /// A row or column of the kernel, and what its division by the stride gives.
+  struct Place {
+    std::int64_t at, quotient, remainder;
+
+    Place(const PlaneShape& shape, std::int64_t at)
+        : at(at), quotient(at / shape.stride), remainder(at % shape.stride) {}
+
+    /// Whether it has begun anew.
+    bool next(const PlaneShape& shape) {
+      if (++at == shape.kernel) {
+        at = quotient = remainder = 0;
+        return true;
+      }
+      if (++remainder == shape.stride) {
+        remainder = 0;
+        ++quotient;
+      }
+      return false;
+    }
+  };
+
+  PlaneShape shape_;
+  std::int64_t channel_;
+  Place row_, column_;
 };
 
 /// Some output pixels, in the order of the image.
