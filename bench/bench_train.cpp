@@ -88,6 +88,7 @@ ChildOrder order_for(const Contestant& contestant, const Setting& setting,
   for (const std::string& key :
        {"train.threads=" + threads, "train.steps=" + std::to_string(setting.steps),
         std::string("precision.compute=") + (bf16 ? "bf16" : "fp32"), std::string("name=bench"),
+        std::string("optimizer.schedule.total_steps=1000"),
         std::string("checkpoint.every=1000000 steps"), std::string("checkpoint.keep=1")}) {
     order.command.push_back("--set");
     order.command.push_back(key);
