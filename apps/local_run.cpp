@@ -1,7 +1,9 @@
 #include "apps/local_run.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "config/recipe.h"
 #include "storage/match.h"
@@ -12,6 +14,8 @@ namespace {
 
 // A save that takes longer than this is stuck, and the end of a run says so instead of hanging.
 constexpr auto save_patience = std::chrono::minutes(10);
+
+constexpr std::size_t recent_steps = 20;
 
 Tensor copy_of(Stream& stream, const Tensor& tensor) {
   Tensor copy = stream.make(tensor.shape(), tensor.dtype());
@@ -139,6 +143,11 @@ Status LocalRun::resume() {
   return Done{};
 }
 
+double LocalRun::recent_loss() const {
+  return std::accumulate(recent_losses_.begin(), recent_losses_.end(), 0.0) /
+         static_cast<double>(std::max<std::size_t>(1, recent_losses_.size()));
+}
+
 Result<LocalRun::StepResult> LocalRun::take_step() {
   const int micro_batches = batches_.per_step();
   const auto targets = config_.batch.global * setup_.train->shape().target.count();
@@ -164,8 +173,9 @@ Result<LocalRun::StepResult> LocalRun::take_step() {
     return Error{"step " + std::to_string(step_ + 1) + ": the gradient is not finite any more"};
   weights_ = optimizer_.step(stream_, weights_, std::move(gradients), norm);
   ++step_;
-  last_loss_ = loss / micro_batches;
-  return StepResult{last_loss_, norm};
+  recent_losses_.push_back(loss / micro_batches);
+  if (recent_losses_.size() > recent_steps) recent_losses_.pop_front();
+  return StepResult{loss / micro_batches, norm};
 }
 
 Result<double> LocalRun::evaluate() {

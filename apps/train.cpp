@@ -98,12 +98,13 @@ void introduce(Recorder& recorder, const config::RunConfig& config, const RunSet
 
 void conclude(Recorder& recorder, const config::RunConfig& config, const RunSetup& setup,
               const LocalRun& run) {
-  char text[200];
   if (const auto entropy = setup.train->entropy_rate()) {
-    std::snprintf(
-        text, sizeof text,
-        "loss %.4f nats; the source's entropy rate is %.4f: %.1f %% above what any model can reach",
-        run.last_loss(), *entropy, 100 * (run.last_loss() / *entropy - 1));
+    char text[200];
+    std::snprintf(text, sizeof text,
+                  "loss of the last steps: %.4f nats; no model can do better than the source's "
+                  "entropy rate of %.4f "
+                  "(%+.1f %%)",
+                  run.recent_loss(), *entropy, 100 * (run.recent_loss() / *entropy - 1));
     recorder.say(text);
   }
   recorder.say("checkpoints: " + config.checkpoint.directory + "   events: runs/" + config.name +
