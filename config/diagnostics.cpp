@@ -59,7 +59,7 @@ std::string excerpt(const Sources::Place& place, const Diagnostic& diagnostic) {
                                     : word_length(line.substr(begin));
   if (line.size() > longest_line) {
     std::size_t cut = begin > context ? begin - context : 0;
-    while (cut > 0 && continues_character(line[cut])) --cut;
+    while (cut < begin && continues_character(line[cut])) ++cut;
     line = line.substr(cut, longest_line);
     begin -= cut;
   }

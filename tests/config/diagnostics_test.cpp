@@ -51,6 +51,12 @@ TEST_CASE("of a long line only the neighbourhood is shown", "[config]") {
                     std::string(60, ' ') + "^\n");
 }
 
+TEST_CASE("a line that is no text at all is shown nevertheless", "[config]") {
+  const auto text =
+      rendered(std::string(9000, '\x80') + "= 5", {.message = "m", .position = {1, 9003}});
+  CHECK(text.starts_with("run.toml:1:9003: error: m\n    1 | "));
+}
+
 TEST_CASE("a terminal is not told what a file says", "[config]") {
   const auto text = rendered("a = \x1b[31m", {.message = "found \x1b[2J", .position = {1, 1}});
   CHECK(text.find('\x1b') == text.npos);

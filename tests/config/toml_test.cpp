@@ -48,7 +48,8 @@ TEST_CASE("what is not TOML is an error with a place", "[config]") {
         "2:5: this is not TOML: key-value pair: expected value, saw '\\n'");
   CHECK(error_of("a = 1\na = 2\n").starts_with("2:5: this is not TOML: "));
   CHECK(error_of("a = 99999999999999999999\n").find("64 bits") != std::string::npos);
-  CHECK(error_of("\xff\xfe = 1\n").find("utf-8") != std::string::npos);
+  CHECK(error_of("x = \"\xff\xfe\"\n").find("utf-8") != std::string::npos);
+  CHECK(error_of("[[[a]]]\n").find("this is not TOML") != std::string::npos);
   CHECK(error_of("a = 2024-01-01\n") ==
         "1:5: no key takes a date or a time; put quotes around it if it is a text");
 }
@@ -62,6 +63,23 @@ TEST_CASE("nothing that is nested endlessly is read", "[config]") {
   CHECK(error_of("a = " + repeated("{ a = ", 100000)).find("nested value depth") !=
         std::string::npos);
   CHECK(error_of(std::string(2 << 20, '#')).find("at most 1048576 are read") != std::string::npos);
+}
+
+TEST_CASE("beyond ASCII, characters stand in quotes and comments", "[config]") {
+  CHECK(error_of("x = 1\n\u00e9 = 2\n") ==
+        "2:1: this is not TOML: outside of quotes only ASCII may stand; put a key or a text in "
+        "quotes");
+  CHECK(error_of("x = \u00e9\n").starts_with("1:5: this is not TOML: outside of quotes"));
+  CHECK(error_of("x = \"\"\"a\\\n  \u00e9\"\"\"\n") ==
+        "2:3: this is not TOML: after a backslash only ASCII may stand");
+  const auto read = parse_toml(
+      "\xef\xbb\xbf\"\u00e9\" = '\u00e9'  # \u00e9\n"
+      "y = \"\"\"\n\u00e9\"\"\"\"\"\n"
+      "z = '''\u00e9\\'''\n");
+  REQUIRE(read.ok());
+  CHECK(*read->find("\u00e9")->text() == "\u00e9");
+  CHECK(*read->find("y")->text() == "\u00e9\"\"");
+  CHECK(*read->find("z")->text() == "\u00e9\\");
 }
 
 TEST_CASE("dots in numbers and comments are no nested keys", "[config]") {
