@@ -155,6 +155,7 @@ Result<LocalRun::StepResult> LocalRun::take_step() {
       return Error{"step " + std::to_string(step_ + 1) + ", micro-batch " + std::to_string(m) +
                    ": the loss is not a number any more"};
     loss += mean;
+    if (config_.pipeline.recompute) stage_.recompute(stream_, m, *weights_);
     stage_.backward(stream_, m, *weights_, {});
   }
   auto gradients = stage_.take_gradients(stream_);

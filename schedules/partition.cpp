@@ -169,6 +169,7 @@ std::vector<int> closest_cuts(const PartitionProblem& problem, const ChainSums& 
   if (method == Method::borders) return cut_anyhow(problem, sums);
   const auto cuts_with = [&](Bytes more) {
     PartitionProblem roomy = problem;
+    roomy.hops = Hops::hidden;
     for (Capacity& device : roomy.devices)
       device.memory =
           device.memory < Capacity::unlimited - more ? device.memory + more : Capacity::unlimited;

@@ -7,7 +7,7 @@ namespace troupe::schedules {
 namespace {
 
 // Stages looked at in all; what is found by then is good.
-constexpr std::int64_t most_visits = 20'000'000;
+constexpr std::int64_t most_visits = 4'000'000;
 
 /// Whether cuts are in order and pass over no required one.
 bool allowed(const ChainSums& sums, const std::vector<int>& places) {

@@ -13,31 +13,42 @@ namespace {
 // So many drafts, the best by estimate, are simulated.
 constexpr std::size_t most_simulated = 8;
 
-/// All shapes that fit, best estimate first; the error of the shape with most devices if none does.
+/// Of the shapes that fit those with the best estimates, best first; the error of the shape with
+/// most devices if none does.
 Result<std::vector<PlanDraft>> drafts(const PlanRequest& request) {
   const auto shapes = shapes_for(request);
   if (!shapes) return shapes.error();
   std::vector<PlanDraft> all;
   Error reason;
-  int most_devices = 0;
+  const PlanShape* failed = nullptr;
   for (const PlanShape& shape : *shapes) {
+    // Hops take time, not memory: where the other cut does not fit, neither does this one.
+    if (shape.hops == Hops::exposed && failed && failed + 1 == &shape) continue;
     auto drafted = draft(request, shape);
     if (drafted) {
-      all.push_back(std::move(*drafted));
-    } else if (shape.positions > most_devices) {
-      most_devices = shape.positions;
-      reason = drafted.error();
+      const auto behind =
+          std::ranges::upper_bound(all, drafted->estimate(), {}, &PlanDraft::estimate);
+      all.insert(behind, std::move(*drafted));
+      if (all.size() > most_simulated) all.pop_back();
+      continue;
     }
+    if (!failed || shape.positions >= failed->positions) reason = drafted.error();
+    failed = &shape;
   }
   if (all.empty()) return reason;
-  std::ranges::stable_sort(all, {}, &PlanDraft::estimate);
-  if (all.size() > most_simulated) all.resize(most_simulated);
   return all;
 }
 
 /// What make_plan() makes small; then the number of devices.
 std::pair<Seconds, int> merit(const PlanRequest& request, const Plan& plan) {
   return {request.objective == Objective::makespan ? plan.step : plan.period, plan.devices()};
+}
+
+bool fits(const PlanRequest& request) {
+  const auto shapes = shapes_for(request);
+  return shapes && std::ranges::any_of(*shapes, [&](const PlanShape& shape) {
+           return shape.hops == Hops::hidden && draft(request, shape);
+         });
 }
 
 /// The request for devices of which every one has so much memory.
@@ -64,7 +75,7 @@ bool would_fit(const PlanRequest& request, int devices, int chunks) {
   other.boundaries.clear();
   other.stages = devices * chunks;
   other.replicas = 1;
-  return drafts(other).ok();
+  return fits(other);
 }
 
 /// What follows the reason why nothing fits: how many devices would do.
@@ -91,9 +102,7 @@ std::string fewest_devices(const PlanRequest& request) {
 }
 
 /// Whether memory alone is missing.
-bool lacks_memory(const PlanRequest& request) {
-  return drafts(with_memory(request, Bytes{1} << 55)).ok();
-}
+bool lacks_memory(const PlanRequest& request) { return fits(with_memory(request, Bytes{1} << 55)); }
 
 }  // namespace
 
@@ -118,13 +127,18 @@ Result<Plan> make_plan(const PlanRequest& request) {
                                  : found.error();
   std::optional<Plan> best;
   const PlanDraft* best_draft = nullptr;
+  Error reason;
   for (const PlanDraft& candidate : *found) {
     auto plan = finish(request, candidate);
-    if (!plan) return plan.error();
+    if (!plan) {
+      reason = plan.error();
+      continue;
+    }
     if (best && merit(request, *plan) >= merit(request, *best)) continue;
     best = std::move(*plan);
     best_draft = &candidate;
   }
+  if (!best) return reason;
   if (request.schedule == "auto" && !request.written && request.effort > 0) {
     auto searched = search_lanes(request, *best_draft);
     if (searched && merit(request, *searched) < merit(request, *best)) return *searched;

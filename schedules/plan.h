@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -83,10 +84,13 @@ struct PlannedSeat {
   int in_flight = 1;  // Most micro-batches whose activations are held, in whole or in part.
 };
 
+/// Shared by all replicas that play the same.
+using SchedulePtr = std::shared_ptr<const Schedule>;
+
 /// One of the pipelines that work side by side.
 struct PlannedReplica {
   std::vector<DevicePlace> places;  // By position in the pipeline.
-  Schedule schedule;                // What it plays, updates included.
+  SchedulePtr schedule;             // What it plays, updates included.
   Seconds step{};
 };
 

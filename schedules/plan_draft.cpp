@@ -17,6 +17,14 @@ namespace {
 // How often cuts are made anew for devices that turned out to hold too much.
 constexpr int most_rounds = 8;
 
+std::vector<SchedulePtr> distinct(std::vector<SchedulePtr> schedules) {
+  // Replicas with equally many micro-batches share their schedule.
+  std::ranges::stable_sort(schedules, {}, [](const SchedulePtr& s) { return s->micro_batches; });
+  const auto [first, last] = std::ranges::unique(schedules);
+  schedules.erase(first, last);
+  return schedules;
+}
+
 /// Which backward passes a schedule has.
 struct Backward {
   bool fused = false;
@@ -79,7 +87,7 @@ class Drafter {
       : request_(request), draft_(std::move(draft)), versions_(0) {}
 
   Result<PlanDraft> run() {
-    auto versions = versions_held(request_, draft_.schedules.front());
+    auto versions = versions_held(request_, schedule());
     if (!versions) return versions.error();
     versions_ = std::move(*versions);
     pose();
@@ -99,7 +107,7 @@ class Drafter {
   }
 
  private:
-  const Schedule& schedule() const { return draft_.schedules.front(); }
+  const Schedule& schedule() const { return *draft_.schedules.front(); }
   int positions() const { return draft_.shape.positions; }
 
   std::vector<DevicePlace> column(int position) const {
@@ -128,9 +136,9 @@ class Drafter {
       Seat seat;
       seat.device = device;
       seat.copies = versions_[device][s];
-      for (const Schedule& lanes : draft_.schedules)
+      for (const SchedulePtr& lanes : distinct(draft_.schedules))
         seat.in_flight =
-            std::max(seat.in_flight, static_cast<int>(held_at_peak(lanes.lanes[device], ones)[s]));
+            std::max(seat.in_flight, static_cast<int>(held_at_peak(lanes->lanes[device], ones)[s]));
       if (s + 1 < schedule().stages)
         seat.next = slowest_link(request_.cluster, column(device), column(route[s + 1]));
       problem_.seats.push_back(seat);
@@ -233,9 +241,9 @@ class Drafter {
 
 Seconds PlanDraft::estimate() const {
   double most = 0;
-  for (const Schedule& schedule : schedules)
+  for (const SchedulePtr& schedule : schedules)
     most = std::max(
-        most, schedule.micro_batches + static_cast<double>(shape.positions - 1) / shape.chunks);
+        most, schedule->micro_batches + static_cast<double>(shape.positions - 1) / shape.chunks);
   return bottleneck * most;
 }
 
@@ -269,12 +277,12 @@ Result<PlanDraft> draft(const PlanRequest& request, const PlanShape& shape) {
   PlanDraft draft;
   draft.shape = shape;
   draft.places = lay_out(request, shape.positions, shape.replicas);
-  std::map<int, Schedule> made;
+  std::map<int, SchedulePtr> made;
   for (int micro_batches : share_out(request, draft.places)) {
     if (!made.contains(micro_batches)) {
       auto lanes = lanes_for(request, shape, micro_batches);
       if (!lanes) return lanes.error();
-      made.emplace(micro_batches, std::move(*lanes));
+      made.emplace(micro_batches, std::make_shared<const Schedule>(std::move(*lanes)));
     }
     draft.schedules.push_back(made.at(micro_batches));
   }
@@ -282,15 +290,12 @@ Result<PlanDraft> draft(const PlanRequest& request, const PlanShape& shape) {
 }
 
 Result<PlanDraft> with_lanes(const PlanRequest& request, PlanDraft draft,
-                             std::vector<Schedule> schedules) {
+                             std::vector<SchedulePtr> schedules) {
   draft.schedules = std::move(schedules);
   draft.seats.clear();
   // Replicas with more micro-batches may hold more of them: each seat shows the most.
-  int last_counted = 0;
-  for (const Schedule& schedule : draft.schedules) {
-    if (schedule.micro_batches == last_counted) continue;
-    last_counted = schedule.micro_batches;
-    auto seats = seats_of(request, schedule, draft.cuts);
+  for (const SchedulePtr& schedule : distinct(draft.schedules)) {
+    auto seats = seats_of(request, *schedule, draft.cuts);
     if (!seats) return seats.error();
     if (draft.seats.empty()) draft.seats = *seats;
     for (std::size_t k = 0; k < seats->size(); ++k)

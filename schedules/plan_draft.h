@@ -24,7 +24,7 @@ struct PlanShape {
 struct PlanDraft {
   PlanShape shape;
   std::vector<std::vector<DevicePlace>> places;  // By replica, then position.
-  std::vector<Schedule> schedules;               // By replica, updates included.
+  std::vector<SchedulePtr> schedules;            // By replica, updates included.
   std::vector<int> cuts;
   std::vector<PlannedSeat> seats;
   Seconds bottleneck{};
@@ -48,7 +48,7 @@ Result<PlanDraft> draft(const PlanRequest& request, const PlanShape& shape);
 
 /// The same cuts with other lanes; an error where they hold more than the devices have.
 Result<PlanDraft> with_lanes(const PlanRequest& request, PlanDraft draft,
-                             std::vector<Schedule> schedules);
+                             std::vector<SchedulePtr> schedules);
 
 /// Of the devices at a position, what the one with least may hold; in bytes.
 Bytes memory_at(const PlanRequest& request, const PlanDraft& draft, int position);

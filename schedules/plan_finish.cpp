@@ -70,7 +70,8 @@ void add_reductions(const PlanRequest& request, const PlanDraft& draft,
 
 Bytes boundary_traffic(const PlanDraft& draft, const std::vector<StageCosts>& stages) {
   Bytes bytes = 0;
-  for (const Schedule& schedule : draft.schedules) {
+  for (const SchedulePtr& played : draft.schedules) {
+    const Schedule& schedule = *played;
     const auto routes = schedule.route_of.size();
     for (std::size_t k = 0; k < routes; ++k) {
       const Route& route = schedule.routes[schedule.route_of[k]];
@@ -117,7 +118,7 @@ Costs costs_of(const PlanRequest& request, const PlanDraft& draft, int replica) 
 
 Result<Plan> finish(const PlanRequest& request, const PlanDraft& draft) {
   Plan plan;
-  plan.schedule = draft.schedules.front().name;
+  plan.schedule = draft.schedules.front()->name;
   plan.chunks = draft.shape.chunks;
   plan.seats = draft.seats;
   const auto stages = stage_costs(request, draft.cuts);
@@ -134,7 +135,7 @@ Result<Plan> finish(const PlanRequest& request, const PlanDraft& draft) {
   // Replicas on devices of the same speeds with the same lanes need to be simulated once.
   std::map<std::pair<int, std::vector<double>>, Simulation> known;
   for (std::size_t r = 0; r < draft.places.size(); ++r) {
-    const Schedule& schedule = draft.schedules[r];
+    const Schedule& schedule = *draft.schedules[r];
     const Costs costs = costs_of(request, draft, static_cast<int>(r));
     const auto key = std::pair(schedule.micro_batches, costs.slowness);
     if (!known.contains(key)) {
@@ -143,13 +144,13 @@ Result<Plan> finish(const PlanRequest& request, const PlanDraft& draft) {
       known.emplace(key, std::move(*simulated));
     }
     const Simulation& simulation = known.at(key);
-    plan.replicas.push_back({draft.places[r], schedule, Seconds(simulation.makespan)});
+    plan.replicas.push_back({draft.places[r], draft.schedules[r], Seconds(simulation.makespan)});
     plan.micro_batches += schedule.micro_batches;
     plan.step = std::max(plan.step, Seconds(simulation.makespan));
     plan.period = std::max(plan.period, Seconds(simulation.period));
     busy += simulation.busy();
   }
-  for (const Lane& lane : draft.schedules.front().lanes)
+  for (const Lane& lane : draft.schedules.front()->lanes)
     for (const Action action : lane)
       if (action.micro_batch == 0 && has_micro_batch(action.kind) && action.kind != Kind::forward)
         plan.stages[action.stage].backward += Seconds(time_of(action.kind, stages[action.stage]));

@@ -44,17 +44,16 @@ std::vector<double> caps_of(const PlanRequest& request, const std::vector<PlanDr
 }  // namespace
 
 std::optional<Plan> search_lanes(const PlanRequest& request, const PlanDraft& draft) {
-  const int micro_batches = draft.schedules.front().micro_batches;
-  const bool alike = std::ranges::all_of(draft.schedules, [&](const Schedule& schedule) {
-    return schedule.micro_batches == micro_batches;
-  });
+  const SchedulePtr& played = draft.schedules.front();
+  const bool alike = std::ranges::all_of(
+      draft.schedules, [&](const SchedulePtr& schedule) { return schedule == played; });
   if (!alike || request.recompute == Recompute::everything) return std::nullopt;
   const auto drafts = cuts_by_chunks(request, draft);
   if (drafts.empty()) return std::nullopt;
 
   SearchRequest wanted;
   wanted.devices = draft.shape.positions;
-  wanted.micro_batches = micro_batches;
+  wanted.micro_batches = played->micro_batches;
   for (const PlanDraft& cut : drafts) wanted.partitions.push_back(costs_of(request, cut, 0));
   wanted.caps = caps_of(request, drafts);
   wanted.objective = request.objective;
@@ -65,8 +64,8 @@ std::optional<Plan> search_lanes(const PlanRequest& request, const PlanDraft& dr
   const int chunks = found->schedule.stages / draft.shape.positions;
   const auto cut = std::ranges::find(drafts, chunks, [](const auto& d) { return d.shape.chunks; });
   if (cut == drafts.end()) return std::nullopt;
-  const Schedule lanes = with_updates(found->schedule);
-  auto fitted = with_lanes(request, *cut, std::vector<Schedule>(draft.schedules.size(), lanes));
+  const auto lanes = std::make_shared<const Schedule>(with_updates(found->schedule));
+  auto fitted = with_lanes(request, *cut, {draft.schedules.size(), lanes});
   if (!fitted) return std::nullopt;
   auto plan = finish(request, *fitted);
   if (!plan) return std::nullopt;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "schedules/check.h"
 #include "schedules/plan_draft.h"
 #include "schedules/registry.h"
 
@@ -90,6 +91,15 @@ Status check_counts(const PlanRequest& request) {
                  " reduction groups and a replica takes whole ones; use at most " +
                  std::to_string(request.groups)};
   return Done{};
+}
+
+Status check_written(const Schedule& written) {
+  if (written.stages < 1 || written.micro_batches < 1 || written.lanes.empty())
+    return Error{"the schedule " + written.name + " has no stages, micro-batches or devices"};
+  const auto violations = check(written);
+  if (violations.empty()) return Done{};
+  return Error{"the schedule " + written.name + " is not valid:\n" +
+               render(written, violations.front())};
 }
 
 /// Stages on a device, where the name of the schedule says so.
@@ -236,7 +246,8 @@ Status check_request(const PlanRequest& request) {
   if (Status counts = check_counts(request); !counts) return counts;
   if (Status costs = check_units(request.units); !costs) return costs;
   if (Status cluster = check_cluster(request.cluster); !cluster) return cluster;
-  return check_boundaries(request);
+  if (Status boundaries = check_boundaries(request); !boundaries) return boundaries;
+  return request.written ? check_written(*request.written) : Done{};
 }
 
 Result<std::vector<PlanShape>> shapes_for(const PlanRequest& request) {

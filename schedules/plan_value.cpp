@@ -70,7 +70,7 @@ Value to_value(const PlanRequest& request, const Plan& plan) {
   value.set("seats", std::move(seats));
   Value::List shares;
   for (const PlannedReplica& replica : plan.replicas)
-    shares.emplace_back(replica.schedule.micro_batches);
+    shares.emplace_back(replica.schedule->micro_batches);
   value.set("micro_batches_by_replica", std::move(shares));
   return value;
 }

@@ -57,7 +57,8 @@ void MarkovChain::find_stationary() {
   stationary_.assign(count, 1.0 / static_cast<double>(count));
   std::vector<double> next(count);
   // Half of each state stays where it is: that keeps the limit, and makes it a limit where the
-  // source would otherwise go round in circles.
+  // source would otherwise go round in circles. Sums and products in a fixed order give the same
+  // numbers, and with them the same thresholds, on every machine.
   double change = 1;
   for (int round = 0; round < 20'000 && change > 1e-14; ++round) {
     for (std::size_t s = 0; s < count; ++s) next[s] = 0.5 * stationary_[s];

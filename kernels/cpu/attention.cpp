@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/attention_rows.h"
 #include "kernels/cpu/product.h"
+#include "kernels/cpu/scratch.h"
 
 namespace troupe::kernels {
 namespace {
@@ -15,6 +16,7 @@ using cpu::Matrix;
 using cpu::Order;
 using cpu::Panels;
 using cpu::Product;
+using cpu::Scratch;
 
 // Queries are taken in blocks, so that a causal mask leaves little to compute in vain, and keys in
 // blocks, so that the scores of the two stay in the second cache.
@@ -53,26 +55,6 @@ void for_ranges(const Range& all, std::int64_t most, Body body) {
   for (std::int64_t begin = all.begin; begin < all.end; begin += most)
     body(Range{begin, std::min(begin + most, all.end)});
 }
-
-/// Memory that a thread needs for one head, handed out piece by piece, each at a cache line.
-class Scratch {
- public:
-  Scratch(Stream& stream, std::int64_t floats)
-      : block_(stream.memory().take(static_cast<std::size_t>(floats) * sizeof(float))),
-        next_(reinterpret_cast<float*>(block_.get()->memory)) {}
-
-  static constexpr std::int64_t line(std::int64_t floats) { return (floats + 15) / 16 * 16; }
-
-  float* take(std::int64_t floats) {
-    float* piece = next_;
-    next_ += line(floats);
-    return piece;
-  }
-
- private:
-  BlockHandle block_;
-  float* next_;
-};
 
 /// A packed second factor that is filled again and again.
 struct Pack {

@@ -81,8 +81,16 @@ std::vector<float> numbers(const storage::TensorView& view) {
   return copy;
 }
 
-/// The largest distance of a tensor from the golden one, as a share of that one's norm.
-double largest_distance(const std::string& found_path, const std::string& wanted_path) {
+/// Whether the loss depends on this element at all: a softmax does not see what all keys have in
+/// common, so the middle third of a fused bias has a gradient of zero, and Adam makes full steps of
+/// its rounding errors.
+bool counts(const std::string& name, std::size_t i, std::size_t count) {
+  const bool fused = name.ends_with(".attn.c_attn.bias") || name.ends_with(".attn.qkv.bias");
+  return !fused || i < count / 3 || i >= 2 * count / 3;
+}
+
+/// The distance of all parameters from the golden ones, as a share of the norm of these.
+double distance_between(const std::string& found_path, const std::string& wanted_path) {
   const auto files = storage::disk_files();
   const auto found = storage::Safetensors::open(*files, found_path);
   const auto wanted = storage::Safetensors::open(*files, wanted_path);
@@ -97,6 +105,7 @@ double largest_distance(const std::string& found_path, const std::string& wanted
     REQUIRE(ours->shape == view.shape);
     const auto a = numbers(*ours), b = numbers(view);
     for (std::size_t i = 0; i < a.size(); ++i) {
+      if (!counts(view.name, i, a.size())) continue;
       distance += (a[i] - b[i]) * (a[i] - b[i]);
       norm += b[i] * b[i];
     }
@@ -124,7 +133,7 @@ void follow(const std::string& model, const std::string& optimizer) {
                                                wanted[i].find("grad_norm")->number()));
     CHECK(relative(steps[i].find("lr")->number(), wanted[i].find("lr")->number()) < 1e-12);
   }
-  const double distance = largest_distance((here.path() / "final.safetensors").string(),
+  const double distance = distance_between((here.path() / "final.safetensors").string(),
                                            golden + model + "/" + optimizer + ".final.safetensors");
   INFO("loss " << worst_loss << ", gradient norm " << worst_norm << ", parameters " << distance);
   CHECK(worst_loss <= 1e-5);

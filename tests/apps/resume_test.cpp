@@ -2,6 +2,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include <algorithm>
 #include <random>
 
 #include "apps/program.h"
@@ -172,8 +173,9 @@ TEST_CASE("a full disk does not stop training, and the last good checkpoint stay
   INFO(ended.err);
   CHECK(ended.events("step").size() == 55);
   const auto warnings = ended.events("warn");
-  REQUIRE(!warnings.empty());
-  CHECK(warnings[0].find("text")->text()->find("was not saved") != std::string::npos);
+  CHECK(std::any_of(warnings.begin(), warnings.end(), [](const Value& warning) {
+    return warning.find("text")->text()->find("was not saved") != std::string::npos;
+  }));
   CHECK(ended.code == 1);  // The final state could not be saved either.
   CHECK(troupe::tests::troupe(here, {"checkpoint", "verify", "runs/small/checkpoints"}).code == 0);
 }

@@ -231,6 +231,7 @@ TEST_CASE("a queue with too few slots is named, with the number that does", "[sc
 TEST_CASE("a queue that is not used in the order of its making is named", "[schedules]") {
   const Schedule schedule = two_stages(2, "0F0 0F1 0B0 0B1", "1F1 1F0 1B0 1B1");
   CHECK(wrong(schedule).empty());
+  CHECK(fewest_landing_slots(schedule, 1) == 2);
   CheckRequest request;
   request.buffers = Buffers{.landing = 2, .outgoing = 2};
   CHECK(wrong(schedule, request) ==

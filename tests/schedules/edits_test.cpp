@@ -1,5 +1,4 @@
 #include <map>
-#include <regex>
 #include <set>
 
 #include "catch.h"
@@ -110,34 +109,67 @@ bool sums_by_micro_batch(const Schedule& schedule) {
   return true;
 }
 
-/// Whether A's and O's stand as in one of the forms that there are, stage by stage: as text.
+/// The weight gradients, A's and O's of one stage of a device: "B0 B1 A1 O1 B2 A2 O2 ".
+struct StageText {
+  std::vector<std::string> words;
+  bool ends_with_update = false;
+};
+
+std::map<std::pair<int, int>, StageText> stage_texts(const Schedule& schedule) {
+  std::map<std::pair<int, int>, StageText> texts;
+  for (int d = 0; d < schedule.devices(); ++d)
+    for (const Action action : schedule.lanes[d]) {
+      StageText& text = texts[{d, action.stage}];
+      text.ends_with_update = action.kind == Kind::update;
+      const std::string m = std::to_string(action.micro_batch);
+      if (gives_weight_gradient(action.kind)) text.words.push_back("B" + m);
+      if (!has_micro_batch(action.kind))
+        text.words.push_back(letter(action.kind) +
+                             (action.flags & Action::numbered ? m : std::string()));
+    }
+  return texts;
+}
+
+/// What the words should be: all B's with one A and O behind, or one with its number behind each
+/// run.
+std::vector<std::string> wanted(const std::vector<std::string>& words, bool numbered, bool gives) {
+  std::vector<std::string> made;
+  std::string last;
+  const auto close = [&] {
+    if (last.empty()) return;
+    const std::string m = numbered ? last.substr(1) : "";
+    if (gives) made.push_back("A" + m);
+    made.push_back("O" + m);
+    last.clear();
+  };
+  for (const std::string& word : words) {
+    if (word[0] == 'B')
+      made.push_back(last = word);
+    else if (numbered)
+      close();
+  }
+  close();
+  return made;
+}
+
+/// Whether A's and O's stand as in one of the forms that there are, and alike in all stages.
 bool updates_are_whole(const Schedule& schedule) {
   bool gives = false;
   bool updates = false;
-  std::map<std::pair<int, int>, std::string> texts;
-  for (int d = 0; d < schedule.devices(); ++d)
-    for (const Action action : schedule.lanes[d]) {
+  for (const Lane& lane : schedule.lanes)
+    for (const Action action : lane) {
       gives |= action.kind == Kind::give;
       updates |= action.kind == Kind::update;
-      std::string& text = texts[{d, action.stage}];
-      const bool in_form = gives_weight_gradient(action.kind) || !has_micro_batch(action.kind);
-      const bool numbered = has_micro_batch(action.kind) || (action.flags & Action::numbered);
-      // Passes that give no weight gradients only matter behind the last O.
-      text += !in_form                             ? "."
-              : gives_weight_gradient(action.kind) ? "B"
-                                                   : std::string(1, letter(action.kind));
-      if (in_form) text += numbered ? std::to_string(action.micro_batch) : "";
     }
   if (!gives && !updates) return true;
-  const std::string give = gives ? "A" : "";
-  const std::regex at_end("([.]|B[0-9]+)*B[0-9]+[.]*" + give + "[.]*O");
-  // A's may come any time between the gradient and the O, with its number.
-  const std::regex amid(gives ? "(([.]|B[0-9]+)*B([0-9]+)[.]*A\\3[.]*O\\3)+[.]*"
-                              : "(([.]|B[0-9]+)*B([0-9]+)[.]*O\\3)+[.]*");
   std::set<std::string> orders;
-  for (const auto& [where, text] : texts) {
-    orders.insert(std::regex_replace(text, std::regex("[^O0-9]|[AB][0-9]+"), ""));
-    if (!std::regex_match(text, at_end) && !std::regex_match(text, amid)) return false;
+  for (const auto& [where, text] : stage_texts(schedule)) {
+    const bool at_end = text.ends_with_update && text.words == wanted(text.words, false, gives);
+    if (!at_end && text.words != wanted(text.words, true, gives)) return false;
+    std::string order;
+    for (const std::string& word : text.words)
+      if (word[0] == 'O') order += word + ' ';
+    orders.insert(order);
   }
   return schedule.routes.size() > 1 || orders.size() == 1;
 }

@@ -257,6 +257,6 @@ TEST_CASE("20,000 units on 4,096 devices are cut at once", "[schedules]") {
   const Seconds took = std::chrono::steady_clock::now() - start;
   REQUIRE(found.ok());
   CHECK(valid(problem, found->cuts));
-  WARN("20,000 units on 4,096 devices: " << took.count() * 1e3 << " ms");
+  CAPTURE(took.count());
   CHECK(took < Seconds(2));
 }

@@ -8,6 +8,7 @@
 #include "random_problems.h"
 #include "schedules/check.h"
 #include "schedules/plan_format.h"
+#include "schedules/registry.h"
 
 using namespace troupe;
 using namespace troupe::schedules;
@@ -124,8 +125,8 @@ void require_within_memory(const PlanRequest& request, const Plan& plan) {
       budget.caps[seat.position] -= seat.memory.total() - seat.memory.activations;
     CheckRequest rules;
     rules.memory = budget;
-    const auto violations = check(replica.schedule, rules);
-    INFO((violations.empty() ? "" : render(replica.schedule, violations[0])));
+    const auto violations = check(*replica.schedule, rules);
+    INFO((violations.empty() ? "" : render(*replica.schedule, violations[0])));
     REQUIRE(violations.empty());
   }
 }
@@ -167,7 +168,7 @@ TEST_CASE("replicas share the reduction groups and sum their gradients", "[sched
   const Plan plan = planned(request);
   REQUIRE(plan.replicas.size() == 2);
   CHECK(plan.devices() == 4);
-  CHECK(plan.replicas[0].schedule.micro_batches == 2);
+  CHECK(plan.replicas[0].schedule->micro_batches == 2);
   CHECK(plan.step == Seconds((2 + 2 - 1) * (2 + 4)));
   CHECK(plan.seats[0].places == std::vector<DevicePlace>{{0, 0}, {2, 0}});
   CHECK(plan.reduction_traffic == 2 * (2 * (2 - 1) * 20));
@@ -180,8 +181,8 @@ TEST_CASE("a replica of faster devices gets more groups", "[schedules]") {
   request.cluster.nodes[1].devices[0].speed = 3;
   const Plan plan = planned(request);
   CHECK(plan.replicas[0].places[0] == DevicePlace{1, 0});
-  CHECK(plan.replicas[0].schedule.micro_batches == 3);
-  CHECK(plan.replicas[1].schedule.micro_batches == 1);
+  CHECK(plan.replicas[0].schedule->micro_batches == 3);
+  CHECK(plan.replicas[1].schedule->micro_batches == 1);
   CHECK(plan.step == Seconds(12));
 }
 
@@ -264,6 +265,41 @@ TEST_CASE("requests that make no sense are errors", "[schedules]") {
   CHECK(error(request) == "unit \"block 1\": forward takes -1 seconds; want 0 to 1e+06");
 }
 
+TEST_CASE("a schedule that the user wrote is planned as it stands", "[schedules]") {
+  PlanRequest request = two_stages();
+  request.written = *generate("gpipe", {.stages = 2, .micro_batches = 4});
+  request.written->name = "mine";
+  const Plan plan = planned(request);
+  CHECK(plan.schedule == "mine");
+  CHECK(plan.seats[1].memory.activations == 4 * 10);
+
+  request.stages = 4;
+  CHECK(error(request) == "the schedule mine has 2 stages, but stages = 4");
+  request.stages.reset();
+  request.micro_batches = request.groups = 6;
+  CHECK(error(request) ==
+        "the schedule mine is for 4 micro-batches, which does not divide the 6 of a step");
+  request.micro_batches = request.groups = 4;
+  request.written->lanes[1].pop_back();
+  CHECK(error(request).starts_with("the schedule mine is not valid:\nV2 completeness: "));
+  request.written->lanes[1].push_back(backward(77, 3));
+  CHECK(error(request).starts_with("the schedule mine is not valid:\nV1 placement: "));
+  request.written->lanes.clear();
+  CHECK(error(request) == "the schedule mine has no stages, micro-batches or devices");
+}
+
+TEST_CASE("unequal devices are put in the order that suits the model", "[schedules]") {
+  PlanRequest request = two_stages();
+  request.units[3].forward = Seconds(4);
+  request.units[3].backward = Seconds(8);
+  request.cluster.nodes[0].devices[0].speed = 2;
+  const Plan plan = planned(request);
+  // The fast device comes last, for the block that takes as long as four others: 6 and 15 / 2
+  // seconds, against 9 / 2 and 12 the other way round.
+  CHECK(plan.replicas[0].places == std::vector<DevicePlace>{{1, 0}, {0, 0}});
+  CHECK(plan.stages[0].last == 2);
+}
+
 TEST_CASE("recomputation holds inputs, and one micro-batch whole", "[schedules]") {
   PlanRequest request = two_stages();
   request.recompute = Recompute::everything;
@@ -340,7 +376,7 @@ TEST_CASE("no plan ever holds more than its devices have, and each is made twice
     REQUIRE(to_json(to_value(request, *plan)) == to_json(to_value(request, *make_plan(request))));
     int micro_batches = 0;
     for (const PlannedReplica& replica : plan->replicas)
-      micro_batches += replica.schedule.micro_batches;
+      micro_batches += replica.schedule->micro_batches;
     REQUIRE(micro_batches == request.micro_batches);
     REQUIRE(static_cast<int>(plan->replicas.size()) <= request.groups);
     REQUIRE(plan->stages.front().first == 0);
