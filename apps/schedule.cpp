@@ -3,6 +3,7 @@
 #include <string>
 
 #include "apps/command.h"
+#include "apps/schedule_file.h"
 #include "core/json.h"
 #include "schedules/check.h"
 #include "schedules/csv.h"
@@ -14,7 +15,6 @@
 #include "schedules/svg.h"
 #include "schedules/text.h"
 #include "schedules/trace.h"
-#include "storage/files.h"
 
 namespace troupe::apps {
 namespace {
@@ -124,20 +124,6 @@ ExitCode list(const CommonFlags& flags) {
     }
   }
   return ExitCode::done;
-}
-
-/// A file by its ending: .csv, .json, and the text form for all others.
-Result<sched::Schedule> read_schedule(const std::string& path) {
-  const auto bytes = storage::disk_files()->read(path);
-  if (!bytes) return bytes.error();
-  const auto parsed = [&]() -> Result<sched::Schedule> {
-    if (path.ends_with(".csv")) return sched::parse_csv(bytes->text(), "from-csv");
-    if (!path.ends_with(".json")) return sched::parse_schedule(bytes->text());
-    const auto tree = parse_json(bytes->text());
-    return tree ? sched::schedule_from(*tree) : Result<sched::Schedule>(tree.error());
-  }();
-  if (!parsed) return Error{path + ":" + parsed.error().text};
-  return parsed;
 }
 
 ExitCode check(const ScheduleArguments& arguments) {

@@ -36,7 +36,7 @@ int run(int count, char** words) {
   add_train(program);
   add_eval(program);
   add_sample(program);
-  //  add_plan(program);
+  add_plan(program);
   add_schedule(program);
   add_checkpoint(program);
   add_data(program);

@@ -18,6 +18,9 @@ namespace troupe {
 class Stream {
  public:
   explicit Stream(MemoryPool& memory, int threads = 1);
+  /// A stream that takes memory as any other does, and leaves out the work: for_each() calls
+  /// nothing. What is computed with it is not set to anything; what it holds, and when, is real.
+  static Stream rehearsal(MemoryPool& memory) { return Stream(memory, Work::left_out); }
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -34,6 +37,7 @@ class Stream {
   /// Must not be called from within a body.
   template <class Body>
   void for_each(std::int64_t count, Body&& body) {
+    if (work_ == Work::left_out) return;
     if (count <= 1 || helpers_.empty()) {
       for (std::int64_t i = 0; i < count; ++i) body(i);
       return;
@@ -45,12 +49,16 @@ class Stream {
   }
 
  private:
+  enum class Work : std::uint8_t { done, left_out };
+  Stream(MemoryPool& memory, Work work) : memory_(&memory), work_(work) {}
+
   using Call = void (*)(void*, std::int64_t);
   void share(std::int64_t count, Call call, void* body);
   void take_part();
   void help();
 
   MemoryPool* memory_;
+  Work work_ = Work::done;
   std::vector<std::thread> helpers_;
 
   // The job that is being shared. `ticket_` says which job it is (upper half) and which index comes

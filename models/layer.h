@@ -9,6 +9,7 @@
 #include "core/stream.h"
 #include "core/tensor.h"
 #include "models/parameter.h"
+#include "models/work.h"
 
 namespace troupe::models {
 
@@ -49,6 +50,11 @@ class Layer {
   virtual int saved() const { return 0; }
   /// What comes out for an input of this shape; the outermost dimension is the batch. For planning.
   virtual Shape output(const Shape& input) const { return input; }
+  /// What its passes over such an input do; about right, for planning.
+  virtual Work work(const Shape& input) const {
+    return elementwise_work(input, output(input),
+                            parameters().empty() ? Trained::no : Trained::yes);
+  }
 
   struct In {
     const Pass& pass;

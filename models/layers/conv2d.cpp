@@ -31,6 +31,17 @@ Shape Conv2d::output(const Shape& input) const {
   return {shape.batch, shape.out_channels, shape.out_height(), shape.out_width()};
 }
 
+Work Conv2d::work(const Shape& input) const {
+  const Shape images = output(input);
+  const auto in = static_cast<double>(input.count()), out = static_cast<double>(images.count());
+  const auto weights = static_cast<double>(weight_.shape.count());
+  const double operations = 2 * out * weights / static_cast<double>(weight_.shape[0]);
+  const double bytes = sizeof(float) * (in + out + weights);
+  return {.forward = {{"conv2d_forward", operations, bytes}},
+          .backward_input = {{"conv2d_backward_input", operations, bytes}},
+          .backward_weight = {{"conv2d_backward_weight", operations, bytes}}};
+}
+
 Tensor Conv2d::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) const {
   Tensor y = in.pass.stream.make(output(x.shape()));
   kernels::conv2d_forward(in.pass.stream, kernel_shape(x.shape()), x.f32(),

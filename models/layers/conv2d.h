@@ -14,6 +14,7 @@ class Conv2d final : public Layer {
   std::vector<Parameter> parameters() const override { return {weight_}; }
   int saved() const override { return 2; }
   Shape output(const Shape& input) const override;
+  Work work(const Shape& input) const override;
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;
   Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const override;
   void backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const override;

@@ -15,6 +15,7 @@ class Linear final : public Layer {
   std::vector<Parameter> parameters() const override;
   int saved() const override { return 3; }
   Shape output(const Shape& input) const override { return weight_.output(input); }
+  Work work(const Shape& input) const override { return weight_.work(input); }
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;
   Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const override;
   void backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const override;

@@ -36,6 +36,15 @@ Shape Parts::output(Shape shape) const {
   return shape;
 }
 
+Work Parts::work(Shape shape) const {
+  Work work;
+  for (const auto& piece : pieces_) {
+    work.add(piece.layer->work(shape));
+    shape = piece.layer->output(shape);
+  }
+  return work;
+}
+
 Layer::In Parts::own(const Piece& piece, const Layer::In& whole) {
   return {.pass = whole.pass,
           .weights = cut(whole.weights, piece.parameters),

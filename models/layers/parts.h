@@ -17,7 +17,9 @@ class Parts {
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const std::vector<Buffer>& buffers() const { return buffers_; }
   int saved() const { return static_cast<int>(saved_); }
+  /// Of all parts one after another.
   Shape output(Shape shape) const;
+  Work work(Shape shape) const;
 
   /// As the layer's own functions, given what belongs to the whole.
   Tensor forward(int part, const Layer::In& whole, Tensor x, Layer::SavedSpan saved,

@@ -14,6 +14,7 @@ class Projection {
   std::int64_t inputs() const { return inputs_; }
   /// The same shape with another last dimension.
   Shape output(Shape shape) const;
+  Work work(const Shape& input) const { return product_work(input.rows(), inputs_, outputs_); }
 
   /// y = x w + bias; `bias` may be null.
   Tensor forward(const Pass& pass, const Weight& w, const Tensor& x, const float* bias) const;

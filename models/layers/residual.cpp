@@ -24,6 +24,13 @@ Residual::Residual(LayerPtr inner, LayerPtr shortcut)
   if (shortcut_) parts_.add(*shortcut_);
 }
 
+Work Residual::work(const Shape& input) const {
+  Work work = inner_->work(input);
+  if (shortcut_) work.add(shortcut_->work(input));
+  work.add(elementwise_work(input, output(input), Trained::no));
+  return work;
+}
+
 Tensor Residual::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const {
   const Tensor y = parts_.forward(inner_branch, in, x, saved, statistics);
   if (shortcut_) x = parts_.forward(shortcut_branch, in, std::move(x), saved, statistics);

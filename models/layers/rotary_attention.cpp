@@ -44,6 +44,13 @@ void RotaryAttention::rotate(Stream& stream, kernels::Rotation rotation, Tensor&
                 heads_.theta);
 }
 
+Work RotaryAttention::work(const Shape& input) const {
+  Work work;
+  for (const Projection* projection : {&query_, &key_, &value_}) work.add(projection->work(input));
+  work.add(attention_work(kernel_shape(input)));
+  return work;
+}
+
 Tensor RotaryAttention::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) const {
   Stream& stream = in.pass.stream;
   const auto shape = kernel_shape(x.shape());

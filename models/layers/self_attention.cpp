@@ -19,6 +19,8 @@ kernels::AttentionShape SelfAttention::kernel_shape(const Shape& input) const {
           .mask = mask_};
 }
 
+Work SelfAttention::work(const Shape& input) const { return attention_work(kernel_shape(input)); }
+
 Shape SelfAttention::output(const Shape& input) const { return {input[0], input[1], input[2] / 3}; }
 
 Tensor SelfAttention::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) const {

@@ -13,6 +13,7 @@ class SelfAttention final : public Layer {
 
   int saved() const override { return 3; }
   Shape output(const Shape& input) const override;
+  Work work(const Shape& input) const override;
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;
   Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const override;
 

@@ -15,6 +15,7 @@ class Sequence final : public Layer {
   std::vector<Buffer> buffers() const override { return parts_.buffers(); }
   int saved() const override { return parts_.saved(); }
   Shape output(const Shape& input) const override { return parts_.output(input); }
+  Work work(const Shape& input) const override { return parts_.work(input); }
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;
   Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const override;
   void backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const override;

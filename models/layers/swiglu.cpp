@@ -18,6 +18,13 @@ SwiGlu::SwiGlu(Parameter gate, Parameter up) : gate_(std::move(gate)), up_(std::
 
 std::vector<Parameter> SwiGlu::parameters() const { return {gate_.parameter(), up_.parameter()}; }
 
+Work SwiGlu::work(const Shape& input) const {
+  Work work = gate_.work(input);
+  work.add(up_.work(input));
+  work.add(elementwise_work(output(input), output(input), Trained::no));
+  return work;
+}
+
 Tensor SwiGlu::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) const {
   Stream& stream = in.pass.stream;
   saved[input] = kernels::as_operand(stream, x, in.pass.precision);
