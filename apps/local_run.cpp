@@ -256,6 +256,7 @@ Status LocalRun::export_weights() const {
     if (auto removed = setup_.files->remove(unfinished); !removed) return removed.error();
   std::vector<storage::TensorView> views;
   const auto tensors = optimizer_.named(*weights_);
+  views.reserve(tensors.size());
   for (const auto& [name, tensor] : tensors) views.push_back(storage::view(name, tensor));
   storage::sort_as_ecosystem(views);
   if (auto written = storage::write_safetensors(*setup_.files, unfinished, views); !written)
