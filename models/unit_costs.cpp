@@ -207,6 +207,7 @@ void settle_ties(const Layer& unit, const OptimizerConfig& optimizer,
     costs.held.optimizer -= moments;
     costs.tied.optimizer += moments;
     costs.tied.gradient += bytes;
+    costs.update_room = std::max<std::int64_t>(0, costs.update_room - bytes);
   }
 }
 

@@ -50,7 +50,7 @@ struct CostRequest {
   Shape input;  // Of a sample, as the data has it: perhaps shorter than the model's context.
   Shape target;
   kernels::Precision precision = kernels::Precision::fp32;
-  OptimizerConfig optimizer;
+  OptimizerConfig optimizer = {};
 };
 
 /// By unit. The bytes are not computed but found: the unit's own functions run once with a stream
