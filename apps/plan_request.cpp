@@ -34,8 +34,8 @@ int gradient_sums(int groups) {
   return most;
 }
 
-/// Without asynchrony, no pass runs while the next version is made: it lies where the gradient
-/// sums were, and what they do not hold is counted with the optimizer.
+/// Without asynchrony, no pass runs while the next version is made: UnitCost::update_room tells
+/// what that takes.
 sched::HoldingRules holding_rules(const config::RunConfig& config, int groups) {
   const int replicas = config.pipeline.replicas;
   return {.versions_in_the_making = is_asynchronous(config) ? 1 : 0,
@@ -70,15 +70,13 @@ sched::UnitCost unit_cost(const models::UnitCosts& costs, const sched::PlanReque
   unit.update =
       sched::time_of({costs.orthogonal_operations, costs.update_bytes}, "optimizer_step", profile);
 
-  const auto& holding = request.holding;
-  const bool beside_passes = holding.versions_in_the_making > 0;
-  const sched::Bytes room_there = beside_passes ? holding.versions_in_the_making * costs.held.weight
-                                                : (holding.gradient_sums - 1) * costs.held.gradient;
+  const int replicas = request.replicas.value_or(1);
+  const sched::Bytes micro_batches = (request.micro_batches + replicas - 1) / replicas;
   unit.parameters = costs.parameters;
   unit.weight = costs.held.weight;
   unit.gradient = costs.held.gradient;
-  unit.optimizer = costs.held.optimizer + request.micro_batches * costs.statistics +
-                   std::max<sched::Bytes>(0, costs.update_room - room_there);
+  unit.optimizer = costs.held.optimizer + micro_batches * costs.statistics;
+  unit.update_room = costs.update_room;
   if (!costs.tied_name.empty())
     unit.tied = {costs.tied_name, costs.tied.weight, costs.tied.gradient, costs.tied.optimizer};
 
