@@ -158,3 +158,18 @@ TEST_CASE("a plan explains its numbers, and says what becomes of it when nodes g
   CHECK(has(formulas.out, "weights = 1 versions (1 in use, 0 in the making) x "));
   CHECK(has(formulas.out, "total = weights + gradients + optimizer + activations + buffers = "));
 }
+
+TEST_CASE("a plan can be made with what was measured elsewhere", "[apps]") {
+  const Workplace here;
+  const std::string config = small_gpt(here);
+  const Ended measured =
+      troupe::tests::troupe(here, {"bench", "kernels", "--profile", "host.json"});
+  CAPTURE(measured.err);
+  REQUIRE(measured.code == 0);
+  const std::vector<std::string> order{config, "--profile", "host.json", "--output", "json"};
+  const Ended first = plan(here, order);
+  CAPTURE(first.err);
+  CHECK(first.code == 0);
+  // What was measured once is not measured again.
+  CHECK(plan(here, order).out == first.out);
+}

@@ -24,7 +24,9 @@ const std::map<std::string, Folders> allowed = {
     {"config", {"core", "models", "schedules"}},
     {"actors", {"core", "kernels", "models", "storage", "schedules", "transport", "config"}},
     {"apps",
-     {"core", "kernels", "models", "storage", "schedules", "transport", "config", "actors"}},
+     {"core", "kernels", "models", "storage", "schedules", "transport", "config", "actors",
+      "bench"}},
+    {"bench", {"core", "kernels", "schedules"}},
 };
 
 /// The only places where a library may be named.
