@@ -59,25 +59,28 @@ ExitCode ls(const FolderArguments& arguments, const CommonFlags& flags) {
   if (!listed) return invalid(listed.error());
   if (listed->empty() && flags.output != "json")
     std::printf("no checkpoint below %s\n", arguments.path.c_str());
+  using State = storage::ListedCheckpoint::State;
   for (const auto& checkpoint : *listed) {
+    const bool complete = checkpoint.state == State::complete;
     if (flags.output == "json") {
       Value line;
-      if (checkpoint.manifest) {
-        line = summary(checkpoint.directory, *checkpoint.manifest);
+      if (complete) {
+        line = summary(checkpoint.directory, checkpoint.manifest);
       } else {
         line.set("directory", checkpoint.directory);
         line.set("step", checkpoint.step);
-        line.set("error", checkpoint.manifest.error().text);
+        line.set("problem", checkpoint.problem);
       }
       std::puts(to_json(line).c_str());
-    } else if (checkpoint.manifest) {
+    } else if (complete) {
       std::printf("%s  step %lld  %llu bytes  weights %s\n", checkpoint.directory.c_str(),
                   static_cast<long long>(checkpoint.step),
-                  static_cast<unsigned long long>(bytes_of(*checkpoint.manifest)),
-                  to_string(checkpoint.manifest->weights_digest).c_str());
+                  static_cast<unsigned long long>(bytes_of(checkpoint.manifest)),
+                  to_string(checkpoint.manifest.weights_digest).c_str());
     } else {
-      std::printf("%s  DAMAGED: %s\n", checkpoint.directory.c_str(),
-                  checkpoint.manifest.error().text.c_str());
+      std::printf("%s  %s: %s\n", checkpoint.directory.c_str(),
+                  checkpoint.state == State::damaged ? "DAMAGED" : "unfinished",
+                  checkpoint.problem.c_str());
     }
   }
   return ExitCode::done;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <CLI/App.hpp>
+#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 #include <vector>
@@ -49,6 +49,7 @@ NewCommand<Arguments> add_command(Program& program, CLI::App& parent, const std:
 CLI::App& add_group(Program& program, const std::string& name, const std::string& help);
 
 /// One for each command; a file each.
+void add_bench(Program& program);
 void add_checkpoint(Program& program);
 void add_config(Program& program);
 void add_data(Program& program);

@@ -1,7 +1,9 @@
 #include "apps/local_run.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "config/recipe.h"
 #include "storage/match.h"
@@ -12,6 +14,8 @@ namespace {
 
 // A save that takes longer than this is stuck, and the end of a run says so instead of hanging.
 constexpr auto save_patience = std::chrono::minutes(10);
+
+constexpr std::size_t recent_steps = 20;
 
 Tensor copy_of(Stream& stream, const Tensor& tensor) {
   Tensor copy = stream.make(tensor.shape(), tensor.dtype());
@@ -111,18 +115,16 @@ Status LocalRun::start() {
 }
 
 Status LocalRun::resume() {
-  const auto listed = storage::list_checkpoints(*setup_.files, config_.checkpoint.directory);
-  if (!listed) return listed.error();
-  if (listed->empty()) {
+  auto found = storage::open_newest_checkpoint(*setup_.files, config_.checkpoint.directory);
+  if (!found) return found.error();
+  if (!*found) {
     warn("there is no checkpoint below " + config_.checkpoint.directory +
          " yet: starting at step 0");
     return start();
   }
-  auto newest = storage::open_newest_checkpoint(*setup_.files, config_.checkpoint.directory);
-  if (!newest) return newest.error();
-  for (const auto& skipped : newest->skipped)
+  for (const auto& skipped : (*found)->skipped)
     warn(skipped.directory + " is damaged and was passed over: " + skipped.why);
-  const auto& checkpoint = newest->checkpoint;
+  const storage::Checkpoint& checkpoint = (*found)->checkpoint;
   const auto& manifest = checkpoint.manifest();
   if (auto same = storage::match_model(manifest, setup_.model_description); !same)
     return within(checkpoint.directory(), same.error());
@@ -134,11 +136,16 @@ Status LocalRun::resume() {
   if (!weights) return within(checkpoint.directory(), weights.error());
   auto moments = load_all(checkpoint.optimizer(), memory_);
   if (!moments) return within(checkpoint.directory(), moments.error());
-  if (auto restored = optimizer_.restore(*moments, manifest.step); !restored)
+  if (auto restored = optimizer_.restore(stream_, *moments, manifest.step); !restored)
     return within(checkpoint.directory(), restored.error());
   weights_ = std::move(*weights);
   step_ = saved_step_ = manifest.step;
   return Done{};
+}
+
+double LocalRun::recent_loss() const {
+  return std::accumulate(recent_losses_.begin(), recent_losses_.end(), 0.0) /
+         static_cast<double>(std::max<std::size_t>(1, recent_losses_.size()));
 }
 
 Result<LocalRun::StepResult> LocalRun::take_step() {
@@ -157,16 +164,18 @@ Result<LocalRun::StepResult> LocalRun::take_step() {
       return Error{"step " + std::to_string(step_ + 1) + ", micro-batch " + std::to_string(m) +
                    ": the loss is not a number any more"};
     loss += mean;
+    if (config_.pipeline.recompute) stage_.recompute(stream_, m, *weights_);
     stage_.backward(stream_, m, *weights_, {});
   }
   auto gradients = stage_.take_gradients(stream_);
-  const double norm = std::sqrt(optimizer_.squared_norm(stream_, gradients));
+  const double norm = models::global_norm(optimizer_.squared_norms(stream_, gradients));
   if (!std::isfinite(norm))
     return Error{"step " + std::to_string(step_ + 1) + ": the gradient is not finite any more"};
   weights_ = optimizer_.step(stream_, weights_, std::move(gradients), norm);
   ++step_;
-  last_loss_ = loss / micro_batches;
-  return StepResult{last_loss_, norm};
+  recent_losses_.push_back(loss / micro_batches);
+  if (recent_losses_.size() > recent_steps) recent_losses_.pop_front();
+  return StepResult{loss / micro_batches, norm};
 }
 
 Result<double> LocalRun::evaluate() {
@@ -247,6 +256,7 @@ Status LocalRun::export_weights() const {
     if (auto removed = setup_.files->remove(unfinished); !removed) return removed.error();
   std::vector<storage::TensorView> views;
   const auto tensors = optimizer_.named(*weights_);
+  views.reserve(tensors.size());
   for (const auto& [name, tensor] : tensors) views.push_back(storage::view(name, tensor));
   storage::sort_as_ecosystem(views);
   if (auto written = storage::write_safetensors(*setup_.files, unfinished, views); !written)

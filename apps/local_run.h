@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 
@@ -40,7 +41,8 @@ class LocalRun {
   Ending train(const std::atomic<bool>& stop);
 
   std::int64_t step() const { return step_; }
-  double last_loss() const { return last_loss_; }
+  /// The mean loss of the last steps: one batch alone is easier or harder than the source.
+  double recent_loss() const;
   const RunSetup& setup() const { return setup_; }
 
  private:
@@ -71,7 +73,7 @@ class LocalRun {
   storage::MicroBatches batches_;
   models::WeightsPtr weights_;
   std::int64_t step_ = 0;  // Steps done.
-  double last_loss_ = 0;
+  std::deque<double> recent_losses_;
   std::int64_t saved_step_ = -1;  // Handed to the writer.
   std::chrono::steady_clock::time_point saved_at_;
   std::atomic<bool> save_failed_ = false;

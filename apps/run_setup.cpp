@@ -46,13 +46,8 @@ std::int64_t number_in(const Value& table, std::string_view key) {
 Status fits(const std::string& key, const storage::Dataset& data, const models::Model& model) {
   const auto& has = data.shape();
   const auto& wants = model.sample;
-  const bool tokens = wants.input_type == DType::i32;
-  const bool same_kind = has.input_type == wants.input_type &&
-                         has.input.rank() == wants.input.rank() &&
+  const bool same_size = has.input_type == wants.input_type && wants.takes(has.input) &&
                          has.target.rank() == wants.target.rank();
-  // A text may be shorter than the longest that the model takes.
-  const bool same_size =
-      same_kind && (tokens ? has.input[0] <= wants.input[0] : has.input == wants.input);
   if (!same_size)
     return Error{key + ": its samples are " + std::string(to_string(has.input_type)) + " " +
                  to_string(has.input) + ", and the model takes " +
@@ -70,7 +65,9 @@ Result<models::Model> model_from(const Value& description) {
   const auto* kind =
       kind_name && kind_name->text() ? models::find_model_kind(*kind_name->text()) : nullptr;
   if (!kind) return Error{"model.kind: no model of this program"};
-  return kind->build(description);
+  const auto options = models::complete(kind->options, description);
+  if (!options) return options.error();
+  return kind->build(*options);
 }
 
 Result<RunSetup> set_up(const config::RunConfig& config) {

@@ -9,6 +9,7 @@
 #include "config/load.h"
 #include "config/render.h"
 #include "core/json.h"
+#include "schedules/registry.h"
 #include "storage/files.h"
 
 namespace troupe::apps {
@@ -97,12 +98,13 @@ void introduce(Recorder& recorder, const config::RunConfig& config, const RunSet
 
 void conclude(Recorder& recorder, const config::RunConfig& config, const RunSetup& setup,
               const LocalRun& run) {
-  char text[200];
   if (const auto entropy = setup.train->entropy_rate()) {
-    std::snprintf(
-        text, sizeof text,
-        "loss %.4f nats; the source's entropy rate is %.4f: %.1f %% above what any model can reach",
-        run.last_loss(), *entropy, 100 * (run.last_loss() / *entropy - 1));
+    char text[200];
+    std::snprintf(text, sizeof text,
+                  "loss of the last steps: %.4f nats; no model can do better than the source's "
+                  "entropy rate of %.4f "
+                  "(%+.1f %%)",
+                  run.recent_loss(), *entropy, 100 * (run.recent_loss() / *entropy - 1));
     recorder.say(text);
   }
   recorder.say("checkpoints: " + config.checkpoint.directory + "   events: runs/" + config.name +
@@ -115,13 +117,12 @@ Status can_run_here(const config::RunConfig& config, int nodes) {
   if (nodes != 1)
     return Error{"error: --nodes " + std::to_string(nodes) +
                  ": this version trains in one process; leave it out"};
-  for (const auto& schedule : config::built_in_catalog().schedules)
-    if (schedule.name == config.pipeline.schedule &&
-        schedule.updates == config::ScheduleName::Updates::asynchronous)
-      return Error{"error: pipeline.schedule = \"" + config.pipeline.schedule +
-                   "\" is asynchronous, which this version draws and simulates but does not train; "
-                   "use a synchronous one "
-                   "(troupe schedule --list)"};
+  const auto* schedule = schedules::find_schedule(config.pipeline.schedule);
+  if (schedule && schedule->mode == schedules::Mode::asynchronous)
+    return Error{
+        "error: pipeline.schedule = \"" + config.pipeline.schedule +
+        "\" is asynchronous, which this version draws and simulates but does not train; use "
+        "a synchronous one (troupe schedule --list)"};
   return Done{};
 }
 

@@ -6,7 +6,11 @@ Result<storage::Checkpoint> open_checkpoint(storage::Files& files, const std::st
   if (files.exists(path + "/manifest.json")) return storage::Checkpoint::open(files, path);
   auto newest = storage::open_newest_checkpoint(files, path);
   if (!newest) return newest.error();
-  return std::move(newest->checkpoint);
+  if (!*newest)
+    return Error{path +
+                 ": there is no checkpoint here, nor below; `troupe train` and `troupe checkpoint "
+                 "import` make them"};
+  return std::move((*newest)->checkpoint);
 }
 
 TrainedModel::TrainedModel(models::Model model, std::string directory, int threads)

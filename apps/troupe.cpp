@@ -36,6 +36,7 @@ int run(int count, char** words) {
   add_train(program);
   add_eval(program);
   add_sample(program);
+  add_bench(program);
   add_plan(program);
   add_schedule(program);
   add_checkpoint(program);

@@ -88,6 +88,7 @@ ChildOrder order_for(const Contestant& contestant, const Setting& setting,
   for (const std::string& key :
        {"train.threads=" + threads, "train.steps=" + std::to_string(setting.steps),
         std::string("precision.compute=") + (bf16 ? "bf16" : "fp32"), std::string("name=bench"),
+        std::string("optimizer.schedule.total_steps=1000"),
         std::string("checkpoint.every=1000000 steps"), std::string("checkpoint.keep=1")}) {
     order.command.push_back("--set");
     order.command.push_back(key);
@@ -151,7 +152,7 @@ void measure(const Setting& setting, const std::vector<Contestant>& contestants,
         peer = median(measured[other.name].seconds);
     std::printf("  %-28s %10.0f %14.3f ", contestant.name.c_str(), setting.tokens() / seconds,
                 setting.work() / seconds / peak);
-    std::printf(peer > 0 ? "%12.2f" : "%12s", peer / seconds);
+    peer > 0 ? std::printf("%12.2f", peer / seconds) : std::printf("%12s", "");
     std::printf(" %12.0f\n", entry.peak_mib);
   }
 }

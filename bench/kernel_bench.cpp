@@ -8,6 +8,8 @@
 
 #include "core/random.h"
 #include "core/stream.h"
+#include "kernels/attention.h"
+#include "kernels/conv2d.h"
 #include "kernels/linear.h"
 #include "kernels/peak.h"
 
@@ -70,6 +72,76 @@ void add_linear(std::vector<Subject>& subjects, Stream& stream, std::int64_t row
        }});
 }
 
+void add_attention(std::vector<Subject>& subjects, Stream& stream,
+                   const kernels::AttentionShape& shape) {
+  struct Heads {
+    Tensor qkv, dqkv, out, dout, logsumexp;
+  };
+  const auto heads = std::make_shared<Heads>();
+  const std::int64_t width = shape.heads * shape.width, kv_width = shape.kv_heads * shape.width;
+  const std::int64_t row = width + 2 * kv_width;
+  heads->qkv = numbers(stream, {shape.batch, shape.length, row});
+  heads->dqkv = stream.make({shape.batch, shape.length, row});
+  heads->out = stream.make({shape.batch, shape.length, width});
+  heads->dout = numbers(stream, {shape.batch, shape.length, width});
+  heads->logsumexp = stream.make({shape.batch, shape.heads, shape.length});
+
+  // Two products forward and five backward, of which a causal mask needs half.
+  const double product = 2.0 *
+                         static_cast<double>(shape.batch * shape.length * shape.length * width) *
+                         (shape.mask == kernels::Mask::causal ? 0.5 : 1.0);
+  const auto size = std::to_string(shape.batch) + " x " + std::to_string(shape.length) + " x " +
+                    std::to_string(shape.heads) + " x " + std::to_string(shape.width) +
+                    (shape.mask == kernels::Mask::causal ? " causal" : " full");
+  subjects.push_back({"attention forward", size, 2 * product, Precision::fp32, [=, &stream] {
+                        const float* qkv = heads->qkv.f32();
+                        attention_forward(stream, shape, {qkv, row}, {qkv + width, row},
+                                          {qkv + width + kv_width, row}, {heads->out.f32(), width},
+                                          heads->logsumexp.f32());
+                      }});
+  subjects.push_back({"attention backward", size, 5 * product, Precision::fp32, [=, &stream] {
+                        const float* qkv = heads->qkv.f32();
+                        float* dqkv = heads->dqkv.f32();
+                        attention_backward(stream, shape, {qkv, row}, {qkv + width, row},
+                                           {qkv + width + kv_width, row}, {heads->out.f32(), width},
+                                           heads->logsumexp.f32(), {heads->dout.f32(), width},
+                                           {dqkv, row}, {dqkv + width, row},
+                                           {dqkv + width + kv_width, row});
+                      }});
+}
+
+void add_conv2d(std::vector<Subject>& subjects, Stream& stream, const kernels::Conv2dShape& shape) {
+  struct Images {
+    Tensor x, w, y, dy, dx, dw;
+  };
+  const auto images = std::make_shared<Images>();
+  images->x = numbers(stream, {shape.batch, shape.in_channels, shape.height, shape.width});
+  images->w = numbers(stream, {shape.out_channels, shape.in_channels, shape.kernel, shape.kernel});
+  images->y = stream.make({shape.batch, shape.out_channels, shape.out_height(), shape.out_width()});
+  images->dy = numbers(stream, images->y.shape());
+  images->dx = stream.make(images->x.shape());
+  images->dw = numbers(stream, images->w.shape());
+
+  const auto operations =
+      2.0 * static_cast<double>(images->y.count() * images->w.count() / shape.out_channels);
+  const auto size = std::to_string(shape.batch) + " x " + std::to_string(shape.in_channels) +
+                    " x " + std::to_string(shape.height) + "^2, " +
+                    std::to_string(shape.out_channels) + " x " + std::to_string(shape.kernel) +
+                    "^2 / " + std::to_string(shape.stride);
+  subjects.push_back({"conv2d forward", size, operations, Precision::fp32, [=, &stream] {
+                        conv2d_forward(stream, shape, images->x.f32(), images->w.f32(),
+                                       images->y.f32());
+                      }});
+  subjects.push_back({"conv2d input gradient", size, operations, Precision::fp32, [=, &stream] {
+                        conv2d_backward_input(stream, shape, images->w.f32(), images->dy.f32(),
+                                              images->dx.f32());
+                      }});
+  subjects.push_back({"conv2d weight gradient", size, operations, Precision::fp32, [=, &stream] {
+                        conv2d_backward_weight(stream, shape, images->x.f32(), images->dy.f32(),
+                                               images->dw.f32());
+                      }});
+}
+
 std::vector<Subject> make_subjects(Stream& stream) {
   std::vector<Subject> subjects;
   const std::int64_t sizes[][3] = {{256, 128, 128},   {256, 128, 512},   {1024, 384, 384},
@@ -78,6 +150,19 @@ std::vector<Subject> make_subjects(Stream& stream) {
   for (const auto precision : {Precision::fp32, Precision::bf16})
     for (const auto& [rows, inputs, outputs] : sizes)
       add_linear(subjects, stream, rows, {inputs, outputs, WeightLayout::in_out, precision});
+  for (const auto& shape : {kernels::AttentionShape{4, 256, 6, 6, 64, kernels::Mask::causal},
+                            kernels::AttentionShape{4, 64, 4, 4, 32, kernels::Mask::causal},
+                            kernels::AttentionShape{4, 197, 6, 6, 64, kernels::Mask::full},
+                            kernels::AttentionShape{1, 2048, 8, 2, 64, kernels::Mask::causal}})
+    add_attention(subjects, stream, shape);
+  for (const auto& shape : {kernels::Conv2dShape{8, 3, 32, 32, 16, 3, 1, 1},
+                            kernels::Conv2dShape{8, 8, 16, 16, 8, 3, 1, 1},
+                            kernels::Conv2dShape{8, 16, 32, 32, 16, 3, 1, 1},
+                            kernels::Conv2dShape{8, 32, 16, 16, 64, 3, 2, 1},
+                            kernels::Conv2dShape{8, 64, 16, 16, 64, 3, 1, 1},
+                            kernels::Conv2dShape{8, 64, 8, 8, 64, 3, 1, 1},
+                            kernels::Conv2dShape{8, 64, 16, 16, 128, 1, 2, 0}})
+    add_conv2d(subjects, stream, shape);
   return subjects;
 }
 

@@ -33,8 +33,10 @@ std::size_t word_length(std::string_view text) {
   if (text.empty()) return 1;
   if (text[0] == '"' || text[0] == '\'') {
     for (std::size_t i = 1; i < text.size(); ++i) {
-      if (text[i] == '\\' && text[0] == '"') ++i;
-      else if (text[i] == text[0]) return i + 1;
+      if (text[i] == '\\' && text[0] == '"')
+        ++i;
+      else if (text[i] == text[0])
+        return i + 1;
     }
     return text.size();
   }
@@ -57,7 +59,7 @@ std::string excerpt(const Sources::Place& place, const Diagnostic& diagnostic) {
                                     : word_length(line.substr(begin));
   if (line.size() > longest_line) {
     std::size_t cut = begin > context ? begin - context : 0;
-    while (cut > 0 && continues_character(line[cut])) --cut;
+    while (cut < begin && continues_character(line[cut])) ++cut;
     line = line.substr(cut, longest_line);
     begin -= cut;
   }
@@ -79,12 +81,13 @@ std::string excerpt(const Sources::Place& place, const Diagnostic& diagnostic) {
 std::string render_one(const Sources& sources, const Diagnostic& diagnostic) {
   const auto place = sources.find(diagnostic.position);
   std::string out(place.source);
-  if (place.position.line > 0)
+  const bool has_line = place.position.column > 0;
+  if (has_line)
     out += ":" + std::to_string(place.position.line) + ":" + std::to_string(place.position.column);
   if (!out.empty()) out += ": ";
   out += diagnostic.severity == Diagnostic::Severity::error ? "error: " : "warning: ";
   out += printable(diagnostic.message);
-  if (place.position.line > 0) return out + "\n" + excerpt(place, diagnostic);
+  if (has_line) return out + "\n" + excerpt(place, diagnostic);
   if (!diagnostic.hint.empty()) out += "; " + printable(diagnostic.hint);
   return out + "\n";
 }
@@ -96,8 +99,8 @@ std::size_t distance(std::string_view a, std::string_view b) {
   for (std::size_t j = 0; j <= b.size(); ++j) edits[0][j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i)
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      edits[i][j] = std::min({edits[i - 1][j] + 1, edits[i][j - 1] + 1,
-                              edits[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
+      edits[i][j] = std::min(
+          {edits[i - 1][j] + 1, edits[i][j - 1] + 1, edits[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
         edits[i][j] = std::min(edits[i][j], edits[i - 2][j - 2] + 1);
     }

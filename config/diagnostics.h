@@ -14,11 +14,11 @@ struct Diagnostic {
   enum class Severity { error, warning };
 
   Severity severity = Severity::error;
-  std::string key;      // Dotted: "batch.global"; empty for a whole text.
-  std::string message;  // One sentence without a full stop.
-  std::string hint;     // What to do; printed behind the carets.
-  Position position;    // As Sources counts; line 0 where there is none.
-  int width = 0;        // How many characters to underline; 0: the whole word there.
+  std::string key = {};      // Dotted: "batch.global"; empty for a whole text.
+  std::string message = {};  // One sentence without a full stop.
+  std::string hint = {};     // What to do; printed behind the carets.
+  Position position = {};    // As Sources counts; line 0 where there is none.
+  int width = 0;             // How many characters to underline; 0: the whole word there.
 };
 
 /// What was found while a configuration was read: gathered, so that a person mends all at once.

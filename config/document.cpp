@@ -78,7 +78,8 @@ class Reader {
                   .position = base.position});
       return tree;
     }
-    const auto folder = path == "-" ? std::filesystem::path() : std::filesystem::path(path).parent_path();
+    const auto folder =
+        path == "-" ? std::filesystem::path() : std::filesystem::path(path).parent_path();
     Value merged = read_chain((folder / *name).lexically_normal().string(), base.position);
     merge(merged, std::move(tree));
     return merged;
@@ -121,9 +122,9 @@ class Reader {
     }
     sources_.add(name, *std::move(text), *tree);
     if (tree->map()) return *std::move(tree);
-    found_.add({.message = "a configuration is a table, but found " +
-                           std::string(describe(tree->kind())),
-                .position = tree->position});
+    found_.add(
+        {.message = "a configuration is a table, but found " + std::string(describe(tree->kind())),
+         .position = tree->position});
     return Value::Map{};
   }
 
@@ -155,28 +156,15 @@ Result<Value> parse_setting(const std::string& setting) {
   return tree ? std::move(tree) : Error{"1:1: '" + key + "' is no key"};
 }
 
-void apply(const std::vector<std::string>& settings, Document& document, Diagnostics& found) {
-  for (const auto& setting : settings) {
-    auto tree = parse_setting(setting);
-    if (tree) {
-      document.sources.add("--set", setting, *tree);
-      merge(document.tree, *std::move(tree));
-    } else {
-      auto [position, why] = take_apart(tree.error().text);
-      position = document.sources.add("--set", setting, position);
-      found.add({.message = why, .position = position});
-    }
-  }
-}
-
-void forget_positions(Value& value) {
-  value.position = {};
+/// A message has no lines: column 0 is all of it.
+void put_everything_at(Position position, Value& value) {
+  value.position = position;
   if (auto* list = value.list())
-    for (auto& item : *list) forget_positions(item);
+    for (auto& item : *list) put_everything_at(position, item);
   if (auto* map = value.map())
     for (auto& entry : *map) {
-      entry.position = {};
-      forget_positions(entry.value);
+      entry.position = position;
+      put_everything_at(position, entry.value);
     }
 }
 
@@ -212,17 +200,32 @@ Document read_document(const DocumentRequest& request, Diagnostics& found) {
   Reader reader(request.read, document.sources, found);
   document.tree = reader.read_chain(request.path, {});
   document.whole = found.ok();
-  apply(request.settings, document, found);
+  apply_settings(request.settings, document, found);
   return document;
+}
+
+void apply_settings(const std::vector<std::string>& settings, Document& document,
+                    Diagnostics& found) {
+  for (const auto& setting : settings) {
+    auto tree = parse_setting(setting);
+    if (tree) {
+      document.sources.add("--set", setting, *tree);
+      merge(document.tree, *std::move(tree));
+    } else {
+      auto [position, why] = take_apart(tree.error().text);
+      position = document.sources.add("--set", setting, position);
+      found.add({.message = why, .position = position});
+    }
+  }
 }
 
 Document document_from(Value body, std::string name, Diagnostics& found) {
   Document document;
-  forget_positions(body);
+  put_everything_at({1, 0}, body);
   document.sources.add(std::move(name), "", body);
   if (!body.map()) {
-    found.add({.message = "a configuration is a table, but found " +
-                          std::string(describe(body.kind()))});
+    found.add(
+        {.message = "a configuration is a table, but found " + std::string(describe(body.kind()))});
     document.whole = false;
     body = Value::Map{};
   } else if (!take_extends(body).is_null()) {

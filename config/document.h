@@ -27,13 +27,17 @@ using ReadText = std::function<Result<std::string>(const std::string& path)>;
 Result<std::string> read_text_file(const std::string& path);
 
 struct DocumentRequest {
-  std::string path;                   // TOML, or JSON where it ends in .json; "-" is JSON.
-  std::vector<std::string> settings;  // "a.b=c", in order.
-  ReadText read = read_text_file;     // Of "-" as well.
+  std::string path;                        // TOML, or JSON where it ends in .json; "-" is JSON.
+  std::vector<std::string> settings = {};  // "a.b=c", in order.
+  ReadText read = read_text_file;          // Of "-" as well.
 };
 
 /// What is wrong goes to `found`.
 Document read_document(const DocumentRequest& request, Diagnostics& found);
+
+/// Puts settings over a document, in order.
+void apply_settings(const std::vector<std::string>& settings, Document& document,
+                    Diagnostics& found);
 
 /// The body of a message. It stands for itself: `extends` is an error.
 Document document_from(Value body, std::string name, Diagnostics& found);

@@ -7,8 +7,10 @@
 
 namespace troupe::config {
 
-/// The rows that this folder knows by itself: all but the keys of the kinds of models.
-std::vector<Key> own_keys();
+/// The rows that this folder knows by itself, which are all but `model`: first the tables that say
+/// what is computed, then those that say where, how long and how safely.
+std::vector<Key> recipe_keys();
+std::vector<Key> plan_keys();
 
 /// A table of the configuration, and what it is about.
 struct Section {

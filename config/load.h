@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "config/catalog.h"
 #include "config/document.h"
 #include "config/run_config.h"
 #include "core/result.h"
@@ -19,15 +18,13 @@ struct Loaded {
 };
 
 /// Reads, merges and checks. The error is all diagnostics, as they print: for exit code 3.
-Result<Loaded> load(const DocumentRequest& request, const Catalog& catalog = built_in_catalog());
+Result<Loaded> load(const DocumentRequest& request);
 
 /// The same for the body of a message; `name` is what diagnostics call it.
-Result<Loaded> load_message(Value body, std::string name,
-                            const Catalog& catalog = built_in_catalog());
+Result<Loaded> load_message(Value body, std::string name);
 
 /// Sets one key of a run that is under way, as `run.set` asks. An error where the key is not live
 /// or the value not legal.
-Result<Loaded> set_live(const Loaded& running, const std::string& setting,
-                        const Catalog& catalog = built_in_catalog());
+Result<Loaded> set_live(const Loaded& running, const std::string& setting);
 
 }  // namespace troupe::config

@@ -3,22 +3,26 @@
 #include <string>
 #include <vector>
 
-#include "config/catalog.h"
+#include "config/schema.h"
 #include "core/digest.h"
 #include "core/value.h"
 
 namespace troupe::config {
 
-/// The half of a complete tree that changes numbers, and nothing else: sections in the schema's
-/// order. In an asynchronous run the shape of the pipeline belongs to it.
-Value recipe_of(const Value& tree, const Catalog& catalog = built_in_catalog());
+/// Whether a key of a complete tree changes numbers. In an asynchronous run the shape of the
+/// pipeline does; in a synchronous one `staleness` does not. Of a schedule in a file nothing is
+/// known, so it counts as asynchronous.
+bool is_recipe(const Key& key, const Value& tree);
 
-/// Canonical: one line for each key.
+/// That half of a complete tree. Where a key says "auto", put what was chosen there first (set_at).
+Value recipe_of(const Value& tree);
+
+/// A line for each key, the same for equal recipes however they were kept meanwhile.
 std::string recipe_text(const Value& recipe);
 Digest recipe_digest(const Value& recipe);
 
-/// How two recipes differ, one line for each key: "batch.global: 32, was 64". Empty where they
-/// do not.
+/// How two recipes differ, a line for each key: "batch.global = 32, was 64". Empty where they do
+/// not.
 std::vector<std::string> recipe_changes(const Value& now, const Value& before);
 
 }  // namespace troupe::config

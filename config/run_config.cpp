@@ -28,9 +28,9 @@ models::OptimizerConfig read_optimizer(const TreeReader& tree) {
                                                         {"adamw", Kind::adamw},
                                                         {"nadamw", Kind::nadamw},
                                                         {"muon", Kind::muon}});
-  optimizer.rate.kind = tree.choice<Rate>("optimizer.schedule.kind", {{"constant", Rate::constant},
-                                                                      {"linear", Rate::linear},
-                                                                      {"cosine", Rate::cosine}});
+  optimizer.rate.kind = tree.choice<Rate>(
+      "optimizer.schedule.kind",
+      {{"constant", Rate::constant}, {"linear", Rate::linear}, {"cosine", Rate::cosine}});
   optimizer.rate.lr = tree.number("optimizer.lr");
   optimizer.rate.warmup_steps = tree.integer("optimizer.schedule.warmup_steps");
   optimizer.rate.total_steps =
@@ -78,11 +78,11 @@ RunConfig::Pipeline read_pipeline(const TreeReader& tree) {
 RunConfig::Staleness read_staleness(const TreeReader& tree) {
   using S = RunConfig::Staleness;
   S staleness;
-  staleness.predict = tree.choice<S::Predict>("staleness.predict",
-                                              {{"none", S::Predict::none},
-                                               {"msnag", S::Predict::msnag},
-                                               {"aggmsnag", S::Predict::aggmsnag},
-                                               {"linear", S::Predict::linear}});
+  staleness.predict =
+      tree.choice<S::Predict>("staleness.predict", {{"none", S::Predict::none},
+                                                    {"msnag", S::Predict::msnag},
+                                                    {"aggmsnag", S::Predict::aggmsnag},
+                                                    {"linear", S::Predict::linear}});
   staleness.linearize_at = tree.choice<S::LinearizeAt>(
       "staleness.linearize_at",
       {{"current", S::LinearizeAt::current}, {"forward", S::LinearizeAt::forward}});
@@ -101,10 +101,10 @@ RunConfig::Staleness read_staleness(const TreeReader& tree) {
       {{"step_ema", S::GapScale::step_ema}, {"max_lr", S::GapScale::max_lr}});
   staleness.nag = tree.boolean("staleness.nag");
   staleness.nag_return = tree.boolean("staleness.nag_return");
-  staleness.clip = tree.choice<S::Clip>("staleness.clip",
-                                        {{"local", S::Clip::local},
-                                         {"local_sqrt_share", S::Clip::local_sqrt_share},
-                                         {"delayed_global", S::Clip::delayed_global}});
+  staleness.clip =
+      tree.choice<S::Clip>("staleness.clip", {{"local", S::Clip::local},
+                                              {"local_sqrt_share", S::Clip::local_sqrt_share},
+                                              {"delayed_global", S::Clip::delayed_global}});
   if (const auto every = tree.count("staleness.step_every"))
     staleness.step_every = static_cast<int>(*every);
   staleness.flush_every = tree.count("staleness.flush_every");
@@ -142,10 +142,10 @@ RunConfig::Elastic read_elastic(const TreeReader& tree) {
     elastic.nodes = {static_cast<int>(*count), static_cast<int>(*count)};
   else
     elastic.nodes = *parse_range(*nodes.text());
-  elastic.on_preempt = tree.choice<OnPreempt>("elastic.on_preempt",
-                                              {{"handover", OnPreempt::handover},
-                                               {"checkpoint", OnPreempt::checkpoint},
-                                               {"drop", OnPreempt::drop}});
+  elastic.on_preempt =
+      tree.choice<OnPreempt>("elastic.on_preempt", {{"handover", OnPreempt::handover},
+                                                    {"checkpoint", OnPreempt::checkpoint},
+                                                    {"drop", OnPreempt::drop}});
   elastic.copies = tree.small("elastic.copies");
   return elastic;
 }

@@ -71,8 +71,8 @@ struct RunConfig {
     bool nag = false;
     bool nag_return = false;
     Clip clip = Clip::local;
-    std::optional<int> step_every;   // Micro-batches of a replica in one optimizer step.
-    std::optional<int> flush_every;  // Micro-batches between two drains; nothing: only when asked.
+    std::optional<int> step_every;            // Micro-batches of a replica in one optimizer step.
+    std::optional<std::int64_t> flush_every;  // Micro-batches between drains; nothing: 64 steps.
   };
 
   struct Parallel {

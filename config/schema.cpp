@@ -6,6 +6,7 @@
 #include "config/keys.h"
 #include "config/toml.h"
 #include "config/units.h"
+#include "models/registry.h"
 
 namespace troupe::config {
 namespace {
@@ -15,27 +16,30 @@ Type type_of(const models::Option& option) {
     // How many tokens there are, the data knows as well.
     case models::Option::Type::integer:
       return option.name == "vocab" ? Type::count_or_auto : Type::integer;
-    case models::Option::Type::number: return Type::number;
-    case models::Option::Type::boolean: return Type::boolean;
-    case models::Option::Type::text: return Type::text;
-    case models::Option::Type::integers: return Type::integers;
+    case models::Option::Type::number:
+      return Type::number;
+    case models::Option::Type::boolean:
+      return Type::boolean;
+    case models::Option::Type::text:
+      return Type::text;
+    case models::Option::Type::integers:
+      return Type::integers;
   }
   return Type::text;
 }
 
-std::vector<Key> model_keys(const Catalog& catalog) {
+std::vector<Key> model_keys() {
   std::vector<Key> keys;
   std::vector<std::string_view> kinds;
-  for (const auto& kind : catalog.model_kinds) kinds.push_back(kind.name);
+  for (const auto& kind : models::model_kinds()) kinds.push_back(kind.name);
   keys.push_back({.name = "model.kind",
                   .type = Type::choice,
                   .presence = Key::Presence::required,
                   .choices = std::move(kinds),
                   .half = Half::recipe,
                   .help = "The family of models."});
-  for (const auto& kind : catalog.model_kinds)
+  for (const auto& kind : models::model_kinds())
     for (const auto& option : kind.options) {
-      if (option.name == "init" || option.name == "dropout") continue;  // Common to all kinds.
       keys.push_back({.name = "model." + std::string(option.name),
                       .type = type_of(option),
                       .presence = option.fallback.is_null() ? Key::Presence::required
@@ -43,8 +47,8 @@ std::vector<Key> model_keys(const Catalog& catalog) {
                       .fallback = option.fallback,
                       .least = option.least,
                       .most = option.most,
-                      .help = option.help,
                       .half = Half::recipe,
+                      .help = option.help,
                       .when = {"model.kind", {kind.name}}});
     }
   keys.push_back({.name = "model.init",
@@ -53,23 +57,12 @@ std::vector<Key> model_keys(const Catalog& catalog) {
                   .half = Half::recipe,
                   .help = "The first weights: \"random\", or a .safetensors file with the names "
                           "that the model's ecosystem has."});
-  keys.push_back({.name = "model.dropout",
-                  .type = Type::number,
-                  .fallback = 0.0,
-                  .most = 0.99,
-                  .half = Half::recipe,
-                  .help = "How much of the activations is dropped in training."});
   return keys;
 }
 
 std::string bounds(const Key& key) {
-  const auto said = [](double number) {
-    const auto whole = static_cast<std::int64_t>(number);
-    return static_cast<double>(whole) == number ? std::to_string(whole) : to_toml(Value(number));
-  };
-  // A bound that nobody meets is not worth telling.
-  if (key.most >= 1e6) return "of at least " + said(key.least);
-  return "from " + said(key.least) + " to " + said(key.most);
+  if (bound_is_untold(key)) return "of at least " + number_text(key.least);
+  return "from " + number_text(key.least) + " to " + number_text(key.most);
 }
 
 }  // namespace
@@ -84,12 +77,15 @@ std::string_view Key::leaf() const {
   return dot == name.npos ? std::string_view(name) : std::string_view(name).substr(dot + 1);
 }
 
-Schema::Schema(const Catalog& catalog) : keys_(own_keys()) {
+Schema::Schema() : keys_(recipe_keys()) {
   const auto below_the_top = std::find_if(keys_.begin(), keys_.end(),
                                           [](const Key& key) { return !key.section().empty(); });
-  auto added = model_keys(catalog);
+  auto added = model_keys();
   keys_.insert(below_the_top, std::make_move_iterator(added.begin()),
                std::make_move_iterator(added.end()));
+  auto rest = plan_keys();
+  keys_.insert(keys_.end(), std::make_move_iterator(rest.begin()),
+               std::make_move_iterator(rest.end()));
 }
 
 std::vector<const Key*> Schema::rows(std::string_view name) const {
@@ -144,26 +140,51 @@ std::string_view Schema::help_of(std::string_view table) const {
   return {};
 }
 
+const Schema& schema() {
+  static const Schema all;
+  return all;
+}
+
+bool bound_is_untold(const Key& key) { return key.most >= 1e6; }
+
+std::string number_text(double number) {
+  const auto whole = static_cast<std::int64_t>(number);
+  return static_cast<double>(whole) == number ? std::to_string(whole) : to_toml(Value(number));
+}
+
 std::string wanted(const Key& key) {
   switch (key.type) {
-    case Type::integer: return "an integer " + bounds(key);
-    case Type::number: return "a number " + bounds(key);
-    case Type::boolean: return "true or false";
-    case Type::text: return "a string";
+    case Type::integer:
+      return "an integer " + bounds(key);
+    case Type::number:
+      return "a number " + bounds(key);
+    case Type::boolean:
+      return "true or false";
+    case Type::text:
+      return "a string";
     case Type::choice: {
       std::string text = "one of ";
       for (const auto choice : key.choices)
         text += (choice == key.choices.front() ? "" : ", ") + std::string(choice);
       return text;
     }
-    case Type::integers: return "a list of integers " + bounds(key);
+    case Type::integers:
+      return "a list of integers " + bounds(key);
     case Type::numbers:
       return "a list of " + std::to_string(key.length) + " numbers " + bounds(key);
-    case Type::duration: return "a duration such as \"5m\"";
-    case Type::interval: return "\"100 steps\", or a duration such as \"5m\"";
-    case Type::range: return "the fewest and the most, such as \"1:8\"";
-    case Type::count_or_auto: return "an integer " + bounds(key) + ", or \"auto\"";
-    case Type::bytes_or_auto: return "a size such as \"2GiB\", or \"auto\"";
+    case Type::duration:
+      return "a duration of at least \"" +
+             to_text(std::chrono::nanoseconds(static_cast<std::int64_t>(key.least))) +
+             "\", such as \"5m\"";
+    case Type::interval:
+      return "\"100 steps\", or a duration such as \"5m\"";
+    case Type::range:
+      return "the fewest and the most " + bounds(key) + ", such as \"1:8\"";
+    case Type::count_or_auto:
+      return "an integer " + bounds(key) + ", or \"auto\"";
+    case Type::bytes_or_auto:
+      return "a size of at least \"" + bytes_text(static_cast<std::int64_t>(key.least)) +
+             "\", such as \"2GiB\", or \"auto\"";
     case Type::stages:
       return "an integer " + bounds(key) + ", \"auto\", or boundaries such as [0, 3, 6]";
   }
@@ -178,6 +199,17 @@ const Value* value_at(const Value& tree, std::string_view name) {
     name.remove_prefix(std::min(dot + 1, name.size()));
   }
   return value;
+}
+
+void set_at(Value& tree, std::string_view name, Value value) {
+  Value* table = &tree;
+  for (auto dot = name.find('.'); dot != name.npos; dot = name.find('.')) {
+    const std::string part(name.substr(0, dot));
+    Value* inner = table->find(part);
+    table = inner ? inner : &table->set(part, Value(Value::Map{}));
+    name.remove_prefix(dot + 1);
+  }
+  table->set(std::string(name), std::move(value));
 }
 
 }  // namespace troupe::config

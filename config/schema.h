@@ -4,7 +4,6 @@
 #include <string_view>
 #include <vector>
 
-#include "config/catalog.h"
 #include "core/value.h"
 
 namespace troupe::config {
@@ -49,15 +48,15 @@ struct Key {
   std::string name;  // Dotted: "optimizer.schedule.kind".
   Type type = Type::integer;
   Presence presence = Presence::optional;
-  Value fallback;  // As one would write it; null where leaving it out means something itself.
+  Value fallback = {};  // As one would write it; null where leaving it out means something itself.
   double least = 0;
   double most = 1e9;
-  std::vector<std::string_view> choices;
+  std::vector<std::string_view> choices = {};
   std::size_t length = 0;  // Of a list of numbers.
-  std::string_view help;   // One sentence.
   Half half = Half::plan;
   Change change = Change::at_start;
-  Condition when;
+  std::string_view help = {};  // One sentence.
+  Condition when = {};
 
   std::string_view section() const;  // "optimizer.schedule"; empty at the top.
   std::string_view leaf() const;     // "kind"
@@ -67,7 +66,7 @@ struct Key {
 /// completion are made from it. A name may have several rows, of which at most one applies.
 class Schema {
  public:
-  explicit Schema(const Catalog& catalog);
+  Schema();
 
   const std::vector<Key>& keys() const { return keys_; }
   /// The row of that name that applies to a tree; null where there is none.
@@ -89,10 +88,21 @@ class Schema {
   std::vector<Key> keys_;
 };
 
+/// The one that there is.
+const Schema& schema();
+
+/// Whether the upper bound is so high that wanted() leaves it out.
+bool bound_is_untold(const Key& key);
+
+/// A bound as one writes it: whole where it is.
+std::string number_text(double number);
+
 /// "an integer from 1 to 4096", "one of sgd, adam, ...": what a key wants, for messages.
 std::string wanted(const Key& key);
 
 /// The value at a dotted name; null where there is none.
 const Value* value_at(const Value& tree, std::string_view name);
+/// Sets the value at a dotted name; tables on the way are made.
+void set_at(Value& tree, std::string_view name, Value value);
 
 }  // namespace troupe::config

@@ -3,17 +3,36 @@
 #include <algorithm>
 #include <cmath>
 
+#include "config/toml_guard.h"
 #include "core/json.h"
-
-// Compiled into this file alone; nesting is bounded, because a tree is taken down recursively.
-#define TOML_EXCEPTIONS 0
-#define TOML_MAX_NESTED_VALUES 32
-#include <toml++/toml.h>
 
 namespace troupe::config {
 namespace {
 
-constexpr int most_dots = 32;
+/// What the library asserts is not always its own doing: "[[[" fails one.
+struct BrokenAssumption {};
+
+}  // namespace
+}  // namespace troupe::config
+
+// Compiled into this file alone. Nesting is bounded, because a tree is taken down recursively.
+#undef NDEBUG
+#define TOML_EXCEPTIONS 1
+#define TOML_MAX_NESTED_VALUES 32
+#define TOML_ASSERT(expression) \
+  static_cast<void>((expression) ? 0 : throw troupe::config::BrokenAssumption())
+#pragma GCC diagnostic push
+#if !defined(__clang__)
+// Some of its assertions stand in functions that must not throw; what would break those is refused
+// before.
+#pragma GCC diagnostic ignored "-Wterminate"
+#endif
+#include <toml++/toml.h>
+#pragma GCC diagnostic pop
+
+namespace troupe::config {
+namespace {
+
 constexpr std::size_t most_bytes = std::size_t{1} << 20;
 
 std::string said(Position position) {
@@ -23,23 +42,6 @@ std::string said(Position position) {
 bool is_bare(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
          c == '-';
-}
-
-/// Where a dotted key is longer than any that means something. The library bounds the nesting of
-/// lists and inline tables, but not of dotted keys.
-Position find_endless_key(std::string_view text) {
-  Position at{1, 0};
-  int dots = 0;
-  bool after_key = false;
-  for (const char c : text) {
-    ++at.column;
-    if (c == '\n') at = {at.line + 1, 0};
-    if (c == '.' && after_key) ++dots;
-    else if (c != '.' && !is_bare(c) && c != ' ' && c != '\t' && c != '"' && c != '\'') dots = 0;
-    if (dots > most_dots) return at;
-    after_key = c != '.';
-  }
-  return {};
 }
 
 /// Turns what the library read into our tree.
@@ -68,13 +70,20 @@ class Converter {
 
   Value value(const toml::node& node) {
     Value made;
-    if (const auto* table = node.as_table()) made = map(*table);
-    else if (const auto* array = node.as_array()) made = list(*array);
-    else if (const auto* text = node.as_string()) made = Value(text->get());
-    else if (const auto* whole = node.as_integer()) made = Value(whole->get());
-    else if (const auto* number = node.as_floating_point()) made = Value(number->get());
-    else if (const auto* truth = node.as_boolean()) made = Value(truth->get());
-    else note_date(node);
+    if (const auto* table = node.as_table())
+      made = map(*table);
+    else if (const auto* array = node.as_array())
+      made = list(*array);
+    else if (const auto* text = node.as_string())
+      made = Value(text->get());
+    else if (const auto* whole = node.as_integer())
+      made = Value(whole->get());
+    else if (const auto* number = node.as_floating_point())
+      made = Value(number->get());
+    else if (const auto* truth = node.as_boolean())
+      made = Value(truth->get());
+    else
+      note_date(node);
     made.position = position(node.source().begin);
     return made;
   }
@@ -111,11 +120,16 @@ void write_text(std::string& out, std::string_view text) {
   out += '"';
   for (const char c : text) {
     const auto code = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') (out += '\\') += c;
-    else if (c == '\n') out += "\\n";
-    else if (c == '\t') out += "\\t";
-    else if (code < 0x20 || code == 0x7f) ((out += "\\u00") += digits[code >> 4]) += digits[code & 15];
-    else out += c;
+    if (c == '"' || c == '\\')
+      (out += '\\') += c;
+    else if (c == '\n')
+      out += "\\n";
+    else if (c == '\t')
+      out += "\\t";
+    else if (code < 0x20 || code == 0x7f)
+      ((out += "\\u00") += digits[code >> 4]) += digits[code & 15];
+    else
+      out += c;
   }
   out += '"';
 }
@@ -134,11 +148,21 @@ std::string number_text(double number) {
 
 void write(std::string& out, const Value& value) {
   switch (value.kind()) {
-    case Value::Kind::null: out += "{}"; return;
-    case Value::Kind::boolean: out += *value.boolean() ? "true" : "false"; return;
-    case Value::Kind::integer: out += std::to_string(*value.integer()); return;
-    case Value::Kind::number: out += number_text(value.number()); return;
-    case Value::Kind::text: write_text(out, *value.text()); return;
+    case Value::Kind::null:
+      out += "{}";
+      return;
+    case Value::Kind::boolean:
+      out += *value.boolean() ? "true" : "false";
+      return;
+    case Value::Kind::integer:
+      out += std::to_string(*value.integer());
+      return;
+    case Value::Kind::number:
+      out += number_text(value.number());
+      return;
+    case Value::Kind::text:
+      write_text(out, *value.text());
+      return;
     case Value::Kind::list: {
       std::string_view separator = "[";
       for (const auto& item : *value.list()) {
@@ -166,20 +190,22 @@ Result<Value> parse_toml(std::string_view text) {
   if (text.size() > most_bytes)
     return Error{"1:1: the text has " + std::to_string(text.size()) + " bytes; at most " +
                  std::to_string(most_bytes) + " are read"};
-  if (const auto at = find_endless_key(text); at.line != 0)
-    return Error{said(at) + "a key of more than " + std::to_string(most_dots) + " parts"};
-  const auto read = toml::parse(text);
+  if (const auto trouble = find_toml_trouble(text))
+    return Error{said(trouble->position) + "this is not TOML: " + trouble->why};
   Converter converter(text);
-  if (!read) {
-    std::string why(read.error().description());
+  try {
+    Value tree = converter.value(toml::parse(text));
+    if (!converter.error.empty()) return Error{converter.error};
+    return tree;
+  } catch (const toml::parse_error& error) {
+    std::string why(error.description());
     constexpr std::string_view opening = "Error while parsing ";
     if (why.starts_with(opening)) why.erase(0, opening.size());
-    return Error{said(converter.position(read.error().source().begin)) +
-                 "this is not TOML: " + why};
+    return Error{said(converter.position(error.source().begin)) + "this is not TOML: " + why};
+  } catch (const BrokenAssumption&) {
+    return Error{
+        "1:1: this is not TOML, and its reader cannot say where; look for a bracket too many"};
   }
-  Value tree = converter.value(read.table());
-  if (!converter.error.empty()) return Error{converter.error};
-  return tree;
 }
 
 std::string to_toml(const Value& value) {

@@ -14,15 +14,15 @@ struct Unit {
   double size;
 };
 
-// The largest first: to_text() takes the first that divides.
+// The largest first: what is written takes the first that divides.
 constexpr std::array time_units = {
     Unit{"d", 86400e9}, Unit{"h", 3600e9}, Unit{"m", 60e9}, Unit{"s", 1e9},
     Unit{"ms", 1e6},    Unit{"us", 1e3},   Unit{"ns", 1},
 };
 constexpr std::array byte_units = {
-    Unit{"B", 1},     Unit{"KiB", 0x1p10}, Unit{"MiB", 0x1p20}, Unit{"GiB", 0x1p30},
-    Unit{"TiB", 0x1p40}, Unit{"kB", 1e3},  Unit{"MB", 1e6},     Unit{"GB", 1e9},
-    Unit{"TB", 1e12},
+    Unit{"TiB", 0x1p40}, Unit{"GiB", 0x1p30}, Unit{"MiB", 0x1p20},
+    Unit{"KiB", 0x1p10}, Unit{"B", 1},        Unit{"TB", 1e12},
+    Unit{"GB", 1e9},     Unit{"MB", 1e6},     Unit{"kB", 1e3},
 };
 
 constexpr double century = 100.0 * 365 * 86400e9;  // Well within 64 bits of nanoseconds.
@@ -80,6 +80,15 @@ Result<std::int64_t> parse_bytes(std::string_view text) {
                  "GB, TB): \"2GiB\""};
   if (*found > exabyte) return Error{"found " + quoted(text) + "; at most 1024 PiB can be said"};
   return static_cast<std::int64_t>(std::llround(*found));
+}
+
+std::string bytes_text(std::int64_t bytes) {
+  for (const auto& unit : byte_units) {
+    const auto size = static_cast<std::int64_t>(unit.size);
+    if (bytes >= size && bytes % size == 0)
+      return std::to_string(bytes / size) + std::string(unit.name);
+  }
+  return std::to_string(bytes) + "B";
 }
 
 Result<Interval> parse_interval(std::string_view text) {

@@ -16,6 +16,8 @@ std::string to_text(std::chrono::nanoseconds duration);
 
 /// "512KiB", "2GiB", "1.5GB", "64B". A bare number is an error.
 Result<std::int64_t> parse_bytes(std::string_view text);
+/// In the largest binary unit that divides it: "1536MiB".
+std::string bytes_text(std::int64_t bytes);
 
 /// How often something happens: after so many steps, or so much time. One of the two is not zero.
 struct Interval {

@@ -30,7 +30,6 @@ class Cursor {
     return before;
   }
   friend bool operator==(const Cursor& a, const Cursor& b) { return a.at_ == b.at_; }
-  friend bool operator!=(const Cursor& a, const Cursor& b) { return a.at_ != b.at_; }
 
  private:
   const char* at_;
@@ -98,7 +97,12 @@ class Builder {
     // The library's text begins with its own name and place, which ours replace.
     std::string reason = why.what();
     if (const auto at = reason.find("syntax error"); at != std::string::npos) reason.erase(0, at);
-    return fail(places_.at(end_offset() ? end_offset() - 1 : 0), "this is not JSON: " + reason);
+    // What it read last stands at the place that we give.
+    if (const auto at = reason.find("; last read"); at != std::string::npos)
+      reason.erase(at, std::min(reason.rfind("; expected"), reason.size()) - at);
+    const std::size_t read = end_offset() ? end_offset() - 1 : 0;
+    return fail(places_.at(std::min(skip_separators(last_end_), read)),
+                "this is not JSON: " + reason);
   }
 
   const char* furthest;
@@ -112,9 +116,7 @@ class Builder {
   Position token_start() {
     std::size_t at = end_offset();
     while (at > last_end_ && at > 0 && is_blank(text_[at - 1])) --at;
-    std::size_t begin = last_end_;
-    while (begin < at && (is_blank(text_[begin]) || text_[begin] == ',' || text_[begin] == ':'))
-      ++begin;
+    const std::size_t begin = std::min(skip_separators(last_end_), at);
     last_end_ = end_offset();
     // What ended a number may open or close the next thing: leave it unread.
     if (last_end_ > 0 && last_end_ > begin + 1 &&
@@ -122,6 +124,10 @@ class Builder {
         text_[begin] != '"')
       --last_end_;
     return places_.at(begin);
+  }
+  std::size_t skip_separators(std::size_t at) const {
+    while (at < text_.size() && (is_blank(text_[at]) || text_[at] == ',' || text_[at] == ':')) ++at;
+    return at;
   }
   static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 

@@ -1,5 +1,6 @@
 #include "core/stream.h"
 
+#include <cassert>
 #include <chrono>
 
 #if defined(__x86_64__)
@@ -34,26 +35,42 @@ Stream::Stream(MemoryPool& memory, int threads) : memory_(&memory) {
 
 Stream::~Stream() {
   stopping_ = true;
-  generation_.fetch_add(1);
-  generation_.notify_all();
+  jobs_.fetch_add(1);
+  jobs_.notify_all();
   for (auto& helper : helpers_) helper.join();
 }
 
 void Stream::share(std::int64_t count, Call call, void* body) {
-  call_ = call;
-  body_ = body;
-  count_ = count;
-  next_.store(0, std::memory_order_relaxed);
-  busy_.store(static_cast<std::uint32_t>(helpers_.size()), std::memory_order_relaxed);
-  generation_.fetch_add(1, std::memory_order_release);
-  generation_.notify_all();
+  assert(count < static_cast<std::int64_t>(changing));
+  const std::uint64_t job = (ticket_.load(std::memory_order_relaxed) & ~changing) + one_job;
+  ticket_.store(job | changing);
+  call_.store(call, std::memory_order_release);
+  body_.store(body, std::memory_order_release);
+  count_.store(count, std::memory_order_release);
+  done_.store(0, std::memory_order_relaxed);
+  ticket_.store(job, std::memory_order_release);
+  jobs_.fetch_add(1, std::memory_order_release);
+  jobs_.notify_all();
   take_part();
-  while (busy_.load(std::memory_order_acquire) != 0) relax();
+  // What is left is in the hands of helpers, who are at it. Where there are fewer cores than
+  // threads, they need ours.
+  for (unsigned spins = 1; done_.load(std::memory_order_acquire) != count; ++spins)
+    spins % 1024 == 0 ? std::this_thread::yield() : relax();
 }
 
 void Stream::take_part() {
-  for (std::int64_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < count_;)
-    call_(body_, i);
+  for (auto ticket = ticket_.load(std::memory_order_acquire);;) {
+    const auto i = static_cast<std::int64_t>(ticket & changing);
+    const Call call = call_.load(std::memory_order_acquire);
+    void* const body = body_.load(std::memory_order_acquire);
+    if (i == static_cast<std::int64_t>(changing) || i >= count_.load(std::memory_order_acquire))
+      return;
+    // Succeeds only if the job is still the one whose members were read.
+    if (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel)) continue;
+    call(body, i);
+    done_.fetch_add(1, std::memory_order_release);
+    ticket = ticket_.load(std::memory_order_acquire);
+  }
 }
 
 void Stream::help() {
@@ -61,14 +78,13 @@ void Stream::help() {
   std::uint32_t seen = 0;
   for (;;) {
     const auto patience = std::chrono::steady_clock::now() + spin_before_sleep;
-    for (unsigned spins = 1; generation_.load(std::memory_order_acquire) == seen; ++spins) {
+    for (unsigned spins = 1; jobs_.load(std::memory_order_acquire) == seen; ++spins) {
       relax();
-      if (spins % 64 == 0 && std::chrono::steady_clock::now() > patience) generation_.wait(seen);
+      if (spins % 64 == 0 && std::chrono::steady_clock::now() > patience) jobs_.wait(seen);
     }
-    ++seen;
+    seen = jobs_.load(std::memory_order_acquire);
     if (stopping_) return;
     take_part();
-    busy_.fetch_sub(1, std::memory_order_release);
   }
 }
 

@@ -18,6 +18,9 @@ namespace troupe {
 class Stream {
  public:
   explicit Stream(MemoryPool& memory, int threads = 1);
+  /// A stream that takes memory as any other does, and leaves out the work: for_each() calls
+  /// nothing. What is computed with it is not set to anything; what it holds, and when, is real.
+  static Stream rehearsal(MemoryPool& memory) { return Stream(memory, Work::left_out); }
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -34,6 +37,7 @@ class Stream {
   /// Must not be called from within a body.
   template <class Body>
   void for_each(std::int64_t count, Body&& body) {
+    if (work_ == Work::left_out) return;
     if (count <= 1 || helpers_.empty()) {
       for (std::int64_t i = 0; i < count; ++i) body(i);
       return;
@@ -45,20 +49,30 @@ class Stream {
   }
 
  private:
+  enum class Work : std::uint8_t { done, left_out };
+  Stream(MemoryPool& memory, Work work) : memory_(&memory), work_(work) {}
+
   using Call = void (*)(void*, std::int64_t);
   void share(std::int64_t count, Call call, void* body);
   void take_part();
   void help();
 
   MemoryPool* memory_;
+  Work work_ = Work::done;
   std::vector<std::thread> helpers_;
-  // The job that is being shared: set before `generation_` rises, read after.
-  Call call_ = nullptr;
-  void* body_ = nullptr;
-  std::int64_t count_ = 0;
-  std::atomic<std::int64_t> next_{0};
-  std::atomic<std::uint32_t> generation_{0};
-  std::atomic<std::uint32_t> busy_{0};
+
+  // The job that is being shared. `ticket_` says which job it is (upper half) and which index comes
+  // next (lower half); whoever moves it on has that index. While the job's members change, the
+  // lower half says so: a helper that is late then claims nothing, and nobody ever waits for a
+  // helper that has claimed nothing.
+  static constexpr std::uint64_t one_job = std::uint64_t{1} << 32;
+  static constexpr std::uint64_t changing = one_job - 1;
+  std::atomic<std::uint64_t> ticket_{changing};
+  std::atomic<Call> call_{nullptr};
+  std::atomic<void*> body_{nullptr};
+  std::atomic<std::int64_t> count_{0};
+  std::atomic<std::int64_t> done_{0};
+  std::atomic<std::uint32_t> jobs_{0};  // What sleeping helpers wait for.
   std::atomic<bool> stopping_{false};
 };
 

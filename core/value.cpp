@@ -4,8 +4,24 @@
 
 namespace troupe {
 
+// Not in the class: there an Entry, which holds a Value, is not complete yet.
+Value::Value() = default;
+Value::Value(bool value) : held_(value) {}
+Value::Value(std::int64_t value) : held_(value) {}
+Value::Value(int value) : held_(std::int64_t{value}) {}
+Value::Value(double value) : held_(value) {}
+Value::Value(std::string value) : held_(std::move(value)) {}
+Value::Value(std::string_view value) : held_(std::string(value)) {}
+Value::Value(const char* value) : held_(std::string(value)) {}
 Value::Value(List value) : held_(std::move(value)) {}
 Value::Value(Map value) : held_(std::move(value)) {}
+Value::Value(const Value& other) = default;
+Value::Value(Value&& other) noexcept = default;
+Value& Value::operator=(const Value& other) = default;
+Value& Value::operator=(Value&& other) noexcept = default;
+Value::~Value() = default;
+
+bool operator==(const Value& a, const Value& b) { return a.held_ == b.held_; }
 
 double Value::number() const {
   assert(is_number());

@@ -26,16 +26,21 @@ class Value {
   using Map = std::vector<Entry>;
   enum class Kind { null, boolean, integer, number, text, list, map };
 
-  Value() = default;
-  Value(bool value) : held_(value) {}
-  Value(std::int64_t value) : held_(value) {}
-  Value(int value) : held_(std::int64_t{value}) {}
-  Value(double value) : held_(value) {}
-  Value(std::string value) : held_(std::move(value)) {}
-  Value(std::string_view value) : held_(std::string(value)) {}
-  Value(const char* value) : held_(std::string(value)) {}
+  Value();
+  Value(bool value);
+  Value(std::int64_t value);
+  Value(int value);
+  Value(double value);
+  Value(std::string value);
+  Value(std::string_view value);
+  Value(const char* value);
   Value(List value);
   Value(Map value);
+  Value(const Value& other);
+  Value(Value&& other) noexcept;
+  Value& operator=(const Value& other);
+  Value& operator=(Value&& other) noexcept;
+  ~Value();
 
   Kind kind() const { return static_cast<Kind>(held_.index()); }
   bool is_null() const { return kind() == Kind::null; }
@@ -62,7 +67,7 @@ class Value {
   Position position;
 
   /// Equal contents in the same order; positions do not count.
-  friend bool operator==(const Value& a, const Value& b) { return a.held_ == b.held_; }
+  friend bool operator==(const Value& a, const Value& b);
 
  private:
   std::variant<std::monostate, bool, std::int64_t, double, std::string, List, Map> held_;

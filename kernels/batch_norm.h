@@ -15,7 +15,7 @@ struct ImageShape {
 
 /// y = (x - mean) / sqrt(variance + eps) * weight + bias with the statistics of this batch, by
 /// channel. Keeps mean and rstd for backward, and writes the unbiased variance that a running
-/// average takes.
+/// average takes (0 where a channel has one number only). Sums are doubles.
 void batch_norm_forward(Stream& stream, const ImageShape& shape, const float* x,
                         const float* weight, const float* bias, float* y, float* mean, float* rstd,
                         float* unbiased_variance, float eps);
@@ -23,6 +23,7 @@ void batch_norm_forward(Stream& stream, const ImageShape& shape, const float* x,
 void batch_norm_apply(Stream& stream, const ImageShape& shape, const float* x, const float* weight,
                       const float* bias, const float* mean, const float* variance, float* y,
                       float eps);
+/// Through the statistics too. dx may be dy.
 void batch_norm_backward_input(Stream& stream, const ImageShape& shape, const float* x,
                                const float* weight, const float* mean, const float* rstd,
                                const float* dy, float* dx);

@@ -49,6 +49,14 @@ Matrix<Number> inputs_by_outputs(const LinearShape& shape, const Number* weight)
   return {};
 }
 
+void round_all(Stream& stream, const float* numbers, BFloat16* rounded, std::int64_t count) {
+  constexpr std::int64_t grain = 65536;
+  stream.for_each((count + grain - 1) / grain, [=](std::int64_t i) {
+    cpu::round_to_bf16(numbers + i * grain, rounded + i * grain,
+                       std::min(grain, count - i * grain));
+  });
+}
+
 template <class Number>
 Tensor pack(Stream& stream, const Matrix<Number>& matrix, std::int64_t depth,
             std::int64_t columns) {
@@ -123,7 +131,7 @@ PackedLinear::PackedLinear(Stream& stream, const LinearShape& shape, const float
     case Precision::bf16: {
       const std::int64_t count = shape.inputs * shape.outputs;
       Tensor rounded = stream.make({count}, DType::bf16);
-      cpu::round_to_bf16(weight, rounded.data<BFloat16>(), count);
+      round_all(stream, weight, rounded.data<BFloat16>(), count);
       pack_both(inputs_by_outputs(shape, std::as_const(rounded).data<BFloat16>()));
       break;
     }
@@ -134,11 +142,7 @@ Tensor as_operand(Stream& stream, const Tensor& numbers, Precision precision) {
   if (numbers.dtype() == type_of(precision)) return numbers;
   assert(numbers.dtype() == DType::f32 && precision == Precision::bf16);
   Tensor rounded = stream.make(numbers.shape(), DType::bf16);
-  constexpr std::int64_t grain = 65536;
-  stream.for_each((numbers.count() + grain - 1) / grain, [&](std::int64_t i) {
-    cpu::round_to_bf16(numbers.f32() + i * grain, rounded.data<BFloat16>() + i * grain,
-                       std::min(grain, numbers.count() - i * grain));
-  });
+  round_all(stream, numbers.f32(), rounded.data<BFloat16>(), numbers.count());
   return rounded;
 }
 

@@ -8,15 +8,18 @@ namespace troupe::kernels {
 
 /// One update of `count` weights. New weights are written to `next`, since weights that others may
 /// hold never change; moments change in place. `gradient_scale` multiplies every gradient first:
-/// clipping.
+/// clipping. Factors are doubles, so that 1 - beta2 and the like are rounded once. `next` may be
+/// `w`.
 struct SgdStep {
-  float lr, momentum, weight_decay, gradient_scale;
+  double lr, momentum, weight_decay, gradient_scale;
   enum class Momentum : std::uint8_t { plain, nesterov } kind;
   enum class Turn : std::uint8_t {
     first,
     later
   } turn;  // The first step sets the momentum to the gradient, as PyTorch does.
 };
+/// g += decay w; momentum = mu momentum + g; next = w - lr momentum, or w - lr (g + mu momentum) if
+/// nesterov. `momentum` may be null: next = w - lr g.
 void sgd_step(Stream& stream, const SgdStep& step, const float* w, const float* gradient,
               float* momentum, float* next, std::int64_t count);
 
@@ -28,8 +31,8 @@ enum class WeightDecay : std::uint8_t { coupled, decoupled };
 /// decoupled. Adam: m_scale = 1 / (1 - b1^t), g_scale = 0, v_scale = 1 / sqrt(1 - b2^t); NAdam sets
 /// both scales.
 struct AdamStep {
-  float lr, beta1, beta2, eps, weight_decay, gradient_scale;
-  float m_scale, g_scale, v_scale;
+  double lr, beta1, beta2, eps, weight_decay, gradient_scale;
+  double m_scale, g_scale, v_scale;
   WeightDecay decay;
 };
 void adam_step(Stream& stream, const AdamStep& step, const float* w, const float* gradient,

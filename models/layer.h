@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "core/stream.h"
 #include "core/tensor.h"
 #include "models/parameter.h"
+#include "models/work.h"
 
 namespace troupe::models {
 
@@ -18,11 +20,13 @@ struct Pass {
   Stream& stream;
   Mode mode = Mode::training;
   kernels::Precision precision = kernels::Precision::fp32;
-  RandomKey key;   // Of the micro-batch's first sample; a layer that draws sets `operation`.
-  Tensor targets;  // For the loss.
-  float loss_scale =
-      1;  // What the gradient of each target's loss is multiplied by: 1 / targets in a step.
+  RandomKey key;         // Of the micro-batch's first sample; a layer that draws sets `operation`.
+  Tensor targets;        // For the loss.
+  float loss_scale = 1;  // What each target's loss counts in the step: 1 / targets.
 };
+
+/// Whether the input wants a gradient: data does not.
+enum class InputGradient : std::uint8_t { wanted, unwanted };
 
 /// A piece of a model, as functions: it owns no numbers and changes none. Weights and input come
 /// in; the output, and what the backward pass needs, go out. The spans that a layer gets are as
@@ -30,8 +34,8 @@ struct Pass {
 ///
 /// What is saved: `forward` fills `saved`. `backward_input` reads it, and leaves in it what
 /// `backward_weight` needs and nothing more; `backward_weight` empties it. Each runs once, in this
-/// order, perhaps long after one another and with other micro-batches in between. In evaluation
-/// nothing is saved.
+/// order, perhaps long after one another and with other micro-batches in between. Evaluation throws
+/// away what is saved.
 class Layer {
  public:
   using WeightSpan = std::span<const Weight>;
@@ -46,24 +50,31 @@ class Layer {
   virtual int saved() const { return 0; }
   /// What comes out for an input of this shape; the outermost dimension is the batch. For planning.
   virtual Shape output(const Shape& input) const { return input; }
+  /// What its passes over such an input do; about right, for planning.
+  virtual Work work(const Shape& input) const {
+    return elementwise_work(input, output(input),
+                            parameters().empty() ? Trained::no : Trained::yes);
+  }
 
-  /// `statistics` has a place for each buffer: what this micro-batch contributes to it, in
-  /// training.
   struct In {
     const Pass& pass;
     WeightSpan weights;
     BufferSpan buffers;
+    InputGradient input_gradient = InputGradient::wanted;
   };
+
+  /// `statistics` has a place for each buffer: what this micro-batch contributes to it, in
+  /// training.
   virtual Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const = 0;
 
-  /// The gradient of the input; empty where nobody wants it (tokens have none).
+  /// The gradient of the input; empty where it is not wanted, and for tokens, which have none.
   virtual Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const = 0;
 
-  /// Adds to the gradients, one for each parameter.
-  virtual void backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const = 0;
+  /// Adds to the gradients, one for each parameter. Without parameters there is nothing to do.
+  virtual void backward_weight(const In& /*in*/, SavedSpan /*saved*/,
+                               SavedSpan /*gradients*/) const {}
 };
 
-/// Whether the first layer's input wants a gradient: data does not.
-enum class InputGradient : std::uint8_t { wanted, unwanted };
+using LayerPtr = std::unique_ptr<const Layer>;
 
 }  // namespace troupe::models

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,21 +15,26 @@ namespace troupe::models {
 /// last one (norm, head) to the last.
 struct Unit {
   std::string name;
-  std::unique_ptr<const Layer> layer;
+  LayerPtr layer;
 };
 
 /// What one sample looks like.
 struct SampleForm {
-  Shape input;  // Without the batch: [context] tokens, or [channels, height, width].
+  /// Without the batch: [context] tokens, [channels, height, width] or [features]. Fewer tokens
+  /// than the context will do; a height or width of 0 means any.
+  Shape input;
   DType input_type = DType::f32;
   Shape target;  // [context] tokens, or [] for one class.
+
+  /// Whether a sample may look like this. A text may be shorter than the context.
+  bool takes(const Shape& given) const;
 };
 
 /// A network as a list of units, and the loss that ends it. Immutable; knows no numbers.
 struct Model {
   std::string kind;
   std::vector<Unit> units;
-  std::unique_ptr<const Layer> loss;  // Logits in, one loss a target out.
+  LayerPtr loss;  // Logits in, one loss a target out.
   SampleForm sample;
   std::int64_t classes = 0;  // Of the logits: the vocabulary.
 };

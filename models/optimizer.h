@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,10 +14,9 @@
 
 namespace troupe::models {
 
-/// What `optimizer` says in the configuration. Defaults are PyTorch's where PyTorch has the
-/// optimizer.
+/// What `optimizer` says in the configuration.
 struct OptimizerConfig {
-  enum class Kind { sgd, adam, adamw, nadamw, muon };
+  enum class Kind : std::uint8_t { sgd, adam, adamw, nadamw, muon };
 
   Kind kind = Kind::adamw;
   LearningRate rate;
@@ -24,13 +25,32 @@ struct OptimizerConfig {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double eps = 1e-8;
-  double weight_decay = 0;
+  double weight_decay = 0.01;
   double clip_norm = 0;  // 0: no clipping.
+
+  /// With PyTorch's defaults.
+  static OptimizerConfig of(Kind kind);
 };
 
+/// What a parameter's gradient adds to the square of the global norm.
+struct SquaredNorm {
+  std::string name;
+  double value = 0;
+};
+
+/// The norm of all gradients of a model, given those of its stages one after another. A name that
+/// comes again is a parameter that stages share: it counts once. No cut changes the result.
+double global_norm(std::span<const SquaredNorm> squares);
+
+struct UpdateRule;
+
 /// Makes the next version of a stage's weights out of the last one and the gradients of a step.
-/// Owns the moments; no message, no thread. One gradient for each tied parameter: (input use) +
-/// (output use), each finished first.
+/// Owns the moments; no message, no thread. What it makes is a function of the weights' version,
+/// not of how often it was called.
+///
+/// A tied parameter has one gradient: (first use) + (later use), each finished first. Where its
+/// uses are in two stages, each gives its own to the other (gradient, add_use) and both make the
+/// same next version.
 class Optimizer {
  public:
   /// `parameters` are a stage's slots; slots of the same name are one parameter.
@@ -38,25 +58,55 @@ class Optimizer {
             std::vector<Buffer> buffers, kernels::Precision precision);
 
   /// The first version: drawn by (seed, the parameter's name), so that no plan changes it.
-  WeightsPtr initial(Stream& stream, std::uint64_t seed);
-  /// The first version from given tensors (a checkpoint, a file). All names must be there, of the
-  /// right shapes.
+  WeightsPtr initial(Stream& stream, std::uint64_t seed) const;
+  /// A version from given tensors (a checkpoint, a file). All names must be there, of the right
+  /// shapes, in fp32; others may be there too.
   Result<WeightsPtr> from(Stream& stream, const std::vector<NamedTensor>& tensors,
-                          std::int64_t version);
+                          std::int64_t version) const;
 
-  /// The sum of squares of this stage's gradients, tied uses added up first: the stage's part of
-  /// the global norm.
-  double squared_norm(Stream& stream, StageGradients& gradients);
+  /// The gradient of a parameter, its uses in this stage added up.
+  Tensor gradient(Stream& stream, StageGradients& gradients, const std::string& name) const;
+  /// Adds what another stage's use of a parameter gave.
+  void add_use(Stream& stream, StageGradients& gradients, const std::string& name,
+               const Tensor& other) const;
 
-  /// `norm` is the global one. Gradients are used up. Buffers take the micro-batches' statistics in
-  /// order.
+  /// The stage's part of the global norm: by parameter, in the order of the slots.
+  std::vector<SquaredNorm> squared_norms(Stream& stream, StageGradients& gradients) const;
+
+  /// `norm` is the global one, and finite. Gradients are used up. Buffers take the micro-batches'
+  /// statistics in order.
   WeightsPtr step(Stream& stream, const WeightsPtr& weights, StageGradients gradients, double norm);
 
   /// Weights and buffers of a version, by unique name in the order of the slots.
   std::vector<NamedTensor> named(const Weights& weights) const;
-  /// The moments by name; and taking them up again.
+  /// The moments by name: "h.0.ln_1.weight.m". They change with the next step: write or copy them
+  /// before. Before the first step there are none.
   std::vector<NamedTensor> state() const;
-  Status restore(const std::vector<NamedTensor>& state, std::int64_t steps_done);
+  /// Takes a copy of the moments that so many steps made. All names must be there, unless no step
+  /// was done; others may be there too.
+  Status restore(Stream& stream, const std::vector<NamedTensor>& state, std::int64_t steps_done);
+
+ private:
+  /// A parameter, once, however many slots it has.
+  struct Trained {
+    std::vector<std::size_t> slots;
+    const UpdateRule* rule = nullptr;
+    std::vector<Tensor> moments;
+  };
+  const Parameter& declared(const Trained& trained) const { return parameters_[trained.slots[0]]; }
+  const Trained& find(const std::string& name) const;
+  std::string moment_name(const Trained& trained, std::size_t moment) const;
+  void make_moments(Stream& stream);
+  void add_own_uses(Stream& stream, StageGradients& gradients, const Trained& trained) const;
+  void place(Stream& stream, const Trained& trained, Tensor value, Weights& weights) const;
+  Tensor next_buffer(Stream& stream, std::size_t buffer, const Tensor& last,
+                     const StageGradients& gradients) const;
+
+  OptimizerConfig config_;
+  std::vector<Parameter> parameters_;
+  std::vector<Buffer> buffers_;
+  kernels::Precision precision_;
+  std::vector<Trained> trained_;  // In the order of the first slot.
 };
 
 }  // namespace troupe::models

@@ -15,7 +15,7 @@ struct Option {
 
   std::string_view name;
   Type type = Type::integer;
-  Value fallback;    // Null: the key must be given.
+  Value fallback{};  // Null: the key must be given.
   double least = 0;  // Of a number, or of each number of a list.
   double most = 1e9;
   std::string_view help;  // One sentence.

@@ -1,13 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <memory>
-#include <string>
 #include <vector>
 
 #include "core/stream.h"
-#include "models/layer.h"
+#include "models/gradient_fold.h"
+#include "models/layers/parts.h"
 #include "models/model.h"
 
 namespace troupe::models {
@@ -28,7 +26,7 @@ struct StageOptions {
   std::uint64_t seed = 0;
 };
 
-/// Which micro-batch it is, in its step.
+/// Which micro-batch it is. No two that are in flight have the same index.
 struct MicroBatch {
   std::int64_t step = 0;
   int index = 0;
@@ -54,15 +52,17 @@ struct StageGradients {
 /// groups one fixed binary tree; so the sum knows nothing of devices.
 class Stage {
  public:
+  /// The model must outlive its stages.
   Stage(const Model& model, UnitRange units, const StageOptions& options);
 
   /// One slot for each parameter that a layer declares, in the order of the layers.
-  const std::vector<Parameter>& parameters() const { return parameters_; }
-  const std::vector<Buffer>& buffers() const { return buffers_; }
-  bool is_last() const { return loss_ != nullptr; }
+  const std::vector<Parameter>& parameters() const { return parts_.parameters(); }
+  const std::vector<Buffer>& buffers() const { return parts_.buffers(); }
+  bool is_last() const { return end_ == End::loss; }
 
   /// Starts a step of `micro_batches` micro-batches, whose gradients are folded in `groups` groups
-  /// of consecutive ones.
+  /// of consecutive ones. The gradients of the step before must have been taken; micro-batches may
+  /// be in flight.
   void begin_step(int micro_batches, int groups, std::int64_t targets_in_step);
 
   /// What goes to the next stage. On the last stage: the losses, [targets].
@@ -70,8 +70,9 @@ class Stage {
                  Tensor targets = {});
   /// Makes again what `Keep::input` did not keep. Only in that mode, between the two passes.
   void recompute(Stream& stream, int m, const Weights& weights);
-  /// What goes to the previous stage; `dy` is not looked at on the last stage.
+  /// What goes to the previous stage; empty on the first. `dy` is not looked at on the last stage.
   Tensor backward_input(Stream& stream, int m, const Weights& weights, Tensor dy);
+  /// Micro-batches come here in the order in which they are folded.
   void backward_weight(Stream& stream, int m, const Weights& weights);
   /// Both halves.
   Tensor backward(Stream& stream, int m, const Weights& weights, Tensor dy);
@@ -83,23 +84,40 @@ class Stage {
   /// there are.
   Tensor evaluate(Stream& stream, const Weights& weights, Tensor input, Tensor targets = {}) const;
 
-  int in_flight() const { return static_cast<int>(in_flight_.size()); }
+  int in_flight() const;
 
  private:
+  enum class End : std::uint8_t { hand_over, loss };
+  /// What comes next for a micro-batch.
+  enum class Phase : std::uint8_t { unused, recompute, backward, backward_weight };
+
+  /// What a micro-batch left behind. A place that is done is taken by another one.
   struct InFlight {
+    Phase next = Phase::unused;
     MicroBatch id;
-    Tensor input;
+    Tensor input;  // Under Keep::input.
     Tensor targets;
+    float loss_scale = 1;
     std::vector<Tensor> saved;
     std::vector<Tensor> statistics;
   };
 
-  std::vector<const Layer*> layers_;
-  const Layer* loss_ = nullptr;
+  InFlight& free_place();
+  InFlight& find(int m, Phase next);
+  Pass pass_of(Stream& stream, const InFlight& place) const;
+  Layer::In whole(const Pass& pass, const Weights& weights, int part) const;
+  Tensor run(const Pass& pass, const Weights& weights, Tensor x, Keep keep,
+             std::vector<Tensor>& saved, std::vector<Tensor>& statistics) const;
+  void finish(Stream& stream, InFlight& place);
+
+  Parts parts_;  // The units, and on the last stage the loss.
+  InputGradient input_gradient_ = InputGradient::wanted;
+  End end_ = End::hand_over;
   StageOptions options_;
-  std::vector<Parameter> parameters_;
-  std::vector<Buffer> buffers_;
-  std::map<int, InFlight> in_flight_;
+  float loss_scale_ = 1;
+  std::vector<InFlight> places_;
+  GradientFold fold_;
+  std::vector<std::vector<Tensor>> statistics_;
 };
 
 }  // namespace troupe::models

@@ -77,8 +77,8 @@ std::vector<Violation> check(const Schedule& schedule, const CheckRequest& reque
 
 inline constexpr int max_violations = 100;
 
-/// The fewest landing slots per queue with which a schedule cannot get stuck, given so many
-/// outgoing slots. It must be valid, and use what comes through a queue in the order of its making.
+/// The fewest landing slots per queue with which a valid schedule cannot get stuck, given so many
+/// outgoing slots. One for each micro-batch if a queue is not used in the order of its making.
 int fewest_landing_slots(const Schedule& schedule, int outgoing);
 
 /// Rule and reason, then the lane (what is near, if it is long) with the place marked:

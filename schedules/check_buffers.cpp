@@ -44,8 +44,15 @@ const Queue& full_queue(const BufferGraph& made, const PassTable& passes,
   return queues.front();
 }
 
+/// Where a tensor is used before one that was made before it; the end if there is no such place.
+auto out_of_order(const Queue& queue) {
+  return std::ranges::adjacent_find(queue.transfers, std::ranges::greater{}, &Transfer::producer);
+}
+
 int fewest(const Schedule& schedule, const PassTable& passes, const std::vector<Queue>& queues,
            int outgoing) {
+  for (const Queue& queue : queues)
+    if (out_of_order(queue) != queue.transfers.end()) return schedule.micro_batches;
   const auto finishes = [&](int landing) {
     return buffer_graph(schedule, passes, queues, {landing, outgoing}).graph.finishes();
   };
@@ -54,7 +61,7 @@ int fewest(const Schedule& schedule, const PassTable& passes, const std::vector<
   int too_few = 0;
   while (enough < schedule.micro_batches && !finishes(enough)) {
     too_few = enough;
-    enough *= 2;
+    enough = std::min(2 * enough, schedule.micro_batches);
   }
   while (enough - too_few > 1) {
     const int middle = too_few + (enough - too_few) / 2;
@@ -75,8 +82,7 @@ void check_buffers(const Schedule& schedule, const PassTable& passes, Buffers bu
   const std::vector<Queue> queues = queues_of(schedule, passes);
   bool in_order = true;
   for (const Queue& queue : queues) {
-    const auto late =
-        std::ranges::adjacent_find(queue.transfers, std::ranges::greater{}, &Transfer::producer);
+    const auto late = out_of_order(queue);
     if (late == queue.transfers.end()) continue;
     in_order = false;
     findings.add(Rule::bounded_buffers, queue.target, passes.position(late->consumer),

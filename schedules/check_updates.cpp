@@ -1,6 +1,8 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "schedules/rules.h"
 
@@ -95,7 +97,12 @@ class UpdateRules {
   }
 
   void give(Action action, Progress& stage) {
-    if (comes_in_turn(action, stage, stage.given)) stage.given = action;
+    if (!comes_in_turn(action, stage, stage.given)) return;
+    const bool used =
+        !stage.given || (stage.updated && stage.updated->micro_batch == stage.given->micro_batch);
+    if (!used)
+      wrong(to_string(action) + " comes before the O that uses " + to_string(*stage.given));
+    stage.given = action;
   }
 
   void update(Action action, Progress& stage) {
@@ -146,11 +153,31 @@ class UpdateRules {
   std::map<int, Progress> progress_;
 };
 
+/// Along a route all stages make their versions of the same micro-batches: a version number means
+/// one state of the whole model. Where routes share devices there is no one order to compare with.
+void check_agreement(const Schedule& schedule, Findings& findings) {
+  if (schedule.routes.size() > 1) return;
+  std::vector<std::vector<std::uint32_t>> updates(schedule.stages);
+  for (const Lane& lane : schedule.lanes)
+    for (const Action action : lane)
+      if (action.kind == Kind::update) updates[action.stage].push_back(action.micro_batch);
+  for (int stage = 1; stage < schedule.stages; ++stage) {
+    if (updates[stage] == updates[0]) continue;
+    const int device = schedule.routes[0][stage];
+    findings.add(Rule::step_order, device, schedule.lanes[device].size(),
+                 "stage " + std::to_string(stage) + " has " +
+                     std::to_string(updates[stage].size()) +
+                     " O's, but not after the same micro-batches as stage 0 has its " +
+                     std::to_string(updates[0].size()));
+  }
+}
+
 }  // namespace
 
 void check_updates(const Schedule& schedule, Findings& findings) {
   UpdateRules rules(schedule, findings);
   for (int d = 0; d < schedule.devices(); ++d) rules.ask(d);
+  if (findings.empty()) check_agreement(schedule, findings);
 }
 
 }  // namespace troupe::schedules

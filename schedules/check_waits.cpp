@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "schedules/rules.h"
 
@@ -30,9 +31,10 @@ std::string chain(const std::vector<WaitGraph::Edge>& circle, const PassTable& p
 
 /// Begins at the first pass of the first device that needs another, not in the midst of a lane.
 void turn(std::vector<WaitGraph::Edge>& circle) {
-  std::ranges::rotate(circle, std::ranges::min_element(circle, {}, [](const WaitGraph::Edge& edge) {
-                        return std::pair(edge.cause != Cause::data, edge.then);
-                      }));
+  const auto begin = std::ranges::min_element(circle, {}, [](const WaitGraph::Edge& edge) {
+    return std::pair(edge.cause != Cause::data, edge.then);
+  });
+  std::rotate(circle.begin(), begin, circle.end());
 }
 
 }  // namespace

@@ -109,18 +109,14 @@ Status check_units(std::span<const UnitCost> units) {
         return Error{"unit \"" + unit.name + "\": " + what + " takes " + shortest(time.count()) +
                      " seconds; want 0 to " + shortest(longest_time)};
     const TiedParameters tied = unit.tied.value_or(TiedParameters{});
-    const std::pair<const char*, Bytes> sizes[] = {{"parameters", unit.parameters},
-                                                   {"weight", unit.weight},
-                                                   {"gradient", unit.gradient},
-                                                   {"optimizer", unit.optimizer},
-                                                   {"stash", unit.stash},
-                                                   {"stash_input", unit.stash_input},
-                                                   {"stash_weight", unit.stash_weight},
-                                                   {"workspace", unit.workspace},
-                                                   {"boundary", unit.boundary},
-                                                   {"tied.weight", tied.weight},
-                                                   {"tied.gradient", tied.gradient},
-                                                   {"tied.optimizer", tied.optimizer}};
+    const std::pair<const char*, Bytes> sizes[] = {
+        {"parameters", unit.parameters},   {"weight", unit.weight},
+        {"gradient", unit.gradient},       {"optimizer", unit.optimizer},
+        {"update_room", unit.update_room}, {"stash", unit.stash},
+        {"stash_input", unit.stash_input}, {"stash_weight", unit.stash_weight},
+        {"workspace", unit.workspace},     {"boundary", unit.boundary},
+        {"tied.weight", tied.weight},      {"tied.gradient", tied.gradient},
+        {"tied.optimizer", tied.optimizer}};
     for (const auto& [what, size] : sizes)
       if (size < 0 || size > most_bytes)
         return Error{"unit \"" + unit.name + "\": " + what + " is " + std::to_string(size) +

@@ -82,6 +82,9 @@ struct UnitCost {
   Bytes weight = 0;     // One version.
   Bytes gradient = 0;   // Summed over the micro-batches of a step.
   Bytes optimizer = 0;  // What it remembers from step to step.
+  /// What making the next version takes beyond all these. Where no pass runs meanwhile, it lies in
+  /// the memory of activations and of further gradient sums.
+  Bytes update_room = 0;
   std::optional<TiedParameters> tied;
 
   Bytes stash = 0;         // What a forward pass keeps of a micro-batch,

@@ -15,7 +15,7 @@ struct ListSettings {
   int window = 1;  // The most micro-batches between their first F and the end of their last I.
   First first = First::deepest_stage;
   double patience = 0;  // Wait for a pass that is closer than this part of a W instead of that W.
-  std::vector<double> caps;  // On the activations of each device; empty: no bound.
+  std::vector<double> caps = {};  // On the activations of each device; empty: no bound.
 };
 
 /// Fills the lanes of a pipeline from its costs alone. Whenever a device is free it takes what can

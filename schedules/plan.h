@@ -59,7 +59,7 @@ struct StageMemory {
   Bytes gradients = 0;
   Bytes optimizer = 0;
   Bytes activations = 0;  // Of the micro-batches in flight, when the device holds most of them.
-  Bytes buffers = 0;      // For tensors between devices, and while a pass runs.
+  Bytes buffers = 0;      // For tensors between devices, and while a pass or an update runs.
 
   Bytes total() const { return weights + gradients + optimizer + activations + buffers; }
 };
@@ -79,7 +79,7 @@ struct PlannedSeat {
   int position = 0;                 // In the pipeline.
   std::vector<DevicePlace> places;  // By replica.
   StageMemory memory;
-  Bytes workspace = 0;  // The part of its buffers that is for running passes.
+  Bytes workspace = 0;  // The part of its buffers that is for running passes and updates.
   int weight_versions = 1;
   int in_flight = 1;  // Most micro-batches whose activations are held, in whole or in part.
 };

@@ -59,7 +59,7 @@ std::string explain_seat(const PlanRequest& request, const Plan& plan, const Pla
            " landing, " + std::to_string(request.holding.outgoing_slots) + " outgoing) x " +
            show((memory.buffers - seat.workspace) / std::max(1, slots)) +
            " for its boundaries with other devices" +
-           plus("the largest workspace of a pass", seat.workspace));
+           plus("the largest workspace of a pass or an update", seat.workspace));
   line("total", memory.total(), "weights + gradients + optimizer + activations + buffers");
   text += "  forward = sum over its units = " + show(stage.forward) + "\n";
   text += "  backward = sum over its units, both halves" +

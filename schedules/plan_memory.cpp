@@ -112,6 +112,12 @@ std::vector<TiedUnits> tied_units(const std::vector<UnitCost>& units) {
 
 namespace {
 
+/// Whether the weights' half of a backward pass may come later than the input's.
+bool has_halves(const Lane& lane) {
+  return std::ranges::any_of(lane,
+                             [](Action action) { return action.kind == Kind::backward_input; });
+}
+
 class SeatMemory {
  public:
   SeatMemory(const PlanRequest& request, const Schedule& schedule, const std::vector<int>& cuts,
@@ -199,18 +205,40 @@ class SeatMemory {
     return bytes;
   }
 
-  /// The device runs one pass at a time: the largest workspace serves all its stages.
-  void add_workspace(std::vector<PlannedSeat>& seats, std::size_t first) const {
-    Bytes largest = 0;
-    PlannedSeat* owner = nullptr;
+  /// What the updates of a device need beyond what its passes held, where none runs meanwhile.
+  Bytes update_excess(const std::vector<PlannedSeat>& seats, std::size_t first) const {
+    if (is_asynchronous(schedule_)) return 0;
+    Bytes excess = 0;
     for (std::size_t k = first; k < seats.size(); ++k) {
-      for (int u = cuts_[seats[k].stage]; u < cuts_[seats[k].stage + 1]; ++u) {
-        if (request_.units[u].workspace <= largest) continue;
-        largest = request_.units[u].workspace;
-        owner = &seats[k];
+      const PlannedSeat& seat = seats[k];
+      excess -= seat.memory.activations;
+      for (int u = cuts_[seat.stage]; u < cuts_[seat.stage + 1]; ++u) {
+        const UnitCost& unit = request_.units[u];
+        excess += unit.update_room - (request_.holding.gradient_sums - 1) * unit.gradient -
+                  request_.holding.versions_in_the_making * unit.weight;
       }
     }
-    if (!owner) return;
+    return excess;
+  }
+
+  /// The device runs one pass or update at a time: the largest workspace serves all its stages.
+  void add_workspace(std::vector<PlannedSeat>& seats, std::size_t first) const {
+    if (first == seats.size()) return;
+    Bytes largest = update_excess(seats, first);
+    PlannedSeat* owner = &seats[first];
+    const bool halves = has_halves(schedule_.lanes[seats[first].position]);
+    for (std::size_t k = first; k < seats.size(); ++k) {
+      Bytes gone = 0;  // When a unit runs backward, later ones have done so.
+      for (int u = cuts_[seats[k].stage + 1] - 1; u >= cuts_[seats[k].stage]; --u) {
+        const UnitCost& unit = request_.units[u];
+        if (unit.workspace - gone > largest) {
+          largest = unit.workspace - gone;
+          owner = &seats[k];
+        }
+        gone += unit.stash - (halves ? unit.stash_weight : 0);
+      }
+    }
+    if (largest <= 0) return;
     owner->workspace = largest;
     owner->memory.buffers += largest;
   }

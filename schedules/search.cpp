@@ -124,9 +124,9 @@ class Search {
     }
     if (worst < least_over_) {
       least_over_ = worst;
-      closest_ = schedule.name + " holds " + shortest(peak_of(schedule.lanes[where], costs).stash) +
-                 " on device " + std::to_string(where) + ", whose cap is " +
-                 shortest(request_.caps[where]);
+      closest_ = schedule.name + ", holds " +
+                 shortest(peak_of(schedule.lanes[where], costs).stash) + " on device " +
+                 std::to_string(where) + ", whose cap is " + shortest(request_.caps[where]);
     }
     return true;
   }

@@ -7,11 +7,13 @@
 #include <utility>
 
 #include "core/json.h"
+#include "schedules/generators.h"
 #include "schedules/list_schedule.h"
 #include "schedules/operators.h"
 #include "schedules/placement.h"
 #include "schedules/registry.h"
 #include "schedules/retime.h"
+#include "schedules/search_warm_up.h"
 
 namespace troupe::schedules {
 namespace {
@@ -37,10 +39,11 @@ std::vector<Placement> placements(const PipelineShape& shape) {
   return all;
 }
 
-/// A named schedule and the partition that it was made for.
+/// A schedule and the partition that it was made for.
 struct Base {
   Schedule schedule;
   const Costs* costs;
+  Origin origin;
 };
 
 std::vector<Base> named_candidates(const SearchRequest& request) {
@@ -51,8 +54,21 @@ std::vector<Base> named_candidates(const SearchRequest& request) {
       auto made = generate(named.name, shape_of(request, partition));
       if (!made || made->devices() != request.devices) continue;
       if (made->routes.size() > 1 && request.weight_copies < 2) continue;
-      bases.push_back({std::move(*made), &partition});
+      bases.push_back({std::move(*made), &partition, Origin::named});
     }
+  return bases;
+}
+
+/// 1f1b that runs ahead just as far as the costs ask for and the caps allow.
+std::vector<Base> fitted_candidates(const SearchRequest& request) {
+  std::vector<Base> bases;
+  for (const auto& partition : request.partitions) {
+    if (chunks_of(request, partition) != 1) continue;
+    const auto credits = best_warm_up(partition, request.caps, request.micro_batches);
+    if (!credits.empty())
+      bases.push_back(
+          {with_credits("1f1b-window", request.micro_batches, credits), &partition, Origin::made});
+  }
   return bases;
 }
 
@@ -153,16 +169,17 @@ int chunks_of(const SearchRequest& request, const Costs& partition) {
 }
 
 void visit_portfolio(const SearchRequest& request, const Visit& visit) {
-  const auto bases = named_candidates(request);
+  auto bases = named_candidates(request);
+  for (auto& fitted : fitted_candidates(request)) bases.push_back(std::move(fitted));
   bool go_on = true;
-  for (const auto& base : bases) go_on &= visit(base.schedule, *base.costs, Origin::named);
+  for (const auto& base : bases) go_on &= visit(base.schedule, *base.costs, base.origin);
   for (const auto& partition : request.partitions)
     go_on = go_on && visit_lists(request, partition, visit);
   for (const auto& base : bases) {
     const auto settings = retime_settings(request, base);
     go_on = go_on && visit_retimed(base, base.schedule.name, settings, visit);
     if (!go_on || !has_fused(base.schedule)) continue;
-    const Base split{split_backward(base.schedule), base.costs};
+    const Base split{split_backward(base.schedule), base.costs, Origin::made};
     go_on = visit_retimed(split, "split(" + base.schedule.name + ")", settings, visit);
   }
 }

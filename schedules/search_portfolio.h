@@ -14,8 +14,8 @@ enum class Origin : std::uint8_t { named, made };
 using Visit = std::function<bool(Schedule schedule, const Costs& costs, Origin origin)>;
 
 /// All candidates of a portfolio in an order that the request alone decides: first the named
-/// schedules, all of them even if the visitor would rather stop; then lists; then the named ones
-/// re-timed. What does not work for the shape is left out.
+/// schedules and a 1f1b fitted to the costs, all of them even if the visitor would rather stop;
+/// then lists; then the first ones re-timed. What does not work for the shape is left out.
 void visit_portfolio(const SearchRequest& request, const Visit& visit);
 
 /// The least of the lower bounds of all placements in the portfolio.

@@ -53,10 +53,13 @@ class TimelineBuilder {
   void add_levels(int device) {
     const auto& lane = schedule_.lanes[static_cast<std::size_t>(device)];
     const auto& times = simulation_.lanes[static_cast<std::size_t>(device)];
-    double held = 0, given = 0;
+    double held = 0, given = 0, highest = 0;
     const auto add = [&](double time, double change) {
       if (change == 0) return;
       held += change;
+      highest = std::max(highest, held);
+      // When all is given back, what is left is rounding.
+      if (held < 1e-9 * highest) held = 0;
       timeline_.levels.push_back({device, time, held});
     };
     for (std::size_t position = 0; position < lane.size(); ++position) {

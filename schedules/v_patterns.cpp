@@ -1,6 +1,5 @@
 #include <algorithm>
 
-
 #include "schedules/generators.h"
 #include "schedules/placement.h"
 #include "schedules/retime.h"

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,7 +21,9 @@ struct CheckpointContent {
   Value state;               // What else is small: the loss scale, running means of metrics.
   std::vector<NamedTensor> weights;    // Parameters and buffers, as the ecosystem names them.
   std::vector<NamedTensor> optimizer;  // "<weight>.<moment>".
-  Metadata metadata;                   // Of the file that the weights were imported from.
+  /// Of the file of weights: that of the file they were imported from, or what the ecosystem's
+  /// loaders ask for.
+  Metadata metadata = {{"format", "pt"}};
 };
 
 struct Saved {
@@ -44,12 +48,17 @@ Result<Saved> commit_checkpoint(Files& files, const std::string& directory, Mani
 /// "step-000000001000"
 std::string step_directory(std::int64_t step);
 
-/// A checkpoint on disk as a glance shows it: the manifest is read and sizes are compared, but no
-/// tensor is read.
+/// A checkpoint on disk as a glance shows it: its manifest was read and sizes were compared, but no
+/// tensor was read.
 struct ListedCheckpoint {
+  /// Unfinished: a crash came before its manifest; nothing was ever promised of it.
+  enum class State { complete, unfinished, damaged };
+
   std::string directory;
   std::int64_t step = 0;
-  Result<Manifest> manifest = Error{};  // Or what is wrong.
+  State state = State::complete;
+  std::string problem;  // What is wrong, where it is not complete.
+  Manifest manifest;    // Where it is complete.
 };
 
 /// The newest first. A `root` that does not exist has none.
@@ -68,7 +77,7 @@ class Checkpoint {
   /// In the order in which they were saved.
   std::vector<TensorView> weights() const { return views(PartKind::weights); }
   std::vector<TensorView> optimizer() const { return views(PartKind::optimizer); }
-  const Metadata& metadata() const;
+  Metadata metadata() const;
 
   Result<Tensor> load_weight(std::string_view name, MemoryPool& pool) const;
   Result<Tensor> load_optimizer(std::string_view name, MemoryPool& pool) const;
@@ -98,7 +107,10 @@ struct NewestCheckpoint {
   Checkpoint checkpoint;
   std::vector<SkippedCheckpoint> skipped;
 };
-Result<NewestCheckpoint> open_newest_checkpoint(Files& files, const std::string& root);
+/// Nothing where there is no checkpoint yet. That there are some but none is good is an error: to
+/// begin again from nothing is for a person to decide.
+Result<std::optional<NewestCheckpoint>> open_newest_checkpoint(Files& files,
+                                                               const std::string& root);
 
 /// What prune_checkpoints() did.
 struct Pruned {
@@ -106,12 +118,9 @@ struct Pruned {
   std::vector<SkippedCheckpoint> bad;  // Kept, but not counted.
 };
 
-/// Keeps the newest `keep` (at least 1) that verify, and removes what is older. Nothing is removed
-/// before those that stay were read back, so the last good one never goes.
+/// Keeps the newest `keep` (at least 1) that verify, and removes what is older or unfinished.
+/// Nothing is removed before those that stay were read back, so the last good one never goes.
+/// Nobody may be saving below `root`.
 Result<Pruned> prune_checkpoints(Files& files, const std::string& root, int keep);
-
-/// Writes the weights as one file for others to read; an existing one is replaced. What was
-/// imported is exported byte by byte as it came.
-Status export_weights(Files& files, const Checkpoint& checkpoint, const std::string& path);
 
 }  // namespace troupe::storage

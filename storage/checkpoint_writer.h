@@ -3,9 +3,9 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
 
@@ -51,8 +51,7 @@ class CheckpointWriter {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::optional<CheckpointContent> waiting_;
-  std::optional<std::int64_t> writing_;
+  std::deque<CheckpointContent> accepted_;  // The first is being written.
   bool stopping_ = false;
   std::thread thread_;
 };

@@ -40,7 +40,7 @@ class Dataset {
   virtual const SampleShape& shape() const = 0;
   /// Tokens and labels are in [0, classes()): the vocabulary that a model of this data needs.
   virtual std::int64_t classes() const = 0;
-  /// One line for the log: "markov source, 64 states, entropy rate 0.9135 nats".
+  /// One line for the log: "8191 bytes of text".
   virtual std::string description() const = 0;
   /// Nats per token that no model can go below, where that is known.
   virtual std::optional<double> entropy_rate() const { return {}; }

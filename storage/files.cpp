@@ -25,20 +25,28 @@ std::string_view name_of(std::string_view path) {
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
 }
 
+Status write_new_file(Files& files, const std::string& path,
+                      std::initializer_list<std::span<const std::byte>> pieces) {
+  auto file = files.create(path);
+  if (!file) return file.error();
+  Status status = Done{};
+  for (const auto piece : pieces)
+    if (status) status = (*file)->write(piece);
+  if (status) status = (*file)->sync();
+  if (status) status = (*file)->close();
+  if (!status) (void)files.remove(path);  // The first error is the one to report.
+  return status;
+}
+
 Status replace_file(Files& files, const std::string& path, std::span<const std::byte> bytes) {
   const std::string temporary = path + ".new";
   // What is there under that name was left by a crash.
   if (files.exists(temporary))
     if (auto removed = files.remove(temporary); !removed) return removed;
-  auto file = files.create(temporary);
-  if (!file) return file.error();
-  auto status = (*file)->write(bytes);
-  if (status) status = (*file)->sync();
-  if (status) status = (*file)->close();
-  if (status) status = files.rename(temporary, path);
-  if (!status) {
+  if (auto written = write_new_file(files, temporary, {bytes}); !written) return written;
+  if (auto renamed = files.rename(temporary, path); !renamed) {
     (void)files.remove(temporary);  // The first error is the one to report.
-    return status;
+    return renamed;
   }
   return files.sync_directory(parent_of(path));
 }

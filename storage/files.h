@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -89,6 +90,10 @@ std::unique_ptr<Files> disk_files();
 std::string parent_of(const std::string& path);
 /// "c" for "a/b/c".
 std::string_view name_of(std::string_view path);
+
+/// Writes and syncs a new file; after a failure there is none.
+Status write_new_file(Files& files, const std::string& path,
+                      std::initializer_list<std::span<const std::byte>> pieces);
 
 /// Writes a file so that a crash at any moment leaves the old one or the new one, whole.
 Status replace_file(Files& files, const std::string& path, std::span<const std::byte> bytes);

@@ -23,7 +23,8 @@ struct TensorDigest {
 
 /// One hash of all tensors, in the order of their names: equal weights have equal digests, whatever
 /// the plan, the files and the order they were computed, stored or listed in.
-Digest digest_of(std::vector<TensorDigest> tensors);
+Digest combined_digest(std::vector<TensorDigest> tensors);
+TensorDigest tensor_digest(const TensorView& view);
 Digest weights_digest(std::span<const NamedTensor> weights);
 
 enum class PartKind { weights, optimizer };
@@ -37,6 +38,11 @@ struct Part {
   Digest digest;
   std::vector<TensorDigest> tensors;
 };
+
+Digest weights_digest(std::span<const Part> parts);
+
+/// Whether no file, and no tensor of a kind, is there twice.
+Status check_parts(std::span<const Part> parts);
 
 /// What makes files a checkpoint: it is written last, and names every file with its size and
 /// digest.

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -53,12 +55,15 @@ class Tokenizer {
   struct Merged {
     std::int32_t rank, id;
   };
+  /// The longest one that the text begins with; null where there is none.
+  const AddedToken* added_at(std::string_view text) const;
   void encode_plain(std::string_view text, std::vector<std::int32_t>& out) const;
   void encode_word(std::string_view word, std::vector<std::int32_t>& out) const;
 
   TokenizerTables tables_;
   std::vector<std::int32_t> byte_ids_;
   std::unordered_map<std::uint64_t, Merged> merges_;
+  std::array<std::vector<std::size_t>, 256> added_by_first_;  // By first byte, the longest first.
 };
 
 /// A tokenizer with at most `vocabulary` tokens (at least 256, plus one for "<|endoftext|>") whose

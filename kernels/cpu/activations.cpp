@@ -194,9 +194,8 @@ void add(Stream& stream, const float* a, const float* b, float* y, std::int64_t 
 
 void add_row(Stream& stream, const float* x, const float* row, float* y, std::int64_t rows,
              std::int64_t columns) {
-  for_rows(stream, rows, columns, [=](std::int64_t first, std::int64_t size) {
-    for (std::int64_t r = first; r < first + size; ++r)
-      HWY_DYNAMIC_DISPATCH(add_piece)(x + r * columns, row, y + r * columns, columns);
+  for_rows(stream, rows, columns, [=](std::int64_t r) {
+    HWY_DYNAMIC_DISPATCH(add_piece)(x + r * columns, row, y + r * columns, columns);
   });
 }
 

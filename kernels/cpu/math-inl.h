@@ -25,6 +25,13 @@ HWY_INLINE V polynomial(D d, V x, float c0, Higher... higher) {
   return fused(polynomial(d, x, higher...), x, hn::Set(d, c0));
 }
 
+/// 1 / sqrt(x) of a single number.
+template <class T>
+HWY_INLINE T inverse_root(T x) {
+  const hn::CappedTag<T, 1> d;
+  return hn::GetLane(hn::Div(hn::Set(d, T{1}), hn::Sqrt(hn::Set(d, x))));
+}
+
 /// The lesser and the greater of two; a NaN in `x` stays.
 template <class V>
 HWY_INLINE V at_most(V x, V bound) {
@@ -75,6 +82,19 @@ HWY_INLINE V exp(D d, V x) {
   const auto half = hn::ShiftRight<1>(n);
   const V p = hn::Add(expm1, hn::Set(d, 1.0f));
   return hn::Mul(hn::Mul(p, power_of_two(d, half)), power_of_two(d, hn::Sub(n, half)));
+}
+
+/// e^x for x <= 0, to 2 units in the last place; but 0 for x < -86. Faster than exp, for sums to
+/// which e^0 belongs.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V exp_nonpositive(D d, V x) {
+  const V lowest = hn::Set(d, -86.0f);
+  const auto [n, expm1] = split_exponent(d, at_least(x, lowest));
+  const V p = hn::Add(expm1, hn::Set(d, 1.0f));
+  // n goes from -124 to 0: it can be added to the exponent of p.
+  const hn::RebindToSigned<D> di;
+  const V y = hn::BitCast(d, hn::Add(hn::BitCast(di, p), hn::ShiftLeft<23>(n)));
+  return hn::IfThenElse(hn::Lt(x, lowest), hn::Zero(d), y);
 }
 
 /// tanh x, to 3 units in the last place.

@@ -10,6 +10,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/panels.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/cpu/pairs-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace troupe::kernels::cpu::HWY_NAMESPACE {
@@ -63,23 +64,17 @@ void transpose(const std::uint8_t* from, std::int64_t stride, std::int64_t words
                   word_bytes);
 }
 
-Bf16Pair pair(BFloat16 first, BFloat16 second) {
-  return static_cast<Bf16Pair>(first.bits | static_cast<std::uint32_t>(second.bits) << 16);
-}
-
-/// Two rows become one of pairs.
-void interleave(const BFloat16* first, const BFloat16* second, std::int64_t columns, Bf16Pair* to) {
-  const hn::ScalableTag<std::uint32_t> words;
-  const hn::Rebind<std::uint16_t, decltype(words)> halves;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(words));
-  const auto load = [&](const BFloat16* from) {
-    return hn::PromoteTo(words, hn::LoadU(halves, &from->bits));
-  };
-  std::int64_t j = 0;
-  for (; j + lanes <= columns; j += lanes)
-    hn::StoreU(hn::Or(load(first + j), hn::ShiftLeft<16>(load(second + j))), words,
-               reinterpret_cast<std::uint32_t*>(to + j));
-  for (; j < columns; ++j) to[j] = pair(first[j], second[j]);
+/// At most a panel's row, where calling memcpy would take as long as the copy itself.
+HWY_INLINE void copy_row(const float* from, std::int64_t columns, float* to) {
+  const hn::CappedTag<float, panel_columns> floats;
+  constexpr std::int64_t lanes = hn::MaxLanes(floats);
+  if (columns == panel_columns) {
+#pragma GCC unroll 32
+    for (std::int64_t j = 0; j < panel_columns; j += lanes)
+      hn::StoreU(hn::LoadU(floats, from + j), floats, to + j);
+  } else {
+    std::copy_n(from, columns, to);
+  }
 }
 
 void pack_panel(const Matrix<float>& m, std::int64_t depth, std::int64_t columns, float* panel) {
@@ -89,7 +84,7 @@ void pack_panel(const Matrix<float>& m, std::int64_t depth, std::int64_t columns
                        columns, reinterpret_cast<std::uint8_t*>(panel));
     case Order::by_row:
       for (std::int64_t k = 0; k < depth; ++k)
-        std::copy_n(m.data + k * m.stride, columns, panel + k * panel_columns);
+        copy_row(m.data + k * m.stride, columns, panel + k * panel_columns);
   }
 }
 

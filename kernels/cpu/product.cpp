@@ -6,16 +6,27 @@
 namespace troupe::kernels::cpu {
 namespace {
 
-/// Cuts a matrix into tiles of nearly equal size, columns at panels.
+/// Cuts a matrix into tiles of nearly equal size, columns at panels: as large as the second cache
+/// wants them, or smaller, so that each thread gets two. The cut may depend on the threads since a
+/// sum does not depend on the cut.
 struct Tiles {
   std::int64_t rows, columns;
   std::int64_t row_pieces, column_pieces;
 
-  Tiles(std::int64_t rows, std::int64_t columns, std::int64_t most_rows, std::int64_t most_columns)
-      : rows(rows),
-        columns(columns),
-        row_pieces((rows + most_rows - 1) / most_rows),
-        column_pieces((columns + most_columns - 1) / most_columns) {}
+  Tiles(std::int64_t rows, std::int64_t columns, std::int64_t most_rows, std::int64_t most_columns,
+        int threads)
+      : rows(rows), columns(columns) {
+    constexpr std::int64_t least = 64;
+    const auto cut = [&] {
+      row_pieces = (rows + most_rows - 1) / most_rows;
+      column_pieces = (columns + most_columns - 1) / most_columns;
+    };
+    for (cut(); threads > 1 && count() < 2 * threads; cut()) {
+      const auto height = std::min(rows, most_rows), width = std::min(columns, most_columns);
+      if (std::max(height, width) < 2 * least) break;
+      (height > width ? most_rows : most_columns) = std::max(height, width) / 2;
+    }
+  }
 
   std::int64_t count() const { return row_pieces * column_pieces; }
 
@@ -49,7 +60,7 @@ Product<Number> part(const Product<Number>& whole, const Tiles::Tile& tile) {
 
 template <class Number>
 void multiply(Stream& stream, const Product<Number>& product, const Panels<Number>& b) {
-  const Tiles tiles(product.rows, product.columns, 128, 512);
+  const Tiles tiles(product.rows, product.columns, 256, 512, stream.threads());
   stream.for_each(tiles.count(), [&](std::int64_t i) {
     const auto tile = tiles[i];
     multiply(part(product, tile), {b.data + tile.column / panel_columns * b.stride, b.stride});
@@ -59,8 +70,7 @@ void multiply(Stream& stream, const Product<Number>& product, const Panels<Numbe
 template <class Number>
 void multiply(Stream& stream, const Product<Number>& product, const Matrix<Number>& b) {
   constexpr std::int64_t most_depth = 256;  // In units.
-  const Tiles tiles(product.rows, product.columns,
-                    std::clamp<std::int64_t>(product.rows / 3, 64, 256), 256);
+  const Tiles tiles(product.rows, product.columns, 384, 384, stream.threads());
   stream.for_each(tiles.count(), [&](std::int64_t i) {
     const auto tile = tiles[i];
     auto p = part(product, tile);

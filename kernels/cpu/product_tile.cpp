@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
-#include <cstring>
 #include <utility>
 
 #include "kernels/cpu/features.h"
@@ -10,9 +9,11 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/product_tile.cpp"
+#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "kernels/cpu/arithmetic-inl.h"
+#include "kernels/cpu/strips-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace troupe::kernels::cpu::HWY_NAMESPACE {
@@ -36,35 +37,26 @@ constexpr int most_rows = 6;
 constexpr int most_vectors = 4;
 #endif
 constexpr std::int64_t most_columns = lanes * most_vectors;
-static_assert(panel_columns % most_columns == 0);
+static_assert(panel_columns % most_columns == 0 && most_rows <= strip_rows);
 
-// Rows of the first factor are copied to where they lie at a fixed distance, so that every address
-// in the inner loop is a constant away from one pointer and no two rows fight for a cache set.
-constexpr std::int64_t block_depth = 256;  // In units, as all depth below.
-struct ByRow {
-  static constexpr std::int64_t row = block_depth + 16, depth = 1;
-};
-struct ByColumn {
-  static constexpr std::int64_t row = 1, depth = 16;
-};
-constexpr std::int64_t strip_units = 16 * (block_depth + 16);
-
+/// Where the sums of a strip begin and end up, the first panel's first.
 struct Sums {
   const float* start;
-  std::int64_t start_stride;
+  std::int64_t start_row;      // From one row to the next,
+  std::int64_t start_columns;  // and from the columns of one tile to those of the next.
   float* c;
-  std::int64_t c_stride;
+  std::int64_t c_row;
 };
 
 template <class Arithmetic, class Strip, int rows, int vectors, class U>
-void tile(const U* HWY_RESTRICT strip, const U* HWY_RESTRICT panel, std::int64_t depth,
-          const Sums& sums) {
+HWY_INLINE void tile(const U* HWY_RESTRICT strip, const U* HWY_RESTRICT panel, std::int64_t depth,
+                     const Sums sums) {
   FloatVector sum[rows][vectors];
 #pragma GCC unroll 16
   for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; ++v)
-      sum[r][v] = hn::LoadU(Floats(), sums.start + r * sums.start_stride + v * lanes);
+      sum[r][v] = hn::LoadU(Floats(), sums.start + r * sums.start_row + v * lanes);
   for (std::int64_t k = 0; k < depth; ++k) {
     decltype(Arithmetic::load(panel)) b[vectors];
 #pragma GCC unroll 4
@@ -82,88 +74,82 @@ void tile(const U* HWY_RESTRICT strip, const U* HWY_RESTRICT panel, std::int64_t
   for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; ++v)
-      hn::StoreU(sum[r][v], Floats(), sums.c + r * sums.c_stride + v * lanes);
+      hn::StoreU(sum[r][v], Floats(), sums.c + r * sums.c_row + v * lanes);
 }
 
-template <class U>
-using Tile = void (*)(const U*, const U*, std::int64_t, const Sums&);
-
-/// The function for one row, for two, ...
-template <class Arithmetic, class Strip, int vectors, class U>
-constexpr auto tiles = []<int... row>(std::integer_sequence<int, row...>) {
-  return std::array<Tile<U>, most_rows>{tile<Arithmetic, Strip, row + 1, vectors, U>...};
-}
-(std::make_integer_sequence<int, most_rows>());
-
-template <class Arithmetic, class Strip, class U>
-void tile_of(int rows, std::int64_t columns, const U* strip, const U* panel, std::int64_t depth,
-             const Sums& sums) {
-  const auto at = static_cast<std::size_t>(rows - 1);
-  const auto of = columns > lanes ? tiles<Arithmetic, Strip, most_vectors, U>[at]
-                                  : tiles<Arithmetic, Strip, 1, U>[at];
-  if (columns == lanes || columns == most_columns) return of(strip, panel, depth, sums);
-  // What lies beyond the last column may belong to others.
-  float whole[most_rows * most_columns] = {};
+/// A tile whose columns are not whole vectors: what lies beyond the last may belong to others.
+template <class Arithmetic, class Strip, int rows, class U>
+void edge_tile(const U* strip, const U* panel, std::int64_t depth, std::int64_t columns,
+               const Sums& sums) {
+  float whole[rows * most_columns] = {};
   for (int r = 0; r < rows; ++r)
-    std::copy_n(sums.start + r * sums.start_stride, columns, whole + r * most_columns);
-  of(strip, panel, depth, {whole, most_columns, whole, most_columns});
+    std::copy_n(sums.start + r * sums.start_row, columns, whole + r * most_columns);
+  const Sums inner{whole, most_columns, 0, whole, most_columns};
+  if (columns > lanes)
+    tile<Arithmetic, Strip, rows, most_vectors>(strip, panel, depth, inner);
+  else
+    tile<Arithmetic, Strip, rows, 1>(strip, panel, depth, inner);
   for (int r = 0; r < rows; ++r)
-    std::copy_n(whole + r * most_columns, columns, sums.c + r * sums.c_stride);
+    std::copy_n(whole + r * most_columns, columns, sums.c + r * sums.c_row);
 }
 
-void copy_strip(ByRow, const Matrix<float>& a, int rows, std::int64_t numbers, float* strip) {
-  for (int r = 0; r < rows; ++r)
-    std::copy_n(a.data + r * a.stride, numbers, strip + r * ByRow::row);
-}
-void copy_strip(ByRow, const Matrix<BFloat16>& a, int rows, std::int64_t numbers, Bf16Pair* strip) {
-  for (int r = 0; r < rows; ++r) {
-    strip[r * ByRow::row + (numbers - 1) / 2] = Bf16Pair{};
-    std::memcpy(strip + r * ByRow::row, a.data + r * a.stride,
-                static_cast<std::size_t>(numbers) * sizeof(BFloat16));
+/// A strip of so many rows times all panels.
+template <class Arithmetic, class Strip, int rows, class Number>
+void multiply_strip(const Unit<Number>* strip, const Panels<Number>& b, std::int64_t depth,
+                    std::int64_t columns, Sums sums) {
+  for (std::int64_t column = 0; column < columns; column += most_columns) {
+    const auto* panel = b.data + column / panel_columns * b.stride + column % panel_columns;
+    const std::int64_t left = columns - column;
+    // The next tile's sums come while this one is computed.
+    if (left > most_columns)
+      for (int r = 0; r < rows; ++r)
+        for (std::int64_t v = 0; v < most_columns; v += lanes)
+          hwy::Prefetch(sums.start + sums.start_columns + r * sums.start_row + v);
+    if (left >= most_columns)
+      tile<Arithmetic, Strip, rows, most_vectors>(strip, panel, depth, sums);
+    else if (left == lanes)
+      tile<Arithmetic, Strip, rows, 1>(strip, panel, depth, sums);
+    else
+      edge_tile<Arithmetic, Strip, rows>(strip, panel, depth, left, sums);
+    sums.start += sums.start_columns;
+    sums.c += most_columns;
   }
 }
-void copy_strip(ByColumn, const Matrix<float>& a, int rows, std::int64_t numbers, float* strip) {
-  for (std::int64_t k = 0; k < numbers; ++k)
-    std::copy_n(a.data + k * a.stride, rows, strip + k * ByColumn::depth);
-}
-void copy_strip(ByColumn, const Matrix<BFloat16>& a, int rows, std::int64_t numbers,
-                Bf16Pair* strip) {
-  for (std::int64_t k = 0; k < numbers; k += 2) {
-    const BFloat16* first = a.data + k * a.stride;
-    const BFloat16* second = first + a.stride;
-    for (int r = 0; r < rows; ++r) {
-      const std::uint32_t upper = k + 1 < numbers ? second[r].bits : 0;
-      strip[k / 2 * ByColumn::depth + r] = static_cast<Bf16Pair>(first[r].bits | upper << 16);
-    }
-  }
+
+template <class Number>
+using MultiplyStrip = void (*)(const Unit<Number>*, const Panels<Number>&, std::int64_t,
+                               std::int64_t, Sums);
+
+/// The functions for one row, for two, ...
+template <class Arithmetic, class Strip, class Number, int... before>
+constexpr std::array<MultiplyStrip<Number>, most_rows> by_height(
+    std::integer_sequence<int, before...>) {
+  return {multiply_strip<Arithmetic, Strip, before + 1, Number>...};
 }
 
 template <class Arithmetic, class Strip, class Number>
 void multiply_strips(const Product<Number>& p, const Panels<Number>& b) {
-  static constexpr float zeros[panel_columns] = {};
+  static constexpr float zeros[most_columns] = {};
+  static constexpr auto multiply_strip_of =
+      by_height<Arithmetic, Strip, Number>(std::make_integer_sequence<int, most_rows>());
   constexpr std::int64_t numbers = UnitOf<Number>::numbers;
-  alignas(64) Unit<Number> strip[strip_units];
-  const std::int64_t strips = (p.rows + most_rows - 1) / most_rows;
+  alignas(64) Unit<Number> copies[Strip::together * strip_units];
+  const Strips strips(p.rows, most_rows);
+  Sums from_start{zeros, 0, 0, p.c, p.c_stride};
+  if (p.start) from_start = {p.start, p.start_stride, most_columns, p.c, p.c_stride};
+  const Sums further{p.c, p.c_stride, most_columns, p.c, p.c_stride};
   for (std::int64_t k = 0; k < p.depth; k += block_depth * numbers) {
     const std::int64_t depth = std::min(block_depth * numbers, p.depth - k);
-    for (std::int64_t s = 0; s < strips; ++s) {
-      // Strips of nearly equal height: a thin last one would leave registers idle.
-      const std::int64_t row = s * p.rows / strips;
-      const int rows = static_cast<int>((s + 1) * p.rows / strips - row);
-      copy_strip(Strip(), p.a.from(row, k), rows, depth, strip);
-      for (std::int64_t column = 0; column < p.columns; column += most_columns) {
-        const Unit<Number>* panel = b.data + column / panel_columns * b.stride +
-                                    k / numbers * panel_columns + column % panel_columns;
-        Sums sums{zeros, 0, p.c + row * p.c_stride + column, p.c_stride};
-        if (k > 0) {
-          sums.start = sums.c;
-          sums.start_stride = p.c_stride;
-        } else if (p.start) {
-          sums.start = p.start + row * p.start_stride + column;
-          sums.start_stride = p.start_stride;
-        }
-        tile_of<Arithmetic, Strip>(rows, std::min(most_columns, p.columns - column), strip, panel,
-                                   units<Number>(depth), sums);
+    const Panels<Number> block{b.data + k / numbers * panel_columns, b.stride};
+    for (std::int64_t first = 0; first < strips.count; first += Strip::together) {
+      const std::int64_t last = std::min(strips.count, first + Strip::together);
+      copy_strips(Strip(), p.a.from(0, k), strips, first, last, depth, copies);
+      for (std::int64_t s = first; s < last; ++s) {
+        Sums sums = k == 0 ? from_start : further;
+        sums.start += strips.begin(s) * sums.start_row;
+        sums.c += strips.begin(s) * sums.c_row;
+        multiply_strip_of[static_cast<std::size_t>(strips.height(s) - 1)](
+            copies + (s - first) * strip_units, block, units<Number>(depth), p.columns, sums);
       }
     }
   }

@@ -75,6 +75,19 @@ HWY_INLINE void each_vector(std::int64_t count, Body body) {
   if (i < count) body(Rest<Floats>{count - i}, i);
 }
 
+/// The lanes of a vector combined by a tree: each of the lower half with one of the upper half.
+template <class D, class Combine>
+HWY_INLINE hn::TFromD<D> fold_vector([[maybe_unused]] D d, hn::Vec<D> v,
+                                     [[maybe_unused]] Combine combine) {
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (hn::MaxLanes(d) > 1) {
+    const hn::Half<D> half;
+    return fold_vector(half, combine(hn::LowerHalf(half, v), hn::UpperHalf(half, v)), combine);
+  }
+#endif
+  return hn::GetLane(v);
+}
+
 /// What is gathered from `count` elements, by lane: element i goes to lane i % 16. Calls
 /// body(at, i, kept) where `kept` are the `n` vectors that keep the lanes of the elements at i.
 template <class D, int n>
@@ -97,15 +110,14 @@ struct Lanes {
   /// The lanes combined by a tree: 0 with 8, 1 with 9, ..., then 0 with 4, ...
   template <class Combine>
   HWY_INLINE T fold(int which, Combine combine) const {
-    HWY_ALIGN T lanes[virtual_lanes];
-    for (std::int64_t v = 0; v < vectors; ++v)
-      hn::Store(kept[v][which], D(), lanes + v * lanes_of<D>);
-    for (std::int64_t half = virtual_lanes / 2; half > 0; half /= 2)
-      for (std::int64_t i = 0; i < half; ++i) lanes[i] = combine(lanes[i], lanes[i + half]);
-    return lanes[0];
+    hn::Vec<D> rest[vectors];
+    for (std::int64_t v = 0; v < vectors; ++v) rest[v] = kept[v][which];
+    for (std::int64_t half = vectors / 2; half > 0; half /= 2)
+      for (std::int64_t v = 0; v < half; ++v) rest[v] = combine(rest[v], rest[v + half]);
+    return fold_vector(D(), rest[0], combine);
   }
   HWY_INLINE T sum(int which = 0) const {
-    return fold(which, [](T a, T b) { return a + b; });
+    return fold(which, [](auto a, auto b) HWY_ATTR { return hn::Add(a, b); });
   }
 
  private:

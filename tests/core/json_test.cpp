@@ -32,6 +32,21 @@ TEST_CASE("what is not JSON is an error with a place", "[core]") {
   CHECK(error(std::string(100, '[')).find("nested deeper than 64") != std::string::npos);
 }
 
+TEST_CASE("an error in JSON points at the word that is wrong", "[core]") {
+  const auto error = [](std::string_view text) { return parse_json(text).error().text; };
+  CHECK(error("{\"a\" 1}") ==
+        "1:6: this is not JSON: syntax error while parsing object separator - unexpected number "
+        "literal; expected ':'");
+  CHECK(error("{\"a\": 1 \"b\"}").starts_with("1:9: "));
+  CHECK(error("{\n  \"a\": tru,\n \"b\": 1}") ==
+        "2:8: this is not JSON: syntax error while parsing value - invalid literal");
+  CHECK(error("{\"a\": 12abc}") ==
+        "1:9: this is not JSON: syntax error while parsing object - invalid literal; expected '}'");
+  CHECK(error("[1,, 2]").starts_with("1:4: "));
+  CHECK(error("[1, 2").starts_with("1:5: "));
+  CHECK(error("nul").starts_with("1:1: "));
+}
+
 TEST_CASE("numbers are written in the shortest form that reads back equal", "[core]") {
   CHECK(to_json(Value(0.1)) == "0.1");
   CHECK(to_json(Value(3e-4)) == "3e-04");

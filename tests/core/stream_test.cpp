@@ -19,3 +19,15 @@ TEST_CASE("for_each calls its body once for each index, with any number of threa
     }
   }
 }
+
+TEST_CASE("jobs follow each other at once, and late helpers disturb none", "[core]") {
+  MemoryPool memory;
+  // More helpers than cores: most come late.
+  Stream stream(memory, 9);
+  for (std::int64_t round = 0; round < 20'000; ++round) {
+    const std::int64_t count = 2 + round % 5;
+    std::atomic<std::int64_t> sum = 0;
+    stream.for_each(count, [&](std::int64_t i) { sum += i + round; });
+    REQUIRE(sum == count * (count - 1) / 2 + count * round);
+  }
+}

@@ -24,7 +24,9 @@ const std::map<std::string, Folders> allowed = {
     {"config", {"core", "models", "schedules"}},
     {"actors", {"core", "kernels", "models", "storage", "schedules", "transport", "config"}},
     {"apps",
-     {"core", "kernels", "models", "storage", "schedules", "transport", "config", "actors"}},
+     {"core", "kernels", "models", "storage", "schedules", "transport", "config", "actors",
+      "bench"}},
+    {"bench", {"core", "kernels", "schedules"}},
 };
 
 /// The only places where a library may be named.
@@ -48,6 +50,8 @@ struct Include {
   bool ours = false;
 };
 
+std::string folder_of(const std::string& path) { return path.substr(0, path.find('/')); }
+
 std::vector<Include> all_includes() {
   std::vector<Include> found;
   const fs::path root = TROUPE_ROOT;
@@ -59,17 +63,15 @@ std::vector<Include> all_includes() {
       std::ifstream file(entry.path());
       for (std::string line; std::getline(file, line);) {
         if (!line.starts_with("#include ")) continue;
-        const bool ours = line[9] == '"';
-        const auto end = line.find(ours ? '"' : '>', 10);
+        const auto end = line.find(line[9] == '"' ? '"' : '>', 10);
+        const std::string what = line.substr(10, end - 10);
         found.push_back(
-            {fs::relative(entry.path(), root).string(), line.substr(10, end - 10), ours});
+            {fs::relative(entry.path(), root).string(), what, allowed.contains(folder_of(what))});
       }
     }
   }
   return found;
 }
-
-std::string folder_of(const std::string& path) { return path.substr(0, path.find('/')); }
 
 }  // namespace
 

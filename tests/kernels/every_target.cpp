@@ -1,4 +1,4 @@
-#include "every_target.h"
+#include "tests/kernels/every_target.h"
 
 #include "catch.h"
 #include "kernels/cpu/targets.h"

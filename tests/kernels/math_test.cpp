@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -6,8 +7,8 @@
 
 #include "catch.h"
 #include "core/digest.h"
-#include "every_target.h"
 #include "kernels/cpu/targets.h"
+#include "tests/kernels/every_target.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tests/kernels/math_test.cpp"
@@ -29,6 +30,9 @@ void map(const float* x, float* y, std::size_t count, Function function) {
 void map_exp(const float* x, float* y, std::size_t count) {
   map(x, y, count, [](auto d, auto v) HWY_ATTR { return exp(d, v); });
 }
+void map_exp_nonpositive(const float* x, float* y, std::size_t count) {
+  map(x, y, count, [](auto d, auto v) HWY_ATTR { return exp_nonpositive(d, v); });
+}
 void map_tanh(const float* x, float* y, std::size_t count) {
   map(x, y, count, [](auto d, auto v) HWY_ATTR { return tanh(d, v); });
 }
@@ -48,6 +52,7 @@ namespace troupe::kernels::cpu {
 namespace {
 
 HWY_EXPORT(map_exp);
+HWY_EXPORT(map_exp_nonpositive);
 HWY_EXPORT(map_tanh);
 HWY_EXPORT(map_erf);
 HWY_EXPORT(map_log);
@@ -119,6 +124,30 @@ TEST_CASE("exp, tanh, erf and log are as near to the true value as they say", "[
     INFO(function.name << " is " << worst << " units away at " << where);
     CHECK(worst <= function.allowed);
   }
+}
+
+TEST_CASE("the faster exp is as near, and 0 below -86", "[kernels]") {
+  std::vector<float> x, y;
+  for (int i = 0; i < 16 * 60'000; ++i) x.push_back(-1e-4f * static_cast<float>(i));
+  x[1] = -0.0f;
+  x[2] = -1e-45f;
+  x[3] = -infinity;
+  x[4] = nan;
+  test::on_every_target([&](const std::string& target) {
+    INFO(target);
+    y.assign(x.size(), -1);
+    HWY_DYNAMIC_DISPATCH(map_exp_nonpositive)(x.data(), y.data(), x.size());
+    CHECK(y[0] == 1);
+    CHECK(y[1] == 1);
+    CHECK(y[2] == 1);
+    CHECK(y[3] == 0);
+    CHECK(std::isnan(y[4]));
+    double worst = 0;
+    for (std::size_t i = 5; i < x.size(); ++i)
+      worst = std::max(worst, x[i] < -86 ? (y[i] == 0 ? 0 : infinity)
+                                         : error_in_units(y[i], std::exp(double{x[i]})));
+    CHECK(worst <= 2);
+  });
 }
 
 TEST_CASE("exp, tanh, erf and log have the same bits on every instruction set", "[kernels]") {

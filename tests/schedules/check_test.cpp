@@ -148,11 +148,22 @@ TEST_CASE("gradients are given away after they are whole, and weights taken afte
   CHECK(first("0F0 0F1 0B0 0B1 0A 0O 0O") ==
         "V5 step order: 0O comes after 0O: a stage has either one of them, or one with a number "
         "after each so many passes");
-  CHECK(first("0F0 0F1 0B0 0A0 0O0 0B1 0A1 0O1") == "");
+  CHECK(wrong(two_stages(2, "0F0 0F1 0B0 0A0 0O0 0B1 0A1 0O1", "1F0 1B0 1A0 1O0 1F1 1B1 1A1 1O1"))
+            .empty());
+  CHECK(first("0F0 0F1 0B0 0A0 0B1 0A1 0O1") ==
+        "V5 step order: 0A1 comes before the O that uses 0A0");
   CHECK(first("0F0 0F1 0B0 0A1 0O1 0B1") ==
         "V5 step order: 0A1 comes after 0B0; its number must be that pass's");
   CHECK(first("0F0 0F1 0B0 0A0 0O0 0B1") ==
         "V5 step order: device 0 has no O for stage 0 after 0B1");
+}
+
+TEST_CASE("all stages make their versions of the same micro-batches", "[schedules]") {
+  CHECK(wrong(two_stages(2, "0F0 0F1 0B0 0O0 0B1 0O1", "1F0 1B0 1F1 1B1 1O1")) ==
+        "V5 step order: stage 1 has 1 O's, but not after the same micro-batches as stage 0 has its "
+        "2\n"
+        "  d1: 1F0 1B0 1F1 1B1 1O1\n"
+        "                          ^\n");
 }
 
 TEST_CASE("sharded weights are whole while a stage computes", "[schedules]") {
@@ -220,6 +231,7 @@ TEST_CASE("a queue with too few slots is named, with the number that does", "[sc
 TEST_CASE("a queue that is not used in the order of its making is named", "[schedules]") {
   const Schedule schedule = two_stages(2, "0F0 0F1 0B0 0B1", "1F1 1F0 1B0 1B1");
   CHECK(wrong(schedule).empty());
+  CHECK(fewest_landing_slots(schedule, 1) == 2);
   CheckRequest request;
   request.buffers = Buffers{.landing = 2, .outgoing = 2};
   CHECK(wrong(schedule, request) ==

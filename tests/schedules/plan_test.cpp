@@ -449,8 +449,31 @@ TEST_CASE("the formula behind every number can be read", "[schedules]") {
   tells("at most 2 micro-batches in flight, of 10 B each = 20 B");
   tells(
       "buffers = 3 slots (2 landing, 1 outgoing) x 3 B for its boundaries with other devices + "
-      "the largest workspace of a pass 50 B = 59 B");
+      "the largest workspace of a pass or an update 45 B = 54 B");
   tells("bubble = 1 - busy / (2 devices x step) = 20.0 %");
+}
+
+TEST_CASE("the next version lies where activations and further gradient sums were", "[schedules]") {
+  PlanRequest request = two_stages();
+  request.holding.versions_in_the_making = 0;
+  request.holding.gradient_sums = 2;
+  for (auto& unit : request.units) unit.update_room = 30;
+  const Plan plan = planned(request);
+  // Twice 30 without one sum of 20, and without 20 and 10 of activations.
+  CHECK(plan.seats[0].workspace == 20);
+  CHECK(plan.seats[1].workspace == 30);
+  request.holding.gradient_sums = 4;
+  CHECK(planned(request).seats[1].workspace == 0);
+}
+
+TEST_CASE("when a unit runs backward, later ones of its stage have given their stash back",
+          "[schedules]") {
+  PlanRequest request = two_stages();
+  request.units[0].workspace = 7;  // Less 5 that unit 1 gave back.
+  request.units[3].workspace = 4;
+  const Plan plan = planned(request);
+  CHECK(plan.seats[0].workspace == 2);
+  CHECK(plan.seats[1].workspace == 4);
 }
 
 TEST_CASE("sizes and times print with three digits", "[schedules]") {

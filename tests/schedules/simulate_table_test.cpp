@@ -2,27 +2,10 @@
 #include "golden.h"
 #include "schedules/operators.h"
 #include "schedules/simulate.h"
-#include "schedules/text.h"
 #include "tables.h"
 
 using namespace troupe;
 using namespace troupe::schedules;
-
-namespace {
-
-Simulation play(const Schedule& schedule, const Costs& costs) {
-  auto simulation = simulate(schedule, costs);
-  INFO((simulation ? "" : simulation.error().text));
-  REQUIRE(simulation.ok());
-  return *simulation;
-}
-
-Costs unit_costs(const Schedule& schedule, double hop = 0) {
-  return uniform_costs(schedule.devices(), schedule.stages / schedule.devices(), {},
-                       {.latency = hop});
-}
-
-}  // namespace
 
 TEST_CASE("named schedules take the time and memory that an independent simulator says",
           "[schedules]") {
@@ -43,10 +26,9 @@ TEST_CASE("named schedules take the time and memory that an independent simulato
 
 TEST_CASE("printed schedules take the time and memory that is printed with them", "[schedules]") {
   for (const auto& golden : golden_schedules()) {
-    const auto schedule = parse_schedule(golden.text);
-    REQUIRE(schedule.ok());
-    INFO(schedule->name);
-    const auto simulation = play(*schedule, unit_costs(*schedule));
+    const auto schedule = read(golden.text);
+    INFO(schedule.name);
+    const auto simulation = play(schedule, unit_costs(schedule));
     CHECK(simulation.makespan == Approx(golden.makespan).margin(0.0006));
     REQUIRE(golden.peaks.size() == simulation.devices.size());
     for (std::size_t device = 0; device < golden.peaks.size(); ++device)

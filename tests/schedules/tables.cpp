@@ -5,6 +5,7 @@
 
 #include "catch.h"
 #include "schedules/registry.h"
+#include "schedules/text.h"
 
 namespace troupe::schedules {
 
@@ -36,6 +37,25 @@ Schedule make(const std::string& name, int devices, int micro_batches) {
   INFO(name << " " << devices << " " << micro_batches);
   REQUIRE(made.ok());
   return *made;
+}
+
+Schedule read(const std::string& text) {
+  auto schedule = parse_schedule(text);
+  INFO((schedule ? "" : schedule.error().text));
+  REQUIRE(schedule.ok());
+  return *schedule;
+}
+
+Simulation play(const Schedule& schedule, const Costs& costs) {
+  auto simulation = simulate(schedule, costs);
+  INFO((simulation ? "" : simulation.error().text));
+  REQUIRE(simulation.ok());
+  return *simulation;
+}
+
+Costs unit_costs(const Schedule& schedule, double hop) {
+  return uniform_costs(schedule.devices(), schedule.stages / schedule.devices(), {},
+                       {.latency = hop});
 }
 
 }  // namespace troupe::schedules

@@ -1,0 +1,115 @@
+#include "schedules/plan.h"
+
+#include <cstdio>
+
+#include "apps/command.h"
+#include "apps/plan_request.h"
+#include "apps/this_machine.h"
+#include "config/load.h"
+#include "config/toml.h"
+#include "core/json.h"
+#include "storage/files.h"
+
+namespace troupe::apps {
+namespace {
+
+namespace sched = troupe::schedules;
+
+struct PlanArguments {
+  std::string config;
+  std::vector<std::string> settings;
+  std::string cluster;
+  std::string profile;
+  int nodes = 1;
+  bool explain = false;
+};
+
+/// Reads a file, and puts its name in front of what is wrong with it.
+template <class T, class Read>
+Result<T> from_file(const std::string& path, Read read) {
+  const auto bytes = storage::disk_files()->read(path);
+  if (!bytes) return bytes.error();
+  Result<T> result = read(std::string(bytes->text()));
+  if (!result) return Error{path + ":" + result.error().text};
+  return result;
+}
+
+Result<sched::Cluster> read_cluster_file(const std::string& path) {
+  return from_file<sched::Cluster>(path, [&](const std::string& text) -> Result<sched::Cluster> {
+    const auto root = path.ends_with(".json") ? parse_json(text) : config::parse_toml(text);
+    if (!root) return root.error();
+    return sched::read_cluster(*root);
+  });
+}
+
+Result<sched::DeviceProfile> profile_for(const PlanArguments& arguments, int devices,
+                                         kernels::Precision precision) {
+  if (arguments.profile.empty()) return measure_this_machine(devices, precision);
+  return from_file<sched::DeviceProfile>(
+      arguments.profile, [](const std::string& text) { return sched::read_profile(text); });
+}
+
+Result<sched::PlanRequest> request_for(const PlanArguments& arguments,
+                                       const config::RunConfig& config) {
+  const auto setup = set_up(config);
+  if (!setup) return setup.error();
+  const Shares shares{arguments.nodes, devices_wanted(config)};
+  const auto profile = profile_for(arguments, shares.devices, setup->precision);
+  if (!profile) return profile.error();
+  if (arguments.cluster.empty())
+    return plan_request(config, *setup, this_machine(shares, *profile), *profile);
+  auto cluster = read_cluster_file(arguments.cluster);
+  if (!cluster) return cluster.error();
+  return plan_request(config, *setup, std::move(*cluster), *profile);
+}
+
+void print(const sched::PlanRequest& request, const sched::Plan& plan,
+           const PlanArguments& arguments, const CommonFlags& flags) {
+  const auto changes = sched::outlooks(request);
+  if (flags.output == "json") {
+    Value all = sched::to_value(request, plan);
+    all.set("outlooks", sched::to_value(plan, changes));
+    if (arguments.explain) all.set("explanation", sched::explain(request, plan));
+    std::puts(to_json(all).c_str());
+    return;
+  }
+  std::string text = sched::to_table(request, plan) + "\n" + sched::to_table(plan, changes);
+  if (arguments.explain) text += "\n" + sched::explain(request, plan);
+  std::fputs(text.c_str(), stdout);
+}
+
+ExitCode plan(const PlanArguments& arguments, const CommonFlags& flags) {
+  const auto loaded = config::load({arguments.config, arguments.settings});
+  if (!loaded) return complain(ExitCode::invalid, loaded.error().text);
+  if (!loaded->warnings.empty()) std::fputs(loaded->warnings.c_str(), stderr);
+  const auto request = request_for(arguments, loaded->config);
+  if (!request) return complain(ExitCode::invalid, "error: " + request.error().text);
+  const auto made = sched::make_plan(*request);
+  if (!made) return complain(ExitCode::invalid, "error: " + made.error().text);
+  print(*request, *made, arguments, flags);
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_plan(Program& program) {
+  auto [command, arguments] = add_command(
+      program, program.app, "plan",
+      "what would run where: bytes, times, and what happens when nodes go or come", plan);
+  command->add_option("config", arguments.config, "a .toml or .json file; - reads JSON from stdin")
+      ->required();
+  command->add_option("--set", arguments.settings, "key=value: sets a key of the configuration")
+      ->allow_extra_args(false);
+  auto* cluster =
+      command->add_option("--cluster", arguments.cluster,
+                          "a .toml or .json file of nodes; else this machine is shared out");
+  command->add_option("--nodes", arguments.nodes, "nodes that this machine stands for")
+      ->check(CLI::Range(1, 1024))
+      ->excludes(cluster);
+  command->add_option("--profile", arguments.profile,
+                      "what a device of speed 1 does, from `troupe bench kernels --profile`; else "
+                      "this machine is measured");
+  command->add_flag("--explain", arguments.explain, "print the formula behind each number");
+}
+
+}  // namespace troupe::apps

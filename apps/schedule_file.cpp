@@ -1,0 +1,24 @@
+#include "apps/schedule_file.h"
+
+#include "core/json.h"
+#include "schedules/csv.h"
+#include "schedules/json_form.h"
+#include "schedules/text.h"
+#include "storage/files.h"
+
+namespace troupe::apps {
+
+Result<schedules::Schedule> read_schedule(const std::string& path) {
+  const auto bytes = storage::disk_files()->read(path);
+  if (!bytes) return bytes.error();
+  const auto parsed = [&]() -> Result<schedules::Schedule> {
+    if (path.ends_with(".csv")) return schedules::parse_csv(bytes->text(), "from-csv");
+    if (!path.ends_with(".json")) return schedules::parse_schedule(bytes->text());
+    const auto tree = parse_json(bytes->text());
+    return tree ? schedules::schedule_from(*tree) : Result<schedules::Schedule>(tree.error());
+  }();
+  if (!parsed) return Error{path + ":" + parsed.error().text};
+  return parsed;
+}
+
+}  // namespace troupe::apps

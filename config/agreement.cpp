@@ -1,0 +1,255 @@
+#include "config/agreement.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "config/schema.h"
+#include "config/toml.h"
+#include "config/units.h"
+#include "models/registry.h"
+#include "schedules/registry.h"
+
+namespace troupe::config {
+namespace {
+
+using std::to_string;
+
+// A kind's own rules do not depend on how many tokens the data turns out to have.
+constexpr std::int64_t stand_in_vocabulary = 256;
+// Beyond it a schedule is generated only once it is needed.
+constexpr std::int64_t most_passes_tried = 1 << 14;
+
+Diagnostic at_first(const Examined& examined, std::initializer_list<std::string_view> keys) {
+  Diagnostic diagnostic{.key = std::string(*keys.begin())};
+  for (const auto key : keys)
+    if (const Value* value = value_at(examined.tree, key); value && value->position.line > 0) {
+      diagnostic.position = value->position;
+      break;
+    }
+  return diagnostic;
+}
+
+std::string quoted(std::string_view text) { return to_toml(Value(text)); }
+
+void check_names(const Examined& examined) {
+  const RunConfig& config = examined.config;
+  constexpr std::string_view legal =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  constexpr std::size_t longest = 64;
+  if (config.name.empty() || config.name.size() > longest || config.name.front() == '.' ||
+      config.name.find_first_not_of(legal) != config.name.npos)
+    examined.error({"name"}, "name = " + quoted(config.name) +
+                                 " is no name for a folder; use up to 64 letters, digits, dots, "
+                                 "dashes and underscores, no dot first");
+  const auto& directory = config.checkpoint.directory;
+  if (directory.empty() || directory.find_first_of("{}") != directory.npos)
+    examined.error(
+        {"checkpoint.dir"},
+        "checkpoint.dir = " + quoted(*value_at(examined.tree, "checkpoint.dir")->text()) +
+            " is no path; {name} is all that is filled in");
+  const auto wants_safetensors = [&](std::string_view key, const std::string& path) {
+    if (!path.ends_with(".safetensors"))
+      examined.error({key}, std::string(key) + " = " + quoted(path) +
+                                " does not end in .safetensors, which is what weights are kept in");
+  };
+  if (config.model.init != "random") wants_safetensors("model.init", config.model.init);
+  if (config.train.export_path) wants_safetensors("train.export", *config.train.export_path);
+}
+
+void check_batch(const Examined& examined) {
+  const auto& [global, micro] = examined.config.batch;
+  const std::int64_t replicas = examined.config.pipeline.replicas;
+  const std::int64_t piece = micro.value_or(1) * replicas;
+  if (global % piece != 0) {
+    const std::string by = micro ? "batch.micro = " + to_string(*micro) +
+                                       " x replicas = " + to_string(replicas) +
+                                       " (= " + to_string(piece) + ")"
+                                 : "pipeline.replicas = " + to_string(replicas);
+    examined.error({"batch.global", "batch.micro", "pipeline.replicas"},
+                   "batch.global = " + to_string(global) + " is not divisible by " + by +
+                       "; nearest: " + nearest_multiples(global, piece));
+    return;
+  }
+  if (!micro) return;
+  const std::int64_t passes = global / *micro;
+  const auto groups = examined.config.parallel.groups;
+  if (groups && *groups > passes)
+    examined.error({"parallel.groups"},
+                   "parallel.groups = " + to_string(*groups) + ", but batch.global = " +
+                       to_string(global) + " / batch.micro = " + to_string(*micro) + " makes " +
+                       to_string(passes) + " micro-batches; use at most " + to_string(passes));
+  else if (const auto possible = reduction_groups(examined.config, passes); replicas > possible)
+    examined.error({"pipeline.replicas", "parallel.groups"},
+                   "pipeline.replicas = " + to_string(replicas) + ", but gradients are summed in " +
+                       to_string(possible) +
+                       " groups and a replica needs at least one; set parallel.groups = " +
+                       to_string(replicas) + " or more, up to " + to_string(passes));
+}
+
+/// How many layers the model has; nothing where its keys do not agree with one another.
+std::optional<std::int64_t> check_model(const Examined& examined) {
+  const auto& model = examined.config.model;
+  const auto built =
+      models::find_model_kind(model.kind)->build(model.options_for(stand_in_vocabulary));
+  if (!built) {
+    // "model.width = 50 is not divisible ...": the first word is the key.
+    const std::string& why = built.error().text;
+    examined.error({std::string_view(why).substr(0, why.find(' ')), "model.kind"}, why);
+    return {};
+  }
+  for (const std::string key : {"heads", "kv_heads"}) {
+    const Value* heads = model.options.find(key);
+    const int shards = examined.config.pipeline.tensor;
+    if (heads && heads->integer() && *heads->integer() % shards != 0)
+      examined.error({"pipeline.tensor", "model." + key},
+                     "model." + key + " = " + to_string(*heads->integer()) +
+                         " is not divisible by pipeline.tensor = " + to_string(shards) +
+                         "; nearest: " + nearest_multiples(*heads->integer(), shards));
+  }
+  return static_cast<std::int64_t>(built->units.size());
+}
+
+void check_stages(const Examined& examined, std::int64_t layers) {
+  const auto& [schedule, stages, chunks, replicas, tensor, recompute, memory] =
+      examined.config.pipeline;
+  const Value* key = examined.config.model.options.find("layers");
+  const bool has_key = key && key->integer() && *key->integer() == layers;
+  const std::string model = has_key ? "model.layers = " + to_string(layers)
+                                    : "the model has " + to_string(layers) + " layers";
+  if (!stages.boundaries.empty() && stages.boundaries.back() != layers) {
+    examined.error({"pipeline.stages"},
+                   "pipeline.stages ends at " + to_string(stages.boundaries.back()) + ", but " +
+                       model + "; the boundaries begin with 0 and end with " + to_string(layers));
+    return;
+  }
+  if (!stages.count) return;
+  if (*stages.count > layers) {
+    examined.error({"pipeline.stages"},
+                   "pipeline.stages = " + to_string(*stages.count) + ", but " + model +
+                       " and a stage needs at least one layer; use at most " + to_string(layers));
+    return;
+  }
+  if (*stages.count % chunks != 0)
+    examined.error({"pipeline.chunks", "pipeline.stages"},
+                   "pipeline.stages = " + to_string(*stages.count) +
+                       " is not divisible by pipeline.chunks = " + to_string(chunks) +
+                       "; nearest: " + nearest_multiples(*stages.count, chunks));
+}
+
+bool is_file(std::string_view schedule) { return schedule.find_first_of("./\\") != schedule.npos; }
+
+void check_schedule(const Examined& examined) {
+  const auto& pipeline = examined.config.pipeline;
+  const auto& name = pipeline.schedule;
+  if (name == "auto" || is_file(name)) return;
+  if (!schedules::find_schedule(name)) {
+    std::vector<std::string_view> names{"auto"};
+    for (const auto& known : schedules::named_schedules()) names.push_back(known.name);
+    const auto near = nearest(name, names);
+    examined.error({"pipeline.schedule"},
+                   "pipeline.schedule = " + quoted(name) +
+                       " is no schedule that `troupe schedule --list` shows, and no file",
+                   near.empty() ? "" : "did you mean '" + std::string(near) + "'?");
+    return;
+  }
+  const auto& [global, micro] = examined.config.batch;
+  if (!pipeline.stages.count || !micro) return;
+  const std::int64_t passes = global / (*micro * pipeline.replicas);
+  if (passes < 1 || *pipeline.stages.count * passes > most_passes_tried) return;
+  const auto made = schedules::generate(name, {.stages = *pipeline.stages.count,
+                                               .micro_batches = static_cast<int>(passes),
+                                               .chunks = pipeline.chunks});
+  if (!made)
+    examined.error({"pipeline.schedule", "pipeline.stages", "pipeline.chunks"},
+                   "pipeline.schedule: " + made.error().text);
+}
+
+void check_learning_rate(const Examined& examined) {
+  const auto& optimizer = examined.config.optimizer;
+  const auto& rate = optimizer.rate;
+  if (rate.kind != models::LearningRate::Kind::constant && rate.warmup_steps >= rate.total_steps) {
+    const bool is_auto = value_at(examined.tree, "optimizer.schedule.total_steps")->text();
+    examined.error(
+        {"optimizer.schedule.warmup_steps", "optimizer.schedule.total_steps", "train.steps"},
+        "optimizer.schedule.warmup_steps = " + to_string(rate.warmup_steps) +
+            " leaves nothing of " +
+            (is_auto ? "train.steps = " : "optimizer.schedule.total_steps = ") +
+            to_string(rate.total_steps) + "; warm up for fewer steps");
+  }
+  if (rate.min_lr > rate.lr)
+    examined.error({"optimizer.schedule.min_lr", "optimizer.lr"},
+                   "optimizer.schedule.min_lr = " + to_toml(Value(rate.min_lr)) +
+                       " is more than optimizer.lr = " + to_toml(Value(rate.lr)));
+  if (optimizer.nesterov && optimizer.momentum == 0)
+    examined.error({"optimizer.nesterov"},
+                   "optimizer.nesterov needs a momentum, but optimizer.momentum = 0");
+}
+
+void check_evaluation(const Examined& examined) {
+  const auto& train = examined.config.train;
+  if (train.eval_every && !examined.config.data.validate)
+    examined.error({"train.eval_every"}, "train.eval_every = " + to_string(*train.eval_every) +
+                                             ", but data.validate names no data");
+}
+
+/// Who waits for another must not lose patience first.
+void check_waits(const Examined& examined) {
+  const auto& limits = examined.config.limits;
+  const std::array chain = {
+      std::pair{"limits.heartbeat_every", limits.heartbeat_every},
+      std::pair{"limits.silence_floor", limits.silence_floor},
+      std::pair{"limits.inventory_patience", limits.inventory_patience},
+      std::pair{"limits.reconnect_patience", limits.reconnect_patience},
+      std::pair{"limits.stuck_floor", limits.stuck_floor},
+      std::pair{"limits.decision_patience", limits.decision_patience},
+      std::pair{"limits.head_patience", limits.head_patience},
+      std::pair{"limits.suspend_patience", limits.suspend_patience},
+  };
+  for (std::size_t i = 0; i + 1 < chain.size(); ++i) {
+    const auto& [shorter, first] = chain[i];
+    const auto& [longer, second] = chain[i + 1];
+    if (first >= second)
+      examined.error({shorter, longer}, std::string(shorter) + " = " + quoted(to_text(first)) +
+                                            " must be shorter than " + longer + " = " +
+                                            quoted(to_text(second)));
+  }
+}
+
+}  // namespace
+
+void Examined::error(std::initializer_list<std::string_view> keys, std::string message,
+                     std::string hint) const {
+  Diagnostic diagnostic = at_first(*this, keys);
+  diagnostic.message = std::move(message);
+  diagnostic.hint = std::move(hint);
+  found.add(std::move(diagnostic));
+}
+
+void Examined::warn(std::initializer_list<std::string_view> keys, std::string message,
+                    std::string hint) const {
+  Diagnostic diagnostic = at_first(*this, keys);
+  diagnostic.severity = Diagnostic::Severity::warning;
+  diagnostic.message = std::move(message);
+  diagnostic.hint = std::move(hint);
+  found.add(std::move(diagnostic));
+}
+
+std::string nearest_multiples(std::int64_t number, std::int64_t step) {
+  const std::int64_t below = number / step * step;
+  return (below > 0 ? to_string(below) + ", " : "") + to_string(below + step);
+}
+
+void check_agreement(const Examined& examined) {
+  check_names(examined);
+  check_batch(examined);
+  if (const auto layers = check_model(examined)) check_stages(examined, *layers);
+  check_schedule(examined);
+  check_learning_rate(examined);
+  check_evaluation(examined);
+  check_staleness(examined);
+  check_waits(examined);
+}
+
+}  // namespace troupe::config

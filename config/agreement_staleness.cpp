@@ -1,0 +1,153 @@
+#include <algorithm>
+#include <optional>
+
+#include "config/agreement.h"
+#include "config/schema.h"
+#include "schedules/registry.h"
+
+namespace troupe::config {
+namespace {
+
+using std::to_string;
+using Staleness = RunConfig::Staleness;
+
+std::string written(const Examined& examined, std::string_view key) {
+  return std::string(key) + " = \"" + *value_at(examined.tree, key)->text() + "\"";
+}
+
+/// Micro-batches of a replica in one optimizer step; nothing where that is not known yet.
+std::optional<std::int64_t> step_every(const RunConfig& config) {
+  if (config.staleness.step_every) return *config.staleness.step_every;
+  if (!config.batch.micro) return {};
+  return std::max<std::int64_t>(
+      1, config.batch.global / (*config.batch.micro * config.pipeline.replicas));
+}
+
+void check_step(const Examined& examined) {
+  const auto& [config, tree, found] = examined;
+  const auto every = config.staleness.step_every;
+  if (!every || !config.batch.micro) return;
+  const std::int64_t piece = *config.batch.micro * config.pipeline.replicas;
+  const std::int64_t samples = *every * piece;
+  if (samples == config.batch.global) return;
+  std::string remedy = "batch.global = " + to_string(samples);
+  if (config.batch.global % piece == 0)
+    remedy = "staleness.step_every = " + to_string(config.batch.global / piece) + ", or " + remedy;
+  examined.error(
+      {"staleness.step_every", "batch.global"},
+      "staleness.step_every = " + to_string(*every) +
+          " x batch.micro = " + to_string(*config.batch.micro) +
+          " x replicas = " + to_string(config.pipeline.replicas) + " (= " + to_string(samples) +
+          ") is not batch.global = " + to_string(config.batch.global) + "; set " + remedy);
+}
+
+/// What only means something where weights are stale.
+void warn_of_idle_keys(const Examined& examined, const std::string& why) {
+  const auto& staleness = examined.config.staleness;
+  const auto warn = [&](std::string_view key) {
+    examined.warn({key}, written(examined, key) + " changes nothing: " + why);
+  };
+  if (staleness.predict != Staleness::Predict::none) warn("staleness.predict");
+  if (staleness.linearize_at != Staleness::LinearizeAt::current) warn("staleness.linearize_at");
+  if (staleness.gap_penalty != Staleness::GapPenalty::none) warn("staleness.gap_penalty");
+}
+
+void check_prediction(const Examined& examined) {
+  const auto& config = examined.config;
+  const auto& staleness = config.staleness;
+  using Optimizer = models::OptimizerConfig::Kind;
+  const bool is_known = config.optimizer.kind == Optimizer::sgd ||
+                        config.optimizer.kind == Optimizer::adam ||
+                        config.optimizer.kind == Optimizer::adamw;
+  if (staleness.predict != Staleness::Predict::none && !is_known)
+    examined.error({"staleness.predict", "optimizer.kind"},
+                   written(examined, "staleness.predict") + " cannot tell the next weights of " +
+                       written(examined, "optimizer.kind") + "; it can for sgd, adam and adamw");
+  if (staleness.gap_penalty != Staleness::GapPenalty::none && !is_known)
+    examined.error({"staleness.gap_penalty", "optimizer.kind"},
+                   written(examined, "staleness.gap_penalty") + " has no scale for " +
+                       written(examined, "optimizer.kind") + "; it has for sgd, adam and adamw");
+  if (staleness.predict == Staleness::Predict::aggmsnag && config.pipeline.replicas > 1)
+    examined.warn({"staleness.predict", "pipeline.replicas"},
+                  "staleness.predict = \"aggmsnag\" counts on gradients that are spread over "
+                  "pipeline.replicas = " +
+                      to_string(config.pipeline.replicas) + "; msnag is used in its place");
+  if (staleness.nag && staleness.predict == Staleness::Predict::none)
+    examined.error({"staleness.nag"},
+                   "staleness.nag looks ahead with a prediction, but staleness.predict = \"none\"");
+  if (staleness.nag_return && !staleness.nag)
+    examined.error({"staleness.nag_return"},
+                   "staleness.nag_return goes back from a look-ahead, but staleness.nag = false");
+}
+
+void check_gap(const Examined& examined, int stages) {
+  const auto& config = examined.config;
+  const auto& staleness = config.staleness;
+  if (staleness.gap_penalty == Staleness::GapPenalty::none) return;
+  if (staleness.linearize_at == Staleness::LinearizeAt::current && !config.pipeline.recompute)
+    examined.error({"staleness.gap_penalty", "staleness.linearize_at", "pipeline.recompute"},
+                   written(examined, "staleness.gap_penalty") +
+                       " with staleness.linearize_at = \"current\" needs activations of the newest "
+                       "weights, but pipeline.recompute = false keeps old ones; set "
+                       "pipeline.recompute = true, or staleness.linearize_at = \"forward\"");
+  const auto every = step_every(config);
+  if (staleness.gap_source != Staleness::GapSource::last_update || !every) return;
+  const std::int64_t delay = (stages - 1 + *every - 1) / *every;
+  if (delay > 1)
+    examined.error({"staleness.gap_source", "staleness.step_every", "pipeline.stages"},
+                   "staleness.gap_source = \"last_update\" knows one update, but with "
+                   "pipeline.stages = " +
+                       to_string(stages) + " and a step every " + to_string(*every) +
+                       " micro-batches the first stage is " + to_string(delay) +
+                       " behind; use at most " + to_string(*every + 1) +
+                       " stages, or staleness.gap_source = \"displacement\"");
+}
+
+void check_two_versions(const Examined& examined, int stages) {
+  const auto every = step_every(examined.config);
+  if (!every || *every >= stages - 1) return;
+  examined.error({"pipeline.schedule", "staleness.step_every"},
+                 "pipeline.schedule = \"pipedream-2bw\" keeps two versions of the weights, which "
+                 "takes a step every " +
+                     to_string(stages - 1) + " micro-batches or more with pipeline.stages = " +
+                     to_string(stages) + ", but it is every " + to_string(*every) +
+                     "; enlarge batch.global / batch.micro, or use \"pipedream\"");
+}
+
+void check_flush(const Examined& examined) {
+  const auto flush = examined.config.staleness.flush_every;
+  const auto every = step_every(examined.config);
+  if (!flush || !every || *flush % *every == 0) return;
+  examined.error({"staleness.flush_every", "staleness.step_every"},
+                 "staleness.flush_every = " + to_string(*flush) +
+                     " micro-batches are not a whole number of steps of " + to_string(*every) +
+                     "; nearest: " + nearest_multiples(*flush, *every));
+}
+
+}  // namespace
+
+void check_staleness(const Examined& examined) {
+  const auto& pipeline = examined.config.pipeline;
+  check_step(examined);
+  const auto* schedule = schedules::find_schedule(pipeline.schedule);
+  if (!schedule) return;  // A file, or "auto": whoever reads or chooses it knows more.
+  if (schedule->mode == schedules::Mode::synchronous)
+    return warn_of_idle_keys(examined, "the schedule \"" + pipeline.schedule +
+                                           "\" is synchronous, so no weight is stale");
+  check_prediction(examined);
+  check_flush(examined);
+  if (!pipeline.stages.count) {
+    examined.error({"pipeline.stages", "pipeline.schedule"},
+                   "pipeline.stages = \"auto\" cannot be had with the asynchronous schedule \"" +
+                       pipeline.schedule +
+                       "\": how many stages there are decides how stale their weights are, so it "
+                       "must not depend on the cluster; write a number");
+    return;
+  }
+  const int stages = *pipeline.stages.count;
+  if (stages == 1) warn_of_idle_keys(examined, "with one stage no weight is stale");
+  check_gap(examined, stages);
+  if (schedule->name == "pipedream-2bw") check_two_versions(examined, stages);
+}
+
+}  // namespace troupe::config

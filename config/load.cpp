@@ -1,0 +1,75 @@
+#include "config/load.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+
+#include "config/agreement.h"
+#include "config/schema.h"
+#include "config/validate.h"
+
+namespace troupe::config {
+namespace {
+
+/// What a run is called that does not say so itself: as its file is, without what no name may have.
+std::string name_from(const std::string& path) {
+  std::string name = path == "-" ? "" : std::filesystem::path(path).stem().string();
+  for (char& c : name) {
+    const bool legal = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '.' || c == '-' || c == '_';
+    if (!legal) c = '-';
+  }
+  name = name.substr(0, 64);
+  return name.empty() || name.front() == '.' ? "run" : name;
+}
+
+Result<Loaded> check(Document document, Diagnostics& found, const std::string& fallback_name) {
+  const auto failed = [&] { return Error{found.render(document.sources)}; };
+  if (!document.whole) return failed();
+  if (!document.tree.find("name")) document.tree.set("name", fallback_name);
+
+  const bool readable = found.ok();
+  Value tree = validate(document.tree, found);
+  if (!found.ok() || !readable) return failed();
+
+  RunConfig config = read_run_config(tree);
+  check_agreement({config, tree, found});
+  if (!found.ok()) return failed();
+  std::string warnings = found.render(document.sources);
+  return Loaded{std::move(config), std::move(tree), std::move(document.sources),
+                std::move(warnings)};
+}
+
+}  // namespace
+
+Result<Loaded> load(const DocumentRequest& request) {
+  Diagnostics found;
+  return check(read_document(request, found), found, name_from(request.path));
+}
+
+Result<Loaded> load_message(Value body, std::string name) {
+  Diagnostics found;
+  return check(document_from(std::move(body), std::move(name), found), found, "run");
+}
+
+Result<Loaded> set_live(const Loaded& running, const std::string& setting) {
+  Diagnostics found;
+  Document document{.sources = running.sources, .tree = running.tree};
+  apply_settings({setting}, document, found);
+  auto changed = check(std::move(document), found, running.config.name);
+  if (!changed) return changed;
+  for (const auto& key : schema().keys()) {
+    const Value* now = value_at(changed->tree, key.name);
+    const Value* before = value_at(running.tree, key.name);
+    if (key.change == Change::live || (!now && !before) || (now && before && *now == *before))
+      continue;
+    Diagnostics fixed;
+    fixed.add({.key = key.name,
+               .message = key.name + " cannot be changed while the run is under way",
+               .position = now ? now->position : Position{}});
+    return Error{fixed.render(changed->sources)};
+  }
+  return changed;
+}
+
+}  // namespace troupe::config

@@ -1,0 +1,203 @@
+#include "config/keys.h"
+
+namespace troupe::config {
+namespace {
+
+using enum Half;
+
+constexpr auto live = Change::live;
+constexpr auto required = Key::Presence::required;
+constexpr double most_steps = 1e12;
+constexpr double most_stages = 4096;
+
+std::vector<Key> pipeline_keys() {
+  return {
+      {.name = "pipeline.schedule",
+       .type = Type::text,
+       .fallback = "1f1b",
+       .half = shape,
+       .help = "The order of the passes: a name that `troupe schedule --list` shows, a file, or "
+               "\"auto\"."},
+      {.name = "pipeline.stages",
+       .type = Type::stages,
+       .fallback = "auto",
+       .least = 1,
+       .most = most_stages,
+       .half = shape,
+       .help =
+           "Pieces of consecutive layers: how many, \"auto\", or boundaries such as [0, 3, 6]."},
+      {.name = "pipeline.chunks",
+       .fallback = 1,
+       .least = 1,
+       .most = 64,
+       .half = shape,
+       .help = "Stages on one device: a pipeline has stages / chunks devices."},
+      {.name = "pipeline.replicas",
+       .fallback = 1,
+       .least = 1,
+       .most = most_stages,
+       .half = shape,
+       .help = "Copies of the pipeline that share the samples of a step."},
+      {.name = "pipeline.tensor",
+       .fallback = 1,
+       .least = 1,
+       .most = 64,
+       .half = recipe,
+       .help = "Shards of each layer."},
+      {.name = "pipeline.recompute",
+       .type = Type::boolean,
+       .fallback = false,
+       .half = shape,
+       .help = "Whether a stage keeps its input alone and computes the rest again: less memory, "
+               "more time."},
+      {.name = "pipeline.memory",
+       .type = Type::bytes_or_auto,
+       .fallback = "auto",
+       .least = 0x1p20,
+       .most = 0x1p60,
+       .help = "What a device may use of its memory; \"auto\" is all of it."},
+      {.name = "parallel.groups",
+       .type = Type::count_or_auto,
+       .fallback = "auto",
+       .least = 1,
+       .most = most_stages,
+       .half = recipe,
+       .help = "Groups of consecutive micro-batches whose gradients are summed first: as many "
+               "replicas are possible. \"auto\" is the largest divisor of their number up to 8."},
+      {.name = "parallel.exchange",
+       .type = Type::choice,
+       .fallback = "tree",
+       .choices = {"tree", "fixed_point"},
+       .half = recipe,
+       .help = "How the groups' sums are added up: as a binary tree, or as integers in any order."},
+      {.name = "parallel.shard_optimizer",
+       .type = Type::boolean,
+       .fallback = false,
+       .help = "Whether each replica keeps its share of the optimizer's state alone."},
+  };
+}
+
+std::vector<Key> run_keys() {
+  return {
+      {.name = "elastic.nodes",
+       .type = Type::range,
+       .fallback = "1:4096",
+       .least = 1,
+       .most = most_stages,
+       .change = live,
+       .help = "With how few nodes the run goes on, and how many it takes: \"1:8\"."},
+      {.name = "elastic.on_preempt",
+       .type = Type::choice,
+       .fallback = "handover",
+       .choices = {"handover", "checkpoint", "drop"},
+       .change = live,
+       .help = "What a node does that is told to go: hands over its part, saves, or just goes."},
+      {.name = "elastic.copies",
+       .fallback = 2,
+       .least = 1,
+       .most = 8,
+       .change = live,
+       .help = "Of every shard in the memory of different hosts, the owner's included; 1 is disk "
+               "only."},
+      {.name = "checkpoint.dir",
+       .type = Type::text,
+       .fallback = "runs/{name}/checkpoints",
+       .help = "Where checkpoints are kept; {name} is the run's name."},
+      {.name = "checkpoint.every",
+       .type = Type::interval,
+       .fallback = "5m",
+       .change = live,
+       .help = "How often one is saved: \"100 steps\", or a duration."},
+      {.name = "checkpoint.keep",
+       .fallback = 3,
+       .least = 1,
+       .most = 1e6,
+       .change = live,
+       .help = "How many of the newest stay."},
+      {.name = "train.steps",
+       .presence = required,
+       .least = 1,
+       .most = most_steps,
+       .change = live,
+       .help = "After how many optimizer steps the run is done."},
+      {.name = "train.eval_every",
+       .least = 1,
+       .most = most_steps,
+       .change = live,
+       .help = "Steps between two evaluations on data.validate; without it one at the end."},
+      {.name = "train.eval_batches",
+       .fallback = 8,
+       .least = 1,
+       .change = live,
+       .help = "How many batches an evaluation takes, the same ones each time."},
+      {.name = "train.export",
+       .type = Type::text,
+       .help = "A .safetensors file for the final weights, written when the run ends well."},
+      {.name = "train.threads",
+       .type = Type::count_or_auto,
+       .fallback = "auto",
+       .least = 1,
+       .most = 4096,
+       .help = "Threads that compute on a CPU device; \"auto\" is its share of the cores."},
+      {.name = "log.every",
+       .fallback = 10,
+       .least = 1,
+       .change = live,
+       .help = "Steps between two lines where the output is no terminal."},
+  };
+}
+
+std::vector<Key> limit_keys() {
+  const auto wait = [](std::string name, Value fallback, std::string_view help) {
+    return Key{.name = "limits." + name,
+               .type = Type::duration,
+               .fallback = std::move(fallback),
+               .least = 1e6,
+               .most = 3.2e18,
+               .help = help};
+  };
+  const auto bound = [](std::string name, int fallback, std::string_view help) {
+    return Key{
+        .name = "limits." + name, .fallback = fallback, .least = 1, .most = 1e6, .help = help};
+  };
+  return {
+      wait("heartbeat_every", "100ms", "How often a node says that it lives."),
+      wait("silence_floor", "300ms", "A pause between heartbeats that never counts as silence."),
+      wait("inventory_patience", "500ms", "For a node to say what it holds, once it was asked."),
+      wait("reconnect_patience", "1s", "For a node whose connection closed without a word."),
+      {.name = "limits.stuck_factor",
+       .type = Type::number,
+       .fallback = 3.0,
+       .least = 1,
+       .most = 1e3,
+       .help = "How many times its usual time an action may take before its node counts as stuck."},
+      wait("stuck_floor", "2s", "A time for which no action counts as stuck."),
+      wait("start_patience", "30s", "For the first nodes to come."),
+      wait("gather_patience", "5s", "For nodes to come back after the head started again."),
+      wait("prepare_patience", "10s", "For a node to make ready for a new plan."),
+      wait("load_patience", "5s", "For a shard to arrive, beyond what its bytes take."),
+      wait("decision_patience", "4s", "For all stages to agree on a step."),
+      bound("shadow_patience", 10, "Steps that a copy may be late before it is moved."),
+      wait("head_patience", "10m", "For a head that is gone; nodes train on meanwhile."),
+      wait("suspend_patience", "24h",
+           "For nodes, when fewer are there than elastic.nodes asks for."),
+      wait("journal_patience", "60s", "For the head's journal to reach the disk."),
+      wait("save_patience", "60s", "For a checkpoint to reach the disk."),
+      bound("mailbox_limit", 10000, "Messages that an actor lets wait."),
+      bound("socket_high_water", 1000, "Messages that a socket lets wait."),
+      bound("futile_epochs", 5, "Plans in a row that may fail before the run halts."),
+      bound("strikes", 3, "Failures of a host within strike_window before it is left out."),
+      wait("strike_window", "10m", "The time in which a host's failures are counted."),
+  };
+}
+
+}  // namespace
+
+std::vector<Key> plan_keys() {
+  std::vector<Key> keys = pipeline_keys();
+  for (auto part : {run_keys, limit_keys})
+    for (auto& key : part()) keys.push_back(std::move(key));
+  return keys;
+}
+
+}  // namespace troupe::config

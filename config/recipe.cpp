@@ -1,0 +1,90 @@
+#include "config/recipe.h"
+
+#include <algorithm>
+#include <map>
+
+#include "core/json.h"
+#include "schedules/registry.h"
+
+namespace troupe::config {
+namespace {
+
+bool is_asynchronous(const Value& tree) {
+  const auto& name = *value_at(tree, "pipeline.schedule")->text();
+  if (name == "auto") return false;
+  const auto* schedule = schedules::find_schedule(name);
+  return !schedule || schedule->mode == schedules::Mode::asynchronous;
+}
+
+using Lines = std::vector<std::pair<std::string, std::string>>;
+
+/// JSON, because a number that was kept as 1.0 may come back as 1: there both read the same.
+void flatten(const Value& value, const std::string& name, Lines& lines) {
+  if (const auto* map = value.map()) {
+    for (const auto& entry : *map)
+      flatten(entry.value, name.empty() ? entry.key : name + "." + entry.key, lines);
+    return;
+  }
+  lines.emplace_back(name, to_json(value));
+}
+
+Lines lines_of(const Value& recipe) {
+  Lines lines;
+  flatten(recipe, "", lines);
+  return lines;
+}
+
+}  // namespace
+
+bool is_recipe(const Key& key, const Value& tree) {
+  switch (key.half) {
+    case Half::recipe:
+      return key.section() != "staleness" || is_asynchronous(tree);
+    case Half::plan:
+      return false;
+    case Half::shape:
+      return is_asynchronous(tree);
+  }
+  return false;
+}
+
+Value recipe_of(const Value& tree) {
+  Value recipe = Value::Map{};
+  for (const auto& key : schema().keys()) {
+    const Value* value = value_at(tree, key.name);
+    if (value && schema().applies(key, tree) && is_recipe(key, tree))
+      set_at(recipe, key.name, *value);
+  }
+  const Value* total = value_at(recipe, "optimizer.schedule.total_steps");
+  if (total && total->text())
+    set_at(recipe, "optimizer.schedule.total_steps",
+           *value_at(recipe, "optimizer.schedule.kind")->text() == "constant"
+               ? Value(0)
+               : *value_at(tree, "train.steps"));
+  return recipe;
+}
+
+std::string recipe_text(const Value& recipe) {
+  std::string text;
+  for (const auto& [name, value] : lines_of(recipe)) text += name + " = " + value + "\n";
+  return text;
+}
+
+Digest recipe_digest(const Value& recipe) { return digest_of(recipe_text(recipe)); }
+
+std::vector<std::string> recipe_changes(const Value& now, const Value& before) {
+  const Lines old_lines = lines_of(before);
+  std::map<std::string, std::string> gone(old_lines.begin(), old_lines.end());
+  std::vector<std::string> changes;
+  for (const auto& [name, value] : lines_of(now)) {
+    const auto old = gone.extract(name);
+    if (old.empty())
+      changes.push_back(name + " = " + value + ", was not there");
+    else if (old.mapped() != value)
+      changes.push_back(name + " = " + value + ", was " + old.mapped());
+  }
+  for (const auto& [name, value] : gone) changes.push_back(name + " is not there, was " + value);
+  return changes;
+}
+
+}  // namespace troupe::config

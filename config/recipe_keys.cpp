@@ -1,0 +1,302 @@
+#include "config/keys.h"
+
+namespace troupe::config {
+namespace {
+
+using enum Half;
+
+constexpr auto required = Key::Presence::required;
+constexpr double most_steps = 1e12;
+
+std::vector<Key> top_keys() {
+  return {
+      {.name = "name",
+       .type = Type::text,
+       .help = "What the run is called, on the head and in paths; else its file's name."},
+      {.name = "seed",
+       .fallback = 1,
+       .most = 9e15,
+       .half = recipe,
+       .help = "What all random numbers are drawn from: first weights, order of samples, dropout."},
+      {.name = "exactness",
+       .type = Type::choice,
+       .fallback = "bits",
+       .choices = {"bits", "samples"},
+       .half = recipe,
+       .help = "What no change of plan may change: every bit, or only which samples make a step."},
+  };
+}
+
+std::vector<Key> data_keys() {
+  return {
+      {.name = "data.train",
+       .type = Type::text,
+       .presence = required,
+       .half = recipe,
+       .help = "Made data (\"made:markov?states=64\"), a text file, .jsonl, .bin token shards, IDX "
+               "or .safetensors."},
+      {.name = "data.validate",
+       .type = Type::text,
+       .help = "Data of the same kind that is never trained on; without it nothing is evaluated."},
+      {.name = "data.order",
+       .type = Type::choice,
+       .fallback = "shuffled",
+       .choices = {"shuffled", "sequential"},
+       .half = recipe,
+       .help = "The order of samples: a function of the seed and the pass, or as they lie."},
+      {.name = "batch.global",
+       .presence = required,
+       .least = 1,
+       .half = recipe,
+       .help = "Samples in one optimizer step; constant, whatever the cluster does."},
+      {.name = "batch.micro",
+       .type = Type::count_or_auto,
+       .fallback = "auto",
+       .least = 1,
+       .half = recipe,
+       .help = "Samples that pass through a stage at once."},
+  };
+}
+
+std::vector<Key> optimizer_keys() {
+  const Condition with_betas{"optimizer.kind", {"adam", "adamw", "nadamw", "muon"}};
+  constexpr std::string_view lr = "The learning rate at its height.";
+  constexpr std::string_view momentum = "How much of the last update stays in the next.";
+  constexpr std::string_view nesterov = "Whether the momentum looks a step ahead.";
+  constexpr std::string_view decay =
+      "How fast weights shrink: as part of the gradient (sgd, adam) or beside it (the others).";
+  const Value two_betas = Value::List{0.9, 0.999};
+  return {
+      {.name = "optimizer.kind",
+       .type = Type::choice,
+       .fallback = "adamw",
+       .choices = {"sgd", "adam", "adamw", "nadamw", "muon"},
+       .half = recipe,
+       .help = "How gradients become the next weights."},
+      {.name = "optimizer.lr",
+       .type = Type::number,
+       .fallback = 1e-3,
+       .most = 1e3,
+       .half = recipe,
+       .help = lr,
+       .when = {"optimizer.kind", {"sgd", "adam", "adamw", "muon"}}},
+      {.name = "optimizer.lr",
+       .type = Type::number,
+       .fallback = 2e-3,
+       .most = 1e3,
+       .half = recipe,
+       .help = lr,
+       .when = {"optimizer.kind", {"nadamw"}}},
+      {.name = "optimizer.momentum",
+       .type = Type::number,
+       .fallback = 0.0,
+       .most = 0.999999,
+       .half = recipe,
+       .help = momentum,
+       .when = {"optimizer.kind", {"sgd"}}},
+      {.name = "optimizer.momentum",
+       .type = Type::number,
+       .fallback = 0.95,
+       .most = 0.999999,
+       .half = recipe,
+       .help = momentum,
+       .when = {"optimizer.kind", {"muon"}}},
+      {.name = "optimizer.nesterov",
+       .type = Type::boolean,
+       .fallback = false,
+       .half = recipe,
+       .help = nesterov,
+       .when = {"optimizer.kind", {"sgd"}}},
+      {.name = "optimizer.nesterov",
+       .type = Type::boolean,
+       .fallback = true,
+       .half = recipe,
+       .help = nesterov,
+       .when = {"optimizer.kind", {"muon"}}},
+      {.name = "optimizer.betas",
+       .type = Type::numbers,
+       .fallback = two_betas,
+       .most = 0.999999,
+       .length = 2,
+       .half = recipe,
+       .help = "How slowly the first and the second moment change; of muon: for what is no hidden "
+               "matrix.",
+       .when = with_betas},
+      {.name = "optimizer.eps",
+       .type = Type::number,
+       .fallback = 1e-8,
+       .most = 1,
+       .half = recipe,
+       .help = "Added to the denominator.",
+       .when = with_betas},
+      {.name = "optimizer.weight_decay",
+       .type = Type::number,
+       .fallback = 0.0,
+       .most = 1e3,
+       .half = recipe,
+       .help = decay,
+       .when = {"optimizer.kind", {"sgd", "adam", "nadamw"}}},
+      {.name = "optimizer.weight_decay",
+       .type = Type::number,
+       .fallback = 0.01,
+       .most = 1e3,
+       .half = recipe,
+       .help = decay,
+       .when = {"optimizer.kind", {"adamw"}}},
+      {.name = "optimizer.weight_decay",
+       .type = Type::number,
+       .fallback = 0.1,
+       .most = 1e3,
+       .half = recipe,
+       .help = decay,
+       .when = {"optimizer.kind", {"muon"}}},
+      {.name = "optimizer.clip_norm",
+       .type = Type::number,
+       .least = 1e-12,
+       .half = recipe,
+       .help = "The longest that the gradient of the whole model may be; without it any length."},
+      {.name = "optimizer.schedule.kind",
+       .type = Type::choice,
+       .fallback = "constant",
+       .choices = {"constant", "linear", "cosine"},
+       .half = recipe,
+       .help = "How the learning rate goes from lr to min_lr: not at all, by a line, by half a "
+               "cosine."},
+      {.name = "optimizer.schedule.warmup_steps",
+       .fallback = 0,
+       .most = most_steps,
+       .half = recipe,
+       .help = "Steps in which the learning rate rises to lr: step k has lr * (k + 1) / "
+               "warmup_steps."},
+      {.name = "optimizer.schedule.total_steps",
+       .type = Type::count_or_auto,
+       .fallback = "auto",
+       .least = 1,
+       .most = most_steps,
+       .half = recipe,
+       .help = "The step at which min_lr is reached; \"auto\" is train.steps."},
+      {.name = "optimizer.schedule.min_lr",
+       .type = Type::number,
+       .fallback = 0.0,
+       .most = 1e3,
+       .half = recipe,
+       .help = "The learning rate at the end."},
+  };
+}
+
+std::vector<Key> precision_keys() {
+  return {
+      {.name = "precision.compute",
+       .type = Type::choice,
+       .fallback = "auto",
+       .choices = {"fp32", "bf16", "fp16", "auto"},
+       .half = recipe,
+       .help =
+           "The type of activations and of the weights they meet; \"auto\" is the best that all "
+           "devices have."},
+      {.name = "precision.loss_scale.initial_power",
+       .fallback = 16,
+       .most = 24,
+       .half = recipe,
+       .help = "fp16 only: the first loss scale is 2 to this power."},
+      {.name = "precision.loss_scale.growth_interval",
+       .fallback = 2000,
+       .least = 1,
+       .half = recipe,
+       .help = "fp16 only: steps without overflow after which the loss scale doubles."},
+  };
+}
+
+std::vector<Key> staleness_keys() {
+  std::vector<std::string_view> names;
+  for (const auto& preset : presets()) names.push_back(preset.name);
+  return {
+      {.name = "staleness.preset",
+       .type = Type::choice,
+       .choices = std::move(names),
+       .half = recipe,
+       .help = "Sets predict, linearize_at and gap_penalty, where these are not written."},
+      {.name = "staleness.predict",
+       .type = Type::choice,
+       .fallback = "none",
+       .choices = {"none", "msnag", "aggmsnag", "linear"},
+       .half = recipe,
+       .help = "Which weights a forward pass sees: the newest, or what they will probably be when "
+               "its gradient comes."},
+      {.name = "staleness.linearize_at",
+       .type = Type::choice,
+       .fallback = "current",
+       .choices = {"current", "forward"},
+       .half = recipe,
+       .help = "Which weights a backward pass sees: the newest, or those of its forward pass "
+               "(weight stashing)."},
+      {.name = "staleness.gap_penalty",
+       .type = Type::choice,
+       .fallback = "none",
+       .choices = {"none", "elementwise"},
+       .half = recipe,
+       .help = "Whether a gradient counts less, the further the weights have moved since its "
+               "forward pass."},
+      {.name = "staleness.gap_source",
+       .type = Type::choice,
+       .fallback = "stash",
+       .choices = {"stash", "displacement", "last_update"},
+       .half = recipe,
+       .help = "What the gap is measured by: the old weights, their distance, or the last update."},
+      {.name = "staleness.gap_statistics",
+       .type = Type::choice,
+       .fallback = "corrected",
+       .choices = {"corrected", "ftpipe"},
+       .half = recipe,
+       .help = "Whether the averages that scale the gap are corrected for their start."},
+      {.name = "staleness.gap_scale",
+       .type = Type::choice,
+       .fallback = "step_ema",
+       .choices = {"step_ema", "max_lr"},
+       .half = recipe,
+       .help = "What a gap is compared with: the usual update, or one at the highest learning "
+               "rate."},
+      {.name = "staleness.nag",
+       .type = Type::boolean,
+       .fallback = false,
+       .half = recipe,
+       .help = "Whether a pass without delay looks ahead as well (Nesterov)."},
+      {.name = "staleness.nag_return",
+       .type = Type::boolean,
+       .fallback = false,
+       .half = recipe,
+       .help = "Whether such a pass goes back to the true weights for its backward half."},
+      {.name = "staleness.clip",
+       .type = Type::choice,
+       .fallback = "local",
+       .choices = {"local", "local_sqrt_share", "delayed_global"},
+       .half = recipe,
+       .help = "Whose norm optimizer.clip_norm bounds: a stage's own, its share, or the last that "
+               "is known of all."},
+      {.name = "staleness.step_every",
+       .type = Type::count_or_auto,
+       .fallback = "auto",
+       .least = 1,
+       .half = recipe,
+       .help = "Micro-batches of a replica in one optimizer step; \"auto\" follows from batch."},
+      {.name = "staleness.flush_every",
+       .type = Type::count_or_auto,
+       .fallback = "auto",
+       .least = 1,
+       .most = most_steps,
+       .half = recipe,
+       .help = "Micro-batches after which the pipeline drains, where a run can be taken up again; "
+               "\"auto\" is 64 steps."},
+  };
+}
+
+}  // namespace
+
+std::vector<Key> recipe_keys() {
+  std::vector<Key> keys = top_keys();
+  for (auto part : {data_keys, optimizer_keys, precision_keys, staleness_keys})
+    for (auto& key : part()) keys.push_back(std::move(key));
+  return keys;
+}
+
+}  // namespace troupe::config

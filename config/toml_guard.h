@@ -1,0 +1,22 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/value.h"
+
+namespace troupe::config {
+
+/// A place in a text that the TOML library must not get to see.
+struct TomlTrouble {
+  Position position;
+  std::string why;
+};
+
+/// The library (3.3) bounds how deep lists and inline tables are nested, but not the parts of a
+/// dotted key; and where no character beyond ASCII may stand, it does not expect one. This is
+/// looked through first; nothing else about a text is judged.
+std::optional<TomlTrouble> find_toml_trouble(std::string_view text);
+
+}  // namespace troupe::config

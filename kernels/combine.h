@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/stream.h"
+
+namespace troupe::kernels {
+
+/// y = a x + b z, elementwise. y may be x or z.
+void combine(Stream& stream, float a, const float* x, float b, const float* z, float* y,
+             std::int64_t count);
+
+}  // namespace troupe::kernels

@@ -1,0 +1,279 @@
+#include "kernels/attention.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "kernels/cpu/attention_rows.h"
+#include "kernels/cpu/product.h"
+#include "kernels/cpu/scratch.h"
+
+namespace troupe::kernels {
+namespace {
+
+using cpu::Matrix;
+using cpu::Order;
+using cpu::Panels;
+using cpu::Product;
+using cpu::Scratch;
+
+// Queries are taken in blocks, so that a causal mask leaves little to compute in vain, and keys in
+// blocks, so that the scores of the two stay in the second cache.
+constexpr std::int64_t query_block = 32;
+constexpr std::int64_t key_block = 512;
+
+/// One head of one sequence: rows are positions.
+template <class Heads>
+struct Head {
+  decltype(Heads::data) data;
+  std::int64_t row;
+
+  Head(const AttentionShape& shape, const Heads& heads, std::int64_t batch, std::int64_t head)
+      : data(heads.data + batch * shape.length * heads.row + head * shape.width), row(heads.row) {}
+
+  decltype(Heads::data) at(std::int64_t position) const { return data + position * row; }
+  Matrix<float> by_row(std::int64_t position) const { return {at(position), row, Order::by_row}; }
+  Matrix<float> by_column(std::int64_t position) const {
+    return {at(position), row, Order::by_column};
+  }
+};
+using HeadIn = Head<HeadsIn>;
+using HeadOut = Head<HeadsOut>;
+
+/// Some positions of a head.
+struct Range {
+  std::int64_t begin;
+  std::int64_t end;
+
+  std::int64_t size() const { return end - begin; }
+};
+
+/// Calls body for consecutive ranges of at most `most` that make up `all`.
+template <class Body>
+void for_ranges(const Range& all, std::int64_t most, Body body) {
+  for (std::int64_t begin = all.begin; begin < all.end; begin += most)
+    body(Range{begin, std::min(begin + most, all.end)});
+}
+
+/// A packed second factor that is filled again and again.
+struct Pack {
+  float* data;
+  std::int64_t stride;
+
+  static std::int64_t floats(std::int64_t depth, std::int64_t columns) {
+    return cpu::panel_count(columns) * cpu::panel_columns * depth;
+  }
+  Pack(Scratch& scratch, std::int64_t depth, std::int64_t columns)
+      : data(scratch.take(floats(depth, columns))), stride(depth * cpu::panel_columns) {}
+
+  void fill(const Matrix<float>& matrix, std::int64_t depth, std::int64_t columns) const {
+    cpu::pack_panels(matrix, depth, columns, data, stride);
+  }
+  Panels<float> all() const { return {data, stride}; }
+  /// From some depth on; or from a column on, which begins a panel.
+  Panels<float> from_depth(std::int64_t depth) const {
+    return {data + depth * cpu::panel_columns, stride};
+  }
+  Panels<float> from_column(std::int64_t column) const {
+    return {data + column / cpu::panel_columns * stride, stride};
+  }
+};
+static_assert(key_block % cpu::panel_columns == 0);
+
+float scale_of(const AttentionShape& shape) {
+  return 1 / std::sqrt(static_cast<float>(shape.width));
+}
+
+/// The keys that any of these queries sees.
+Range seen_by(const AttentionShape& shape, const Range& queries) {
+  switch (shape.mask) {
+    case Mask::full:
+      return {0, shape.length};
+    case Mask::causal:
+      return {0, queries.end};
+  }
+  return {};
+}
+
+cpu::ScoreBlock score_block(const AttentionShape& shape, float* scores, const Range& queries,
+                            const Range& keys) {
+  cpu::ScoreBlock block{
+      .scores = scores, .stride = key_block, .rows = queries.size(), .columns = keys.size()};
+  switch (shape.mask) {
+    case Mask::full:
+      block.seen_by_first = keys.size();
+      break;
+    case Mask::causal:
+      block.seen_by_first = queries.begin + 1 - keys.begin;
+      block.more_for_each_next = 1;
+      break;
+  }
+  return block;
+}
+
+/// scores = the rows of `queries` times packed columns, one for each key.
+void score(const HeadIn& rows, const Range& queries, const Pack& columns, const Range& keys,
+           std::int64_t width, float* scores) {
+  multiply(Product<float>{.rows = queries.size(),
+                          .columns = keys.size(),
+                          .depth = width,
+                          .a = rows.by_row(queries.begin),
+                          .c = scores,
+                          .c_stride = key_block},
+           columns.from_column(keys.begin));
+}
+
+/// The rows of `c` at these positions become the first factor times packed rows.
+Product<float> product_of(const Matrix<float>& a, std::int64_t depth, const HeadOut& c,
+                          const Range& positions, std::int64_t width) {
+  return {.rows = positions.size(),
+          .columns = width,
+          .depth = depth,
+          .a = a,
+          .c = c.at(positions.begin),
+          .c_stride = c.row};
+}
+
+/// The same, added to what is there.
+Product<float> added(Product<float> product) {
+  product.start = product.c;
+  product.start_stride = product.c_stride;
+  return product;
+}
+
+void clear(const HeadOut& head, std::int64_t length, std::int64_t width) {
+  for (std::int64_t i = 0; i < length; ++i) std::fill_n(head.at(i), width, 0.0f);
+}
+
+void forward_head(Stream& stream, const AttentionShape& shape, const HeadIn& q, const HeadIn& k,
+                  const HeadIn& v, const HeadOut& out, float* logsumexp) {
+  const auto [length, width] = std::pair(shape.length, shape.width);
+  Scratch scratch(
+      stream, Pack::floats(width, length) + Pack::floats(length, width) + query_block * key_block);
+  const Pack transposed_keys(scratch, width, length), values(scratch, length, width);
+  float* scores = scratch.take(query_block * key_block);
+  transposed_keys.fill(k.by_column(0), width, length);
+  values.fill(v.by_row(0), length, width);
+  for_ranges({0, length}, query_block, [&](const Range& queries) {
+    std::array<cpu::RunningSoftmax, query_block> running;
+    const cpu::OutputRows rows{out.at(queries.begin), out.row, width};
+    for_ranges(seen_by(shape, queries), key_block, [&](const Range& keys) {
+      score(q, queries, transposed_keys, keys, width, scores);
+      cpu::soften_scores(score_block(shape, scores, queries, keys), scale_of(shape), running.data(),
+                         rows);
+      const auto weighted =
+          product_of({scores, key_block, Order::by_row}, keys.size(), out, queries, width);
+      multiply(keys.begin == 0 ? weighted : added(weighted), values.from_depth(keys.begin));
+    });
+    cpu::finish_softmax(running.data(), queries.size(), rows, logsumexp + queries.begin);
+  });
+}
+
+/// What backward reads and writes of a head of queries.
+struct QueryGradient {
+  HeadIn q, out, dout;
+  const float* logsumexp;
+  HeadOut dq;
+};
+
+/// The gradients of one head of keys and values, to which the heads of queries that read it add
+/// one after the other, and in each the queries in order.
+class KeyValueGradient {
+ public:
+  KeyValueGradient(Stream& stream, const AttentionShape& shape, const HeadIn& k, const HeadIn& v,
+                   const HeadOut& dk, const HeadOut& dv)
+      : shape_(shape),
+        dk_(dk),
+        dv_(dv),
+        scratch_(stream, floats(shape)),
+        keys_(scratch_, shape.length, shape.width),
+        transposed_keys_(scratch_, shape.width, shape.length),
+        transposed_values_(scratch_, shape.width, shape.length),
+        queries_(scratch_, query_block, shape.width),
+        dout_(scratch_, query_block, shape.width),
+        p_(scratch_.take(query_block * key_block)),
+        ds_(scratch_.take(query_block * key_block)) {
+    keys_.fill(k.by_row(0), shape.length, shape.width);
+    transposed_keys_.fill(k.by_column(0), shape.width, shape.length);
+    transposed_values_.fill(v.by_column(0), shape.width, shape.length);
+    clear(dk, shape.length, shape.width);
+    clear(dv, shape.length, shape.width);
+  }
+
+  void add(const QueryGradient& head) {
+    for_ranges({0, shape_.length}, query_block,
+               [&](const Range& queries) { add_queries(head, queries); });
+  }
+
+ private:
+  static std::int64_t floats(const AttentionShape& shape) {
+    return 2 * Pack::floats(shape.width, shape.length) + Pack::floats(shape.length, shape.width) +
+           2 * Pack::floats(query_block, shape.width) + 2 * query_block * key_block;
+  }
+
+  // With s = scale q k^T and p its softmax: dv = p^T dout, dp = dout v^T,
+  // ds = p (dp - out . dout) scale, dq = ds k, dk = ds^T q.
+  void add_queries(const QueryGradient& head, const Range& queries) {
+    const std::int64_t width = shape_.width;
+    std::array<float, query_block> dot;
+    cpu::dot_rows({head.out.at(queries.begin), head.out.row},
+                  {head.dout.at(queries.begin), head.dout.row}, queries.size(), width, dot.data());
+    queries_.fill(head.q.by_row(queries.begin), queries.size(), width);
+    dout_.fill(head.dout.by_row(queries.begin), queries.size(), width);
+    for_ranges(seen_by(shape_, queries), key_block, [&](const Range& keys) {
+      score(head.q, queries, transposed_keys_, keys, width, p_);
+      score(head.dout, queries, transposed_values_, keys, width, ds_);
+      cpu::soften_gradient(score_block(shape_, p_, queries, keys),
+                           {head.logsumexp + queries.begin, dot.data(), scale_of(shape_)}, ds_);
+      const auto dq =
+          product_of({ds_, key_block, Order::by_row}, keys.size(), head.dq, queries, width);
+      multiply(keys.begin == 0 ? dq : added(dq), keys_.from_depth(keys.begin));
+      const Matrix<float> p{p_, key_block, Order::by_column}, ds{ds_, key_block, Order::by_column};
+      multiply(added(product_of(ds, queries.size(), dk_, keys, width)), queries_.all());
+      multiply(added(product_of(p, queries.size(), dv_, keys, width)), dout_.all());
+    });
+  }
+
+  AttentionShape shape_;
+  HeadOut dk_, dv_;
+  Scratch scratch_;
+  Pack keys_, transposed_keys_, transposed_values_, queries_, dout_;
+  float *p_, *ds_;
+};
+
+std::int64_t kv_head_of(const AttentionShape& shape, std::int64_t head) {
+  return head * shape.kv_heads / shape.heads;
+}
+
+}  // namespace
+
+void attention_forward(Stream& stream, const AttentionShape& shape, HeadsIn q, HeadsIn k, HeadsIn v,
+                       HeadsOut out, float* logsumexp) {
+  stream.for_each(shape.batch * shape.heads, [&](std::int64_t i) {
+    const std::int64_t batch = i / shape.heads, head = i % shape.heads;
+    const std::int64_t kv_head = kv_head_of(shape, head);
+    forward_head(stream, shape, HeadIn(shape, q, batch, head), HeadIn(shape, k, batch, kv_head),
+                 HeadIn(shape, v, batch, kv_head), HeadOut(shape, out, batch, head),
+                 logsumexp + i * shape.length);
+  });
+}
+
+void attention_backward(Stream& stream, const AttentionShape& shape, HeadsIn q, HeadsIn k,
+                        HeadsIn v, HeadsIn out, const float* logsumexp, HeadsIn dout, HeadsOut dq,
+                        HeadsOut dk, HeadsOut dv) {
+  stream.for_each(shape.batch * shape.kv_heads, [&](std::int64_t i) {
+    const std::int64_t batch = i / shape.kv_heads, kv_head = i % shape.kv_heads;
+    KeyValueGradient gradient(stream, shape, HeadIn(shape, k, batch, kv_head),
+                              HeadIn(shape, v, batch, kv_head), HeadOut(shape, dk, batch, kv_head),
+                              HeadOut(shape, dv, batch, kv_head));
+    for (std::int64_t head = 0; head < shape.heads; ++head)
+      if (kv_head_of(shape, head) == kv_head)
+        gradient.add({HeadIn(shape, q, batch, head), HeadIn(shape, out, batch, head),
+                      HeadIn(shape, dout, batch, head),
+                      logsumexp + (batch * shape.heads + head) * shape.length,
+                      HeadOut(shape, dq, batch, head)});
+  });
+}
+
+}  // namespace troupe::kernels

@@ -1,0 +1,188 @@
+#include "kernels/conv2d.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/planes.h"
+#include "kernels/cpu/product.h"
+#include "kernels/cpu/scratch.h"
+
+namespace troupe::kernels {
+namespace {
+
+using cpu::Matrix;
+using cpu::Order;
+using cpu::panel_columns;
+using cpu::Panels;
+using cpu::PlaneShape;
+using cpu::Product;
+using cpu::Scratch;
+using cpu::TapRows;
+
+// What is made of an image for one product stays in the second cache.
+constexpr std::int64_t most_floats = 98304;
+
+/// The sizes of the products that a convolution is.
+struct Sizes {
+  std::int64_t taps, pixels, in_image, out_image;
+
+  explicit Sizes(const Conv2dShape& s)
+      : taps(s.in_channels * s.kernel * s.kernel),
+        pixels(s.out_height() * s.out_width()),
+        in_image(s.in_channels * s.height * s.width),
+        out_image(s.out_channels * pixels) {}
+};
+
+std::int64_t pieces_of(std::int64_t count, std::int64_t most) { return (count + most - 1) / most; }
+
+/// y [out_channels, pixels] = w [out_channels, taps] times the taps of the pixels.
+void forward_image(Stream& stream, const Conv2dShape& shape, const float* x, const float* w,
+                   float* y) {
+  const Sizes sizes(shape);
+  const PlaneShape plane(shape);
+  const std::int64_t panel = sizes.taps * panel_columns;
+  const std::int64_t panels = std::clamp<std::int64_t>(most_floats / panel, 1, 16);
+  const std::int64_t plane_floats = Scratch::lines(shape.in_channels * plane.channel());
+  Scratch scratch(stream, plane_floats + panels * panel);
+  float* planes = scratch.take(plane_floats);
+  float* b = scratch.take(panels * panel);
+  cut_planes(plane, x, planes, shape.in_channels);
+  for (std::int64_t first = 0; first < sizes.pixels; first += panels * panel_columns) {
+    const std::int64_t count = std::min(panels * panel_columns, sizes.pixels - first);
+    for (std::int64_t p = 0; p < count; p += panel_columns) {
+      float* rows = b + p / panel_columns * panel;
+      const std::int64_t columns = std::min(panel_columns, count - p);
+      if (columns < panel_columns) std::fill_n(rows, panel, 0.0f);
+      read_taps(plane, planes, TapRows{0, sizes.taps, {first + p, columns}, panel_columns}, rows);
+    }
+    multiply(Product<float>{.rows = shape.out_channels,
+                            .columns = count,
+                            .depth = sizes.taps,
+                            .a = {w, sizes.taps, Order::by_row},
+                            .c = y + first,
+                            .c_stride = sizes.pixels},
+             Panels<float>{b, panel});
+  }
+}
+
+/// The gradient of the taps is w^T [taps, out_channels] times dy [out_channels, pixels]; each tap
+/// is then added to where it read, a few channels at a time.
+void backward_image(Stream& stream, const Conv2dShape& shape, const float* w, const float* dy,
+                    float* dx) {
+  const Sizes sizes(shape);
+  const PlaneShape plane(shape);
+  const std::int64_t panel = shape.out_channels * panel_columns;
+  const std::int64_t packed = cpu::panel_count(sizes.pixels) * panel;
+  const std::int64_t taps = shape.kernel * shape.kernel;
+  const std::int64_t together =
+      std::clamp<std::int64_t>(most_floats / (taps * sizes.pixels), 1, shape.in_channels);
+  const std::int64_t plane_floats = Scratch::lines(together * plane.channel());
+  const std::int64_t row_floats = Scratch::lines(together * taps * sizes.pixels);
+  Scratch scratch(stream, packed + plane_floats + row_floats);
+  float* b = scratch.take(packed);
+  float* planes = scratch.take(plane_floats);
+  float* rows = scratch.take(row_floats);
+  pack_panels(Matrix<float>{dy, sizes.pixels, Order::by_row}, shape.out_channels, sizes.pixels, b,
+              panel);
+  for (std::int64_t first = 0; first < shape.in_channels; first += together) {
+    const std::int64_t channels = std::min(together, shape.in_channels - first);
+    multiply(Product<float>{.rows = channels * taps,
+                            .columns = sizes.pixels,
+                            .depth = shape.out_channels,
+                            .a = {w + first * taps, sizes.taps, Order::by_column},
+                            .c = rows,
+                            .c_stride = sizes.pixels},
+             Panels<float>{b, panel});
+    std::fill_n(planes, channels * plane.channel(), 0.0f);
+    add_taps(plane, rows, TapRows{0, channels * taps, {0, sizes.pixels}, sizes.pixels}, planes);
+    join_planes(plane, planes, dx + first * shape.height * shape.width, channels);
+  }
+}
+
+/// Some input channels' gradient, transposed: dw^T [taps, out_channels] += the taps of the pixels
+/// [taps, pixels] times dy^T [pixels, out_channels], which is packed for each image.
+void weight_gradient(Stream& stream, const Conv2dShape& shape, const float* x, const float* dy,
+                     std::int64_t first_channel, std::int64_t channels, float* dw) {
+  const Sizes sizes(shape);
+  const PlaneShape plane(shape);
+  const std::int64_t kernel_taps = shape.kernel * shape.kernel, taps = channels * kernel_taps;
+  const std::int64_t most_pixels =
+      std::clamp<std::int64_t>(most_floats / taps / panel_columns * panel_columns, panel_columns,
+                               std::max(panel_columns, sizes.pixels));
+  const std::int64_t panel = sizes.pixels * panel_columns;
+  const std::int64_t packed = cpu::panel_count(shape.out_channels) * panel;
+  const std::int64_t plane_floats = Scratch::lines(channels * plane.channel());
+  const std::int64_t sum_floats = Scratch::lines(taps * shape.out_channels);
+  Scratch scratch(stream, plane_floats + Scratch::lines(taps * most_pixels) + sum_floats);
+  float* planes = scratch.take(plane_floats);
+  float* rows = scratch.take(taps * most_pixels);
+  float* sums = scratch.take(sum_floats);
+  const auto weight = [&](std::int64_t tap, std::int64_t out) -> float& {
+    return dw[out * sizes.taps + first_channel * kernel_taps + tap];
+  };
+  for (std::int64_t tap = 0; tap < taps; ++tap)
+    for (std::int64_t out = 0; out < shape.out_channels; ++out)
+      sums[tap * shape.out_channels + out] = weight(tap, out);
+  for (std::int64_t image = 0; image < shape.batch; ++image) {
+    cut_planes(plane, x + image * sizes.in_image + first_channel * shape.height * shape.width,
+               planes, channels);
+    for (std::int64_t first = 0; first < sizes.pixels; first += most_pixels) {
+      const std::int64_t count = std::min(most_pixels, sizes.pixels - first);
+      read_taps(plane, planes, TapRows{0, taps, {first, count}, most_pixels}, rows);
+      multiply(Product<float>{.rows = taps,
+                              .columns = shape.out_channels,
+                              .depth = count,
+                              .a = {rows, most_pixels, Order::by_row},
+                              .start = sums,
+                              .start_stride = shape.out_channels,
+                              .c = sums,
+                              .c_stride = shape.out_channels},
+               Panels<float>{dy + image * packed + first * panel_columns, panel});
+    }
+  }
+  for (std::int64_t tap = 0; tap < taps; ++tap)
+    for (std::int64_t out = 0; out < shape.out_channels; ++out)
+      weight(tap, out) = sums[tap * shape.out_channels + out];
+}
+
+}  // namespace
+
+void conv2d_forward(Stream& stream, const Conv2dShape& shape, const float* x, const float* w,
+                    float* y) {
+  const Sizes sizes(shape);
+  stream.for_each(shape.batch, [&](std::int64_t image) {
+    forward_image(stream, shape, x + image * sizes.in_image, w, y + image * sizes.out_image);
+  });
+}
+
+void conv2d_backward_input(Stream& stream, const Conv2dShape& shape, const float* w,
+                           const float* dy, float* dx) {
+  const Sizes sizes(shape);
+  stream.for_each(shape.batch, [&](std::int64_t image) {
+    backward_image(stream, shape, w, dy + image * sizes.out_image, dx + image * sizes.in_image);
+  });
+}
+
+void conv2d_backward_weight(Stream& stream, const Conv2dShape& shape, const float* x,
+                            const float* dy, float* dw) {
+  const Sizes sizes(shape);
+  const std::int64_t panel = sizes.pixels * panel_columns;
+  const std::int64_t packed = cpu::panel_count(shape.out_channels) * panel;
+  Scratch scratch(stream, shape.batch * packed);
+  float* transposed = scratch.take(shape.batch * packed);
+  stream.for_each(shape.batch, [&](std::int64_t image) {
+    pack_panels(Matrix<float>{dy + image * sizes.out_image, sizes.pixels, Order::by_column},
+                sizes.pixels, shape.out_channels, transposed + image * packed, panel);
+  });
+  // Each thread owns the weights of some input channels.
+  constexpr std::int64_t most_taps = 96;
+  const std::int64_t together =
+      std::max<std::int64_t>(1, most_taps / (shape.kernel * shape.kernel));
+  const std::int64_t pieces = pieces_of(shape.in_channels, together);
+  stream.for_each(pieces, [&](std::int64_t piece) {
+    const std::int64_t first = piece * shape.in_channels / pieces;
+    const std::int64_t end = (piece + 1) * shape.in_channels / pieces;
+    weight_gradient(stream, shape, x, transposed, first, end - first, dw);
+  });
+}
+
+}  // namespace troupe::kernels

@@ -1,0 +1,24 @@
+#include "kernels/copy.h"
+
+#include <algorithm>
+
+namespace troupe::kernels {
+namespace {
+
+constexpr std::int64_t grain = 65'536;
+
+}  // namespace
+
+void fill(Stream& stream, float value, float* y, std::int64_t count) {
+  stream.for_each((count + grain - 1) / grain, [=](std::int64_t block) {
+    std::fill_n(y + block * grain, std::min(grain, count - block * grain), value);
+  });
+}
+
+void copy_rows(Stream& stream, RowsIn from, RowsOut to, std::int64_t rows, std::int64_t columns) {
+  stream.for_each(rows, [=](std::int64_t row) {
+    std::copy_n(from.data + row * from.stride, columns, to.data + row * to.stride);
+  });
+}
+
+}  // namespace troupe::kernels

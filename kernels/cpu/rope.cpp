@@ -1,0 +1,150 @@
+#include "kernels/rope.h"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+
+#include "kernels/cpu/pieces.h"
+#include "kernels/cpu/scratch.h"
+#include "kernels/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/rope.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "kernels/cpu/math-inl.h"
+#include "kernels/cpu/vectors-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace troupe::kernels::cpu::HWY_NAMESPACE {
+namespace {
+
+/// 1 + x/a (1 + x/b (1 + x/c ...)), with what a Taylor series divides by.
+HWY_INLINE DoubleVector series(DoubleVector) { return hn::Set(Doubles(), 1.0); }
+template <class... Further>
+HWY_INLINE DoubleVector series(DoubleVector x, double divisor, Further... further) {
+  return fused(hn::Mul(x, hn::Set(Doubles(), 1 / divisor)), series(x, further...),
+               hn::Set(Doubles(), 1.0));
+}
+
+/// Sine and cosine of position * frequencies[i], exact but for the last rounding to float, for
+/// angles below 2^30. `count` is a multiple of virtual_lanes.
+void fill_turns(double position, const double* frequencies, std::int64_t count, float* cosines,
+                float* sines) {
+  const Doubles d;
+  const hn::RebindToSigned<Doubles> whole;
+  const hn::Rebind<float, Doubles> floats;
+  const auto constant = [=](double value) HWY_ATTR { return hn::Set(d, value); };
+  for (std::int64_t i = 0; i < count; i += lanes_of<Doubles>) {
+    const DoubleVector angle = hn::Mul(hn::LoadU(d, frequencies + i), constant(position));
+    // angle = n pi/2 + r with |r| at most pi/4. Adding 1.5 * 2^52 rounds to a whole number, which
+    // then stands in the lowest bits; pi/2 comes in three parts.
+    const DoubleVector shift = constant(0x1.8p52);
+    const DoubleVector shifted = fused(angle, constant(0x1.45f306dc9c883p-1), shift);
+    const DoubleVector n = hn::Sub(shifted, shift);
+    const DoubleVector r = fused(n, constant(0x1.f1976b7ed8fbcp-110),
+                                 fused(n, constant(-0x1.1a62633145c07p-54),
+                                       fused(n, constant(-0x1.921fb54442d18p+0), angle)));
+    const DoubleVector square = hn::Neg(hn::Mul(r, r));
+    const DoubleVector sine =
+        hn::Mul(r, series(square, 2 * 3, 4 * 5, 6 * 7, 8 * 9, 10 * 11, 12 * 13, 14 * 15));
+    const DoubleVector cosine =
+        series(square, 1 * 2, 3 * 4, 5 * 6, 7 * 8, 9 * 10, 11 * 12, 13 * 14, 15 * 16);
+    // Each quarter turn makes of (cosine, sine) its (-sine, cosine).
+    const auto quarters = hn::BitCast(whole, shifted);
+    const auto has = [=](auto number, std::int64_t bit) HWY_ATTR {
+      return hn::RebindMask(d, hn::TestBit(number, hn::Set(whole, bit)));
+    };
+    const auto odd = has(quarters, 1);
+    const DoubleVector turned_sine = hn::IfThenElse(odd, cosine, sine);
+    const DoubleVector turned_cosine = hn::IfThenElse(odd, sine, cosine);
+    const auto negative_sine = has(quarters, 2);
+    const auto negative_cosine = has(hn::Add(quarters, hn::Set(whole, 1)), 2);
+    const auto store = [=](auto negative, DoubleVector value, float* to) HWY_ATTR {
+      const auto signed_value = hn::IfThenElse(negative, hn::Neg(value), value);
+      hn::StoreU(hn::DemoteTo(floats, signed_value), floats, to);
+    };
+    store(negative_sine, turned_sine, sines + i);
+    store(negative_cosine, turned_cosine, cosines + i);
+  }
+}
+
+void turn_pairs(float* x, const float* cosines, const float* sines, std::int64_t pairs) {
+  each_vector(pairs, [=](auto at, std::int64_t i) HWY_ATTR {
+    const auto first = at.load(x + i), second = at.load(x + pairs + i);
+    const auto cosine = at.load(cosines + i), sine = at.load(sines + i);
+    at.store(fused(first, cosine, hn::Neg(hn::Mul(second, sine))), x + i);
+    at.store(fused(first, sine, hn::Mul(second, cosine)), x + pairs + i);
+  });
+}
+
+}  // namespace
+}  // namespace troupe::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace troupe::kernels {
+
+using namespace cpu;
+
+HWY_EXPORT(fill_turns);
+HWY_EXPORT(turn_pairs);
+
+namespace {
+
+/// The natural logarithm of a positive number, to a few units in the last place.
+double logarithm(double x) {
+  const auto bits = std::bit_cast<std::uint64_t>(x);
+  // x = 2^n m, with m from 1 to 2; log m = 2 artanh((m - 1) / (m + 1)).
+  const auto n = static_cast<double>(static_cast<std::int64_t>(bits >> 52) - 1023);
+  const double m = std::bit_cast<double>((bits & 0xfffffffffffffu) | 0x3ff0000000000000u);
+  const double y = (m - 1) / (m + 1), square = y * y;
+  double sum = 0;
+  for (int k = 37; k >= 1; k -= 2) sum = sum * square + 1.0 / k;
+  return n * 0x1.62e42fefa39efp-1 + 2 * y * sum;
+}
+
+/// e^-x for x >= 0, to a relative error of some 1e-14 x.
+double decay(double x) {
+  // Halved until a short series does, then squared as often.
+  int halvings = 0;
+  for (; x > 0.01; x /= 2) ++halvings;
+  double sum = 1;
+  for (int k = 7; k >= 1; --k) sum = 1 - sum * x / k;
+  for (; halvings > 0; --halvings) sum *= sum;
+  return sum;
+}
+
+// Tables end with a whole vector, however wide that is.
+constexpr std::int64_t table_size(std::int64_t pairs) { return (pairs + 15) / 16 * 16; }
+
+}  // namespace
+
+void rope(Stream& stream, Rotation rotation, HeadsOut x, std::int64_t batch, std::int64_t length,
+          std::int64_t heads, std::int64_t width, double theta) {
+  assert(width % 2 == 0 && theta >= 1);
+  const std::int64_t pairs = width / 2, table = table_size(pairs);
+  const BlockHandle block = stream.memory().take(static_cast<std::size_t>(table) * sizeof(double));
+  auto* frequencies = reinterpret_cast<double*>(block.get()->memory);
+  std::fill_n(frequencies, table, 0.0);
+  const double step = 2 * logarithm(theta) / static_cast<double>(width);
+  for (std::int64_t i = 0; i < pairs; ++i) frequencies[i] = decay(static_cast<double>(i) * step);
+
+  constexpr std::int64_t positions_per_piece = 16;
+  for_pieces(stream, length, positions_per_piece, [&](std::int64_t first, std::int64_t size) {
+    Scratch scratch(stream, 2 * table);
+    float* cosines = scratch.take(table);
+    float* sines = scratch.take(table);
+    for (std::int64_t position = first; position < first + size; ++position) {
+      const auto turns = static_cast<double>(position);
+      HWY_DYNAMIC_DISPATCH(fill_turns)
+      (rotation == Rotation::forward ? turns : -turns, frequencies, table, cosines, sines);
+      for (std::int64_t b = 0; b < batch; ++b)
+        for (std::int64_t head = 0; head < heads; ++head) HWY_DYNAMIC_DISPATCH(turn_pairs)
+      (x.data + (b * length + position) * x.row + head * width, cosines, sines, pairs);
+    }
+  });
+}
+
+}  // namespace troupe::kernels
+#endif

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/stream.h"
+
+namespace troupe::kernels {
+
+/// Images are [batch, channels, height, width]; patches [batch, patch, channel, row, column], row
+/// of patches by row of patches. `size` divides height and width.
+struct PatchShape {
+  std::int64_t batch = 0;
+  std::int64_t channels = 0;
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+  std::int64_t size = 1;
+
+  std::int64_t patches() const { return (height / size) * (width / size); }
+};
+
+void cut_patches(Stream& stream, const PatchShape& shape, const float* images, float* patches);
+/// The other way.
+void join_patches(Stream& stream, const PatchShape& shape, const float* patches, float* images);
+
+}  // namespace troupe::kernels

@@ -1,0 +1,72 @@
+#include "models/initial_weights.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/digest.h"
+#include "core/random.h"
+#include "kernels/copy.h"
+
+namespace troupe::models {
+namespace {
+
+/// Keys that no two names share, nor with anything else that is drawn.
+RandomKey key_of(const std::string& name, std::uint64_t seed) {
+  const Digest digest = digest_of(name);
+  return {.seed = seed ^ digest.high,
+          .step = static_cast<std::uint32_t>(digest.low >> 32),
+          .sample = static_cast<std::uint32_t>(digest.low),
+          .operation = 0x80000000u};
+}
+
+using Four = std::array<float, 4>;
+
+Four four_normal(const std::array<std::uint32_t, 4>& words) {
+  const auto [a, b] = normal_pair(words[0], words[1]);
+  const auto [c, d] = normal_pair(words[2], words[3]);
+  return {a, b, c, d};
+}
+
+Four four_uniform(const std::array<std::uint32_t, 4>& words) {
+  Four four;
+  std::ranges::transform(words, four.begin(), [](auto word) { return 2 * uniform(word) - 1; });
+  return four;
+}
+
+template <class Draw>
+void draw_all(Stream& stream, Tensor& value, const RandomKey& key, float scale, Draw draw) {
+  constexpr std::int64_t grain = 16'384;  // Blocks of four.
+  const std::int64_t count = value.count(), blocks = (count + 3) / 4;
+  float* to = value.f32();
+  stream.for_each((blocks + grain - 1) / grain, [=](std::int64_t part) {
+    for (auto block = part * grain; block < std::min(blocks, (part + 1) * grain); ++block) {
+      const Four four = draw(key.words(static_cast<std::uint32_t>(block)));
+      for (std::int64_t i = 0; i < std::min<std::int64_t>(4, count - 4 * block); ++i)
+        to[4 * block + i] = scale * four[static_cast<std::size_t>(i)];
+    }
+  });
+}
+
+}  // namespace
+
+Tensor initial_value(Stream& stream, const Parameter& parameter, std::uint64_t seed) {
+  Tensor value = stream.make(parameter.shape);
+  const auto key = key_of(parameter.name, seed);
+  switch (parameter.init.kind) {
+    case Init::Kind::zeros:
+      kernels::fill(stream, 0, value.f32(), value.count());
+      break;
+    case Init::Kind::ones:
+      kernels::fill(stream, 1, value.f32(), value.count());
+      break;
+    case Init::Kind::normal:
+      draw_all(stream, value, key, parameter.init.scale, four_normal);
+      break;
+    case Init::Kind::uniform:
+      draw_all(stream, value, key, parameter.init.scale, four_uniform);
+      break;
+  }
+  return value;
+}
+
+}  // namespace troupe::models

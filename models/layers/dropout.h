@@ -1,0 +1,25 @@
+#pragma once
+
+#include "models/layer.h"
+
+namespace troupe::models {
+
+/// Sets numbers to zero at random, in training, and scales the others up. Which ones is a function
+/// of seed, step, sample and place in the model: the backward pass draws them again.
+class Dropout final : public Layer {
+ public:
+  /// `operation` is the layer's place among those of the whole model that draw.
+  Dropout(double rate, std::uint32_t operation)
+      : rate_(static_cast<float>(rate)), operation_(operation) {}
+
+  Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;
+  Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const override;
+
+ private:
+  Tensor dropped(const Pass& pass, Tensor x) const;
+
+  float rate_;
+  std::uint32_t operation_;
+};
+
+}  // namespace troupe::models

@@ -1,0 +1,44 @@
+#include "models/layers/linear.h"
+
+#include <utility>
+
+namespace troupe::models {
+namespace {
+
+// The bias takes the gradient as it came, the weights as an operand: in fp32 they are one tensor.
+enum Saved { input, gradient, gradient_operand };
+
+}  // namespace
+
+Linear::Linear(Parameter weight, std::optional<Parameter> bias)
+    : weight_(std::move(weight)), bias_(std::move(bias)) {}
+
+std::vector<Parameter> Linear::parameters() const {
+  if (!bias_) return {weight_.parameter()};
+  return {weight_.parameter(), *bias_};
+}
+
+Tensor Linear::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) const {
+  saved[input] = kernels::as_operand(in.pass.stream, x, in.pass.precision);
+  const float* bias = bias_ ? in.weights[1].value.f32() : nullptr;
+  return weight_.forward(in.pass, in.weights[0], saved[input], bias);
+}
+
+Tensor Linear::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
+  saved[gradient_operand] = kernels::as_operand(in.pass.stream, dy, in.pass.precision);
+  if (bias_) saved[gradient] = std::move(dy);
+  if (in.input_gradient == InputGradient::unwanted) return {};
+  return weight_.backward_input(in.pass, in.weights[0], saved[gradient_operand]);
+}
+
+void Linear::backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const {
+  const Tensor x = std::exchange(saved[input], {});
+  const Tensor dy = std::exchange(saved[gradient], {});
+  const Tensor operand = std::exchange(saved[gradient_operand], {});
+  weight_.backward_weight(in.pass, x, operand, gradients[0]);
+  if (bias_)
+    kernels::bias_backward(in.pass.stream, dy.f32(), gradients[1].f32(), dy.shape().rows(),
+                           dy.shape().last());
+}
+
+}  // namespace troupe::models

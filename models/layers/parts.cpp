@@ -1,0 +1,80 @@
+#include "models/layers/parts.h"
+
+#include <iterator>
+#include <utility>
+
+namespace troupe::models {
+namespace {
+
+template <class Span, class Range>
+auto cut(Span span, const Range& range) {
+  return span.subspan(range.first, range.count);
+}
+
+template <class Item>
+void append(std::vector<Item>& all, std::vector<Item> more) {
+  all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+}  // namespace
+
+void Parts::add(const Layer& layer) {
+  auto parameters = layer.parameters();
+  auto buffers = layer.buffers();
+  const auto saved = static_cast<std::size_t>(layer.saved());
+  pieces_.push_back({.layer = &layer,
+                     .parameters = {parameters_.size(), parameters.size()},
+                     .buffers = {buffers_.size(), buffers.size()},
+                     .saved = {saved_, saved}});
+  append(parameters_, std::move(parameters));
+  append(buffers_, std::move(buffers));
+  saved_ += saved;
+}
+
+Shape Parts::output(Shape shape) const {
+  for (const auto& piece : pieces_) shape = piece.layer->output(shape);
+  return shape;
+}
+
+Work Parts::work(Shape shape) const {
+  Work work;
+  for (const auto& piece : pieces_) {
+    work.add(piece.layer->work(shape));
+    shape = piece.layer->output(shape);
+  }
+  return work;
+}
+
+Layer::In Parts::own(const Piece& piece, const Layer::In& whole) {
+  return {.pass = whole.pass,
+          .weights = cut(whole.weights, piece.parameters),
+          .buffers = cut(whole.buffers, piece.buffers),
+          .input_gradient = whole.input_gradient};
+}
+
+Tensor Parts::forward(int part, const Layer::In& whole, Tensor x, Layer::SavedSpan saved,
+                      Layer::SavedSpan statistics) const {
+  const auto& own_piece = piece(part);
+  return own_piece.layer->forward(own(own_piece, whole), std::move(x), cut(saved, own_piece.saved),
+                                  cut(statistics, own_piece.buffers));
+}
+
+Tensor Parts::backward_input(int part, const Layer::In& whole, Tensor dy,
+                             Layer::SavedSpan saved) const {
+  const auto& own_piece = piece(part);
+  return own_piece.layer->backward_input(own(own_piece, whole), std::move(dy),
+                                         cut(saved, own_piece.saved));
+}
+
+void Parts::backward_weight(int part, const Layer::In& whole, Layer::SavedSpan saved,
+                            Layer::SavedSpan gradients) const {
+  const auto& own_piece = piece(part);
+  own_piece.layer->backward_weight(own(own_piece, whole), cut(saved, own_piece.saved),
+                                   cut(gradients, own_piece.parameters));
+}
+
+Layer::SavedSpan Parts::saved_by(int part, Layer::SavedSpan saved) const {
+  return cut(saved, piece(part).saved);
+}
+
+}  // namespace troupe::models

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <vector>
+
+#include "models/layer.h"
+
+namespace troupe::models {
+
+/// Layers within a whole, each with its own piece of the whole's weights, buffers and saved
+/// tensors, in the order in which they were added. Does not own them.
+class Parts {
+ public:
+  void add(const Layer& layer);
+
+  int count() const { return static_cast<int>(pieces_.size()); }
+  /// Of all parts together.
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+  const std::vector<Buffer>& buffers() const { return buffers_; }
+  int saved() const { return static_cast<int>(saved_); }
+  /// Of all parts one after another.
+  Shape output(Shape shape) const;
+  Work work(Shape shape) const;
+
+  /// As the layer's own functions, given what belongs to the whole.
+  Tensor forward(int part, const Layer::In& whole, Tensor x, Layer::SavedSpan saved,
+                 Layer::SavedSpan statistics) const;
+  Tensor backward_input(int part, const Layer::In& whole, Tensor dy, Layer::SavedSpan saved) const;
+  void backward_weight(int part, const Layer::In& whole, Layer::SavedSpan saved,
+                       Layer::SavedSpan gradients) const;
+
+  /// What the part has saved.
+  Layer::SavedSpan saved_by(int part, Layer::SavedSpan saved) const;
+
+ private:
+  struct Range {
+    std::size_t first = 0;
+    std::size_t count = 0;
+  };
+  struct Piece {
+    const Layer* layer;
+    Range parameters, buffers, saved;
+  };
+  const Piece& piece(int part) const { return pieces_[static_cast<std::size_t>(part)]; }
+  static Layer::In own(const Piece& piece, const Layer::In& whole);
+
+  std::vector<Piece> pieces_;
+  std::vector<Parameter> parameters_;
+  std::vector<Buffer> buffers_;
+  std::size_t saved_ = 0;
+};
+
+}  // namespace troupe::models

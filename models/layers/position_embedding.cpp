@@ -1,0 +1,36 @@
+#include "models/layers/position_embedding.h"
+
+#include <utility>
+
+#include "kernels/activations.h"
+#include "kernels/steps.h"
+
+namespace troupe::models {
+
+PositionEmbedding::PositionEmbedding(Parameter table) : table_(std::move(table)) {}
+
+Tensor PositionEmbedding::forward(const In& in, Tensor x, SavedSpan, SavedSpan) const {
+  const auto samples = x.shape()[0];
+  const auto per_sample = x.count() / samples;
+  assert(per_sample <= table_.shape.count());
+  Tensor y = in.pass.stream.make(x.shape());
+  for (std::int64_t i = 0; i < samples; ++i)
+    kernels::add(in.pass.stream, x.f32() + i * per_sample, in.weights[0].value.f32(),
+                 y.f32() + i * per_sample, per_sample);
+  return y;
+}
+
+Tensor PositionEmbedding::backward_input(const In&, Tensor dy, SavedSpan saved) const {
+  saved[0] = dy;
+  return dy;
+}
+
+void PositionEmbedding::backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const {
+  const Tensor dy = std::exchange(saved[0], {});
+  const auto samples = dy.shape()[0];
+  const auto per_sample = dy.count() / samples;
+  for (std::int64_t i = 0; i < samples; ++i)
+    kernels::accumulate(in.pass.stream, gradients[0].f32(), dy.f32() + i * per_sample, per_sample);
+}
+
+}  // namespace troupe::models

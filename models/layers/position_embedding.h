@@ -1,0 +1,24 @@
+#pragma once
+
+#include "models/layer.h"
+
+namespace troupe::models {
+
+/// Adds to each position of a sample [length, width] the row of a table that belongs to it. A
+/// sample may be shorter than the table.
+class PositionEmbedding final : public Layer {
+ public:
+  /// The last two dimensions of the table are [positions, width].
+  explicit PositionEmbedding(Parameter table);
+
+  std::vector<Parameter> parameters() const override { return {table_}; }
+  int saved() const override { return 1; }
+  Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;
+  Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const override;
+  void backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const override;
+
+ private:
+  Parameter table_;
+};
+
+}  // namespace troupe::models

@@ -1,0 +1,45 @@
+#include "models/layers/projection.h"
+
+#include <utility>
+
+namespace troupe::models {
+namespace {
+
+Shape with_last(const Shape& shape, std::int64_t last) {
+  Shape other;
+  for (int i = 0; i + 1 < shape.rank(); ++i) other.append(shape[i]);
+  other.append(last);
+  return other;
+}
+
+}  // namespace
+
+Projection::Projection(Parameter matrix) : matrix_(std::move(matrix)) {
+  const auto shape = linear_shape(matrix_, kernels::Precision::fp32);
+  inputs_ = shape.inputs;
+  outputs_ = shape.outputs;
+}
+
+Shape Projection::output(Shape shape) const { return with_last(shape, outputs_); }
+
+Tensor Projection::forward(const Pass& pass, const Weight& w, const Tensor& x,
+                           const float* bias) const {
+  assert(x.shape().last() == inputs_);
+  Tensor y = pass.stream.make(output(x.shape()));
+  kernels::linear_forward(pass.stream, w.packed, x, bias, y.f32(), x.shape().rows());
+  return y;
+}
+
+Tensor Projection::backward_input(const Pass& pass, const Weight& w, const Tensor& dy) const {
+  Tensor dx = pass.stream.make(with_last(dy.shape(), inputs_));
+  kernels::linear_backward_input(pass.stream, w.packed, dy, dx.f32(), dy.shape().rows());
+  return dx;
+}
+
+void Projection::backward_weight(const Pass& pass, const Tensor& x, const Tensor& dy,
+                                 Tensor& dw) const {
+  kernels::linear_backward_weight(pass.stream, linear_shape(matrix_, pass.precision), x, dy,
+                                  dw.f32(), x.shape().rows());
+}
+
+}  // namespace troupe::models

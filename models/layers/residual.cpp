@@ -1,0 +1,51 @@
+#include "models/layers/residual.h"
+
+#include <utility>
+
+#include "kernels/activations.h"
+
+namespace troupe::models {
+namespace {
+
+enum Branch { inner_branch, shortcut_branch };
+
+// Into new memory: a branch may have kept what it gave out.
+Tensor sum(Stream& stream, const Tensor& a, const Tensor& b) {
+  Tensor y = stream.make(a.shape());
+  kernels::add(stream, a.f32(), b.f32(), y.f32(), a.count());
+  return y;
+}
+
+}  // namespace
+
+Residual::Residual(LayerPtr inner, LayerPtr shortcut)
+    : inner_(std::move(inner)), shortcut_(std::move(shortcut)) {
+  parts_.add(*inner_);
+  if (shortcut_) parts_.add(*shortcut_);
+}
+
+Work Residual::work(const Shape& input) const {
+  Work work = inner_->work(input);
+  if (shortcut_) work.add(shortcut_->work(input));
+  work.add(elementwise_work(input, output(input), Trained::no));
+  return work;
+}
+
+Tensor Residual::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const {
+  const Tensor y = parts_.forward(inner_branch, in, x, saved, statistics);
+  if (shortcut_) x = parts_.forward(shortcut_branch, in, std::move(x), saved, statistics);
+  return sum(in.pass.stream, y, x);
+}
+
+Tensor Residual::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
+  const Tensor dx = parts_.backward_input(inner_branch, in, dy, saved);
+  if (shortcut_) dy = parts_.backward_input(shortcut_branch, in, std::move(dy), saved);
+  if (in.input_gradient == InputGradient::unwanted) return {};
+  return sum(in.pass.stream, dx, dy);
+}
+
+void Residual::backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const {
+  for (int i = 0; i < parts_.count(); ++i) parts_.backward_weight(i, in, saved, gradients);
+}
+
+}  // namespace troupe::models

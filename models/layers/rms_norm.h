@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+
+#include "models/layer.h"
+
+namespace troupe::models {
+
+/// Each row of `width` numbers divided by the root of its mean square, then scaled.
+class RmsNorm final : public Layer {
+ public:
+  /// The parameter is `name`.weight.
+  RmsNorm(std::string name, std::int64_t width, float eps);
+
+  std::vector<Parameter> parameters() const override;
+  int saved() const override { return 3; }
+  Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;
+  Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const override;
+  void backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const override;
+
+ private:
+  std::string name_;
+  std::int64_t width_;
+  float eps_;
+};
+
+}  // namespace troupe::models

@@ -1,0 +1,109 @@
+#include "models/layers/rotary_attention.h"
+
+#include <utility>
+
+#include "kernels/steps.h"
+
+namespace troupe::models {
+namespace {
+
+// Between the halves of the backward pass, a gradient's operand takes the place of the tensor.
+enum Saved { input, queries, keys, values, result, log_sums };
+enum Slot { query_slot, key_slot, value_slot };
+
+kernels::HeadsIn heads_in(const Tensor& x) { return {x.f32(), x.shape().last()}; }
+kernels::HeadsOut heads_out(Tensor& x) { return {x.f32(), x.shape().last()}; }
+
+}  // namespace
+
+RotaryAttention::RotaryAttention(const Heads& heads, Projections projections)
+    : heads_(heads),
+      query_(std::move(projections.query)),
+      key_(std::move(projections.key)),
+      value_(std::move(projections.value)) {
+  assert(heads_.width % 2 == 0 && heads_.queries % heads_.keys == 0);
+}
+
+std::vector<Parameter> RotaryAttention::parameters() const {
+  return {query_.parameter(), key_.parameter(), value_.parameter()};
+}
+
+kernels::AttentionShape RotaryAttention::kernel_shape(const Shape& input) const {
+  assert(input.rank() == 3);
+  return {.batch = input[0],
+          .length = input[1],
+          .heads = heads_.queries,
+          .kv_heads = heads_.keys,
+          .width = heads_.width,
+          .mask = kernels::Mask::causal};
+}
+
+void RotaryAttention::rotate(Stream& stream, kernels::Rotation rotation, Tensor& x,
+                             std::int64_t heads) const {
+  kernels::rope(stream, rotation, heads_out(x), x.shape()[0], x.shape()[1], heads, heads_.width,
+                heads_.theta);
+}
+
+Work RotaryAttention::work(const Shape& input) const {
+  Work work;
+  for (const Projection* projection : {&query_, &key_, &value_}) work.add(projection->work(input));
+  work.add(attention_work(kernel_shape(input)));
+  return work;
+}
+
+Tensor RotaryAttention::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) const {
+  Stream& stream = in.pass.stream;
+  const auto shape = kernel_shape(x.shape());
+  const Tensor operand = kernels::as_operand(stream, x, in.pass.precision);
+  Tensor q = query_.forward(in.pass, in.weights[query_slot], operand, nullptr);
+  Tensor k = key_.forward(in.pass, in.weights[key_slot], operand, nullptr);
+  Tensor v = value_.forward(in.pass, in.weights[value_slot], operand, nullptr);
+  rotate(stream, kernels::Rotation::forward, q, heads_.queries);
+  rotate(stream, kernels::Rotation::forward, k, heads_.keys);
+  Tensor y = stream.make(q.shape());
+  Tensor logsumexp = stream.make({shape.batch, shape.heads, shape.length});
+  kernels::attention_forward(stream, shape, heads_in(q), heads_in(k), heads_in(v), heads_out(y),
+                             logsumexp.f32());
+  saved[input] = operand;
+  saved[queries] = std::move(q);
+  saved[keys] = std::move(k);
+  saved[values] = std::move(v);
+  saved[result] = y;
+  saved[log_sums] = std::move(logsumexp);
+  return y;
+}
+
+Tensor RotaryAttention::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
+  Stream& stream = in.pass.stream;
+  const Tensor y = std::exchange(saved[result], {});
+  const Tensor logsumexp = std::exchange(saved[log_sums], {});
+  Tensor dq = stream.make(saved[queries].shape());
+  Tensor dk = stream.make(saved[keys].shape());
+  Tensor dv = stream.make(saved[values].shape());
+  kernels::attention_backward(stream, kernel_shape(dy.shape()), heads_in(saved[queries]),
+                              heads_in(saved[keys]), heads_in(saved[values]), heads_in(y),
+                              logsumexp.f32(), heads_in(dy), heads_out(dq), heads_out(dk),
+                              heads_out(dv));
+  rotate(stream, kernels::Rotation::back, dq, heads_.queries);
+  rotate(stream, kernels::Rotation::back, dk, heads_.keys);
+  saved[queries] = kernels::as_operand(stream, dq, in.pass.precision);
+  saved[keys] = kernels::as_operand(stream, dk, in.pass.precision);
+  saved[values] = kernels::as_operand(stream, dv, in.pass.precision);
+  if (in.input_gradient == InputGradient::unwanted) return {};
+
+  Tensor dx = query_.backward_input(in.pass, in.weights[query_slot], saved[queries]);
+  const Tensor through_k = key_.backward_input(in.pass, in.weights[key_slot], saved[keys]);
+  kernels::accumulate(stream, dx.f32(), through_k.f32(), dx.count());
+  const Tensor through_v = value_.backward_input(in.pass, in.weights[value_slot], saved[values]);
+  kernels::accumulate(stream, dx.f32(), through_v.f32(), dx.count());
+  return dx;
+}
+
+void RotaryAttention::backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const {
+  const Tensor x = std::exchange(saved[input], {});
+  query_.backward_weight(in.pass, x, std::exchange(saved[queries], {}), gradients[query_slot]);
+  key_.backward_weight(in.pass, x, std::exchange(saved[keys], {}), gradients[key_slot]);
+  value_.backward_weight(in.pass, x, std::exchange(saved[values], {}), gradients[value_slot]);
+}
+
+}  // namespace troupe::models

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "models/layer.h"
+#include "models/layers/projection.h"
+
+namespace troupe::models {
+
+/// y = silu(x gate) * (x up): the first half of Llama's feed-forward network.
+class SwiGlu final : public Layer {
+ public:
+  SwiGlu(Parameter gate, Parameter up);
+
+  std::vector<Parameter> parameters() const override;
+  int saved() const override { return 3; }
+  Shape output(const Shape& input) const override { return gate_.output(input); }
+  Work work(const Shape& input) const override;
+  Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;
+  Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const override;
+  void backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const override;
+
+ private:
+  Projection gate_, up_;
+};
+
+}  // namespace troupe::models

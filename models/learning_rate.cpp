@@ -1,0 +1,34 @@
+#include "models/learning_rate.h"
+
+namespace troupe::models {
+namespace {
+
+/// cos(pi f) for f in [0, 1], by its series: the C library's bits differ between processors.
+double cosine_of_half_turns(double f) {
+  if (f > 0.5) return -cosine_of_half_turns(1 - f);
+  const double x = 3.141592653589793 * f;
+  double sum = 0;
+  for (int k = 12; k >= 1; --k) sum = (1 + sum) * -x * x / ((2.0 * k - 1) * (2.0 * k));
+  return 1 + sum;
+}
+
+}  // namespace
+
+double LearningRate::at(std::int64_t step) const {
+  if (step < warmup_steps)
+    return lr * static_cast<double>(step + 1) / static_cast<double>(warmup_steps);
+  const double progress = step >= total_steps ? 1
+                                              : static_cast<double>(step - warmup_steps) /
+                                                    static_cast<double>(total_steps - warmup_steps);
+  switch (kind) {
+    case Kind::constant:
+      return lr;
+    case Kind::linear:
+      return min_lr + (lr - min_lr) * (1 - progress);
+    case Kind::cosine:
+      return min_lr + (lr - min_lr) * 0.5 * (1 + cosine_of_half_turns(progress));
+  }
+  return lr;
+}
+
+}  // namespace troupe::models

@@ -1,0 +1,173 @@
+#include "models/stage.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+namespace troupe::models {
+
+double Losses::sum() const {
+  double sum = 0;
+  for (std::int64_t i = 0; i < each.count(); ++i) sum += static_cast<double>(each.f32()[i]);
+  return sum;
+}
+
+double Losses::mean() const { return sum() / static_cast<double>(each.count()); }
+
+Stage::Stage(const Model& model, UnitRange units, const StageOptions& options) : options_(options) {
+  const auto count = static_cast<int>(model.units.size());
+  assert(0 <= units.first && units.first < units.last && units.last <= count);
+  for (int i = units.first; i < units.last; ++i)
+    parts_.add(*model.units[static_cast<std::size_t>(i)].layer);
+  if (units.first == 0) input_gradient_ = InputGradient::unwanted;
+  if (units.last == count) {
+    parts_.add(*model.loss);
+    end_ = End::loss;
+  }
+}
+
+void Stage::begin_step(int micro_batches, int groups, std::int64_t targets_in_step) {
+  assert(fold_.idle() && "the gradients of the step before were not taken");
+  fold_ = GradientFold(micro_batches, groups);
+  loss_scale_ = static_cast<float>(1.0 / static_cast<double>(targets_in_step));
+}
+
+int Stage::in_flight() const {
+  return static_cast<int>(std::ranges::count_if(
+      places_, [](const InFlight& place) { return place.next != Phase::unused; }));
+}
+
+Stage::InFlight& Stage::free_place() {
+  const auto found = std::ranges::find(places_, Phase::unused, &InFlight::next);
+  if (found != places_.end()) return *found;
+  auto& place = places_.emplace_back();
+  place.saved.resize(static_cast<std::size_t>(parts_.saved()));
+  place.statistics.resize(buffers().size());
+  return place;
+}
+
+Stage::InFlight& Stage::find(int m, Phase next) {
+  const auto found = std::ranges::find_if(places_, [&](const InFlight& place) {
+    return place.next != Phase::unused && place.id.index == m;
+  });
+  assert(found != places_.end() && "this micro-batch is not in flight");
+  assert(found->next == next && "this pass is not the one that comes next");
+  return *found;
+}
+
+Pass Stage::pass_of(Stream& stream, const InFlight& place) const {
+  return {.stream = stream,
+          .mode = Mode::training,
+          .precision = options_.precision,
+          .key = {.seed = options_.seed,
+                  .step = static_cast<std::uint32_t>(place.id.step),
+                  .sample = static_cast<std::uint32_t>(place.id.first_sample),
+                  .operation = 0},
+          .targets = place.targets,
+          .loss_scale = place.loss_scale};
+}
+
+Layer::In Stage::whole(const Pass& pass, const Weights& weights, int part) const {
+  return {.pass = pass,
+          .weights = weights.slots,
+          .buffers = weights.buffers,
+          .input_gradient = part == 0 ? input_gradient_ : InputGradient::wanted};
+}
+
+/// Under Keep::input a unit's saved tensors go as soon as its output is there.
+Tensor Stage::run(const Pass& pass, const Weights& weights, Tensor x, Keep keep,
+                  std::vector<Tensor>& saved, std::vector<Tensor>& statistics) const {
+  for (int i = 0; i < parts_.count(); ++i) {
+    const bool ends_here = end_ == End::loss && i + 1 == parts_.count();
+    if (ends_here && pass.targets.empty()) break;
+    x = parts_.forward(i, whole(pass, weights, i), std::move(x), saved, statistics);
+    if (keep == Keep::input) std::ranges::fill(parts_.saved_by(i, saved), Tensor());
+  }
+  return x;
+}
+
+Tensor Stage::forward(Stream& stream, const MicroBatch& m, const Weights& weights, Tensor input,
+                      Tensor targets) {
+  assert(is_last() != targets.empty() && "targets belong to the last stage");
+  auto& place = free_place();
+  place.id = m;
+  place.targets = std::move(targets);
+  place.loss_scale = loss_scale_;
+  switch (options_.keep) {
+    case Keep::everything:
+      place.next = Phase::backward;
+      break;
+    case Keep::input:
+      place.next = Phase::recompute;
+      place.input = input;
+      break;
+  }
+  return run(pass_of(stream, place), weights, std::move(input), options_.keep, place.saved,
+             place.statistics);
+}
+
+void Stage::recompute(Stream& stream, int m, const Weights& weights) {
+  auto& place = find(m, Phase::recompute);
+  place.next = Phase::backward;
+  // The buffers take the statistics of the first pass: this one may see other weights.
+  std::vector<Tensor> unused(place.statistics.size());
+  run(pass_of(stream, place), weights, std::exchange(place.input, {}), Keep::everything,
+      place.saved, unused);
+}
+
+Tensor Stage::backward_input(Stream& stream, int m, const Weights& weights, Tensor dy) {
+  auto& place = find(m, Phase::backward);
+  place.next = Phase::backward_weight;
+  const Pass pass = pass_of(stream, place);
+  for (int i = parts_.count() - 1; i >= 0; --i)
+    dy = parts_.backward_input(i, whole(pass, weights, i), std::move(dy), place.saved);
+  return dy;
+}
+
+void Stage::backward_weight(Stream& stream, int m, const Weights& weights) {
+  auto& place = find(m, Phase::backward_weight);
+  const Pass pass = pass_of(stream, place);
+  const auto gradients = fold_.open(stream, parameters());
+  for (int i = parts_.count() - 1; i >= 0; --i)
+    parts_.backward_weight(i, whole(pass, weights, i), place.saved, gradients);
+  finish(stream, place);
+}
+
+Tensor Stage::backward(Stream& stream, int m, const Weights& weights, Tensor dy) {
+  auto& place = find(m, Phase::backward);
+  const Pass pass = pass_of(stream, place);
+  const auto gradients = fold_.open(stream, parameters());
+  // Unit by unit, so that what a unit saved is gone before the next one needs memory.
+  for (int i = parts_.count() - 1; i >= 0; --i) {
+    const auto in = whole(pass, weights, i);
+    dy = parts_.backward_input(i, in, std::move(dy), place.saved);
+    parts_.backward_weight(i, in, place.saved, gradients);
+  }
+  finish(stream, place);
+  return dy;
+}
+
+void Stage::finish(Stream& stream, InFlight& place) {
+  fold_.close(stream);
+  statistics_.push_back(place.statistics);
+  std::ranges::fill(place.statistics, Tensor());
+  place.targets = {};
+  place.next = Phase::unused;
+}
+
+StageGradients Stage::take_gradients(Stream& stream) {
+  return {.slots = fold_.take(stream), .statistics = std::exchange(statistics_, {})};
+}
+
+Tensor Stage::evaluate(Stream& stream, const Weights& weights, Tensor input, Tensor targets) const {
+  std::vector<Tensor> saved(static_cast<std::size_t>(parts_.saved()));
+  std::vector<Tensor> statistics(buffers().size());
+  const Pass pass{.stream = stream,
+                  .mode = Mode::evaluation,
+                  .precision = options_.precision,
+                  .key = {},
+                  .targets = std::move(targets)};
+  return run(pass, weights, std::move(input), Keep::input, saved, statistics);
+}
+
+}  // namespace troupe::models

@@ -1,0 +1,49 @@
+#include "models/update_rule.h"
+
+namespace troupe::models {
+namespace {
+
+bool is_hidden_matrix(const Parameter& parameter) {
+  return parameter.use == Parameter::Use::matrix && parameter.place == Parameter::Place::hidden;
+}
+
+}  // namespace
+
+const UpdateRule& rule_for(const OptimizerConfig& config, const Parameter& parameter) {
+  switch (config.kind) {
+    case OptimizerConfig::Kind::sgd:
+      return config.momentum == 0 ? sgd_without_momentum_rule : sgd_rule;
+    case OptimizerConfig::Kind::adam:
+    case OptimizerConfig::Kind::adamw:
+    case OptimizerConfig::Kind::nadamw:
+      return adam_rule;
+    case OptimizerConfig::Kind::muon:
+      return is_hidden_matrix(parameter) ? muon_rule : adam_rule;
+  }
+  return adam_rule;
+}
+
+OptimizerConfig OptimizerConfig::of(Kind kind) {
+  OptimizerConfig config;
+  config.kind = kind;
+  config.weight_decay = 0;
+  switch (kind) {
+    case Kind::sgd:
+    case Kind::adam:
+      break;
+    case Kind::adamw:
+      config.weight_decay = 0.01;
+      break;
+    case Kind::nadamw:
+      config.rate.lr = 2e-3;
+      break;
+    case Kind::muon:
+      config.momentum = 0.95;
+      config.nesterov = true;
+      config.weight_decay = 0.1;
+      break;
+  }
+  return config;
+}
+
+}  // namespace troupe::models

@@ -1,0 +1,228 @@
+#include "storage/checkpoint.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "storage/checkpoint_layout.h"
+
+namespace troupe::storage {
+namespace {
+
+/// The step of a directory's name; none where it is not the directory of a checkpoint.
+std::optional<std::int64_t> step_of(std::string_view name) {
+  constexpr std::string_view prefix = "step-";
+  if (!name.starts_with(prefix)) return {};
+  std::int64_t step = 0;
+  const char* end = name.data() + name.size();
+  const auto read = std::from_chars(name.data() + prefix.size(), end, step);
+  if (read.ec != std::errc() || read.ptr != end || step < 0 || step_directory(step) != name)
+    return {};
+  return step;
+}
+
+Error wrong_size(const std::string& path, std::uint64_t found, std::uint64_t wanted) {
+  return {path + ": has " + std::to_string(found) + " bytes; the manifest says " +
+          std::to_string(wanted)};
+}
+
+Status check_sizes(Files& files, const std::string& directory, const Manifest& manifest) {
+  for (const auto& part : manifest.parts) {
+    const auto path = directory + "/" + part.file;
+    const auto entry = files.inspect(path);
+    if (!entry) return entry.error();
+    if (entry->bytes != part.bytes) return wrong_size(path, entry->bytes, part.bytes);
+  }
+  return Done{};
+}
+
+ListedCheckpoint look_at(Files& files, const std::string& directory, std::int64_t step) {
+  using State = ListedCheckpoint::State;
+  ListedCheckpoint listed;
+  listed.directory = directory;
+  listed.step = step;
+  if (!files.exists(directory + "/" + std::string(manifest_name))) {
+    listed.state = State::unfinished;
+    listed.problem = directory + ": has no manifest; its save did not end";
+    return listed;
+  }
+  auto manifest = open_manifest(files, directory);
+  const auto status = manifest ? check_sizes(files, directory, *manifest) : manifest.error();
+  if (status) {
+    listed.manifest = std::move(*manifest);
+  } else {
+    listed.state = State::damaged;
+    listed.problem = status.error().text;
+  }
+  return listed;
+}
+
+bool same_tensors(const Safetensors& file, const Part& part) {
+  return std::equal(file.tensors().begin(), file.tensors().end(), part.tensors.begin(),
+                    part.tensors.end(), [](const TensorView& found, const TensorDigest& said) {
+                      return found.name == said.name && found.type == said.type &&
+                             found.shape == said.shape;
+                    });
+}
+
+/// The manifest goes first: from then on there is no checkpoint that lacks something.
+Status remove_directory(Files& files, const std::string& directory) {
+  const auto manifest = directory + "/" + std::string(manifest_name);
+  if (files.exists(manifest)) {
+    if (auto status = files.remove(manifest); !status) return status;
+    if (auto status = files.sync_directory(directory); !status) return status;
+  }
+  const auto entries = files.list(directory);
+  if (!entries) return entries.error();
+  for (const auto& entry : *entries)
+    if (auto status = files.remove(directory + "/" + entry.name); !status) return status;
+  if (auto status = files.remove(directory); !status) return status;
+  return files.sync_directory(parent_of(directory));
+}
+
+}  // namespace
+
+Result<Manifest> open_manifest(Files& files, const std::string& directory) {
+  const auto path = directory + "/" + std::string(manifest_name);
+  const auto bytes = files.read(path);
+  if (!bytes) return bytes.error();
+  auto manifest = read_manifest(bytes->text());
+  if (!manifest) return within(path, manifest.error());
+  if (step_directory(manifest->step) != name_of(directory))
+    return Error{path + ": is of step " + std::to_string(manifest->step) +
+                 ", which belongs elsewhere"};
+  return manifest;
+}
+
+Result<std::vector<ListedCheckpoint>> list_checkpoints(Files& files, const std::string& root) {
+  std::vector<ListedCheckpoint> found;
+  if (!files.exists(root)) return found;
+  const auto entries = files.list(root);
+  if (!entries) return entries.error();
+  for (const auto& entry : *entries)
+    if (const auto step = step_of(entry.name);
+        step && entry.kind == DirectoryEntry::Kind::directory)
+      found.push_back(look_at(files, root + "/" + entry.name, *step));
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a.step > b.step; });
+  return found;
+}
+
+Result<Checkpoint> Checkpoint::open(Files& files, const std::string& directory) {
+  auto manifest = open_manifest(files, directory);
+  if (!manifest) return manifest.error();
+  Checkpoint checkpoint;
+  checkpoint.directory_ = directory;
+  for (const auto& part : manifest->parts) {
+    const auto path = directory + "/" + part.file;
+    auto bytes = files.read(path);
+    if (!bytes) return bytes.error();
+    if (bytes->size() != part.bytes) return wrong_size(path, bytes->size(), part.bytes);
+    if (digest_of(bytes->span()) != part.digest)
+      return Error{path + ": is damaged: its bytes do not have the digest that the manifest gives"};
+    auto file = Safetensors::parse(std::move(*bytes));
+    if (!file) return within(path, file.error());
+    if (!same_tensors(*file, part))
+      return Error{path + ": holds other tensors than the manifest says"};
+    checkpoint.parts_.push_back({part.kind, std::move(*file)});
+  }
+  checkpoint.manifest_ = std::move(*manifest);
+  return checkpoint;
+}
+
+Metadata Checkpoint::metadata() const {
+  for (const auto& part : parts_)
+    if (part.kind == PartKind::weights) return part.file.metadata();
+  return {};
+}
+
+Result<Tensor> Checkpoint::load_weight(std::string_view name, MemoryPool& pool) const {
+  return load(PartKind::weights, name, pool);
+}
+
+Result<Tensor> Checkpoint::load_optimizer(std::string_view name, MemoryPool& pool) const {
+  return load(PartKind::optimizer, name, pool);
+}
+
+std::vector<TensorView> Checkpoint::views(PartKind kind) const {
+  std::vector<TensorView> all;
+  for (const auto& part : parts_)
+    if (part.kind == kind)
+      all.insert(all.end(), part.file.tensors().begin(), part.file.tensors().end());
+  return all;
+}
+
+Result<Tensor> Checkpoint::load(PartKind kind, std::string_view name, MemoryPool& pool) const {
+  for (const auto& part : parts_)
+    if (const auto* found = part.kind == kind ? part.file.find(name) : nullptr) {
+      auto tensor = storage::load(*found, pool);
+      if (!tensor) return within(directory_, tensor.error());
+      return tensor;
+    }
+  return Error{directory_ + ": has no tensor \"" + std::string(name) + "\" among its " +
+               std::string(to_string(kind))};
+}
+
+Result<std::optional<NewestCheckpoint>> open_newest_checkpoint(Files& files,
+                                                               const std::string& root) {
+  using State = ListedCheckpoint::State;
+  const auto listed = list_checkpoints(files, root);
+  if (!listed) return listed.error();
+  std::vector<SkippedCheckpoint> skipped;
+  std::string damage;
+  for (const auto& each : *listed) {
+    std::string problem = each.problem;
+    if (each.state == State::complete) {
+      auto checkpoint = Checkpoint::open(files, each.directory);
+      if (checkpoint)
+        return std::optional(NewestCheckpoint{std::move(*checkpoint), std::move(skipped)});
+      problem = checkpoint.error().text;
+    }
+    if (each.state != State::unfinished) damage += "\n  " + problem;
+    skipped.push_back({each.directory, std::move(problem)});
+  }
+  if (!damage.empty())
+    return Error{root +
+                 ": has no checkpoint that is good; move them away to begin again:" + damage};
+  return std::optional<NewestCheckpoint>();
+}
+
+Result<std::vector<std::string>> remove_unfinished(Files& files, const std::string& root) {
+  const auto listed = list_checkpoints(files, root);
+  if (!listed) return listed.error();
+  std::vector<std::string> removed;
+  for (const auto& each : *listed) {
+    if (each.state != ListedCheckpoint::State::unfinished) continue;
+    if (auto status = remove_directory(files, each.directory); !status) return status.error();
+    removed.push_back(each.directory);
+  }
+  return removed;
+}
+
+Result<Pruned> prune_checkpoints(Files& files, const std::string& root, int keep) {
+  using State = ListedCheckpoint::State;
+  assert(keep >= 1);
+  auto unfinished = remove_unfinished(files, root);
+  if (!unfinished) return unfinished.error();
+  Pruned pruned{std::move(*unfinished), {}};
+  const auto listed = list_checkpoints(files, root);
+  if (!listed) return listed.error();
+  int good = 0;
+  // With nothing to remove, nothing need be read.
+  if (listed->size() <= static_cast<std::size_t>(keep)) return pruned;
+  for (const auto& each : *listed) {
+    if (good == keep) {
+      if (auto status = remove_directory(files, each.directory); !status) return status.error();
+      pruned.removed.push_back(each.directory);
+      continue;
+    }
+    const auto checked = each.state == State::complete ? Checkpoint::open(files, each.directory)
+                                                       : Result<Checkpoint>(Error{each.problem});
+    if (checked)
+      ++good;
+    else
+      pruned.bad.push_back({each.directory, checked.error().text});
+  }
+  return pruned;
+}
+
+}  // namespace troupe::storage

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.h"
+
+namespace troupe::storage {
+
+/// What a configuration says about data, taken apart: "made:markov?states=64&seed=1", or a path
+/// with options. The options are asked for one by one; finish() says what was wrong with any.
+class DataSpec {
+ public:
+  enum class Kind { made, path };
+
+  static Result<DataSpec> parse(const std::string& text);
+
+  Kind kind() const { return kind_; }
+  /// What comes before the options: "markov", or the path.
+  const std::string& name() const { return name_; }
+
+  /// The option's value, or `fallback` where it is not given or not good.
+  std::int64_t integer(std::string_view key, std::int64_t fallback, std::int64_t least,
+                       std::int64_t most);
+  std::optional<std::string> text(std::string_view key);
+
+  /// The first option that was not good, or that nobody asked for.
+  Status finish() const;
+
+ private:
+  struct Option {
+    std::string key, value;
+    enum class Use { unknown, known } use = Use::unknown;
+  };
+  const Option* ask(std::string_view key);
+
+  Kind kind_ = Kind::path;
+  std::string text_, name_;
+  std::vector<Option> options_;
+  std::vector<std::string> asked_;
+  std::optional<Error> error_;
+};
+
+/// The candidate that `word` is most likely a misspelling of; none where none is near.
+std::optional<std::string> nearest(std::string_view word,
+                                   const std::vector<std::string>& candidates);
+
+}  // namespace troupe::storage

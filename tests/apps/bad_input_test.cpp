@@ -1,0 +1,131 @@
+#include "apps/program.h"
+#include "catch.h"
+
+using namespace troupe;
+using namespace troupe::tests;
+
+namespace {
+
+const std::string good = R"(name = "x"
+[model]
+kind = "gpt2"
+vocab = 32
+context = 16
+width = 32
+heads = 2
+layers = 2
+[data]
+train = "made:markov?states=32"
+[batch]
+global = 8
+micro = 2
+[train]
+steps = 2
+)";
+
+struct Case {
+  std::string what;
+  std::vector<std::string> arguments;
+  int code;
+  std::vector<std::string> says;
+};
+
+}  // namespace
+
+TEST_CASE("bad input gets the right exit code and a text that names the place", "[apps]") {
+  const Workplace here;
+  here.write("good.toml", good);
+  here.write("typo.toml", good + "stepz = 3\n");
+  here.write("broken.toml", "name = \n");
+  here.write("truncated.safetensors", std::string("\x40\0\0\0\0\0\0\0{", 9));
+  here.write("small.txt", "abc");
+  const auto set = [](const std::string& setting) {
+    return std::vector<std::string>{"train", "good.toml", "--set", setting};
+  };
+  const Case cases[] = {
+      {"no command", {}, 2, {}},
+      {"unknown command", {"trian"}, 2, {}},
+      {"unknown flag", {"train", "good.toml", "--bogus"}, 2, {"--bogus"}},
+      {"missing file", {"train", "none.toml"}, 3, {"none.toml"}},
+      {"not TOML", {"train", "broken.toml"}, 3, {"broken.toml:1:"}},
+      {"unknown key",
+       {"train", "typo.toml"},
+       3,
+       {"typo.toml:16:1: error: unknown key 'train.stepz'", "did you mean 'train.steps'?"}},
+      {"wrong type", set("train.steps=many"), 3, {"train.steps"}},
+      {"impossible arithmetic",
+       set("batch.global=7"),
+       3,
+       {"batch.global = 7", "batch.micro = 2", "nearest: 6, 8"}},
+      {"more stages than layers",
+       set("pipeline.stages=8"),
+       3,
+       {"pipeline.stages = 8", "model.layers = 2", "use at most 2"}},
+      {"heads do not divide", set("model.heads=5"), 3, {"heads", "32"}},
+      {"vocabulary too small", set("model.vocab=16"), 3, {"data.train", "vocab"}},
+      {"missing data", set("data.train=none.bin"), 3, {"data.train", "none.bin"}},
+      {"too little text", set("data.train=small.txt"), 3, {"small.txt"}},
+      {"unknown option of made data",
+       set("data.train=made:markov?stats=3"),
+       3,
+       {"stats", "states"}},
+      {"truncated weights", set("model.init=truncated.safetensors"), 3, {"truncated.safetensors"}},
+      {"asynchronous", set("pipeline.schedule=pipedream"), 3, {"pipedream"}},
+      {"several nodes", {"train", "good.toml", "--nodes", "3"}, 3, {"--nodes 3"}},
+      {"no such schedule",
+       {"schedule", "1f1c", "--stages", "2", "--micro-batches", "2"},
+       3,
+       {"1f1c", "1f1b"}},
+      {"absurd schedule",
+       {"schedule", "1f1b", "--stages", "1000000000", "--micro-batches", "4"},
+       3,
+       {"1000000000"}},
+      {"absurd micro-batches",
+       {"schedule", "1f1b", "--stages", "4", "--micro-batches", "1000000000"},
+       3,
+       {"1000000000"}},
+      {"negative costs",
+       {"schedule", "1f1b", "--stages", "4", "--micro-batches", "4", "--costs", "1,-1,1,0"},
+       3,
+       {"--costs"}},
+      {"costs that are no numbers",
+       {"schedule", "1f1b", "--stages", "4", "--micro-batches", "4", "--costs", "1,nan,1,0"},
+       3,
+       {"--costs"}},
+      {"no checkpoint", {"checkpoint", "verify", "nowhere"}, 3, {"nowhere"}},
+  };
+  for (const auto& c : cases) {
+    INFO(c.what);
+    const Ended ended = troupe::tests::troupe(here, c.arguments);
+    INFO(ended.err << ended.out);
+    CHECK(ended.code == c.code);
+    for (const auto& text : c.says) {
+      INFO("wanted: " << text);
+      CHECK((ended.err + ended.out).find(text) != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("a loss that is not a number halts with step and micro-batch", "[apps]") {
+  const Workplace here;
+  here.write("good.toml", good);
+  const Ended ended = troupe::tests::troupe(
+      here, {"train", "good.toml", "--set", "optimizer.kind=sgd", "--set", "optimizer.lr=1000",
+             "--set", "train.steps=50", "--set", "checkpoint.every=1 steps"});
+  INFO(ended.err);
+  CHECK(ended.code == 1);
+  CHECK(ended.err.find("the loss is not a number any more") != std::string::npos);
+  CHECK(ended.err.find("micro-batch") != std::string::npos);
+  CHECK(ended.err.find("--resume") != std::string::npos);
+}
+
+TEST_CASE("a checkpoint of another model is refused", "[apps]") {
+  const Workplace here;
+  here.write("good.toml", good);
+  REQUIRE(troupe::tests::troupe(here, {"train", "good.toml"}).code == 0);
+  const Ended ended =
+      troupe::tests::troupe(here, {"train", "good.toml", "--set", "model.width=64", "--resume"});
+  INFO(ended.err);
+  CHECK(ended.code == 3);
+  CHECK(ended.err.find("width") != std::string::npos);
+}

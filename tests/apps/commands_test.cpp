@@ -1,0 +1,86 @@
+#include "apps/program.h"
+#include "catch.h"
+#include "core/json.h"
+
+using namespace troupe;
+using namespace troupe::tests;
+
+TEST_CASE("weights of the ecosystem come in, go out byte by byte, and can be sampled from",
+          "[apps]") {
+  const Workplace here;
+  // A small GPT-2 as its ecosystem saves it: made by training nothing, exported, then imported.
+  here.write("gpt.toml", R"(
+name = "g"
+[model]
+kind = "gpt2"
+vocab = 256
+context = 32
+width = 32
+heads = 2
+layers = 2
+[data]
+train = "made:markov?states=256"
+[batch]
+global = 2
+micro = 1
+[train]
+steps = 1
+export = "weights.safetensors"
+)");
+  REQUIRE(troupe::tests::troupe(here, {"train", "gpt.toml"}).code == 0);
+  here.write("config.json", R"({"model_type": "gpt2", "vocab_size": 256, "n_positions": 32,
+                               "n_embd": 32, "n_layer": 2, "n_head": 2})");
+  const Ended in = troupe::tests::troupe(
+      here, {"checkpoint", "import", "weights.safetensors", "--to", "imported"});
+  INFO(in.err);
+  REQUIRE(in.code == 0);
+  REQUIRE(
+      troupe::tests::troupe(here, {"checkpoint", "export", "imported", "--to", "again.safetensors"})
+          .code == 0);
+  CHECK(here.read("again.safetensors") == here.read("weights.safetensors"));
+
+  const auto sample = [&](const std::string& seed) {
+    const Ended ended = troupe::tests::troupe(
+        here,
+        {"sample", "imported", "--prompt", "ab", "--tokens", "20", "--top-k", "5", "--seed", seed});
+    INFO(ended.err);
+    CHECK(ended.code == 0);
+    CHECK(ended.out.starts_with("ab"));
+    return ended.out;
+  };
+  CHECK(sample("1") == sample("1"));
+  CHECK(sample("1") != sample("2"));
+
+  const Ended eval =
+      troupe::tests::troupe(here, {"eval", "imported", "--data", "made:markov?states=256",
+                                   "--samples", "8", "--output", "json"});
+  INFO(eval.err);
+  REQUIRE(eval.code == 0);
+  CHECK(parse_json(eval.out)->find("loss")->number() > 0);
+}
+
+TEST_CASE("every event has a type and a run, and numbers read back equal", "[apps]") {
+  const Workplace here;
+  here.write("run.toml", R"(
+name = "e"
+[model]
+kind = "mlp"
+dims = [8, 16, 4]
+[data]
+train = "made:gaussians?dims=8&classes=4"
+validate = "made:gaussians?dims=8&classes=4&stream=1"
+[batch]
+global = 8
+micro = 4
+[train]
+steps = 3
+)");
+  const Ended ended = troupe::tests::troupe(here, {"train", "run.toml", "--output", "json"});
+  INFO(ended.err);
+  REQUIRE(ended.code == 0);
+  CHECK(ended.events("step").size() == 3);
+  CHECK(ended.events("eval").size() == 1);
+  CHECK(ended.events("checkpoint.saved").size() == 1);
+  CHECK(ended.events("run.state").size() == 2);
+  CHECK(ended.out == here.read("runs/e/events.jsonl"));
+}

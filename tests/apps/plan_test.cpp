@@ -1,0 +1,175 @@
+// troupe plan: what it says is what happens, and what cannot be is said.
+
+#include <filesystem>
+
+#include "apps/program.h"
+#include "catch.h"
+#include "core/json.h"
+
+using namespace troupe;
+using namespace troupe::tests;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path configurations = fs::path(TROUPE_TESTS).parent_path() / "config";
+
+Ended plan(const Workplace& here, std::vector<std::string> more) {
+  more.insert(more.begin(), "plan");
+  return troupe::tests::troupe(here, more);
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::int64_t bytes_of(const Value& seat) {
+  std::int64_t total = 0;
+  for (const char* what : {"weights", "gradients", "optimizer", "activations", "buffers"})
+    total += *seat.find("bytes")->find(what)->integer();
+  return total;
+}
+
+/// A GPT of 4 layers that takes about 3 MB a layer.
+std::string small_gpt(const Workplace& here) {
+  return here.write("gpt.toml", R"(
+name = "g"
+[model]
+kind = "gpt2"
+vocab = 64
+context = 32
+width = 128
+heads = 2
+layers = 4
+[data]
+train = "made:markov?states=64"
+[batch]
+global = 4
+micro = 1
+[precision]
+compute = "fp32"
+[train]
+steps = 1
+)");
+}
+
+}  // namespace
+
+TEST_CASE("a plan's bytes are those that training in one process holds", "[apps]") {
+  const auto [config, more] = GENERATE(table<std::string, std::vector<std::string>>({
+      {"gpt-tiny.toml", {}},
+      {"gpt-tiny.toml", {"--set", "precision.compute=fp32"}},
+      {"gpt-tiny.toml", {"--set", "pipeline.recompute=true"}},
+      {"gpt-tiny.toml", {"--set", "parallel.groups=1"}},
+      {"gpt-small.toml", {"--set", "batch.global=8", "--set", "model.layers=2"}},
+      {"llama-tiny.toml", {}},
+      {"vit-tiny.toml", {}},
+      {"mlp.toml", {}},
+      {"resnet-tiny.toml", {}},
+  }));
+  CAPTURE(config, more);
+  const Workplace here;
+  std::vector<std::string> common{(configurations / config).string(), "--output", "json", "--set",
+                                  "pipeline.stages=1", "--set", "pipeline.chunks=1", "--set",
+                                  "optimizer.schedule.warmup_steps=0",
+                                  // One process takes micro-batches one after another.
+                                  "--set", "pipeline.schedule=1f1b"};
+  common.insert(common.end(), more.begin(), more.end());
+
+  const Ended planned = plan(here, common);
+  INFO(planned.err);
+  REQUIRE(planned.code == 0);
+  const auto figures = parse_json(planned.out);
+  REQUIRE(figures);
+  const auto expected = static_cast<double>(bytes_of(figures->find("seats")->list()->front()));
+
+  auto training = common;
+  training.insert(training.begin(), "train");
+  training.insert(training.end(), {"--set", "train.steps=2"});
+  const Ended trained = troupe::tests::troupe(here, training);
+  INFO(trained.err);
+  REQUIRE(trained.code == 0);
+  const double held = trained.events("step").back().find("memory")->number();
+  CAPTURE(expected, held);
+  CHECK(held < 1.05 * expected);
+  CHECK(held > 0.95 * expected);
+}
+
+TEST_CASE("a cluster that is too small is told the stage, the bytes and the fewest devices",
+          "[apps]") {
+  const Workplace here;
+  const std::string config = small_gpt(here);
+  here.write("small.toml", "[[nodes]]\nname = \"n\"\ndevices = 2\nmemory = \"9MiB\"\n");
+  const Ended two = plan(here, {config, "--cluster", "small.toml", "--set", "pipeline.stages=2"});
+  CAPTURE(two.err);
+  CHECK(two.code == 3);
+  CHECK(has(two.err, "error: stage 0 (h.0 to h.1) does not fit: n:0 needs "));
+  CHECK(has(two.err, " bytes and has 9437184, "));
+  CHECK(has(two.err,
+            " too few; the fewest devices with 9437184 bytes that would do are 4, with "
+            "stages = 4 and one replica"));
+
+  here.write("large.toml", "[[nodes]]\nname = \"n\"\ndevices = 4\nmemory = \"9MiB\"\n");
+  const Ended four = plan(here, {config, "--cluster", "large.toml", "--set", "pipeline.stages=4"});
+  CAPTURE(four.err);
+  CHECK(four.code == 0);
+  CHECK(four.out.starts_with("1f1b, 4 stages, 1 replica, 4 devices, 4 micro-batches a step\n"));
+}
+
+TEST_CASE("boundaries that skip or repeat a layer are refused", "[apps]") {
+  const Workplace here;
+  const std::string gpt = small_gpt(here), mlp = (configurations / "mlp.toml").string();
+  const auto refused = [&](const std::string& config, const std::string& boundaries) {
+    const Ended ended = plan(here, {config, "--set", "pipeline.stages=" + boundaries});
+    CHECK(ended.code == 3);
+    return ended.err;
+  };
+  CHECK(has(refused(gpt, "[0, 3]"), "pipeline.stages ends at 3, but model.layers = 4"));
+  CHECK(has(refused(gpt, "[1, 4]"), "found a list [1, 4]"));
+  CHECK(has(refused(gpt, "[0, 3, 2, 4]"), "found a list [0, 3, 2, 4]"));
+  CHECK(has(refused(mlp, "[0, 1, 2]"), "ends at 2, but the model has 3 layers"));
+}
+
+TEST_CASE("a bad cluster file is told where it is wrong", "[apps]") {
+  const Workplace here;
+  const std::string config = small_gpt(here);
+  here.write("bad.toml", "[[nodes]]\nname = \"n\"\nmemory = 3.5\n");
+  const Ended ended = plan(here, {config, "--cluster", "bad.toml"});
+  CAPTURE(ended.err);
+  CHECK(ended.code == 3);
+  CHECK(ended.err.starts_with("error: bad.toml:3:"));
+}
+
+TEST_CASE("a plan explains its numbers, and says what becomes of it when nodes go or come",
+          "[apps]") {
+  const Workplace here;
+  const std::string config = small_gpt(here);
+  const std::vector<std::string> two_nodes{config, "--nodes", "2", "--set", "pipeline.stages=2"};
+  const Ended table = plan(here, two_nodes);
+  CHECK(table.code == 0);
+  CHECK(has(table.out, "here0:0"));
+  CHECK(has(table.out, "here1:0"));
+  CHECK(has(table.out, "here1 goes "));
+
+  auto explained = two_nodes;
+  explained.push_back("--explain");
+  const Ended formulas = plan(here, explained);
+  CHECK(has(formulas.out, "weights = 1 versions (1 in use, 0 in the making) x "));
+  CHECK(has(formulas.out, "total = weights + gradients + optimizer + activations + buffers = "));
+}
+
+TEST_CASE("a plan can be made with what was measured elsewhere", "[apps]") {
+  const Workplace here;
+  const std::string config = small_gpt(here);
+  const Ended measured =
+      troupe::tests::troupe(here, {"bench", "kernels", "--profile", "host.json"});
+  CAPTURE(measured.err);
+  REQUIRE(measured.code == 0);
+  const std::vector<std::string> order{config, "--profile", "host.json", "--output", "json"};
+  const Ended first = plan(here, order);
+  CAPTURE(first.err);
+  CHECK(first.code == 0);
+  // What was measured once is not measured again.
+  CHECK(plan(here, order).out == first.out);
+}

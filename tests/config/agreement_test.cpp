@@ -1,0 +1,147 @@
+#include "config/agreement.h"
+
+#include "catch.h"
+#include "good_run.h"
+
+using namespace troupe;
+using namespace troupe::config;
+
+TEST_CASE("a batch is cut without a rest", "[config]") {
+  CHECK(complaints({"batch.global=50", "batch.micro=8", "pipeline.replicas=2"}) ==
+        "--set:1:14: error: batch.global = 50 is not divisible by batch.micro = 8 x replicas = 2 "
+        "(= 16); nearest: 48, 64\n"
+        "    1 | batch.global=50\n"
+        "      |              ^~\n");
+  CHECK(
+      complaint({"batch.global=4", "batch.micro=8"}) ==
+      "error: batch.global = 4 is not divisible by batch.micro = 8 x replicas = 1 (= 8); nearest: "
+      "8");
+  CHECK(complaint({"batch.global=50", "batch.micro=auto", "pipeline.replicas=4"}) ==
+        "error: batch.global = 50 is not divisible by pipeline.replicas = 4; nearest: 48, 52");
+  CHECK(complaints({"batch.global=48", "batch.micro=8", "pipeline.replicas=2"}).empty());
+}
+
+TEST_CASE("a stage has a layer at least", "[config]") {
+  CHECK(
+      complaint({"pipeline.stages=8"}) ==
+      "error: pipeline.stages = 8, but model.layers = 6 and a stage needs at least one layer; use "
+      "at most 6");
+  CHECK(complaint({"pipeline.stages=[0, 3, 7]"}) ==
+        "error: pipeline.stages ends at 7, but model.layers = 6; the boundaries begin with 0 and "
+        "end with 6");
+  CHECK(complaints({"pipeline.stages=[0, 3, 6]"}).empty());
+  const auto perceptron = load_text(
+      "model = { kind = \"mlp\", dims = [2, 3, 4] }\ndata.train = \"made:gaussians\"\n"
+      "batch.global = 4\ntrain.steps = 1\npipeline.stages = 3\n");
+  CHECK(perceptron.error().text.find("pipeline.stages = 3, but the model has 2 layers and a stage "
+                                     "needs at least one layer; use at most 2") !=
+        std::string::npos);
+}
+
+TEST_CASE("chunks divide the stages", "[config]") {
+  CHECK(complaint({"pipeline.stages=6", "pipeline.chunks=4", "pipeline.schedule=interleaved"}) ==
+        "error: pipeline.stages = 6 is not divisible by pipeline.chunks = 4; nearest: 4, 8");
+}
+
+TEST_CASE("a model's own rules are asked", "[config]") {
+  CHECK(complaints({"model.width=50"}) ==
+        "--set:1:13: error: model.width = 50 is not divisible by model.heads = 6; nearest: 5, 10\n"
+        "    1 | model.width=50\n"
+        "      |             ^~\n");
+}
+
+TEST_CASE("the vocabulary may come from the data", "[config]") {
+  const auto loaded = load_text(good_run, {"model.vocab=auto"});
+  REQUIRE(loaded.ok());
+  CHECK(loaded->config.model.vocabulary_from_data());
+  CHECK(*loaded->config.model.options_for(77).find("vocab")->integer() == 77);
+}
+
+TEST_CASE("heads are spread over the shards of a layer", "[config]") {
+  CHECK(complaint({"pipeline.tensor=4"}) ==
+        "error: model.heads = 6 is not divisible by pipeline.tensor = 4; nearest: 4, 8");
+}
+
+TEST_CASE("a schedule has a known name, or is a file", "[config]") {
+  CHECK(complaints({"pipeline.schedule=1f2b"}) ==
+        "--set:1:19: error: pipeline.schedule = \"1f2b\" is no schedule that `troupe schedule "
+        "--list` shows, and no file\n"
+        "    1 | pipeline.schedule=1f2b\n"
+        "      |                   ^~~~ did you mean '1f1b'?\n");
+  CHECK(complaints({"pipeline.schedule=auto"}).empty());
+  CHECK(complaints({"pipeline.schedule=my/own.schedule"}).empty());
+  CHECK(complaints({"pipeline.schedule=gpipe"}).empty());
+}
+
+TEST_CASE("a schedule gets the shape that it needs", "[config]") {
+  CHECK(complaint({"pipeline.schedule=dualpipe", "pipeline.stages=3"})
+            .starts_with(
+                "error: pipeline.schedule: dualpipe needs an even number of devices, found 3"));
+  CHECK(complaint({"pipeline.schedule=1f1b", "pipeline.stages=4", "pipeline.chunks=2"})
+            .starts_with("error: pipeline.schedule: 1f1b has one stage on each device"));
+}
+
+TEST_CASE("replicas share whole groups of micro-batches", "[config]") {
+  CHECK(
+      complaint({"batch.micro=1", "pipeline.replicas=16"}) ==
+      "error: pipeline.replicas = 16, but gradients are summed in 8 groups and a replica needs at "
+      "least one; set parallel.groups = 16 or more, up to 32");
+  CHECK(complaints({"batch.micro=1", "pipeline.replicas=16", "parallel.groups=16"}).empty());
+  CHECK(
+      complaint({"parallel.groups=9"}) ==
+      "error: parallel.groups = 9, but batch.global = 32 / batch.micro = 4 makes 8 micro-batches; "
+      "use at most 8");
+}
+
+TEST_CASE("a learning rate warms up before it ends", "[config]") {
+  CHECK(complaint({"optimizer.schedule.kind=cosine", "optimizer.schedule.warmup_steps=1000"}) ==
+        "error: optimizer.schedule.warmup_steps = 1000 leaves nothing of train.steps = 1000; warm "
+        "up for fewer steps");
+  CHECK(
+      complaint({"optimizer.schedule={ kind = \"linear\", warmup_steps = 9, total_steps = 5 }"}) ==
+      "error: optimizer.schedule.warmup_steps = 9 leaves nothing of "
+      "optimizer.schedule.total_steps = 5; warm up for fewer steps");
+  CHECK(complaints({"optimizer.schedule.warmup_steps=5000"}).empty());  // Constant behind it.
+  CHECK(complaint({"optimizer.schedule.min_lr=0.1", "optimizer.lr=0.01"}) ==
+        "error: optimizer.schedule.min_lr = 0.1 is more than optimizer.lr = 0.01");
+}
+
+TEST_CASE("nesterov needs a momentum", "[config]") {
+  CHECK(complaint({"optimizer.kind=sgd", "optimizer.nesterov=true"}) ==
+        "error: optimizer.nesterov needs a momentum, but optimizer.momentum = 0");
+}
+
+TEST_CASE("an evaluation needs data", "[config]") {
+  CHECK(complaint({"train.eval_every=10"}) ==
+        "error: train.eval_every = 10, but data.validate names no data");
+  CHECK(complaints({"train.eval_every=10", "data.validate=made:markov?stream=1"}).empty());
+}
+
+TEST_CASE("names and paths are such that files can have them", "[config]") {
+  CHECK(
+      complaint({"name=../x"}) ==
+      "error: name = \"../x\" is no name for a folder; use up to 64 letters, digits, dots, dashes "
+      "and underscores, no dot first");
+  CHECK(complaint({"name=\"\""}).starts_with("error: name = \"\" is no name"));
+  CHECK(complaint({"checkpoint.dir=runs/{nmae}"}) ==
+        "error: checkpoint.dir = \"runs/{nmae}\" is no path; {name} is all that is filled in");
+  CHECK(complaint({"train.export=final.bin"}) ==
+        "error: train.export = \"final.bin\" does not end in .safetensors, which is what weights "
+        "are kept in");
+  CHECK(
+      complaint({"model.init=zeros"}).starts_with("error: model.init = \"zeros\" does not end in"));
+}
+
+TEST_CASE("who waits for another is the more patient one", "[config]") {
+  CHECK(complaint({"limits.silence_floor=50ms"}) ==
+        "error: limits.heartbeat_every = \"100ms\" must be shorter than limits.silence_floor = "
+        "\"50ms\"");
+  CHECK(complaint({"limits.suspend_patience=5m"}) ==
+        "error: limits.head_patience = \"10m\" must be shorter than limits.suspend_patience = "
+        "\"5m\"");
+}
+
+TEST_CASE("the multiples around a number leave out nothing", "[config]") {
+  CHECK(nearest_multiples(50, 16) == "48, 64");
+  CHECK(nearest_multiples(4, 16) == "16");
+}

@@ -1,0 +1,76 @@
+#include "config/render.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+#include "catch.h"
+#include "config/toml.h"
+#include "core/json.h"
+#include "good_run.h"
+
+using namespace troupe;
+using namespace troupe::config;
+
+namespace {
+
+/// A file of the repository; what differs from it is left beside it as NAME.new.
+void check_golden(const std::string& name, const std::string& text) {
+  const std::string path = std::string(TROUPE_ROOT) + "/" + name;
+  std::ifstream file(path);
+  const std::string golden{std::istreambuf_iterator<char>(file), {}};
+  const bool is_golden = text == golden;
+  INFO("compare " << path << " with what lies beside it as .new");
+  CHECK(is_golden);
+  if (!is_golden) std::ofstream(path + ".new") << text;
+}
+
+}  // namespace
+
+TEST_CASE("a run is shown complete, with what is recipe and what is plan", "[config]") {
+  check_golden("tests/config/data/show.toml", show(*load_text(good_run), Show::values));
+}
+
+TEST_CASE("a run is shown with the place where each value was written", "[config]") {
+  const auto loaded = load(
+      {.path = "runs/a.toml",
+       .settings = {"log.every=1", "pipeline.schedule=pipedream", "staleness.preset=ws"},
+       .read = in_memory({{"runs/a.toml", "extends = \"base/good.toml\"\n\nbatch.global = 64\n"},
+                          {"runs/base/good.toml", good_run}})});
+  REQUIRE(loaded.ok());
+  check_golden("tests/config/data/show-origin.toml", show(*loaded, Show::origins));
+}
+
+TEST_CASE("what is shown reads back as the same run", "[config]") {
+  const auto loaded = load_text(good_run, {"optimizer.lr=3e-4", "pipeline.stages=[0, 2, 6]"});
+  REQUIRE(loaded.ok());
+  const auto again = load_text(show(*loaded, Show::origins));
+  REQUIRE(again.ok());
+  CHECK(again->tree == loaded->tree);
+}
+
+TEST_CASE("values of a message have the message as their origin", "[config]") {
+  Value body = *parse_toml(good_run);
+  const auto loaded = load_message(body, "run.submit");
+  REQUIRE(loaded.ok());
+  const auto text = show(*loaded, Show::origins);
+  CHECK(text.find("global = 32  # recipe  run.submit\n") != text.npos);
+  CHECK(text.find("seed = 1            # recipe  default\n") != text.npos);
+}
+
+TEST_CASE("the JSON schema is the one that was reviewed", "[config]") {
+  check_golden("tests/config/data/schema.json", to_json_lines(json_schema()));
+}
+
+TEST_CASE("the reference page says what the program does", "[config]") {
+  check_golden("docs/reference/config.md", reference_page());
+}
+
+TEST_CASE("each key completes once", "[config]") {
+  const auto all = completions();
+  REQUIRE(all.size() > 80);
+  CHECK(all.front().word == "name=");
+  const auto is_rate = [](const Completion& one) { return one.word == "optimizer.lr="; };
+  REQUIRE(std::count_if(all.begin(), all.end(), is_rate) == 1);
+  CHECK(std::find_if(all.begin(), all.end(), is_rate)->help == "The learning rate at its height.");
+}

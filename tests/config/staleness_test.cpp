@@ -1,0 +1,116 @@
+#include "catch.h"
+#include "good_run.h"
+
+using namespace troupe;
+using namespace troupe::config;
+
+namespace {
+
+std::vector<std::string> asynchronous(std::vector<std::string> settings) {
+  settings.insert(settings.begin(), "pipeline.schedule=pipedream");
+  return settings;
+}
+
+}  // namespace
+
+TEST_CASE("what is asynchronous may be combined freely, but for what follows", "[config]") {
+  for (const std::string predict : {"none", "msnag", "aggmsnag", "linear"})
+    for (const std::string at : {"current", "forward"})
+      for (const std::string gap : {"none", "elementwise"})
+        for (const std::string recompute : {"true", "false"})
+          for (const std::string kind : {"sgd", "adam", "adamw"}) {
+            const std::string said = complaint(
+                asynchronous({"staleness.predict=" + predict, "staleness.linearize_at=" + at,
+                              "staleness.gap_penalty=" + gap, "pipeline.recompute=" + recompute,
+                              "optimizer.kind=" + kind}));
+            const bool is_rejected =
+                gap == "elementwise" && at == "current" && recompute == "false";
+            CHECK(said.starts_with("error: ") == is_rejected);
+          }
+}
+
+TEST_CASE("a penalty at the newest weights needs their activations", "[config]") {
+  CHECK(complaint(asynchronous({"staleness.gap_penalty=elementwise"})) ==
+        "error: staleness.gap_penalty = \"elementwise\" with staleness.linearize_at = \"current\" "
+        "needs activations of the newest weights, but pipeline.recompute = false keeps old ones; "
+        "set pipeline.recompute = true, or staleness.linearize_at = \"forward\"");
+}
+
+TEST_CASE("the last update tells a gap of one step", "[config]") {
+  const auto with = [](const char* stages, const char* micro) {
+    return complaint(asynchronous({"staleness.preset=ws_ga", "staleness.gap_source=last_update",
+                                   std::string("pipeline.stages=") + stages,
+                                   std::string("batch.micro=") + micro}));
+  };
+  CHECK(
+      with("6", "16") ==
+      "error: staleness.gap_source = \"last_update\" knows one update, but with pipeline.stages = "
+      "6 and a step every 2 micro-batches the first stage is 3 behind; use at most 3 stages, or "
+      "staleness.gap_source = \"displacement\"");
+  CHECK(with("3", "16").empty());
+  CHECK(with("6", "4").empty());
+}
+
+TEST_CASE("two versions of the weights do where steps are seldom", "[config]") {
+  const auto with = [](const char* micro) {
+    return complaint({"pipeline.schedule=pipedream-2bw", "pipeline.stages=6",
+                      std::string("batch.micro=") + micro});
+  };
+  CHECK(with("8") ==
+        "error: pipeline.schedule = \"pipedream-2bw\" keeps two versions of the weights, which "
+        "takes a step every 5 micro-batches or more with pipeline.stages = 6, but it is every 4; "
+        "enlarge batch.global / batch.micro, or use \"pipedream\"");
+  CHECK(with("4").empty());
+}
+
+TEST_CASE("a step is a batch", "[config]") {
+  CHECK(complaint(asynchronous({"staleness.step_every=4"})) ==
+        "error: staleness.step_every = 4 x batch.micro = 4 x replicas = 1 (= 16) is not "
+        "batch.global = 32; set staleness.step_every = 8, or batch.global = 16");
+  CHECK(complaint(asynchronous({"staleness.step_every=8"})).empty());
+}
+
+TEST_CASE("a flush is a whole number of steps", "[config]") {
+  CHECK(complaint(asynchronous({"staleness.flush_every=100"})) ==
+        "error: staleness.flush_every = 100 micro-batches are not a whole number of steps of 8; "
+        "nearest: 96, 104");
+  CHECK(complaint(asynchronous({"staleness.flush_every=96"})).empty());
+}
+
+TEST_CASE("how stale weights are must not depend on the cluster", "[config]") {
+  CHECK(complaint(asynchronous({"pipeline.stages=auto"}))
+            .starts_with("error: pipeline.stages = \"auto\" cannot be had with the asynchronous "
+                         "schedule \"pipedream\""));
+}
+
+TEST_CASE("only known optimizers are predicted and penalised", "[config]") {
+  CHECK(complaint(asynchronous({"optimizer.kind=muon", "staleness.predict=msnag"})) ==
+        "error: staleness.predict = \"msnag\" cannot tell the next weights of optimizer.kind = "
+        "\"muon\"; it can for sgd, adam and adamw");
+  CHECK(complaint(asynchronous({"optimizer.kind=nadamw", "staleness.preset=ws_ga"})) ==
+        "error: staleness.gap_penalty = \"elementwise\" has no scale for optimizer.kind = "
+        "\"nadamw\"; it has for sgd, adam and adamw");
+  CHECK(complaint(asynchronous({"optimizer.kind=nadamw", "staleness.preset=ws"})).empty());
+}
+
+TEST_CASE("a look-ahead needs a prediction", "[config]") {
+  CHECK(complaint(asynchronous({"staleness.nag=true"})) ==
+        "error: staleness.nag looks ahead with a prediction, but staleness.predict = \"none\"");
+  CHECK(complaint(asynchronous({"staleness.nag_return=true"})) ==
+        "error: staleness.nag_return goes back from a look-ahead, but staleness.nag = false");
+}
+
+TEST_CASE("what changes nothing is a warning", "[config]") {
+  CHECK(complaints({"staleness.predict=msnag"}) ==
+        "--set:1:19: warning: staleness.predict = \"msnag\" changes nothing: the schedule \"1f1b\" "
+        "is synchronous, so no weight is stale\n"
+        "    1 | staleness.predict=msnag\n"
+        "      |                   ^~~~~\n");
+  CHECK(
+      complaint(asynchronous({"pipeline.stages=1", "staleness.preset=ws"})) ==
+      "warning: staleness.linearize_at = \"forward\" changes nothing: with one stage no weight is "
+      "stale");
+  CHECK(complaint(asynchronous({"staleness.preset=aggmsnag", "pipeline.replicas=2"})) ==
+        "warning: staleness.predict = \"aggmsnag\" counts on gradients that are spread over "
+        "pipeline.replicas = 2; msnag is used in its place");
+}

@@ -1,0 +1,190 @@
+#include "kernels/attention.h"
+
+#include <limits>
+
+#include "tests/kernels/differences.h"
+
+namespace troupe::kernels {
+namespace {
+
+std::size_t size(std::int64_t count) { return static_cast<std::size_t>(count); }
+
+/// Keys and values of one tensor, queries of another, as fused projections leave them.
+struct Attention {
+  explicit Attention(const AttentionShape& s)
+      : shape(s),
+        q(numbers_up_to(2, s.batch * s.length * q_row(), 1)),
+        kv(numbers_up_to(2, s.batch * s.length * kv_row(), 2)),
+        dout(numbers(s.batch * s.length * q_row(), 3)) {}
+
+  std::int64_t q_row() const { return shape.heads * shape.width; }
+  std::int64_t kv_row() const { return 2 * shape.kv_heads * shape.width + 3; }
+
+  /// out, logsumexp, dq and dkv, one after the other.
+  Floats run(Stream& stream) const {
+    Floats out(q.size()), logsumexp(size(shape.batch * shape.heads * shape.length));
+    Floats dq(q.size(), 7), dkv(kv.size(), 7);
+    const HeadsIn queries{q.data(), q_row()}, keys{kv.data(), kv_row()};
+    const HeadsIn values{kv.data() + shape.kv_heads * shape.width, kv_row()};
+    attention_forward(stream, shape, queries, keys, values, {out.data(), q_row()},
+                      logsumexp.data());
+    attention_backward(stream, shape, queries, keys, values, {out.data(), q_row()},
+                       logsumexp.data(), {dout.data(), q_row()}, {dq.data(), q_row()},
+                       {dkv.data(), kv_row()},
+                       {dkv.data() + shape.kv_heads * shape.width, kv_row()});
+    Floats all = out;
+    for (const auto* part : {&logsumexp, &dq, &dkv})
+      all.insert(all.end(), part->begin(), part->end());
+    return all;
+  }
+
+  AttentionShape shape;
+  Floats q, kv, dout;
+};
+
+/// By the formula, in double: the outputs, then the logarithms of the sums.
+Doubles reference(const AttentionShape& s, const Doubles& q, const Doubles& kv) {
+  const std::int64_t q_row = s.heads * s.width, kv_row = 2 * s.kv_heads * s.width + 3;
+  Doubles out(q.size()), sums;
+  for (std::int64_t b = 0; b < s.batch; ++b)
+    for (std::int64_t h = 0; h < s.heads; ++h)
+      for (std::int64_t i = 0; i < s.length; ++i) {
+        const std::int64_t query = (b * s.length + i) * q_row + h * s.width;
+        const auto key = [&](std::int64_t j) {
+          return (b * s.length + j) * kv_row + h * s.kv_heads / s.heads * s.width;
+        };
+        const std::int64_t seen = s.mask == Mask::causal ? i + 1 : s.length;
+        Doubles weights;
+        double sum = 0;
+        for (std::int64_t j = 0; j < seen; ++j) {
+          double score = 0;
+          for (std::int64_t c = 0; c < s.width; ++c)
+            score += q[size(query + c)] * kv[size(key(j) + c)];
+          weights.push_back(std::exp(score / std::sqrt(static_cast<double>(s.width))));
+          sum += weights.back();
+        }
+        for (std::int64_t j = 0; j < seen; ++j)
+          for (std::int64_t c = 0; c < s.width; ++c)
+            out[size(query + c)] +=
+                weights[size(j)] / sum * kv[size(key(j) + s.kv_heads * s.width + c)];
+        sums.push_back(std::log(sum));
+      }
+  out.insert(out.end(), sums.begin(), sums.end());
+  return out;
+}
+
+Floats part(const Floats& all, std::size_t first, std::size_t count) {
+  return {all.begin() + static_cast<std::ptrdiff_t>(first),
+          all.begin() + static_cast<std::ptrdiff_t>(first + count)};
+}
+
+const AttentionShape shapes[] = {
+    {.batch = 1, .length = 1, .heads = 1, .kv_heads = 1, .width = 1, .mask = Mask::causal},
+    {.batch = 2, .length = 7, .heads = 3, .kv_heads = 3, .width = 5, .mask = Mask::causal},
+    {.batch = 1, .length = 9, .heads = 4, .kv_heads = 2, .width = 8, .mask = Mask::full},
+    {.batch = 1, .length = 11, .heads = 3, .kv_heads = 1, .width = 3, .mask = Mask::causal},
+};
+
+}  // namespace
+
+TEST_CASE("attention agrees with its formula, and its gradients with finite differences",
+          "[kernels]") {
+  MemoryPool pool;
+  Stream stream(pool);
+  for (const auto& shape : shapes) {
+    const Attention attention(shape);
+    INFO("length " << shape.length << ", width " << shape.width);
+    const Floats all = attention.run(stream);
+    const std::size_t outputs = attention.q.size(),
+                      sums = size(shape.batch * shape.heads * shape.length);
+    const Doubles q = doubles(attention.q), kv = doubles(attention.kv);
+    CHECK(close(part(all, 0, outputs + sums), reference(shape, q, kv), 16));
+    const auto of_q = [&](const Doubles& x) { return reference(shape, x, kv); };
+    const auto of_kv = [&](const Doubles& x) { return reference(shape, q, x); };
+    CHECK(close(part(all, outputs + sums, outputs),
+                numerical_gradient(of_q, attention.q, attention.dout), 64));
+    // What lies between the heads of one position and those of the next is left alone.
+    auto dkv = numerical_gradient(of_kv, attention.kv, attention.dout);
+    for (std::size_t i = 0; i < dkv.size(); ++i) {
+      const auto row = size(attention.kv_row());
+      if (i % row >= row - 3) dkv[i] = 7;
+    }
+    CHECK(close(part(all, outputs + sums + outputs, dkv.size()), dkv, 64));
+  }
+}
+
+TEST_CASE("attention over many blocks of queries and keys agrees with its formula", "[kernels]") {
+  MemoryPool pool;
+  Stream stream(pool, 2);
+  for (const auto mask : {Mask::causal, Mask::full}) {
+    const AttentionShape shape{
+        .batch = 1, .length = 1100, .heads = 2, .kv_heads = 1, .width = 16, .mask = mask};
+    const Attention attention(shape);
+    const auto wanted = reference(shape, doubles(attention.q), doubles(attention.kv));
+    CHECK(close(part(attention.run(stream), 0, wanted.size()), wanted, 64));
+  }
+}
+
+TEST_CASE("the gradients of attention over many blocks add up", "[kernels]") {
+  // A step along the gradient changes the weighted sum of the outputs by its squared length.
+  MemoryPool pool;
+  Stream stream(pool);
+  const AttentionShape shape{
+      .batch = 1, .length = 600, .heads = 2, .kv_heads = 1, .width = 4, .mask = Mask::causal};
+  const Attention attention(shape);
+  const std::size_t before = attention.q.size() + size(shape.heads * shape.length);
+  const Floats all = attention.run(stream);
+  const Floats dq = part(all, before, attention.q.size());
+  const Floats dkv = part(all, before + attention.q.size(), attention.kv.size());
+  const auto weighted = [&](double step) {
+    Doubles q = doubles(attention.q), kv = doubles(attention.kv);
+    for (std::size_t i = 0; i < q.size(); ++i) q[i] += step * dq[i];
+    for (std::size_t i = 0; i < kv.size(); ++i)
+      if (dkv[i] != 7) kv[i] += step * dkv[i];
+    const Doubles out = reference(shape, q, kv);
+    double sum = 0;
+    for (std::size_t i = 0; i < attention.dout.size(); ++i) sum += out[i] * attention.dout[i];
+    return sum;
+  };
+  double squares = 0;
+  for (const float g : dq) squares += double{g} * g;
+  for (const float g : dkv) squares += g == 7 ? 0 : double{g} * g;
+  constexpr double h = 1e-5;
+  CHECK((weighted(h) - weighted(-h)) / (2 * h) == Approx(squares).epsilon(1e-4));
+}
+
+TEST_CASE("large scores do not overflow attention", "[kernels]") {
+  MemoryPool pool;
+  Stream stream(pool);
+  const AttentionShape shape{
+      .batch = 1, .length = 2, .heads = 1, .kv_heads = 1, .width = 1, .mask = Mask::full};
+  const Floats q = {1000, -1000}, k = {1000, -1000}, v = {3, 5};
+  Floats out(2), sums(2);
+  attention_forward(stream, shape, {q.data(), 1}, {k.data(), 1}, {v.data(), 1}, {out.data(), 1},
+                    sums.data());
+  CHECK(out == Floats{3, 5});
+  CHECK(sums == Floats{1e6, 1e6});
+}
+
+TEST_CASE("what is not a number in a query reaches its output", "[kernels]") {
+  MemoryPool pool;
+  Stream stream(pool);
+  const AttentionShape shape{
+      .batch = 1, .length = 2, .heads = 1, .kv_heads = 1, .width = 1, .mask = Mask::causal};
+  const Floats q = {1, std::numeric_limits<float>::quiet_NaN()}, k = {1, 2}, v = {3, 5};
+  Floats out(2), sums(2);
+  attention_forward(stream, shape, {q.data(), 1}, {k.data(), 1}, {v.data(), 1}, {out.data(), 1},
+                    sums.data());
+  CHECK(out[0] == 3);
+  CHECK(std::isnan(out[1]));
+}
+
+TEST_CASE("neither threads nor the instruction set change the bits of attention", "[kernels]") {
+  for (const auto& [length, mask] : {std::pair{130, Mask::causal}, {70, Mask::full}}) {
+    const Attention attention(
+        {.batch = 2, .length = length, .heads = 4, .kv_heads = 2, .width = 20, .mask = mask});
+    CHECK(same_bits([&](Stream& stream) { return attention.run(stream); }));
+  }
+}
+
+}  // namespace troupe::kernels

@@ -1,0 +1,74 @@
+#include "kernels/rope.h"
+
+#include "tests/kernels/differences.h"
+
+namespace troupe::kernels {
+namespace {
+
+struct Sizes {
+  std::int64_t batch, length, heads, width;
+};
+
+/// Rows are two elements longer than their heads.
+std::int64_t row(const Sizes& s) { return s.heads * s.width + 2; }
+
+Floats turned(Stream& stream, const Sizes& s, Rotation rotation, Floats x, double theta) {
+  rope(stream, rotation, {x.data(), row(s)}, s.batch, s.length, s.heads, s.width, theta);
+  return x;
+}
+
+Doubles reference(const Sizes& s, Doubles x, double theta) {
+  const auto at = [&](std::int64_t i) -> double& { return x[static_cast<std::size_t>(i)]; };
+  for (std::int64_t b = 0; b < s.batch; ++b)
+    for (std::int64_t p = 0; p < s.length; ++p)
+      for (std::int64_t h = 0; h < s.heads; ++h)
+        for (std::int64_t i = 0; i < s.width / 2; ++i) {
+          const std::int64_t first = (b * s.length + p) * row(s) + h * s.width + i;
+          const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(s.width);
+          const double angle = static_cast<double>(p) * std::pow(theta, exponent);
+          const double u = at(first), w = at(first + s.width / 2);
+          at(first) = u * std::cos(angle) - w * std::sin(angle);
+          at(first + s.width / 2) = w * std::cos(angle) + u * std::sin(angle);
+        }
+  return x;
+}
+
+}  // namespace
+
+TEST_CASE("rotary embedding turns each pair by its angle", "[kernels]") {
+  MemoryPool pool;
+  Stream stream(pool);
+  for (const Sizes& s : {Sizes{1, 1, 1, 2}, {2, 5, 3, 6}, {1, 40, 2, 64}, {1, 33, 1, 38}})
+    for (const double theta : {1.0, 2.5, 10000.0, 500000.0}) {
+      INFO("length " << s.length << ", width " << s.width << ", theta " << theta);
+      const Floats x = numbers(s.batch * s.length * row(s), 1);
+      CHECK(close(turned(stream, s, Rotation::forward, x, theta), reference(s, doubles(x), theta),
+                  1));
+    }
+}
+
+TEST_CASE("far positions turn as exactly as near ones", "[kernels]") {
+  MemoryPool pool;
+  Stream stream(pool, 2);
+  const Sizes s{1, 100000, 1, 6};
+  const Floats x = numbers(s.length * row(s), 1);
+  CHECK(close(turned(stream, s, Rotation::forward, x, 10000), reference(s, doubles(x), 10000), 1));
+}
+
+TEST_CASE("backward turns the other way", "[kernels]") {
+  MemoryPool pool;
+  Stream stream(pool);
+  const Sizes s{1, 3, 1, 4};
+  const Floats x = numbers(s.length * row(s), 1), dy = numbers(s.length * row(s), 2);
+  const auto f = [&](const Doubles& at) { return reference(s, at, 10000); };
+  CHECK(close(turned(stream, s, Rotation::back, dy, 10000), numerical_gradient(f, x, dy), 1));
+}
+
+TEST_CASE("neither threads nor the instruction set change the bits of rotary embedding",
+          "[kernels]") {
+  const Sizes s{2, 50, 3, 22};
+  const Floats x = numbers(s.batch * s.length * row(s), 1);
+  CHECK(same_bits([&](Stream& stream) { return turned(stream, s, Rotation::forward, x, 10000); }));
+}
+
+}  // namespace troupe::kernels

@@ -1,0 +1,335 @@
+// Each layer's gradients against finite differences.
+
+#include <cmath>
+#include <functional>
+
+#include "catch.h"
+#include "core/random.h"
+#include "models/layers/average_pool.h"
+#include "models/layers/batch_norm.h"
+#include "models/layers/class_token.h"
+#include "models/layers/conv2d.h"
+#include "models/layers/cross_entropy.h"
+#include "models/layers/dropout.h"
+#include "models/layers/gelu.h"
+#include "models/layers/layer_norm.h"
+#include "models/layers/linear.h"
+#include "models/layers/patches.h"
+#include "models/layers/position_embedding.h"
+#include "models/layers/relu.h"
+#include "models/layers/residual.h"
+#include "models/layers/rms_norm.h"
+#include "models/layers/rotary_attention.h"
+#include "models/layers/self_attention.h"
+#include "models/layers/sequence.h"
+#include "models/layers/swiglu.h"
+#include "models/layers/token_embedding.h"
+#include "models/optimizer.h"
+
+using namespace troupe;
+using namespace troupe::models;
+
+namespace {
+
+/// Numbers of both signs, none close to 0: so that no finite difference crosses a kink there.
+Tensor numbers(Stream& stream, const Shape& shape, std::uint64_t seed) {
+  Tensor made = stream.make(shape);
+  for (std::int64_t i = 0; i < made.count(); ++i) {
+    const float u =
+        2 * uniform(RandomKey{.seed = seed}.words(static_cast<std::uint32_t>(i))[0]) - 1;
+    made.f32()[i] = u + (u < 0 ? -0.1f : 0.1f);
+  }
+  return made;
+}
+
+Parameter matrix(const std::string& name, std::int64_t inputs, std::int64_t outputs,
+                 kernels::WeightLayout layout = kernels::WeightLayout::out_in) {
+  const bool outputs_first = layout == kernels::WeightLayout::out_in;
+  return {.name = name,
+          .shape = outputs_first ? Shape{outputs, inputs} : Shape{inputs, outputs},
+          .use = Parameter::Use::matrix,
+          .layout = layout};
+}
+
+/// A layer with weights of its own, and what it makes of one input.
+class Trial {
+ public:
+  Trial(const Layer& layer, Stream& stream) : layer_(layer), stream_(stream) {
+    std::uint64_t seed = 100;
+    for (const auto& parameter : layer.parameters())
+      values_.push_back({parameter.name, numbers(stream, parameter.shape, ++seed)});
+    for (const auto& buffer : layer.buffers())
+      values_.push_back({buffer.name, numbers(stream, buffer.shape, ++seed)});
+  }
+
+  Tensor& value(std::size_t parameter) { return values_[parameter].tensor; }
+
+  struct Outcome {
+    Tensor y, dx;
+    std::vector<Tensor> gradients, saved, statistics;
+  };
+
+  Tensor forward(const Tensor& x, Mode mode = Mode::training) const {
+    Outcome outcome;
+    return run(x, pass(mode), outcome);
+  }
+
+  /// With the gradient that `dy` gives each element of the output.
+  Outcome both_ways(const Tensor& x, const Tensor& dy, InputGradient input_gradient) const {
+    Outcome outcome;
+    const Pass training = pass(Mode::training);
+    outcome.y = run(x, training, outcome);
+    for (const auto& parameter : layer_.parameters()) {
+      auto& gradient = outcome.gradients.emplace_back(stream_.make(parameter.shape));
+      std::fill_n(gradient.f32(), gradient.count(), 0.0f);
+    }
+    const auto weights = this->weights();
+    const Layer::In in{.pass = training,
+                       .weights = weights->slots,
+                       .buffers = weights->buffers,
+                       .input_gradient = input_gradient};
+    outcome.dx = layer_.backward_input(in, dy, outcome.saved);
+    layer_.backward_weight(in, outcome.saved, outcome.gradients);
+    return outcome;
+  }
+
+  Tensor targets;  // For a loss.
+
+ private:
+  WeightsPtr weights() const {
+    const Optimizer optimizer({}, layer_.parameters(), layer_.buffers(), kernels::Precision::fp32);
+    return *optimizer.from(stream_, values_, 0);
+  }
+  Pass pass(Mode mode) const {
+    return {.stream = stream_,
+            .mode = mode,
+            .key = {.seed = 1, .step = 2, .sample = 3},
+            .targets = targets,
+            .loss_scale = 1};
+  }
+  Tensor run(const Tensor& x, const Pass& pass, Outcome& outcome) const {
+    outcome.saved.resize(static_cast<std::size_t>(layer_.saved()));
+    outcome.statistics.resize(layer_.buffers().size());
+    const auto weights = this->weights();
+    // A layer may use its input up, and here it is needed again.
+    Tensor copy = stream_.make(x.shape(), x.dtype());
+    std::copy_n(static_cast<const std::byte*>(x.raw()), x.bytes(),
+                static_cast<std::byte*>(copy.raw()));
+    return layer_.forward({.pass = pass, .weights = weights->slots, .buffers = weights->buffers},
+                          std::move(copy), outcome.saved, outcome.statistics);
+  }
+
+  const Layer& layer_;
+  Stream& stream_;
+  std::vector<NamedTensor> values_;
+};
+
+double dot(const Tensor& a, const Tensor& b) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < a.count(); ++i)
+    sum += static_cast<double>(a.f32()[i]) * static_cast<double>(b.f32()[i]);
+  return sum;
+}
+
+/// Compares a gradient with how `objective` changes when elements of `variable` do.
+void compare(const std::string& what, Tensor& variable, const Tensor& gradient,
+             const std::function<double()>& objective) {
+  constexpr float step = 4e-3f;
+  double scale = 0;
+  for (std::int64_t i = 0; i < gradient.count(); ++i)
+    scale = std::max(scale, std::abs(static_cast<double>(gradient.f32()[i])));
+  const std::int64_t stride = std::max<std::int64_t>(1, gradient.count() / 40);
+  for (std::int64_t i = 0; i < gradient.count(); i += stride) {
+    const float kept = variable.f32()[i];
+    variable.f32()[i] = kept + step;
+    const double above = objective();
+    variable.f32()[i] = kept - step;
+    const double below = objective();
+    variable.f32()[i] = kept;
+    const double difference = (above - below) / (2 * static_cast<double>(step));
+    CAPTURE(what, i, difference, gradient.f32()[i]);
+    CHECK(std::abs(gradient.f32()[i] - difference) <= 3e-3 * scale + 1e-3);
+  }
+}
+
+void check_weights(const Layer& layer, Trial& trial, const Tensor& x, const Tensor& dy,
+                   const std::vector<Tensor>& gradients) {
+  const auto objective = [&] { return dot(trial.forward(x), dy); };
+  const auto parameters = layer.parameters();
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    compare(parameters[i].name, trial.value(i), gradients[i], objective);
+}
+
+/// All that a layer promises for this input.
+void check(const Layer& layer, Stream& stream, const Shape& shape) {
+  Trial trial(layer, stream);
+  Tensor x = numbers(stream, shape, 1);
+  const Tensor dy = numbers(stream, layer.output(shape), 2);
+  const auto outcome = trial.both_ways(x, dy, InputGradient::wanted);
+  CHECK(outcome.y.shape() == layer.output(shape));
+  REQUIRE(outcome.dx.shape() == shape);
+  for (const auto& saved : outcome.saved) CHECK(saved.empty());
+  for (const auto& statistic : outcome.statistics) CHECK(!statistic.empty());
+  compare("input", x, outcome.dx, [&] { return dot(trial.forward(x), dy); });
+  check_weights(layer, trial, x, dy, outcome.gradients);
+
+  const auto unwanted = trial.both_ways(x, dy, InputGradient::unwanted);
+  for (std::size_t i = 0; i < outcome.gradients.size(); ++i)
+    CHECK(dot(unwanted.gradients[i], unwanted.gradients[i]) ==
+          dot(outcome.gradients[i], outcome.gradients[i]));
+}
+
+}  // namespace
+
+TEST_CASE("layers know their gradients", "[models]") {
+  using kernels::Mask;
+  using kernels::WeightLayout;
+  MemoryPool memory;
+  Stream stream(memory);
+  const Parameter bias{.name = "bias", .shape = {5}};
+
+  SECTION("linear, weights [out, in]") {
+    check(Linear(matrix("w", 7, 5), bias), stream, {3, 2, 7});
+  }
+  SECTION("linear, weights [in, out]") {
+    check(Linear(matrix("w", 7, 5, WeightLayout::in_out), bias), stream, {3, 7});
+  }
+  SECTION("linear without bias") { check(Linear(matrix("w", 7, 5)), stream, {4, 7}); }
+  SECTION("layer norm") { check(LayerNorm("n", 9, 1e-5f), stream, {2, 3, 9}); }
+  SECTION("rms norm") { check(RmsNorm("n", 9, 1e-5f), stream, {2, 3, 9}); }
+  SECTION("gelu with erf") { check(Gelu(Gelu::Form::erf), stream, {5, 7}); }
+  SECTION("gelu with tanh") { check(Gelu(Gelu::Form::tanh), stream, {5, 7}); }
+  SECTION("relu") { check(Relu(), stream, {5, 7}); }
+  SECTION("positions of a sample shorter than the table") {
+    check(PositionEmbedding({.name = "p", .shape = {5, 4}}), stream, {3, 2, 4});
+  }
+  SECTION("causal self-attention") { check(SelfAttention(2, Mask::causal), stream, {2, 5, 18}); }
+  SECTION("full self-attention") { check(SelfAttention(3, Mask::full), stream, {2, 4, 18}); }
+  SECTION("rotary attention with grouped queries") {
+    check(RotaryAttention({.queries = 4, .keys = 2, .width = 6},
+                          {matrix("q", 10, 24), matrix("k", 10, 12), matrix("v", 10, 12)}),
+          stream, {2, 5, 10});
+  }
+  SECTION("swiglu") { check(SwiGlu(matrix("g", 6, 9), matrix("u", 6, 9)), stream, {4, 6}); }
+  SECTION("dropout") { check(Dropout(0.3, 5), stream, {3, 11}); }
+  SECTION("convolution") {
+    check(Conv2d({.name = "w", .shape = {4, 3, 3, 3}}, 1, 1), stream, {2, 3, 5, 4});
+  }
+  SECTION("convolution with stride") {
+    check(Conv2d({.name = "w", .shape = {4, 3, 3, 3}}, 2, 1), stream, {2, 3, 5, 6});
+  }
+  SECTION("convolution of one pixel") {
+    check(Conv2d({.name = "w", .shape = {4, 3, 1, 1}}, 2, 0), stream, {2, 3, 5, 6});
+  }
+  SECTION("batch norm") { check(BatchNorm("n", 3, 1e-5f), stream, {4, 3, 3, 2}); }
+  SECTION("average pool") { check(AveragePool(), stream, {2, 3, 3, 2}); }
+  SECTION("patches") { check(Patches(2), stream, {2, 3, 4, 6}); }
+  SECTION("class token") {
+    check(ClassToken({.name = "t", .shape = {1, 1, 4}}), stream, {3, 2, 4});
+  }
+  SECTION("first row") { check(FirstRow(), stream, {3, 2, 4}); }
+  SECTION("residual") {
+    check(Residual(in_sequence(std::make_unique<const LayerNorm>("n", 6, 1e-5f),
+                               std::make_unique<const Linear>(matrix("w", 6, 6)))),
+          stream, {4, 6});
+  }
+  SECTION("residual with a shortcut") {
+    check(Residual(std::make_unique<const Linear>(matrix("w", 6, 5)),
+                   std::make_unique<const Linear>(matrix("s", 6, 5), bias)),
+          stream, {4, 6});
+  }
+}
+
+TEST_CASE("an embedding gives each token its row, and the row its gradient", "[models]") {
+  MemoryPool memory;
+  Stream stream(memory);
+  const TokenEmbedding layer({.name = "table", .shape = {6, 4}});
+  Trial trial(layer, stream);
+  Tensor tokens = stream.make({2, 3}, DType::i32);
+  const std::int32_t given[] = {5, 0, 5, 2, 1, 5};
+  std::copy_n(given, 6, tokens.data<std::int32_t>());
+  const Tensor dy = numbers(stream, {2, 3, 4}, 2);
+  const auto outcome = trial.both_ways(tokens, dy, InputGradient::wanted);
+  CHECK(outcome.y.shape() == Shape{2, 3, 4});
+  CHECK(outcome.y.f32()[0] == trial.value(0).f32()[5 * 4]);
+  CHECK(outcome.dx.empty());
+  check_weights(layer, trial, tokens, dy, outcome.gradients);
+}
+
+TEST_CASE("cross entropy gives a loss for each target and begins the backward pass", "[models]") {
+  MemoryPool memory;
+  Stream stream(memory);
+  const CrossEntropy layer;
+  Trial trial(layer, stream);
+  trial.targets = stream.make({2, 2}, DType::i32);
+  const std::int32_t given[] = {4, 0, 2, 2};
+  std::copy_n(given, 4, trial.targets.data<std::int32_t>());
+  Tensor logits = numbers(stream, {2, 2, 5}, 1);
+  Tensor ones = stream.make({4});
+  std::fill_n(ones.f32(), 4, 1.0f);
+  const auto outcome = trial.both_ways(logits, {}, InputGradient::wanted);
+  REQUIRE(outcome.y.shape() == Shape{4});
+  double sum = 0;
+  for (int c = 0; c < 5; ++c) sum += std::exp(static_cast<double>(logits.f32()[c]));
+  CHECK(outcome.y.f32()[0] == Approx(std::log(sum) - logits.f32()[4]).epsilon(1e-6));
+  compare("logits", logits, outcome.dx, [&] { return dot(trial.forward(logits), ones); });
+}
+
+TEST_CASE("batch norm measures in training and applies what was measured in evaluation",
+          "[models]") {
+  MemoryPool memory;
+  Stream stream(memory);
+  const BatchNorm layer("n", 2, 0);
+  Trial trial(layer, stream);
+  Tensor x = stream.make({3, 2, 1, 1});
+  const float given[] = {1, 10, 2, 10, 6, 40};
+  std::copy_n(given, 6, x.f32());
+  const auto outcome = trial.both_ways(x, numbers(stream, {3, 2, 1, 1}, 2), InputGradient::wanted);
+  REQUIRE(outcome.statistics.size() == 2);
+  CHECK(outcome.statistics[0].f32()[0] == 3);
+  CHECK(outcome.statistics[0].f32()[1] == 20);
+  CHECK(outcome.statistics[1].f32()[0] == 7);  // (4 + 1 + 9) / 2
+  CHECK(outcome.statistics[1].f32()[1] == 300);
+
+  const float one[] = {1, 1}, zero[] = {0, 0}, mean[] = {2, 10}, variance[] = {4, 100};
+  std::copy_n(one, 2, trial.value(0).f32());
+  std::copy_n(zero, 2, trial.value(1).f32());
+  std::copy_n(mean, 2, trial.value(2).f32());
+  std::copy_n(variance, 2, trial.value(3).f32());
+  const Tensor y = trial.forward(x, Mode::evaluation);
+  CHECK(y.f32()[4] == 2);  // (6 - 2) / 2
+  CHECK(y.f32()[5] == 3);  // (40 - 10) / 10
+}
+
+TEST_CASE("dropout sets about its rate to zero, keeps the mean, and rests in evaluation",
+          "[models]") {
+  MemoryPool memory;
+  Stream stream(memory);
+  const Dropout layer(0.25, 1);
+  const Trial trial(layer, stream);
+  Tensor x = stream.make({8, 1'000});
+  std::fill_n(x.f32(), 8'000, 3.0f);
+  const Tensor y = trial.forward(x);
+  const auto zeros = std::count(y.f32(), y.f32() + 8'000, 0.0f);
+  CHECK(zeros > 1'800);
+  CHECK(zeros < 2'200);
+  CHECK(std::count(y.f32(), y.f32() + 8'000, 4.0f) == 8'000 - zeros);
+  const Tensor unchanged = trial.forward(x, Mode::evaluation);
+  CHECK(std::count(unchanged.f32(), unchanged.f32() + 8'000, 3.0f) == 8'000);
+}
+
+TEST_CASE("dropout depends on the sample, not on the micro-batch that holds it", "[models]") {
+  MemoryPool memory;
+  Stream stream(memory);
+  const Dropout layer(0.5, 1);
+  const auto dropped = [&](std::uint32_t first, std::int64_t samples) {
+    Tensor x = stream.make({samples, 100});
+    std::fill_n(x.f32(), x.count(), 1.0f);
+    const Pass pass{
+        .stream = stream, .key = {.seed = 1, .step = 0, .sample = first}, .targets = {}};
+    return layer.forward({.pass = pass, .weights = {}, .buffers = {}}, x, {}, {});
+  };
+  const Tensor both = dropped(0, 2), second = dropped(1, 1);
+  CHECK(std::equal(second.f32(), second.f32() + 100, both.f32() + 100));
+  CHECK(!std::equal(second.f32(), second.f32() + 100, both.f32()));
+}

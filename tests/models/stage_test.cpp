@@ -1,0 +1,237 @@
+// What a plan may change: nothing that can be seen in the numbers.
+
+#include <cmath>
+
+#include "catch.h"
+#include "training.h"
+
+using namespace troupe;
+using namespace troupe::models;
+
+namespace {
+
+constexpr int samples = 16;
+
+OptimizerConfig adamw() {
+  auto config = OptimizerConfig::of(OptimizerConfig::Kind::adamw);
+  config.rate.lr = 0.01;
+  config.clip_norm = 0.5;
+  return config;
+}
+
+Digest after_training(const Pipeline::Recipe& recipe, const Way& way) {
+  MemoryPool data_memory;
+  Stream data_stream(data_memory);
+  Pipeline pipeline(recipe, way);
+  pipeline.start(3);
+  for (std::uint64_t step = 0; step < 3; ++step)
+    pipeline.step(made_batch(data_stream, recipe.model, samples, step));
+  return pipeline.digest();
+}
+
+/// All ways to cut so many units into stages.
+std::vector<std::vector<int>> all_cuts(int units) {
+  std::vector<std::vector<int>> all;
+  for (int chosen = 0; chosen < 1 << (units - 1); ++chosen) {
+    auto& cuts = all.emplace_back();
+    for (int cut = 1; cut < units; ++cut)
+      if (chosen >> (cut - 1) & 1) cuts.push_back(cut);
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("no cut, split, recomputation or number of threads changes a bit", "[models]") {
+  for (const Model& model : small_models()) {
+    const Pipeline::Recipe recipe{.model = model, .optimizer = adamw(), .groups = 3};
+    const auto wanted = after_training(recipe, {});
+    for (const auto& cuts : all_cuts(static_cast<int>(model.units.size())))
+      for (const auto backward : {Way::Backward::whole, Way::Backward::in_halves})
+        for (const auto keep : {Keep::everything, Keep::input}) {
+          CAPTURE(model.kind, cuts, static_cast<int>(backward), static_cast<int>(keep));
+          const auto found = after_training(
+              recipe, {.cuts = cuts, .backward = backward, .keep = keep, .threads = 1});
+          CHECK(to_string(found) == to_string(wanted));
+        }
+    for (const int threads : {2, 3}) {
+      CAPTURE(model.kind, threads);
+      CHECK(to_string(after_training(recipe, {.cuts = {1}, .threads = threads})) ==
+            to_string(wanted));
+    }
+  }
+}
+
+TEST_CASE("products in bf16 know no cut either", "[models]") {
+  for (const Model& model : small_models()) {
+    const Pipeline::Recipe recipe{
+        .model = model, .optimizer = adamw(), .precision = kernels::Precision::bf16};
+    const auto wanted = to_string(after_training(recipe, {}));
+    CAPTURE(model.kind);
+    CHECK(to_string(after_training(recipe, {.cuts = {2}, .threads = 2})) == wanted);
+    CHECK(to_string(after_training(
+              recipe, {.cuts = {1}, .backward = Way::Backward::in_halves, .keep = Keep::input})) ==
+          wanted);
+    Pipeline::Recipe other = recipe;
+    other.precision = kernels::Precision::fp32;
+    CHECK(to_string(after_training(other, {})) != wanted);
+  }
+}
+
+TEST_CASE("the number of groups is part of the recipe, for any cut", "[models]") {
+  const auto models = small_models();
+  const Model& model = models[1];
+  for (const int groups : {1, 2, 4, 8}) {
+    const Pipeline::Recipe recipe{
+        .model = model, .optimizer = adamw(), .micro_batches = 8, .groups = groups};
+    CAPTURE(groups);
+    CHECK(to_string(after_training(recipe, {.cuts = {1, 2}})) ==
+          to_string(after_training(recipe, {})));
+  }
+}
+
+TEST_CASE("every kind of optimizer gives the same for any cut", "[models]") {
+  using Kind = OptimizerConfig::Kind;
+  const auto models = small_models();
+  for (const auto kind : {Kind::sgd, Kind::adam, Kind::adamw, Kind::nadamw, Kind::muon}) {
+    auto config = OptimizerConfig::of(kind);
+    config.clip_norm = 0.5;
+    const Pipeline::Recipe recipe{.model = models[1], .optimizer = config};
+    CAPTURE(static_cast<int>(kind));
+    CHECK(to_string(after_training(recipe, {.cuts = {1, 2}, .threads = 2})) ==
+          to_string(after_training(recipe, {})));
+  }
+}
+
+TEST_CASE("once it is going, training allocates nothing from the device", "[models]") {
+  for (const Model& model : small_models()) {
+    MemoryPool data_memory;
+    Stream data_stream(data_memory);
+    Pipeline pipeline({.model = model, .optimizer = adamw(), .groups = 2}, {.cuts = {1}});
+    pipeline.start(3);
+    for (std::uint64_t step = 0; step < 3; ++step)
+      pipeline.step(made_batch(data_stream, model, samples, step));
+    const auto allocations = pipeline.memory().counters().allocations;
+    const auto held = pipeline.memory().counters().bytes_in_use;
+    for (std::uint64_t step = 3; step < 8; ++step)
+      pipeline.step(made_batch(data_stream, model, samples, step));
+    CAPTURE(model.kind);
+    CHECK(pipeline.memory().counters().allocations == allocations);
+    CHECK(pipeline.memory().counters().bytes_in_use == held);
+  }
+}
+
+TEST_CASE("keeping the input alone needs less memory in flight", "[models]") {
+  const auto models = small_models();
+  const auto peak = [&](Keep keep) {
+    MemoryPool data_memory;
+    Stream data_stream(data_memory);
+    Pipeline pipeline({.model = models[1], .optimizer = adamw(), .micro_batches = 8},
+                      {.cuts = {}, .keep = keep});
+    pipeline.start(3);
+    pipeline.step(made_batch(data_stream, models[1], 32, 0));
+    return pipeline.memory().counters().peak_in_use;
+  };
+  CHECK(peak(Keep::input) < peak(Keep::everything) / 2);
+}
+
+TEST_CASE("a stage counts what is in flight and passes nothing back beyond the first", "[models]") {
+  MemoryPool memory;
+  Stream stream(memory);
+  const auto models = small_models();
+  const Model& mlp = models[0];
+  Stage stage(mlp, {0, 4}, {});
+  Optimizer optimizer(adamw(), stage.parameters(), stage.buffers(), kernels::Precision::fp32);
+  const auto weights = optimizer.initial(stream, 1);
+  const Batch batch = made_batch(stream, mlp, 2, 0);
+  stage.begin_step(2, 1, 4);
+  CHECK(stage.is_last());
+  CHECK(stage.in_flight() == 0);
+  for (const int m : {0, 1})
+    stage.forward(stream, {.step = 0, .index = m, .first_sample = 2 * m}, *weights, batch.input,
+                  batch.target);
+  CHECK(stage.in_flight() == 2);
+  CHECK(stage.backward(stream, 0, *weights, {}).empty());
+  CHECK(stage.in_flight() == 1);
+  CHECK(stage.backward_input(stream, 1, *weights, {}).empty());
+  CHECK(stage.in_flight() == 1);
+  stage.backward_weight(stream, 1, *weights);
+  CHECK(stage.in_flight() == 0);
+  const auto gradients = stage.take_gradients(stream);
+  CHECK(gradients.slots.size() == 8);
+  CHECK(gradients.statistics.size() == 2);
+}
+
+TEST_CASE("micro-batches of the next step may be in flight while a step ends", "[models]") {
+  MemoryPool memory;
+  Stream stream(memory);
+  const auto models = small_models();
+  const Model& mlp = models[0];
+  const auto gradient_of_second = [&](auto between) {
+    Stage stage(mlp, {0, 4}, {});
+    Optimizer optimizer(adamw(), stage.parameters(), {}, kernels::Precision::fp32);
+    const auto weights = optimizer.initial(stream, 1);
+    const Batch batch = made_batch(stream, mlp, 2, 0);
+    const auto forward = [&](int m) {
+      stage.forward(stream, {.step = m, .index = m}, *weights, batch.input, batch.target);
+    };
+    between(stage, forward, *weights);
+    const Tensor gradient = stage.take_gradients(stream).slots[0];
+    return std::vector<float>(gradient.f32(), gradient.f32() + gradient.count());
+  };
+  const auto one_by_one = gradient_of_second([&](Stage& stage, auto forward, const auto& weights) {
+    stage.begin_step(1, 1, 2);
+    forward(1);
+    stage.backward(stream, 1, weights, {});
+  });
+  const auto overlapping = gradient_of_second([&](Stage& stage, auto forward, const auto& weights) {
+    stage.begin_step(1, 1, 2);
+    forward(0);
+    forward(1);
+    stage.backward(stream, 0, weights, {});
+    (void)stage.take_gradients(stream);
+    stage.begin_step(1, 1, 2);
+    stage.backward(stream, 1, weights, {});
+  });
+  CHECK(one_by_one == overlapping);
+}
+
+TEST_CASE("evaluation draws nothing, keeps nothing, and gives logits or losses", "[models]") {
+  for (const Model& model : small_models()) {
+    MemoryPool memory;
+    Stream stream(memory);
+    const auto units = static_cast<int>(model.units.size());
+    const Stage whole(model, {0, units}, {}), front(model, {0, 1}, {}), back(model, {1, units}, {});
+    const auto weights_of = [&](const Stage& stage) {
+      const Optimizer optimizer({}, stage.parameters(), stage.buffers(), kernels::Precision::fp32);
+      return optimizer.initial(stream, 1);
+    };
+    const Batch batch = made_batch(stream, model, 2, 0);
+    const auto weights = weights_of(whole);
+    const Tensor logits = whole.evaluate(stream, *weights, batch.input);
+    const Tensor losses = whole.evaluate(stream, *weights, batch.input, batch.target);
+    CAPTURE(model.kind);
+    REQUIRE(logits.shape().last() == model.classes);
+    REQUIRE(losses.shape() == Shape{batch.target.count()});
+    double sum = 0;
+    for (std::int64_t c = 0; c < model.classes; ++c)
+      sum += std::exp(static_cast<double>(logits.f32()[c]));
+    const float chosen = logits.f32()[batch.target.data<std::int32_t>()[0]];
+    CHECK(losses.f32()[0] == Approx(std::log(sum) - chosen).epsilon(1e-5));
+
+    const Tensor between = front.evaluate(stream, *weights_of(front), batch.input);
+    const Tensor cut = back.evaluate(stream, *weights_of(back), between, batch.target);
+    CHECK(std::equal(cut.f32(), cut.f32() + cut.count(), losses.f32()));
+  }
+}
+
+TEST_CASE("losses are summed in double", "[models]") {
+  MemoryPool memory;
+  Stream stream(memory);
+  Losses losses{stream.make({3})};
+  losses.each.f32()[0] = 16777216;
+  losses.each.f32()[1] = 1;
+  losses.each.f32()[2] = 1;
+  CHECK(losses.sum() == 16777218);
+  CHECK(losses.mean() == 5592406);
+}

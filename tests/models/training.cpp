@@ -1,0 +1,214 @@
+#include "training.h"
+
+#include <set>
+#include <utility>
+
+#include "catch.h"
+#include "core/random.h"
+#include "models/option.h"
+
+namespace troupe::models {
+
+Model build(std::string_view kind, const Value& options) {
+  const auto* found = find_model_kind(kind);
+  REQUIRE(found);
+  const auto table = complete(found->options, options);
+  REQUIRE(table.ok());
+  auto model = found->build(*table);
+  REQUIRE(model.ok());
+  return std::move(*model);
+}
+
+namespace {
+
+Value table(std::initializer_list<std::pair<const char*, Value>> entries) {
+  Value made;
+  for (const auto& [key, value] : entries) made.set(key, value);
+  return made;
+}
+
+}  // namespace
+
+std::vector<Model> small_models() {
+  std::vector<Model> models;
+  models.push_back(build("mlp", table({{"dims", Value::List{6, 8, 7, 9, 5}}, {"dropout", 0.2}})));
+  models.push_back(build("gpt2", table({{"vocab", 13},
+                                        {"context", 9},
+                                        {"width", 8},
+                                        {"layers", 3},
+                                        {"heads", 2},
+                                        {"dropout", 0.1}})));
+  models.push_back(build("llama", table({{"vocab", 13},
+                                         {"context", 7},
+                                         {"width", 16},
+                                         {"layers", 3},
+                                         {"heads", 4},
+                                         {"kv_heads", 2},
+                                         {"ffn", 20},
+                                         {"tied", true},
+                                         {"dropout", 0.1}})));
+  models.push_back(build("vit", table({{"image", 6},
+                                       {"patch", 3},
+                                       {"channels", 2},
+                                       {"width", 8},
+                                       {"layers", 3},
+                                       {"heads", 2},
+                                       {"classes", 5},
+                                       {"dropout", 0.1}})));
+  models.push_back(build("resnet", table({{"channels", 2},
+                                          {"widths", Value::List{4, 6}},
+                                          {"blocks", Value::List{1, 2}},
+                                          {"classes", 5},
+                                          {"dropout", 0.2}})));
+  return models;
+}
+
+Batch made_batch(Stream& stream, const Model& model, std::int64_t samples, std::uint64_t seed) {
+  std::uint32_t drawn = 0;
+  const auto word = [&] { return RandomKey{.seed = seed}.words(drawn++)[0]; };
+  const auto with_samples = [&](const Shape& form) {
+    Shape shape{samples};
+    for (const auto size : form) shape.append(size == 0 ? 5 : size);
+    return shape;
+  };
+  const auto classes = static_cast<std::uint32_t>(model.classes);
+  Batch batch{stream.make(with_samples(model.sample.input), model.sample.input_type),
+              stream.make(with_samples(model.sample.target), DType::i32)};
+  for (std::int64_t i = 0; i < batch.input.count(); ++i) {
+    if (batch.input.dtype() == DType::i32)
+      batch.input.data<std::int32_t>()[i] = static_cast<std::int32_t>(word() % classes);
+    else
+      batch.input.f32()[i] = 2 * uniform(word()) - 1;
+  }
+  for (std::int64_t i = 0; i < batch.target.count(); ++i)
+    batch.target.data<std::int32_t>()[i] = static_cast<std::int32_t>(word() % classes);
+  return batch;
+}
+
+namespace {
+
+std::vector<UnitRange> ranges(const Model& model, const std::vector<int>& cuts) {
+  std::vector<UnitRange> found;
+  int first = 0;
+  for (const int cut : cuts) found.push_back({std::exchange(first, cut), cut});
+  found.push_back({first, static_cast<int>(model.units.size())});
+  return found;
+}
+
+}  // namespace
+
+Pipeline::Pipeline(const Recipe& recipe, const Way& way)
+    : stream_(memory_, way.threads), recipe_(recipe), way_(way) {
+  const auto units = ranges(recipe.model, way.cuts);
+  const StageOptions options{.precision = recipe.precision, .keep = way.keep, .seed = 7};
+  for (const auto& range : units) {
+    const auto& stage = stages_.emplace_back(recipe.model, range, options);
+    optimizers_.emplace_back(recipe.optimizer, stage.parameters(), stage.buffers(),
+                             recipe.precision);
+  }
+  shared_ = shared_parameters(recipe.model, units);
+}
+
+void Pipeline::start(std::uint64_t seed) {
+  weights_.clear();
+  for (auto& optimizer : optimizers_) weights_.push_back(optimizer.initial(stream_, seed));
+}
+
+void Pipeline::start_from(const std::vector<NamedTensor>& tensors) {
+  weights_.clear();
+  for (auto& optimizer : optimizers_) {
+    auto weights = optimizer.from(stream_, tensors, 0);
+    REQUIRE(weights.ok());
+    weights_.push_back(std::move(*weights));
+  }
+}
+
+void Pipeline::backward(int m) {
+  Tensor dy;
+  for (std::size_t i = stages_.size(); i-- > 0;) {
+    auto& stage = stages_[i];
+    if (way_.keep == Keep::input) stage.recompute(stream_, m, *weights_[i]);
+    switch (way_.backward) {
+      case Way::Backward::whole:
+        dy = stage.backward(stream_, m, *weights_[i], std::move(dy));
+        break;
+      case Way::Backward::in_halves:
+        dy = stage.backward_input(stream_, m, *weights_[i], std::move(dy));
+        break;
+    }
+  }
+}
+
+double Pipeline::run_passes(const Batch& batch) {
+  const auto samples = batch.input.shape()[0] / recipe_.micro_batches;
+  const auto step = weights_[0]->version;
+  double loss = 0;
+  for (int m = 0; m < recipe_.micro_batches; ++m) {
+    Tensor x = batch.input.slice(m * samples, samples);
+    for (std::size_t i = 0; i < stages_.size(); ++i) {
+      const MicroBatch id{.step = step, .index = m, .first_sample = m * samples};
+      const auto target =
+          stages_[i].is_last() ? batch.target.slice(m * samples, samples) : Tensor();
+      x = stages_[i].forward(stream_, id, *weights_[i], std::move(x), target);
+    }
+    loss += Losses{x}.sum();
+  }
+  for (int m = 0; m < recipe_.micro_batches; ++m) backward(m);
+  if (way_.backward == Way::Backward::in_halves)
+    for (int m = 0; m < recipe_.micro_batches; ++m)
+      for (std::size_t i = 0; i < stages_.size(); ++i)
+        stages_[i].backward_weight(stream_, m, *weights_[i]);
+  return loss / static_cast<double>(batch.target.count());
+}
+
+std::vector<StageGradients> Pipeline::gather() {
+  std::vector<StageGradients> gradients;
+  for (auto& stage : stages_) gradients.push_back(stage.take_gradients(stream_));
+  for (const auto& [name, users] : shared_) {
+    REQUIRE(users.size() == 2);
+    const auto first = static_cast<std::size_t>(users[0]),
+               later = static_cast<std::size_t>(users[1]);
+    const Tensor from_first = optimizers_[first].gradient(stream_, gradients[first], name);
+    const Tensor from_later = optimizers_[later].gradient(stream_, gradients[later], name);
+    optimizers_[first].add_use(stream_, gradients[first], name, from_later);
+    optimizers_[later].add_use(stream_, gradients[later], name, from_first);
+  }
+  return gradients;
+}
+
+StepResult Pipeline::step(const Batch& batch) {
+  for (auto& stage : stages_)
+    stage.begin_step(recipe_.micro_batches, recipe_.groups, batch.target.count());
+  const double loss = run_passes(batch);
+  auto gradients = gather();
+  std::vector<SquaredNorm> squares;
+  for (std::size_t i = 0; i < stages_.size(); ++i)
+    for (auto& square : optimizers_[i].squared_norms(stream_, gradients[i]))
+      squares.push_back(std::move(square));
+  const double norm = global_norm(squares);
+  for (std::size_t i = 0; i < stages_.size(); ++i)
+    weights_[i] = optimizers_[i].step(stream_, weights_[i], std::move(gradients[i]), norm);
+  return {loss, norm};
+}
+
+std::vector<NamedTensor> Pipeline::weights() const {
+  std::vector<NamedTensor> all;
+  std::set<std::string> seen;
+  for (std::size_t i = 0; i < stages_.size(); ++i)
+    for (auto& named : optimizers_[i].named(*weights_[i]))
+      if (seen.insert(named.name).second) all.push_back(std::move(named));
+  return all;
+}
+
+Digest Pipeline::digest() const {
+  std::map<std::string, Tensor> all;  // A stage's buffers stand behind its parameters: sort.
+  for (const auto& [name, tensor] : weights()) all.emplace(name, tensor);
+  for (const auto& optimizer : optimizers_)
+    for (const auto& [name, tensor] : optimizer.state()) all.emplace(name, tensor);
+  Digester digester;
+  for (const auto& [name, tensor] : all)
+    digester.add({static_cast<const std::byte*>(tensor.raw()), tensor.bytes()});
+  return digester.finish();
+}
+
+}  // namespace troupe::models

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/digest.h"
+#include "core/stream.h"
+#include "models/optimizer.h"
+#include "models/registry.h"
+#include "models/shared_parameters.h"
+#include "models/stage.h"
+
+namespace troupe::models {
+
+/// A model of that kind; keys that are not given take their fallback.
+Model build(std::string_view kind, const Value& options);
+
+/// Small ones, one of each kind.
+std::vector<Model> small_models();
+
+/// What a model looks at: all samples of a step.
+struct Batch {
+  Tensor input;
+  Tensor target;
+};
+
+/// Made-up samples that fit the model.
+Batch made_batch(Stream& stream, const Model& model, std::int64_t samples, std::uint64_t seed);
+
+/// How a model is trained; none of it may change a bit.
+struct Way {
+  enum class Backward { whole, in_halves };
+
+  std::vector<int> cuts;  // First units of the stages from the second on.
+  Backward backward = Backward::whole;
+  Keep keep = Keep::everything;
+  int threads = 1;
+};
+
+struct StepResult {
+  double loss = 0;  // Mean over the step's targets.
+  double norm = 0;
+};
+
+/// Stages one after another in this thread: all forward passes of a step, then all backward ones.
+class Pipeline {
+ public:
+  struct Recipe {
+    const Model& model;
+    OptimizerConfig optimizer;
+    int micro_batches = 4;
+    int groups = 1;
+    kernels::Precision precision = kernels::Precision::fp32;
+  };
+  Pipeline(const Recipe& recipe, const Way& way);
+
+  Stream& stream() { return stream_; }
+  MemoryPool& memory() { return memory_; }
+  const Stage& stage(int index) const { return stages_[static_cast<std::size_t>(index)]; }
+
+  void start(std::uint64_t seed);
+  void start_from(const std::vector<NamedTensor>& tensors);
+  StepResult step(const Batch& batch);
+
+  /// Parameters and buffers in the order of the model; tied ones once.
+  std::vector<NamedTensor> weights() const;
+  /// Of weights and moments.
+  Digest digest() const;
+
+ private:
+  double run_passes(const Batch& batch);
+  void backward(int m);
+  std::vector<StageGradients> gather();
+
+  MemoryPool memory_;
+  Stream stream_;
+  Recipe recipe_;
+  Way way_;
+  std::vector<Stage> stages_;
+  std::vector<Optimizer> optimizers_;
+  std::vector<SharedParameter> shared_;
+  std::vector<WeightsPtr> weights_;
+};
+
+}  // namespace troupe::models

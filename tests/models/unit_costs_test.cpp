@@ -1,0 +1,215 @@
+// What a plan is told about a unit is what a stage holds.
+
+#include "models/unit_costs.h"
+
+#include <cstring>
+
+#include "catch.h"
+#include "training.h"
+
+using namespace troupe;
+using namespace troupe::models;
+
+namespace {
+
+constexpr std::int64_t micro = 4;
+constexpr std::int64_t scratch = 1 << 20;  // What kernels take and give back within a loop.
+
+Tensor copy(Stream& stream, const Tensor& tensor) {
+  Tensor made = stream.make(tensor.shape(), tensor.dtype());
+  std::memcpy(made.raw(), tensor.raw(), tensor.bytes());
+  return made;
+}
+
+Shape of_a_sample(const Tensor& batch) {
+  Shape shape;
+  for (int i = 1; i < batch.shape().rank(); ++i) shape.append(batch.shape()[i]);
+  return shape;
+}
+
+std::int64_t held(const MemoryPool& memory) {
+  return static_cast<std::int64_t>(memory.counters().bytes_in_use);
+}
+
+template <class Get>
+std::int64_t sum(const std::vector<UnitCosts>& units, Get get) {
+  std::int64_t total = 0;
+  for (const auto& unit : units) total += get(unit);
+  return total;
+}
+
+/// A model, the costs of its units, and memory in which the same is really done.
+struct Bench {
+  Bench(const Model& which, kernels::Precision in, const OptimizerConfig& by)
+      : model(which), precision(in), optimizer_config(by) {
+    const Batch batch = made_batch(stream, model, micro, 1);
+    auto found = unit_costs(model, {.micro = micro,
+                                    .input = of_a_sample(batch.input),
+                                    .target = of_a_sample(batch.target),
+                                    .precision = precision,
+                                    .optimizer = optimizer_config});
+    REQUIRE(found);
+    units = std::move(*found);
+  }
+
+  Stage stage(int first, int last) const {
+    return {model, {first, last}, {.precision = precision}};
+  }
+  Optimizer optimizer(const Stage& stage) const {
+    return {optimizer_config, stage.parameters(), stage.buffers(), precision};
+  }
+  int count() const { return static_cast<int>(units.size()); }
+
+  const Model& model;
+  kernels::Precision precision;
+  OptimizerConfig optimizer_config;
+  std::vector<UnitCosts> units;
+  MemoryPool memory;
+  Stream stream{memory};
+};
+
+template <class Check>
+void for_all_models(Check check) {
+  for (const auto precision : {kernels::Precision::fp32, kernels::Precision::bf16})
+    for (const auto kind : {OptimizerConfig::Kind::adamw, OptimizerConfig::Kind::muon}) {
+      const auto models = small_models();
+      for (const auto& model : models) {
+        CAPTURE(model.kind, static_cast<int>(precision), static_cast<int>(kind));
+        Bench bench(model, precision, OptimizerConfig::of(kind));
+        check(bench);
+      }
+    }
+}
+
+}  // namespace
+
+TEST_CASE("the costs of all units together are what one stage holds", "[models]") {
+  for_all_models([](Bench& bench) {
+    Stage stage = bench.stage(0, bench.count());
+    Optimizer optimizer = bench.optimizer(stage);
+    auto weights = optimizer.initial(bench.stream, 1);
+    const auto weight = sum(bench.units, [](const UnitCosts& unit) { return unit.held.weight; });
+    CHECK(held(bench.memory) == weight);
+
+    Batch batch = made_batch(bench.stream, bench.model, micro, 1);
+    stage.begin_step(1, 1, batch.target.count());
+    Tensor losses = stage.forward(bench.stream, {}, *weights, std::exchange(batch.input, {}),
+                                  std::exchange(batch.target, {}));
+    CHECK(held(bench.memory) - weight ==
+          sum(bench.units, [](const UnitCosts& unit) { return unit.stash - unit.stash_shared; }));
+
+    stage.backward(bench.stream, 0, *weights, {});
+    losses = {};
+    CHECK(held(bench.memory) - weight == sum(bench.units, [](const UnitCosts& unit) {
+            return unit.held.gradient + unit.statistics;
+          }));
+
+    weights = optimizer.step(bench.stream, weights, stage.take_gradients(bench.stream), 1);
+    CHECK(held(bench.memory) - weight ==
+          sum(bench.units, [](const UnitCosts& unit) { return unit.held.optimizer; }));
+  });
+}
+
+TEST_CASE("a unit alone holds its stash, and between the halves what the second needs",
+          "[models]") {
+  for_all_models([](Bench& bench) {
+    const Batch batch = made_batch(bench.stream, bench.model, micro, 1);
+    Tensor last_output = batch.input;
+    for (int u = 0; u < bench.count(); ++u) {
+      const UnitCosts& unit = bench.units[static_cast<std::size_t>(u)];
+      CAPTURE(unit.name);
+      Stage stage = bench.stage(u, u + 1);
+      const auto weights = bench.optimizer(stage).initial(bench.stream, 1);
+      MemoryPool memory;
+      Stream stream(memory);
+      stage.begin_step(1, 1, 1);
+      Tensor x = copy(stream, last_output);
+      CHECK(unit.stash_input == held(memory));
+      CHECK(unit.boundary == static_cast<std::int64_t>(x.bytes()));
+      Tensor y = stage.forward(stream, {}, *weights, std::move(x),
+                               stage.is_last() ? copy(stream, batch.target) : Tensor());
+      last_output = copy(bench.stream, y);
+      if (!stage.is_last()) y = {};
+      CHECK(held(memory) == unit.stash);
+
+      Tensor dy = stage.is_last() ? Tensor() : copy(stream, last_output);
+      dy = stage.backward_input(stream, 0, *weights, std::move(dy));
+      dy = {};
+      CHECK(held(memory) == unit.stash_weight);
+      stage.backward_weight(stream, 0, *weights);
+      const auto peak = static_cast<std::int64_t>(memory.counters().peak_in_use);
+      CHECK(peak <= unit.stash + unit.workspace + unit.held.gradient + scratch);
+      stage.take_gradients(stream);
+    }
+  });
+}
+
+TEST_CASE("a tied parameter counts with the unit that has it first", "[models]") {
+  const auto gpt = [](bool tied) {
+    Value options;
+    for (const auto& [key, number] :
+         {std::pair{"vocab", 32}, {"context", 8}, {"width", 16}, {"layers", 2}, {"heads", 2}})
+      options.set(key, number);
+    options.set("tied", tied);
+    return build("gpt2", options);
+  };
+  const Model tied = gpt(true), apart = gpt(false);
+  const Bench bench(tied, kernels::Precision::fp32, {});
+  const Bench other(apart, kernels::Precision::fp32, {});
+  const std::int64_t bytes = 32 * 16 * 4;  // wte.weight, which is the head's matrix too.
+  CHECK(bench.units[0].tied_name == "wte.weight");
+  CHECK(bench.units[1].tied_name == "wte.weight");
+  CHECK(other.units[1].tied_name.empty());
+  CHECK(other.units[1].held.weight - bench.units[1].held.weight == bytes);
+  CHECK(other.units[1].held.optimizer - bench.units[1].held.optimizer == 2 * bytes);
+  CHECK(other.units[1].held.gradient == bench.units[1].held.gradient);
+  CHECK(other.units[1].parameters - bench.units[1].parameters == 32 * 16);
+  CHECK(bench.units[1].tied.weight == bytes);
+  CHECK(bench.units[1].tied.optimizer == 2 * bytes);
+}
+
+TEST_CASE("a layer's operations are those of its products", "[models]") {
+  Value options;
+  options.set("dims", Value::List{6, 8, 5});
+  const Model model = build("mlp", options);
+  const Bench bench(model, kernels::Precision::fp32, {});
+  const Work& work = bench.units[0].work;
+  CHECK(work.forward[0].kernel == "linear_forward");
+  CHECK(work.forward[0].operations == 2 * 4 * 6 * 8);
+  CHECK(work.backward_input[0].operations == 2 * 4 * 6 * 8);
+  CHECK(work.backward_weight[0].operations == 2 * 4 * 6 * 8);
+  CHECK(work.forward[0].bytes == 4 * (4 * 6 + 6 * 8 + 4 * 8));
+}
+
+TEST_CASE("a causal position sees half of the others, a full one all", "[models]") {
+  const kernels::AttentionShape full{
+      .batch = 2, .length = 10, .heads = 3, .kv_heads = 3, .width = 4, .mask = kernels::Mask::full};
+  auto causal = full;
+  causal.mask = kernels::Mask::causal;
+  // Two products of 10 x 10 x 4 for each of 2 x 3 heads.
+  CHECK(attention_work(full).forward[0].operations == 2 * 2 * 10 * 10 * 4 * 6);
+  CHECK(attention_work(causal).forward[0].operations == 10 * 10 * 4 * 2 * 6);
+}
+
+TEST_CASE("a model beyond all memory is planned without any, and one beyond all numbers refused",
+          "[models]") {
+  const auto costs = [](std::int64_t width) {
+    Value options;
+    options.set("dims", Value::List{width, width, 4});
+    const Model model = build("mlp", options);
+    return unit_costs(model, {.micro = 8, .input = {width}, .target = {}});
+  };
+  const auto large = costs(1 << 20);
+  REQUIRE(large);
+  CHECK(large->front().parameters == (std::int64_t{1} << 40) + (1 << 20));
+  CHECK(large->front().held.gradient == (std::int64_t{4} << 40) + (4 << 20));
+  const Model model = [] {
+    Value options;
+    options.set("dims", Value::List{4, 4});
+    return build("mlp", options);
+  }();
+  const auto absurd =
+      unit_costs(model, {.micro = std::int64_t{1} << 50, .input = {4}, .target = {}});
+  REQUIRE_FALSE(absurd);
+  CHECK(absurd.error().text.starts_with("the parameter layers.0.weight [4, 4] with micro-batches"));
+}

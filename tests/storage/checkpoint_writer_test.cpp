@@ -1,0 +1,74 @@
+#include "storage/checkpoint_writer.h"
+
+#include <future>
+
+#include "catch.h"
+#include "storage/memory_files.h"
+#include "tests/storage/checkpoint_content.h"
+
+using namespace troupe;
+using namespace troupe::storage;
+using namespace std::chrono_literals;
+
+TEST_CASE("a background save tells when it is done and prunes", "[storage]") {
+  MemoryFiles files;
+  MemoryPool pool;
+  std::vector<std::int64_t> done;
+  CheckpointWriter writer(files, "run", 2, [&](const SaveOutcome& outcome) {
+    if (outcome.saved && outcome.pruned) done.push_back(outcome.step);
+  });
+  for (const std::int64_t step : {1, 2, 3}) {
+    REQUIRE(writer.submit(content_of(pool, step)));
+    REQUIRE(writer.wait_until_idle(10s));
+  }
+  CHECK(done == std::vector<std::int64_t>{1, 2, 3});
+  const auto listed = list_checkpoints(files, "run");
+  REQUIRE(listed->size() == 2);
+  CHECK((*listed)[0].step == 3);
+  CHECK((*listed)[1].step == 2);
+}
+
+TEST_CASE("one save goes on, one waits, a third is refused and nothing is lost", "[storage]") {
+  MemoryFiles files;
+  MemoryPool pool;
+  std::promise<void> release;
+  auto released = release.get_future().share();
+  std::vector<std::int64_t> done;
+  {
+    CheckpointWriter writer(files, "run", 5, [&](const SaveOutcome& outcome) {
+      released.wait();
+      done.push_back(outcome.step);
+    });
+    REQUIRE(writer.submit(content_of(pool, 1)));
+    REQUIRE(writer.submit(content_of(pool, 2)));
+    const auto third = writer.submit(content_of(pool, 3));
+    REQUIRE_FALSE(third);
+    CHECK(third.error().text ==
+          "run: step 3 is not saved: the disk is behind; step 1 is being written and step 2 waits");
+    CHECK(writer.wait_until_idle(1ms).error().text ==
+          "run: the save of step 1 is still going on after 1 ms");
+    release.set_value();
+  }
+  // Its end finishes what was accepted.
+  CHECK(done == std::vector<std::int64_t>{1, 2});
+  CHECK(list_checkpoints(files, "run")->size() == 2);
+}
+
+TEST_CASE("a save that fails is told, and the next one goes well", "[storage]") {
+  MemoryFiles files;
+  MemoryPool pool;
+  std::vector<std::string> outcomes;
+  CheckpointWriter writer(files, "run", 2, [&](const SaveOutcome& outcome) {
+    outcomes.push_back(outcome.saved ? "saved" : outcome.saved.error().text.substr(0, 11));
+  });
+  REQUIRE(writer.submit(content_of(pool, 1)));
+  REQUIRE(writer.wait_until_idle(10s));
+  files.set_faults({.crash_at = {}, .failing_sync = {}, .capacity = 100});
+  REQUIRE(writer.submit(content_of(pool, 2)));
+  REQUIRE(writer.wait_until_idle(10s));
+  files.set_faults({});
+  REQUIRE(writer.submit(content_of(pool, 3)));
+  REQUIRE(writer.wait_until_idle(10s));
+  CHECK(outcomes == std::vector<std::string>{"saved", "run: step 2", "saved"});
+  CHECK(list_checkpoints(files, "run")->size() == 2);
+}

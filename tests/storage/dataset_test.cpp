@@ -1,0 +1,340 @@
+#include "storage/dataset.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "catch.h"
+#include "storage/data_tools.h"
+#include "storage/idx.h"
+#include "storage/memory_files.h"
+#include "storage/safetensors.h"
+#include "storage/token_shard.h"
+#include "tests/storage/data_files.h"
+
+using namespace troupe;
+using namespace troupe::storage;
+
+namespace {
+
+std::string error_of(Files& files, const std::string& spec, const DataNeeds& needs) {
+  const auto opened = open_dataset(spec, needs, files);
+  return opened ? "none" : opened.error().text;
+}
+
+using Tokens = std::vector<std::int32_t>;
+
+void put_shard(Files& files, const std::string& path, const Tokens& tokens) {
+  REQUIRE(write_token_shard(files, path, TokenShard::Width::bits16, tokens));
+}
+
+}  // namespace
+
+TEST_CASE("a text is its bytes, cut into samples that share no target", "[storage]") {
+  MemoryFiles files;
+  put(files, "a.txt", "abcdefgh");
+  const auto data = open_dataset("a.txt", {.context = 3}, files);
+  REQUIRE(data);
+  CHECK((*data)->count() == 2);
+  CHECK((*data)->classes() == 256);
+  CHECK((*data)->description() == "8 bytes of text");
+  CHECK(sample<std::int32_t>(**data, 0) == Sample<std::int32_t>{{97, 98, 99}, {98, 99, 100}});
+  CHECK(sample<std::int32_t>(**data, 1) == Sample<std::int32_t>{{100, 101, 102}, {101, 102, 103}});
+}
+
+TEST_CASE("a text that is shorter than a sample is an error", "[storage]") {
+  MemoryFiles files;
+  put(files, "a.txt", "abc");
+  put(files, "empty.txt", "");
+  CHECK(error_of(files, "a.txt", {.context = 3}) ==
+        "a.txt: has 3 tokens; one sample of model.context = 3 needs 4");
+  CHECK(error_of(files, "empty.txt", {.context = 1}) ==
+        "empty.txt: has 0 tokens; one sample of model.context = 1 needs 2");
+  CHECK(error_of(files, "a.txt", {.context = 2}) == "none");
+}
+
+TEST_CASE("samples of several shards follow each other, and none spans two", "[storage]") {
+  MemoryFiles files;
+  put_shard(files, "train_1.bin", {5, 6, 7, 8});
+  put_shard(files, "train_0.bin", {1, 2, 3, 4, 9});
+  put_shard(files, "train_2.bin", {});
+  put(files, "train.txt", "not this one");
+  const auto data = open_dataset("train_*.bin", {.context = 2}, files);
+  REQUIRE(data);
+  CHECK((*data)->count() == 3);
+  CHECK((*data)->classes() == 10);
+  CHECK((*data)->description() == "9 tokens in 3 files");
+  CHECK(sample<std::int32_t>(**data, 0) == Sample<std::int32_t>{{1, 2}, {2, 3}});
+  CHECK(sample<std::int32_t>(**data, 1) == Sample<std::int32_t>{{3, 4}, {4, 9}});
+  CHECK(sample<std::int32_t>(**data, 2) == Sample<std::int32_t>{{5, 6}, {6, 7}});
+  CHECK(error_of(files, "valid_*.bin", {.context = 2}) == "valid_*.bin: there is no such file");
+}
+
+TEST_CASE("a token that the model has no place for is found at once", "[storage]") {
+  MemoryFiles files;
+  Tokens tokens(10'000, 3);
+  tokens[7'777] = 64;
+  put_shard(files, "a.bin", tokens);
+  put(files, "a.txt", "ab\xff");
+  put(files, "a.jsonl", "{\"tokens\": [1, 2]}\n\n{\"tokens\": [3, 64]}\n");
+  CHECK(error_of(files, "a.bin", {.context = 2, .classes = 64}) ==
+        "a.bin: token 7777 is 64, but the model's vocabulary has 64; set model.vocab to more than "
+        "the largest token, or to \"auto\"");
+  CHECK(error_of(files, "a.bin", {.context = 2, .classes = 65}) == "none");
+  CHECK(error_of(files, "a.txt", {.context = 2, .classes = 128}) ==
+        "a.txt: token 2 is 255, but the model's vocabulary has 128; set model.vocab to more than "
+        "the largest token, or to \"auto\"");
+  CHECK(error_of(files, "a.jsonl", {.context = 2, .classes = 64}) ==
+        "a.jsonl:3: the document has the token 64, but the model's vocabulary has 64; set "
+        "model.vocab to more than the largest token, or to \"auto\"");
+  CHECK(error_of(files, "made:markov?states=65", {.context = 2, .classes = 64}) ==
+        "made:markov has states = 65, but the model's vocabulary has 64; set model.vocab to at "
+        "least that, or to \"auto\"");
+}
+
+TEST_CASE("lines of JSON are documents of text or of tokens", "[storage]") {
+  MemoryFiles files;
+  put(files, "text.jsonl", "{\"text\":\"ab\"}\n\n{\"id\":7,\"text\":\"c\"}\r\n");
+  put(files, "tokens.jsonl", "{\"tokens\":[1,2]}\n{\"tokens\":[30]}");
+  const auto text = open_dataset("text.jsonl", {.context = 4}, files);
+  REQUIRE(text);
+  CHECK(sample<std::int32_t>(**text, 0) ==
+        Sample<std::int32_t>{{'a', 'b', '\n', 'c'}, {'b', '\n', 'c', '\n'}});
+  const auto tokens = open_dataset("tokens.jsonl", {.context = 2}, files);
+  REQUIRE(tokens);
+  CHECK((*tokens)->classes() == 31);
+  CHECK(sample<std::int32_t>(**tokens, 0) == Sample<std::int32_t>{{1, 2}, {2, 30}});
+}
+
+TEST_CASE("a bad line of JSON is named", "[storage]") {
+  MemoryFiles files;
+  const auto error = [&](const std::string& text) {
+    if (files.exists("a.jsonl")) REQUIRE(files.remove("a.jsonl"));
+    put(files, "a.jsonl", text);
+    return error_of(files, "a.jsonl", {.context = 1});
+  };
+  CHECK(error("{\"tokens\":[1,2]}\n{\"tokens\":[1,-2]}") ==
+        "a.jsonl:2:14: is no token; an integer of at least 0 and at most 2147483647 was wanted");
+  CHECK(error("[]") ==
+        "a.jsonl:1:1: is no document; a map with \"text\", or with a list \"tokens\", was wanted");
+  CHECK(error("{\"text\":3}") ==
+        "a.jsonl:1:1: is no document; a map with \"text\", or with a list \"tokens\", was wanted");
+  CHECK(error("\n{\"text\":").substr(0, 10) == "a.jsonl:2:");
+}
+
+TEST_CASE("a text with a tokenizer is its tokens", "[storage]") {
+  MemoryFiles files;
+  const auto tokenizer = train_tokenizer("aa aa aa", 258);
+  REQUIRE(tokenizer);
+  put(files, "tokenizer.json", to_tokenizer_json(*tokenizer));
+  put(files, "a.txt", "aaaab");
+  put(files, "a.jsonl", "{\"text\":\"aa\"}\n{\"text\":\"b\"}");
+  const auto text = open_dataset("a.txt?tokenizer=tokenizer.json", {.context = 2}, files);
+  REQUIRE(text);
+  CHECK((*text)->classes() == 258);
+  const auto a = tokenizer->encode("aa")[0];
+  const auto b = tokenizer->encode("b")[0];
+  CHECK(sample<std::int32_t>(**text, 0) == Sample<std::int32_t>{{a, a}, {a, b}});
+  const auto lines = open_dataset("a.jsonl?tokenizer=tokenizer.json", {.context = 3}, files);
+  REQUIRE(lines);
+  CHECK(sample<std::int32_t>(**lines, 0) == Sample<std::int32_t>{{a, 257, b}, {257, b, 257}});
+}
+
+TEST_CASE("tensors `input` and `target` are samples by row", "[storage]") {
+  const auto files = disk_files();
+  const auto data = open_dataset(TROUPE_TEST_DATA "/data/points.safetensors", {}, *files);
+  REQUIRE(data);
+  CHECK((*data)->count() == 80);
+  CHECK((*data)->shape().input == Shape{16});
+  CHECK((*data)->shape().input_type == DType::f32);
+  CHECK((*data)->shape().target == Shape{});
+  const auto file = Safetensors::open(*files, TROUPE_TEST_DATA "/data/points.safetensors");
+  MemoryPool pool;
+  const auto input = file->load("input", pool);
+  const auto target = file->load("target", pool);
+  const auto read = sample<float>(**data, 79);
+  CHECK(std::equal(read.input.begin(), read.input.end(), input->f32() + 79 * 16));
+  CHECK(read.target[0] == target->data<std::int32_t>()[79]);
+}
+
+TEST_CASE("tensors that are no samples are refused", "[storage]") {
+  MemoryFiles files;
+  const std::array<std::int64_t, 4> numbers = {1, 2, 3, -1};
+  const auto bytes = std::as_bytes(std::span(numbers));
+  const auto error = [&](const TensorView& input, const TensorView& target) {
+    if (files.exists("a.safetensors")) REQUIRE(files.remove("a.safetensors"));
+    const TensorView tensors[] = {input, target};
+    REQUIRE(write_safetensors(files, "a.safetensors", tensors));
+    return error_of(files, "a.safetensors", {});
+  };
+  const TensorView three = {"target", StoredType::i64, Shape{3}, bytes.first(24)};
+  CHECK(error({"input", StoredType::i64, Shape{3, 1}, bytes.first(24)}, three) == "none");
+  CHECK(error({"inputs", StoredType::i64, Shape{3}, bytes.first(24)}, three) ==
+        "a.safetensors: there is no tensor \"input\"; data has an `input` and a `target`");
+  CHECK(error({"input", StoredType::f64, Shape{3}, bytes.first(24)}, three) ==
+        "a.safetensors: input has elements of type F64; F32 or an integer type was wanted");
+  CHECK(error({"input", StoredType::i64, Shape{4}, bytes}, three) ==
+        "a.safetensors: input has 4 samples and target 3; as many were wanted");
+  CHECK(error({"input", StoredType::i64, Shape{}, bytes.first(8)}, three) ==
+        "a.safetensors: input has shape []; at least one sample was wanted, the samples along the "
+        "first dimension");
+  CHECK(error({"input", StoredType::i64, Shape{3}, bytes.last(24)}, three) ==
+        "a.safetensors: input[2] holds -1; the model has room for 0 to 2147483646");
+}
+
+TEST_CASE("images and their labels come from IDX files", "[storage]") {
+  MemoryFiles files;
+  const std::array<std::uint8_t, 8> pixels = {0, 255, 51, 102, 1, 2, 3, 4};
+  const std::array<std::uint8_t, 2> labels = {7, 3};
+  REQUIRE(write_idx(files, "t-images-idx3-ubyte", Shape{2, 2, 2}, pixels));
+  REQUIRE(write_idx(files, "t-labels-idx1-ubyte", Shape{2}, labels));
+  const auto data = open_dataset("t-images-idx3-ubyte", {}, files);
+  REQUIRE(data);
+  CHECK((*data)->classes() == 8);
+  CHECK((*data)->shape().input == Shape{1, 2, 2});
+  CHECK(sample<float>(**data, 0) == Sample<float>{{0.0f, 1.0f, 0.2f, 0.4f}, {7}});
+  CHECK(error_of(files, "t-images-idx3-ubyte", {.context = 0, .classes = 7}) ==
+        "t-labels-idx1-ubyte: label 0 is 7, but the model has 7 classes; set model.classes to more "
+        "than the largest label");
+  CHECK(error_of(files, "t-labels-idx1-ubyte", {}) ==
+        "t-labels-idx1-ubyte: where are the labels? Name them: t-labels-idx1-ubyte?labels=PATH");
+  CHECK(error_of(files, "t-images-idx3-ubyte?labels=t-images-idx3-ubyte", {}) ==
+        "t-images-idx3-ubyte: has shape [2, 2, 2]; one label for each of the 2 images of "
+        "t-images-idx3-ubyte was wanted");
+}
+
+TEST_CASE("glyphs are images that differ and that IDX holds exactly", "[storage]") {
+  MemoryFiles files;
+  const auto made = open_dataset("made:glyphs?samples=50&size=16&seed=4", {}, files);
+  REQUIRE(made);
+  CHECK((*made)->shape().input == Shape{1, 16, 16});
+  const auto written = write_dataset(files, **made, "g-images-idx3-ubyte");
+  REQUIRE(written);
+  CHECK(*written == std::vector<std::string>{"g-images-idx3-ubyte", "g-labels-idx1-ubyte"});
+  const auto read = open_dataset("g-images-idx3-ubyte", {}, files);
+  REQUIRE(read);
+  std::vector<int> digits(10);
+  for (std::int64_t i = 0; i < 50; ++i) {
+    const auto image = sample<float>(**made, i);
+    CHECK(image == sample<float>(**read, i));
+    ++digits[static_cast<std::size_t>(image.target[0])];
+    CHECK(*std::max_element(image.input.begin(), image.input.end()) > 0.5f);
+  }
+  CHECK(std::count(digits.begin(), digits.end(), 0) == 0);
+}
+
+TEST_CASE("the points of a cloud lie around their centre", "[storage]") {
+  MemoryFiles files;
+  const auto data = open_dataset("made:gaussians?dims=4&classes=3&spread=10", {}, files);
+  REQUIRE(data);
+  std::vector<std::vector<float>> mean(3, std::vector<float>(4));
+  std::vector<float> count(3);
+  for (std::int64_t i = 0; i < 3'000; ++i) {
+    const auto point = sample<float>(**data, i);
+    const auto label = static_cast<std::size_t>(point.target[0]);
+    ++count[label];
+    for (std::size_t d = 0; d < 4; ++d) mean[label][d] += point.input[d];
+  }
+  for (std::size_t label = 0; label < 3; ++label)
+    for (auto& value : mean[label]) value /= count[label];
+  for (std::int64_t i = 0; i < 300; ++i) {
+    const auto point = sample<float>(**data, i);
+    double squared = 0;
+    for (std::size_t d = 0; d < 4; ++d)
+      squared += std::pow(point.input[d] - mean[static_cast<std::size_t>(point.target[0])][d], 2);
+    CHECK(std::sqrt(squared) < 0.1 * 6);
+  }
+}
+
+TEST_CASE("what is written as tensors is read as the same samples", "[storage]") {
+  MemoryFiles files;
+  const auto made = open_dataset("made:markov?samples=20", {.context = 5}, files);
+  REQUIRE(write_dataset(files, **made, "m.safetensors"));
+  REQUIRE(write_dataset(files, **made, "m.bin"));
+  const auto exact = open_dataset("m.safetensors", {.context = 5}, files);
+  const auto stream = open_dataset("m.bin", {.context = 5}, files);
+  REQUIRE(exact);
+  REQUIRE(stream);
+  CHECK((*stream)->count() == 20);
+  for (std::int64_t i = 0; i < 20; ++i) {
+    CHECK(sample<std::int32_t>(**made, i) == sample<std::int32_t>(**exact, i));
+    CHECK(sample<std::int32_t>(**made, i).input == sample<std::int32_t>(**stream, i).input);
+  }
+  CHECK(write_dataset(files, **made, "m.txt").error().text ==
+        "m.txt: the ending does not say what to write; .bin (tokens), -ubyte or .idx (images) or "
+        ".safetensors was wanted");
+  CHECK(write_dataset(files, **made, "x-images.idx").error().text ==
+        "x-images.idx: IDX holds images of up to 256 classes, which these samples are not");
+}
+
+TEST_CASE("a specification with a mistake is explained", "[storage]") {
+  MemoryFiles files;
+  const DataNeeds tokens{.context = 8};
+  CHECK(error_of(files, "", tokens) == "\"\" names no data");
+  CHECK(error_of(files, "made:markow", tokens) ==
+        "\"made:markow\": there is no made data of that name; did you mean \"made:markov\"? "
+        "(made:markov, made:glyphs, made:gaussians)");
+  CHECK(error_of(files, "made:markov?state=64", tokens) ==
+        "\"made:markov?state=64\": unknown option \"state\"; did you mean \"states\"? (options "
+        "here: states, successors, samples, seed, stream)");
+  CHECK(error_of(files, "made:markov?states=one", tokens) ==
+        "\"made:markov?states=one\": states = \"one\"; an integer from 2 to 200000 was wanted");
+  CHECK(error_of(files, "made:markov?states=1", tokens) ==
+        "\"made:markov?states=1\": states = \"1\"; an integer from 2 to 200000 was wanted");
+  CHECK(error_of(files, "made:markov?states", tokens) ==
+        "\"made:markov?states\": the option \"states\" is not of the form key=value");
+  CHECK(error_of(files, "made:markov?seed=1&seed=2", tokens) ==
+        "\"made:markov?seed=1&seed=2\": the option \"seed\" is given twice");
+  CHECK(error_of(files, "made:markov?states=3&successors=4", tokens) ==
+        "\"made:markov?states=3&successors=4\": successors = \"4\"; an integer from 1 to 3 was "
+        "wanted");
+  CHECK(
+      error_of(files, "made:markov", {}) ==
+      "\"made:markov\" is made of tokens, but the model has no context: it takes images or points");
+  CHECK(error_of(files, "made:glyphs", tokens) ==
+        "\"made:glyphs\" is made of images or points, but the model takes tokens");
+  CHECK(error_of(files, "made:gaussians?classes=5", {.context = 0, .classes = 4}) ==
+        "\"made:gaussians?classes=5\" has 5 classes, but the model has 4; set model.classes to at "
+        "least that");
+  CHECK(error_of(files, "a.parquet", tokens) ==
+        "a.parquet: files ending in \".parquet\" are not read; text, .jsonl, .bin token shards, "
+        "IDX and .safetensors are");
+  CHECK(error_of(files, "none.txt", tokens) == "none.txt: cannot open: No such file or directory");
+  CHECK(error_of(files, "none.bin?width=3", tokens) ==
+        "\"none.bin?width=3\": unknown option \"width\" (there are no options here)");
+}
+
+TEST_CASE("text becomes shards that hold all of its tokens", "[storage]") {
+  MemoryFiles files;
+  put(files, "in.jsonl", "{\"text\":\"hello\"}\n{\"text\":\"you\"}\n");
+  const auto prepared =
+      prepare_tokens(files, {.input = "in.jsonl", .prefix = "out", .shard_tokens = 4}, nullptr);
+  REQUIRE(prepared);
+  CHECK(prepared->documents == 2);
+  CHECK(prepared->tokens == 10);
+  CHECK(prepared->files ==
+        std::vector<std::string>{"out_000000.bin", "out_000001.bin", "out_000002.bin"});
+  std::string text;
+  for (const auto& path : prepared->files) {
+    const auto shard = TokenShard::open(files, path);
+    for (std::int64_t i = 0; i < shard->count(); ++i) text += static_cast<char>((*shard)[i]);
+  }
+  CHECK(text == "hello\nyou\n");
+}
+
+TEST_CASE("inspecting says what a file holds", "[storage]") {
+  MemoryFiles files;
+  put_shard(files, "a.bin", {1, 500, 2});
+  const auto shard = inspect_data(files, "a.bin");
+  REQUIRE(shard);
+  CHECK(*shard == Value(Value::Map{{"kind", "token shard", {}},
+                                   {"bits", 16, {}},
+                                   {"tokens", 3, {}},
+                                   {"largest_token", 500, {}}}));
+  const auto made = inspect_data(files, "made:gaussians?dims=2");
+  REQUIRE(made);
+  CHECK(*made->find("description")->text() == "Gaussian clouds, 4 classes in 2 dimensions");
+  const auto markov = inspect_data(files, "made:markov");
+  REQUIRE(markov);
+  CHECK(markov->find("entropy_rate")->number() > 0.5);
+  CHECK_FALSE(inspect_data(files, "made:markov?sates=3"));
+}

@@ -1,0 +1,246 @@
+#include "storage/tokenizer.h"
+
+#include <map>
+
+#include "catch.h"
+#include "core/json.h"
+#include "core/random.h"
+#include "storage/memory_files.h"
+#include "storage/words.h"
+#include "tests/storage/data_files.h"
+
+using namespace troupe;
+using namespace troupe::storage;
+
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+
+/// The 256 bytes as tokens, in the order of their values, and then `more`.
+Value byte_vocabulary(const std::vector<std::string>& more) {
+  Value vocab{Value::Map{}};
+  for (int byte = 0; byte < 256; ++byte)
+    vocab.set(to_printable(std::string(1, static_cast<char>(byte))), byte);
+  for (const auto& word : more) vocab.set(word, static_cast<std::int64_t>(vocab.map()->size()));
+  return vocab;
+}
+
+Value tokenizer_json() {
+  Value model;
+  model.set("type", "BPE");
+  model.set("vocab", byte_vocabulary({"lo", "low", "er", "\u0120low", "<|endoftext|>"}));
+  model.set("merges", Value::List{"l o", Value::List{"lo", "w"}, "e r", "\u0120 low"});
+  Value splitter;
+  splitter.set("type", "ByteLevel");
+  splitter.set("add_prefix_space", false);
+  Value added;
+  added.set("id", 260);
+  added.set("content", "<|endoftext|>");
+  added.set("lstrip", false);
+  Value root;
+  root.set("version", "1.0");
+  root.set("added_tokens", Value::List{added});
+  root.set("normalizer", {});
+  root.set("pre_tokenizer", splitter);
+  root.set("model", model);
+  return root;
+}
+
+Tokenizer make(const Value& json) {
+  auto tables = parse_tokenizer_json(to_json(json));
+  REQUIRE(tables);
+  auto tokenizer = Tokenizer::make(std::move(*tables));
+  INFO((tokenizer ? "" : tokenizer.error().text));
+  REQUIRE(tokenizer);
+  return std::move(*tokenizer);
+}
+
+std::string error_of(const Value& json) {
+  auto tables = parse_tokenizer_json(to_json(json));
+  if (!tables) return tables.error().text;
+  const auto tokenizer = Tokenizer::make(std::move(*tables));
+  return tokenizer ? "none" : tokenizer.error().text;
+}
+
+/// Merges as the definition says: the best pair of all, again and again.
+Ids merged_by_definition(const TokenizerTables& tables, std::string_view word) {
+  std::vector<std::string> parts;
+  for (const char c : word) parts.emplace_back(1, c);
+  std::map<std::pair<std::string, std::string>, std::size_t> ranks;
+  std::map<std::string, std::int32_t> ids;
+  for (std::size_t id = 0; id < tables.tokens.size(); ++id)
+    ids.emplace(tables.tokens[id], static_cast<std::int32_t>(id));
+  for (std::size_t rank = 0; rank < tables.merges.size(); ++rank)
+    ranks[{tables.tokens[static_cast<std::size_t>(tables.merges[rank].left)],
+           tables.tokens[static_cast<std::size_t>(tables.merges[rank].right)]}] = rank;
+  while (true) {
+    std::size_t best = tables.merges.size();
+    std::size_t at = 0;
+    for (std::size_t i = 0; i + 1 < parts.size(); ++i)
+      if (const auto rank = ranks.find({parts[i], parts[i + 1]});
+          rank != ranks.end() && rank->second < best) {
+        best = rank->second;
+        at = i;
+      }
+    if (best == tables.merges.size()) break;
+    parts[at] += parts[at + 1];
+    parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+  }
+  Ids found;
+  for (const auto& part : parts) found.push_back(ids[part]);
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("words are merged by rank, and special tokens are found as they stand", "[storage]") {
+  const auto tokenizer = make(tokenizer_json());
+  CHECK(tokenizer.vocabulary() == 261);
+  CHECK(tokenizer.encode("lower") == Ids{257, 258});
+  CHECK(tokenizer.encode("low lower") == Ids{257, 259, 258});
+  CHECK(tokenizer.encode("a<|endoftext|>low") == Ids{97, 260, 257});
+  CHECK(tokenizer.encode("<|endoftext") ==
+        Ids{60, 124, 101, 110, 100, 111, 102, 116, 101, 120, 116});
+  CHECK(tokenizer.encode("") == Ids{});
+  CHECK(*tokenizer.decode(Ids{257, 259, 258, 260}) == "low lower<|endoftext|>");
+  CHECK(tokenizer.end_of_text()->id == 260);
+  CHECK(tokenizer.decode(Ids{1, 261}).error().text == "token 261 is not in the vocabulary of 261");
+}
+
+TEST_CASE("a blank is put before a text where the tokenizer says so", "[storage]") {
+  auto json = tokenizer_json();
+  json.find("pre_tokenizer")->set("add_prefix_space", true);
+  CHECK(make(json).encode("low") == Ids{259});
+  CHECK(make(json).encode(" low") == Ids{259});
+}
+
+TEST_CASE("GPT-2's vocab.json and merges.txt make the same tokenizer", "[storage]") {
+  MemoryFiles files;
+  REQUIRE(files.make_directory("gpt2"));
+  put(files, "gpt2/vocab.json", to_json(*tokenizer_json().find("model")->find("vocab")));
+  put(files, "gpt2/merges.txt", "#version: 0.2\nl o\nlo w\ne r\r\n\u0120 low\n\n");
+  for (const auto* path : {"gpt2", "gpt2/vocab.json"}) {
+    const auto tokenizer = Tokenizer::open(files, path);
+    REQUIRE(tokenizer);
+    CHECK(tokenizer->encode("low lower<|endoftext|>") == Ids{257, 259, 258, 260});
+  }
+  put(files, "gpt2/tokenizer.json", to_json(tokenizer_json()));
+  CHECK(Tokenizer::open(files, "gpt2")->encode("low") == Ids{257});
+}
+
+TEST_CASE("a tokenizer that works in another way is refused", "[storage]") {
+  const auto with = [](const std::string& part, const std::string& key, Value value) {
+    auto json = tokenizer_json();
+    (part.empty() ? &json : json.find(part))->set(key, std::move(value));
+    return error_of(json);
+  };
+  Value lowercase;
+  lowercase.set("type", "Lowercase");
+  CHECK(with("", "normalizer", lowercase) ==
+        "it normalizes texts (Lowercase); only tokenizers that do not are read");
+  CHECK(with("pre_tokenizer", "type", "Whitespace") ==
+        "it splits texts by Whitespace; only ByteLevel with GPT-2's rule is read");
+  CHECK(with("pre_tokenizer", "use_regex", false) ==
+        "it splits texts by ByteLevel; only ByteLevel with GPT-2's rule is read");
+  CHECK(with("model", "type", "WordPiece") ==
+        "the model is WordPiece; only byte-level BPE is read");
+  CHECK(with("model", "byte_fallback", true) ==
+        "model.byte_fallback is set to true; only tokenizers without it are read");
+  CHECK(with("model", "dropout", 0.1) ==
+        "model.dropout is set to 0.1; only tokenizers without it are read");
+}
+
+TEST_CASE("damaged tables are refused with the reason", "[storage]") {
+  const auto with_merge = [](Value merge) {
+    auto json = tokenizer_json();
+    json.find("model")->find("merges")->list()->push_back(std::move(merge));
+    return error_of(json);
+  };
+  CHECK(with_merge("q q") == "the merge of \"q\" and \"q\" gives no token");
+  CHECK(with_merge("xyz q") == "the merge of \"xyz\" and \"q\" has a part that is no token");
+  CHECK(with_merge("lo") == "the merge \"lo\" is not two tokens with a blank between");
+  CHECK(with_merge(3) == "a merge is neither a text nor a list of two texts");
+  CHECK(with_merge("l o") == "merge 4 has a pair that an earlier merge has too");
+
+  const auto with_token = [](const std::string& word, Value id) {
+    auto json = tokenizer_json();
+    json.find("model")->find("vocab")->set(word, std::move(id));
+    return error_of(json);
+  };
+  CHECK(with_token("zz", 5) == "the id 5 is given to two tokens");
+  CHECK(with_token("zz", -1) == "the id of \"zz\" is no integer from 0 to 65797");
+  CHECK(with_token("zz", 2'000'000'000) == "the id of \"zz\" is no integer from 0 to 65797");
+  CHECK(with_token("a b", 300) ==
+        "the token \"a b\" has a character that stands for no byte; byte-level BPE was wanted");
+  CHECK(with_token("", 300) == "there is a token without a character");
+  auto without_b = tokenizer_json();
+  auto& words = *without_b.find("model")->find("vocab")->map();
+  words.erase(words.begin() + 'B');
+  CHECK(error_of(without_b) ==
+        "there is no token for the byte 66; a byte-level tokenizer has one for each");
+  CHECK(error_of(3) ==
+        "has no model with a map \"vocab\" and a list \"merges\"; a tokenizer.json of byte-level "
+        "BPE was wanted");
+}
+
+TEST_CASE("any bytes decode to themselves", "[storage]") {
+  const auto tokenizer = make(tokenizer_json());
+  for (std::uint32_t i = 0; i < 200; ++i) {
+    std::string text;
+    for (std::uint32_t j = 0; j < 1 + i % 50; ++j)
+      text += static_cast<char>(philox({i, j, 0, 0}, {1, 2})[0] % (i % 2 ? 256 : 128));
+    CHECK(*tokenizer.decode(tokenizer.encode(text)) == text);
+  }
+}
+
+TEST_CASE("training merges what is most frequent, and the lowest tokens among equals",
+          "[storage]") {
+  // "ab" comes four times, then "ab"+"c" twice; "xy" comes once and stays apart.
+  const auto tokenizer = train_tokenizer("abc abd abc abe xy", 1'000);
+  REQUIRE(tokenizer);
+  std::vector<std::string> made(tokenizer->tables().tokens.begin() + 256,
+                                tokenizer->tables().tokens.end());
+  // " " comes before "ab" three times once "ab" is one token.
+  CHECK(made == std::vector<std::string>{"ab", " ab", "<|endoftext|>"});
+  CHECK(tokenizer->tables().tokens[0] == "!");
+}
+
+TEST_CASE("a trained tokenizer is written, read, and is the same", "[storage]") {
+  std::string text;
+  for (std::uint32_t i = 0; i < 3'000; ++i) {
+    const auto word = philox({i, 0, 0, 0}, {3, 4})[0] % 40;
+    for (std::uint32_t j = 0; j <= word % 7; ++j)
+      text += static_cast<char>('a' + philox({word, j, 0, 0}, {5, 6})[0] % 5);
+    text += i % 9 ? " " : ".\n";
+  }
+  const auto trained = train_tokenizer(text, 400);
+  REQUIRE(trained);
+  CHECK(trained->vocabulary() > 300);
+  CHECK(train_tokenizer(text, 400)->tables().tokens == trained->tables().tokens);
+  const auto json = to_tokenizer_json(*trained);
+  const auto read = Tokenizer::make(*parse_tokenizer_json(json));
+  REQUIRE(read);
+  CHECK(to_tokenizer_json(*read) == json);
+  CHECK(read->encode(text) == trained->encode(text));
+  CHECK(trained->encode(text).size() < text.size() / 3);
+  CHECK(*trained->decode(trained->encode(text)) == text);
+
+  for (auto left = std::string_view(text).substr(0, 2'000); !left.empty();) {
+    const auto word = first_word(left);
+    REQUIRE(trained->encode(word) == merged_by_definition(trained->tables(), word));
+    left.remove_prefix(word.size());
+  }
+}
+
+TEST_CASE("a word of a million letters takes its share of time", "[storage]") {
+  const auto tokenizer = train_tokenizer(std::string(5'000, 'a'), 300);
+  REQUIRE(tokenizer);
+  const std::string word(1'000'000, 'a');
+  CHECK(*tokenizer->decode(tokenizer->encode(word)) == word);
+}
+
+TEST_CASE("a vocabulary that cannot be trained is refused", "[storage]") {
+  CHECK(train_tokenizer("text", 256).error().text ==
+        "a vocabulary of 256 tokens cannot be trained; 257 to 1048576 can");
+  CHECK(train_tokenizer("", 300)->vocabulary() == 257);
+}

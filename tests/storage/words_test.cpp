@@ -1,0 +1,76 @@
+#include "storage/words.h"
+
+#include "catch.h"
+#include "core/json.h"
+#include "storage/files.h"
+#include "storage/unicode.h"
+
+using namespace troupe;
+using namespace troupe::storage;
+
+namespace {
+
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words;
+  while (!text.empty()) {
+    words.emplace_back(first_word(text));
+    text.remove_prefix(words.back().size());
+  }
+  return words;
+}
+
+}  // namespace
+
+TEST_CASE("texts are split as GPT-2 splits them", "[storage]") {
+  CHECK(words_of("Hello world!  It's 3pm\n\n") ==
+        std::vector<std::string>{"Hello", " world", "!", " ", " It", "'s", " 3", "pm", "\n\n"});
+}
+
+TEST_CASE("texts are split as the regular expression splits them", "[storage]") {
+  // Made with Python's regex module from the expression in words.h.
+  const auto bytes = disk_files()->read(TROUPE_TEST_DATA "/data/words.jsonl");
+  REQUIRE(bytes);
+  std::string_view lines = bytes->text();
+  int cases = 0;
+  while (!lines.empty()) {
+    const auto end = lines.find('\n');
+    const auto line = parse_json(lines.substr(0, end));
+    lines.remove_prefix(end + 1);
+    REQUIRE(line);
+    std::vector<std::string> expected;
+    for (const auto& word : *line->find("words")->list()) expected.push_back(*word.text());
+    CHECK(words_of(*line->find("text")->text()) == expected);
+    ++cases;
+  }
+  CHECK(cases == 317);
+}
+
+TEST_CASE("bytes that are no UTF-8 are characters of their own", "[storage]") {
+  CHECK(words_of("a\xff\xfe z") == std::vector<std::string>{"a", "\xff\xfe", " z"});
+  for (const std::string text : {"\x80", "\xc0\x80", "\xc3", "\xe0\x80\x80", "\xed\xa0\x80",
+                                 "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xe2\x82"}) {
+    CHECK(first_character(text).code == 0xfffd);
+    CHECK(first_character(text).bytes == 1);
+  }
+}
+
+TEST_CASE("every character is written and read as UTF-8", "[storage]") {
+  for (char32_t code = 0; code <= 0x10ffff; ++code) {
+    if (code == 0xd800) code = 0xe000;
+    std::string text;
+    append_utf8(text, code);
+    const auto read = first_character(text);
+    REQUIRE((read.code == code && read.bytes == text.size()));
+  }
+}
+
+TEST_CASE("every byte has its printable character and comes back", "[storage]") {
+  std::string all;
+  for (int byte = 0; byte < 256; ++byte) all += static_cast<char>(byte);
+  std::string back;
+  REQUIRE(from_printable(to_printable(all), back));
+  CHECK(back == all);
+  CHECK(to_printable(" a\n\xff") == "\u0120a\u010a\u00ff");
+  CHECK_FALSE(from_printable("a b", back));
+  CHECK_FALSE(from_printable("\u0144", back));
+}
