@@ -10,6 +10,7 @@
 
 #include "core/digest.h"
 #include "core/json.h"
+#include "schedules/operators.h"
 #include "schedules/search_evaluator.h"
 #include "schedules/search_improve.h"
 #include "schedules/search_portfolio.h"
@@ -17,6 +18,7 @@
 namespace troupe::schedules {
 namespace {
 
+constexpr std::size_t most_passes = std::size_t{1} << 20;  // A portfolio of more fills the memory.
 constexpr std::size_t ranked = 10;
 constexpr std::size_t starts = 4;     // Of local searches.
 constexpr double good_enough = 1e-3;  // Above the bound: a better schedule would hardly show.
@@ -65,6 +67,7 @@ class Search {
       return !enough();
     });
     if (ranking_.empty()) return nothing_fits();
+    fuse_best();
     improve_best();
     return finish();
   }
@@ -109,6 +112,8 @@ class Search {
                 &costs};
     if (origin == Origin::named && (!best_named_ || better(entry, *best_named_)))
       best_named_ = entry;
+    const bool whole = !holds(entry.schedule, Kind::backward_input);
+    if (whole && (!best_whole_ || better(entry, *best_whole_))) best_whole_ = entry;
     rank(std::move(entry));
   }
 
@@ -158,10 +163,26 @@ class Search {
     if (ranking_.size() > ranked) ranking_.pop_back();
   }
 
+  std::vector<Entry> front() const {
+    const auto count = static_cast<std::ptrdiff_t>(std::min(starts, ranking_.size()));
+    return {ranking_.begin(), ranking_.begin() + count};
+  }
+
+  /// A whole backward pass can be shorter than its halves, if only by a launch.
+  void fuse_best() {
+    for (const auto& entry : front()) {
+      if (enough()) return;
+      auto fused = fuse_backward(entry.schedule);
+      fused.name = "fuse(" + fused.name + ")";
+      look_at(std::move(fused), *entry.costs, Origin::made);
+    }
+  }
+
   /// From several starts, as the best is not always the one with the most left to gain.
   void improve_best() {
-    const std::vector<Entry> from(ranking_.begin(),
-                                  ranking_.begin() + std::min(starts, ranking_.size()));
+    auto from = front();
+    // From schedules with halves alone it is a long way to the best mixture with whole passes.
+    if (best_whole_) from.push_back(*best_whole_);
     for (std::size_t start = 0; start < from.size() && !enough(); ++start) {
       const auto left = request_.effort - effort_;
       improve_from(from[start], left / static_cast<std::int64_t>(from.size() - start));
@@ -209,6 +230,7 @@ class Search {
   LowerBound bound_;
   std::vector<Entry> ranking_;  // The best first.
   std::optional<Entry> best_named_;
+  std::optional<Entry> best_whole_;  // No backward pass is cut in halves.
   std::set<std::pair<std::uint64_t, std::uint64_t>> seen_;
   double least_over_ = std::numeric_limits<double>::infinity();
   std::string closest_;
@@ -231,6 +253,11 @@ Status check_request(const SearchRequest& request) {
       return Error{"search: a partition has " + std::to_string(stages) +
                    " stages; wanted: as many, or a multiple of the devices, which are " +
                    std::to_string(devices)};
+    if (stages * static_cast<std::size_t>(request.micro_batches) > most_passes)
+      return Error{"search: " + std::to_string(stages) + " stages and " +
+                   std::to_string(request.micro_batches) + " micro-batches are more than " +
+                   std::to_string(most_passes) +
+                   " forward passes; search with fewer micro-batches"};
     if (auto fine = check_costs(partition, static_cast<int>(stages), request.devices); !fine)
       return within("search: partition of " + std::to_string(stages) + " stages", fine.error());
   }

@@ -54,9 +54,10 @@ struct SearchResult {
 };
 
 /// The best of a portfolio: all named synchronous schedules, those re-timed for the costs, and
-/// lists made from the costs; then local search from the best. Never worse than the best named
-/// schedule within the caps. The same request gives the same answer. An error if nothing fits: it
-/// says which cap the least hungry candidate breaks, and by how much.
+/// lists made from the costs; of the best ones, halves of backward passes joined again; then local
+/// search. Never worse than the best named schedule within the caps. The same request gives the
+/// same answer. An error if nothing fits: it says which cap the least hungry candidate breaks, and
+/// by how much.
 Result<SearchResult> search(const SearchRequest& request);
 
 /// The ranking as a table for people, with the bound and the reason why the search ended.

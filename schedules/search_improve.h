@@ -14,10 +14,11 @@ struct Improvement {
   std::int64_t effort = 0;
 };
 
-/// Moves actions within their lanes, those on the critical path first, and keeps what is not slower
-/// and fits, until the objective is `goal`, no move has helped for long, or the effort is spent.
-/// Passes of a stage keep their order, so what arrives first is used first and gradients are summed
-/// as before. A schedule with groups is left as it is. `schedule` is valid before and after.
+/// Moves actions within their lanes, cuts B's in their halves and joins halves, mostly on the
+/// critical path, and keeps what fits and is not slower; until the objective is `goal`, no move has
+/// helped for long, or the effort is spent. Passes of a stage keep their order, so what arrives
+/// first is used first and gradients are summed as before. A schedule with groups is left as it is.
+/// `schedule` is valid before and after.
 Improvement improve(Schedule& schedule, const Costs& costs, const SearchRequest& request,
                     Evaluator& evaluator, double goal, std::int64_t effort);
 

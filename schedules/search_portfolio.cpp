@@ -155,17 +155,17 @@ bool visit_lists(const SearchRequest& request, const Costs& partition, const Vis
   return true;
 }
 
-bool has_fused(const Schedule& schedule) {
-  return std::any_of(schedule.lanes.begin(), schedule.lanes.end(), [](const Lane& lane) {
-    return std::any_of(lane.begin(), lane.end(),
-                       [](Action action) { return action.kind == Kind::backward; });
-  });
-}
-
 }  // namespace
 
 int chunks_of(const SearchRequest& request, const Costs& partition) {
   return static_cast<int>(partition.stages.size()) / request.devices;
+}
+
+bool holds(const Schedule& schedule, Kind kind) {
+  for (const auto& lane : schedule.lanes)
+    for (const auto action : lane)
+      if (action.kind == kind) return true;
+  return false;
 }
 
 void visit_portfolio(const SearchRequest& request, const Visit& visit) {
@@ -178,7 +178,7 @@ void visit_portfolio(const SearchRequest& request, const Visit& visit) {
   for (const auto& base : bases) {
     const auto settings = retime_settings(request, base);
     go_on = go_on && visit_retimed(base, base.schedule.name, settings, visit);
-    if (!go_on || !has_fused(base.schedule)) continue;
+    if (!go_on || !holds(base.schedule, Kind::backward)) continue;
     const Base split{split_backward(base.schedule), base.costs, Origin::made};
     go_on = visit_retimed(split, "split(" + base.schedule.name + ")", settings, visit);
   }

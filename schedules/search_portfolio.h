@@ -21,6 +21,9 @@ void visit_portfolio(const SearchRequest& request, const Visit& visit);
 /// The least of the lower bounds of all placements in the portfolio.
 LowerBound portfolio_bound(const SearchRequest& request);
 
+/// Whether there is an action of this kind.
+bool holds(const Schedule& schedule, Kind kind);
+
 /// How many stages a device has in this partition.
 int chunks_of(const SearchRequest& request, const Costs& partition);
 

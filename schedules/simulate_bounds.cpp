@@ -72,11 +72,11 @@ Peak peak_of(const Lane& lane, const Costs& costs) {
 LowerBound lower_bound(const Schedule& schedule, const Costs& costs) {
   std::vector<Load> loads(schedule.lanes.size());
   const auto cycle = schedule.route_of.size();
+  const auto micro_batches = static_cast<std::size_t>(schedule.micro_batches);
   std::vector<double> passes(schedule.routes.size());
   for (std::size_t place = 0; place < cycle; ++place) {
-    const auto micro_batches = static_cast<std::size_t>(schedule.micro_batches);
-    passes[schedule.route_of[place]] +=
-        static_cast<double>((micro_batches + cycle - 1 - place) / cycle);
+    const auto taking_it = (micro_batches + cycle - 1 - place) / cycle;
+    passes[schedule.route_of[place]] += static_cast<double>(taking_it);
   }
   for (std::size_t route = 0; route < schedule.routes.size(); ++route)
     if (passes[route] > 0) add_route(costs, schedule.routes[route], passes[route], loads);

@@ -122,6 +122,16 @@ TEST_CASE("a search counts what reductions and updates cost", "[schedules]") {
   CHECK(result.ranking[0].makespan > result.simulation.makespan);
 }
 
+TEST_CASE("a search joins the halves of a backward pass where that is shorter", "[schedules]") {
+  auto asked = request(2, 8, 2, {.backward = 1.8});
+  asked.partitions.resize(1);
+  const auto result = found(asked);
+  CHECK(check(result.schedule).empty());
+  // All apart take 25 (zb-h1), all joined 25.2 (1f1b).
+  CHECK(result.best_named.makespan == Approx(25));
+  CHECK(result.simulation.makespan < 24.5);
+}
+
 TEST_CASE("a search that is interrupted still has the best named schedule", "[schedules]") {
   auto asked = request(4, 8, 4);
   asked.interrupted = [] { return true; };
@@ -155,6 +165,10 @@ TEST_CASE("a request that makes no sense is an error", "[schedules]") {
   CHECK(error(asked) == "search: there are 3 caps for 4 devices");
   asked = request(4, 8, -1);
   CHECK(error(asked) == "search: a cap is -1; wanted: more than 0");
+  asked = request(4, 300'000, 4);
+  CHECK(error(asked) ==
+        "search: 4 stages and 300000 micro-batches are more than 1048576 forward passes; search "
+        "with fewer micro-batches");
   asked = request(4, 0, 4);
   CHECK(error(asked) == "search: micro_batches is 0; wanted: 1 to 4194304");
 }
