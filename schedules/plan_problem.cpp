@@ -132,8 +132,7 @@ void reserve_buffers(const PlanRequest& request, const Route& route, PartitionPr
 std::vector<SchedulePtr> distinct(std::vector<SchedulePtr> schedules) {
   // Replicas with equally many micro-batches share their schedule.
   std::ranges::stable_sort(schedules, {}, [](const SchedulePtr& s) { return s->micro_batches; });
-  const auto [first, last] = std::ranges::unique(schedules);
-  schedules.erase(first, last);
+  schedules.erase(std::unique(schedules.begin(), schedules.end()), schedules.end());
   return schedules;
 }
 
