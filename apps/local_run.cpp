@@ -151,7 +151,9 @@ double LocalRun::recent_loss() const {
 Result<LocalRun::StepResult> LocalRun::take_step() {
   const int micro_batches = batches_.per_step();
   const auto targets = config_.batch.global * setup_.train->shape().target.count();
-  stage_.begin_step(micro_batches, config::reduction_groups(config_, micro_batches), targets);
+  stage_.begin_step(
+      models::Share::whole(micro_batches, config::reduction_groups(config_, micro_batches)),
+      targets);
   double loss = 0;
   for (int m = 0; m < micro_batches; ++m) {
     auto batch = batches_.read(memory_, step_, m);
@@ -167,7 +169,7 @@ Result<LocalRun::StepResult> LocalRun::take_step() {
     if (config_.pipeline.recompute) stage_.recompute(stream_, m, *weights_);
     stage_.backward(stream_, m, *weights_, {});
   }
-  auto gradients = stage_.take_gradients(stream_);
+  auto gradients = models::join(stream_, {stage_.take_gradients()});
   const double norm = models::global_norm(optimizer_.squared_norms(stream_, gradients));
   if (!std::isfinite(norm))
     return Error{"step " + std::to_string(step_ + 1) + ": the gradient is not finite any more"};

@@ -9,44 +9,50 @@
 
 namespace troupe::models {
 
-void TreeFold::join_last_two(Stream& stream) {
-  Node right = std::move(nodes_.back());
-  nodes_.pop_back();
-  Node& left = nodes_.back();
-  assert(left.sum.size() == right.sum.size());
-  for (std::size_t i = 0; i < left.sum.size(); ++i)
-    kernels::accumulate(stream, left.sum[i].f32(), right.sum[i].f32(), left.sum[i].count());
-  left.leaves += right.leaves;
+int Share::begin_of(int group) const {
+  const int size = micro_batches / groups, larger = micro_batches % groups;
+  return group * size + std::min(group, larger);
 }
 
-void TreeFold::push(Stream& stream, std::vector<Tensor> leaf) {
-  nodes_.push_back({1, std::move(leaf)});
-  while (nodes_.size() > 1 && nodes_[nodes_.size() - 2].leaves == nodes_.back().leaves)
-    join_last_two(stream);
+void TreeFold::join_last_two(Stream& stream) {
+  PartialSum right = std::move(nodes_.back());
+  nodes_.pop_back();
+  PartialSum& left = nodes_.back();
+  assert(left.slots.size() == right.slots.size());
+  for (std::size_t i = 0; i < left.slots.size(); ++i)
+    kernels::accumulate(stream, left.slots[i].f32(), right.slots[i].f32(), left.slots[i].count());
+  left.groups += right.groups;
 }
+
+void TreeFold::push(Stream& stream, PartialSum node) {
+  assert(nodes_.empty() || nodes_.back().first_group + nodes_.back().groups == node.first_group);
+  nodes_.push_back(std::move(node));
+  const auto are_siblings = [this] {
+    const auto& left = nodes_[nodes_.size() - 2];
+    return left.groups == nodes_.back().groups && left.first_group % (2 * left.groups) == 0;
+  };
+  while (nodes_.size() > 1 && are_siblings()) join_last_two(stream);
+}
+
+std::vector<PartialSum> TreeFold::take() { return std::exchange(nodes_, {}); }
 
 std::vector<Tensor> TreeFold::finish(Stream& stream) {
-  assert(!nodes_.empty());
+  assert(!nodes_.empty() && nodes_[0].first_group == 0);
   // What is left has the sizes of the powers of two in the number of leaves, the largest first: the
   // right-most branches of the tree.
   while (nodes_.size() > 1) join_last_two(stream);
-  auto sum = std::move(nodes_.back().sum);
+  auto sum = std::move(nodes_.back().slots);
   nodes_.clear();
   return sum;
 }
 
-GradientFold::GradientFold(int micro_batches, int groups)
-    : micro_batches_(micro_batches), groups_(groups) {
-  assert(groups >= 1 && groups <= micro_batches);
-}
-
-int GradientFold::end_of_group() const {
-  const int size = micro_batches_ / groups_, larger = micro_batches_ % groups_;
-  return (group_ + 1) * size + std::min(group_ + 1, larger);
+GradientFold::GradientFold(const Share& share) : share_(share), group_(share.first_group) {
+  assert(0 <= share.first_group && share.first_group < share.last_group);
+  assert(share.last_group <= share.groups && share.groups <= share.micro_batches);
 }
 
 std::span<Tensor> GradientFold::open(Stream& stream, const std::vector<Parameter>& parameters) {
-  assert(done_ < micro_batches_);
+  assert(done_ < share_.count());
   if (current_.empty()) {
     for (const auto& parameter : parameters) {
       auto& gradient = current_.emplace_back(stream.make(parameter.shape));
@@ -57,16 +63,16 @@ std::span<Tensor> GradientFold::open(Stream& stream, const std::vector<Parameter
 }
 
 void GradientFold::close(Stream& stream) {
-  if (++done_ < end_of_group()) return;
-  tree_.push(stream, std::exchange(current_, {}));
+  if (share_.first_micro_batch() + ++done_ < share_.begin_of(group_ + 1)) return;
+  tree_.push(stream, {.first_group = group_, .groups = 1, .slots = std::exchange(current_, {})});
   ++group_;
 }
 
-std::vector<Tensor> GradientFold::take(Stream& stream) {
+std::vector<PartialSum> GradientFold::take() {
   assert(complete());
   done_ = 0;
-  group_ = 0;
-  return tree_.finish(stream);
+  group_ = share_.first_group;
+  return tree_.take();
 }
 
 }  // namespace troupe::models

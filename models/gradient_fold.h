@@ -8,36 +8,55 @@
 
 namespace troupe::models {
 
+/// What of a step's micro-batches passes through one holder of a stage: whole reduction groups.
+struct Share {
+  int micro_batches = 1;  // Of the step, all shares together.
+  int groups = 1;         // Likewise: consecutive micro-batches, the larger groups first.
+  int first_group = 0;    // The groups of this share: [first_group, last_group).
+  int last_group = 1;
+
+  /// All of a step.
+  static Share whole(int micro_batches, int groups) { return {micro_batches, groups, 0, groups}; }
+
+  /// Where a group begins among the step's micro-batches.
+  int begin_of(int group) const;
+  int first_micro_batch() const { return begin_of(first_group); }
+  int count() const { return begin_of(last_group) - begin_of(first_group); }
+};
+
+/// A node of the tree over all groups: the sum of some consecutive ones.
+struct PartialSum {
+  int first_group = 0;
+  int groups = 1;
+  std::vector<Tensor> slots;
+};
+
 /// Adds up leaves that come one after another by a binary tree whose shape depends on their number
 /// alone: each node splits at the largest power of two below its size. Keeps at most log2(leaves) +
-/// 1 sums.
+/// 1 sums. What comes may be whole nodes of the tree, added up elsewhere.
 class TreeFold {
  public:
-  /// A leaf's tensors are used up.
-  void push(Stream& stream, std::vector<Tensor> leaf);
-  /// The sum of all leaves; then the fold is empty again.
+  /// Follows on the one before. Its tensors are used up.
+  void push(Stream& stream, PartialSum node);
+  /// What is there, in order; then the fold is empty again.
+  std::vector<PartialSum> take();
+  /// The sum of all leaves, which have come from the first on; then the fold is empty again.
   std::vector<Tensor> finish(Stream& stream);
 
   int sums() const { return static_cast<int>(nodes_.size()); }
 
  private:
-  struct Node {
-    int leaves = 0;
-    std::vector<Tensor> sum;
-  };
   void join_last_two(Stream& stream);
 
-  std::vector<Node> nodes_;  // The earlier, the larger.
+  std::vector<PartialSum> nodes_;  // Each begins where the one before ends.
 };
 
-/// Adds up the gradients of a step's micro-batches, which come in order. They are cut into groups
-/// of consecutive ones, the larger groups first; within a group a left fold, across groups a tree.
-/// So a sum knows nothing of devices, and whole groups may be added up elsewhere.
+/// Adds up the gradients of a share's micro-batches, which come in order: within a group a left
+/// fold, across groups the nodes of a tree. So a sum knows nothing of devices.
 class GradientFold {
  public:
   GradientFold() = default;
-  /// 1 <= groups <= micro_batches.
-  GradientFold(int micro_batches, int groups);
+  explicit GradientFold(const Share& share);
 
   /// What the next micro-batch adds its gradients to: one tensor for each parameter.
   std::span<Tensor> open(Stream& stream, const std::vector<Parameter>& parameters);
@@ -45,15 +64,12 @@ class GradientFold {
   void close(Stream& stream);
 
   bool idle() const { return done_ == 0; }
-  bool complete() const { return micro_batches_ > 0 && done_ == micro_batches_; }
-  /// The sum, once complete.
-  std::vector<Tensor> take(Stream& stream);
+  bool complete() const { return done_ > 0 && done_ == share_.count(); }
+  /// The sums, once complete.
+  std::vector<PartialSum> take();
 
  private:
-  int end_of_group() const;
-
-  int micro_batches_ = 0;
-  int groups_ = 0;
+  Share share_;
   int done_ = 0;
   int group_ = 0;
   std::vector<Tensor> current_;

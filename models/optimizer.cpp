@@ -209,6 +209,13 @@ Tensor Optimizer::next_buffer(Stream& stream, std::size_t buffer, const Tensor& 
   return next.empty() ? last : next;
 }
 
+Moments Optimizer::moments() const {
+  Moments moments;
+  moments.reserve(trained_.size());
+  for (const auto& trained : trained_) moments.push_back(trained.moments);
+  return moments;
+}
+
 std::vector<NamedTensor> Optimizer::named(const Weights& weights) const {
   std::vector<NamedTensor> named;
   for (const auto& trained : trained_)

@@ -32,6 +32,17 @@ struct OptimizerConfig {
   static OptimizerConfig of(Kind kind);
 };
 
+/// The moments of a stage's parameters, in the order in which the optimizer first meets their
+/// names.
+using Moments = std::vector<std::vector<Tensor>>;
+
+/// What an optimizer publishes. The weights never change; the moments do with the next step, so
+/// that nobody may look at them once that step's gradients were given away.
+struct Version {
+  WeightsPtr weights;
+  Moments moments;  // None before the first step.
+};
+
 /// What a parameter's gradient adds to the square of the global norm.
 struct SquaredNorm {
   std::string name;
@@ -76,6 +87,9 @@ class Optimizer {
   /// `norm` is the global one, and finite. Gradients are used up. Buffers take the micro-batches'
   /// statistics in order.
   WeightsPtr step(Stream& stream, const WeightsPtr& weights, StageGradients gradients, double norm);
+
+  /// As they are after the last step.
+  Moments moments() const;
 
   /// Weights and buffers of a version, by unique name in the order of the slots.
   std::vector<NamedTensor> named(const Weights& weights) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
 #include <utility>
 
 namespace troupe::models {
@@ -13,6 +14,17 @@ double Losses::sum() const {
 }
 
 double Losses::mean() const { return sum() / static_cast<double>(each.count()); }
+
+StageGradients join(Stream& stream, std::vector<GradientShare> shares) {
+  StageGradients whole;
+  TreeFold tree;
+  for (auto& share : shares) {
+    for (auto& sum : share.sums) tree.push(stream, std::move(sum));
+    std::ranges::move(share.statistics, std::back_inserter(whole.statistics));
+  }
+  whole.slots = tree.finish(stream);
+  return whole;
+}
 
 Stage::Stage(const Model& model, UnitRange units, const StageOptions& options) : options_(options) {
   const auto count = static_cast<int>(model.units.size());
@@ -26,9 +38,9 @@ Stage::Stage(const Model& model, UnitRange units, const StageOptions& options) :
   }
 }
 
-void Stage::begin_step(int micro_batches, int groups, std::int64_t targets_in_step) {
+void Stage::begin_step(const Share& share, std::int64_t targets_in_step) {
   assert(fold_.idle() && "the gradients of the step before were not taken");
-  fold_ = GradientFold(micro_batches, groups);
+  fold_ = GradientFold(share);
   loss_scale_ = static_cast<float>(1.0 / static_cast<double>(targets_in_step));
 }
 
@@ -155,8 +167,8 @@ void Stage::finish(Stream& stream, InFlight& place) {
   place.next = Phase::unused;
 }
 
-StageGradients Stage::take_gradients(Stream& stream) {
-  return {.slots = fold_.take(stream), .statistics = std::exchange(statistics_, {})};
+GradientShare Stage::take_gradients() {
+  return {.sums = fold_.take(), .statistics = std::exchange(statistics_, {})};
 }
 
 Tensor Stage::evaluate(Stream& stream, const Weights& weights, Tensor input, Tensor targets) const {

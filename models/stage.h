@@ -46,6 +46,15 @@ struct StageGradients {
   std::vector<std::vector<Tensor>> statistics;  // By micro-batch in order, then by buffer.
 };
 
+/// What one holder of a stage has of them.
+struct GradientShare {
+  std::vector<PartialSum> sums;
+  std::vector<std::vector<Tensor>> statistics;  // Of the share's micro-batches.
+};
+
+/// Puts the shares of a step together, which come in the order of their groups.
+StageGradients join(Stream& stream, std::vector<GradientShare> shares);
+
 /// Consecutive units as one device computes them, with what the micro-batches in flight left
 /// behind. Weights are not its own: every pass is told which version it sees. Gradients are added
 /// up in the order of the reduction groups: within a group a left fold by micro-batch, across
@@ -60,10 +69,9 @@ class Stage {
   const std::vector<Buffer>& buffers() const { return parts_.buffers(); }
   bool is_last() const { return end_ == End::loss; }
 
-  /// Starts a step of `micro_batches` micro-batches, whose gradients are folded in `groups` groups
-  /// of consecutive ones. The gradients of the step before must have been taken; micro-batches may
-  /// be in flight.
-  void begin_step(int micro_batches, int groups, std::int64_t targets_in_step);
+  /// Starts a step that this share's micro-batches belong to. The gradients of the step before must
+  /// have been taken; micro-batches may be in flight.
+  void begin_step(const Share& share, std::int64_t targets_in_step);
 
   /// What goes to the next stage. On the last stage: the losses, [targets].
   Tensor forward(Stream& stream, const MicroBatch& m, const Weights& weights, Tensor input,
@@ -77,8 +85,8 @@ class Stage {
   /// Both halves.
   Tensor backward(Stream& stream, int m, const Weights& weights, Tensor dy);
 
-  /// The sum over the step's micro-batches. All of them must be through.
-  StageGradients take_gradients(Stream& stream);
+  /// The sums over the share's micro-batches. All of them must be through.
+  GradientShare take_gradients();
 
   /// Evaluation: nothing is kept. Logits on the last stage where there are no targets, losses where
   /// there are.

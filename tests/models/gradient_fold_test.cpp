@@ -28,7 +28,7 @@ float tree(const std::vector<float>& sums, std::size_t first, std::size_t last) 
 
 float folded(Stream& stream, int micro_batches, int groups) {
   const std::vector<Parameter> parameters{{.name = "w", .shape = {1}}};
-  GradientFold fold(micro_batches, groups);
+  GradientFold fold(Share::whole(micro_batches, groups));
   for (int m = 0; m < micro_batches; ++m) {
     CHECK(fold.idle() == (m == 0));
     CHECK(!fold.complete());
@@ -36,9 +36,10 @@ float folded(Stream& stream, int micro_batches, int groups) {
     fold.close(stream);
   }
   REQUIRE(fold.complete());
-  const float sum = fold.take(stream)[0].f32()[0];
+  TreeFold tree;
+  for (auto& sum : fold.take()) tree.push(stream, std::move(sum));
   CHECK(fold.idle());
-  return sum;
+  return tree.finish(stream)[0].f32()[0];
 }
 
 }  // namespace
@@ -68,22 +69,26 @@ TEST_CASE("across groups the tree splits at the largest power of two below the s
   }
 }
 
-TEST_CASE("aligned halves may be added up elsewhere", "[models]") {
+TEST_CASE("shares are added up apart, and give the bits of the whole", "[models]") {
   MemoryPool memory;
   Stream stream(memory);
-  const auto sum_of = [&](int first, int last) {
-    TreeFold fold;
-    for (int i = first; i < last; ++i) {
-      Tensor t = stream.make({1});
-      t.f32()[0] = leaf(i);
-      fold.push(stream, {t});
-    }
-    return fold.finish(stream);
-  };
-  TreeFold across;
-  for (int replica = 0; replica < 3; ++replica)
-    across.push(stream, sum_of(4 * replica, 4 * replica + 4));
-  CHECK(across.finish(stream)[0].f32()[0] == sum_of(0, 12)[0].f32()[0]);
+  const std::vector<Parameter> parameters{{.name = "w", .shape = {1}}};
+  for (const int micro_batches : {12, 16, 19})
+    for (const int groups : {1, 5, 7, 8, 12})
+      for (int cut = 0; cut <= groups; ++cut) {
+        TreeFold tree;
+        for (const auto& [first, last] : {std::pair{0, cut}, std::pair{cut, groups}}) {
+          if (first == last) continue;
+          const Share share{micro_batches, groups, first, last};
+          GradientFold fold(share);
+          for (int m = 0; m < share.count(); ++m) {
+            fold.open(stream, parameters)[0].f32()[0] += leaf(share.first_micro_batch() + m);
+            fold.close(stream);
+          }
+          for (auto& sum : fold.take()) tree.push(stream, std::move(sum));
+        }
+        CHECK(tree.finish(stream)[0].f32()[0] == folded(stream, micro_batches, groups));
+      }
 }
 
 TEST_CASE("at most log2(groups) + 1 sums live at once", "[models]") {
@@ -93,8 +98,7 @@ TEST_CASE("at most log2(groups) + 1 sums live at once", "[models]") {
     TreeFold fold;
     int most = 0;
     for (int i = 0; i < leaves; ++i) {
-      const Tensor t = stream.make({1});
-      fold.push(stream, {t});
+      fold.push(stream, {.first_group = i, .groups = 1, .slots = {stream.make({1})}});
       most = std::max(most, fold.sums());
     }
     CHECK(most <= static_cast<int>(std::log2(leaves)) + 1);

@@ -144,7 +144,7 @@ TEST_CASE("a stage counts what is in flight and passes nothing back beyond the f
   Optimizer optimizer(adamw(), stage.parameters(), stage.buffers(), kernels::Precision::fp32);
   const auto weights = optimizer.initial(stream, 1);
   const Batch batch = made_batch(stream, mlp, 2, 0);
-  stage.begin_step(2, 1, 4);
+  stage.begin_step(Share::whole(2, 1), 4);
   CHECK(stage.is_last());
   CHECK(stage.in_flight() == 0);
   for (const int m : {0, 1})
@@ -157,7 +157,7 @@ TEST_CASE("a stage counts what is in flight and passes nothing back beyond the f
   CHECK(stage.in_flight() == 1);
   stage.backward_weight(stream, 1, *weights);
   CHECK(stage.in_flight() == 0);
-  const auto gradients = stage.take_gradients(stream);
+  const auto gradients = join(stream, {stage.take_gradients()});
   CHECK(gradients.slots.size() == 8);
   CHECK(gradients.statistics.size() == 2);
 }
@@ -176,21 +176,21 @@ TEST_CASE("micro-batches of the next step may be in flight while a step ends", "
       stage.forward(stream, {.step = m, .index = m}, *weights, batch.input, batch.target);
     };
     between(stage, forward, *weights);
-    const Tensor gradient = stage.take_gradients(stream).slots[0];
+    const Tensor gradient = join(stream, {stage.take_gradients()}).slots[0];
     return std::vector<float>(gradient.f32(), gradient.f32() + gradient.count());
   };
   const auto one_by_one = gradient_of_second([&](Stage& stage, auto forward, const auto& weights) {
-    stage.begin_step(1, 1, 2);
+    stage.begin_step(Share::whole(1, 1), 2);
     forward(1);
     stage.backward(stream, 1, weights, {});
   });
   const auto overlapping = gradient_of_second([&](Stage& stage, auto forward, const auto& weights) {
-    stage.begin_step(1, 1, 2);
+    stage.begin_step(Share::whole(1, 1), 2);
     forward(0);
     forward(1);
     stage.backward(stream, 0, weights, {});
-    (void)stage.take_gradients(stream);
-    stage.begin_step(1, 1, 2);
+    (void)stage.take_gradients();
+    stage.begin_step(Share::whole(1, 1), 2);
     stage.backward(stream, 1, weights, {});
   });
   CHECK(one_by_one == overlapping);

@@ -163,7 +163,7 @@ double Pipeline::run_passes(const Batch& batch) {
 
 std::vector<StageGradients> Pipeline::gather() {
   std::vector<StageGradients> gradients;
-  for (auto& stage : stages_) gradients.push_back(stage.take_gradients(stream_));
+  for (auto& stage : stages_) gradients.push_back(join(stream_, {stage.take_gradients()}));
   for (const auto& [name, users] : shared_) {
     REQUIRE(users.size() == 2);
     const auto first = static_cast<std::size_t>(users[0]),
@@ -178,7 +178,7 @@ std::vector<StageGradients> Pipeline::gather() {
 
 StepResult Pipeline::step(const Batch& batch) {
   for (auto& stage : stages_)
-    stage.begin_step(recipe_.micro_batches, recipe_.groups, batch.target.count());
+    stage.begin_step(Share::whole(recipe_.micro_batches, recipe_.groups), batch.target.count());
   const double loss = run_passes(batch);
   auto gradients = gather();
   std::vector<SquaredNorm> squares;

@@ -92,7 +92,7 @@ TEST_CASE("the costs of all units together are what one stage holds", "[models]"
     CHECK(held(bench.memory) == weight);
 
     Batch batch = made_batch(bench.stream, bench.model, micro, 1);
-    stage.begin_step(1, 1, batch.target.count());
+    stage.begin_step(Share::whole(1, 1), batch.target.count());
     Tensor losses = stage.forward(bench.stream, {}, *weights, std::exchange(batch.input, {}),
                                   std::exchange(batch.target, {}));
     CHECK(held(bench.memory) - weight ==
@@ -104,7 +104,8 @@ TEST_CASE("the costs of all units together are what one stage holds", "[models]"
             return unit.held.gradient + unit.statistics;
           }));
 
-    weights = optimizer.step(bench.stream, weights, stage.take_gradients(bench.stream), 1);
+    weights =
+        optimizer.step(bench.stream, weights, join(bench.stream, {stage.take_gradients()}), 1);
     CHECK(held(bench.memory) - weight ==
           sum(bench.units, [](const UnitCosts& unit) { return unit.held.optimizer; }));
   });
@@ -122,7 +123,7 @@ TEST_CASE("a unit alone holds its stash, and between the halves what the second 
       const auto weights = bench.optimizer(stage).initial(bench.stream, 1);
       MemoryPool memory;
       Stream stream(memory);
-      stage.begin_step(1, 1, 1);
+      stage.begin_step(Share::whole(1, 1), 1);
       Tensor x = copy(stream, last_output);
       CHECK(unit.stash_input == held(memory));
       CHECK(unit.boundary == static_cast<std::int64_t>(x.bytes()));
@@ -139,7 +140,7 @@ TEST_CASE("a unit alone holds its stash, and between the halves what the second 
       stage.backward_weight(stream, 0, *weights);
       const auto peak = static_cast<std::int64_t>(memory.counters().peak_in_use);
       CHECK(peak <= unit.stash + unit.workspace + unit.held.gradient + scratch);
-      stage.take_gradients(stream);
+      stage.take_gradients();
     }
   });
 }
