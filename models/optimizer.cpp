@@ -56,13 +56,19 @@ double global_norm(std::span<const SquaredNorm> squares) {
 }
 
 Optimizer::Optimizer(const OptimizerConfig& config, std::vector<Parameter> parameters,
-                     std::vector<Buffer> buffers, kernels::Precision precision)
+                     std::vector<Buffer> buffers, kernels::Precision precision,
+                     const std::vector<std::string>& borrowed)
     : config_(config),
       parameters_(std::move(parameters)),
       buffers_(std::move(buffers)),
       precision_(precision) {
   std::map<std::string_view, std::size_t> known;
+  for (const auto& name : borrowed) borrowed_[name];
   for (std::size_t slot = 0; slot < parameters_.size(); ++slot) {
+    if (const auto lent = borrowed_.find(parameters_[slot].name); lent != borrowed_.end()) {
+      lent->second.push_back(slot);
+      continue;
+    }
     const auto [entry, is_new] = known.emplace(parameters_[slot].name, trained_.size());
     if (is_new) trained_.emplace_back();
     auto& trained = trained_[entry->second];
@@ -72,11 +78,12 @@ Optimizer::Optimizer(const OptimizerConfig& config, std::vector<Parameter> param
   for (auto& trained : trained_) trained.rule = &rule_for(config_, declared(trained));
 }
 
-const Optimizer::Trained& Optimizer::find(const std::string& name) const {
+const Optimizer::Slots& Optimizer::slots_of(const std::string& name) const {
+  if (const auto lent = borrowed_.find(name); lent != borrowed_.end()) return lent->second;
   const auto found = std::ranges::find_if(
       trained_, [&](const Trained& trained) { return declared(trained).name == name; });
   assert(found != trained_.end() && "no such parameter in this stage");
-  return *found;
+  return found->slots;
 }
 
 std::string Optimizer::moment_name(const Trained& trained, std::size_t moment) const {
@@ -129,20 +136,19 @@ Result<WeightsPtr> Optimizer::from(Stream& stream, const std::vector<NamedTensor
   return WeightsPtr(std::move(weights));
 }
 
-void Optimizer::add_own_uses(Stream& stream, StageGradients& gradients,
-                             const Trained& trained) const {
-  Tensor& first = gradients.slots[trained.slots[0]];
-  for (std::size_t use = 1; use < trained.slots.size(); ++use) {
-    const Tensor later = std::exchange(gradients.slots[trained.slots[use]], {});
+void Optimizer::add_own_uses(Stream& stream, StageGradients& gradients, const Slots& slots) const {
+  Tensor& first = gradients.slots[slots[0]];
+  for (std::size_t use = 1; use < slots.size(); ++use) {
+    const Tensor later = std::exchange(gradients.slots[slots[use]], {});
     if (!later.empty()) kernels::accumulate(stream, first.f32(), later.f32(), first.count());
   }
 }
 
 Tensor Optimizer::gradient(Stream& stream, StageGradients& gradients,
                            const std::string& name) const {
-  const auto& trained = find(name);
-  add_own_uses(stream, gradients, trained);
-  return gradients.slots[trained.slots[0]];
+  const auto& slots = slots_of(name);
+  add_own_uses(stream, gradients, slots);
+  return gradients.slots[slots[0]];
 }
 
 void Optimizer::add_use(Stream& stream, StageGradients& gradients, const std::string& name,
@@ -152,14 +158,14 @@ void Optimizer::add_use(Stream& stream, StageGradients& gradients, const std::st
   const Tensor own = gradient(stream, gradients, name);
   Tensor sum = stream.make(own.shape());
   kernels::combine(stream, 1, own.f32(), 1, other.f32(), sum.f32(), sum.count());
-  gradients.slots[find(name).slots[0]] = std::move(sum);
+  gradients.slots[slots_of(name)[0]] = std::move(sum);
 }
 
 std::vector<SquaredNorm> Optimizer::squared_norms(Stream& stream, StageGradients& gradients) const {
   std::vector<SquaredNorm> squares;
   squares.reserve(trained_.size());
   for (const auto& trained : trained_) {
-    add_own_uses(stream, gradients, trained);
+    add_own_uses(stream, gradients, trained.slots);
     const Tensor& gradient = gradients.slots[trained.slots[0]];
     squares.push_back({declared(trained).name,
                        kernels::sum_of_squares(stream, gradient.f32(), gradient.count())});
@@ -177,7 +183,7 @@ WeightsPtr Optimizer::step(Stream& stream, const WeightsPtr& weights, StageGradi
   next->version = weights->version + 1;
   next->slots.resize(parameters_.size());
   for (auto& trained : trained_) {
-    add_own_uses(stream, gradients, trained);
+    add_own_uses(stream, gradients, trained.slots);
     const Parameter& parameter = declared(trained);
     const Tensor gradient = std::exchange(gradients.slots[trained.slots[0]], {});
     Tensor value = stream.make(parameter.shape);

@@ -64,9 +64,12 @@ struct UpdateRule;
 /// same next version.
 class Optimizer {
  public:
-  /// `parameters` are a stage's slots; slots of the same name are one parameter.
+  /// `parameters` are a stage's slots; slots of the same name are one parameter. Those of a
+  /// `borrowed` name belong to another stage's optimizer: this one adds their gradients up, and
+  /// leaves their slots empty in the versions that it makes.
   Optimizer(const OptimizerConfig& config, std::vector<Parameter> parameters,
-            std::vector<Buffer> buffers, kernels::Precision precision);
+            std::vector<Buffer> buffers, kernels::Precision precision,
+            const std::vector<std::string>& borrowed = {});
 
   /// The first version: drawn by (seed, the parameter's name), so that no plan changes it.
   WeightsPtr initial(Stream& stream, std::uint64_t seed) const;
@@ -107,11 +110,12 @@ class Optimizer {
     const UpdateRule* rule = nullptr;
     std::vector<Tensor> moments;
   };
+  using Slots = std::vector<std::size_t>;
+  const Slots& slots_of(const std::string& name) const;
   const Parameter& declared(const Trained& trained) const { return parameters_[trained.slots[0]]; }
-  const Trained& find(const std::string& name) const;
   std::string moment_name(const Trained& trained, std::size_t moment) const;
   void make_moments(Stream& stream);
-  void add_own_uses(Stream& stream, StageGradients& gradients, const Trained& trained) const;
+  void add_own_uses(Stream& stream, StageGradients& gradients, const Slots& slots) const;
   void place(Stream& stream, const Trained& trained, Tensor value, Weights& weights) const;
   Tensor next_buffer(Stream& stream, std::size_t buffer, const Tensor& last,
                      const StageGradients& gradients) const;
@@ -121,6 +125,7 @@ class Optimizer {
   std::vector<Buffer> buffers_;
   kernels::Precision precision_;
   std::vector<Trained> trained_;  // In the order of the first slot.
+  std::map<std::string, Slots> borrowed_;
 };
 
 }  // namespace troupe::models

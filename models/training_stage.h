@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -61,6 +62,9 @@ class TrainingStage {
   /// here.
   Loan lend(int m, const std::string& name) const;
 
+  /// In an evaluation: of the newest version.
+  Loan lend_newest(const std::string& name) const;
+
   /// The sum over the backward passes since the last step.
   GradientShare take_gradients(Stream& stream);
 
@@ -68,10 +72,14 @@ class TrainingStage {
   Tensor evaluate(Stream& stream, Tensor input, Tensor targets, std::span<const Loan> loans) const;
 
  private:
+  WeightsPtr with_loans(Stream& stream, std::span<const Loan> loans) const;
+
   Stage stage_;
+  kernels::Precision precision_;
   std::vector<std::string> borrowed_;
   Version newest_;
   Round round_;
+  std::map<int, WeightsPtr> seen_;
 };
 
 }  // namespace troupe::models

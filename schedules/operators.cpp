@@ -164,4 +164,20 @@ Schedule with_update_every(const Schedule& schedule, int count) {
   });
 }
 
+Schedule first_micro_batches(const Schedule& schedule, int count) {
+  Schedule changed = with_lanes(schedule, [&](const Lane& lane) {
+    Lane kept;
+    for (const Action action : lane) {
+      const bool is_of_one = has_micro_batch(action.kind) || (action.flags & Action::numbered) != 0;
+      if (!is_of_one || action.micro_batch < static_cast<std::uint32_t>(count))
+        kept.push_back(action);
+      else if (!kept.empty() && (action.flags & Action::with_next) == 0)
+        kept.back().flags &= static_cast<std::uint8_t>(~Action::with_next);
+    }
+    return kept;
+  });
+  changed.micro_batches = count;
+  return changed;
+}
+
 }  // namespace troupe::schedules

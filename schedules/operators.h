@@ -30,4 +30,7 @@ Schedule with_updates(const Schedule& schedule);
 /// with_updates().
 Schedule with_update_every(const Schedule& schedule, int count);
 
+/// The same order with the first `count` micro-batches alone.
+Schedule first_micro_batches(const Schedule& schedule, int count);
+
 }  // namespace troupe::schedules

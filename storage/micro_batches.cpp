@@ -1,5 +1,8 @@
 #include "storage/micro_batches.h"
 
+#include <span>
+#include <vector>
+
 namespace troupe::storage {
 namespace {
 
@@ -26,6 +29,16 @@ Result<Batch> MicroBatches::read(MemoryPool& memory, std::int64_t step, int m) c
     if (!read) return read.error();
   }
   return batch;
+}
+
+Digest MicroBatches::samples(std::int64_t step, int m) const {
+  std::vector<std::int64_t> numbers;
+  numbers.reserve(static_cast<std::size_t>(2 * micro_));
+  for (std::int64_t i = 0; i < micro_; ++i) {
+    const Place place = order_.at(step * global_ + m * micro_ + i);
+    numbers.insert(numbers.end(), {place.pass, place.sample});
+  }
+  return digest_of(std::as_bytes(std::span(numbers)));
 }
 
 }  // namespace troupe::storage

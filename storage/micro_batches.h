@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "core/digest.h"
 #include "core/memory_pool.h"
 #include "core/result.h"
 #include "core/tensor.h"
@@ -28,6 +29,10 @@ class MicroBatches {
   int per_step() const { return static_cast<int>(global_ / micro_); }
 
   Result<Batch> read(MemoryPool& memory, std::int64_t step, int m) const;
+
+  /// Tells micro-batches apart by the numbers of their samples: what two who read separately must
+  /// agree on.
+  Digest samples(std::int64_t step, int m) const;
 
  private:
   const Dataset* dataset_;

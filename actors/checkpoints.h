@@ -1,0 +1,18 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "actors/run_spec.h"
+#include "storage/files.h"
+
+namespace troupe::actors {
+
+/// The newest good checkpoint below `root` as a run begins with it; nothing where there is none.
+Result<std::optional<StartPoint>> newest_checkpoint(storage::Files& files, const std::string& root,
+                                                    MemoryPool& memory);
+
+/// All tensors of a checkpoint.
+Result<StartPoint> start_point(const storage::Checkpoint& checkpoint, MemoryPool& memory);
+
+}  // namespace troupe::actors

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "core/memory_pool.h"
+#include "core/stream.h"
+
+namespace troupe::actors {
+
+/// Where all computing of one device is done, one job after another in the order in which they were
+/// posted. Actors post jobs and hear of their end by message: they never compute and never wait.
+class Executor {
+ public:
+  /// Must not throw.
+  using Job = std::function<void(Stream&)>;
+
+  virtual ~Executor() = default;
+
+  /// Any thread; returns at once.
+  virtual void post(Job job) = 0;
+  /// Outlives all jobs.
+  virtual MemoryPool& memory() = 0;
+};
+
+/// A thread of its own that computes on its share of the cores.
+class ComputingThread final : public Executor {
+ public:
+  explicit ComputingThread(int threads);
+  /// Finishes what was posted.
+  ~ComputingThread() override;
+
+  void post(Job job) override;
+  MemoryPool& memory() override { return memory_; }
+
+ private:
+  void run(int threads);
+  Job next();
+
+  MemoryPool memory_;  // Outlives the jobs, which hold tensors.
+  std::mutex mutex_;
+  std::deque<Job> jobs_;
+  std::atomic<std::uint32_t> posted_{0};
+  std::atomic<bool> asleep_{false};
+  std::thread thread_;
+};
+
+}  // namespace troupe::actors

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <algorithm>
+#include <cassert>
+#include <compare>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "actors/messages.h"
+
+namespace troupe::actors {
+
+/// What has come for the passes of a device and is not used yet, or will have come by the time a
+/// pass runs, because a pass before it on the same device makes it.
+class Inbox {
+ public:
+  enum class What : std::uint8_t { input, targets, gradient, loan };
+
+  struct Parcel {
+    Header header;
+    Tensor value;
+    models::Loan loan;
+  };
+  using ParcelPtr = std::shared_ptr<Parcel>;
+
+  struct Address {
+    What what = What::input;
+    std::int64_t first_step = 0;
+    int stage = 0;
+    int m = 0;
+    std::string loan;
+
+    friend auto operator<=>(const Address&, const Address&) = default;
+  };
+
+  /// A place that the caller fills, now or by a job that runs before the one that takes it.
+  ParcelPtr put(const Address& address) {
+    auto& parcel = parcels_[address];
+    assert(!parcel && "the same thing came twice");
+    parcel = std::make_shared<Parcel>();
+    most_ = std::max(most_, parcels_.size());
+    return parcel;
+  }
+  bool has(const Address& address) const { return parcels_.contains(address); }
+  ParcelPtr take(const Address& address) {
+    auto node = parcels_.extract(address);
+    assert(!node.empty());
+    return std::move(node.mapped());
+  }
+
+  std::size_t size() const { return parcels_.size(); }
+  /// The most that were ever here at once.
+  std::size_t most() const { return most_; }
+
+ private:
+  std::map<Address, ParcelPtr> parcels_;
+  std::size_t most_ = 0;
+};
+
+}  // namespace troupe::actors

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "actors/executor.h"
+#include "actors/messages.h"
+#include "actors/rt.h"
+
+namespace troupe::actors {
+
+/// The jobs of one actor. Once one of them has thrown, the later ones do nothing: what they would
+/// work on is not as it should be.
+class Jobs {
+ public:
+  Jobs(Executor& executor, caf::weak_actor_ptr owner)
+      : executor_(&executor), owner_(std::move(owner)) {}
+
+  /// The owner hears of an exception, with `place` in front of its text.
+  template <class Work>
+  void post(std::string place, Work work) {
+    executor_->post([broken = broken_, owner = owner_, place = std::move(place),
+                     work = std::move(work)](Stream& stream) mutable {
+      if (*broken) return;
+      try {
+        work(stream);
+      } catch (const std::bad_alloc&) {
+        *broken = true;
+        rt::post(owner, JobFailed{place + ": there is no memory left for it"});
+      } catch (const std::exception& exception) {
+        *broken = true;
+        rt::post(owner, JobFailed{place + ": " + exception.what()});
+      }
+    });
+  }
+
+  const caf::weak_actor_ptr& owner() const { return owner_; }
+
+ private:
+  Executor* executor_;
+  caf::weak_actor_ptr owner_;
+  // Read and written by jobs alone, which run one after another.
+  std::shared_ptr<bool> broken_ = std::make_shared<bool>(false);
+};
+
+}  // namespace troupe::actors

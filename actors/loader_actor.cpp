@@ -1,0 +1,115 @@
+#include "actors/loader_actor.h"
+
+#include <deque>
+#include <map>
+#include <utility>
+
+#include "actors/messages.h"
+#include "actors/rt.h"
+
+namespace troupe::actors {
+namespace {
+
+class LoaderActor {
+ public:
+  static constexpr const char* name = "loader";
+
+  LoaderActor(rt::Base* self, RunSpecPtr spec, int replica, Half half)
+      : self_(self), spec_(std::move(spec)), replica_(replica), half_(half) {}
+
+  caf::behavior make_behavior() {
+    return {
+        [this](Meet& meet) { cast_ = std::move(meet.cast); },
+        [this](Play& play) { append(play); },
+        [this](const Taken& taken) { give_credit(taken.device); },
+        [this](const JobFailed& failed) { self_->fail(failed.text); },
+    };
+  }
+
+ private:
+  /// What a device is sent, in this order.
+  struct Line {
+    struct Entry {
+      RoundPtr round;
+      std::int64_t first_step = 0;
+      int m = 0;
+    };
+    std::deque<Entry> to_send;
+    int credit = 0;
+  };
+
+  void append(const Play& play) {
+    const auto& schedule = play.round->schedule;
+    const auto stage = half_ == Half::inputs ? 0 : schedule.stages - 1;
+    for (int device = 0; device < schedule.devices(); ++device) {
+      for (const auto action : schedule.lanes[static_cast<std::size_t>(device)])
+        if (action.kind == schedules::Kind::forward && action.stage == stage)
+          line(device).to_send.push_back(
+              {play.round, play.first_step, static_cast<int>(action.micro_batch)});
+      if (lines_.contains(device)) advance(device);
+    }
+  }
+
+  Line& line(int device) {
+    const auto [entry, is_new] = lines_.try_emplace(device);
+    if (is_new) entry->second.credit = spec_->loader_credit;
+    return entry->second;
+  }
+
+  void give_credit(int device) {
+    ++line(device).credit;
+    advance(device);
+  }
+
+  void advance(int device) {
+    auto& line = lines_.at(device);
+    for (; line.credit > 0 && !line.to_send.empty(); --line.credit) {
+      read(device, line.to_send.front());
+      line.to_send.pop_front();
+    }
+  }
+
+  void read(int device, const Line::Entry& entry) {
+    const auto place = place_of(*entry.round, replica_, entry.m);
+    const bool training = entry.round->purpose == Round::Purpose::training;
+    const auto* batches = training ? spec_->batches : spec_->validation;
+    const int per_step = batches->per_step();
+    // An evaluation reads its data from the beginning, step after step.
+    const std::int64_t step =
+        training ? entry.first_step + place.step : std::int64_t{place.index / per_step};
+    const int index = training ? place.index : place.index % per_step;
+    const auto devices = entry.round->devices();
+    auto* memory = &spec_->executor(replica_, device, devices).memory();
+    const auto to = cast_->stages[static_cast<std::size_t>(replica_ * devices + device)];
+    spec_->reader->post([=, this_half = half_, first_step = entry.first_step, m = entry.m,
+                         self = rt::weak(*self_)](Stream&) {
+      auto batch = batches->read(*memory, step, index);
+      if (!batch)
+        return rt::post(self, JobFailed{"step " + std::to_string(step + 1) + ", micro-batch " +
+                                        std::to_string(index) + ": " + batch.error().text});
+      const Header header{
+          .first_step = first_step, .m = m, .samples = batches->samples(step, index)};
+      switch (this_half) {
+        case Half::inputs:
+          return rt::post(to, Activation{header, 0, std::move(batch->input)});
+        case Half::targets:
+          return rt::post(to, Targets{header, std::move(batch->target)});
+      }
+    });
+  }
+
+  rt::Base* self_;
+  RunSpecPtr spec_;
+  int replica_;
+  Half half_;
+  CastPtr cast_;
+  std::map<int, Line> lines_;
+};
+
+}  // namespace
+
+caf::actor spawn_loader(caf::actor_system& system, RunSpecPtr spec, int replica, Half half) {
+  return rt::spawn<LoaderActor>(system, std::move(spec), replica, half);
+}
+
+}  // namespace troupe::actors

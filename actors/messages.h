@@ -1,0 +1,255 @@
+#pragma once
+
+#include <caf/all.hpp>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/executor.h"
+#include "actors/run_spec.h"
+#include "core/digest.h"
+#include "core/tensor.h"
+#include "core/value.h"
+#include "models/optimizer.h"
+#include "models/training_stage.h"
+#include "schedules/schedule.h"
+
+/// Every message there is between the actors of a run in one process. They carry handles: a tensor
+/// is not written to after it was sent.
+namespace troupe::actors {
+
+/// Who plays with whom in one attempt. An attempt that fails ends with all of them; the next one
+/// has a cast of its own, so that nothing of the old one reaches it.
+struct Cast {
+  std::vector<caf::actor> stages;      // By replica, then device.
+  std::vector<caf::actor> optimizers;  // By stage.
+  std::vector<caf::actor> inputs;      // By replica.
+  std::vector<caf::actor> targets;     // Likewise.
+  caf::actor recorder;
+  caf::actor supervisor;
+};
+using CastPtr = std::shared_ptr<const Cast>;
+
+/// Supervisor to all of a cast: these are the others.
+struct Meet {
+  CastPtr cast;
+};
+
+/// Supervisor to stage actors and loaders: play this round next, from this step on.
+struct Play {
+  RoundPtr round;
+  std::int64_t first_step = 0;
+};
+
+/// Which micro-batch it is, and that its sender and its receiver mean the same one.
+struct Header {
+  std::int64_t first_step = 0;  // Of the round.
+  int m = 0;                    // In the lanes of the round.
+  Digest samples;
+  double gap_factor = 1;  // How stale those were whom its gradient has passed.
+};
+
+/// Loader or stage actor to the stage actor that has `stage`: its input.
+struct Activation {
+  Header header;
+  int stage = 0;
+  Tensor value;
+};
+
+/// Target loader to the stage actor that has the last stage.
+struct Targets {
+  Header header;
+  Tensor value;
+};
+
+/// Stage actor to the one that has `stage`: the gradient of its output.
+struct Gradient {
+  Header header;
+  int stage = 0;
+  Tensor value;
+};
+
+/// Stage actor to another one that shares a parameter of its: what micro-batch m's pass saw.
+struct LoanFor {
+  Header header;
+  int stage = 0;  // The borrower.
+  models::Loan loan;
+};
+
+/// Stage actor to the loader whose micro-batch it has taken: send another one.
+struct Taken {
+  int device = 0;  // Of the replica.
+};
+
+/// A device's executor to its stage actor: what was posted is done.
+struct ActionDone {
+  schedules::Action action;
+  std::chrono::steady_clock::time_point start;
+  std::chrono::steady_clock::time_point end;
+};
+
+/// A job to whoever posted it: it has thrown.
+struct JobFailed {
+  std::string text;
+};
+
+/// Stage actor to the optimizer actor of a stage: its gradients, given away whole.
+struct StepGradients {
+  std::int64_t step = 0;
+  int holder = 0;
+  std::shared_ptr<models::GradientShare> gradients;
+};
+
+/// Optimizer actor to the one that owns a shared parameter: the gradient of the other use.
+struct TiedGradient {
+  std::int64_t step = 0;
+  std::string name;
+  int stage = 0;  // The borrower.
+  Tensor value;
+};
+
+/// The optimizer's own jobs to the optimizer actor: the sums of a step are there.
+struct Summed {
+  std::int64_t step = 0;
+};
+struct Normed {
+  std::int64_t step = 0;
+  std::vector<models::SquaredNorm> squares;
+};
+struct Stepped {
+  std::int64_t step = 0;
+  models::Version version;
+};
+
+/// Optimizer actor to supervisor: its part of the norm of all gradients.
+struct Norms {
+  int stage = 0;
+  std::int64_t step = 0;
+  std::vector<models::SquaredNorm> squares;
+};
+
+/// Supervisor to optimizer actors: take the step, with this norm of all gradients.
+struct Decision {
+  std::int64_t step = 0;
+  double norm = 0;
+};
+
+/// Optimizer actor to the stage actors that hold its stage.
+struct NewWeights {
+  int stage = 0;
+  models::Version version;
+};
+
+/// Optimizer actor to supervisor: the version is published.
+struct StepDone {
+  int stage = 0;
+  std::int64_t step = 0;
+  double norm = 0;  // Of this stage's gradients.
+};
+
+/// Last stage actor to supervisor.
+struct MicroBatchLoss {
+  std::int64_t step = 0;  // Of the run; in an evaluation the step that was done before.
+  int index = 0;          // In the step, over all replicas.
+  Round::Purpose purpose = Round::Purpose::training;
+  double mean = 0;
+};
+
+/// What a device did in a round.
+struct DeviceSpan {
+  schedules::Action action;
+  std::chrono::steady_clock::time_point start;
+  std::chrono::steady_clock::time_point end;
+};
+
+/// Stage actor to supervisor and recorder: the round is through.
+struct RoundPlayed {
+  int replica = 0;
+  int device = 0;  // Of the replica.
+  std::int64_t first_step = 0;
+  Round::Purpose purpose = Round::Purpose::training;
+  std::shared_ptr<const std::vector<DeviceSpan>> spans;
+};
+
+/// Stage actor or loader to supervisor: it has not gone on for a while.
+struct Stalled {
+  std::string who;   // "device 1"
+  std::string what;  // "1B3 waits for the gradient of micro-batch 3 from stage 2"
+  std::chrono::nanoseconds since{};
+  int patiences = 1;  // How often this was told already.
+};
+
+/// To itself: look whether anything has moved.
+struct Look {};
+
+/// Supervisor to optimizer actors, while nothing is in flight.
+struct TakeSnapshot {};
+struct Snapshot {
+  int stage = 0;
+  std::int64_t step = 0;
+  std::vector<NamedTensor> weights;
+  std::vector<NamedTensor> moments;
+};
+
+/// Checkpoint store to supervisor.
+struct Saved {
+  std::int64_t step = 0;
+  Status outcome = Done{};
+};
+
+/// Anybody to supervisor.
+struct Drain {};    // Finish what is in flight, save, end.
+struct StopNow {};  // End.
+struct Pause {};    // Finish what is in flight and wait.
+struct Resume {};
+
+/// Anybody to recorder.
+struct Event {
+  Value value;
+};
+
+/// How a run ended.
+struct Outcome {
+  enum class How : std::uint8_t { done, stopped, failed, invalid };
+
+  How how = How::done;
+  std::int64_t step = 0;  // Steps that were done and are saved.
+  std::string why;
+  double recent_loss = 0;            // The mean of the last steps.
+  std::vector<NamedTensor> weights;  // The last version, where the run was drained.
+};
+
+}  // namespace troupe::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Meet)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Play)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Activation)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Targets)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Gradient)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::LoanFor)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Taken)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::ActionDone)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::JobFailed)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::StepGradients)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::TiedGradient)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Summed)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Normed)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Stepped)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Norms)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Decision)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::NewWeights)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::StepDone)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::MicroBatchLoss)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::RoundPlayed)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Stalled)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Look)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::TakeSnapshot)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Snapshot)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Saved)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Drain)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::StopNow)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Pause)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Resume)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Event)

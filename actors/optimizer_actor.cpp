@@ -1,0 +1,216 @@
+#include "actors/optimizer_actor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+#include "actors/job.h"
+#include "actors/messages.h"
+#include "actors/rt.h"
+
+namespace troupe::actors {
+namespace {
+
+/// What a stage's optimizer works on. Jobs alone touch it, one after another.
+struct Workshop {
+  models::Optimizer optimizer;
+  models::WeightsPtr weights;
+  models::StageGradients gradients;  // Of the step that is being made.
+};
+
+Tensor copy_of(Stream& stream, const Tensor& tensor) {
+  Tensor copy = stream.make(tensor.shape(), tensor.dtype());
+  std::memcpy(copy.raw(), tensor.raw(), tensor.bytes());
+  return copy;
+}
+
+class OptimizerActor {
+ public:
+  static constexpr const char* name = "optimizer actor";
+
+  OptimizerActor(rt::Base* self, RunSpecPtr spec, int stage,
+                 std::shared_ptr<const StartPoint> start)
+      : self_(self),
+        spec_(std::move(spec)),
+        stage_(stage),
+        usual_(spec_->round(0, 1)),
+        holders_(holders_of(*usual_, stage)),
+        start_(std::move(start)),
+        step_(start_->step),
+        jobs_(spec_->executor(holders_[0].replica, holders_[0].device, usual_->devices()),
+              rt::weak(*self)) {
+    for (const auto& shared : models::shared_parameters(*spec_->model, spec_->stages)) {
+      if (std::ranges::find(shared.stages, stage) == shared.stages.end()) continue;
+      if (shared.stages[0] != stage) borrowed_.emplace(shared.name, shared.stages[0]);
+      if (shared.stages[0] == stage) uses_elsewhere_ += static_cast<int>(shared.stages.size()) - 1;
+    }
+    const auto index = static_cast<std::size_t>(stage);
+    const models::Stage passes(*spec_->model, spec_->stages[index],
+                               {.precision = spec_->precision, .keep = spec_->keep[index]});
+    std::vector<std::string> borrowed;
+    for (const auto& [name, owner] : borrowed_) borrowed.push_back(name);
+    workshop_ = std::make_shared<Workshop>(
+        Workshop{models::Optimizer(spec_->optimizer, passes.parameters(), passes.buffers(),
+                                   spec_->precision, borrowed),
+                 {},
+                 {}});
+  }
+
+  caf::behavior make_behavior() {
+    return {
+        [this](Meet& meet) {
+          cast_ = std::move(meet.cast);
+          begin();
+        },
+        [this](StepGradients& in) {
+          shares_[in.step].emplace(in.holder, std::move(in.gradients));
+          advance();
+        },
+        [this](TiedGradient& in) {
+          tied_[in.step].emplace(std::pair(in.name, in.stage), std::move(in.value));
+          advance();
+        },
+        [this](Normed& in) { normed(std::move(in)); },
+        [this](const Decision& decision) { step(decision.norm); },
+        [this](Stepped& in) { publish(std::move(in)); },
+        [this](TakeSnapshot) { take_snapshot(); },
+        [this](const JobFailed& failed) {
+          self_->fail("optimizer of stage " + std::to_string(stage_) + ": " + failed.text);
+        },
+    };
+  }
+
+ private:
+  /// What happens to the gradients of a step, one after another.
+  enum class Phase : std::uint8_t { gathering, waiting_for_ties, deciding, stepping };
+
+  void begin() {
+    jobs_.post("the first weights", [workshop = workshop_, start = start_, seed = spec_->seed,
+                                     owner = jobs_.owner()](Stream& stream) {
+      auto& [optimizer, weights, gradients] = *workshop;
+      if (start->weights.empty()) {
+        weights = optimizer.initial(stream, seed);
+      } else {
+        auto read = optimizer.from(stream, start->weights, start->step);
+        if (!read) throw std::runtime_error(read.error().text);
+        weights = std::move(*read);
+        const auto restored = optimizer.restore(stream, start->moments, start->step);
+        if (!restored) throw std::runtime_error(restored.error().text);
+      }
+      rt::post(owner, Stepped{start->step - 1, {weights, optimizer.moments()}});
+    });
+    start_.reset();
+  }
+
+  void advance() {
+    if (phase_ == Phase::gathering && shares_[step_].size() == holders_.size()) join_shares();
+    if (phase_ == Phase::waiting_for_ties &&
+        static_cast<int>(tied_[step_].size()) == uses_elsewhere_)
+      measure();
+  }
+
+  void join_shares() {
+    phase_ = Phase::waiting_for_ties;
+    auto given = std::move(shares_.extract(step_).mapped());
+    jobs_.post(place(), [workshop = workshop_, given = std::move(given), borrowed = borrowed_,
+                         cast = cast_, step = step_, stage = stage_](Stream& stream) {
+      std::vector<models::GradientShare> shares;
+      for (const auto& [holder, share] : given) shares.push_back(std::move(*share));
+      workshop->gradients = models::join(stream, std::move(shares));
+      for (const auto& [name, owner] : borrowed)
+        rt::post(cast->optimizers[static_cast<std::size_t>(owner)],
+                 TiedGradient{step, name, stage,
+                              workshop->optimizer.gradient(stream, workshop->gradients, name)});
+    });
+  }
+
+  void measure() {
+    phase_ = Phase::deciding;
+    auto node = tied_.extract(step_);
+    auto ties = node.empty() ? Ties{} : std::move(node.mapped());
+    jobs_.post(place(), [workshop = workshop_, ties = std::move(ties), step = step_,
+                         owner = jobs_.owner()](Stream& stream) {
+      auto& [optimizer, weights, gradients] = *workshop;
+      for (const auto& [use, gradient] : ties)
+        optimizer.add_use(stream, gradients, use.first, gradient);
+      rt::post(owner, Normed{step, optimizer.squared_norms(stream, gradients)});
+    });
+  }
+
+  void normed(Normed in) {
+    own_norm_ = models::global_norm(in.squares);
+    if (spec_->clip == ClipScope::all_stages)
+      return self_->tell(cast_->supervisor, Norms{stage_, in.step, std::move(in.squares)});
+    if (!std::isfinite(own_norm_))
+      return self_->fail("step " + std::to_string(in.step + 1) + ": the gradient of stage " +
+                         std::to_string(stage_) + " is not finite any more");
+    step(own_norm_);
+  }
+
+  void step(double norm) {
+    phase_ = Phase::stepping;
+    jobs_.post(place(),
+               [workshop = workshop_, norm, step = step_, owner = jobs_.owner()](Stream& stream) {
+                 auto& [optimizer, weights, gradients] = *workshop;
+                 weights = optimizer.step(stream, weights, std::exchange(gradients, {}), norm);
+                 rt::post(owner, Stepped{step, {weights, optimizer.moments()}});
+               });
+  }
+
+  void publish(Stepped in) {
+    for (const auto& holder : holders_)
+      self_->tell(cast_->stages[static_cast<std::size_t>(holder.replica * usual_->devices() +
+                                                         holder.device)],
+                  NewWeights{stage_, in.version});
+    if (in.step < step_) return;  // The first weights: no step made them.
+    self_->tell(cast_->supervisor, StepDone{stage_, in.step, own_norm_});
+    ++step_;
+    phase_ = Phase::gathering;
+    advance();
+  }
+
+  /// Weights never change; moments do with the next step, so the snapshot has copies of them.
+  void take_snapshot() {
+    jobs_.post("a snapshot", [workshop = workshop_, stage = stage_, step = step_,
+                              to = cast_->supervisor](Stream& stream) {
+      auto& [optimizer, weights, gradients] = *workshop;
+      Snapshot snapshot{stage, step, optimizer.named(*weights), optimizer.state()};
+      for (auto& moment : snapshot.moments) moment.tensor = copy_of(stream, moment.tensor);
+      rt::post(to, std::move(snapshot));
+    });
+  }
+
+  std::string place() const { return "step " + std::to_string(step_ + 1); }
+
+  using Ties = std::map<std::pair<std::string, int>, Tensor>;
+
+  rt::Base* self_;
+  RunSpecPtr spec_;
+  int stage_;
+  RoundPtr usual_;
+  std::vector<Holder> holders_;
+  std::shared_ptr<const StartPoint> start_;
+  std::int64_t step_;  // The one that is being made, 0-based.
+  Jobs jobs_;
+  CastPtr cast_;
+  std::map<std::string, int> borrowed_;  // To their owners.
+  int uses_elsewhere_ = 0;
+  std::shared_ptr<Workshop> workshop_;
+
+  Phase phase_ = Phase::gathering;
+  std::map<std::int64_t, std::map<int, std::shared_ptr<models::GradientShare>>> shares_;
+  std::map<std::int64_t, Ties> tied_;
+  double own_norm_ = 0;
+};
+
+}  // namespace
+
+caf::actor spawn_optimizer_actor(caf::actor_system& system, RunSpecPtr spec, int stage,
+                                 std::shared_ptr<const StartPoint> start) {
+  return rt::spawn<OptimizerActor>(system, std::move(spec), stage, std::move(start));
+}
+
+}  // namespace troupe::actors

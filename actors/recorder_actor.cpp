@@ -1,0 +1,66 @@
+#include "actors/recorder_actor.h"
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+#include "actors/messages.h"
+#include "actors/rt.h"
+
+namespace troupe::actors {
+namespace {
+
+class RecorderActor {
+ public:
+  static constexpr const char* name = "recorder";
+
+  RecorderActor(rt::Base* /*self*/, RunSpecPtr spec) : spec_(std::move(spec)) {}
+  ~RecorderActor() { tell_timeline(); }
+
+  caf::behavior make_behavior() {
+    return {
+        [this](const Event& event) { spec_->record(event.value); },
+        [this](const RoundPlayed& played) { remember(played); },
+    };
+  }
+
+ private:
+  void remember(const RoundPlayed& played) {
+    played_.push_back(played);
+    const auto most = static_cast<std::size_t>(spec_->trace_rounds * spec_->devices());
+    while (played_.size() > most) played_.pop_front();
+  }
+
+  void tell_timeline() const {
+    if (played_.empty() || !spec_->keep_timeline) return;
+    auto begin = std::chrono::steady_clock::time_point::max();
+    for (const auto& played : played_)
+      for (const auto& span : *played.spans) begin = std::min(begin, span.start);
+    const auto seconds = [&](std::chrono::steady_clock::time_point time) {
+      return std::chrono::duration<double>(time - begin).count();
+    };
+    schedules::Timeline timeline;
+    timeline.name = spec_->name;
+    timeline.devices = spec_->devices();
+    const int devices = spec_->evaluation->devices();
+    for (const auto& played : played_)
+      for (const auto& span : *played.spans)
+        timeline.spans.push_back({.device = played.replica * devices + played.device,
+                                  .track = schedules::Track::compute,
+                                  .action = span.action,
+                                  .start = seconds(span.start),
+                                  .end = seconds(span.end)});
+    spec_->keep_timeline(timeline);
+  }
+
+  RunSpecPtr spec_;
+  std::deque<RoundPlayed> played_;
+};
+
+}  // namespace
+
+caf::actor spawn_recorder(caf::actor_system& system, RunSpecPtr spec) {
+  return rt::spawn<RecorderActor>(system, std::move(spec));
+}
+
+}  // namespace troupe::actors

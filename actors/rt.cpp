@@ -1,0 +1,56 @@
+#include "actors/rt.h"
+
+namespace troupe::actors::rt {
+namespace {
+
+caf::error failure(const std::string& text) {
+  return caf::make_error(caf::sec::runtime_error, text);
+}
+
+}  // namespace
+
+Base::Base(caf::actor_config& config) : caf::event_based_actor(config) {
+  set_exception_handler([](std::exception_ptr& thrown) -> caf::error {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::exception& exception) {
+      return failure(exception.what());
+    } catch (...) {
+      return failure("an exception of no known type");
+    }
+  });
+  set_default_handler(
+      [](caf::scheduled_actor* self, caf::message_view& message) -> caf::result<caf::message> {
+        self->quit(failure("a message that " + std::string(self->name()) +
+                           " does not know: " + message.content().stringify()));
+        return caf::sec::unexpected_message;
+      });
+  set_down_handler([this](caf::down_msg& down) {
+    if (down_) down_(down.source, down.reason);
+  });
+}
+
+void Base::fail(const std::string& reason) { quit(failure(reason)); }
+
+caf::weak_actor_ptr weak(const caf::actor& actor) {
+  return caf::actor_cast<caf::weak_actor_ptr>(actor);
+}
+
+std::string to_text(const caf::error& reason) {
+  if (!reason) return "it ended";
+  if (reason.category() == caf::atom("exit"))
+    return reason == caf::exit_reason::kill ? "it was killed" : "it was stopped";
+  std::string text;
+  if (reason.context().match_elements<std::string>())
+    text = reason.context().get_as<std::string>(0);
+  return text.empty() ? to_string(reason) : text;
+}
+
+Config::Config(std::size_t threads) {
+  set("scheduler.policy", caf::atom("sharing"));
+  set("scheduler.max-threads", threads);
+  // An actor that keeps messaging itself must not starve the others of its thread.
+  set("scheduler.max-throughput", std::size_t{50});
+}
+
+}  // namespace troupe::actors::rt

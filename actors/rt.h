@@ -1,0 +1,99 @@
+#pragma once
+
+#include <caf/all.hpp>
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+/// The few calls of CAF whose spelling changes with its next versions, in one place.
+namespace troupe::actors::rt {
+
+using Duration = std::chrono::nanoseconds;
+using TimePoint = caf::actor_clock::time_point;
+
+/// What every actor of ours is made on. An exception in a handler ends the actor with its text as
+/// the reason, and so does a message that nobody knows: it is a mistake of ours, never of a user.
+class Base : public caf::event_based_actor {
+ public:
+  using DownHandler = std::function<void(const caf::actor_addr&, const caf::error&)>;
+
+  explicit Base(caf::actor_config& config);
+
+  /// Called when an actor that this one watches has ended; its memory is free by then.
+  void on_down(DownHandler handler) { down_ = std::move(handler); }
+  void watch(const caf::actor& other) { monitor(other); }
+
+  template <class Message>
+  void tell(const caf::actor& to, Message message) {
+    send(to, std::move(message));
+  }
+  template <class Message>
+  void tell_self_after(Duration time, Message message) {
+    delayed_send(this, time, std::move(message));
+  }
+
+  /// Ends with a reason that a person can read.
+  void fail(const std::string& reason);
+
+  /// The clock of the actor system, which a test may own.
+  TimePoint now() { return home_system().clock().now(); }
+
+ private:
+  DownHandler down_;
+};
+
+/// An actor whose members die with it. `State` has a static `name`, a constructor that takes a
+/// Base* and the arguments of spawn(), and make_behavior().
+template <class State>
+class Actor final : public Base {
+ public:
+  template <class... Arguments>
+  explicit Actor(caf::actor_config& config, Arguments&&... arguments) : Base(config) {
+    state_.emplace(this, std::forward<Arguments>(arguments)...);
+  }
+  caf::behavior make_behavior() override { return state_->make_behavior(); }
+  void on_exit() override { state_.reset(); }
+  const char* name() const override { return State::name; }
+
+ private:
+  std::optional<State> state_;
+};
+
+template <class State, class... Arguments>
+caf::actor spawn(caf::actor_system& system, Arguments&&... arguments) {
+  return system.spawn<Actor<State>>(std::forward<Arguments>(arguments)...);
+}
+
+/// From any thread.
+template <class Message>
+void post(const caf::actor& to, Message message) {
+  caf::anon_send(to, std::move(message));
+}
+/// To an actor that may have ended.
+template <class Message>
+void post(const caf::weak_actor_ptr& to, Message message) {
+  if (auto strong = caf::actor_cast<caf::actor>(to)) post(strong, std::move(message));
+}
+
+inline void stop(const caf::actor& actor) {
+  caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+}
+inline void kill(const caf::actor& actor) { caf::anon_send_exit(actor, caf::exit_reason::kill); }
+
+caf::weak_actor_ptr weak(const caf::actor& actor);
+/// Of an actor that is running this.
+inline caf::weak_actor_ptr weak(Base& self) { return caf::weak_actor_ptr(self.ctrl()); }
+
+/// Why an actor ended, for a person.
+std::string to_text(const caf::error& reason);
+
+/// A thread pool of so many threads that sleep when there is nothing to do.
+class Config : public caf::actor_system_config {
+ public:
+  explicit Config(std::size_t threads);
+};
+
+}  // namespace troupe::actors::rt

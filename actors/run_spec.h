@@ -1,0 +1,98 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/executor.h"
+#include "actors/round.h"
+#include "core/value.h"
+#include "models/model.h"
+#include "models/optimizer.h"
+#include "models/shared_parameters.h"
+#include "models/staleness.h"
+#include "schedules/timeline.h"
+#include "storage/checkpoint.h"
+#include "storage/micro_batches.h"
+
+namespace troupe::actors {
+
+/// Weights and moments to begin with; nothing in them: drawn by the seed.
+struct StartPoint {
+  std::int64_t step = 0;  // Steps that were done.
+  std::vector<NamedTensor> weights;
+  std::vector<NamedTensor> moments;
+};
+
+/// Where a run's states are kept. In a process the supervisor alone calls it.
+class CheckpointStore {
+ public:
+  virtual ~CheckpointStore() = default;
+
+  /// Returns at once; `done` hears how it ended, on any thread.
+  virtual void save(storage::CheckpointContent content, std::function<void(Status)> done) = 0;
+  /// The newest good one; nothing where none was saved yet. Nothing is being saved.
+  virtual Result<std::optional<StartPoint>> newest(MemoryPool& memory) = 0;
+};
+
+/// How gradients are clipped: by a norm that all stages agree on, which makes them wait for one
+/// another, or each stage by its own.
+enum class ClipScope : std::uint8_t { all_stages, each_stage };
+
+/// All that the actors of a run need to know. It never changes while they play.
+struct RunSpec {
+  std::string name;
+  const models::Model* model = nullptr;
+  std::vector<models::UnitRange> stages;
+  std::vector<models::Keep> keep;  // By stage.
+  models::OptimizerConfig optimizer;
+  models::StalenessOptions staleness;
+  ClipScope clip = ClipScope::all_stages;
+  kernels::Precision precision = kernels::Precision::fp32;
+  std::uint64_t seed = 0;
+
+  const storage::MicroBatches* batches = nullptr;
+  const storage::MicroBatches* validation = nullptr;  // Null: there is none.
+  std::int64_t micro = 1;                             // Samples in a micro-batch.
+  std::int64_t samples_in_step = 1;
+  std::int64_t targets_in_step = 1;
+  std::int64_t tokens_in_sample = 0;  // 0 where samples are not made of tokens.
+
+  /// What is played from a step on, up to `steps` steps: rounds are as long as the schedule wants
+  /// them, or shorter.
+  std::function<RoundPtr(std::int64_t first_step, std::int64_t steps)> round;
+  RoundPtr evaluation;
+  std::int64_t steps = 0;
+  std::optional<std::int64_t> eval_every;
+  std::int64_t save_every_steps = 0;  // 0: by time.
+  std::chrono::nanoseconds save_every_time{};
+  Value recipe;             // For checkpoints.
+  Value model_description;  // Likewise.
+
+  /// One for each device of each replica, replica after replica; they outlive the actors.
+  std::vector<Executor*> executors;
+  Executor* reader = nullptr;  // Where loaders read.
+  CheckpointStore* checkpoints = nullptr;
+  std::function<void(const Value&)> record;  // An event; from the recorder alone.
+
+  int rounds_ahead = 2;   // That are given out before the first of them is through.
+  int loader_credit = 2;  // Micro-batches that a loader may send before they are taken.
+  int strikes = 3;        // Restarts within `strike_window`, after which a run has failed.
+  std::chrono::nanoseconds strike_window = std::chrono::minutes(10);
+  std::chrono::nanoseconds stall_patience = std::chrono::seconds(10);  // Then it is told.
+  int stalls_allowed = 6;  // Patiences, after which a wait has failed.
+  int trace_rounds = 20;   // The newest ones, whose every action is remembered.
+  std::function<void(const schedules::Timeline&)> keep_timeline;  // At the end; may be empty.
+
+  int devices() const { return static_cast<int>(executors.size()); }
+  Executor& executor(int replica, int device, int devices_in_replica) const {
+    return *executors[static_cast<std::size_t>(replica * devices_in_replica + device)];
+  }
+};
+using RunSpecPtr = std::shared_ptr<const RunSpec>;
+
+}  // namespace troupe::actors

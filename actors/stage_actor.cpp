@@ -1,0 +1,507 @@
+#include "actors/stage_actor.h"
+
+#include <deque>
+#include <stdexcept>
+#include <utility>
+
+#include "actors/inbox.h"
+#include "actors/job.h"
+#include "actors/messages.h"
+#include "actors/rt.h"
+
+namespace troupe::actors {
+namespace {
+
+using schedules::Action;
+using schedules::Kind;
+using What = Inbox::What;
+using Clock = std::chrono::steady_clock;
+
+// Beside the one that runs: so the device never waits for its actor.
+constexpr int actions_ahead = 2;
+
+/// A stage that this device holds.
+struct Held {
+  int number = 0;
+  int holder = 0;  // Among all that hold it.
+  models::Share share;
+  std::shared_ptr<models::TrainingStage> stage;
+  std::vector<std::string> borrowed;
+  struct Lent {
+    std::string name;
+    int borrower = 0;
+  };
+  std::vector<Lent> lent;
+
+  std::optional<models::Version> published;  // And not yet adopted.
+  bool has_weights = false;
+  int steps_given = 0;  // Of the round that is being played.
+  int steps_taken = 0;
+};
+
+class StageActor {
+ public:
+  static constexpr const char* name = "stage actor";
+
+  StageActor(rt::Base* self, RunSpecPtr spec, int replica, int device)
+      : self_(self),
+        spec_(std::move(spec)),
+        replica_(replica),
+        device_(device),
+        jobs_(spec_->executor(replica, device, spec_->evaluation->devices()), rt::weak(*self)) {
+    const RoundPtr usual = spec_->round(0, 1);
+    for (int stage = 0; stage < usual->schedule.stages; ++stage) hold(*usual, stage);
+  }
+
+  caf::behavior make_behavior() {
+    self_->tell_self_after(spec_->stall_patience, Look{});
+    return {
+        [this](Meet& meet) { cast_ = std::move(meet.cast); },
+        [this](Play& play) {
+          to_play_.push_back(std::move(play));
+          advance();
+        },
+        [this](Activation& in) { keep(What::input, in.stage, in.header, std::move(in.value)); },
+        [this](Targets& in) { keep(What::targets, 0, in.header, std::move(in.value)); },
+        [this](Gradient& in) { keep(What::gradient, in.stage, in.header, std::move(in.value)); },
+        [this](LoanFor& in) {
+          const Inbox::Address address{What::loan, in.header.first_step, in.stage, in.header.m,
+                                       in.loan.name};
+          const auto parcel = inbox_.put(address);
+          parcel->header = in.header;
+          parcel->loan = std::move(in.loan);
+          advance();
+        },
+        [this](NewWeights& in) {
+          held(in.stage).published = std::move(in.version);
+          if (!held(in.stage).has_weights) adopt(held(in.stage));
+          advance();
+        },
+        [this](const ActionDone& done) { finished(done); },
+        [this](const JobFailed& failed) { self_->fail(who() + ": " + failed.text); },
+        [this](Look) { look(); },
+    };
+  }
+
+ private:
+  // What this device holds.
+
+  void hold(const Round& usual, int stage) {
+    const auto holders = holders_of(usual, stage);
+    for (std::size_t i = 0; i < holders.size(); ++i) {
+      if (holders[i].replica != replica_ || holders[i].device != device_) continue;
+      Held held;
+      held.number = stage;
+      held.holder = static_cast<int>(i);
+      held.share = holders[i].share;
+      for (const auto& shared : models::shared_parameters(*spec_->model, spec_->stages)) {
+        const bool owns = shared.stages[0] == stage;
+        for (const int user : shared.stages) {
+          if (owns && user != stage) held.lent.push_back({shared.name, user});
+          if (!owns && user == stage) held.borrowed.push_back(shared.name);
+        }
+      }
+      const auto index = static_cast<std::size_t>(stage);
+      held.stage = std::make_shared<models::TrainingStage>(
+          *spec_->model, spec_->stages[index],
+          models::StageOptions{
+              .precision = spec_->precision, .keep = spec_->keep[index], .seed = spec_->seed},
+          spec_->staleness, spec_->optimizer, held.borrowed);
+      held_.push_back(std::move(held));
+    }
+  }
+
+  Held& held(int stage) {
+    for (auto& held : held_)
+      if (held.number == stage) return held;
+    throw std::logic_error(who() + " has no stage " + std::to_string(stage));
+  }
+
+  // The round that is being played.
+
+  const Round& round() const { return *to_play_.front().round; }
+  bool training() const { return round().purpose == Round::Purpose::training; }
+  const schedules::Lane& lane() const {
+    return round().schedule.lanes[static_cast<std::size_t>(device_)];
+  }
+  int last_stage() const { return round().schedule.stages - 1; }
+  std::int64_t first_step() const { return to_play_.front().first_step; }
+
+  Inbox::Address address(What what, int stage, Action action) const {
+    return {what, first_step(), stage, static_cast<int>(action.micro_batch), {}};
+  }
+  Inbox::Address loan_address(const Held& held, const std::string& loan, Action action) const {
+    return {What::loan, first_step(), held.number, static_cast<int>(action.micro_batch), loan};
+  }
+
+  /// Plays on as far as what has come allows.
+  void advance() {
+    while (cast_ && !to_play_.empty()) {
+      if (position_ == 0 && !begin_round()) return;
+      while (position_ < lane().size()) {
+        if (in_executor_ > actions_ahead || !missing(lane()[position_]).empty()) return;
+        perform(lane()[position_++]);
+        ++moves_;
+      }
+      if (lane().empty()) tell_played({to_play_.front(), 0, {}});
+      to_play_.pop_front();
+      position_ = 0;
+      begun_ = false;
+    }
+  }
+
+  bool begin_round() {
+    if (begun_) return true;
+    for (const auto& held : held_)
+      if (!held.has_weights) return false;
+    begun_ = true;
+    if (!lane().empty()) in_play_.push_back({to_play_.front(), lane().size(), {}});
+    if (!training()) return true;
+    for (auto& held : held_) {
+      held.steps_given = held.steps_taken = 0;
+      models::Round begun{.delays = delays_of(lane(), held.number, round().schedule.micro_batches),
+                          .step_every = held.share.count(),
+                          .share = held.share,
+                          .targets_in_step = spec_->targets_in_step};
+      jobs_.post("beginning a round",
+                 [stage = held.stage, begun = std::move(begun)](Stream&) mutable {
+                   stage->begin_round(std::move(begun));
+                 });
+    }
+    return true;
+  }
+
+  /// What an action waits for; nothing where it can go on.
+  std::string missing(Action action) const {
+    const auto& held = const_cast<StageActor*>(this)->held(action.stage);
+    const int stage = held.number;
+    const auto of_micro_batch = " of micro-batch " + std::to_string(action.micro_batch);
+    switch (action.kind) {
+      case Kind::forward:
+        if (!inbox_.has(address(What::input, stage, action)))
+          return "the input" + of_micro_batch + " from " +
+                 (stage == 0 ? "the loader of inputs" : "stage " + std::to_string(stage - 1));
+        if (stage == last_stage() && !inbox_.has(address(What::targets, 0, action)))
+          return "the targets" + of_micro_batch + " from the loader of targets";
+        for (const auto& loan : held.borrowed)
+          if (!inbox_.has(loan_address(held, loan, action)))
+            return loan + " for" + of_micro_batch + " from the stage that owns it";
+        return {};
+      case Kind::backward:
+      case Kind::backward_input:
+        if (stage != last_stage() && !inbox_.has(address(What::gradient, stage, action)))
+          return "the gradient" + of_micro_batch + " from stage " + std::to_string(stage + 1);
+        return {};
+      case Kind::update:
+        if (!held.published)
+          return "the weights of step " + std::to_string(first_step() + held.steps_taken + 1) +
+                 " from the optimizer of stage " + std::to_string(stage);
+        return {};
+      case Kind::recompute:
+      case Kind::backward_weight:
+      case Kind::give:
+      case Kind::gather:
+      case Kind::release:
+        return {};
+    }
+    return {};
+  }
+
+  void perform(Action action) {
+    auto& on = held(action.stage);
+    switch (action.kind) {
+      case Kind::forward:
+        return training() ? forward(action, on) : evaluate(action, on);
+      case Kind::recompute:
+        return run(action, [stage = on.stage, m = index(action)](Stream& stream) {
+          stage->recompute(stream, m);
+        });
+      case Kind::backward:
+        return backward(action, on, [](auto& stage, Stream& stream, int m, Tensor dy) {
+          return stage.backward(stream, m, std::move(dy));
+        });
+      case Kind::backward_input:
+        return backward(action, on, [](auto& stage, Stream& stream, int m, Tensor dy) {
+          return stage.backward_input(stream, m, std::move(dy));
+        });
+      case Kind::backward_weight:
+        return run(action, [stage = on.stage, m = index(action)](Stream& stream) {
+          stage->backward_weight(stream, m);
+        });
+      case Kind::give:
+        return give(action, on);
+      case Kind::update:
+        ++on.steps_taken;
+        return adopt(on, action);
+      case Kind::gather:  // Weights are always whole in one process.
+      case Kind::release:
+        return run(action, [](Stream&) {});
+    }
+  }
+
+  void forward(Action action, Held& on) {
+    const auto place = place_of(round(), replica_, index(action));
+    const models::MicroBatch id{.step = first_step() + place.step,
+                                .index = index(action),
+                                .first_sample = place.index * spec_->micro};
+    run(action, [=, stage = on.stage, in = take_input(action, on), loss = tell_loss(id.step, place),
+                 next = hand_on(action), lent = lend(action, on)](Stream& stream) {
+      check_halves(*in.input, in.targets.get(), action);
+      const Header header = in.input->header;
+      Tensor y = stage->forward(stream, id, std::move(in.input->value),
+                                in.targets ? std::move(in.targets->value) : Tensor(), in.loans());
+      for (const auto& [name, send] : lent) send(header, stage->lend(id.index, name));
+      in.targets ? loss(models::Losses{std::move(y)}.mean()) : next(header, std::move(y));
+    });
+  }
+
+  void evaluate(Action action, Held& on) {
+    const auto place = place_of(round(), replica_, index(action));
+    run(action, [=, stage = on.stage, in = take_input(action, on),
+                 loss = tell_loss(first_step(), place), next = hand_on(action),
+                 lent = lend(action, on)](Stream& stream) {
+      check_halves(*in.input, in.targets.get(), action);
+      const Header header = in.input->header;
+      Tensor y = stage->evaluate(stream, std::move(in.input->value),
+                                 in.targets ? std::move(in.targets->value) : Tensor(), in.loans());
+      for (const auto& [name, send] : lent) send(header, stage->lend_newest(name));
+      in.targets ? loss(models::Losses{std::move(y)}.mean()) : next(header, std::move(y));
+    });
+  }
+
+  template <class Pass>
+  void backward(Action action, Held& on, Pass pass) {
+    const bool ends_here = on.number == last_stage();
+    const auto in = ends_here ? std::make_shared<Inbox::Parcel>()
+                              : inbox_.take(address(What::gradient, on.number, action));
+    in->header.first_step = first_step();
+    in->header.m = index(action);
+    const auto back = on.number == 0 ? nullptr : hand_back(action);
+    run(action, [stage = on.stage, in, back, pass, m = index(action)](Stream& stream) {
+      Tensor dx = pass(*stage, stream, m, std::move(in->value));
+      if (back) back(in->header, std::move(dx));
+    });
+  }
+
+  void give(Action action, Held& on) {
+    const std::int64_t step = first_step() + on.steps_given++;
+    const auto to = cast_->optimizers[static_cast<std::size_t>(on.number)];
+    run(action, [stage = on.stage, step, to, holder = on.holder](Stream& stream) {
+      rt::post(to, StepGradients{
+                       step, holder,
+                       std::make_shared<models::GradientShare>(stage->take_gradients(stream))});
+    });
+  }
+
+  void adopt(Held& on, std::optional<Action> action = {}) {
+    on.has_weights = true;
+    const auto take = [stage = on.stage, version = std::move(*on.published)](Stream&) mutable {
+      stage->adopt(std::move(version));
+    };
+    on.published.reset();
+    action ? run(*action, take) : jobs_.post("taking the first weights", take);
+  }
+
+  // What goes into a pass, and where its results go. These functions run on the executor.
+
+  struct Input {
+    Inbox::ParcelPtr input;
+    Inbox::ParcelPtr targets;  // Of the last stage.
+    std::vector<Inbox::ParcelPtr> borrowed;
+
+    std::vector<models::Loan> loans() const {
+      std::vector<models::Loan> loans;
+      for (const auto& parcel : borrowed) loans.push_back(std::move(parcel->loan));
+      return loans;
+    }
+  };
+
+  Input take_input(Action action, const Held& on) {
+    Input in;
+    in.input = inbox_.take(address(What::input, on.number, action));
+    if (on.number == 0) self_->tell(cast_->inputs[replica()], Taken{device_});
+    if (on.number == last_stage()) {
+      in.targets = inbox_.take(address(What::targets, 0, action));
+      self_->tell(cast_->targets[replica()], Taken{device_});
+    }
+    for (const auto& loan : on.borrowed)
+      in.borrowed.push_back(inbox_.take(loan_address(on, loan, action)));
+    return in;
+  }
+
+  /// Inputs and targets took different ways here; from now on they are one.
+  static void check_halves(const Inbox::Parcel& input, const Inbox::Parcel* targets,
+                           Action action) {
+    if (!targets || input.header.samples == targets->header.samples) return;
+    throw std::runtime_error("the input of micro-batch " + std::to_string(action.micro_batch) +
+                             " is of the samples " + to_string(input.header.samples) +
+                             ", but its targets are of " + to_string(targets->header.samples) +
+                             "; both loaders must see the same data");
+  }
+
+  using Send = std::function<void(const Header&, Tensor)>;
+
+  Send hand_on(Action action) {
+    if (action.stage == last_stage()) return nullptr;
+    return hand_over(What::input, action.stage + 1, action);
+  }
+  Send hand_back(Action action) { return hand_over(What::gradient, action.stage - 1, action); }
+
+  Send hand_over(What what, int stage, Action action) {
+    const int device = round().schedule.route(action.micro_batch)[static_cast<std::size_t>(stage)];
+    if (device == device_)
+      return [to = inbox_.put(address(what, stage, action))](const Header& header, Tensor value) {
+        to->header = header;
+        to->value = std::move(value);
+      };
+    const auto to = peer(device);
+    if (what == What::input)
+      return [to, stage](const Header& header, Tensor value) {
+        rt::post(to, Activation{header, stage, std::move(value)});
+      };
+    return [to, stage](const Header& header, Tensor value) {
+      rt::post(to, Gradient{header, stage, std::move(value)});
+    };
+  }
+
+  struct Lend {
+    std::string name;
+    std::function<void(const Header&, models::Loan)> send;
+  };
+  std::vector<Lend> lend(Action action, const Held& on) {
+    std::vector<Lend> lends;
+    for (const auto& [name, borrower] : on.lent) {
+      const int device =
+          round().schedule.route(action.micro_batch)[static_cast<std::size_t>(borrower)];
+      if (device == device_) {
+        auto to = inbox_.put({What::loan, first_step(), borrower, index(action), name});
+        lends.push_back({name, [to](const Header& header, models::Loan loan) {
+                           to->header = header;
+                           to->loan = std::move(loan);
+                         }});
+      } else {
+        lends.push_back(
+            {name, [to = peer(device), stage = borrower](const Header& header, models::Loan loan) {
+               rt::post(to, LoanFor{header, stage, std::move(loan)});
+             }});
+      }
+    }
+    return lends;
+  }
+
+  std::function<void(double)> tell_loss(std::int64_t step, MicroBatchPlace place) {
+    return [to = cast_->supervisor, step, place, purpose = round().purpose](double mean) {
+      rt::post(to, MicroBatchLoss{step, place.index, purpose, mean});
+    };
+  }
+
+  // The executor.
+
+  template <class Work>
+  void run(Action action, Work work) {
+    ++in_executor_;
+    jobs_.post("step " + std::to_string(first_step() + 1) + ", " + to_string(action),
+               [work = std::move(work), action, owner = jobs_.owner()](Stream& stream) mutable {
+                 const auto start = Clock::now();
+                 work(stream);
+                 rt::post(owner, ActionDone{action, start, Clock::now()});
+               });
+  }
+
+  void finished(const ActionDone& done) {
+    --in_executor_;
+    ++moves_;
+    auto& played = in_play_.front();
+    played.spans.push_back({done.action, done.start, done.end});
+    if (played.spans.size() == played.actions) {
+      tell_played(std::move(played));
+      in_play_.pop_front();
+    }
+    advance();
+  }
+
+  struct InPlay {
+    Play play;
+    std::size_t actions = 0;
+    std::vector<DeviceSpan> spans;
+  };
+
+  void tell_played(InPlay played) {
+    const RoundPlayed told{
+        replica_, device_, played.play.first_step, played.play.round->purpose,
+        std::make_shared<const std::vector<DeviceSpan>>(std::move(played.spans))};
+    self_->tell(cast_->supervisor, told);
+    self_->tell(cast_->recorder, told);
+  }
+
+  // What has come, and what has not.
+
+  void keep(What what, int stage, const Header& header, Tensor value) {
+    const auto parcel = inbox_.put({what, header.first_step, stage, header.m, {}});
+    parcel->header = header;
+    parcel->value = std::move(value);
+    advance();
+  }
+
+  /// Tells of a wait that has lasted for a while: for whom, for what and since when.
+  void look() {
+    const bool waits = cast_ && !to_play_.empty();
+    still_since_ = waits && moves_ == moves_seen_ ? still_since_ + 1 : 0;
+    moves_seen_ = moves_;
+    if (still_since_ > 0) tell_stalled();
+    self_->tell_self_after(spec_->stall_patience, Look{});
+  }
+
+  void tell_stalled() {
+    std::string what = "it waits for its first weights";
+    if (in_executor_ > 0)
+      what = "it still computes " + to_string(oldest_in_executor());
+    else if (begun_ && position_ < lane().size())
+      what = to_string(lane()[position_]) + " waits for " + missing(lane()[position_]);
+    self_->tell(cast_->supervisor,
+                Stalled{who(), what, still_since_ * spec_->stall_patience, still_since_});
+  }
+
+  Action oldest_in_executor() const {
+    const auto& played = in_play_.front();
+    return played.play.round->schedule
+        .lanes[static_cast<std::size_t>(device_)][played.spans.size()];
+  }
+
+  std::size_t replica() const { return static_cast<std::size_t>(replica_); }
+  static int index(Action action) { return static_cast<int>(action.micro_batch); }
+  const caf::actor& peer(int device) const {
+    return cast_->stages[static_cast<std::size_t>(replica_ * round().devices() + device)];
+  }
+  std::string who() const {
+    const std::string device = "device " + std::to_string(device_);
+    return replica_ == 0 ? device : device + " of replica " + std::to_string(replica_);
+  }
+
+  rt::Base* self_;
+  RunSpecPtr spec_;
+  int replica_;
+  int device_;
+  Jobs jobs_;
+  CastPtr cast_;
+  std::vector<Held> held_;
+  Inbox inbox_;
+
+  std::deque<Play> to_play_;  // The first is being played.
+  bool begun_ = false;
+  std::size_t position_ = 0;
+  std::deque<InPlay> in_play_;  // What the executor has not finished.
+  int in_executor_ = 0;
+
+  std::uint64_t moves_ = 0;
+  std::uint64_t moves_seen_ = 0;
+  int still_since_ = 0;  // In patiences.
+};
+
+}  // namespace
+
+caf::actor spawn_stage_actor(caf::actor_system& system, RunSpecPtr spec, int replica, int device) {
+  return rt::spawn<StageActor>(system, std::move(spec), replica, device);
+}
+
+}  // namespace troupe::actors

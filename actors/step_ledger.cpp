@@ -1,0 +1,48 @@
+#include "actors/step_ledger.h"
+
+namespace troupe::actors {
+
+double StepLedger::Entry::mean_loss() const {
+  double sum = 0;
+  for (const auto& loss : losses) sum += *loss;
+  return sum / static_cast<double>(losses.size());
+}
+
+StepLedger::Entry& StepLedger::entry(std::int64_t step) {
+  const auto [found, is_new] = entries_.try_emplace(step);
+  if (is_new) {
+    found->second.losses.resize(static_cast<std::size_t>(micro_batches_));
+    found->second.squares.resize(static_cast<std::size_t>(stages_));
+    found->second.norms.resize(static_cast<std::size_t>(stages_));
+  }
+  return found->second;
+}
+
+StepLedger::Entry& StepLedger::add(const MicroBatchLoss& loss) {
+  auto& to = entry(loss.step);
+  to.losses.at(static_cast<std::size_t>(loss.index)) = loss.mean;
+  ++to.losses_known;
+  return to;
+}
+
+StepLedger::Entry& StepLedger::add(const Norms& norms) {
+  auto& to = entry(norms.step);
+  to.squares.at(static_cast<std::size_t>(norms.stage)) = norms.squares;
+  ++to.squares_known;
+  return to;
+}
+
+StepLedger::Entry& StepLedger::add(const StepDone& done) {
+  auto& to = entry(done.step);
+  to.norms.at(static_cast<std::size_t>(done.stage)) = done.norm;
+  ++to.stages_done;
+  return to;
+}
+
+bool StepLedger::complete(std::int64_t step) const {
+  const auto found = entries_.find(step);
+  return found != entries_.end() && found->second.stages_done == stages_ &&
+         found->second.losses_known == micro_batches_;
+}
+
+}  // namespace troupe::actors

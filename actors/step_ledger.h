@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "actors/messages.h"
+
+namespace troupe::actors {
+
+/// What has been heard of the steps that are under way.
+class StepLedger {
+ public:
+  StepLedger(int stages, int micro_batches) : stages_(stages), micro_batches_(micro_batches) {}
+
+  struct Entry {
+    std::vector<std::optional<double>> losses;              // By micro-batch.
+    std::vector<std::vector<models::SquaredNorm>> squares;  // By stage.
+    std::vector<std::optional<double>> norms;               // By stage: its step is done.
+    int losses_known = 0, squares_known = 0, stages_done = 0;
+    std::optional<double> norm;  // Of all gradients, once decided.
+
+    /// In the order of the micro-batches.
+    double mean_loss() const;
+  };
+
+  Entry& add(const MicroBatchLoss& loss);
+  Entry& add(const Norms& norms);
+  Entry& add(const StepDone& done);
+
+  /// All that a decision needs is known.
+  bool can_decide(const Entry& entry) const {
+    return entry.squares_known == stages_ && entry.losses_known == micro_batches_ && !entry.norm;
+  }
+  bool complete(std::int64_t step) const;
+  Entry take(std::int64_t step) { return std::move(entries_.extract(step).mapped()); }
+
+ private:
+  Entry& entry(std::int64_t step);
+
+  int stages_;
+  int micro_batches_;
+  std::map<std::int64_t, Entry> entries_;
+};
+
+}  // namespace troupe::actors

@@ -1,0 +1,287 @@
+#include "little_run.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <numeric>
+
+#include "catch.h"
+#include "core/random.h"
+#include "models/option.h"
+#include "models/registry.h"
+#include "storage/memory_files.h"
+
+namespace troupe::actors {
+namespace {
+
+Value table(std::initializer_list<std::pair<const char*, Value>> entries) {
+  Value made;
+  for (const auto& [key, value] : entries) made.set(key, value);
+  return made;
+}
+
+models::Model build(const std::string& kind, double dropout) {
+  const std::map<std::string, Value> options = {
+      {"mlp", table({{"dims", Value::List{4, 6, 5, 6, 5, 6, 5, 6, 3}}, {"dropout", dropout}})},
+      {"gpt2", table({{"vocab", 11},
+                      {"context", 5},
+                      {"width", 8},
+                      {"layers", 8},
+                      {"heads", 2},
+                      {"dropout", dropout}})},
+      {"llama", table({{"vocab", 11},
+                       {"context", 5},
+                       {"width", 8},
+                       {"layers", 8},
+                       {"heads", 2},
+                       {"kv_heads", 1},
+                       {"ffn", 12},
+                       {"tied", true},
+                       {"dropout", dropout}})},
+      {"vit", table({{"image", 4},
+                     {"patch", 2},
+                     {"channels", 1},
+                     {"width", 8},
+                     {"layers", 8},
+                     {"heads", 2},
+                     {"classes", 3},
+                     {"dropout", dropout}})},
+      {"resnet", table({{"channels", 1},
+                        {"widths", Value::List{4, 4}},
+                        {"blocks", Value::List{4, 4}},
+                        {"classes", 3},
+                        {"dropout", dropout}})},
+  };
+  const auto* found = models::find_model_kind(kind);
+  REQUIRE(found);
+  const auto complete = models::complete(found->options, options.at(kind));
+  REQUIRE(complete.ok());
+  auto model = found->build(*complete);
+  REQUIRE(model.ok());
+  return std::move(*model);
+}
+
+/// Samples drawn by their number, that fit a model.
+class DrawnSamples final : public storage::Dataset {
+ public:
+  explicit DrawnSamples(const models::Model& model) : classes_(model.classes) {
+    for (const auto size : model.sample.input) shape_.input.append(size == 0 ? 5 : size);
+    for (const auto size : model.sample.target) shape_.target.append(size);
+    shape_.input_type = model.sample.input_type;
+  }
+
+  std::int64_t count() const override { return 50; }
+  const storage::SampleShape& shape() const override { return shape_; }
+  std::int64_t classes() const override { return classes_; }
+  std::string description() const override { return "drawn samples"; }
+
+  Status read(std::int64_t index, std::span<std::byte> input,
+              std::span<std::byte> target) const override {
+    std::uint32_t drawn = 0;
+    const auto word = [&] {
+      return RandomKey{.seed = 11, .sample = static_cast<std::uint32_t>(index)}.words(drawn++)[0];
+    };
+    const auto classes = static_cast<std::uint32_t>(classes_);
+    for (std::size_t at = 0; at < input.size(); at += 4) {
+      const auto token = static_cast<std::int32_t>(word() % classes);
+      const float number = 2 * uniform(word()) - 1;
+      std::memcpy(&input[at],
+                  shape_.input_type == DType::i32 ? static_cast<const void*>(&token) : &number, 4);
+    }
+    for (std::size_t at = 0; at < target.size(); at += 4) {
+      const auto token = static_cast<std::int32_t>(word() % classes);
+      std::memcpy(&target[at], &token, 4);
+    }
+    return Done{};
+  }
+
+ private:
+  std::int64_t classes_;
+  storage::SampleShape shape_;
+};
+
+/// Saves at once: a test has no other threads.
+class ImmediateStore final : public CheckpointStore {
+ public:
+  explicit ImmediateStore(storage::Files& files) : files_(files) {}
+
+  void save(storage::CheckpointContent content, std::function<void(Status)> done) override {
+    const auto saved = storage::save_checkpoint(files_, "checkpoints", content);
+    done(saved ? Status(Done{}) : Status(saved.error()));
+  }
+  Result<std::optional<StartPoint>> newest(MemoryPool& memory) override {
+    return newest_checkpoint(files_, "checkpoints", memory);
+  }
+
+ private:
+  storage::Files& files_;
+};
+
+std::vector<models::UnitRange> even_cuts(int units, int stages) {
+  std::vector<models::UnitRange> cuts;
+  for (int stage = 0; stage < stages; ++stage)
+    cuts.push_back({stage * units / stages, (stage + 1) * units / stages});
+  return cuts;
+}
+
+}  // namespace
+
+Piece Piece::of(const std::string& model, const RoundShape& shape) {
+  Piece piece;
+  piece.model = model;
+  piece.shape = shape;
+  piece.optimizer = models::OptimizerConfig::of(models::OptimizerConfig::Kind::adamw);
+  piece.optimizer.rate.lr = 1e-2;
+  piece.optimizer.clip_norm = 1;
+  return piece;
+}
+
+struct LittleRun::Parts {
+  Piece piece;
+  models::Model model;
+  DrawnSamples data;
+  storage::MicroBatches batches;
+  Rounds rounds;
+  std::unique_ptr<storage::Files> files = std::make_unique<storage::MemoryFiles>();
+  ImmediateStore store{*files};
+  std::vector<Value> events;
+
+  static Rounds rounds_of(const RoundShape& shape) {
+    auto made = Rounds::make(shape);
+    if (!made) FAIL(made.error().text);
+    return *made;
+  }
+  std::int64_t global() const { return piece.micro * piece.shape.micro_batches; }
+
+  explicit Parts(const Piece& of)
+      : piece(of),
+        model(build(of.model, of.dropout)),
+        data(model),
+        batches(data, {storage::SampleOrder::Kind::shuffled, 5, data.count()},
+                of.micro * of.shape.micro_batches, of.micro),
+        rounds(rounds_of(of.shape)) {
+    if (piece.cuts.empty())
+      piece.cuts = even_cuts(static_cast<int>(model.units.size()), piece.shape.stages);
+  }
+};
+
+LittleRun::LittleRun(const Piece& piece) : parts_(std::make_unique<Parts>(piece)) {}
+LittleRun::~LittleRun() = default;
+
+const std::vector<Value>& LittleRun::events() const { return parts_->events; }
+storage::Files& LittleRun::files() { return *parts_->files; }
+
+RunSpecPtr LittleRun::spec(const std::function<Executor&()>& make) {
+  auto& parts = *parts_;
+  const Piece& piece = parts.piece;
+  auto spec = std::make_shared<RunSpec>();
+  spec->name = "little";
+  spec->model = &parts.model;
+  spec->stages = piece.cuts;
+  spec->keep = parts.rounds.keep();
+  spec->optimizer = piece.optimizer;
+  spec->staleness = piece.staleness;
+  spec->clip = parts.rounds.asynchronous() ? ClipScope::each_stage : ClipScope::all_stages;
+  spec->seed = 3;
+  spec->batches = &parts.batches;
+  spec->micro = piece.micro;
+  spec->samples_in_step = parts.global();
+  spec->targets_in_step = parts.global() * parts.data.shape().target.count();
+  spec->round = [&parts](std::int64_t first, std::int64_t left) {
+    return parts.rounds.at(first, left);
+  };
+  spec->rounds_ahead = parts.rounds.asynchronous() ? 1 : 2;
+  spec->evaluation = evaluation_round(*parts.rounds.of_one_step(), piece.shape.micro_batches);
+  if (piece.eval_every) spec->validation = &parts.batches;
+  spec->steps = piece.steps;
+  spec->eval_every = piece.eval_every;
+  spec->save_every_steps = piece.save_every;
+  spec->recipe = Value(Value::Map{});
+  spec->model_description = Value(Value::Map{});
+  const int devices = parts.rounds.of_one_step()->devices() * piece.shape.replicas;
+  for (int device = 0; device < devices; ++device) spec->executors.push_back(&make());
+  spec->reader = &make();
+  spec->checkpoints = &parts.store;
+  spec->record = [&parts](const Value& event) { parts.events.push_back(event); };
+  return spec;
+}
+
+Digest LittleRun::plainly() const {
+  const auto& parts = *parts_;
+  const auto& piece = parts.piece;
+  MemoryPool memory;
+  Stream stream(memory);
+  models::Stage stage(parts.model, {0, static_cast<int>(parts.model.units.size())}, {.seed = 3});
+  models::Optimizer optimizer(piece.optimizer, stage.parameters(), stage.buffers(),
+                              kernels::Precision::fp32);
+  auto weights = optimizer.initial(stream, 3);
+  for (std::int64_t step = 0; step < piece.steps; ++step) {
+    stage.begin_step(models::Share::whole(piece.shape.micro_batches, piece.shape.groups),
+                     parts.global() * parts.data.shape().target.count());
+    for (int m = 0; m < piece.shape.micro_batches; ++m) {
+      auto batch = parts.batches.read(memory, step, m);
+      REQUIRE(batch.ok());
+      stage.forward(stream, {step, m, m * piece.micro}, *weights, std::move(batch->input),
+                    std::move(batch->target));
+      stage.backward(stream, m, *weights, {});
+    }
+    auto gradients = models::join(stream, {stage.take_gradients()});
+    const double norm = models::global_norm(optimizer.squared_norms(stream, gradients));
+    weights = optimizer.step(stream, weights, std::move(gradients), norm);
+  }
+  return digest_of_weights(optimizer.named(*weights));
+}
+
+Digest digest_of_weights(std::vector<NamedTensor> weights) {
+  std::ranges::sort(weights, {}, &NamedTensor::name);
+  Digester digester;
+  for (const auto& [name, tensor] : weights) {
+    digester.add(std::as_bytes(std::span(name)));
+    digester.add({static_cast<const std::byte*>(tensor.raw()), tensor.bytes()});
+  }
+  return digester.finish();
+}
+
+namespace {
+
+constexpr auto patience = std::chrono::hours(1);
+
+Played play_in(World& world, const Piece& piece, const std::function<void()>& between) {
+  LittleRun run(piece);
+  Played played;
+  std::vector<Executor*> executors;
+  const auto spec = run.spec([&]() -> Executor& {
+    executors.push_back(&world.make_executor());
+    return *executors.back();
+  });
+  std::optional<Outcome> outcome;
+  {
+    auto supervisor = spawn_supervisor(world.system(), spec, {},
+                                       [&](Outcome ended) { outcome = std::move(ended); });
+    if (between) between();
+    played.ended = world.run_until([&] { return outcome.has_value(); }, patience);
+    if (!played.ended) {
+      rt::kill(supervisor);
+      world.settle();
+    }
+  }
+  world.settle();
+  if (outcome) {
+    played.weights = digest_of_weights(outcome->weights);
+    outcome->weights.clear();
+    played.outcome = std::move(*outcome);
+  }
+  played.messages = world.steps();
+  played.events = run.events();
+  for (auto* executor : executors) played.bytes_left += executor->memory().counters().bytes_in_use;
+  return played;
+}
+
+}  // namespace
+
+Played play(const Piece& piece, std::uint64_t seed) {
+  World world(seed);
+  return play_in(world, piece, {});
+}
+
+}  // namespace troupe::actors
