@@ -212,7 +212,7 @@ struct Event {
 
 /// How a run ended.
 struct Outcome {
-  enum class How : std::uint8_t { done, stopped, failed, invalid };
+  enum class How : std::uint8_t { done, stopped, failed };
 
   How how = How::done;
   std::int64_t step = 0;  // Steps that were done and are saved.

@@ -26,8 +26,7 @@ class Supervisor {
         spec_(std::move(spec)),
         usual_(spec_->round(0, 1)),
         start_(std::move(start)),
-        ended_(std::move(ended)),
-        last_boundary_(start_.step) {
+        ended_(std::move(ended)) {
     if (start_.step > 0) saved_step_ = start_.step;
     self_->on_down([this](const caf::actor_addr& who, const caf::error& why) { down(who, why); });
   }
@@ -69,7 +68,7 @@ class Supervisor {
     step_ = given_out_ = start.step;
     ledger_.emplace(static_cast<int>(spec_->stages.size()), usual_->micro_batches_in_step());
     rounds_.clear();
-    evaluated_step_ = snapshot_step_ = -1;
+    evaluated_step_ = snapshot_step_ = start.step;
     evaluation_losses_.clear();
     snapshots_.clear();
     phase_ = Phase::playing;
@@ -106,15 +105,15 @@ class Supervisor {
     return drain_asked_ || paused_ || evaluation_is_due(given_out_) || save_is_due(given_out_);
   }
   bool evaluation_is_due(std::int64_t at) const {
-    if (!spec_->validation || at == last_boundary_ || evaluated_step_ >= at) return false;
-    if (at == spec_->steps) return true;
-    return spec_->eval_every && at / *spec_->eval_every > last_boundary_ / *spec_->eval_every;
+    if (!spec_->validation || at <= evaluated_step_) return false;
+    const auto every = spec_->eval_every;
+    return at == spec_->steps || (every && at / *every > evaluated_step_ / *every);
   }
   bool save_is_due(std::int64_t at) const {
-    if (snapshot_step_ >= at || at == last_boundary_) return false;
+    if (at <= snapshot_step_) return false;
+    const auto every = spec_->save_every_steps;
     if (at == spec_->steps) return true;
-    if (spec_->save_every_steps > 0)
-      return at / spec_->save_every_steps > last_boundary_ / spec_->save_every_steps;
+    if (every > 0) return at / every > snapshot_step_ / every;
     return self_->now() - saved_at_ >= spec_->save_every_time;
   }
 
@@ -123,8 +122,7 @@ class Supervisor {
     const bool is_end = step_ >= spec_->steps || drain_asked_;
     if (save_is_due(step_) || (is_end && collected_step_ != step_)) return collect();
     if (is_end) return finish_when_saved();
-    last_boundary_ = step_;
-    if (!paused_ && !must_drain()) go_on();
+    if (!must_drain()) go_on();
   }
 
   // Steps.
@@ -394,7 +392,6 @@ class Supervisor {
       return fail_run(failures_.back().why +
                       " (and the newest checkpoint cannot be read: " + newest.error().text + ")");
     }
-    last_boundary_ = *newest ? (*newest)->step : 0;
     begin(*newest ? std::move(**newest) : start_);
   }
 
@@ -483,11 +480,10 @@ class Supervisor {
   std::deque<RoundUnderWay> rounds_;
   std::int64_t step_ = 0;           // Steps done.
   std::int64_t given_out_ = 0;      // Steps that are done or in rounds that are out.
-  std::int64_t last_boundary_ = 0;  // Where the run was last drained.
   std::vector<std::optional<double>> evaluation_losses_;
-  std::int64_t evaluated_step_ = -1;
+  std::int64_t evaluated_step_ = 0;  // The last one that needs no evaluation any more.
   std::vector<Snapshot> snapshots_;
-  std::int64_t snapshot_step_ = -1;   // That this attempt has saved.
+  std::int64_t snapshot_step_ = 0;    // The last one that needs no saving any more.
   std::int64_t collected_step_ = -1;  // Whose weights are in final_weights_.
   std::vector<NamedTensor> final_weights_;
   int saving_ = 0;

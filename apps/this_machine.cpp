@@ -161,4 +161,13 @@ DeviceProfile measure_this_machine(int devices, kernels::Precision precision) {
   return Measurement(stream, precision).run();
 }
 
+schedules::DeviceProfile nominal_device() {
+  schedules::DeviceProfile profile;
+  profile.name = "a middling core";
+  profile.rate = {.operations = 100e9, .bandwidth = 20e9};
+  profile.overhead = launch;
+  profile.link = {.latency = mailbox_seconds, .bandwidth = profile.rate.bandwidth};
+  return profile;
+}
+
 }  // namespace troupe::apps

@@ -20,4 +20,8 @@ schedules::Cluster this_machine(const Shares& shares, const schedules::DevicePro
 /// of a second, and comes out a little different each time.
 schedules::DeviceProfile measure_this_machine(int devices, kernels::Precision precision);
 
+/// A middling device that is the same everywhere: where a model is cut must not hang on what was
+/// measured a moment ago.
+schedules::DeviceProfile nominal_device();
+
 }  // namespace troupe::apps

@@ -3,14 +3,14 @@
 #include <filesystem>
 
 #include "apps/command.h"
-#include "apps/local_run.h"
+#include "apps/embedded_run.h"
 #include "apps/recorder.h"
 #include "apps/run_setup.h"
 #include "config/load.h"
 #include "config/render.h"
 #include "core/json.h"
-#include "schedules/registry.h"
 #include "storage/files.h"
+#include "storage/safetensors.h"
 
 namespace troupe::apps {
 namespace {
@@ -23,16 +23,17 @@ struct TrainArguments {
 };
 
 // Signal handlers may touch no more than this.
+Bell* bell_for_signals = nullptr;
 std::atomic<bool> stop_requested = false;
-std::atomic<int> stop_signal = 0;
 
 void on_signal(int signal) {
   // The second one does not wait for the step: whoever sends it means now.
   if (stop_requested.exchange(true)) _Exit(128 + signal);
-  stop_signal = signal;
+  bell_for_signals->ring();
 }
 
-void listen_for_signals() {
+void listen_for_signals(Bell& bell) {
+  bell_for_signals = &bell;
   struct sigaction action = {};
   action.sa_handler = on_signal;
   for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
@@ -81,7 +82,7 @@ Value state_event(const config::RunConfig& config, const std::string& state,
 
 /// What a person wants to know before the first step.
 void introduce(Recorder& recorder, const config::RunConfig& config, const RunSetup& setup,
-               const LocalRun& run) {
+               const EmbeddedRun& run) {
   std::int64_t numbers = 0;
   for (const auto& unit : setup.model.units)
     for (const auto& parameter : unit.layer->parameters()) numbers += parameter.shape.count();
@@ -96,34 +97,81 @@ void introduce(Recorder& recorder, const config::RunConfig& config, const RunSet
   if (run.step() > 0) recorder.say("going on after step " + std::to_string(run.step()));
 }
 
+/// Where the stages are, if there is more than one.
+std::string place_of_stages(const EmbeddedRun& run) {
+  const auto& plan = run.plan();
+  std::string text = "plan: " + plan.schedule + ", " + std::to_string(plan.stages.size()) +
+                     (plan.stages.size() == 1 ? " stage" : " stages");
+  const int devices = run.rounds().of_one_step()->devices();
+  text += " on " + std::to_string(devices) + (devices == 1 ? " device" : " devices");
+  if (plan.replicas.size() > 1) text += ", " + std::to_string(plan.replicas.size()) + " replicas";
+  if (plan.stages.size() > 1) {
+    text += "; units";
+    for (const auto& stage : plan.stages)
+      text += " " + std::to_string(stage.first) + ".." + std::to_string(stage.last - 1);
+  }
+  return text;
+}
+
 void conclude(Recorder& recorder, const config::RunConfig& config, const RunSetup& setup,
-              const LocalRun& run) {
+              double recent_loss) {
   if (const auto entropy = setup.train->entropy_rate()) {
     char text[200];
     std::snprintf(text, sizeof text,
                   "loss of the last steps: %.4f nats; no model can do better than the source's "
                   "entropy rate of %.4f "
                   "(%+.1f %%)",
-                  run.recent_loss(), *entropy, 100 * (run.recent_loss() / *entropy - 1));
+                  recent_loss, *entropy, 100 * (recent_loss / *entropy - 1));
     recorder.say(text);
   }
   recorder.say("checkpoints: " + config.checkpoint.directory + "   events: runs/" + config.name +
                "/events.jsonl");
 }
 
-/// One pipeline of one stage gives the numbers of every synchronous plan; an asynchronous schedule
-/// has numbers of its own.
 Status can_run_here(const config::RunConfig& config, int nodes) {
   if (nodes != 1)
     return Error{"error: --nodes " + std::to_string(nodes) +
                  ": this version trains in one process; leave it out"};
-  const auto* schedule = schedules::find_schedule(config.pipeline.schedule);
-  if (schedule && schedule->mode == schedules::Mode::asynchronous)
-    return Error{
-        "error: pipeline.schedule = \"" + config.pipeline.schedule +
-        "\" is asynchronous, which this version draws and simulates but does not train; use "
-        "a synchronous one (troupe schedule --list)"};
+  if (config.pipeline.tensor != 1)
+    return Error{"error: pipeline.tensor = " + std::to_string(config.pipeline.tensor) +
+                 ": this version does not cut layers; set it to 1, and use stages or replicas"};
   return Done{};
+}
+
+Status export_weights(storage::Files& files, const std::string& path,
+                      const std::vector<NamedTensor>& tensors) {
+  const std::string unfinished = path + ".part";
+  if (files.exists(unfinished))
+    if (auto removed = files.remove(unfinished); !removed) return removed.error();
+  std::vector<storage::TensorView> views;
+  views.reserve(tensors.size());
+  for (const auto& [name, tensor] : tensors) views.push_back(storage::view(name, tensor));
+  storage::sort_as_ecosystem(views);
+  if (auto written = storage::write_safetensors(files, unfinished, views); !written)
+    return written.error();
+  return files.rename(unfinished, path);
+}
+
+ExitCode tell_ending(Recorder& recorder, const config::RunConfig& config, const EmbeddedRun& run,
+                     const TrainArguments& arguments, const actors::Outcome& outcome) {
+  switch (outcome.how) {
+    case actors::Outcome::How::done:
+      recorder.record(state_event(config, "done", {}));
+      conclude(recorder, config, run.setup(), outcome.recent_loss);
+      return ExitCode::done;
+    case actors::Outcome::How::stopped:
+      recorder.record(state_event(
+          config, "stopped", "after step " + std::to_string(outcome.step) + ", which is saved"));
+      recorder.say("go on with: " + resume_command(arguments));
+      return ExitCode::preempted;
+    case actors::Outcome::How::failed:
+      recorder.record(state_event(config, "failed", outcome.why));
+      recorder.say("the checkpoints that are listed by `troupe checkpoint ls " +
+                   config.checkpoint.directory + "` are good");
+      recorder.say("to go on from the newest: " + resume_command(arguments));
+      return ExitCode::failed;
+  }
+  return ExitCode::failed;
 }
 
 ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
@@ -145,31 +193,26 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   Recorder& recorder = **opened;
   if (!moved.empty()) recorder.say("the earlier run of this name is now in " + moved);
 
-  LocalRun run(*loaded, std::move(*setup), recorder);
+  auto made = EmbeddedRun::make(*loaded, std::move(*setup), recorder);
+  if (!made) return complain(ExitCode::invalid, "error: " + made.error().text);
+  EmbeddedRun& run = **made;
   if (auto ready = arguments.resume ? run.resume() : run.start(); !ready)
     return complain(ExitCode::invalid, "error: " + ready.error().text);
-  listen_for_signals();
+  Bell bell;
+  listen_for_signals(bell);
   introduce(recorder, config, run.setup(), run);
+  recorder.say(place_of_stages(run));
   recorder.record(state_event(config, "running", {}));
-  const Ending ending = run.train(stop_requested);
-
-  switch (ending.code) {
-    case ExitCode::done:
-      recorder.record(state_event(config, "done", {}));
-      conclude(recorder, config, run.setup(), run);
-      break;
-    case ExitCode::preempted:
-      recorder.record(state_event(config, "stopped",
-                                  "after step " + std::to_string(run.step()) + ", which is saved"));
-      recorder.say("go on with: " + resume_command(arguments));
-      break;
-    default:
-      recorder.record(state_event(config, "failed", ending.text));
-      recorder.say("the checkpoints that are listed by `troupe checkpoint ls " +
-                   config.checkpoint.directory + "` are good");
-      recorder.say("to go on from the newest: " + resume_command(arguments));
-  }
-  return ending.code;
+  auto outcome = run.play(bell);
+  using How = actors::Outcome::How;
+  if (outcome.how == How::done && config.train.export_path)
+    if (auto exported =
+            export_weights(*run.setup().files, *config.train.export_path, outcome.weights);
+        !exported) {
+      outcome.how = How::failed;
+      outcome.why = within("train.export", exported.error()).text;
+    }
+  return tell_ending(recorder, config, run, arguments, outcome);
 }
 
 }  // namespace

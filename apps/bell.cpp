@@ -1,0 +1,26 @@
+#include "apps/bell.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cassert>
+#include <cerrno>
+#include <cstdint>
+
+namespace troupe::apps {
+
+Bell::Bell() : event_(eventfd(0, EFD_CLOEXEC)) { assert(event_ >= 0); }
+Bell::~Bell() { close(event_); }
+
+void Bell::ring() {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = write(event_, &one, sizeof one);
+}
+
+void Bell::wait() {
+  std::uint64_t rings = 0;
+  while (read(event_, &rings, sizeof rings) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace troupe::apps

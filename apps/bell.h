@@ -1,0 +1,21 @@
+#pragma once
+
+namespace troupe::apps {
+
+/// What the main thread waits at while others work. A signal handler may ring it too.
+class Bell {
+ public:
+  Bell();
+  ~Bell();
+  Bell(const Bell&) = delete;
+  Bell& operator=(const Bell&) = delete;
+
+  void ring();
+  /// Until it is rung; a ring from before counts.
+  void wait();
+
+ private:
+  int event_;
+};
+
+}  // namespace troupe::apps

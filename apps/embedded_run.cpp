@@ -1,0 +1,298 @@
+#include "apps/embedded_run.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "actors/checkpoints.h"
+#include "actors/rt.h"
+#include "actors/supervisor.h"
+#include "apps/plan_request.h"
+#include "apps/this_machine.h"
+#include "apps/timeline_file.h"
+#include "config/recipe.h"
+#include "schedules/registry.h"
+#include "storage/checkpoint_writer.h"
+#include "storage/match.h"
+#include "storage/safetensors.h"
+
+namespace troupe::apps {
+namespace {
+
+// A save that takes longer than this is stuck, and the end of a run says so instead of hanging.
+constexpr auto save_patience = std::chrono::minutes(10);
+// Actors never compute; two threads are enough for their messages.
+constexpr std::size_t actor_threads = 2;
+constexpr int steps_between_drains = 64;
+
+storage::SampleOrder order_of(const config::RunConfig& config, std::int64_t count) {
+  using Order = config::RunConfig::Data::Order;
+  const auto kind = config.data.order == Order::shuffled ? storage::SampleOrder::Kind::shuffled
+                                                         : storage::SampleOrder::Kind::sequential;
+  return {kind, config.seed, count};
+}
+
+Result<std::vector<NamedTensor>> load_file(storage::Files& files, const std::string& path,
+                                           MemoryPool& memory) {
+  const auto file = storage::Safetensors::open(files, path);
+  if (!file) return file.error();
+  std::vector<NamedTensor> tensors;
+  for (const auto& view : file->tensors()) {
+    auto tensor = storage::load(view, memory);
+    if (!tensor) return within(path + ": " + view.name, tensor.error());
+    tensors.push_back({view.name, std::move(*tensor)});
+  }
+  return tensors;
+}
+
+int flush_steps(const config::RunConfig& config, int step_every) {
+  if (!config.staleness.flush_every) return steps_between_drains;
+  return static_cast<int>(*config.staleness.flush_every) / step_every;
+}
+
+}  // namespace
+
+/// Saves on a thread of its own while training goes on.
+class EmbeddedRun::Store final : public actors::CheckpointStore {
+ public:
+  explicit Store(EmbeddedRun& run)
+      : run_(run),
+        writer_(*run.setup_.files, run.config_.checkpoint.directory, run.config_.checkpoint.keep,
+                [this](const storage::SaveOutcome& outcome) { tell(outcome); }) {}
+
+  void save(storage::CheckpointContent content, std::function<void(Status)> done) override {
+    {
+      const std::lock_guard lock(mutex_);
+      waiting_.push_back(done);
+    }
+    if (auto accepted = writer_.submit(std::move(content)); !accepted) {
+      const std::lock_guard lock(mutex_);
+      waiting_.pop_back();
+      run_.warn("a step is not saved: " + accepted.error().text);
+      done(accepted.error());
+    }
+  }
+
+  Result<std::optional<actors::StartPoint>> newest(MemoryPool& memory) override {
+    return actors::newest_checkpoint(*run_.setup_.files, run_.config_.checkpoint.directory, memory);
+  }
+
+  Status finish() { return writer_.wait_until_idle(save_patience); }
+
+ private:
+  void tell(const storage::SaveOutcome& outcome) {
+    if (outcome.saved) {
+      Value saved = event("checkpoint.saved", run_.config_.name);
+      saved.set("step", outcome.step);
+      saved.set("directory", outcome.saved->directory);
+      saved.set("weights", to_string(outcome.saved->manifest.weights_digest));
+      run_.recorder_.record(saved);
+      if (!outcome.pruned)
+        run_.warn("old checkpoints were not removed: " + outcome.pruned.error().text);
+    } else {
+      run_.warn("step " + std::to_string(outcome.step) +
+                " was not saved: " + outcome.saved.error().text +
+                "; training goes on, and the last good checkpoint stays");
+    }
+    std::function<void(Status)> done;
+    {
+      const std::lock_guard lock(mutex_);
+      done = std::move(waiting_.front());
+      waiting_.pop_front();
+    }
+    done(outcome.saved ? Status(Done{}) : Status(outcome.saved.error()));
+  }
+
+  EmbeddedRun& run_;
+  std::mutex mutex_;
+  std::deque<std::function<void(Status)>> waiting_;
+  storage::CheckpointWriter writer_;  // Last: its thread uses the others.
+};
+
+EmbeddedRun::EmbeddedRun(const config::Loaded& loaded, RunSetup setup, Recorder& recorder)
+    : config_(loaded.config),
+      recipe_(config::recipe_of(loaded.tree)),
+      setup_(std::move(setup)),
+      recorder_(recorder) {}
+
+EmbeddedRun::~EmbeddedRun() = default;
+
+Result<std::unique_ptr<EmbeddedRun>> EmbeddedRun::make(const config::Loaded& loaded, RunSetup setup,
+                                                       Recorder& recorder) {
+  std::unique_ptr<EmbeddedRun> run(new EmbeddedRun(loaded, std::move(setup), recorder));
+  if (auto planned = run->make_plan(); !planned) return planned.error();
+  const auto& config = run->config_;
+  run->batches_.emplace(*run->setup_.train, order_of(config, run->setup_.train->count()),
+                        config.batch.global, run->setup_.micro);
+  if (run->setup_.validate) {
+    const auto& validate = *run->setup_.validate;
+    const storage::SampleOrder order(storage::SampleOrder::Kind::sequential, 0, validate.count());
+    run->validation_.emplace(validate, order, config.batch.global, run->setup_.micro);
+  }
+  run->make_devices();
+  run->store_ = std::make_unique<Store>(*run);
+  return run;
+}
+
+Status EmbeddedRun::make_plan() {
+  // What decides where a model is cut must not be measured: the cuts of an asynchronous run are
+  // part of its numbers.
+  const auto profile = nominal_device();
+  const Shares shares{1, devices_wanted(config_)};
+  auto request = plan_request(config_, setup_, this_machine(shares, profile), profile);
+  if (!request) return request.error();
+  auto plan = schedules::make_plan(*request);
+  if (!plan) return plan.error();
+  plan_ = std::move(*plan);
+
+  actors::RoundShape shape;
+  shape.stages = static_cast<int>(plan_.stages.size());
+  shape.chunks = plan_.chunks;
+  shape.replicas = static_cast<int>(plan_.replicas.size());
+  shape.micro_batches = request->micro_batches;
+  shape.groups = request->groups;
+  const auto* named = schedules::find_schedule(config_.pipeline.schedule);
+  if (named && named->mode == schedules::Mode::asynchronous) {
+    shape.schedule = config_.pipeline.schedule;
+    shape.flush_steps = flush_steps(config_, shape.micro_batches / shape.replicas);
+    shape.recompute.assign(plan_.stages.size(), config_.pipeline.recompute);
+  } else {
+    shape.written = *plan_.replicas[0].schedule;
+  }
+  auto rounds = actors::Rounds::make(shape);
+  if (!rounds) return rounds.error();
+  rounds_ = std::move(*rounds);
+  return Done{};
+}
+
+void EmbeddedRun::make_devices() {
+  const int count = rounds_->of_one_step()->devices() * rounds_->of_one_step()->replicas;
+  const int cores = config_.train.threads.value_or(
+      static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  for (int device = 0; device < count; ++device)
+    devices_.push_back(std::make_unique<actors::ComputingThread>(std::max(1, cores / count)));
+  reader_ = std::make_unique<actors::ComputingThread>(1);
+}
+
+void EmbeddedRun::warn(const std::string& text) {
+  Value warning = event("warn", config_.name);
+  warning.set("text", text);
+  recorder_.record(warning);
+}
+
+Status EmbeddedRun::start() {
+  if (config_.model.init == "random") return Done{};
+  auto tensors = load_file(*setup_.files, config_.model.init, host_);
+  if (!tensors) return within("model.init", tensors.error());
+  start_.weights = std::move(*tensors);
+  return check(start_, "model.init: " + config_.model.init);
+}
+
+Status EmbeddedRun::resume() {
+  auto found = storage::open_newest_checkpoint(*setup_.files, config_.checkpoint.directory);
+  if (!found) return found.error();
+  if (!*found) {
+    warn("there is no checkpoint below " + config_.checkpoint.directory +
+         " yet: starting at step 0");
+    return start();
+  }
+  for (const auto& skipped : (*found)->skipped)
+    warn(skipped.directory + " is damaged and was passed over: " + skipped.why);
+  const storage::Checkpoint& checkpoint = (*found)->checkpoint;
+  if (auto same = storage::match_model(checkpoint.manifest(), setup_.model_description); !same)
+    return within(checkpoint.directory(), same.error());
+  if (auto same = storage::match_recipe(checkpoint.manifest(), recipe_); !same)
+    return within(checkpoint.directory(), same.error());
+  auto start = actors::start_point(checkpoint, host_);
+  if (!start) return start.error();
+  start_ = std::move(*start);
+  return check(start_, checkpoint.directory());
+}
+
+/// What the optimizers would say later, said before anything is started.
+Status EmbeddedRun::check(const actors::StartPoint& start, const std::string& where) {
+  Stream stream = Stream::rehearsal(host_);
+  const models::Stage whole(setup_.model, {0, static_cast<int>(setup_.model.units.size())}, {});
+  models::Optimizer optimizer(config_.optimizer, whole.parameters(), whole.buffers(),
+                              setup_.precision);
+  if (auto weights = optimizer.from(stream, start.weights, start.step); !weights)
+    return within(where, weights.error());
+  if (auto restored = optimizer.restore(stream, start.moments, start.step); !restored)
+    return within(where, restored.error());
+  return Done{};
+}
+
+actors::RunSpecPtr EmbeddedRun::make_spec() {
+  auto spec = std::make_shared<actors::RunSpec>();
+  spec->name = config_.name;
+  spec->model = &setup_.model;
+  for (const auto& stage : plan_.stages) spec->stages.push_back({stage.first, stage.last});
+  spec->keep = rounds_->keep();
+  spec->optimizer = config_.optimizer;
+  spec->clip =
+      rounds_->asynchronous() ? actors::ClipScope::each_stage : actors::ClipScope::all_stages;
+  spec->precision = setup_.precision;
+  spec->seed = config_.seed;
+  spec->batches = &*batches_;
+  if (validation_) spec->validation = &*validation_;
+  spec->micro = setup_.micro;
+  spec->samples_in_step = config_.batch.global;
+  spec->targets_in_step = config_.batch.global * setup_.train->shape().target.count();
+  if (setup_.of_tokens()) spec->tokens_in_sample = setup_.train->shape().input[0];
+  spec->round = [this](std::int64_t first, std::int64_t left) { return rounds_->at(first, left); };
+  const auto evaluated = config_.train.eval_batches * (config_.batch.global / setup_.micro);
+  spec->evaluation = actors::evaluation_round(*rounds_->of_one_step(), static_cast<int>(evaluated));
+  spec->steps = config_.train.steps;
+  spec->eval_every = config_.train.eval_every;
+  spec->save_every_steps = config_.checkpoint.every.steps;
+  spec->save_every_time = config_.checkpoint.every.time;
+  spec->recipe = recipe_;
+  spec->model_description = setup_.model_description;
+  for (const auto& device : devices_) spec->executors.push_back(device.get());
+  spec->reader = reader_.get();
+  spec->checkpoints = store_.get();
+  spec->record = [this](const Value& event) { recorder_.record(event); };
+  spec->rounds_ahead = rounds_->asynchronous() ? 1 : 2;
+  spec->strikes = config_.limits.strikes;
+  spec->strike_window = config_.limits.strike_window;
+  spec->stall_patience = config_.limits.stuck_floor;
+  spec->keep_timeline = [this](const schedules::Timeline& timeline) {
+    if (auto kept =
+            write_timeline(*setup_.files, "runs/" + config_.name + "/timeline.jsonl", timeline);
+        !kept)
+      warn(kept.error().text);
+  };
+  return spec;
+}
+
+actors::Outcome EmbeddedRun::play(Bell& bell) {
+  actors::rt::Config system_config(actor_threads);
+  std::mutex mutex;
+  std::optional<actors::Outcome> outcome;
+  {
+    caf::actor_system system(system_config);
+    {
+      const auto supervisor = actors::spawn_supervisor(system, make_spec(), std::move(start_),
+                                                       [&](actors::Outcome ended) {
+                                                         const std::lock_guard lock(mutex);
+                                                         outcome = std::move(ended);
+                                                         bell.ring();
+                                                       });
+      const auto has_ended = [&] {
+        const std::lock_guard lock(mutex);
+        return outcome.has_value();
+      };
+      while (!has_ended()) {
+        bell.wait();
+        if (!has_ended()) actors::rt::post(supervisor, actors::Drain{});
+      }
+    }
+    system.await_all_actors_done();
+  }
+  (void)store_->finish();
+  return std::move(*outcome);
+}
+
+}  // namespace troupe::apps

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "actors/messages.h"
+#include "actors/rounds.h"
+#include "actors/run_spec.h"
+#include "apps/bell.h"
+#include "apps/recorder.h"
+#include "apps/run_setup.h"
+#include "schedules/plan.h"
+
+namespace troupe::apps {
+
+/// A run whose actors all live in this process: what `troupe train` does on one machine.
+class EmbeddedRun {
+ public:
+  /// Plans the run for this machine. Errors mean exit code 3.
+  static Result<std::unique_ptr<EmbeddedRun>> make(const config::Loaded& loaded, RunSetup setup,
+                                                   Recorder& recorder);
+  ~EmbeddedRun();
+
+  /// Weights as the configuration says: random, or from a file.
+  Status start();
+  /// From the newest checkpoint that verifies; from the beginning where there is none.
+  Status resume();
+
+  /// Plays to the end. A ring of the bell asks to finish what is in flight, save and stop.
+  actors::Outcome play(Bell& bell);
+
+  std::int64_t step() const { return start_.step; }
+  const RunSetup& setup() const { return setup_; }
+  const schedules::Plan& plan() const { return plan_; }
+  const actors::Rounds& rounds() const { return *rounds_; }
+
+ private:
+  EmbeddedRun(const config::Loaded& loaded, RunSetup setup, Recorder& recorder);
+  Status make_plan();
+  Status check(const actors::StartPoint& start, const std::string& where);
+  actors::RunSpecPtr make_spec();
+  void make_devices();
+  void warn(const std::string& text);
+
+  class Store;
+
+  const config::RunConfig& config_;
+  Value recipe_;
+  RunSetup setup_;
+  Recorder& recorder_;
+  schedules::Plan plan_;
+  std::optional<actors::Rounds> rounds_;
+  std::optional<storage::MicroBatches> batches_;
+  std::optional<storage::MicroBatches> validation_;
+  MemoryPool host_;  // Of what is read before there are devices.
+  actors::StartPoint start_;
+  std::vector<std::unique_ptr<actors::Executor>> devices_;
+  std::unique_ptr<actors::Executor> reader_;
+  std::unique_ptr<Store> store_;
+};
+
+}  // namespace troupe::apps
