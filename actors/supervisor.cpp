@@ -120,8 +120,9 @@ class Supervisor {
   void drained() {
     if (evaluation_is_due(step_)) return evaluate();
     const bool is_end = step_ >= spec_->steps || drain_asked_;
+    if (is_end && saving_ > 0) return;  // The last save must not find the store busy. Saved comes.
     if (save_is_due(step_) || (is_end && collected_step_ != step_)) return collect();
-    if (is_end) return finish_when_saved();
+    if (is_end) return conclude();
     if (!must_drain()) go_on();
   }
 
@@ -309,8 +310,7 @@ class Supervisor {
     if (phase_ == Phase::playing) go_on();
   }
 
-  void finish_when_saved() {
-    if (saving_ > 0) return;  // Saved comes.
+  void conclude() {
     Outcome outcome;
     outcome.step = step_;
     if (saved_step_ != step_ && snapshot_step_ == step_) {
