@@ -57,7 +57,9 @@ void add_eval(Program& program);
 void add_plan(Program& program);
 void add_sample(Program& program);
 void add_schedule(Program& program);
+void add_trace(Program& program);
 void add_train(Program& program);
+void add_verify(Program& program);
 
 /// Prints an error the way all commands do, and gives back the code.
 ExitCode complain(ExitCode code, const std::string& text);

@@ -10,6 +10,7 @@
 #include "actors/rt.h"
 #include "actors/supervisor.h"
 #include "apps/plan_request.h"
+#include "apps/recorder.h"
 #include "apps/this_machine.h"
 #include "apps/timeline_file.h"
 #include "config/recipe.h"
@@ -59,7 +60,7 @@ class EmbeddedRun::Store final : public actors::CheckpointStore {
  public:
   explicit Store(EmbeddedRun& run)
       : run_(run),
-        writer_(*run.setup_.files, run.config_.checkpoint.directory, run.config_.checkpoint.keep,
+        writer_(run.files_, run.config_.checkpoint.directory, run.config_.checkpoint.keep,
                 [this](const storage::SaveOutcome& outcome) { tell(outcome); }) {}
 
   void save(storage::CheckpointContent content, std::function<void(Status)> done) override {
@@ -76,7 +77,7 @@ class EmbeddedRun::Store final : public actors::CheckpointStore {
   }
 
   Result<std::optional<actors::StartPoint>> newest(MemoryPool& memory) override {
-    return actors::newest_checkpoint(*run_.setup_.files, run_.config_.checkpoint.directory, memory);
+    return actors::newest_checkpoint(run_.files_, run_.config_.checkpoint.directory, memory);
   }
 
   Status finish() { return writer_.wait_until_idle(save_patience); }
@@ -88,7 +89,7 @@ class EmbeddedRun::Store final : public actors::CheckpointStore {
       saved.set("step", outcome.step);
       saved.set("directory", outcome.saved->directory);
       saved.set("weights", to_string(outcome.saved->manifest.weights_digest));
-      run_.recorder_.record(saved);
+      run_.record_(saved);
       if (!outcome.pruned)
         run_.warn("old checkpoints were not removed: " + outcome.pruned.error().text);
     } else {
@@ -111,17 +112,20 @@ class EmbeddedRun::Store final : public actors::CheckpointStore {
   storage::CheckpointWriter writer_;  // Last: its thread uses the others.
 };
 
-EmbeddedRun::EmbeddedRun(const config::Loaded& loaded, RunSetup setup, Recorder& recorder)
+EmbeddedRun::EmbeddedRun(const config::Loaded& loaded, RunSetup setup, storage::Files& files,
+                         Record record)
     : config_(loaded.config),
       recipe_(config::recipe_of(loaded.tree)),
       setup_(std::move(setup)),
-      recorder_(recorder) {}
+      files_(files),
+      record_(std::move(record)) {}
 
 EmbeddedRun::~EmbeddedRun() = default;
 
 Result<std::unique_ptr<EmbeddedRun>> EmbeddedRun::make(const config::Loaded& loaded, RunSetup setup,
-                                                       Recorder& recorder) {
-  std::unique_ptr<EmbeddedRun> run(new EmbeddedRun(loaded, std::move(setup), recorder));
+                                                       storage::Files& files, Record record) {
+  std::unique_ptr<EmbeddedRun> run(
+      new EmbeddedRun(loaded, std::move(setup), files, std::move(record)));
   if (auto planned = run->make_plan(); !planned) return planned.error();
   const auto& config = run->config_;
   run->batches_.emplace(*run->setup_.train, order_of(config, run->setup_.train->count()),
@@ -179,7 +183,7 @@ void EmbeddedRun::make_devices() {
 void EmbeddedRun::warn(const std::string& text) {
   Value warning = event("warn", config_.name);
   warning.set("text", text);
-  recorder_.record(warning);
+  record_(warning);
 }
 
 Status EmbeddedRun::start() {
@@ -191,7 +195,7 @@ Status EmbeddedRun::start() {
 }
 
 Status EmbeddedRun::resume() {
-  auto found = storage::open_newest_checkpoint(*setup_.files, config_.checkpoint.directory);
+  auto found = storage::open_newest_checkpoint(files_, config_.checkpoint.directory);
   if (!found) return found.error();
   if (!*found) {
     warn("there is no checkpoint below " + config_.checkpoint.directory +
@@ -253,14 +257,13 @@ actors::RunSpecPtr EmbeddedRun::make_spec() {
   for (const auto& device : devices_) spec->executors.push_back(device.get());
   spec->reader = reader_.get();
   spec->checkpoints = store_.get();
-  spec->record = [this](const Value& event) { recorder_.record(event); };
+  spec->record = record_;
   spec->rounds_ahead = rounds_->asynchronous() ? 1 : 2;
   spec->strikes = config_.limits.strikes;
   spec->strike_window = config_.limits.strike_window;
   spec->stall_patience = config_.limits.stuck_floor;
   spec->keep_timeline = [this](const schedules::Timeline& timeline) {
-    if (auto kept =
-            write_timeline(*setup_.files, "runs/" + config_.name + "/timeline.jsonl", timeline);
+    if (auto kept = write_timeline(files_, "runs/" + config_.name + "/timeline.jsonl", timeline);
         !kept)
       warn(kept.error().text);
   };

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,7 +9,6 @@
 #include "actors/rounds.h"
 #include "actors/run_spec.h"
 #include "apps/bell.h"
-#include "apps/recorder.h"
 #include "apps/run_setup.h"
 #include "schedules/plan.h"
 
@@ -18,9 +17,12 @@ namespace troupe::apps {
 /// A run whose actors all live in this process: what `troupe train` does on one machine.
 class EmbeddedRun {
  public:
-  /// Plans the run for this machine. Errors mean exit code 3.
+  using Record = std::function<void(const Value&)>;
+
+  /// Plans the run for this machine. Checkpoints and the like are kept in `files`; any thread may
+  /// call `record`. Errors mean exit code 3.
   static Result<std::unique_ptr<EmbeddedRun>> make(const config::Loaded& loaded, RunSetup setup,
-                                                   Recorder& recorder);
+                                                   storage::Files& files, Record record);
   ~EmbeddedRun();
 
   /// Weights as the configuration says: random, or from a file.
@@ -37,7 +39,7 @@ class EmbeddedRun {
   const actors::Rounds& rounds() const { return *rounds_; }
 
  private:
-  EmbeddedRun(const config::Loaded& loaded, RunSetup setup, Recorder& recorder);
+  EmbeddedRun(const config::Loaded& loaded, RunSetup setup, storage::Files& files, Record record);
   Status make_plan();
   Status check(const actors::StartPoint& start, const std::string& where);
   actors::RunSpecPtr make_spec();
@@ -49,7 +51,8 @@ class EmbeddedRun {
   const config::RunConfig& config_;
   Value recipe_;
   RunSetup setup_;
-  Recorder& recorder_;
+  storage::Files& files_;
+  Record record_;
   schedules::Plan plan_;
   std::optional<actors::Rounds> rounds_;
   std::optional<storage::MicroBatches> batches_;

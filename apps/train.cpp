@@ -193,7 +193,9 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   Recorder& recorder = **opened;
   if (!moved.empty()) recorder.say("the earlier run of this name is now in " + moved);
 
-  auto made = EmbeddedRun::make(*loaded, std::move(*setup), recorder);
+  storage::Files& files = *setup->files;
+  auto made = EmbeddedRun::make(*loaded, std::move(*setup), files,
+                                [&](const Value& event) { recorder.record(event); });
   if (!made) return complain(ExitCode::invalid, "error: " + made.error().text);
   EmbeddedRun& run = **made;
   if (auto ready = arguments.resume ? run.resume() : run.start(); !ready)

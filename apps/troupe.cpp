@@ -34,6 +34,8 @@ int run(int count, char** words) {
   ExitCode exit_code = ExitCode::done;
   Program program{app, flags, exit_code};
   add_train(program);
+  add_verify(program);
+  add_trace(program);
   add_eval(program);
   add_sample(program);
   add_bench(program);
