@@ -50,11 +50,12 @@ class OptimizerActor {
     const auto index = static_cast<std::size_t>(stage);
     const models::Stage passes(*spec_->model, spec_->stages[index],
                                {.precision = spec_->precision, .keep = spec_->keep[index]});
-    std::vector<std::string> borrowed;
-    for (const auto& [name, owner] : borrowed_) borrowed.push_back(name);
+    models::Lateness lateness{
+        .staleness = spec_->staleness, .delay = spec_->delays[index], .borrowed = {}};
+    for (const auto& [name, owner] : borrowed_) lateness.borrowed.push_back(name);
     workshop_ = std::make_shared<Workshop>(
         Workshop{models::Optimizer(spec_->optimizer, passes.parameters(), passes.buffers(),
-                                   spec_->precision, borrowed),
+                                   spec_->precision, std::move(lateness)),
                  {},
                  {}});
   }

@@ -111,4 +111,15 @@ std::vector<models::Keep> Rounds::keep() const {
   return keep;
 }
 
+std::vector<int> Rounds::delays() const {
+  std::vector<int> most(static_cast<std::size_t>(shape_.stages), 0);
+  const auto& schedule = whole_->schedule;
+  for (const auto& lane : schedule.lanes)
+    for (int stage = 0; stage < schedule.stages; ++stage)
+      for (const int delay : delays_of(lane, stage, schedule.micro_batches))
+        most[static_cast<std::size_t>(stage)] =
+            std::max(most[static_cast<std::size_t>(stage)], delay);
+  return most;
+}
+
 }  // namespace troupe::actors

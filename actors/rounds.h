@@ -38,6 +38,8 @@ class Rounds {
   const RoundPtr& of_one_step() const { return one_; }
   bool asynchronous() const { return asynchronous_; }
   std::vector<models::Keep> keep() const;
+  /// By stage: the most steps between the two passes of a micro-batch.
+  std::vector<int> delays() const;
 
  private:
   Result<RoundPtr> of(int steps) const;

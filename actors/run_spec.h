@@ -51,6 +51,7 @@ struct RunSpec {
   std::vector<models::Keep> keep;  // By stage.
   models::OptimizerConfig optimizer;
   models::StalenessOptions staleness;
+  std::vector<int> delays;  // By stage: steps between the passes once the pipeline is full.
   ClipScope clip = ClipScope::all_stages;
   kernels::Precision precision = kernels::Precision::fp32;
   std::uint64_t seed = 0;

@@ -264,7 +264,7 @@ class StageActor {
       const Header header = in.input->header;
       Tensor y = stage->evaluate(stream, std::move(in.input->value),
                                  in.targets ? std::move(in.targets->value) : Tensor(), in.loans());
-      for (const auto& [name, send] : lent) send(header, stage->lend_newest(name));
+      for (const auto& [name, send] : lent) send(header, stage->lend(name));
       in.targets ? loss(models::Losses{std::move(y)}.mean()) : next(header, std::move(y));
     });
   }
@@ -278,8 +278,11 @@ class StageActor {
     in->header.m = index(action);
     const auto back = on.number == 0 ? nullptr : hand_back(action);
     run(action, [stage = on.stage, in, back, pass, m = index(action)](Stream& stream) {
+      Header header = in->header;
+      stage->expect_gap_factor(m, header.gap_factor);
       Tensor dx = pass(*stage, stream, m, std::move(in->value));
-      if (back) back(in->header, std::move(dx));
+      header.gap_factor = stage->gap_factor();
+      if (back) back(header, std::move(dx));
     });
   }
 

@@ -478,8 +478,8 @@ class Supervisor {
   Next next_ = Next::finish;
   std::optional<StepLedger> ledger_;
   std::deque<RoundUnderWay> rounds_;
-  std::int64_t step_ = 0;           // Steps done.
-  std::int64_t given_out_ = 0;      // Steps that are done or in rounds that are out.
+  std::int64_t step_ = 0;       // Steps done.
+  std::int64_t given_out_ = 0;  // Steps that are done or in rounds that are out.
   std::vector<std::optional<double>> evaluation_losses_;
   std::int64_t evaluated_step_ = 0;  // The last one that needs no evaluation any more.
   std::vector<Snapshot> snapshots_;

@@ -235,6 +235,7 @@ actors::RunSpecPtr EmbeddedRun::make_spec() {
   for (const auto& stage : plan_.stages) spec->stages.push_back({stage.first, stage.last});
   spec->keep = rounds_->keep();
   spec->optimizer = config_.optimizer;
+  spec->delays = rounds_->delays();
   spec->clip =
       rounds_->asynchronous() ? actors::ClipScope::each_stage : actors::ClipScope::all_stages;
   spec->precision = setup_.precision;

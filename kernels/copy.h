@@ -8,6 +8,7 @@ namespace troupe::kernels {
 
 /// y[i] = value.
 void fill(Stream& stream, float value, float* y, std::int64_t count);
+void fill(Stream& stream, double value, double* y, std::int64_t count);
 
 /// Rows, and the distance from one to the next. At a distance of 0 each is the first.
 struct RowsIn {

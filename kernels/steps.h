@@ -9,19 +9,24 @@ namespace troupe::kernels {
 /// One update of `count` weights. New weights are written to `next`, since weights that others may
 /// hold never change; moments change in place. `gradient_scale` multiplies every gradient first:
 /// clipping. Factors are doubles, so that 1 - beta2 and the like are rounded once. `next` may be
-/// `w`.
+/// `w`. Where there is `decay_share`, it multiplies the weight decay, element by element.
 struct SgdStep {
   double lr, momentum, weight_decay, gradient_scale;
-  enum class Momentum : std::uint8_t { plain, nesterov } kind;
+  enum class Momentum : std::uint8_t { plain, nesterov, shares } kind;
   enum class Turn : std::uint8_t {
     first,
     later
   } turn;  // The first step sets the momentum to the gradient, as PyTorch does.
+  double momentum_share = 1, gradient_share = 0;
 };
 /// g += decay w; momentum = mu momentum + g; next = w - lr momentum, or w - lr (g + mu momentum) if
-/// nesterov. `momentum` may be null: next = w - lr g.
+/// nesterov, or w - lr (momentum_share momentum + gradient_share g). `momentum` may be null: next =
+/// w - lr g.
 void sgd_step(Stream& stream, const SgdStep& step, const float* w, const float* gradient,
-              float* momentum, float* next, std::int64_t count);
+              float* momentum, float* next, std::int64_t count, const float* decay_share = nullptr);
+void sgd_step(Stream& stream, const SgdStep& step, const double* w, const double* gradient,
+              double* momentum, double* next, std::int64_t count,
+              const double* decay_share = nullptr);
 
 /// Where weight decay goes: into the gradient (Adam) or straight to the weights (AdamW).
 enum class WeightDecay : std::uint8_t { coupled, decoupled };
@@ -36,14 +41,20 @@ struct AdamStep {
   WeightDecay decay;
 };
 void adam_step(Stream& stream, const AdamStep& step, const float* w, const float* gradient,
-               float* m, float* v, float* next, std::int64_t count);
+               float* m, float* v, float* next, std::int64_t count,
+               const float* decay_share = nullptr);
+void adam_step(Stream& stream, const AdamStep& step, const double* w, const double* gradient,
+               double* m, double* v, double* next, std::int64_t count,
+               const double* decay_share = nullptr);
 
 /// The sum of squares in double: blocks of 65,536 elements in order, and the blocks by a tree whose
 /// shape depends on their number alone.
 double sum_of_squares(Stream& stream, const float* x, std::int64_t count);
+double sum_of_squares(Stream& stream, const double* x, std::int64_t count);
 
 /// a += b.
 void accumulate(Stream& stream, float* a, const float* b, std::int64_t count);
+void accumulate(Stream& stream, double* a, const double* b, std::int64_t count);
 
 /// Whether all numbers are finite.
 bool all_finite(Stream& stream, const float* x, std::int64_t count);

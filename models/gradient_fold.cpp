@@ -4,8 +4,7 @@
 #include <cassert>
 #include <utility>
 
-#include "kernels/copy.h"
-#include "kernels/steps.h"
+#include "models/arithmetic.h"
 
 namespace troupe::models {
 
@@ -20,7 +19,7 @@ void TreeFold::join_last_two(Stream& stream) {
   PartialSum& left = nodes_.back();
   assert(left.slots.size() == right.slots.size());
   for (std::size_t i = 0; i < left.slots.size(); ++i)
-    kernels::accumulate(stream, left.slots[i].f32(), right.slots[i].f32(), left.slots[i].count());
+    accumulate(stream, left.slots[i], right.slots[i]);
   left.groups += right.groups;
 }
 
@@ -54,15 +53,36 @@ GradientFold::GradientFold(const Share& share) : share_(share), group_(share.fir
 std::span<Tensor> GradientFold::open(Stream& stream, const std::vector<Parameter>& parameters) {
   assert(done_ < share_.count());
   if (current_.empty()) {
-    for (const auto& parameter : parameters) {
-      auto& gradient = current_.emplace_back(stream.make(parameter.shape));
-      kernels::fill(stream, 0, gradient.f32(), gradient.count());
-    }
+    for (const auto& parameter : parameters)
+      current_.push_back(filled(stream, parameter.shape, parameter.type, 0));
   }
   return current_;
 }
 
+std::span<Tensor> GradientFold::open_apart(Stream& stream, const std::vector<Parameter>& parameters,
+                                           int sets) {
+  assert(done_ < share_.count() && apart_.empty());
+  for (const auto& parameter : parameters)
+    apart_.push_back(filled(stream, parameter.shape, parameter.type, 0));
+  for (int set = 1; set < sets; ++set)
+    for (const auto& parameter : parameters)
+      apart_.push_back(stream.make(parameter.shape, parameter.type));
+  return apart_;
+}
+
+Tensor GradientFold::so_far(Stream& stream, std::size_t slot) const {
+  Tensor sum = current_.empty() ? Tensor() : current_[slot];
+  for (const auto& node : tree_.nodes())
+    sum = sum.empty() ? node.slots[slot] : combined(stream, 1, sum, 1, node.slots[slot]);
+  return sum;
+}
+
 void GradientFold::close(Stream& stream) {
+  if (current_.empty())
+    current_.swap(apart_);
+  else
+    for (std::size_t i = 0; i < apart_.size(); ++i) accumulate(stream, current_[i], apart_[i]);
+  apart_.clear();
   if (share_.first_micro_batch() + ++done_ < share_.begin_of(group_ + 1)) return;
   tree_.push(stream, {.first_group = group_, .groups = 1, .slots = std::exchange(current_, {})});
   ++group_;

@@ -44,6 +44,7 @@ class TreeFold {
   std::vector<Tensor> finish(Stream& stream);
 
   int sums() const { return static_cast<int>(nodes_.size()); }
+  const std::vector<PartialSum>& nodes() const { return nodes_; }
 
  private:
   void join_last_two(Stream& stream);
@@ -60,8 +61,16 @@ class GradientFold {
 
   /// What the next micro-batch adds its gradients to: one tensor for each parameter.
   std::span<Tensor> open(Stream& stream, const std::vector<Parameter>& parameters);
+  /// The same, but apart from those of others until close(): `sets` tensors for each parameter, set
+  /// after set; the first set is zero, the others are not set to anything.
+  std::span<Tensor> open_apart(Stream& stream, const std::vector<Parameter>& parameters, int sets);
   /// The micro-batch has added its own.
   void close(Stream& stream);
+
+  int done() const { return done_; }
+  /// What was added up so far for one parameter; empty where there is nothing. Later micro-batches
+  /// may change it.
+  Tensor so_far(Stream& stream, std::size_t slot) const;
 
   bool idle() const { return done_ == 0; }
   bool complete() const { return done_ > 0 && done_ == share_.count(); }
@@ -73,6 +82,7 @@ class GradientFold {
   int done_ = 0;
   int group_ = 0;
   std::vector<Tensor> current_;
+  std::vector<Tensor> apart_;
   TreeFold tree_;
 };
 

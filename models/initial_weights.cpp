@@ -5,7 +5,7 @@
 
 #include "core/digest.h"
 #include "core/random.h"
-#include "kernels/copy.h"
+#include "models/arithmetic.h"
 
 namespace troupe::models {
 namespace {
@@ -50,14 +50,14 @@ void draw_all(Stream& stream, Tensor& value, const RandomKey& key, float scale, 
 }  // namespace
 
 Tensor initial_value(Stream& stream, const Parameter& parameter, std::uint64_t seed) {
-  Tensor value = stream.make(parameter.shape);
+  Tensor value = stream.make(parameter.shape, parameter.type);
   const auto key = key_of(parameter.name, seed);
   switch (parameter.init.kind) {
     case Init::Kind::zeros:
-      kernels::fill(stream, 0, value.f32(), value.count());
+      fill(stream, 0, value);
       break;
     case Init::Kind::ones:
-      kernels::fill(stream, 1, value.f32(), value.count());
+      fill(stream, 1, value);
       break;
     case Init::Kind::normal:
       draw_all(stream, value, key, parameter.init.scale, four_normal);

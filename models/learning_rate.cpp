@@ -1,5 +1,7 @@
 #include "models/learning_rate.h"
 
+#include <algorithm>
+
 namespace troupe::models {
 namespace {
 
@@ -15,8 +17,10 @@ double cosine_of_half_turns(double f) {
 }  // namespace
 
 double LearningRate::at(std::int64_t step) const {
-  if (step < warmup_steps)
-    return lr * static_cast<double>(step + 1) / static_cast<double>(warmup_steps);
+  if (step < warmup_steps) {
+    const std::int64_t first = warmup == Warmup::above_zero ? 1 : 0;
+    return lr * static_cast<double>(step + first) / static_cast<double>(warmup_steps);
+  }
   const double progress = step >= total_steps ? 1
                                               : static_cast<double>(step - warmup_steps) /
                                                     static_cast<double>(total_steps - warmup_steps);
@@ -29,6 +33,13 @@ double LearningRate::at(std::int64_t step) const {
       return min_lr + (lr - min_lr) * 0.5 * (1 + cosine_of_half_turns(progress));
   }
   return lr;
+}
+
+double LearningRate::highest_until(std::int64_t step) const {
+  // It rises, and then goes one way: an end of a piece is the highest.
+  const double top = std::max(at(std::min(step, warmup_steps)),
+                              at(std::clamp<std::int64_t>(warmup_steps - 1, 0, step)));
+  return std::max({at(0), top, at(step)});
 }
 
 }  // namespace troupe::models

@@ -65,7 +65,7 @@ void apply(Stream& stream, const Update& update) {
   // By what the matrix does, not by how it lies in memory: taller than wide means more outputs than
   // inputs.
   const double ratio = static_cast<double>(shape.outputs) / static_cast<double>(shape.inputs);
-  const double lr = update.lr();
+  const double lr = update.lr;
   kernels::combine(stream, static_cast<float>(1 - lr * config.weight_decay), update.weight.f32(),
                    static_cast<float>(-lr * std::sqrt(std::max(1.0, ratio))), direction.f32(),
                    update.next.f32(), count);
@@ -75,6 +75,6 @@ constexpr std::array<std::string_view, 1> moments{"momentum"};
 
 }  // namespace
 
-const UpdateRule muon_rule{moments, apply};
+const UpdateRule muon_rule{.moments = moments, .apply = apply};
 
 }  // namespace troupe::models

@@ -4,12 +4,13 @@
 #include <cassert>
 #include <cmath>
 #include <set>
+#include <span>
 #include <utility>
 
-#include "kernels/combine.h"
-#include "kernels/copy.h"
-#include "kernels/steps.h"
+#include "kernels/late.h"
+#include "models/arithmetic.h"
 #include "models/initial_weights.h"
+#include "models/trained.h"
 #include "models/update_rule.h"
 
 namespace troupe::models {
@@ -24,24 +25,19 @@ ByName by_name(const std::vector<NamedTensor>& tensors) {
 }
 
 /// The tensor of that name, if it is what is wanted.
-Result<Tensor> wanted(const ByName& tensors, const std::string& name, const Shape& shape) {
+Result<Tensor> wanted(const ByName& tensors, const std::string& name, const Shape& shape,
+                      DType type) {
   const auto found = tensors.find(name);
   if (found == tensors.end())
     return Error{"there is no tensor '" + name + "'; it should be there with shape " +
                  to_string(shape)};
   const Tensor& tensor = *found->second;
-  if (tensor.dtype() != DType::f32)
+  if (tensor.dtype() != type)
     return Error{"the tensor '" + name + "' is " + std::string(to_string(tensor.dtype())) +
-                 ", but f32 is wanted"};
+                 ", but " + std::string(to_string(type)) + " is wanted"};
   if (tensor.shape() != shape)
     return Error{"the tensor '" + name + "' has shape " + to_string(tensor.shape()) +
                  ", but the model wants " + to_string(shape)};
-  return tensor;
-}
-
-Tensor filled(Stream& stream, const Shape& shape, float value) {
-  Tensor tensor = stream.make(shape);
-  kernels::fill(stream, value, tensor.f32(), tensor.count());
   return tensor;
 }
 
@@ -56,55 +52,51 @@ double global_norm(std::span<const SquaredNorm> squares) {
 }
 
 Optimizer::Optimizer(const OptimizerConfig& config, std::vector<Parameter> parameters,
-                     std::vector<Buffer> buffers, kernels::Precision precision,
-                     const std::vector<std::string>& borrowed)
+                     std::vector<Buffer> buffers, kernels::Precision precision, Lateness lateness)
     : config_(config),
       parameters_(std::move(parameters)),
       buffers_(std::move(buffers)),
-      precision_(precision) {
-  std::map<std::string_view, std::size_t> known;
-  for (const auto& name : borrowed) borrowed_[name];
-  for (std::size_t slot = 0; slot < parameters_.size(); ++slot) {
-    if (const auto lent = borrowed_.find(parameters_[slot].name); lent != borrowed_.end()) {
-      lent->second.push_back(slot);
-      continue;
-    }
-    const auto [entry, is_new] = known.emplace(parameters_[slot].name, trained_.size());
-    if (is_new) trained_.emplace_back();
-    auto& trained = trained_[entry->second];
-    trained.slots.push_back(slot);
-    assert(parameters_[slot].shape == declared(trained).shape);
+      precision_(precision),
+      lateness_(std::move(lateness)) {
+  for (auto& slots : owned_slots(parameters_, lateness_.borrowed)) {
+    const Parameter& parameter = parameters_[slots[0]];
+    for (const auto slot : slots) assert(parameters_[slot].shape == parameter.shape);
+    const auto& rule = rule_for(config_, lateness_.staleness, parameter);
+    trained_.push_back({.slots = std::move(slots),
+                        .rule = &rule,
+                        .moment_names = moment_names(rule, lateness_.staleness),
+                        .moments = {}});
   }
-  for (auto& trained : trained_) trained.rule = &rule_for(config_, declared(trained));
 }
 
-const Optimizer::Slots& Optimizer::slots_of(const std::string& name) const {
-  if (const auto lent = borrowed_.find(name); lent != borrowed_.end()) return lent->second;
-  const auto found = std::ranges::find_if(
-      trained_, [&](const Trained& trained) { return declared(trained).name == name; });
-  assert(found != trained_.end() && "no such parameter in this stage");
-  return found->slots;
+std::vector<std::size_t> Optimizer::slots_of(const std::string& name) const {
+  std::vector<std::size_t> slots;
+  for (std::size_t slot = 0; slot < parameters_.size(); ++slot)
+    if (parameters_[slot].name == name) slots.push_back(slot);
+  assert(!slots.empty() && "no such parameter in this stage");
+  return slots;
 }
 
 std::string Optimizer::moment_name(const Trained& trained, std::size_t moment) const {
-  return declared(trained).name + "." + std::string(trained.rule->moments[moment]);
+  return declared(trained).name + "." + std::string(trained.moment_names[moment]);
+}
+
+Tensor* Optimizer::moment(Trained& trained, std::string_view name) const {
+  const auto found = std::ranges::find(trained.moment_names, name);
+  if (found == trained.moment_names.end()) return nullptr;
+  return &trained.moments[static_cast<std::size_t>(found - trained.moment_names.begin())];
 }
 
 void Optimizer::place(Stream& stream, const Trained& trained, Tensor value,
                       Weights& weights) const {
-  for (const auto slot : trained.slots) {
-    auto& weight = weights.slots[slot];
-    weight.value = value;
-    if (parameters_[slot].use == Parameter::Use::matrix)
-      weight.packed = kernels::PackedLinear(stream, linear_shape(parameters_[slot], precision_),
-                                            weight.value.f32());
-  }
+  for (const auto slot : trained.slots)
+    weights.slots[slot] = weight_of(stream, parameters_[slot], precision_, value);
 }
 
 void Optimizer::make_moments(Stream& stream) {
   for (auto& trained : trained_)
-    while (trained.moments.size() < trained.rule->moments.size())
-      trained.moments.push_back(filled(stream, declared(trained).shape, 0));
+    while (trained.moments.size() < trained.moment_names.size())
+      trained.moments.push_back(filled(stream, declared(trained).shape, declared(trained).type, 0));
 }
 
 WeightsPtr Optimizer::initial(Stream& stream, std::uint64_t seed) const {
@@ -113,7 +105,7 @@ WeightsPtr Optimizer::initial(Stream& stream, std::uint64_t seed) const {
   for (const auto& trained : trained_)
     place(stream, trained, initial_value(stream, declared(trained), seed), *weights);
   for (const auto& buffer : buffers_)
-    weights->buffers.push_back(filled(stream, buffer.shape, buffer.initial));
+    weights->buffers.push_back(filled(stream, buffer.shape, DType::f32, buffer.initial));
   return weights;
 }
 
@@ -124,29 +116,32 @@ Result<WeightsPtr> Optimizer::from(Stream& stream, const std::vector<NamedTensor
   weights->version = version;
   weights->slots.resize(parameters_.size());
   for (const auto& trained : trained_) {
-    auto tensor = wanted(given, declared(trained).name, declared(trained).shape);
+    auto tensor =
+        wanted(given, declared(trained).name, declared(trained).shape, declared(trained).type);
     if (!tensor) return tensor.error();
     place(stream, trained, *tensor, *weights);
   }
   for (const auto& buffer : buffers_) {
-    auto tensor = wanted(given, buffer.name, buffer.shape);
+    auto tensor = wanted(given, buffer.name, buffer.shape, DType::f32);
     if (!tensor) return tensor.error();
     weights->buffers.push_back(*tensor);
   }
   return WeightsPtr(std::move(weights));
 }
 
-void Optimizer::add_own_uses(Stream& stream, StageGradients& gradients, const Slots& slots) const {
-  Tensor& first = gradients.slots[slots[0]];
-  for (std::size_t use = 1; use < slots.size(); ++use) {
-    const Tensor later = std::exchange(gradients.slots[slots[use]], {});
-    if (!later.empty()) kernels::accumulate(stream, first.f32(), later.f32(), first.count());
+void Optimizer::add_own_uses(Stream& stream, StageGradients& gradients,
+                             std::span<const std::size_t> slots, int set) const {
+  const std::size_t offset = static_cast<std::size_t>(set) * parameters_.size();
+  Tensor& first = gradients.slots[offset + slots[0]];
+  for (const auto slot : slots.subspan(1)) {
+    const Tensor later = std::exchange(gradients.slots[offset + slot], {});
+    if (!later.empty()) accumulate(stream, first, later);
   }
 }
 
 Tensor Optimizer::gradient(Stream& stream, StageGradients& gradients,
                            const std::string& name) const {
-  const auto& slots = slots_of(name);
+  const auto slots = slots_of(name);
   add_own_uses(stream, gradients, slots);
   return gradients.slots[slots[0]];
 }
@@ -156,21 +151,49 @@ void Optimizer::add_use(Stream& stream, StageGradients& gradients, const std::st
   // Into new memory: our own may be on its way to the other stage. The order does not matter, since
   // a + b = b + a to the bit.
   const Tensor own = gradient(stream, gradients, name);
-  Tensor sum = stream.make(own.shape());
-  kernels::combine(stream, 1, own.f32(), 1, other.f32(), sum.f32(), sum.count());
-  gradients.slots[slots_of(name)[0]] = std::move(sum);
+  gradients.slots[slots_of(name)[0]] = combined(stream, 1, own, 1, other);
 }
 
 std::vector<SquaredNorm> Optimizer::squared_norms(Stream& stream, StageGradients& gradients) const {
+  const bool is_mended = gradients.slots.size() > parameters_.size();
+  const int set = is_mended ? GradientSets::of(config_, lateness_.staleness).raw : 0;
   std::vector<SquaredNorm> squares;
   squares.reserve(trained_.size());
   for (const auto& trained : trained_) {
-    add_own_uses(stream, gradients, trained.slots);
-    const Tensor& gradient = gradients.slots[trained.slots[0]];
-    squares.push_back({declared(trained).name,
-                       kernels::sum_of_squares(stream, gradient.f32(), gradient.count())});
+    add_own_uses(stream, gradients, trained.slots, set);
+    const auto at = static_cast<std::size_t>(set) * parameters_.size() + trained.slots[0];
+    squares.push_back({declared(trained).name, sum_of_squares(stream, gradients.slots[at])});
   }
   return squares;
+}
+
+/// One of the sets, where it is there.
+Tensor Optimizer::take(StageGradients& gradients, const Trained& trained, int set) const {
+  const auto at = static_cast<std::size_t>(set) * parameters_.size() + trained.slots[0];
+  return set > 0 && at < gradients.slots.size() ? std::exchange(gradients.slots[at], {}) : Tensor();
+}
+
+/// What policies for late gradients want to know of the steps: how far they usually go, and where.
+void Optimizer::watch(Stream& stream, Trained& trained, std::int64_t step, double lr,
+                      const Tensor& weight, const Tensor& next) {
+  using S = StalenessOptions;
+  if (Tensor* spread = moment(trained, spread_name)) {
+    const auto& rule = *trained.rule;
+    const Tensor along = rule.direction(stream, config_, step + 1, trained.moments);
+    const bool is_sgd = config_.kind == OptimizerConfig::Kind::sgd;
+    const bool by_highest_rate = is_sgd || lateness_.staleness.gap_scale == S::GapScale::max_lr;
+    const kernels::SquareAverage average{.keep = rule.spread_memory(config_),
+                                         .scale = by_highest_rate ? 1 : lr};
+    with_number(along.dtype(), [&]<class T>(T) {
+      kernels::average_squares(stream, average, along.data<T>(), spread->data<T>(), along.count());
+    });
+  }
+  if (Tensor* drift = moment(trained, drift_name)) {
+    const double keep =
+        fractional_power(lateness_.staleness.drift_memory, 1.0 / std::max(1, lateness_.delay));
+    const Tensor move = combined(stream, 1, next, -1, weight);
+    combine(stream, keep, *drift, 1 - keep, move, *drift);
+  }
 }
 
 WeightsPtr Optimizer::step(Stream& stream, const WeightsPtr& weights, StageGradients gradients,
@@ -178,6 +201,8 @@ WeightsPtr Optimizer::step(Stream& stream, const WeightsPtr& weights, StageGradi
   assert(std::isfinite(norm) && "a poisoned step is the caller's to halt at");
   // As torch.nn.utils.clip_grad_norm_ has it.
   const double scale = config_.clip_norm > 0 ? std::min(1.0, config_.clip_norm / (norm + 1e-6)) : 1;
+  const double lr = late_rate(config_.rate, lateness_, weights->version) * gradients.rate_share;
+  const auto sets = GradientSets::of(config_, lateness_.staleness);
   make_moments(stream);
   auto next = std::make_shared<Weights>();
   next->version = weights->version + 1;
@@ -185,16 +210,22 @@ WeightsPtr Optimizer::step(Stream& stream, const WeightsPtr& weights, StageGradi
   for (auto& trained : trained_) {
     add_own_uses(stream, gradients, trained.slots);
     const Parameter& parameter = declared(trained);
+    const Tensor& weight = weights->slots[trained.slots[0]].value;
     const Tensor gradient = std::exchange(gradients.slots[trained.slots[0]], {});
-    Tensor value = stream.make(parameter.shape);
-    trained.rule->apply(stream, {.config = config_,
-                                 .parameter = parameter,
-                                 .step = weights->version,
-                                 .gradient_scale = scale,
-                                 .weight = weights->slots[trained.slots[0]].value,
-                                 .gradient = gradient,
-                                 .next = value,
-                                 .moments = trained.moments});
+    Tensor value = stream.make(parameter.shape, parameter.type);
+    trained.rule->apply(
+        stream, {.config = config_,
+                 .parameter = parameter,
+                 .step = weights->version,
+                 .lr = lr,
+                 .gradient_scale = scale,
+                 .weight = weight,
+                 .gradient = gradient,
+                 .decay_share = take(gradients, trained, sets.decay_share),
+                 .missed_steps = lateness_.staleness.spike_compensation ? lateness_.delay : 0,
+                 .next = value,
+                 .moments = std::span(trained.moments).first(trained.rule->moments.size())});
+    watch(stream, trained, weights->version, lr, weight, value);
     place(stream, trained, std::move(value), *next);
   }
   for (std::size_t i = 0; i < buffers_.size(); ++i)
@@ -207,9 +238,9 @@ Tensor Optimizer::next_buffer(Stream& stream, std::size_t buffer, const Tensor& 
   const float share = buffers_[buffer].share;
   Tensor next;
   for (const auto& statistics : gradients.statistics) {
-    const float* from = next.empty() ? last.f32() : next.f32();
+    const Tensor from = next.empty() ? last : next;
     if (next.empty()) next = stream.make(last.shape());
-    kernels::combine(stream, 1 - share, from, share, statistics[buffer].f32(), next.f32(),
+    kernels::combine(stream, 1 - share, from.f32(), share, statistics[buffer].f32(), next.f32(),
                      next.count());
   }
   return next.empty() ? last : next;
@@ -246,11 +277,11 @@ Status Optimizer::restore(Stream& stream, const std::vector<NamedTensor>& state,
   std::vector<std::vector<Tensor>> restored;
   for (const auto& trained : trained_) {
     auto& moments = restored.emplace_back();
-    for (std::size_t i = 0; i < trained.rule->moments.size(); ++i) {
-      auto tensor = wanted(given, moment_name(trained, i), declared(trained).shape);
+    for (std::size_t i = 0; i < trained.moment_names.size(); ++i) {
+      const Parameter& parameter = declared(trained);
+      auto tensor = wanted(given, moment_name(trained, i), parameter.shape, parameter.type);
       if (!tensor) return tensor.error();
-      auto& copy = moments.emplace_back(stream.make(tensor->shape()));
-      kernels::copy_rows(stream, {tensor->f32(), 0}, {copy.f32(), 0}, 1, copy.count());
+      moments.push_back(copied(stream, *tensor));
     }
   }
   for (std::size_t i = 0; i < trained_.size(); ++i) trained_[i].moments = std::move(restored[i]);

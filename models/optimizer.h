@@ -4,6 +4,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/result.h"
@@ -11,6 +12,7 @@
 #include "models/learning_rate.h"
 #include "models/parameter.h"
 #include "models/stage.h"
+#include "models/staleness.h"
 
 namespace troupe::models {
 
@@ -64,12 +66,10 @@ struct UpdateRule;
 /// same next version.
 class Optimizer {
  public:
-  /// `parameters` are a stage's slots; slots of the same name are one parameter. Those of a
-  /// `borrowed` name belong to another stage's optimizer: this one adds their gradients up, and
-  /// leaves their slots empty in the versions that it makes.
+  /// `parameters` are a stage's slots; slots of the same name are one parameter. Those that are
+  /// borrowed stay empty in every version, and nothing is said of them but their gradient.
   Optimizer(const OptimizerConfig& config, std::vector<Parameter> parameters,
-            std::vector<Buffer> buffers, kernels::Precision precision,
-            const std::vector<std::string>& borrowed = {});
+            std::vector<Buffer> buffers, kernels::Precision precision, Lateness lateness = {});
 
   /// The first version: drawn by (seed, the parameter's name), so that no plan changes it.
   WeightsPtr initial(Stream& stream, std::uint64_t seed) const;
@@ -84,7 +84,8 @@ class Optimizer {
   void add_use(Stream& stream, StageGradients& gradients, const std::string& name,
                const Tensor& other) const;
 
-  /// The stage's part of the global norm: by parameter, in the order of the slots.
+  /// The stage's part of the global norm: by parameter, in the order of the slots; before any
+  /// penalty.
   std::vector<SquaredNorm> squared_norms(Stream& stream, StageGradients& gradients) const;
 
   /// `norm` is the global one, and finite. Gradients are used up. Buffers take the micro-batches'
@@ -108,14 +109,19 @@ class Optimizer {
   struct Trained {
     std::vector<std::size_t> slots;
     const UpdateRule* rule = nullptr;
+    std::vector<std::string_view> moment_names;
     std::vector<Tensor> moments;
   };
-  using Slots = std::vector<std::size_t>;
-  const Slots& slots_of(const std::string& name) const;
   const Parameter& declared(const Trained& trained) const { return parameters_[trained.slots[0]]; }
+  std::vector<std::size_t> slots_of(const std::string& name) const;
   std::string moment_name(const Trained& trained, std::size_t moment) const;
+  Tensor* moment(Trained& trained, std::string_view name) const;
   void make_moments(Stream& stream);
-  void add_own_uses(Stream& stream, StageGradients& gradients, const Slots& slots) const;
+  void add_own_uses(Stream& stream, StageGradients& gradients, std::span<const std::size_t> slots,
+                    int set = 0) const;
+  Tensor take(StageGradients& gradients, const Trained& trained, int set) const;
+  void watch(Stream& stream, Trained& trained, std::int64_t step, double lr, const Tensor& weight,
+             const Tensor& next);
   void place(Stream& stream, const Trained& trained, Tensor value, Weights& weights) const;
   Tensor next_buffer(Stream& stream, std::size_t buffer, const Tensor& last,
                      const StageGradients& gradients) const;
@@ -124,8 +130,8 @@ class Optimizer {
   std::vector<Parameter> parameters_;
   std::vector<Buffer> buffers_;
   kernels::Precision precision_;
+  Lateness lateness_;
   std::vector<Trained> trained_;  // In the order of the first slot.
-  std::map<std::string, Slots> borrowed_;
 };
 
 }  // namespace troupe::models

@@ -38,6 +38,7 @@ struct Parameter {
   Use use = Use::elements;
   Place place = Place::hidden;
   kernels::WeightLayout layout = kernels::WeightLayout::out_in;  // Of a matrix.
+  DType type = DType::f32;                                       // Or f64, for elements.
 };
 
 /// A matrix as products see it. What lies beyond its first dimension counts as one dimension, so

@@ -19,6 +19,7 @@ StageGradients join(Stream& stream, std::vector<GradientShare> shares) {
   StageGradients whole;
   TreeFold tree;
   for (auto& share : shares) {
+    whole.rate_share = share.rate_share;
     for (auto& sum : share.sums) tree.push(stream, std::move(sum));
     std::ranges::move(share.statistics, std::back_inserter(whole.statistics));
   }
@@ -41,6 +42,10 @@ Stage::Stage(const Model& model, UnitRange units, const StageOptions& options) :
 void Stage::begin_step(const Share& share, std::int64_t targets_in_step) {
   assert(fold_.idle() && "the gradients of the step before were not taken");
   fold_ = GradientFold(share);
+  expect_targets(targets_in_step);
+}
+
+void Stage::expect_targets(std::int64_t targets_in_step) {
   loss_scale_ = static_cast<float>(1.0 / static_cast<double>(targets_in_step));
 }
 
@@ -136,30 +141,39 @@ Tensor Stage::backward_input(Stream& stream, int m, const Weights& weights, Tens
   return dy;
 }
 
-void Stage::backward_weight(Stream& stream, int m, const Weights& weights) {
-  auto& place = find(m, Phase::backward_weight);
-  const Pass pass = pass_of(stream, place);
-  const auto gradients = fold_.open(stream, parameters());
-  for (int i = parts_.count() - 1; i >= 0; --i)
-    parts_.backward_weight(i, whole(pass, weights, i), place.saved, gradients);
-  finish(stream, place);
+std::span<Tensor> Stage::open_gradients(Stream& stream, const GradientMend* mend) {
+  return mend ? fold_.open_apart(stream, parameters(), mend->sets())
+              : fold_.open(stream, parameters());
 }
 
-Tensor Stage::backward(Stream& stream, int m, const Weights& weights, Tensor dy) {
+void Stage::backward_weight(Stream& stream, int m, const Weights& weights, GradientMend* mend) {
+  auto& place = find(m, Phase::backward_weight);
+  const Pass pass = pass_of(stream, place);
+  const auto tensors = open_gradients(stream, mend);
+  const auto gradients = tensors.first(parameters().size());
+  for (int i = parts_.count() - 1; i >= 0; --i)
+    parts_.backward_weight(i, whole(pass, weights, i), place.saved, gradients);
+  finish(stream, place, tensors, mend);
+}
+
+Tensor Stage::backward(Stream& stream, int m, const Weights& weights, Tensor dy,
+                       GradientMend* mend) {
   auto& place = find(m, Phase::backward);
   const Pass pass = pass_of(stream, place);
-  const auto gradients = fold_.open(stream, parameters());
+  const auto tensors = open_gradients(stream, mend);
+  const auto gradients = tensors.first(parameters().size());
   // Unit by unit, so that what a unit saved is gone before the next one needs memory.
   for (int i = parts_.count() - 1; i >= 0; --i) {
     const auto in = whole(pass, weights, i);
     dy = parts_.backward_input(i, in, std::move(dy), place.saved);
     parts_.backward_weight(i, in, place.saved, gradients);
   }
-  finish(stream, place);
+  finish(stream, place, tensors, mend);
   return dy;
 }
 
-void Stage::finish(Stream& stream, InFlight& place) {
+void Stage::finish(Stream& stream, InFlight& place, std::span<Tensor> tensors, GradientMend* mend) {
+  if (mend) mend->mend(stream, tensors);
   fold_.close(stream);
   statistics_.push_back(place.statistics);
   std::ranges::fill(place.statistics, Tensor());
@@ -168,7 +182,7 @@ void Stage::finish(Stream& stream, InFlight& place) {
 }
 
 GradientShare Stage::take_gradients() {
-  return {.sums = fold_.take(), .statistics = std::exchange(statistics_, {})};
+  return {.sums = fold_.take(), .statistics = std::exchange(statistics_, {}), .rate_share = 1};
 }
 
 Tensor Stage::evaluate(Stream& stream, const Weights& weights, Tensor input, Tensor targets) const {

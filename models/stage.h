@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/stream.h"
@@ -42,14 +43,28 @@ struct Losses {
 
 /// The gradients of a stage over a step, and what its buffers shall take: given away whole.
 struct StageGradients {
-  std::vector<Tensor> slots;  // By parameter slot. Tied parameters: one for each use.
+  /// By parameter slot; tied parameters: one for each use. Behind them, where late gradients were
+  /// mended, further sets of as many (GradientSets).
+  std::vector<Tensor> slots;
   std::vector<std::vector<Tensor>> statistics;  // By micro-batch in order, then by buffer.
+  double rate_share = 1;  // Of the learning rate: a step with fewer micro-batches is shorter.
 };
 
 /// What one holder of a stage has of them.
 struct GradientShare {
   std::vector<PartialSum> sums;
   std::vector<std::vector<Tensor>> statistics;  // Of the share's micro-batches.
+  double rate_share = 1;                        // The same in all shares.
+};
+
+/// What happens to the gradients of a late micro-batch before they join those of others.
+class GradientMend {
+ public:
+  virtual ~GradientMend() = default;
+  /// How many sets of tensors the sum has: the gradients, and what this leaves beside them.
+  virtual int sets() const = 0;
+  /// The gradients are there, and memory for the other sets.
+  virtual void mend(Stream& stream, std::span<Tensor> tensors) = 0;
 };
 
 /// Puts the shares of a step together, which come in the order of their groups.
@@ -72,6 +87,8 @@ class Stage {
   /// Starts a step that this share's micro-batches belong to. The gradients of the step before must
   /// have been taken; micro-batches may be in flight.
   void begin_step(const Share& share, std::int64_t targets_in_step);
+  /// For micro-batches whose forward pass comes from now on: how many targets their step has.
+  void expect_targets(std::int64_t targets_in_step);
 
   /// What goes to the next stage. On the last stage: the losses, [targets].
   Tensor forward(Stream& stream, const MicroBatch& m, const Weights& weights, Tensor input,
@@ -80,10 +97,19 @@ class Stage {
   void recompute(Stream& stream, int m, const Weights& weights);
   /// What goes to the previous stage; empty on the first. `dy` is not looked at on the last stage.
   Tensor backward_input(Stream& stream, int m, const Weights& weights, Tensor dy);
-  /// Micro-batches come here in the order in which they are folded.
-  void backward_weight(Stream& stream, int m, const Weights& weights);
+  /// Micro-batches come here in the order in which they are folded. With a mend for one micro-batch
+  /// of a step there is one for each of them.
+  void backward_weight(Stream& stream, int m, const Weights& weights, GradientMend* mend = nullptr);
   /// Both halves.
-  Tensor backward(Stream& stream, int m, const Weights& weights, Tensor dy);
+  Tensor backward(Stream& stream, int m, const Weights& weights, Tensor dy,
+                  GradientMend* mend = nullptr);
+
+  /// Micro-batches whose gradients are in the sum.
+  int folded() const { return fold_.done(); }
+  /// That sum for one slot; empty where there is none.
+  Tensor gradient_so_far(Stream& stream, std::size_t slot) const {
+    return fold_.so_far(stream, slot);
+  }
 
   /// The sums over the share's micro-batches. All of them must be through.
   GradientShare take_gradients();
@@ -116,7 +142,8 @@ class Stage {
   Layer::In whole(const Pass& pass, const Weights& weights, int part) const;
   Tensor run(const Pass& pass, const Weights& weights, Tensor x, Keep keep,
              std::vector<Tensor>& saved, std::vector<Tensor>& statistics) const;
-  void finish(Stream& stream, InFlight& place);
+  std::span<Tensor> open_gradients(Stream& stream, const GradientMend* mend);
+  void finish(Stream& stream, InFlight& place, std::span<Tensor> tensors, GradientMend* mend);
 
   Parts parts_;  // The units, and on the last stage the loss.
   InputGradient input_gradient_ = InputGradient::wanted;

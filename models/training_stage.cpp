@@ -2,82 +2,372 @@
 
 #include <algorithm>
 #include <cassert>
-#include <utility>
+#include <cmath>
+#include <memory>
+
+#include "models/arithmetic.h"
 
 namespace troupe::models {
+namespace {
+
+using S = StalenessOptions;
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+/// Those of a stage's own parameters that units behind it use as well.
+std::vector<std::string> names_lent(const Model& model, UnitRange units, const Stage& stage,
+                                    const std::vector<std::string>& borrowed) {
+  std::vector<std::string> lent;
+  for (auto unit = static_cast<std::size_t>(units.last); unit < model.units.size(); ++unit)
+    for (const auto& later : model.units[unit].layer->parameters()) {
+      const auto& own = stage.parameters();
+      const bool is_here = std::ranges::find(own, later.name, &Parameter::name) != own.end();
+      if (is_here && !contains(borrowed, later.name)) lent.push_back(later.name);
+    }
+  return lent;
+}
+
+std::vector<std::size_t> slots_named(const std::vector<Parameter>& parameters,
+                                     const std::vector<std::string>& names) {
+  std::vector<std::size_t> slots;
+  for (std::size_t slot = 0; slot < parameters.size(); ++slot)
+    if (contains(names, parameters[slot].name)) slots.push_back(slot);
+  return slots;
+}
+
+/// Points of one version: itself, and those so many steps ahead of it.
+constexpr std::int64_t points_of_a_version = 1 << 16;
+
+}  // namespace
 
 TrainingStage::TrainingStage(const Model& model, UnitRange units, const StageOptions& options,
-                             const StalenessOptions& /*staleness*/,
-                             const OptimizerConfig& /*optimizer*/,
+                             const StalenessOptions& staleness, const OptimizerConfig& optimizer,
                              std::vector<std::string> borrowed)
     : stage_(model, units, options),
+      config_(optimizer),
+      lateness_{.staleness = staleness, .delay = 0, .borrowed = std::move(borrowed)},
       precision_(options.precision),
-      borrowed_(std::move(borrowed)) {}
+      owned_(owned_slots(stage_.parameters(), lateness_.borrowed)),
+      points_(optimizer, staleness, stage_, options.precision, lateness_.borrowed,
+              names_lent(model, units, stage_, lateness_.borrowed)) {
+  lent_ = slots_named(stage_.parameters(), names_lent(model, units, stage_, lateness_.borrowed));
+  const bool penalises =
+      staleness.gap_penalty != S::GapPenalty::none || staleness.gap_factor != S::GapFactor::none;
+  assert((!penalises || (lateness_.borrowed.empty() && lent_.empty())) &&
+         "a gap of parameters that two stages share is known to one of them alone");
+}
+
+// Windows: the micro-batches between two steps.
+
+int TrainingStage::size_of(int window) const {
+  const int all = static_cast<int>(round_.delays.size());
+  return std::min(round_.step_every, all - window * round_.step_every);
+}
+
+/// Of a remainder each holder has its part, in as many groups as there can be.
+Share TrainingStage::share_of(int window) const {
+  const Share& whole = round_.share;
+  if (!is_remainder(window)) return whole;
+  assert(whole.micro_batches % round_.step_every == 0 && whole.count() == round_.step_every);
+  const int holders = whole.micro_batches / round_.step_every;
+  const int holder = whole.first_micro_batch() / round_.step_every;
+  const int size = size_of(window);
+  const int groups = std::min(size, whole.last_group - whole.first_group);
+  return {.micro_batches = size * holders,
+          .groups = groups * holders,
+          .first_group = groups * holder,
+          .last_group = groups * (holder + 1)};
+}
+
+std::int64_t TrainingStage::targets_of(int window) const {
+  const bool is_mean = lateness_.staleness.remainder == S::Remainder::renorm;
+  if (!is_remainder(window) || !is_mean) return round_.targets_in_step;
+  return round_.targets_in_step * size_of(window) / round_.step_every;
+}
 
 void TrainingStage::begin_round(Round round) {
   assert(stage_.in_flight() == 0);
   round_ = std::move(round);
-  stage_.begin_step(round_.share, round_.targets_in_step);
+  const int count = static_cast<int>(round_.delays.size());
+  assert(count > 0);
+  assert((lateness_.staleness.remainder != S::Remainder::drop || count % round_.step_every == 0) &&
+         "a remainder that is dropped belongs to no round");
+  window_ = 0;
+  first_version_ = version();
+  lateness_.delay = std::max(lateness_.delay, std::ranges::max(round_.delays));
+  begin_window();
 }
 
-void TrainingStage::adopt(Version newest) { newest_ = std::move(newest); }
+void TrainingStage::begin_window() { stage_.begin_step(share_of(window_), targets_of(window_)); }
 
-WeightsPtr TrainingStage::with_loans(Stream& stream, std::span<const Loan> loans) const {
-  assert(loans.size() == borrowed_.size());
-  if (loans.empty()) return newest_.weights;
-  auto weights = std::make_shared<Weights>(*newest_.weights);
-  const auto& parameters = stage_.parameters();
-  for (const auto& loan : loans)
-    for (std::size_t slot = 0; slot < parameters.size(); ++slot) {
-      if (parameters[slot].name != loan.name) continue;
-      weights->slots[slot].value = loan.value;
-      if (parameters[slot].use == Parameter::Use::matrix)
-        weights->slots[slot].packed = kernels::PackedLinear(
-            stream, linear_shape(parameters[slot], precision_), loan.value.f32());
-    }
-  return weights;
+GradientShare TrainingStage::take_gradients(Stream& /*stream*/) {
+  auto share = stage_.take_gradients();
+  share.rate_share = static_cast<double>(size_of(window_)) / round_.step_every;
+  ++window_;
+  if (window_ * round_.step_every < static_cast<int>(round_.delays.size())) begin_window();
+  return share;
+}
+
+// Which weights a pass sees.
+
+/// Steps between what the passes of a micro-batch see and the step that takes its gradient.
+int TrainingStage::delay_of(int m) const {
+  const int lag = lateness_.staleness.lag;
+  return lag > 0 ? std::min(window_of(m), lag) : round_.delays[static_cast<std::size_t>(m)];
+}
+
+bool TrainingStage::is_late() const {
+  return lateness_.staleness.lag > 0 ||
+         std::ranges::any_of(round_.delays, [](int delay) { return delay > 0; });
+}
+
+Horizon TrainingStage::horizon(int delay) const {
+  Horizon horizon;
+  if (lateness_.staleness.predict == S::Predict::none) return horizon;
+  const int steps = std::max(delay, lateness_.staleness.nag ? 1 : 0);
+  for (int i = 0; i < steps; ++i) {
+    const std::int64_t step = version() + i;
+    const int window = static_cast<int>(step - first_version_);
+    double rate = late_rate(config_.rate, lateness_, step);
+    if (size_of(window) > 0) rate *= static_cast<double>(size_of(window)) / round_.step_every;
+    horizon.rates.push_back(rate);
+  }
+  return horizon;
+}
+
+WeightsPtr TrainingStage::forward_weights(Stream& stream, InFlight& flight, int delay) {
+  const auto& staleness = lateness_.staleness;
+  if (staleness.lag > 0) return points_.at(first_version_ + window_of(flight.m) - delay);
+  const Horizon ahead = horizon(delay);
+  flight.tag += static_cast<std::int64_t>(ahead.rates.size());
+  return points_.ahead(stream, stage_, ahead);
+}
+
+bool TrainingStage::holds_forward(const InFlight& flight, int delay) const {
+  const auto& staleness = lateness_.staleness;
+  if (flight.returns || !lent_.empty()) return true;
+  if (delay == 0) return false;
+  const bool measures_gap =
+      staleness.gap_penalty != S::GapPenalty::none || staleness.gap_factor != S::GapFactor::none;
+  return (measures_gap && staleness.gap_source == S::GapSource::stash) ||
+         staleness.delay_compensation > 0 || is_measured_;
+}
+
+WeightsPtr TrainingStage::with(const WeightsPtr& weights, const Fixed& fixed) {
+  const auto sees = [&](const auto& entry) {
+    return weights->slots[entry.first].value.raw() == entry.second.value.raw();
+  };
+  if (std::ranges::all_of(fixed, sees)) return weights;
+  auto changed = std::make_shared<Weights>(*weights);
+  for (const auto& [slot, weight] : fixed) changed->slots[slot] = weight;
+  return changed;
 }
 
 Tensor TrainingStage::forward(Stream& stream, const MicroBatch& m, Tensor input, Tensor targets,
                               std::span<const Loan> loans) {
-  auto weights = seen_[m.index] = with_loans(stream, loans);
-  return stage_.forward(stream, m, *weights, std::move(input), std::move(targets));
+  const auto& staleness = lateness_.staleness;
+  const int delay = delay_of(m.index);
+  InFlight flight;
+  flight.m = m.index;
+  flight.version = version();
+  flight.tag = version() * points_of_a_version;
+  const WeightsPtr seen = forward_weights(stream, flight, delay);
+  const bool looks_ahead = delay == 0 && seen != points_.newest().weights;
+  // On the last stage the passes follow one another, as in Nesterov's own method.
+  flight.returns = staleness.lag > 0 || staleness.linearize_at == S::LinearizeAt::forward ||
+                   (looks_ahead && (staleness.nag_return || stage_.is_last()));
+  flight.loans = take_loans(stream, loans);
+  if (holds_forward(flight, delay)) flight.forward = seen;
+  if (is_measured_ && delay > 0) flight.origin = points_.newest().weights;
+  const WeightsPtr used = with(seen, flight.loans);
+  // What is lent is to be seen by all passes of the micro-batch, here as elsewhere.
+  for (const auto slot : lent_) flight.loans.emplace_back(slot, seen->slots[slot]);
+  if (stage_.is_last()) stage_.expect_targets(targets_of(window_of(m.index)));
+  flights_.push_back(std::move(flight));
+  return stage_.forward(stream, m, *used, std::move(input), std::move(targets));
 }
 
-void TrainingStage::recompute(Stream& stream, int m) {
-  stage_.recompute(stream, m, *seen_.at(m));
+const Weights& TrainingStage::backward_weights(Stream& stream, InFlight& flight) {
+  if (!flight.backward) {
+    WeightsPtr sees = points_.newest().weights;
+    if (flight.returns)
+      sees = flight.forward;
+    else if (lateness_.staleness.linearize_at == S::LinearizeAt::extrapolated)
+      sees = points_.behind(stream, delay_of(flight.m));
+    flight.backward = with(sees, flight.loans);
+  }
+  return *flight.backward;
 }
 
-Tensor TrainingStage::backward_input(Stream& stream, int m, Tensor dy) {
-  return stage_.backward_input(stream, m, *seen_.at(m), std::move(dy));
+TrainingStage::InFlight& TrainingStage::find(int m) {
+  const auto found = std::ranges::find(flights_, m, &InFlight::m);
+  assert(found != flights_.end() && "this micro-batch is not in flight");
+  return *found;
 }
 
-void TrainingStage::backward_weight(Stream& stream, int m) {
-  stage_.backward_weight(stream, m, *seen_.at(m));
-  seen_.erase(m);
+const TrainingStage::InFlight& TrainingStage::find(int m) const {
+  return const_cast<TrainingStage*>(this)->find(m);
 }
 
-Tensor TrainingStage::backward(Stream& stream, int m, Tensor dy) {
-  Tensor dx = stage_.backward(stream, m, *seen_.at(m), std::move(dy));
-  seen_.erase(m);
+// Tied parameters that another stage owns.
+
+TrainingStage::Fixed TrainingStage::loaned(Stream& stream, const Loan& loan) const {
+  for (const auto& last : loaned_)
+    if (last.loan.name == loan.name && last.loan.tag == loan.tag) return last.slots;
+  Fixed slots;
+  for (const auto slot : slots_named(stage_.parameters(), {loan.name}))
+    slots.emplace_back(slot, weight_of(stream, stage_.parameters()[slot], precision_, loan.value));
+  return slots;
+}
+
+TrainingStage::Fixed TrainingStage::take_loans(Stream& stream, std::span<const Loan> loans) {
+  assert(loans.size() == lateness_.borrowed.size());
+  Fixed all;
+  std::vector<Loaned> taken;
+  for (const auto& loan : loans) {
+    taken.push_back({loan, loaned(stream, loan)});
+    all.insert(all.end(), taken.back().slots.begin(), taken.back().slots.end());
+  }
+  loaned_ = std::move(taken);
+  return all;
+}
+
+Loan TrainingStage::lend(int m, const std::string& name) const {
+  const auto& flight = find(m);
+  const auto slots = slots_named(stage_.parameters(), {name});
+  assert(!slots.empty() && flight.forward && "this parameter is nobody else's");
+  return {name, flight.tag, flight.forward->slots[slots[0]].value};
+}
+
+Loan TrainingStage::lend(const std::string& name) const {
+  const auto slots = slots_named(stage_.parameters(), {name});
+  assert(!slots.empty());
+  return {name, version() * points_of_a_version, points_.newest().weights->slots[slots[0]].value};
+}
+
+// Late gradients.
+
+/// Runs a pass that ends in parameter gradients, with what mends them.
+template <class Pass>
+Tensor TrainingStage::mended(Stream& stream, InFlight& flight, Pass pass) {
+  const auto& staleness = lateness_.staleness;
+  const int delay = delay_of(flight.m);
+  assert((staleness.lag > 0 || flight.version + delay == version()) &&
+         "the lane promised another delay");
+  const bool is_mending =
+      is_late() && (staleness.gap_penalty != S::GapPenalty::none ||
+                    staleness.gap_factor == S::GapFactor::max || staleness.delay_compensation > 0);
+  Tensor dx;
+  if (is_mending) {
+    const GapRules rules = this->rules();
+    const Gap gap(rules, points_.newest(), flight.forward.get());
+    LateGradients mend(
+        rules, {.gap = delay > 0 ? &gap : nullptr,
+                .weight = 1.0 / share_of(window_of(flight.m)).micro_batches,
+                .factor = staleness.gap_factor == S::GapFactor::max ? flight.gap_factor : 1});
+    if (is_measured_) mend.measure();
+    dx = pass(&mend);
+    measured_.sums.penalty_mean += mend.penalty_mean() - 1;
+    measured_.sums.penalty_most = std::max(measured_.sums.penalty_most, mend.penalty_most());
+  } else {
+    dx = pass(nullptr);
+  }
+  if (is_measured_) measure_gap(stream, flight);
+  std::erase_if(flights_, [m = flight.m](const InFlight& each) { return each.m == m; });
   return dx;
 }
 
-Loan TrainingStage::lend(int /*m*/, const std::string& name) const { return lend_newest(name); }
+void TrainingStage::expect_gap_factor(int m, double received) { find(m).gap_factor = received; }
 
-Loan TrainingStage::lend_newest(const std::string& name) const {
-  const auto& parameters = stage_.parameters();
-  const auto found = std::ranges::find(parameters, name, &Parameter::name);
-  assert(found != parameters.end());
-  const auto slot = static_cast<std::size_t>(found - parameters.begin());
-  return {name, newest_.weights->version, newest_.weights->slots[slot].value};
+/// What goes to the stage before: a smaller gradient, or a number beside it.
+Tensor TrainingStage::tell_gap(Stream& stream, InFlight& flight, Tensor dx) {
+  const auto factor = lateness_.staleness.gap_factor;
+  gap_factor_ = flight.gap_factor;
+  if (factor == S::GapFactor::none || delay_of(flight.m) == 0) return dx;
+  const GapRules rules = this->rules();
+  const double own = Gap(rules, points_.newest(), flight.forward.get()).factor(stream);
+  if (factor == S::GapFactor::max) {
+    gap_factor_ = flight.gap_factor = std::max(flight.gap_factor, own);
+    return dx;
+  }
+  return dx.empty() ? dx : combined(stream, 1 / own, dx, 0, dx);
 }
 
-GradientShare TrainingStage::take_gradients(Stream& /*stream*/) { return stage_.take_gradients(); }
+void TrainingStage::measure_gap(Stream& stream, const InFlight& flight) {
+  const int delay = delay_of(flight.m);
+  auto& delays = measured_.sums.delays;
+  if (delays.size() <= static_cast<std::size_t>(delay)) delays.resize(delay + 1u);
+  ++delays[static_cast<std::size_t>(delay)];
+  ++measured_.passes;
+  if (delay == 0 || !flight.forward || !flight.origin) return;
+  double gap = 0, way = 0;
+  for (const auto& slots : owned_) {
+    const Tensor& now = points_.newest().weights->slots[slots[0]].value;
+    const auto distance = [&](const WeightsPtr& from) {
+      return std::sqrt(
+          sum_of_squares(stream, combined(stream, 1, now, -1, from->slots[slots[0]].value)));
+    };
+    gap += distance(flight.forward);
+    way += distance(flight.origin);
+  }
+  ++measured_.late;
+  measured_.sums.gap += gap;
+  measured_.sums.prediction_error += way > 0 ? gap / way : 0;
+}
+
+StalenessMetrics TrainingStage::take_metrics() {
+  auto [metrics, late, passes] = std::exchange(measured_, {});
+  if (late > 0) {
+    metrics.gap /= late;
+    metrics.prediction_error /= late;
+  }
+  if (passes > 0) metrics.penalty_mean = 1 + (metrics.penalty_mean - 1) / passes;
+  return metrics;
+}
+
+// The passes.
+
+void TrainingStage::recompute(Stream& stream, int m) {
+  stage_.recompute(stream, m, backward_weights(stream, find(m)));
+}
+
+Tensor TrainingStage::backward_input(Stream& stream, int m, Tensor dy) {
+  auto& flight = find(m);
+  Tensor dx = stage_.backward_input(stream, m, backward_weights(stream, flight), std::move(dy));
+  return tell_gap(stream, flight, std::move(dx));
+}
+
+void TrainingStage::backward_weight(Stream& stream, int m) {
+  auto& flight = find(m);
+  const WeightsPtr weights = flight.backward;
+  mended(stream, flight, [&](GradientMend* mend) {
+    stage_.backward_weight(stream, m, *weights, mend);
+    return Tensor();
+  });
+}
+
+Tensor TrainingStage::backward(Stream& stream, int m, Tensor dy) {
+  auto& flight = find(m);
+  const auto factor = lateness_.staleness.gap_factor;
+  const Weights& weights = backward_weights(stream, flight);
+  // As a number it counts for this stage's own gradients as well.
+  if (factor == S::GapFactor::max) tell_gap(stream, flight, {});
+  return mended(stream, flight, [&](GradientMend* mend) {
+    Tensor dx = stage_.backward(stream, m, weights, std::move(dy), mend);
+    return factor == S::GapFactor::scalar ? tell_gap(stream, flight, std::move(dx)) : dx;
+  });
+}
 
 Tensor TrainingStage::evaluate(Stream& stream, Tensor input, Tensor targets,
                                std::span<const Loan> loans) const {
-  return stage_.evaluate(stream, *with_loans(stream, loans), std::move(input), std::move(targets));
+  assert(loans.size() == lateness_.borrowed.size());
+  Fixed all;
+  for (const auto& loan : loans)
+    for (auto& slot : loaned(stream, loan)) all.push_back(std::move(slot));
+  return stage_.evaluate(stream, *with(points_.newest().weights, all), std::move(input),
+                         std::move(targets));
 }
 
 }  // namespace troupe::models

@@ -1,13 +1,16 @@
 #pragma once
 
-#include <map>
+#include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "models/gap.h"
 #include "models/optimizer.h"
 #include "models/stage.h"
 #include "models/staleness.h"
+#include "models/weight_points.h"
 
 namespace troupe::models {
 
@@ -33,9 +36,12 @@ struct Loan {
 /// A stage as it trains: beside the passes it knows which weights each of them sees. It adopts the
 /// versions that its optimizer publishes, and holds an old one for as long as a micro-batch needs
 /// it. Micro-batches are numbered from 0 in each round, and a number is the same on all stages.
+///
+/// A synchronous schedule wants default staleness: then nothing is held, copied or mended.
 class TrainingStage {
  public:
-  /// `borrowed` are parameters that an earlier stage owns. The model must outlive this.
+  /// `borrowed` are parameters that an earlier stage owns; no gap is penalised where there are any.
+  /// The model must outlive this.
   TrainingStage(const Model& model, UnitRange units, const StageOptions& options,
                 const StalenessOptions& staleness, const OptimizerConfig& optimizer,
                 std::vector<std::string> borrowed);
@@ -46,8 +52,8 @@ class TrainingStage {
   void begin_round(Round round);
 
   /// From now on the newest version.
-  void adopt(Version newest);
-  std::int64_t version() const { return newest_.weights->version; }
+  void adopt(Version newest) { points_.adopt(std::move(newest)); }
+  std::int64_t version() const { return points_.version(); }
 
   /// As Stage has them. `m.index` counts in the round, and forward passes come in that order. The
   /// loans are those of the same micro-batch, one for each borrowed parameter.
@@ -58,28 +64,94 @@ class TrainingStage {
   void backward_weight(Stream& stream, int m);
   Tensor backward(Stream& stream, int m, Tensor dy);
 
-  /// What another stage needs to see the same weights for micro-batch `m`, whose forward pass was
-  /// here.
-  Loan lend(int m, const std::string& name) const;
+  /// Under GapFactor::max: what came with the gradient of a micro-batch, before its backward pass;
+  /// and what goes with that of the last one that came out.
+  void expect_gap_factor(int m, double received);
+  double gap_factor() const { return gap_factor_; }
 
-  /// In an evaluation: of the newest version.
-  Loan lend_newest(const std::string& name) const;
+  /// What another stage needs to see the same weights for micro-batch `m`, whose forward pass was
+  /// here and whose backward pass is still to come.
+  Loan lend(int m, const std::string& name) const;
+  /// The same for evaluation.
+  Loan lend(const std::string& name) const;
 
   /// The sum over the backward passes since the last step.
   GradientShare take_gradients(Stream& stream);
+
+  /// From now on metrics are gathered, for which forward weights are held longer; no number
+  /// changes.
+  void measure() { is_measured_ = true; }
+  /// Since they were taken last.
+  StalenessMetrics take_metrics();
 
   /// Evaluation with the newest weights: nothing is kept.
   Tensor evaluate(Stream& stream, Tensor input, Tensor targets, std::span<const Loan> loans) const;
 
  private:
-  WeightsPtr with_loans(Stream& stream, std::span<const Loan> loans) const;
+  using Fixed = std::vector<std::pair<std::size_t, Weight>>;
+
+  /// Which weights the passes of a micro-batch see.
+  struct InFlight {
+    int m = 0;
+    std::int64_t version = 0;  // The newest at the forward pass.
+    std::int64_t tag = 0;
+    bool returns = false;  // The backward pass sees what the forward pass saw.
+    WeightsPtr forward;    // What that was, where somebody will ask.
+    WeightsPtr origin;     // The version it came from, for metrics.
+    WeightsPtr backward;   // From the first pass on that comes after the forward pass.
+    Fixed loans;           // Slots that see the same in all passes.
+    double gap_factor = 1;
+  };
+  struct Loaned {
+    Loan loan;
+    Fixed slots;
+  };
+
+  InFlight& find(int m);
+  const InFlight& find(int m) const;
+  int window_of(int m) const { return m / round_.step_every; }
+  int size_of(int window) const;
+  bool is_remainder(int window) const { return size_of(window) < round_.step_every; }
+  Share share_of(int window) const;
+  std::int64_t targets_of(int window) const;
+  int delay_of(int m) const;
+  bool is_late() const;
+  void begin_window();
+
+  Horizon horizon(int delay) const;
+  WeightsPtr forward_weights(Stream& stream, InFlight& flight, int delay);
+  const Weights& backward_weights(Stream& stream, InFlight& flight);
+  bool holds_forward(const InFlight& flight, int delay) const;
+  void fix(const WeightsPtr& seen, InFlight& flight) const;
+  Fixed take_loans(Stream& stream, std::span<const Loan> loans);
+  Fixed loaned(Stream& stream, const Loan& loan) const;
+  static WeightsPtr with(const WeightsPtr& weights, const Fixed& fixed);
+
+  GapRules rules() const { return {config_, lateness_, stage_.parameters(), owned_}; }
+  Tensor tell_gap(Stream& stream, InFlight& flight, Tensor dx);
+  void measure_gap(Stream& stream, const InFlight& flight);
+  template <class Pass>
+  Tensor mended(Stream& stream, InFlight& flight, Pass pass);
 
   Stage stage_;
+  OptimizerConfig config_;
+  Lateness lateness_;
   kernels::Precision precision_;
-  std::vector<std::string> borrowed_;
-  Version newest_;
+  std::vector<Slots> owned_;
+  std::vector<std::size_t> lent_;  // Slots that later stages use as well.
+  std::vector<Loaned> loaned_;     // The last ones.
+  WeightPoints points_;
   Round round_;
-  std::map<int, WeightsPtr> seen_;
+  int window_ = 0;
+  std::int64_t first_version_ = 0;  // Of the round.
+  std::vector<InFlight> flights_;
+  double gap_factor_ = 1;
+
+  bool is_measured_ = false;
+  struct Measured {
+    StalenessMetrics sums;
+    int late = 0, passes = 0;
+  } measured_;
 };
 
 }  // namespace troupe::models

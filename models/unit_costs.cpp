@@ -193,7 +193,7 @@ void settle_ties(const Layer& unit, const OptimizerConfig& optimizer,
   std::set<std::string> own;
   for (const auto& parameter : unit.parameters()) {
     if (!own.insert(parameter.name).second) continue;
-    const UpdateRule& rule = rule_for(optimizer, parameter);
+    const UpdateRule& rule = rule_for(optimizer, {}, parameter);
     if (&rule == &muon_rule) costs.orthogonal_operations += orthogonal_operations(parameter);
     if (users.at(parameter.name) > 1) costs.tied_name = parameter.name;
     if (seen.insert(parameter.name).second) {

@@ -7,12 +7,20 @@ bool is_hidden_matrix(const Parameter& parameter) {
   return parameter.use == Parameter::Use::matrix && parameter.place == Parameter::Place::hidden;
 }
 
+/// Whether something looks at what the last step went along, which without momentum is not kept.
+bool looks_back(const StalenessOptions& staleness) {
+  return staleness.predict == StalenessOptions::Predict::linear ||
+         staleness.gap_penalty != StalenessOptions::GapPenalty::none ||
+         staleness.gap_factor != StalenessOptions::GapFactor::none;
+}
+
 }  // namespace
 
-const UpdateRule& rule_for(const OptimizerConfig& config, const Parameter& parameter) {
+const UpdateRule& rule_for(const OptimizerConfig& config, const StalenessOptions& staleness,
+                           const Parameter& parameter) {
   switch (config.kind) {
     case OptimizerConfig::Kind::sgd:
-      return config.momentum == 0 ? sgd_without_momentum_rule : sgd_rule;
+      return config.momentum == 0 && !looks_back(staleness) ? sgd_without_momentum_rule : sgd_rule;
     case OptimizerConfig::Kind::adam:
     case OptimizerConfig::Kind::adamw:
     case OptimizerConfig::Kind::nadamw:
@@ -21,6 +29,13 @@ const UpdateRule& rule_for(const OptimizerConfig& config, const Parameter& param
       return is_hidden_matrix(parameter) ? muon_rule : adam_rule;
   }
   return adam_rule;
+}
+
+double power(double base, std::int64_t exponent) {
+  double result = 1;
+  for (; exponent > 0; exponent /= 2, base *= base)
+    if (exponent % 2 == 1) result *= base;
+  return result;
 }
 
 OptimizerConfig OptimizerConfig::of(Kind kind) {

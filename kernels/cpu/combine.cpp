@@ -1,16 +1,40 @@
 #include "kernels/combine.h"
 
-#include <algorithm>
+#include "kernels/cpu/pieces.h"
 
 namespace troupe::kernels {
+namespace {
+
+template <class T>
+void combine_all(Stream& stream, T a, const T* x, T b, const T* z, T* y, std::int64_t count) {
+  cpu::for_elements(stream, count, [=](std::int64_t first, std::int64_t size) {
+    for (auto i = first; i < first + size; ++i) y[i] = a * x[i] + b * z[i];
+  });
+}
+
+template <class T>
+void multiply_all(Stream& stream, const T* x, T* y, std::int64_t count) {
+  cpu::for_elements(stream, count, [=](std::int64_t first, std::int64_t size) {
+    for (auto i = first; i < first + size; ++i) y[i] *= x[i];
+  });
+}
+
+}  // namespace
 
 void combine(Stream& stream, float a, const float* x, float b, const float* z, float* y,
              std::int64_t count) {
-  constexpr std::int64_t grain = 65'536;
-  stream.for_each((count + grain - 1) / grain, [=](std::int64_t block) {
-    const auto end = std::min(count, (block + 1) * grain);
-    for (auto i = block * grain; i < end; ++i) y[i] = a * x[i] + b * z[i];
-  });
+  combine_all(stream, a, x, b, z, y, count);
+}
+void combine(Stream& stream, double a, const double* x, double b, const double* z, double* y,
+             std::int64_t count) {
+  combine_all(stream, a, x, b, z, y, count);
+}
+
+void multiply(Stream& stream, const float* x, float* y, std::int64_t count) {
+  multiply_all(stream, x, y, count);
+}
+void multiply(Stream& stream, const double* x, double* y, std::int64_t count) {
+  multiply_all(stream, x, y, count);
 }
 
 }  // namespace troupe::kernels

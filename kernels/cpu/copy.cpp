@@ -7,12 +7,20 @@ namespace {
 
 constexpr std::int64_t grain = 65'536;
 
-}  // namespace
-
-void fill(Stream& stream, float value, float* y, std::int64_t count) {
+template <class T>
+void fill_all(Stream& stream, T value, T* y, std::int64_t count) {
   stream.for_each((count + grain - 1) / grain, [=](std::int64_t block) {
     std::fill_n(y + block * grain, std::min(grain, count - block * grain), value);
   });
+}
+
+}  // namespace
+
+void fill(Stream& stream, float value, float* y, std::int64_t count) {
+  fill_all(stream, value, y, count);
+}
+void fill(Stream& stream, double value, double* y, std::int64_t count) {
+  fill_all(stream, value, y, count);
 }
 
 void copy_rows(Stream& stream, RowsIn from, RowsOut to, std::int64_t rows, std::int64_t columns) {

@@ -16,54 +16,81 @@ HWY_BEFORE_NAMESPACE();
 namespace troupe::kernels::cpu::HWY_NAMESPACE {
 namespace {
 
-using V = FloatVector;
+template <class T>
+using Tag = hn::CappedTag<T, virtual_lanes>;
+template <class T>
+using VectorOf = hn::Vec<Tag<T>>;
 
-HWY_INLINE V constant(double value) { return hn::Set(Floats(), static_cast<float>(value)); }
+template <class T>
+HWY_INLINE VectorOf<T> constant(double value) {
+  return hn::Set(Tag<T>(), static_cast<T>(value));
+}
 
-void sgd_piece(const SgdStep& step, const float* w, const float* gradient, float* momentum,
-               float* next, std::int64_t count) {
-  const V scale = constant(step.gradient_scale), decay = constant(step.weight_decay);
-  const V mu = constant(step.momentum), minus_lr = constant(-step.lr);
+template <class T>
+HWY_INLINE void sgd(const SgdStep& step, const T* w, const T* gradient, T* momentum, T* next,
+                    std::int64_t count, const T* decay_share) {
+  using V = VectorOf<T>;
+  const V scale = constant<T>(step.gradient_scale), decay = constant<T>(step.weight_decay);
+  const V mu = constant<T>(step.momentum), minus_lr = constant<T>(-step.lr);
+  const V momentum_share = constant<T>(step.momentum_share);
+  const V gradient_share = constant<T>(step.gradient_share);
   const bool first = step.turn == SgdStep::Turn::first;
-  const bool nesterov = step.kind == SgdStep::Momentum::nesterov;
-  each_vector(count, [=](auto at, std::int64_t i) HWY_ATTR {
+  each_vector<Tag<T>>(count, [=](auto at, std::int64_t i) HWY_ATTR {
     const V weight = at.load(w + i);
-    const V g = fused(decay, weight, hn::Mul(scale, at.load(gradient + i)));
+    const V shrinking = decay_share ? hn::Mul(decay, at.load(decay_share + i)) : decay;
+    const V g = fused(shrinking, weight, hn::Mul(scale, at.load(gradient + i)));
     V direction = g;
     if (momentum) {
       const V moved = first ? g : fused(mu, at.load(momentum + i), g);
       at.store(moved, momentum + i);
-      direction = nesterov ? fused(mu, moved, g) : moved;
+      switch (step.kind) {
+        case SgdStep::Momentum::plain:
+          direction = moved;
+          break;
+        case SgdStep::Momentum::nesterov:
+          direction = fused(mu, moved, g);
+          break;
+        case SgdStep::Momentum::shares:
+          direction = fused(momentum_share, moved, hn::Mul(gradient_share, g));
+          break;
+      }
     }
     at.store(fused(minus_lr, direction, weight), next + i);
   });
 }
 
-void adam_piece(const AdamStep& step, const float* w, const float* gradient, float* m, float* v,
-                float* next, std::int64_t count) {
+template <class T>
+HWY_INLINE void adam(const AdamStep& step, const T* w, const T* gradient, T* m, T* v, T* next,
+                     std::int64_t count, const T* decay_share) {
+  using V = VectorOf<T>;
   const bool decoupled = step.decay == WeightDecay::decoupled;
-  const V into_gradient = constant(decoupled ? 0 : step.weight_decay);
-  const V kept = constant(decoupled ? 1 - step.lr * step.weight_decay : 1);
-  const V scale = constant(step.gradient_scale), eps = constant(step.eps);
-  const V beta1 = constant(step.beta1), rest1 = constant(1 - step.beta1);
-  const V beta2 = constant(step.beta2), rest2 = constant(1 - step.beta2);
-  const V minus_lr_m = constant(-step.lr * step.m_scale);
-  const V minus_lr_g = constant(-step.lr * step.g_scale);
-  const V v_scale = constant(step.v_scale);
-  each_vector(count, [=](auto at, std::int64_t i) HWY_ATTR {
+  const V into_gradient = constant<T>(decoupled ? 0 : step.weight_decay);
+  const V kept = constant<T>(decoupled ? 1 - step.lr * step.weight_decay : 1);
+  const V lost = constant<T>(decoupled ? -step.lr * step.weight_decay : 0), one = constant<T>(1);
+  const V scale = constant<T>(step.gradient_scale), eps = constant<T>(step.eps);
+  const V beta1 = constant<T>(step.beta1), rest1 = constant<T>(1 - step.beta1);
+  const V beta2 = constant<T>(step.beta2), rest2 = constant<T>(1 - step.beta2);
+  const V minus_lr_m = constant<T>(-step.lr * step.m_scale);
+  const V minus_lr_g = constant<T>(-step.lr * step.g_scale);
+  const V v_scale = constant<T>(step.v_scale);
+  each_vector<Tag<T>>(count, [=](auto at, std::int64_t i) HWY_ATTR {
     const V weight = at.load(w + i);
-    const V g = fused(into_gradient, weight, hn::Mul(scale, at.load(gradient + i)));
+    const V shrinking =
+        decay_share ? hn::Mul(into_gradient, at.load(decay_share + i)) : into_gradient;
+    const V left = decay_share ? fused(lost, at.load(decay_share + i), one) : kept;
+    const V g = fused(shrinking, weight, hn::Mul(scale, at.load(gradient + i)));
     const V first = fused(beta1, at.load(m + i), hn::Mul(rest1, g));
     const V second = fused(beta2, at.load(v + i), hn::Mul(rest2, hn::Mul(g, g)));
     at.store(first, m + i);
     at.store(second, v + i);
     const V direction = fused(minus_lr_m, first, hn::Mul(minus_lr_g, g));
     const V size = fused(hn::Sqrt(second), v_scale, eps);
-    at.store(fused(kept, weight, hn::Div(direction, size)), next + i);
+    at.store(fused(left, weight, hn::Div(direction, size)), next + i);
   });
 }
 
-double sum_of_squares_piece(const float* x, std::int64_t count) {
+template <class T>
+HWY_INLINE double sum_of_squares_of(const T* x, std::int64_t count) {
   Lanes<Doubles, 1> lanes(0);
   lanes.walk(count, [=](auto at, std::int64_t i, DoubleVector(&sum)[1]) HWY_ATTR {
     const DoubleVector number = at.load(x + i);
@@ -72,15 +99,44 @@ double sum_of_squares_piece(const float* x, std::int64_t count) {
   return lanes.sum();
 }
 
-void accumulate_piece(float* a, const float* b, std::int64_t count) {
-  each_vector(count, [=](auto at, std::int64_t i)
-                         HWY_ATTR { at.store(hn::Add(at.load(a + i), at.load(b + i)), a + i); });
+template <class T>
+HWY_INLINE void accumulate_of(T* a, const T* b, std::int64_t count) {
+  each_vector<Tag<T>>(count, [=](auto at, std::int64_t i) HWY_ATTR {
+    at.store(hn::Add(at.load(a + i), at.load(b + i)), a + i);
+  });
 }
+
+// What is dispatched to a processor has a name of its own for each type.
+
+void sgd_f32(const SgdStep& step, const float* w, const float* gradient, float* momentum,
+             float* next, std::int64_t count, const float* decay_share) {
+  sgd(step, w, gradient, momentum, next, count, decay_share);
+}
+void sgd_f64(const SgdStep& step, const double* w, const double* gradient, double* momentum,
+             double* next, std::int64_t count, const double* decay_share) {
+  sgd(step, w, gradient, momentum, next, count, decay_share);
+}
+void adam_f32(const AdamStep& step, const float* w, const float* gradient, float* m, float* v,
+              float* next, std::int64_t count, const float* decay_share) {
+  adam(step, w, gradient, m, v, next, count, decay_share);
+}
+void adam_f64(const AdamStep& step, const double* w, const double* gradient, double* m, double* v,
+              double* next, std::int64_t count, const double* decay_share) {
+  adam(step, w, gradient, m, v, next, count, decay_share);
+}
+double sum_of_squares_f32(const float* x, std::int64_t count) {
+  return sum_of_squares_of(x, count);
+}
+double sum_of_squares_f64(const double* x, std::int64_t count) {
+  return sum_of_squares_of(x, count);
+}
+void accumulate_f32(float* a, const float* b, std::int64_t count) { accumulate_of(a, b, count); }
+void accumulate_f64(double* a, const double* b, std::int64_t count) { accumulate_of(a, b, count); }
 
 bool all_finite_piece(const float* x, std::int64_t count) {
   // 0 times infinity is NaN, and a sum keeps it.
-  const V zero = hn::Zero(Floats());
-  V sum = zero;
+  const FloatVector zero = hn::Zero(Floats());
+  FloatVector sum = zero;
   each_vector(count, [=, &sum](auto at, std::int64_t i)
                          HWY_ATTR { sum = fused(at.load(x + i), zero, sum); });
   return hn::AllTrue(Floats(), hn::Eq(sum, zero));
@@ -96,45 +152,97 @@ namespace troupe::kernels {
 
 using namespace cpu;
 
-HWY_EXPORT(sgd_piece);
-HWY_EXPORT(adam_piece);
-HWY_EXPORT(sum_of_squares_piece);
-HWY_EXPORT(accumulate_piece);
+HWY_EXPORT(sgd_f32);
+HWY_EXPORT(sgd_f64);
+HWY_EXPORT(adam_f32);
+HWY_EXPORT(adam_f64);
+HWY_EXPORT(sum_of_squares_f32);
+HWY_EXPORT(sum_of_squares_f64);
+HWY_EXPORT(accumulate_f32);
+HWY_EXPORT(accumulate_f64);
 HWY_EXPORT(all_finite_piece);
 
-void sgd_step(Stream& stream, const SgdStep& step, const float* w, const float* gradient,
-              float* momentum, float* next, std::int64_t count) {
+namespace {
+
+template <class T>
+T* from(T* numbers, std::int64_t first) {
+  return numbers ? numbers + first : nullptr;
+}
+
+template <class Piece, class T>
+void sgd_by(Piece piece, Stream& stream, const SgdStep& step, const T* w, const T* gradient,
+            T* momentum, T* next, std::int64_t count, const T* decay_share) {
   for_elements(stream, count, [=](std::int64_t first, std::int64_t size) {
-    HWY_DYNAMIC_DISPATCH(sgd_piece)
-    (step, w + first, gradient + first, momentum ? momentum + first : nullptr, next + first, size);
+    piece(step, w + first, gradient + first, from(momentum, first), next + first, size,
+          from(decay_share, first));
   });
 }
 
-void adam_step(Stream& stream, const AdamStep& step, const float* w, const float* gradient,
-               float* m, float* v, float* next, std::int64_t count) {
+template <class Piece, class T>
+void adam_by(Piece piece, Stream& stream, const AdamStep& step, const T* w, const T* gradient, T* m,
+             T* v, T* next, std::int64_t count, const T* decay_share) {
   for_elements(stream, count, [=](std::int64_t first, std::int64_t size) {
-    HWY_DYNAMIC_DISPATCH(adam_piece)
-    (step, w + first, gradient + first, m + first, v + first, next + first, size);
+    piece(step, w + first, gradient + first, m + first, v + first, next + first, size,
+          from(decay_share, first));
   });
 }
 
-double sum_of_squares(Stream& stream, const float* x, std::int64_t count) {
+template <class Piece, class T>
+double sum_of_squares_by(Piece piece, Stream& stream, const T* x, std::int64_t count) {
   constexpr std::int64_t block = 65536;
   const std::int64_t blocks = (count + block - 1) / block;
   Tensor sums = stream.make({blocks}, DType::f64);
   double* const sum = sums.data<double>();
   for_pieces(stream, count, block, [=](std::int64_t first, std::int64_t size) {
-    sum[first / block] = HWY_DYNAMIC_DISPATCH(sum_of_squares_piece)(x + first, size);
+    sum[first / block] = piece(x + first, size);
   });
   for (std::int64_t width = 1; width < blocks; width *= 2)
     for (std::int64_t i = 0; i + width < blocks; i += 2 * width) sum[i] += sum[i + width];
   return blocks == 0 ? 0 : sum[0];
 }
 
+template <class Piece, class T>
+void accumulate_by(Piece piece, Stream& stream, T* a, const T* b, std::int64_t count) {
+  for_elements(stream, count,
+               [=](std::int64_t first, std::int64_t size) { piece(a + first, b + first, size); });
+}
+
+}  // namespace
+
+void sgd_step(Stream& stream, const SgdStep& step, const float* w, const float* gradient,
+              float* momentum, float* next, std::int64_t count, const float* decay_share) {
+  sgd_by(HWY_DYNAMIC_DISPATCH(sgd_f32), stream, step, w, gradient, momentum, next, count,
+         decay_share);
+}
+void sgd_step(Stream& stream, const SgdStep& step, const double* w, const double* gradient,
+              double* momentum, double* next, std::int64_t count, const double* decay_share) {
+  sgd_by(HWY_DYNAMIC_DISPATCH(sgd_f64), stream, step, w, gradient, momentum, next, count,
+         decay_share);
+}
+
+void adam_step(Stream& stream, const AdamStep& step, const float* w, const float* gradient,
+               float* m, float* v, float* next, std::int64_t count, const float* decay_share) {
+  adam_by(HWY_DYNAMIC_DISPATCH(adam_f32), stream, step, w, gradient, m, v, next, count,
+          decay_share);
+}
+void adam_step(Stream& stream, const AdamStep& step, const double* w, const double* gradient,
+               double* m, double* v, double* next, std::int64_t count, const double* decay_share) {
+  adam_by(HWY_DYNAMIC_DISPATCH(adam_f64), stream, step, w, gradient, m, v, next, count,
+          decay_share);
+}
+
+double sum_of_squares(Stream& stream, const float* x, std::int64_t count) {
+  return sum_of_squares_by(HWY_DYNAMIC_DISPATCH(sum_of_squares_f32), stream, x, count);
+}
+double sum_of_squares(Stream& stream, const double* x, std::int64_t count) {
+  return sum_of_squares_by(HWY_DYNAMIC_DISPATCH(sum_of_squares_f64), stream, x, count);
+}
+
 void accumulate(Stream& stream, float* a, const float* b, std::int64_t count) {
-  for_elements(stream, count, [=](std::int64_t first, std::int64_t size) {
-    HWY_DYNAMIC_DISPATCH(accumulate_piece)(a + first, b + first, size);
-  });
+  accumulate_by(HWY_DYNAMIC_DISPATCH(accumulate_f32), stream, a, b, count);
+}
+void accumulate(Stream& stream, double* a, const double* b, std::int64_t count) {
+  accumulate_by(HWY_DYNAMIC_DISPATCH(accumulate_f64), stream, a, b, count);
 }
 
 bool all_finite(Stream& stream, const float* x, std::int64_t count) {

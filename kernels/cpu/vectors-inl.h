@@ -30,17 +30,18 @@ using DoubleVector = hn::Vec<Doubles>;
 template <class D>
 constexpr std::int64_t lanes_of = hn::MaxLanes(D());
 
-/// Reads and writes floats where a whole vector of them is left. A vector of doubles is read from
-/// floats.
+/// Reads and writes numbers where a whole vector of them is left. A vector of doubles may be read
+/// from floats.
 template <class D>
 struct Whole {
-  HWY_INLINE hn::Vec<D> load(const float* from) const {
-    if constexpr (std::is_same_v<hn::TFromD<D>, double>)
-      return hn::PromoteTo(D(), hn::LoadU(hn::Rebind<float, D>(), from));
-    else
+  template <class T>
+  HWY_INLINE hn::Vec<D> load(const T* from) const {
+    if constexpr (std::is_same_v<hn::TFromD<D>, T>)
       return hn::LoadU(D(), from);
+    else
+      return hn::PromoteTo(D(), hn::LoadU(hn::Rebind<T, D>(), from));
   }
-  HWY_INLINE void store(hn::Vec<D> v, float* to) const { hn::StoreU(v, D(), to); }
+  HWY_INLINE void store(hn::Vec<D> v, hn::TFromD<D>* to) const { hn::StoreU(v, D(), to); }
   /// `v` where there are numbers.
   HWY_INLINE hn::Vec<D> or_else(hn::Vec<D> v, hn::Vec<D>) const { return v; }
   HWY_INLINE hn::Vec<D> or_zero(hn::Vec<D> v) const { return v; }
@@ -51,15 +52,16 @@ template <class D>
 struct Rest {
   std::int64_t count;
 
-  HWY_INLINE hn::Vec<D> load(const float* from) const {
-    HWY_ALIGN float padded[lanes_of<D>] = {};
-    std::memcpy(padded, from, static_cast<std::size_t>(count) * sizeof(float));
+  template <class T>
+  HWY_INLINE hn::Vec<D> load(const T* from) const {
+    HWY_ALIGN T padded[lanes_of<D>] = {};
+    std::memcpy(padded, from, static_cast<std::size_t>(count) * sizeof(T));
     return Whole<D>().load(padded);
   }
-  HWY_INLINE void store(hn::Vec<D> v, float* to) const {
-    HWY_ALIGN float padded[lanes_of<D>];
+  HWY_INLINE void store(hn::Vec<D> v, hn::TFromD<D>* to) const {
+    HWY_ALIGN hn::TFromD<D> padded[lanes_of<D>];
     hn::Store(v, D(), padded);
-    std::memcpy(to, padded, static_cast<std::size_t>(count) * sizeof(float));
+    std::memcpy(to, padded, static_cast<std::size_t>(count) * sizeof(padded[0]));
   }
   HWY_INLINE hn::Vec<D> or_else(hn::Vec<D> v, hn::Vec<D> other) const {
     return hn::IfThenElse(hn::FirstN(D(), static_cast<std::size_t>(count)), v, other);
@@ -68,11 +70,11 @@ struct Rest {
 };
 
 /// Calls body(at, i) for i = 0 and then a vector further each time; `at` reads and writes there.
-template <class Body>
+template <class D = Floats, class Body>
 HWY_INLINE void each_vector(std::int64_t count, Body body) {
   std::int64_t i = 0;
-  for (; i + lanes_of<Floats> <= count; i += lanes_of<Floats>) body(Whole<Floats>(), i);
-  if (i < count) body(Rest<Floats>{count - i}, i);
+  for (; i + lanes_of<D> <= count; i += lanes_of<D>) body(Whole<D>(), i);
+  if (i < count) body(Rest<D>{count - i}, i);
 }
 
 /// The lanes of a vector combined by a tree: each of the lower half with one of the upper half.

@@ -180,6 +180,7 @@ RunSpecPtr LittleRun::spec(const std::function<Executor&()>& make) {
   spec->stages = piece.cuts;
   spec->keep = parts.rounds.keep();
   spec->optimizer = piece.optimizer;
+  spec->delays = parts.rounds.delays();
   spec->staleness = piece.staleness;
   spec->clip = parts.rounds.asynchronous() ? ClipScope::each_stage : ClipScope::all_stages;
   spec->seed = 3;

@@ -1,0 +1,183 @@
+#include "kernels/late.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "kernels/cpu/pieces.h"
+
+namespace troupe::kernels {
+namespace {
+
+template <class Body>
+void each_element(Stream& stream, std::int64_t count, Body body) {
+  cpu::for_elements(stream, count, [=](std::int64_t first, std::int64_t size) {
+    for (auto i = first; i < first + size; ++i) body(i);
+  });
+}
+
+template <class T>
+void direction_of(Stream& stream, const AdamDirection& direction, const T* m, const T* v, T* y,
+                  std::int64_t count) {
+  const T m_scale = static_cast<T>(direction.m_scale), v_scale = static_cast<T>(direction.v_scale);
+  const T eps = static_cast<T>(direction.eps);
+  each_element(stream, count,
+               [=](std::int64_t i) { y[i] = m_scale * m[i] / (std::sqrt(v[i]) * v_scale + eps); });
+}
+
+/// A weight with its moments, on the way through steps that are yet to come.
+template <class T>
+class Ahead {
+ public:
+  explicit Ahead(const AdamForecast& forecast)
+      : steps_(forecast.steps),
+        beta1_(static_cast<T>(forecast.beta1)),
+        beta2_(static_cast<T>(forecast.beta2)),
+        rest1_(static_cast<T>(1 - forecast.beta1)),
+        rest2_(static_cast<T>(1 - forecast.beta2)),
+        eps_(static_cast<T>(forecast.eps)),
+        decay_(static_cast<T>(forecast.weight_decay)),
+        is_decoupled_(forecast.decay == WeightDecay::decoupled),
+        is_guarded_(forecast.second_moment == AdamForecast::SecondMoment::guarded) {}
+
+  T from(T w, T m, T v, T phi) const {
+    for (const auto& step : steps_) {
+      const T lr = static_cast<T>(step.lr);
+      if (is_decoupled_) w *= 1 - lr * decay_;
+      const T g = is_decoupled_ ? phi : phi + decay_ * w;
+      phi = 0;
+      m = beta1_ * m + rest1_ * g;
+      if (is_guarded_) v = std::max(v, beta2_ * v + rest2_ * g * g);
+      w -= lr * static_cast<T>(step.m_scale) * m /
+           (std::sqrt(v) * static_cast<T>(step.v_scale) + eps_);
+    }
+    return w;
+  }
+
+ private:
+  std::span<const AdamForecast::Step> steps_;
+  T beta1_, beta2_, rest1_, rest2_, eps_, decay_;
+  bool is_decoupled_, is_guarded_;
+};
+
+template <class T>
+void forecast_of(Stream& stream, const AdamForecast& forecast, const T* w, const T* m, const T* v,
+                 const T* phi, T* y, std::int64_t count) {
+  const Ahead<T> ahead(forecast);
+  each_element(stream, count,
+               [=](std::int64_t i) { y[i] = ahead.from(w[i], m[i], v[i], phi ? phi[i] : T(0)); });
+}
+
+template <class T>
+void average_of(Stream& stream, const SquareAverage& rule, const T* x, T* average,
+                std::int64_t count) {
+  const T keep = static_cast<T>(rule.keep), take = static_cast<T>(1 - rule.keep);
+  const T scale = static_cast<T>(rule.scale);
+  each_element(stream, count, [=](std::int64_t i) {
+    const T sample = scale * x[i];
+    average[i] = keep * average[i] + take * (sample * sample);
+  });
+}
+
+template <class T>
+void usual_of(Stream& stream, const UsualStep& rule, const T* x, T* y, std::int64_t count) {
+  const T scale = static_cast<T>(rule.scale), floor = static_cast<T>(rule.floor);
+  each_element(stream, count, [=](std::int64_t i) { y[i] = scale * std::sqrt(x[i]) + floor; });
+}
+
+template <class T>
+void share_of(Stream& stream, const T* now, const T* then, const T* usual, T* y,
+              std::int64_t count) {
+  each_element(stream, count,
+               [=](std::int64_t i) { y[i] = 1 / (1 + std::abs(now[i] - then[i]) / usual[i]); });
+}
+
+template <class T>
+void compensate(Stream& stream, double strength, const T* now, const T* then, T* g,
+                std::int64_t count) {
+  const T factor = static_cast<T>(strength);
+  each_element(stream, count,
+               [=](std::int64_t i) { g[i] += factor * g[i] * g[i] * (now[i] - then[i]); });
+}
+
+template <class T>
+Inverses inverses_of(Stream& stream, const T* x, std::int64_t count) {
+  constexpr std::int64_t block = 65'536;
+  std::vector<Inverses> blocks(static_cast<std::size_t>((count + block - 1) / block));
+  cpu::for_pieces(stream, count, block, [=, &blocks](std::int64_t first, std::int64_t size) {
+    auto& of = blocks[static_cast<std::size_t>(first / block)];
+    for (auto i = first; i < first + size; ++i) {
+      const double inverse = 1 / static_cast<double>(x[i]);
+      of.sum += inverse;
+      of.most = std::max(of.most, inverse);
+    }
+  });
+  Inverses all;
+  for (const auto& of : blocks) all = {all.sum + of.sum, std::max(all.most, of.most)};
+  return all;
+}
+
+}  // namespace
+
+void adam_direction(Stream& stream, const AdamDirection& direction, const float* m, const float* v,
+                    float* y, std::int64_t count) {
+  direction_of(stream, direction, m, v, y, count);
+}
+void adam_direction(Stream& stream, const AdamDirection& direction, const double* m,
+                    const double* v, double* y, std::int64_t count) {
+  direction_of(stream, direction, m, v, y, count);
+}
+
+void adam_forecast(Stream& stream, const AdamForecast& forecast, const float* w, const float* m,
+                   const float* v, const float* phi, float* y, std::int64_t count) {
+  forecast_of(stream, forecast, w, m, v, phi, y, count);
+}
+void adam_forecast(Stream& stream, const AdamForecast& forecast, const double* w, const double* m,
+                   const double* v, const double* phi, double* y, std::int64_t count) {
+  forecast_of(stream, forecast, w, m, v, phi, y, count);
+}
+
+void average_squares(Stream& stream, const SquareAverage& rule, const float* x, float* average,
+                     std::int64_t count) {
+  average_of(stream, rule, x, average, count);
+}
+void average_squares(Stream& stream, const SquareAverage& rule, const double* x, double* average,
+                     std::int64_t count) {
+  average_of(stream, rule, x, average, count);
+}
+
+void usual_step(Stream& stream, const UsualStep& rule, const float* x, float* y,
+                std::int64_t count) {
+  usual_of(stream, rule, x, y, count);
+}
+void usual_step(Stream& stream, const UsualStep& rule, const double* x, double* y,
+                std::int64_t count) {
+  usual_of(stream, rule, x, y, count);
+}
+
+void gap_share(Stream& stream, const float* now, const float* then, const float* usual, float* y,
+               std::int64_t count) {
+  share_of(stream, now, then, usual, y, count);
+}
+void gap_share(Stream& stream, const double* now, const double* then, const double* usual,
+               double* y, std::int64_t count) {
+  share_of(stream, now, then, usual, y, count);
+}
+
+void compensate_delay(Stream& stream, double strength, const float* now, const float* then,
+                      float* g, std::int64_t count) {
+  compensate(stream, strength, now, then, g, count);
+}
+void compensate_delay(Stream& stream, double strength, const double* now, const double* then,
+                      double* g, std::int64_t count) {
+  compensate(stream, strength, now, then, g, count);
+}
+
+Inverses inverses(Stream& stream, const float* x, std::int64_t count) {
+  return inverses_of(stream, x, count);
+}
+Inverses inverses(Stream& stream, const double* x, std::int64_t count) {
+  return inverses_of(stream, x, count);
+}
+
+}  // namespace troupe::kernels

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cassert>
+#include <cstdint>
+
+#include "core/stream.h"
+#include "core/tensor.h"
+#include "kernels/combine.h"
+#include "kernels/copy.h"
+#include "kernels/steps.h"
+
+namespace troupe::models {
+
+/// Calls f with a float or a double, as the type says: what is trained has one of these types.
+template <class F>
+decltype(auto) with_number(DType type, F f) {
+  assert(type == DType::f32 || type == DType::f64);
+  return type == DType::f32 ? f(float()) : f(double());
+}
+
+inline void fill(Stream& stream, double value, Tensor& y) {
+  with_number(y.dtype(), [&]<class T>(T) {
+    kernels::fill(stream, static_cast<T>(value), y.data<T>(), y.count());
+  });
+}
+
+inline Tensor filled(Stream& stream, const Shape& shape, DType type, double value) {
+  Tensor tensor = stream.make(shape, type);
+  fill(stream, value, tensor);
+  return tensor;
+}
+
+/// y = a x + b z. y may be x or z.
+inline void combine(Stream& stream, double a, const Tensor& x, double b, const Tensor& z,
+                    Tensor& y) {
+  with_number(y.dtype(), [&]<class T>(T) {
+    kernels::combine(stream, static_cast<T>(a), x.data<T>(), static_cast<T>(b), z.data<T>(),
+                     y.data<T>(), y.count());
+  });
+}
+
+/// a x + b z, in new memory.
+inline Tensor combined(Stream& stream, double a, const Tensor& x, double b, const Tensor& z) {
+  Tensor y = stream.make(x.shape(), x.dtype());
+  combine(stream, a, x, b, z, y);
+  return y;
+}
+
+inline Tensor copied(Stream& stream, const Tensor& x) {
+  Tensor y = stream.make(x.shape(), x.dtype());
+  const auto floats = static_cast<std::int64_t>(x.bytes() / sizeof(float));
+  kernels::copy_rows(stream, {static_cast<const float*>(x.raw()), 0},
+                     {static_cast<float*>(y.raw()), 0}, 1, floats);
+  return y;
+}
+
+/// y *= x.
+inline void multiply(Stream& stream, const Tensor& x, Tensor& y) {
+  with_number(y.dtype(),
+              [&]<class T>(T) { kernels::multiply(stream, x.data<T>(), y.data<T>(), y.count()); });
+}
+
+/// a += b.
+inline void accumulate(Stream& stream, Tensor& a, const Tensor& b) {
+  with_number(a.dtype(), [&]<class T>(T) {
+    kernels::accumulate(stream, a.data<T>(), b.data<T>(), a.count());
+  });
+}
+
+inline double sum_of_squares(Stream& stream, const Tensor& x) {
+  return with_number(x.dtype(), [&]<class T>(T) {
+    return kernels::sum_of_squares(stream, x.data<T>(), x.count());
+  });
+}
+
+}  // namespace troupe::models

@@ -1,0 +1,162 @@
+#include "models/gap.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+#include "kernels/late.h"
+#include "models/arithmetic.h"
+#include "models/update_rule.h"
+
+namespace troupe::models {
+namespace {
+
+using S = StalenessOptions;
+
+/// The average of squares has seen so many steps.
+kernels::UsualStep usual_rule(const OptimizerConfig& config, const S& staleness, double memory,
+                              std::int64_t steps) {
+  const bool is_sgd = config.kind == OptimizerConfig::Kind::sgd;
+  double scale = 1, floor = is_sgd ? 1e-8 : config.eps;
+  switch (staleness.gap_statistics) {
+    case S::GapStatistics::corrected:
+      scale /= std::sqrt(1 - power(memory, steps));
+      break;
+    case S::GapStatistics::ftpipe:
+      // Its average for sgd begins with the momentum before the first step, which is 0.
+      if (is_sgd) scale /= std::sqrt(1 - power(memory, steps + 1));
+      break;
+  }
+  if (is_sgd || staleness.gap_scale == S::GapScale::max_lr) {
+    const double highest = config.rate.highest_until(steps);
+    scale *= highest;
+    floor *= highest;
+  }
+  return {.scale = scale, .floor = floor};
+}
+
+}  // namespace
+
+const Tensor& Gap::now(std::size_t i) const {
+  return now_.weights->slots[rules_.owned[i][0]].value;
+}
+
+/// Under a learning rate that was always 0 no step is usual, and no weight has moved.
+bool Gap::is_known() const {
+  return !now_.moments.empty() && rules_.config.rate.highest_until(now_.weights->version) > 0;
+}
+
+Tensor Gap::then(Stream& stream, std::size_t i) const {
+  if (then_) return then_->slots[rules_.owned[i][0]].value;
+  const auto& config = rules_.config;
+  const std::int64_t version = now_.weights->version;
+  const auto& parameter = rules_.parameters[rules_.owned[i][0]];
+  const auto& rule = rule_for(config, rules_.lateness.staleness, parameter);
+  const Tensor along = rule.direction(stream, config, version, now_.moments[i]);
+  const double lr = late_rate(config.rate, rules_.lateness, version - 1);
+  const bool is_decoupled = config.kind == OptimizerConfig::Kind::adamw;
+  const double kept = is_decoupled ? 1 - lr * config.weight_decay : 1;
+  return combined(stream, 1 / kept, now(i), lr / kept, along);
+}
+
+Tensor Gap::usual(Stream& stream, std::size_t i) const {
+  const auto& parameter = rules_.parameters[rules_.owned[i][0]];
+  const auto& rule = rule_for(rules_.config, rules_.lateness.staleness, parameter);
+  assert(rule.spread_memory && "no rule tells how far this parameter goes");
+  const auto scale = usual_rule(rules_.config, rules_.lateness.staleness,
+                                rule.spread_memory(rules_.config), now_.weights->version);
+  const Tensor& spread = now_.moments[i][rule.moments.size()];
+  Tensor usual = stream.make(spread.shape(), spread.dtype());
+  with_number(usual.dtype(), [&]<class T>(T) {
+    kernels::usual_step(stream, scale, spread.data<T>(), usual.data<T>(), usual.count());
+  });
+  return usual;
+}
+
+double Gap::length(Stream& stream, std::size_t i) const {
+  return sum_of_squares(stream, combined(stream, 1, now(i), -1, then(stream, i)));
+}
+
+Tensor Gap::share(Stream& stream, std::size_t i) const {
+  if (!is_known()) return {};
+  Tensor share = usual(stream, i);
+  switch (rules_.lateness.staleness.gap_penalty) {
+    case S::GapPenalty::none:
+      return {};
+    case S::GapPenalty::elementwise: {
+      const Tensor old = then(stream, i);
+      with_number(share.dtype(), [&]<class T>(T) {
+        kernels::gap_share(stream, now(i).data<T>(), old.data<T>(), share.data<T>(),
+                           share.data<T>(), share.count());
+      });
+      break;
+    }
+    case S::GapPenalty::tensor_norm: {
+      const double gap = std::sqrt(length(stream, i) / sum_of_squares(stream, share));
+      fill(stream, 1 / (1 + gap), share);
+      break;
+    }
+  }
+  return share;
+}
+
+double Gap::factor(Stream& stream) const {
+  if (!is_known()) return 1;
+  double gap = 0, step = 0;
+  for (std::size_t i = 0; i < rules_.owned.size(); ++i) {
+    gap += length(stream, i);
+    step += sum_of_squares(stream, usual(stream, i));
+  }
+  return step > 0 ? 1 + std::sqrt(gap / step) : 1;
+}
+
+LateGradients::LateGradients(const GapRules& rules, const Of& of)
+    : rules_(rules), of_(of), sets_(GradientSets::of(rules.config, rules.lateness.staleness)) {}
+
+void LateGradients::note(Stream& stream, const Tensor& share, std::int64_t count) {
+  kernels::Inverses penalties{.sum = static_cast<double>(count), .most = 1};
+  if (!share.empty())
+    penalties = with_number(share.dtype(), [&]<class T>(T) {
+      return kernels::inverses(stream, share.data<T>(), count);
+    });
+  elements_ += static_cast<double>(count);
+  penalty_sum_ += penalties.sum;
+  penalty_most_ = std::max(penalty_most_, penalties.most);
+}
+
+void LateGradients::penalise(Stream& stream, std::size_t i, std::span<Tensor> tensors) {
+  const std::size_t slots = rules_.parameters.size();
+  const Tensor share = of_.gap ? of_.gap->share(stream, i) : Tensor();
+  if (is_measured_) note(stream, share, tensors[rules_.owned[i][0]].count());
+  for (const auto slot : rules_.owned[i]) {
+    Tensor& gradient = tensors[slot];
+    if (sets_.raw > 0)
+      tensors[static_cast<std::size_t>(sets_.raw) * slots + slot] = copied(stream, gradient);
+    if (!share.empty()) multiply(stream, share, gradient);
+    if (sets_.decay_share == 0) continue;
+    Tensor& decay = tensors[static_cast<std::size_t>(sets_.decay_share) * slots + slot];
+    if (share.empty())
+      fill(stream, of_.weight, decay);
+    else
+      combine(stream, of_.weight, share, 0, share, decay);
+  }
+}
+
+void LateGradients::mend(Stream& stream, std::span<Tensor> tensors) {
+  const auto& staleness = rules_.lateness.staleness;
+  for (std::size_t i = 0; i < rules_.owned.size(); ++i) {
+    if (staleness.gap_penalty != S::GapPenalty::none) penalise(stream, i, tensors);
+    for (const auto slot : rules_.owned[i]) {
+      Tensor& gradient = tensors[slot];
+      if (of_.factor != 1) combine(stream, 1 / of_.factor, gradient, 0, gradient, gradient);
+      if (!of_.gap || staleness.delay_compensation == 0) continue;
+      const Tensor old = of_.gap->then(stream, i);
+      with_number(gradient.dtype(), [&]<class T>(T) {
+        kernels::compensate_delay(stream, staleness.delay_compensation, of_.gap->now(i).data<T>(),
+                                  old.data<T>(), gradient.data<T>(), gradient.count());
+      });
+    }
+  }
+}
+
+}  // namespace troupe::models

@@ -1,0 +1,51 @@
+#include "models/trained.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "models/update_rule.h"
+
+namespace troupe::models {
+
+std::vector<Slots> owned_slots(const std::vector<Parameter>& parameters,
+                               const std::vector<std::string>& borrowed) {
+  std::vector<Slots> owned;
+  std::map<std::string_view, std::size_t> known;
+  for (std::size_t slot = 0; slot < parameters.size(); ++slot) {
+    if (std::ranges::find(borrowed, parameters[slot].name) != borrowed.end()) continue;
+    const auto [entry, is_new] = known.emplace(parameters[slot].name, owned.size());
+    if (is_new) owned.emplace_back();
+    owned[entry->second].push_back(slot);
+  }
+  return owned;
+}
+
+Weight weight_of(Stream& stream, const Parameter& parameter, kernels::Precision precision,
+                 Tensor value) {
+  Weight weight{.value = std::move(value), .packed = {}};
+  if (parameter.use == Parameter::Use::matrix)
+    weight.packed =
+        kernels::PackedLinear(stream, linear_shape(parameter, precision), weight.value.f32());
+  return weight;
+}
+
+std::vector<std::string_view> moment_names(const UpdateRule& rule,
+                                           const StalenessOptions& staleness) {
+  using S = StalenessOptions;
+  std::vector<std::string_view> names(rule.moments.begin(), rule.moments.end());
+  if (staleness.gap_penalty != S::GapPenalty::none || staleness.gap_factor != S::GapFactor::none)
+    names.push_back(spread_name);
+  if (staleness.linearize_at == S::LinearizeAt::extrapolated) names.push_back(drift_name);
+  return names;
+}
+
+GradientSets GradientSets::of(const OptimizerConfig& config, const StalenessOptions& staleness) {
+  GradientSets sets;
+  if (staleness.gap_penalty == StalenessOptions::GapPenalty::none) return sets;
+  if (config.clip_norm > 0) sets.raw = sets.count++;
+  if (config.weight_decay > 0) sets.decay_share = sets.count++;
+  return sets;
+}
+
+}  // namespace troupe::models

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/stream.h"
+#include "models/optimizer.h"
+#include "models/parameter.h"
+#include "models/staleness.h"
+
+namespace troupe::models {
+
+struct UpdateRule;
+
+/// The slots of one parameter, the first use first.
+using Slots = std::vector<std::size_t>;
+
+/// The parameters that a stage owns, in the order in which it first meets their names: moments come
+/// in this order.
+std::vector<Slots> owned_slots(const std::vector<Parameter>& parameters,
+                               const std::vector<std::string>& borrowed);
+
+/// A parameter's numbers as layers see them: a matrix is packed.
+Weight weight_of(Stream& stream, const Parameter& parameter, kernels::Precision precision,
+                 Tensor value);
+
+/// The moments that an optimizer keeps for a parameter: those of the rule, then "spread", which
+/// tells how far its steps usually go, and "drift", which tells where they lead.
+std::vector<std::string_view> moment_names(const UpdateRule& rule,
+                                           const StalenessOptions& staleness);
+inline constexpr std::string_view spread_name = "spread", drift_name = "drift";
+
+/// Which of several tensors that the sum over a step's micro-batches has for each slot. The
+/// gradients come first; where gaps are penalised, then the gradients without penalty if clipping
+/// must know their length, and the mean of 1 / P if weight decay is to be penalised as well.
+struct GradientSets {
+  int raw = 0, decay_share = 0;  // 0: there is no such set.
+  int count = 1;
+
+  static GradientSets of(const OptimizerConfig& config, const StalenessOptions& staleness);
+};
+
+}  // namespace troupe::models

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/stream.h"
+#include "models/model.h"
+#include "models/optimizer.h"
+#include "models/training_stage.h"
+
+namespace troupe::models {
+
+/// Stages of scalar weights in double: h = w z, z' = h + c/2 h^2 for one weight after the other,
+/// and the loss (y - t)^2 / 2, which counts 1 / step_every.
+struct ScalarRun {
+  enum class Order { one_f_one_b, flush };  // flush: a step's passes, then its gradients.
+  enum class End { loss, outside };         // outside: the gradients come from the test.
+
+  std::vector<std::vector<double>> weights = {{1}};
+  double c = 0;
+  std::vector<int> depths = {0};  // Of each stage: how far it runs ahead.
+  std::vector<double> x = std::vector<double>(16, 1.0), t = std::vector<double>(16, 0.0);
+  int micro_batches = 8;
+  int step_every = 1;
+  OptimizerConfig optimizer;
+  StalenessOptions staleness;
+  Keep keep = Keep::input;
+  Order order = Order::one_f_one_b;
+  End end = End::loss;
+};
+
+/// By stage, and then by version or micro-batch.
+struct ScalarTrace {
+  std::vector<std::vector<std::vector<double>>> theta;
+  std::vector<std::vector<std::vector<double>>> forward;  // The weights that forward passes saw.
+  std::vector<std::vector<int>> delays;
+  std::vector<std::vector<double>> penalty_mean, penalty_most;
+  std::vector<double> loss;  // By micro-batch.
+};
+
+/// Real stages and optimizers, driven in the order of their lanes.
+class ScalarPipeline {
+ public:
+  explicit ScalarPipeline(const ScalarRun& run);
+  ~ScalarPipeline();
+
+  /// All micro-batches, from the first to the drain.
+  void round();
+  /// Stages take turns in this order, which changes no number.
+  void take_turns(std::vector<std::size_t> order) { turns_ = std::move(order); }
+
+  const ScalarTrace& trace() const { return trace_; }
+  MemoryPool& memory() { return memory_; }
+  Stream& stream() { return stream_; }
+  const TrainingStage& stage(std::size_t s) const { return stages_[s].training; }
+  const Optimizer& optimizer(std::size_t s) const { return stages_[s].optimizer; }
+  double theta(std::size_t s, std::size_t weight = 0) const;
+
+  /// What a checkpoint holds of a stage, and taking it up again.
+  std::vector<NamedTensor> saved(std::size_t s) const;
+  void restore(std::size_t s, const std::vector<NamedTensor>& tensors, std::int64_t steps);
+
+ private:
+  struct Step {
+    enum class Kind { forward, backward } kind;
+    int m;
+  };
+  struct Place {
+    TrainingStage training;
+    Optimizer optimizer;
+    WeightsPtr weights;
+    std::vector<Step> lane;
+    std::size_t next = 0;
+    std::vector<Tensor> inputs, gradients;
+  };
+  std::vector<Step> lane(int depth) const;
+  std::vector<int> delays(const std::vector<Step>& lane) const;
+  bool advance(std::size_t s);
+  void forward(std::size_t s, int m);
+  void backward(std::size_t s, int m);
+  void step(std::size_t s);
+  void note_theta(std::size_t s);
+  Tensor scalar(double value);
+
+  ScalarRun run_;
+  MemoryPool memory_;
+  Stream stream_{memory_};
+  std::vector<std::vector<double>*> recorders_;
+  std::vector<double> seen_;
+  Model model_;
+  std::vector<Place> stages_;
+  std::vector<std::size_t> turns_;
+  ScalarTrace trace_;
+};
+
+ScalarTrace run(const ScalarRun& run);
+
+}  // namespace troupe::models
