@@ -1,0 +1,142 @@
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "catch.h"
+#include "little_run.h"
+
+using namespace troupe;
+using namespace troupe::actors;
+
+namespace {
+
+using S = models::StalenessOptions;
+using Kind = models::OptimizerConfig::Kind;
+
+/// Four stages that step every `step_every` micro-batches, and drain after three steps.
+Piece late(const std::string& model, int step_every, int replicas = 1) {
+  RoundShape shape;
+  shape.schedule = "pipedream";
+  shape.stages = 4;
+  shape.replicas = replicas;
+  shape.micro_batches = shape.groups = step_every * replicas;
+  shape.flush_steps = 3;
+  Piece piece = Piece::of(model, shape);
+  piece.steps = 7;
+  return piece;
+}
+
+Piece with(Piece piece, Kind kind, S staleness, bool recompute = false) {
+  const double lr = kind == Kind::sgd ? 0.05 : 3e-3;
+  piece.optimizer = models::OptimizerConfig::of(kind);
+  piece.optimizer.rate.lr = lr;
+  if (kind == Kind::sgd) piece.optimizer.momentum = 0.9;
+  piece.staleness = staleness;
+  if (recompute) piece.shape.recompute.assign(4, true);
+  return piece;
+}
+
+struct Named {
+  std::string name;
+  Piece piece;
+};
+
+/// Every way of dealing with stale weights, over models, optimizers and steps.
+std::vector<Named> pieces() {
+  const auto stale = S{};
+  auto stash = S{};
+  stash.linearize_at = S::LinearizeAt::forward;
+  auto msnag = S{};
+  msnag.predict = S::Predict::msnag;
+  auto aggmsnag = S{};
+  aggmsnag.predict = S::Predict::aggmsnag;
+  auto linear = S{};
+  linear.predict = S::Predict::linear;
+  auto msnag_stash = stash;
+  msnag_stash.predict = S::Predict::msnag;
+  auto gap = S{};
+  gap.gap_penalty = S::GapPenalty::elementwise;
+  auto stash_gap = stash;
+  stash_gap.gap_penalty = S::GapPenalty::elementwise;
+  auto all = msnag_stash;
+  all.gap_penalty = S::GapPenalty::elementwise;
+  auto nag = msnag;
+  nag.nag = true;
+  auto two_versions = S{};
+  two_versions.lag = 1;
+  auto mare = S{};
+  mare.linearize_at = S::LinearizeAt::extrapolated;
+  mare.anneal_steps = 4;
+  auto spike = S{};
+  spike.spike_compensation = true;
+  auto compensated = stash;
+  compensated.delay_compensation = 0.5;
+  return {
+      {"stale", with(late("mlp", 1), Kind::sgd, stale)},
+      {"stale, recomputed", with(late("gpt2", 1), Kind::adamw, stale, true)},
+      {"stale, steps of 4", with(late("resnet", 4), Kind::adam, stale)},
+      {"stash", with(late("gpt2", 1), Kind::adamw, stash)},
+      {"stash, recomputed", with(late("vit", 2), Kind::adamw, stash, true)},
+      {"stash, two replicas", with(late("llama", 2, 2), Kind::adamw, stash)},
+      {"msnag", with(late("mlp", 1), Kind::sgd, msnag)},
+      {"msnag, recomputed", with(late("gpt2", 2), Kind::adamw, msnag, true)},
+      {"aggmsnag", with(late("mlp", 2), Kind::adam, aggmsnag)},
+      {"linear", with(late("vit", 1), Kind::adamw, linear)},
+      {"msnag and stash", with(late("gpt2", 1), Kind::adamw, msnag_stash)},
+      {"gap, recomputed", with(late("mlp", 1), Kind::sgd, gap, true)},
+      {"stash and gap", with(late("resnet", 1), Kind::adamw, stash_gap)},
+      {"msnag, stash and gap", with(late("vit", 2), Kind::adam, all)},
+      {"look-ahead", with(late("mlp", 4), Kind::sgd, nag)},
+      {"two versions", with(late("mlp", 4), Kind::adamw, two_versions)},
+      {"PipeMare", with(late("vit", 1), Kind::sgd, mare)},
+      {"spike compensation", with(late("mlp", 1), Kind::sgd, spike)},
+      {"delay compensation", with(late("mlp", 1), Kind::sgd, compensated)},
+      {"nadamw", with(late("llama", 1), Kind::nadamw, stash)},
+      {"muon", with(late("gpt2", 1), Kind::muon, stash)},
+  };
+}
+
+void one_hash(const Named& named, int seeds) {
+  CAPTURE(named.name);
+  std::set<std::string> hashes;
+  for (int seed = 1; seed <= seeds; ++seed) {
+    CAPTURE(seed);
+    const auto played = play(named.piece, static_cast<std::uint64_t>(seed));
+    REQUIRE(played.ended);
+    INFO(played.outcome.why);
+    REQUIRE(played.outcome.how == Outcome::How::done);
+    CHECK(played.bytes_left == 0);
+    hashes.insert(to_string(played.weights));
+  }
+  CHECK(hashes.size() == 1);
+}
+
+}  // namespace
+
+TEST_CASE("no remedy for stale weights depends on the order of messages", "[actors]") {
+  for (const auto& named : pieces()) one_hash(named, 5);
+}
+
+TEST_CASE("1,000 orders of messages give one hash for each remedy", "[.all]") {
+  for (const auto& named : pieces()) one_hash(named, 1000);
+}
+
+TEST_CASE("each remedy trains differently from the others", "[actors]") {
+  std::set<std::string> hashes;
+  const auto all = pieces();
+  for (const auto& named : all) hashes.insert(to_string(play(named.piece, 1).weights));
+  CHECK(hashes.size() == all.size());
+}
+
+TEST_CASE("with one stage no remedy changes a bit", "[actors]") {
+  std::set<std::string> hashes;
+  for (const auto& named : pieces()) {
+    if (named.name != "stale" && named.name != "msnag" && named.name != "gap, recomputed") continue;
+    Piece piece = named.piece;
+    piece.shape.stages = 1;
+    piece.shape.recompute.clear();
+    hashes.insert(to_string(play(piece, 1).weights));
+  }
+  CHECK(hashes.size() == 1);
+}
