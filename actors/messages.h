@@ -149,6 +149,13 @@ struct StepDone {
   double norm = 0;  // Of this stage's gradients.
 };
 
+/// Stage actor to supervisor: how late the gradients of a step were.
+struct LateGradients {
+  int stage = 0;
+  std::int64_t step = 0;
+  models::StalenessMetrics metrics;
+};
+
 /// Last stage actor to supervisor.
 struct MicroBatchLoss {
   std::int64_t step = 0;  // Of the run; in an evaluation the step that was done before.
@@ -241,6 +248,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Norms)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Decision)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::NewWeights)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::StepDone)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::LateGradients)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::MicroBatchLoss)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::RoundPlayed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Stalled)

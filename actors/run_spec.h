@@ -85,8 +85,9 @@ struct RunSpec {
   int strikes = 3;        // Restarts within `strike_window`, after which a run has failed.
   std::chrono::nanoseconds strike_window = std::chrono::minutes(10);
   std::chrono::nanoseconds stall_patience = std::chrono::seconds(10);  // Then it is told.
-  int stalls_allowed = 6;  // Patiences, after which a wait has failed.
-  int trace_rounds = 20;   // The newest ones, whose every action is remembered.
+  int stalls_allowed = 6;           // Patiences, after which a wait has failed.
+  bool measures_staleness = false;  // For the events of steps.
+  int trace_rounds = 20;            // The newest ones, whose every action is remembered.
   std::function<void(const schedules::Timeline&)> keep_timeline;  // At the end; may be empty.
 
   int devices() const { return static_cast<int>(executors.size()); }

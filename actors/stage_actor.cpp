@@ -107,6 +107,7 @@ class StageActor {
           models::StageOptions{
               .precision = spec_->precision, .keep = spec_->keep[index], .seed = spec_->seed},
           spec_->staleness, spec_->optimizer, held.borrowed);
+      if (spec_->measures_staleness) held.stage->measure();
       held_.push_back(std::move(held));
     }
   }
@@ -289,11 +290,15 @@ class StageActor {
   void give(Action action, Held& on) {
     const std::int64_t step = first_step() + on.steps_given++;
     const auto to = cast_->optimizers[static_cast<std::size_t>(on.number)];
-    run(action, [stage = on.stage, step, to, holder = on.holder](Stream& stream) {
-      rt::post(to, StepGradients{
-                       step, holder,
-                       std::make_shared<models::GradientShare>(stage->take_gradients(stream))});
-    });
+    // All holders of a stage see the same weights equally late; the first one tells.
+    const auto ear = spec_->measures_staleness && on.holder == 0 ? cast_->supervisor : caf::actor();
+    run(action,
+        [stage = on.stage, step, to, ear, number = on.number, holder = on.holder](Stream& stream) {
+          if (ear) rt::post(ear, LateGradients{number, step, stage->take_metrics()});
+          rt::post(to, StepGradients{
+                           step, holder,
+                           std::make_shared<models::GradientShare>(stage->take_gradients(stream))});
+        });
   }
 
   void adopt(Held& on, std::optional<Action> action = {}) {

@@ -14,6 +14,7 @@ StepLedger::Entry& StepLedger::entry(std::int64_t step) {
     found->second.losses.resize(static_cast<std::size_t>(micro_batches_));
     found->second.squares.resize(static_cast<std::size_t>(stages_));
     found->second.norms.resize(static_cast<std::size_t>(stages_));
+    found->second.late.resize(static_cast<std::size_t>(stages_));
   }
   return found->second;
 }
@@ -36,6 +37,12 @@ StepLedger::Entry& StepLedger::add(const StepDone& done) {
   auto& to = entry(done.step);
   to.norms.at(static_cast<std::size_t>(done.stage)) = done.norm;
   ++to.stages_done;
+  return to;
+}
+
+StepLedger::Entry& StepLedger::add(const LateGradients& late) {
+  auto& to = entry(late.step);
+  to.late.at(static_cast<std::size_t>(late.stage)) = late.metrics;
   return to;
 }
 

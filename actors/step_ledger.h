@@ -15,9 +15,10 @@ class StepLedger {
   StepLedger(int stages, int micro_batches) : stages_(stages), micro_batches_(micro_batches) {}
 
   struct Entry {
-    std::vector<std::optional<double>> losses;              // By micro-batch.
-    std::vector<std::vector<models::SquaredNorm>> squares;  // By stage.
-    std::vector<std::optional<double>> norms;               // By stage: its step is done.
+    std::vector<std::optional<double>> losses;                  // By micro-batch.
+    std::vector<std::vector<models::SquaredNorm>> squares;      // By stage.
+    std::vector<std::optional<double>> norms;                   // By stage: its step is done.
+    std::vector<std::optional<models::StalenessMetrics>> late;  // By stage, where it was told.
     int losses_known = 0, squares_known = 0, stages_done = 0;
     std::optional<double> norm;  // Of all gradients, once decided.
 
@@ -28,6 +29,7 @@ class StepLedger {
   Entry& add(const MicroBatchLoss& loss);
   Entry& add(const Norms& norms);
   Entry& add(const StepDone& done);
+  Entry& add(const LateGradients& late);
 
   /// All that a decision needs is known.
   bool can_decide(const Entry& entry) const {

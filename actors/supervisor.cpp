@@ -40,6 +40,7 @@ class Supervisor {
         [this](const MicroBatchLoss& loss) { heard(loss); },
         [this](const Norms& norms) { heard(norms); },
         [this](const StepDone& done) { heard(done); },
+        [this](const LateGradients& late) { ledger_->add(late); },
         [this](RoundPlayed& played) { heard(played); },
         [this](Snapshot& snapshot) { heard(std::move(snapshot)); },
         [this](const Saved& saved) { heard(saved); },
@@ -225,7 +226,28 @@ class Supervisor {
     std::size_t memory = 0;
     for (auto* executor : spec_->executors) memory += executor->memory().counters().peak_in_use;
     step.set("memory", static_cast<std::int64_t>(memory));
+    add_lateness(entry, step);
     tell(std::move(step));
+  }
+
+  /// What every stage had of stale weights; nothing where nobody measures.
+  static void add_lateness(const StepLedger::Entry& entry, Value& step) {
+    Value::List stages;
+    for (std::size_t stage = 0; stage < entry.late.size(); ++stage) {
+      if (!entry.late[stage]) continue;
+      const auto& metrics = *entry.late[stage];
+      Value::List delays;
+      for (const int count : metrics.delays) delays.emplace_back(count);
+      Value told;
+      told.set("stage", static_cast<int>(stage));
+      told.set("delays", std::move(delays));
+      told.set("gap", metrics.gap);
+      told.set("prediction_error", metrics.prediction_error);
+      told.set("penalty_mean", metrics.penalty_mean);
+      told.set("penalty_most", metrics.penalty_most);
+      stages.push_back(std::move(told));
+    }
+    if (!stages.empty()) step.set("staleness", std::move(stages));
   }
 
   // Evaluation, while nothing else is in flight.

@@ -259,6 +259,7 @@ actors::RunSpecPtr EmbeddedRun::make_spec() {
   spec->reader = reader_.get();
   spec->checkpoints = store_.get();
   spec->record = record_;
+  spec->measures_staleness = config_.log.staleness && rounds_->asynchronous();
   spec->rounds_ahead = rounds_->asynchronous() ? 1 : 2;
   spec->strikes = config_.limits.strikes;
   spec->strike_window = config_.limits.strike_window;

@@ -144,6 +144,11 @@ std::vector<Key> run_keys() {
        .least = 1,
        .change = live,
        .help = "Steps between two lines where the output is no terminal."},
+      {.name = "log.staleness",
+       .type = Type::boolean,
+       .fallback = true,
+       .help = "Whether the events of an asynchronous run's steps tell how late gradients were: "
+               "costs a look at all weights for each late micro-batch."},
   };
 }
 

@@ -224,6 +224,7 @@ RunConfig read_run_config(const Value& complete) {
   config.train = read_train(tree);
   config.limits = read_limits(tree);
   config.log.every = tree.integer("log.every");
+  config.log.staleness = tree.boolean("log.staleness");
   return config;
 }
 

@@ -139,6 +139,7 @@ struct RunConfig {
 
   struct Log {
     std::int64_t every = 10;  // Steps.
+    bool staleness = true;
   };
 
   std::string name;

@@ -129,6 +129,27 @@ TEST_CASE("each remedy trains differently from the others", "[actors]") {
   CHECK(hashes.size() == all.size());
 }
 
+TEST_CASE("a step tells how late its gradients were", "[actors]") {
+  Piece piece = pieces()[10].piece;  // msnag and stash, a step after every micro-batch.
+  piece.measures_staleness = true;
+  const auto played = play(piece, 1);
+  REQUIRE(played.ended);
+  std::vector<Value> steps;
+  for (const auto& event : played.events)
+    if (*event.find("type")->text() == "step") steps.push_back(event);
+  REQUIRE(steps.size() == 7);
+  const auto* stages = steps[2].find("staleness");
+  REQUIRE(stages);
+  REQUIRE(stages->list()->size() == 4);
+  // The third micro-batch after a drain is two steps late where three stages come behind.
+  const auto& first = stages->list()->front();
+  CHECK(*first.find("delays") == Value(Value::List{0, 0, 1}));
+  CHECK(first.find("gap")->number() > 0);
+  CHECK(*stages->list()->back().find("delays") == Value(Value::List{1}));
+  // What is measured changes nothing.
+  CHECK(played.weights == play(pieces()[10].piece, 1).weights);
+}
+
 TEST_CASE("with one stage no remedy changes a bit", "[actors]") {
   std::set<std::string> hashes;
   for (const auto& named : pieces()) {

@@ -195,6 +195,7 @@ RunSpecPtr LittleRun::spec(const std::function<Executor&()>& make) {
   spec->evaluation = evaluation_round(*parts.rounds.of_one_step(), piece.shape.micro_batches);
   if (piece.eval_every) spec->validation = &parts.batches;
   spec->steps = piece.steps;
+  spec->measures_staleness = piece.measures_staleness;
   spec->eval_every = piece.eval_every;
   spec->save_every_steps = piece.save_every;
   spec->recipe = Value(Value::Map{});

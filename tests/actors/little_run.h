@@ -28,6 +28,7 @@ struct Piece {
   std::optional<std::int64_t> eval_every;
   std::int64_t save_every = 1000;
   double dropout = 0.1;
+  bool measures_staleness = false;
 
   static Piece of(const std::string& model, const RoundShape& shape);
 };

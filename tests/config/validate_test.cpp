@@ -37,7 +37,7 @@ TEST_CASE("a key that is like no other is shown with those that exist", "[config
   CHECK(complaints({"log.banana=1"}) ==
         "--set:1:5: error: unknown key 'log.banana'\n"
         "    1 | log.banana=1\n"
-        "      |     ^~~~~~ (keys here: every)\n");
+        "      |     ^~~~~~ (keys here: every, staleness)\n");
 }
 
 TEST_CASE("a key with a dot in it is not the path it looks like", "[config]") {
