@@ -83,11 +83,16 @@ struct Taken {
   int device = 0;  // Of the replica.
 };
 
+/// From when until when an executor was busy with something.
+struct WorkTime {
+  std::chrono::steady_clock::time_point start;
+  std::chrono::steady_clock::time_point end;
+};
+
 /// A device's executor to its stage actor: what was posted is done.
 struct ActionDone {
   schedules::Action action;
-  std::chrono::steady_clock::time_point start;
-  std::chrono::steady_clock::time_point end;
+  WorkTime worked;
 };
 
 /// A job to whoever posted it: it has thrown.
@@ -121,6 +126,7 @@ struct Normed {
 struct Stepped {
   std::int64_t step = 0;
   models::Version version;
+  WorkTime worked;
 };
 
 /// Optimizer actor to supervisor: its part of the norm of all gradients.
@@ -140,6 +146,7 @@ struct Decision {
 struct NewWeights {
   int stage = 0;
   models::Version version;
+  WorkTime worked;  // On the first holder's device.
 };
 
 /// Optimizer actor to supervisor: the version is published.
@@ -167,8 +174,7 @@ struct MicroBatchLoss {
 /// What a device did in a round.
 struct DeviceSpan {
   schedules::Action action;
-  std::chrono::steady_clock::time_point start;
-  std::chrono::steady_clock::time_point end;
+  WorkTime time;
 };
 
 /// Stage actor to supervisor and recorder: the round is through.

@@ -1,6 +1,7 @@
 #include "actors/optimizer_actor.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -14,11 +15,25 @@
 namespace troupe::actors {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 /// What a stage's optimizer works on. Jobs alone touch it, one after another.
 struct Workshop {
   models::Optimizer optimizer;
   models::WeightsPtr weights;
   models::StageGradients gradients;  // Of the step that is being made.
+  Clock::duration worked{};          // On it.
+
+  /// Adds the time of its scope.
+  class Timed {
+   public:
+    explicit Timed(Workshop& workshop) : workshop_(workshop), start_(Clock::now()) {}
+    ~Timed() { workshop_.worked += Clock::now() - start_; }
+
+   private:
+    Workshop& workshop_;
+    Clock::time_point start_;
+  };
 };
 
 Tensor copy_of(Stream& stream, const Tensor& tensor) {
@@ -57,6 +72,7 @@ class OptimizerActor {
         Workshop{models::Optimizer(spec_->optimizer, passes.parameters(), passes.buffers(),
                                    spec_->precision, std::move(lateness)),
                  {},
+                 {},
                  {}});
   }
 
@@ -91,7 +107,8 @@ class OptimizerActor {
   void begin() {
     jobs_.post("the first weights", [workshop = workshop_, start = start_, seed = spec_->seed,
                                      owner = jobs_.owner()](Stream& stream) {
-      auto& [optimizer, weights, gradients] = *workshop;
+      auto& optimizer = workshop->optimizer;
+      auto& weights = workshop->weights;
       if (start->weights.empty()) {
         weights = optimizer.initial(stream, seed);
       } else {
@@ -101,7 +118,7 @@ class OptimizerActor {
         const auto restored = optimizer.restore(stream, start->moments, start->step);
         if (!restored) throw std::runtime_error(restored.error().text);
       }
-      rt::post(owner, Stepped{start->step - 1, {weights, optimizer.moments()}});
+      rt::post(owner, Stepped{start->step - 1, {weights, optimizer.moments()}, {}});
     });
     start_.reset();
   }
@@ -118,6 +135,7 @@ class OptimizerActor {
     auto given = std::move(shares_.extract(step_).mapped());
     jobs_.post(place(), [workshop = workshop_, given = std::move(given), borrowed = borrowed_,
                          cast = cast_, step = step_, stage = stage_](Stream& stream) {
+      const Workshop::Timed timed(*workshop);
       std::vector<models::GradientShare> shares;
       for (const auto& [holder, share] : given) shares.push_back(std::move(*share));
       workshop->gradients = models::join(stream, std::move(shares));
@@ -134,10 +152,10 @@ class OptimizerActor {
     auto ties = node.empty() ? Ties{} : std::move(node.mapped());
     jobs_.post(place(), [workshop = workshop_, ties = std::move(ties), step = step_,
                          owner = jobs_.owner()](Stream& stream) {
-      auto& [optimizer, weights, gradients] = *workshop;
+      const Workshop::Timed timed(*workshop);
       for (const auto& [use, gradient] : ties)
-        optimizer.add_use(stream, gradients, use.first, gradient);
-      rt::post(owner, Normed{step, optimizer.squared_norms(stream, gradients)});
+        workshop->optimizer.add_use(stream, workshop->gradients, use.first, gradient);
+      rt::post(owner, Normed{step, workshop->optimizer.squared_norms(stream, workshop->gradients)});
     });
   }
 
@@ -165,7 +183,7 @@ class OptimizerActor {
     for (const auto& holder : holders_)
       self_->tell(cast_->stages[static_cast<std::size_t>(holder.replica * usual_->devices() +
                                                          holder.device)],
-                  NewWeights{stage_, in.version});
+                  NewWeights{stage_, in.version, in.worked});
     if (in.step < step_) return;  // The first weights: no step made them.
     self_->tell(cast_->supervisor, StepDone{stage_, in.step, own_norm_});
     ++step_;
@@ -177,8 +195,8 @@ class OptimizerActor {
   void take_snapshot() {
     jobs_.post("a snapshot", [workshop = workshop_, stage = stage_, step = step_,
                               to = cast_->supervisor](Stream& stream) {
-      auto& [optimizer, weights, gradients] = *workshop;
-      Snapshot snapshot{stage, step, optimizer.named(*weights), optimizer.state()};
+      const auto& optimizer = workshop->optimizer;
+      Snapshot snapshot{stage, step, optimizer.named(*workshop->weights), optimizer.state()};
       for (auto& moment : snapshot.moments) moment.tensor = copy_of(stream, moment.tensor);
       rt::post(to, std::move(snapshot));
     });

@@ -35,7 +35,7 @@ class RecorderActor {
     if (played_.empty() || !spec_->keep_timeline) return;
     auto begin = std::chrono::steady_clock::time_point::max();
     for (const auto& played : played_)
-      for (const auto& span : *played.spans) begin = std::min(begin, span.start);
+      for (const auto& span : *played.spans) begin = std::min(begin, span.time.start);
     const auto seconds = [&](std::chrono::steady_clock::time_point time) {
       return std::chrono::duration<double>(time - begin).count();
     };
@@ -48,8 +48,8 @@ class RecorderActor {
         timeline.spans.push_back({.device = played.replica * devices + played.device,
                                   .track = schedules::Track::compute,
                                   .action = span.action,
-                                  .start = seconds(span.start),
-                                  .end = seconds(span.end)});
+                                  .start = seconds(span.time.start),
+                                  .end = seconds(span.time.end)});
     spec_->keep_timeline(timeline);
   }
 

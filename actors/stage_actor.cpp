@@ -33,7 +33,7 @@ struct Held {
   };
   std::vector<Lent> lent;
 
-  std::optional<models::Version> published;  // And not yet adopted.
+  std::optional<NewWeights> published;  // And not yet adopted.
   bool has_weights = false;
   int steps_given = 0;  // Of the round that is being played.
   int steps_taken = 0;
@@ -73,8 +73,9 @@ class StageActor {
           advance();
         },
         [this](NewWeights& in) {
-          held(in.stage).published = std::move(in.version);
-          if (!held(in.stage).has_weights) adopt(held(in.stage));
+          auto& on = held(in.stage);
+          on.published = std::move(in);
+          if (!on.has_weights) adopt(on);
           advance();
         },
         [this](const ActionDone& done) { finished(done); },
@@ -301,13 +302,18 @@ class StageActor {
         });
   }
 
+  /// The first weights come without an action.
   void adopt(Held& on, std::optional<Action> action = {}) {
     on.has_weights = true;
-    const auto take = [stage = on.stage, version = std::move(*on.published)](Stream&) mutable {
+    NewWeights published = std::move(*on.published);
+    on.published.reset();
+    const auto take = [stage = on.stage, version = std::move(published.version)](Stream&) mutable {
       stage->adopt(std::move(version));
     };
-    on.published.reset();
-    action ? run(*action, take) : jobs_.post("taking the first weights", take);
+    if (!action) return jobs_.post("taking the first weights", take);
+    // Taking them takes no time; what this device had to do for it is the optimizer's work.
+    const bool made_here = on.holder == 0;
+    run(*action, take, made_here ? std::optional(published.worked) : std::nullopt);
   }
 
   // What goes into a pass, and where its results go. These functions run on the executor.
@@ -406,21 +412,22 @@ class StageActor {
   // The executor.
 
   template <class Work>
-  void run(Action action, Work work) {
+  void run(Action action, Work work, std::optional<WorkTime> told = {}) {
     ++in_executor_;
-    jobs_.post("step " + std::to_string(first_step() + 1) + ", " + to_string(action),
-               [work = std::move(work), action, owner = jobs_.owner()](Stream& stream) mutable {
-                 const auto start = Clock::now();
-                 work(stream);
-                 rt::post(owner, ActionDone{action, start, Clock::now()});
-               });
+    jobs_.post(
+        "step " + std::to_string(first_step() + 1) + ", " + to_string(action),
+        [work = std::move(work), action, told, owner = jobs_.owner()](Stream& stream) mutable {
+          const auto start = Clock::now();
+          work(stream);
+          rt::post(owner, ActionDone{action, told.value_or(WorkTime{start, Clock::now()})});
+        });
   }
 
   void finished(const ActionDone& done) {
     --in_executor_;
     ++moves_;
     auto& played = in_play_.front();
-    played.spans.push_back({done.action, done.start, done.end});
+    played.spans.push_back({done.action, done.worked});
     if (played.spans.size() == played.actions) {
       tell_played(std::move(played));
       in_play_.pop_front();

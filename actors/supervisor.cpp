@@ -165,9 +165,9 @@ class Supervisor {
     if (found == rounds_.end()) return;
     ++found->played;
     for (const auto& span : *played.spans) {
-      found->busy += span.end - span.start;
-      found->begin = std::min(found->begin, span.start);
-      found->end = std::max(found->end, span.end);
+      found->busy += span.time.end - span.time.start;
+      found->begin = std::min(found->begin, span.time.start);
+      found->end = std::max(found->end, span.time.end);
     }
     complete_steps();
   }
