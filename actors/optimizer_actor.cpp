@@ -173,9 +173,11 @@ class OptimizerActor {
     phase_ = Phase::stepping;
     jobs_.post(place(),
                [workshop = workshop_, norm, step = step_, owner = jobs_.owner()](Stream& stream) {
-                 auto& [optimizer, weights, gradients] = *workshop;
+                 auto& [optimizer, weights, gradients, worked] = *workshop;
+                 const auto start = Clock::now();
                  weights = optimizer.step(stream, weights, std::exchange(gradients, {}), norm);
-                 rt::post(owner, Stepped{step, {weights, optimizer.moments()}});
+                 const WorkTime time{start - std::exchange(worked, {}), Clock::now()};
+                 rt::post(owner, Stepped{step, {weights, optimizer.moments()}, time});
                });
   }
 

@@ -13,15 +13,15 @@ namespace troupe::actors {
 
 /// What rounds are made of.
 struct RoundShape {
-  std::string schedule = "1f1b";               // A name.
-  std::optional<schedules::Schedule> written;  // One that the user wrote, in place of it.
+  std::string schedule = "1f1b";                    // A name.
+  std::optional<schedules::Schedule> written = {};  // One that the user wrote, in place of it.
   int stages = 1;
   int chunks = 1;
   int replicas = 1;
-  int micro_batches = 1;        // In a step, of all replicas together.
-  int groups = 1;               // Reduction groups of a step.
-  std::vector<bool> recompute;  // By stage; empty: none.
-  int flush_steps = 64;         // Between the drains of an asynchronous schedule.
+  int micro_batches = 1;             // In a step, of all replicas together.
+  int groups = 1;                    // Reduction groups of a step.
+  std::vector<bool> recompute = {};  // By stage; empty: none.
+  int flush_steps = 64;              // Between the drains of an asynchronous schedule.
 };
 
 /// The rounds of a run, from its first step to its last.

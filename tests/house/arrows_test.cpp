@@ -26,12 +26,12 @@ const std::map<std::string, Folders> allowed = {
     {"apps",
      {"core", "kernels", "models", "storage", "schedules", "transport", "config", "actors",
       "bench"}},
-    {"bench", {"core", "kernels", "schedules"}},
+    {"bench", {"core", "kernels", "models", "storage", "schedules", "actors"}},
 };
 
 /// The only places where a library may be named.
 const std::map<std::string, Folders> library_belongs_to = {
-    {"caf/", {"actors", "apps"}},
+    {"caf/", {"actors", "apps", "bench"}},
     {"zmq", {"transport"}},
     {"msgpack", {"transport"}},
     {"nccl", {"transport"}},

@@ -1,0 +1,338 @@
+// What the actors cost: a hop of a message; one stage played by actors against the same stage in a
+// plain loop; and two stages on two cores against what the simulator predicts from the times that
+// the actions took.
+//
+//     ./dev bench runtime [STEPS]
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "actors/rounds.h"
+#include "actors/rt.h"
+#include "actors/supervisor.h"
+#include "models/option.h"
+#include "models/registry.h"
+#include "schedules/simulate.h"
+#include "storage/dataset.h"
+#include "storage/files.h"
+
+namespace troupe::bench {
+
+struct Ball {
+  int bounces = 0;
+};
+
+}  // namespace troupe::bench
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::bench::Ball)
+
+namespace troupe::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double median(std::vector<double> numbers) {
+  std::ranges::sort(numbers);
+  return numbers.empty() ? 0 : numbers[numbers.size() / 2];
+}
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// A hop.
+
+template <caf::spawn_options Kind>
+double hop_of() {
+  constexpr int bounces = 5000;
+  actors::rt::Config config(2);
+  caf::actor_system system(config);
+  std::promise<double> done;
+  {
+    const auto bounce = [](caf::event_based_actor* self, caf::actor* other,
+                           std::promise<double>* end,
+                           std::shared_ptr<Clock::time_point> start) -> caf::behavior {
+      return {[=](Ball ball) {
+        if (ball.bounces == 0) *start = Clock::now();
+        if (ball.bounces < bounces) return self->send(*other, Ball{ball.bounces + 1});
+        end->set_value(seconds_since(*start) / bounces);
+        self->quit();
+      }};
+    };
+    auto start = std::make_shared<Clock::time_point>();
+    caf::actor first, second;
+    first = system.spawn<Kind>(bounce, &second, &done, start);
+    second = system.spawn<Kind>(bounce, &first, &done, start);
+    caf::anon_send(first, Ball{});
+    const double hop = done.get_future().get();
+    caf::anon_send_exit(first, caf::exit_reason::kill);
+    caf::anon_send_exit(second, caf::exit_reason::kill);
+    std::printf(
+        "  %-38s %8.2f us\n",
+        Kind == caf::detached ? "message between detached actors" : "message between pooled actors",
+        hop * 1e6);
+    return hop;
+  }
+}
+
+double hop_to_executor() {
+  constexpr int jobs = 2000;
+  actors::ComputingThread executor(1);
+  const auto start = Clock::now();
+  for (int i = 0; i < jobs; ++i) {
+    std::atomic<bool> done = false;
+    executor.post([&](Stream&) { done = true; });
+    while (!done) {
+    }
+  }
+  const double hop = seconds_since(start) / jobs;
+  std::printf("  %-38s %8.2f us\n", "job to a spinning executor and back", hop * 1e6);
+  return hop;
+}
+
+// A model that trains.
+
+struct Setting {
+  const char* name;
+  int layers, width, heads, context, vocabulary;
+  int micro = 4, micro_batches = 8;
+};
+
+class Bench {
+ public:
+  explicit Bench(const Setting& setting)
+      : setting_(setting),
+        model_(build(setting)),
+        data_(open(setting)),
+        batches_(*data_, {storage::SampleOrder::Kind::shuffled, 1, data_->count()},
+                 setting.micro * setting.micro_batches, setting.micro) {
+    optimizer_.rate.lr = 1e-4;
+    optimizer_.clip_norm = 1;
+  }
+
+  /// Seconds of each step of a loop over the whole model.
+  std::vector<double> plainly(int steps) const {
+    MemoryPool memory;
+    Stream stream(memory);
+    models::Stage stage(model_, {0, setting_.layers}, {.seed = 1});
+    models::Optimizer optimizer(optimizer_, stage.parameters(), stage.buffers(),
+                                kernels::Precision::fp32);
+    auto weights = optimizer.initial(stream, 1);
+    std::vector<double> seconds;
+    for (int step = 0; step < steps; ++step) {
+      const auto start = Clock::now();
+      stage.begin_step(models::Share::whole(setting_.micro_batches, setting_.micro_batches),
+                       targets());
+      for (int m = 0; m < setting_.micro_batches; ++m) {
+        auto batch = batches_.read(memory, step, m);
+        stage.forward(stream, {step, m, m * setting_.micro}, *weights, std::move(batch->input),
+                      std::move(batch->target));
+        stage.backward(stream, m, *weights, {});
+      }
+      auto gradients = models::join(stream, {stage.take_gradients()});
+      const double norm = models::global_norm(optimizer.squared_norms(stream, gradients));
+      weights = optimizer.step(stream, weights, std::move(gradients), norm);
+      seconds.push_back(seconds_since(start));
+    }
+    return warm(std::move(seconds));
+  }
+
+  struct Played {
+    std::vector<double> seconds;  // Of each step.
+    schedules::Timeline timeline;
+    actors::RoundPtr round;
+  };
+
+  /// The same by actors, each device with one thread.
+  Played by_actors(const actors::RoundShape& given, int cut, int steps) const {
+    auto shape = given;
+    shape.micro_batches = shape.groups = setting_.micro_batches;
+    const auto rounds = actors::Rounds::make(shape);
+    if (!rounds) {
+      std::fprintf(stderr, "%s\n", rounds.error().text.c_str());
+      std::exit(1);
+    }
+    Played played;
+    played.round = rounds->at(0, steps);
+    auto spec = std::make_shared<actors::RunSpec>();
+    spec->name = setting_.name;
+    spec->model = &model_;
+    if (shape.stages == 1)
+      spec->stages = {{0, setting_.layers}};
+    else
+      spec->stages = {{0, cut}, {cut, setting_.layers}};
+    spec->keep = rounds->keep();
+    spec->optimizer = optimizer_;
+    spec->delays = rounds->delays();
+    spec->clip =
+        rounds->asynchronous() ? actors::ClipScope::each_stage : actors::ClipScope::all_stages;
+    spec->seed = 1;
+    spec->batches = &batches_;
+    spec->micro = setting_.micro;
+    spec->samples_in_step = setting_.micro * setting_.micro_batches;
+    spec->targets_in_step = targets();
+    spec->round = [&](std::int64_t first, std::int64_t left) { return rounds->at(first, left); };
+    spec->rounds_ahead = rounds->asynchronous() ? 1 : 2;
+    spec->evaluation = actors::evaluation_round(*rounds->of_one_step(), 1);
+    spec->steps = steps;
+    spec->save_every_steps = 1'000'000;
+    spec->trace_rounds = steps;
+    std::vector<std::unique_ptr<actors::Executor>> executors;
+    for (int device = 0; device < rounds->of_one_step()->devices(); ++device) {
+      executors.push_back(std::make_unique<actors::ComputingThread>(1));
+      spec->executors.push_back(executors.back().get());
+    }
+    actors::ComputingThread reader(1);
+    spec->reader = &reader;
+    Nowhere nowhere;
+    spec->checkpoints = &nowhere;
+    spec->record = [&](const Value& event) {
+      if (*event.find("type")->text() == "step")
+        played.seconds.push_back(event.find("seconds")->number());
+    };
+    spec->keep_timeline = [&](const schedules::Timeline& timeline) { played.timeline = timeline; };
+    actors::rt::Config config(2);
+    std::promise<void> ended;
+    {
+      caf::actor_system system(config);
+      const auto supervisor =
+          actors::spawn_supervisor(system, spec, {}, [&](actors::Outcome outcome) {
+            outcome.weights.clear();
+            ended.set_value();
+          });
+      ended.get_future().wait();
+    }
+    played.seconds = warm(std::move(played.seconds));
+    return played;
+  }
+
+  double tokens() const { return 1.0 * setting_.micro * setting_.micro_batches * setting_.context; }
+
+ private:
+  /// Keeps nothing: what is measured is a step.
+  class Nowhere final : public actors::CheckpointStore {
+    void save(storage::CheckpointContent, std::function<void(Status)> done) override {
+      done(Done{});
+    }
+    Result<std::optional<actors::StartPoint>> newest(MemoryPool&) override {
+      return std::optional<actors::StartPoint>();
+    }
+  };
+
+  static models::Model build(const Setting& setting) {
+    const auto* kind = models::find_model_kind("gpt2");
+    Value options;
+    for (const auto& [key, number] : std::map<std::string, int>{{"layers", setting.layers},
+                                                                {"width", setting.width},
+                                                                {"heads", setting.heads},
+                                                                {"context", setting.context},
+                                                                {"vocab", setting.vocabulary}})
+      options.set(key, number);
+    return *kind->build(*models::complete(kind->options, options));
+  }
+  std::unique_ptr<storage::Dataset> open(const Setting& setting) {
+    return *storage::open_dataset("made:markov?states=64", {setting.context, setting.vocabulary},
+                                  *files_);
+  }
+  /// The first steps take memory and fill caches.
+  static std::vector<double> warm(std::vector<double> seconds) {
+    seconds.erase(seconds.begin(),
+                  seconds.begin() + std::min<std::ptrdiff_t>(2, std::ssize(seconds)));
+    return seconds;
+  }
+  std::int64_t targets() const { return static_cast<std::int64_t>(tokens()); }
+
+  Setting setting_;
+  std::unique_ptr<storage::Files> files_ = storage::disk_files();
+  models::Model model_;
+  std::unique_ptr<storage::Dataset> data_;
+  storage::MicroBatches batches_;
+  models::OptimizerConfig optimizer_ =
+      models::OptimizerConfig::of(models::OptimizerConfig::Kind::adamw);
+};
+
+/// The median time of every kind of action on every stage.
+schedules::Costs costs_of(const Bench::Played& played) {
+  using schedules::Kind;
+  std::map<std::pair<int, Kind>, std::vector<double>> times;
+  for (const auto& span : played.timeline.spans)
+    times[{span.action.stage, span.action.kind}].push_back(span.end - span.start);
+  schedules::Costs costs;
+  for (int stage = 0; stage < played.round->schedule.stages; ++stage) {
+    const auto of = [&](Kind kind) { return median(times[{stage, kind}]); };
+    schedules::StageCosts stage_costs;
+    stage_costs.forward = of(Kind::forward);
+    stage_costs.backward = of(Kind::backward);
+    stage_costs.backward_input = of(Kind::backward_input);
+    stage_costs.backward_weight = of(Kind::backward_weight);
+    stage_costs.recompute = of(Kind::recompute);
+    stage_costs.update = of(Kind::update);
+    costs.stages.push_back(stage_costs);
+  }
+  return costs;
+}
+
+void compare_with_loop(const Setting& setting, int steps) {
+  const Bench bench(setting);
+  std::vector<double> plain, played;
+  // Interleaved, so that what disturbs one disturbs the other.
+  for (int round = 0; round < 3; ++round) {
+    std::ranges::copy(bench.plainly(steps), std::back_inserter(plain));
+    std::ranges::copy(bench.by_actors({.schedule = "1f1b"}, 0, steps).seconds,
+                      std::back_inserter(played));
+  }
+  std::printf("  %-10s one stage, one core: %8.0f tokens/s in a loop, %8.0f by actors: %.3f\n",
+              setting.name, bench.tokens() / median(plain), bench.tokens() / median(played),
+              median(plain) / median(played));
+}
+
+void compare_with_simulator(const Setting& setting, int cut, int steps) {
+  const Bench bench(setting);
+  for (const char* schedule : {"1f1b", "zb-h1", "pipedream"}) {
+    const auto played =
+        bench.by_actors({.schedule = schedule, .stages = 2, .flush_steps = steps}, cut, steps);
+    const auto simulated = schedules::simulate(played.round->schedule, costs_of(played));
+    if (!simulated) {
+      std::printf("  %s: %s\n", schedule, simulated.error().text.c_str());
+      continue;
+    }
+    const double predicted =
+        (played.round->steps > 1 ? simulated->makespan : simulated->period) / played.round->steps;
+    const double measured = median(played.seconds);
+    std::printf("  %-10s %-10s two stages, cut at %d: %8.0f tokens/s, predicted %8.0f: %.3f\n",
+                setting.name, schedule, cut, bench.tokens() / measured, bench.tokens() / predicted,
+                predicted / measured);
+  }
+}
+
+int run(int steps) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  constexpr Setting small{"gpt-small", 6, 384, 6, 256, 4096};
+  constexpr Setting tiny{"gpt-tiny", 4, 128, 4, 64, 512};
+  std::puts("hops");
+  hop_of<caf::no_spawn_options>();
+  hop_of<caf::detached>();
+  hop_to_executor();
+  std::puts("actors against a loop");
+  compare_with_loop(tiny, 10 * steps);
+  compare_with_loop(small, steps);
+  std::puts("two stages against the simulator, which knows the times of their actions");
+  compare_with_simulator(tiny, 2, 10 * steps);
+  compare_with_simulator(small, 3, steps);
+  return 0;
+}
+
+}  // namespace
+}  // namespace troupe::bench
+
+int main(int count, char** words) {
+  return troupe::bench::run(count > 1 ? std::max(3, std::atoi(words[1])) : 6);
+}
