@@ -50,6 +50,18 @@ void warn_of_idle_keys(const Examined& examined, const std::string& why) {
   if (staleness.predict != Staleness::Predict::none) warn("staleness.predict");
   if (staleness.linearize_at != Staleness::LinearizeAt::current) warn("staleness.linearize_at");
   if (staleness.gap_penalty != Staleness::GapPenalty::none) warn("staleness.gap_penalty");
+  if (staleness.gap_factor != Staleness::GapFactor::none) warn("staleness.gap_factor");
+}
+
+bool knows_gaps(const Staleness& staleness) {
+  return staleness.gap_penalty != Staleness::GapPenalty::none ||
+         staleness.gap_factor != Staleness::GapFactor::none;
+}
+
+/// The first of the keys by which gaps are asked for.
+std::string_view gap_key(const Staleness& staleness) {
+  return staleness.gap_penalty != Staleness::GapPenalty::none ? "staleness.gap_penalty"
+                                                              : "staleness.gap_factor";
 }
 
 void check_prediction(const Examined& examined) {
@@ -63,11 +75,12 @@ void check_prediction(const Examined& examined) {
     examined.error({"staleness.predict", "optimizer.kind"},
                    written(examined, "staleness.predict") + " cannot tell the next weights of " +
                        written(examined, "optimizer.kind") + "; it can for sgd, adam and adamw");
-  if (staleness.gap_penalty != Staleness::GapPenalty::none && !is_known)
-    examined.error({"staleness.gap_penalty", "optimizer.kind"},
-                   written(examined, "staleness.gap_penalty") + " has no scale for " +
+  if (knows_gaps(staleness) && !is_known)
+    examined.error({gap_key(staleness), "optimizer.kind"},
+                   written(examined, gap_key(staleness)) + " has no scale for " +
                        written(examined, "optimizer.kind") + "; it has for sgd, adam and adamw");
-  if (staleness.predict == Staleness::Predict::aggmsnag && config.pipeline.replicas > 1)
+  if (*value_at(examined.tree, "staleness.predict")->text() == "aggmsnag" &&
+      config.pipeline.replicas > 1)
     examined.warn({"staleness.predict", "pipeline.replicas"},
                   "staleness.predict = \"aggmsnag\" counts on gradients that are spread over "
                   "pipeline.replicas = " +
@@ -75,21 +88,43 @@ void check_prediction(const Examined& examined) {
   if (staleness.nag && staleness.predict == Staleness::Predict::none)
     examined.error({"staleness.nag"},
                    "staleness.nag looks ahead with a prediction, but staleness.predict = \"none\"");
-  if (staleness.nag_return && !staleness.nag)
-    examined.error({"staleness.nag_return"},
-                   "staleness.nag_return goes back from a look-ahead, but staleness.nag = false");
+  if (staleness.spike_compensation &&
+      (config.optimizer.kind != Optimizer::sgd || config.optimizer.momentum == 0))
+    examined.error({"staleness.spike_compensation", "optimizer.kind", "optimizer.momentum"},
+                   "staleness.spike_compensation makes up for missed momentum, but " +
+                       written(examined, "optimizer.kind") +
+                       (config.optimizer.kind == Optimizer::sgd ? " has optimizer.momentum = 0"
+                                                                : " has none of sgd's"));
+}
+
+/// What the last update cannot tell.
+void check_last_update(const Examined& examined) {
+  const auto& config = examined.config;
+  if (config.staleness.predict != Staleness::Predict::none)
+    examined.error({"staleness.gap_source", "staleness.predict"},
+                   "staleness.gap_source = \"last_update\" tells how far the weights went, but " +
+                       written(examined, "staleness.predict") +
+                       " lets a pass see others; use staleness.gap_source = \"stash\"");
+  if (config.optimizer.kind == models::OptimizerConfig::Kind::sgd && config.optimizer.nesterov)
+    examined.error({"staleness.gap_source", "optimizer.nesterov"},
+                   "staleness.gap_source = \"last_update\" is read from the momentum, which with "
+                   "optimizer.nesterov = true is not the last update; use staleness.gap_source = "
+                   "\"stash\"");
 }
 
 void check_gap(const Examined& examined, int stages) {
   const auto& config = examined.config;
   const auto& staleness = config.staleness;
-  if (staleness.gap_penalty == Staleness::GapPenalty::none) return;
-  if (staleness.linearize_at == Staleness::LinearizeAt::current && !config.pipeline.recompute)
-    examined.error({"staleness.gap_penalty", "staleness.linearize_at", "pipeline.recompute"},
-                   written(examined, "staleness.gap_penalty") +
-                       " with staleness.linearize_at = \"current\" needs activations of the newest "
+  if (!knows_gaps(staleness)) return;
+  if (staleness.linearize_at != Staleness::LinearizeAt::forward && !config.pipeline.recompute &&
+      staleness.lag == 0)
+    examined.error({gap_key(staleness), "staleness.linearize_at", "pipeline.recompute"},
+                   written(examined, gap_key(staleness)) + " with " +
+                       written(examined, "staleness.linearize_at") +
+                       " needs activations of the newest "
                        "weights, but pipeline.recompute = false keeps old ones; set "
                        "pipeline.recompute = true, or staleness.linearize_at = \"forward\"");
+  if (staleness.gap_source == Staleness::GapSource::last_update) check_last_update(examined);
   const auto every = step_every(config);
   if (staleness.gap_source != Staleness::GapSource::last_update || !every) return;
   const std::int64_t delay = (stages - 1 + *every - 1) / *every;
@@ -100,10 +135,21 @@ void check_gap(const Examined& examined, int stages) {
                        to_string(stages) + " and a step every " + to_string(*every) +
                        " micro-batches the first stage is " + to_string(delay) +
                        " behind; use at most " + to_string(*every + 1) +
-                       " stages, or staleness.gap_source = \"displacement\"");
+                       " stages, or staleness.gap_source = \"stash\"");
 }
 
 void check_two_versions(const Examined& examined, int stages) {
+  const auto& staleness = examined.config.staleness;
+  const auto conflicts = [&](std::string_view key) {
+    examined.error({key, "pipeline.schedule"},
+                   written(examined, key) +
+                       " chooses the weights of a pass, but under pipeline.schedule = "
+                       "\"pipedream-2bw\" all passes see the version before the newest; use "
+                       "\"pipedream\"");
+  };
+  if (staleness.predict != Staleness::Predict::none) conflicts("staleness.predict");
+  if (staleness.linearize_at == Staleness::LinearizeAt::extrapolated)
+    conflicts("staleness.linearize_at");
   const auto every = step_every(examined.config);
   if (!every || *every >= stages - 1) return;
   examined.error({"pipeline.schedule", "staleness.step_every"},

@@ -75,6 +75,26 @@ RunConfig::Pipeline read_pipeline(const TreeReader& tree) {
   return pipeline;
 }
 
+void read_gap(const TreeReader& tree, RunConfig::Staleness& staleness) {
+  using S = RunConfig::Staleness;
+  staleness.gap_penalty = tree.choice<S::GapPenalty>("staleness.gap_penalty",
+                                                     {{"none", S::GapPenalty::none},
+                                                      {"elementwise", S::GapPenalty::elementwise},
+                                                      {"tensor_norm", S::GapPenalty::tensor_norm}});
+  staleness.gap_source = tree.choice<S::GapSource>(
+      "staleness.gap_source",
+      {{"stash", S::GapSource::stash}, {"last_update", S::GapSource::last_update}});
+  staleness.gap_statistics = tree.choice<S::GapStatistics>(
+      "staleness.gap_statistics",
+      {{"corrected", S::GapStatistics::corrected}, {"ftpipe", S::GapStatistics::ftpipe}});
+  staleness.gap_scale = tree.choice<S::GapScale>(
+      "staleness.gap_scale",
+      {{"step_ema", S::GapScale::step_ema}, {"max_lr", S::GapScale::max_lr}});
+  staleness.gap_factor = tree.choice<S::GapFactor>(
+      "staleness.gap_factor",
+      {{"none", S::GapFactor::none}, {"scalar", S::GapFactor::scalar}, {"max", S::GapFactor::max}});
+}
+
 RunConfig::Staleness read_staleness(const TreeReader& tree) {
   using S = RunConfig::Staleness;
   S staleness;
@@ -83,28 +103,28 @@ RunConfig::Staleness read_staleness(const TreeReader& tree) {
                                                     {"msnag", S::Predict::msnag},
                                                     {"aggmsnag", S::Predict::aggmsnag},
                                                     {"linear", S::Predict::linear}});
+  // No replica has the whole gradient that the others would count on.
+  if (staleness.predict == S::Predict::aggmsnag && tree.integer("pipeline.replicas") > 1)
+    staleness.predict = S::Predict::msnag;
   staleness.linearize_at = tree.choice<S::LinearizeAt>(
-      "staleness.linearize_at",
-      {{"current", S::LinearizeAt::current}, {"forward", S::LinearizeAt::forward}});
-  staleness.gap_penalty = tree.choice<S::GapPenalty>(
-      "staleness.gap_penalty",
-      {{"none", S::GapPenalty::none}, {"elementwise", S::GapPenalty::elementwise}});
-  staleness.gap_source = tree.choice<S::GapSource>("staleness.gap_source",
-                                                   {{"stash", S::GapSource::stash},
-                                                    {"displacement", S::GapSource::displacement},
-                                                    {"last_update", S::GapSource::last_update}});
-  staleness.gap_statistics = tree.choice<S::GapStatistics>(
-      "staleness.gap_statistics",
-      {{"corrected", S::GapStatistics::corrected}, {"ftpipe", S::GapStatistics::ftpipe}});
-  staleness.gap_scale = tree.choice<S::GapScale>(
-      "staleness.gap_scale",
-      {{"step_ema", S::GapScale::step_ema}, {"max_lr", S::GapScale::max_lr}});
+      "staleness.linearize_at", {{"current", S::LinearizeAt::current},
+                                 {"forward", S::LinearizeAt::forward},
+                                 {"extrapolated", S::LinearizeAt::extrapolated}});
+  read_gap(tree, staleness);
+  staleness.second_moment = tree.choice<S::SecondMoment>(
+      "staleness.second_moment",
+      {{"guarded", S::SecondMoment::guarded}, {"frozen", S::SecondMoment::frozen}});
   staleness.nag = tree.boolean("staleness.nag");
   staleness.nag_return = tree.boolean("staleness.nag_return");
   staleness.clip =
       tree.choice<S::Clip>("staleness.clip", {{"local", S::Clip::local},
                                               {"local_sqrt_share", S::Clip::local_sqrt_share},
                                               {"delayed_global", S::Clip::delayed_global}});
+  staleness.lag = tree.text("pipeline.schedule") == "pipedream-2bw" ? 1 : 0;
+  staleness.anneal_steps = tree.integer("staleness.anneal_steps");
+  staleness.drift_memory = tree.number("staleness.drift_memory");
+  staleness.delay_compensation = tree.number("staleness.delay_compensation");
+  staleness.spike_compensation = tree.boolean("staleness.spike_compensation");
   if (const auto every = tree.count("staleness.step_every"))
     staleness.step_every = static_cast<int>(*every);
   staleness.flush_every = tree.count("staleness.flush_every");

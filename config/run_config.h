@@ -9,6 +9,7 @@
 #include "config/units.h"
 #include "core/value.h"
 #include "models/optimizer.h"
+#include "models/staleness.h"
 
 namespace troupe::config {
 
@@ -53,27 +54,7 @@ struct RunConfig {
     std::optional<std::int64_t> memory;  // Bytes that a device may use.
   };
 
-  struct Staleness {
-    enum class Predict { none, msnag, aggmsnag, linear };
-    enum class LinearizeAt { current, forward };
-    enum class GapPenalty { none, elementwise };
-    enum class GapSource { stash, displacement, last_update };
-    enum class GapStatistics { corrected, ftpipe };
-    enum class GapScale { step_ema, max_lr };
-    enum class Clip { local, local_sqrt_share, delayed_global };
-
-    Predict predict = Predict::none;
-    LinearizeAt linearize_at = LinearizeAt::current;
-    GapPenalty gap_penalty = GapPenalty::none;
-    GapSource gap_source = GapSource::stash;
-    GapStatistics gap_statistics = GapStatistics::corrected;
-    GapScale gap_scale = GapScale::step_ema;
-    bool nag = false;
-    bool nag_return = false;
-    Clip clip = Clip::local;
-    std::optional<int> step_every;            // Micro-batches of a replica in one optimizer step.
-    std::optional<std::int64_t> flush_every;  // Micro-batches between drains; nothing: 64 steps.
-  };
+  using Staleness = models::StalenessOptions;
 
   struct Parallel {
     enum class Exchange { tree, fixed_point };

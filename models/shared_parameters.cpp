@@ -2,6 +2,7 @@
 
 #include <map>
 #include <set>
+#include <string>
 
 namespace troupe::models {
 
@@ -18,6 +19,17 @@ std::vector<SharedParameter> shared_parameters(const Model& model,
   for (const auto& [name, by] : users)
     if (by.size() > 1) shared.push_back({name, {by.begin(), by.end()}});
   return shared;
+}
+
+Status check_shared(const StalenessOptions& staleness, std::span<const SharedParameter> shared) {
+  if (shared.empty() || !mends_gradients(staleness)) return Done{};
+  return Error{
+      "staleness.gap_penalty, gap_factor and delay_compensation mend gradients by how far "
+      "their weights have moved, but '" +
+      shared[0].name + "' has uses in stages " + std::to_string(shared[0].stages[0]) + " and " +
+      std::to_string(shared[0].stages[1]) +
+      ", and only the first of them knows; cut the model so that one stage has all uses, "
+      "or untie them"};
 }
 
 }  // namespace troupe::models

@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "core/result.h"
 #include "models/stage.h"
+#include "models/staleness.h"
 
 namespace troupe::models {
 
@@ -17,5 +19,9 @@ struct SharedParameter {
 /// Those of a model whose stages are these ranges of its units.
 std::vector<SharedParameter> shared_parameters(const Model& model,
                                                std::span<const UnitRange> stages);
+
+/// Whether late gradients can be mended where stages share parameters. They cannot: the distance
+/// that a parameter moved is known to its owner alone, and a user's gradient comes as one sum.
+Status check_shared(const StalenessOptions& staleness, std::span<const SharedParameter> shared);
 
 }  // namespace troupe::models

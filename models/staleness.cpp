@@ -6,6 +6,12 @@
 
 namespace troupe::models {
 
+bool mends_gradients(const StalenessOptions& staleness) {
+  return staleness.gap_penalty != StalenessOptions::GapPenalty::none ||
+         staleness.gap_factor != StalenessOptions::GapFactor::none ||
+         staleness.delay_compensation > 0;
+}
+
 int delay_of(int m, int depth, int step_every) {
   return m / step_every - std::max(0, m - depth) / step_every;
 }

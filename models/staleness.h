@@ -61,6 +61,9 @@ struct StalenessOptions {
   std::optional<std::int64_t> flush_every;  // Micro-batches between drains; nothing: 64 steps.
 };
 
+/// Whether late gradients are changed by how far the weights have moved.
+bool mends_gradients(const StalenessOptions& staleness);
+
 /// What a stage's optimizer knows of how the stage is trained.
 struct Lateness {
   StalenessOptions staleness;

@@ -53,10 +53,8 @@ TrainingStage::TrainingStage(const Model& model, UnitRange units, const StageOpt
       points_(optimizer, staleness, stage_, options.precision, lateness_.borrowed,
               names_lent(model, units, stage_, lateness_.borrowed)) {
   lent_ = slots_named(stage_.parameters(), names_lent(model, units, stage_, lateness_.borrowed));
-  const bool penalises =
-      staleness.gap_penalty != S::GapPenalty::none || staleness.gap_factor != S::GapFactor::none;
-  assert((!penalises || (lateness_.borrowed.empty() && lent_.empty())) &&
-         "a gap of parameters that two stages share is known to one of them alone");
+  assert((!mends_gradients(staleness) || (lateness_.borrowed.empty() && lent_.empty())) &&
+         "how far a parameter moved is known to one of two stages alone");
 }
 
 // Windows: the micro-batches between two steps.
@@ -92,6 +90,9 @@ void TrainingStage::begin_round(Round round) {
   round_ = std::move(round);
   const int count = static_cast<int>(round_.delays.size());
   assert(count > 0);
+  assert((lateness_.staleness.predict != S::Predict::aggmsnag ||
+          round_.share.count() == round_.share.micro_batches) &&
+         "no holder has the whole gradient that the others would count on");
   assert((lateness_.staleness.remainder != S::Remainder::drop || count % round_.step_every == 0) &&
          "a remainder that is dropped belongs to no round");
   window_ = 0;

@@ -40,8 +40,8 @@ struct Loan {
 /// A synchronous schedule wants default staleness: then nothing is held, copied or mended.
 class TrainingStage {
  public:
-  /// `borrowed` are parameters that an earlier stage owns; no gap is penalised where there are any.
-  /// The model must outlive this.
+  /// `borrowed` are parameters that an earlier stage owns; check_shared() says what cannot be had
+  /// where there are any. The model must outlive this.
   TrainingStage(const Model& model, UnitRange units, const StageOptions& options,
                 const StalenessOptions& staleness, const OptimizerConfig& optimizer,
                 std::vector<std::string> borrowed);

@@ -204,6 +204,13 @@ TEST_CASE("a preset stands for three keys, each of which may be written", "[conf
   CHECK(stashed.gap_penalty == S::GapPenalty::elementwise);
   CHECK(staleness({"staleness.preset=msnag", "staleness.predict=linear"}).predict ==
         S::Predict::linear);
+  CHECK(staleness({"staleness.preset=ws"}).nag_return);
+  CHECK(staleness({"staleness.preset=ws"}).lag == 0);
+  CHECK(staleness({"staleness.preset=aggmsnag", "pipeline.replicas=2"}).predict ==
+        S::Predict::msnag);
+  const auto two_versions = load_text(good_run, {"pipeline.schedule=pipedream-2bw"});
+  REQUIRE(two_versions.ok());
+  CHECK(two_versions->config.staleness.lag == 1);
   const auto with_recompute =
       load_text(good_run, {"pipeline.schedule=pipedream", "staleness.preset=ga_jfl"});
   REQUIRE(with_recompute.ok());

@@ -252,6 +252,7 @@ void ScalarPipeline::step(std::size_t s) {
   const double norm = global_norm(place.optimizer.squared_norms(stream_, gradients));
   place.weights = place.optimizer.step(stream_, place.weights, std::move(gradients), norm);
   place.training.adopt({place.weights, place.optimizer.moments()});
+  most_held_ = std::max(most_held_, memory_.counters().bytes_in_use);
   note_theta(s);
 }
 

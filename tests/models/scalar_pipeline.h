@@ -57,6 +57,13 @@ class ScalarPipeline {
   const Optimizer& optimizer(std::size_t s) const { return stages_[s].optimizer; }
   double theta(std::size_t s, std::size_t weight = 0) const;
 
+  /// Bytes.
+  std::size_t most_held_after_a_step() const { return most_held_; }
+  /// Weights of versions that are behind the newest, and still wanted.
+  std::size_t held_back(std::size_t s) const {
+    return static_cast<std::size_t>(run_.staleness.lag) * run_.weights[s].size();
+  }
+
   /// What a checkpoint holds of a stage, and taking it up again.
   std::vector<NamedTensor> saved(std::size_t s) const;
   void restore(std::size_t s, const std::vector<NamedTensor>& tensors, std::int64_t steps);
@@ -86,12 +93,12 @@ class ScalarPipeline {
   ScalarRun run_;
   MemoryPool memory_;
   Stream stream_{memory_};
-  std::vector<std::vector<double>*> recorders_;
   std::vector<double> seen_;
   Model model_;
   std::vector<Place> stages_;
   std::vector<std::size_t> turns_;
   ScalarTrace trace_;
+  std::size_t most_held_ = 0;
 };
 
 ScalarTrace run(const ScalarRun& run);
