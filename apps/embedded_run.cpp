@@ -236,6 +236,7 @@ actors::RunSpecPtr EmbeddedRun::make_spec() {
   spec->keep = rounds_->keep();
   spec->optimizer = config_.optimizer;
   spec->delays = rounds_->delays();
+  if (rounds_->asynchronous()) spec->staleness = config_.staleness;
   spec->clip =
       rounds_->asynchronous() ? actors::ClipScope::each_stage : actors::ClipScope::all_stages;
   spec->precision = setup_.precision;

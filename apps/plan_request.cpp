@@ -95,6 +95,7 @@ sched::VersionRule version_rule(const config::RunConfig& config) {
   if (schedule && schedule->name == "pipedream-2bw") return sched::VersionRule::lag;
   switch (config.staleness.linearize_at) {
     case LinearizeAt::current:
+    case LinearizeAt::extrapolated:
       return sched::VersionRule::newest;
     case LinearizeAt::forward:
       return sched::VersionRule::stash;
