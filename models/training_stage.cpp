@@ -140,7 +140,11 @@ Horizon TrainingStage::horizon(int delay) const {
 
 WeightsPtr TrainingStage::forward_weights(Stream& stream, InFlight& flight, int delay) {
   const auto& staleness = lateness_.staleness;
-  if (staleness.lag > 0) return points_.at(first_version_ + window_of(flight.m) - delay);
+  if (staleness.lag > 0) {
+    const std::int64_t seen = first_version_ + window_of(flight.m) - delay;
+    flight.tag = seen * points_of_a_version;
+    return points_.at(seen);
+  }
   const Horizon ahead = horizon(delay);
   flight.tag += static_cast<std::int64_t>(ahead.rates.size());
   return points_.ahead(stream, stage_, ahead);
@@ -148,12 +152,13 @@ WeightsPtr TrainingStage::forward_weights(Stream& stream, InFlight& flight, int 
 
 bool TrainingStage::holds_forward(const InFlight& flight, int delay) const {
   const auto& staleness = lateness_.staleness;
-  if (flight.returns || !lent_.empty()) return true;
-  if (delay == 0) return false;
-  const bool measures_gap =
-      staleness.gap_penalty != S::GapPenalty::none || staleness.gap_factor != S::GapFactor::none;
-  return (measures_gap && staleness.gap_source == S::GapSource::stash) ||
-         staleness.delay_compensation > 0 || is_measured_;
+  const bool asks_gap = mends_gradients(staleness) && staleness.gap_source == S::GapSource::stash;
+  return flight.returns || (delay > 0 && (asks_gap || is_measured_));
+}
+
+/// The weights from which a gap is measured; null where the last update tells them.
+const Weights* TrainingStage::gap_begins(const InFlight& flight) const {
+  return lateness_.staleness.gap_source == S::GapSource::stash ? flight.forward.get() : nullptr;
 }
 
 WeightsPtr TrainingStage::with(const WeightsPtr& weights, const Fixed& fixed) {
@@ -190,6 +195,11 @@ Tensor TrainingStage::forward(Stream& stream, const MicroBatch& m, Tensor input,
   return stage_.forward(stream, m, *used, std::move(input), std::move(targets));
 }
 
+/// Steps came between the passes as the round promised.
+bool TrainingStage::keeps_promise(const InFlight& flight) const {
+  return lateness_.staleness.lag > 0 || flight.version + delay_of(flight.m) == version();
+}
+
 const Weights& TrainingStage::backward_weights(Stream& stream, InFlight& flight) {
   if (!flight.backward) {
     WeightsPtr sees = points_.newest().weights;
@@ -206,10 +216,6 @@ TrainingStage::InFlight& TrainingStage::find(int m) {
   const auto found = std::ranges::find(flights_, m, &InFlight::m);
   assert(found != flights_.end() && "this micro-batch is not in flight");
   return *found;
-}
-
-const TrainingStage::InFlight& TrainingStage::find(int m) const {
-  return const_cast<TrainingStage*>(this)->find(m);
 }
 
 // Tied parameters that another stage owns.
@@ -236,10 +242,12 @@ TrainingStage::Fixed TrainingStage::take_loans(Stream& stream, std::span<const L
 }
 
 Loan TrainingStage::lend(int m, const std::string& name) const {
-  const auto& flight = find(m);
-  const auto slots = slots_named(stage_.parameters(), {name});
-  assert(!slots.empty() && flight.forward && "this parameter is nobody else's");
-  return {name, flight.tag, flight.forward->slots[slots[0]].value};
+  const auto flight = std::ranges::find(flights_, m, &InFlight::m);
+  assert(flight != flights_.end() && "this micro-batch is not in flight");
+  for (const auto& [slot, weight] : flight->loans)
+    if (stage_.parameters()[slot].name == name) return {name, flight->tag, weight.value};
+  assert(false && "this parameter is nobody else's");
+  return {};
 }
 
 Loan TrainingStage::lend(const std::string& name) const {
@@ -255,15 +263,13 @@ template <class Pass>
 Tensor TrainingStage::mended(Stream& stream, InFlight& flight, Pass pass) {
   const auto& staleness = lateness_.staleness;
   const int delay = delay_of(flight.m);
-  assert((staleness.lag > 0 || flight.version + delay == version()) &&
-         "the lane promised another delay");
   const bool is_mending =
       is_late() && (staleness.gap_penalty != S::GapPenalty::none ||
                     staleness.gap_factor == S::GapFactor::max || staleness.delay_compensation > 0);
   Tensor dx;
   if (is_mending) {
     const GapRules rules = this->rules();
-    const Gap gap(rules, points_.newest(), flight.forward.get());
+    const Gap gap(rules, points_.newest(), gap_begins(flight));
     LateGradients mend(
         rules, {.gap = delay > 0 ? &gap : nullptr,
                 .weight = 1.0 / share_of(window_of(flight.m)).micro_batches,
@@ -288,7 +294,7 @@ Tensor TrainingStage::tell_gap(Stream& stream, InFlight& flight, Tensor dx) {
   gap_factor_ = flight.gap_factor;
   if (factor == S::GapFactor::none || delay_of(flight.m) == 0) return dx;
   const GapRules rules = this->rules();
-  const double own = Gap(rules, points_.newest(), flight.forward.get()).factor(stream);
+  const double own = Gap(rules, points_.newest(), gap_begins(flight)).factor(stream);
   if (factor == S::GapFactor::max) {
     gap_factor_ = flight.gap_factor = std::max(flight.gap_factor, own);
     return dx;
@@ -336,6 +342,7 @@ void TrainingStage::recompute(Stream& stream, int m) {
 
 Tensor TrainingStage::backward_input(Stream& stream, int m, Tensor dy) {
   auto& flight = find(m);
+  assert(keeps_promise(flight));
   Tensor dx = stage_.backward_input(stream, m, backward_weights(stream, flight), std::move(dy));
   return tell_gap(stream, flight, std::move(dx));
 }
@@ -351,6 +358,7 @@ void TrainingStage::backward_weight(Stream& stream, int m) {
 
 Tensor TrainingStage::backward(Stream& stream, int m, Tensor dy) {
   auto& flight = find(m);
+  assert(keeps_promise(flight));
   const auto factor = lateness_.staleness.gap_factor;
   const Weights& weights = backward_weights(stream, flight);
   // As a number it counts for this stage's own gradients as well.

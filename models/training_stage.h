@@ -108,7 +108,6 @@ class TrainingStage {
   };
 
   InFlight& find(int m);
-  const InFlight& find(int m) const;
   int window_of(int m) const { return m / round_.step_every; }
   int size_of(int window) const;
   bool is_remainder(int window) const { return size_of(window) < round_.step_every; }
@@ -120,9 +119,10 @@ class TrainingStage {
 
   Horizon horizon(int delay) const;
   WeightsPtr forward_weights(Stream& stream, InFlight& flight, int delay);
+  bool keeps_promise(const InFlight& flight) const;
   const Weights& backward_weights(Stream& stream, InFlight& flight);
   bool holds_forward(const InFlight& flight, int delay) const;
-  void fix(const WeightsPtr& seen, InFlight& flight) const;
+  const Weights* gap_begins(const InFlight& flight) const;
   Fixed take_loans(Stream& stream, std::span<const Loan> loans);
   Fixed loaned(Stream& stream, const Loan& loan) const;
   static WeightsPtr with(const WeightsPtr& weights, const Fixed& fixed);

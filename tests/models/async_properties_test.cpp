@@ -124,6 +124,36 @@ TEST_CASE("the order in which stages get their turns changes no bit", "[models]"
   }
 }
 
+TEST_CASE("metrics change no bit", "[models]") {
+  auto all = policies();
+  auto& told = all.emplace_back(
+      policy(S::Predict::none, S::LinearizeAt::current, S::GapPenalty::elementwise));
+  told.gap_source = S::GapSource::last_update;
+  for (const auto& staleness : all) {
+    auto settings = pipe(8, 2);
+    settings.staleness = staleness;
+    const auto measured = run(settings);
+    settings.is_measured = false;
+    CHECK(same(run(settings), measured));
+  }
+}
+
+TEST_CASE("metrics tell delays, and how far a prediction misses", "[models]") {
+  auto settings = unit(2, 8);
+  const auto of = [&](S::Predict predict) {
+    settings.staleness.predict = predict;
+    ScalarPipeline pipeline(settings);
+    pipeline.keep_metrics();
+    pipeline.round();
+    return pipeline.take_metrics(0);
+  };
+  const auto stale = of(S::Predict::none), predicted = of(S::Predict::msnag);
+  CHECK(stale.delays == std::vector<int>{1, 1, 6});
+  CHECK(stale.prediction_error == Approx(1));
+  CHECK(predicted.prediction_error < 1);
+  CHECK(predicted.gap < stale.gap);
+}
+
 TEST_CASE("without delay every policy is plain training to the bit", "[models]") {
   for (const auto kind : {Kind::sgd, Kind::adam, Kind::adamw}) {
     auto settings = pipe(8, 2);
@@ -350,6 +380,7 @@ TEST_CASE("stashing holds as many old versions as a pass is late", "[models]") {
       auto settings = unit(3, 16);
       settings.step_every = k;
       settings.staleness.linearize_at = at;
+      settings.is_measured = false;
       ScalarPipeline pipeline(settings);
       pipeline.round();
       return pipeline.most_held_after_a_step();

@@ -1,5 +1,6 @@
 // A parameter that an earlier stage owns: its user sees what the owner saw.
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 

@@ -118,7 +118,7 @@ ScalarPipeline::ScalarPipeline(const ScalarRun& run) : run_(run) {
     auto weights = optimizer.from(stream_, first, 0);
     REQUIRE(weights.ok());
     training.adopt({*weights, {}});
-    training.measure();
+    if (run.is_measured) training.measure();
     trace_.delays.push_back(late);
     stages_.push_back({std::move(training), std::move(optimizer), *weights, steps, 0, {}, {}});
     turns_.push_back(at);
@@ -240,9 +240,11 @@ void ScalarPipeline::backward(std::size_t s, int m) {
   if (run_.keep == Keep::input) place.training.recompute(stream_, m);
   Tensor dx = place.training.backward(stream_, m, std::exchange(place.gradients[at], {}));
   if (s > 0) stages_[s - 1].gradients[at] = std::move(dx);
-  const auto metrics = place.training.take_metrics();
-  trace_.penalty_mean[s].push_back(metrics.penalty_mean);
-  trace_.penalty_most[s].push_back(metrics.penalty_most);
+  if (!keeps_metrics_) {
+    const auto metrics = place.training.take_metrics();
+    trace_.penalty_mean[s].push_back(metrics.penalty_mean);
+    trace_.penalty_most[s].push_back(metrics.penalty_most);
+  }
   if ((m + 1) % run_.step_every == 0 || m + 1 == run_.micro_batches) step(s);
 }
 

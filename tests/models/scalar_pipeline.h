@@ -28,6 +28,7 @@ struct ScalarRun {
   Keep keep = Keep::input;
   Order order = Order::one_f_one_b;
   End end = End::loss;
+  bool is_measured = true;  // For penalties.
 };
 
 /// By stage, and then by version or micro-batch.
@@ -56,6 +57,10 @@ class ScalarPipeline {
   const TrainingStage& stage(std::size_t s) const { return stages_[s].training; }
   const Optimizer& optimizer(std::size_t s) const { return stages_[s].optimizer; }
   double theta(std::size_t s, std::size_t weight = 0) const;
+
+  /// Metrics add up until they are taken, and no penalties are traced.
+  void keep_metrics() { keeps_metrics_ = true; }
+  StalenessMetrics take_metrics(std::size_t s) { return stages_[s].training.take_metrics(); }
 
   /// Bytes.
   std::size_t most_held_after_a_step() const { return most_held_; }
@@ -99,6 +104,7 @@ class ScalarPipeline {
   std::vector<std::size_t> turns_;
   ScalarTrace trace_;
   std::size_t most_held_ = 0;
+  bool keeps_metrics_ = false;
 };
 
 ScalarTrace run(const ScalarRun& run);
