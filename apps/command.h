@@ -55,6 +55,7 @@ void add_config(Program& program);
 void add_data(Program& program);
 void add_eval(Program& program);
 void add_plan(Program& program);
+void add_report(Program& program);
 void add_sample(Program& program);
 void add_schedule(Program& program);
 void add_trace(Program& program);

@@ -35,6 +35,7 @@ int run(int count, char** words) {
   Program program{app, flags, exit_code};
   add_train(program);
   add_verify(program);
+  add_report(program);
   add_trace(program);
   add_eval(program);
   add_sample(program);

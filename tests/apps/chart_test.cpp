@@ -1,0 +1,132 @@
+#include "apps/chart.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "apps/markup.h"
+#include "catch.h"
+
+using namespace troupe::apps;
+
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double inf = std::numeric_limits<double>::infinity();
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != text.npos;
+}
+
+/// Where the ends of an axis' range lie on the page.
+constexpr const char* whole_diagonal = "d=\"M58 280.85L590 61.15\"";
+
+LineChart one(const std::vector<Point>& points) {
+  return {.title = "t", .x = "step", .y = {}, .curves = {{"c", points}}};
+}
+
+}  // namespace
+
+TEST_CASE("ticks are 1, 2 or 5 times a power of ten apart and lie in the range", "[apps]") {
+  CHECK(ticks(0, 10, 5) == std::vector<double>{0, 2, 4, 6, 8, 10});
+  CHECK(ticks(1.5, 4.25, 6) == std::vector<double>{1.5, 2, 2.5, 3, 3.5, 4});
+  CHECK(ticks(-1, 1, 4) == std::vector<double>{-1, -0.5, 0, 0.5, 1});
+  CHECK(ticks(1, 600, 6) == std::vector<double>{100, 200, 300, 400, 500, 600});
+  for (const double high : {1e-9, 3e-4, 7.0, 1234.5, 8e17, 1e290}) {
+    const auto found = ticks(0, high, 6);
+    INFO(high);
+    CHECK(found.size() >= 4);
+    CHECK(found.size() <= 10);
+    CHECK(found.back() <= high * (1 + 1e-9));
+  }
+}
+
+TEST_CASE("a range without extent has no ticks", "[apps]") {
+  CHECK(ticks(1, 1, 6).empty());
+  CHECK(ticks(2, 1, 6).empty());
+  CHECK(ticks(nan, 1, 6).empty());
+  CHECK(ticks(0, inf, 6).empty());
+  CHECK(ticks(1e300, std::nextafter(1e300, inf), 6).empty());
+}
+
+TEST_CASE("a curve reaches from one end of its range to the other", "[apps]") {
+  CHECK(contains(to_svg(one({{0, 0}, {10, 5}})), whole_diagonal));
+  CHECK(contains(to_svg(one({{1000, -3}, {3000, 7}})), whole_diagonal));
+}
+
+TEST_CASE("a curve that stays the same lies in the middle", "[apps]") {
+  for (const double value : {0.0, 3.0, -2e-8, 1e200}) {
+    INFO(value);
+    CHECK(contains(to_svg(one({{1, value}, {2, value}})), "d=\"M58 171L590 171\""));
+  }
+}
+
+TEST_CASE("what is no finite number is left out of a chart", "[apps]") {
+  const auto good = to_svg(one({{0, 0}, {10, 5}}));
+  CHECK(to_svg(one({{0, 0}, {3, nan}, {4, inf}, {5, -inf}, {nan, 1}, {10, 5}})) == good);
+  CHECK_FALSE(contains(good, "nan"));
+  const Curve mean = smoothed({"c", {{0, 1}, {1, nan}, {2, 3}}});
+  REQUIRE(mean.points.size() == 2);
+  CHECK(mean.points[1].y == 3);
+}
+
+TEST_CASE("a chart without points says so, and one point is a dot", "[apps]") {
+  CHECK(contains(to_svg(one({})), "no data"));
+  CHECK(contains(to_svg(one({{1, nan}})), "no data"));
+  CHECK(contains(to_svg(LineChart{}), "no data"));
+  CHECK(contains(to_svg(one({{1, 2}})), "<circle cx=\"324\""));
+  CHECK(contains(to_svg(BarChart{}), "</svg>"));
+}
+
+TEST_CASE("a few numbers far above all others do not flatten the rest", "[apps]") {
+  LineChart chart = one({});
+  for (int i = 0; i < 100; ++i) chart.curves[0].points.push_back({double(i), double(i % 2)});
+  chart.curves[0].points[0].y = 1e9;
+  const auto svg = to_svg(chart);
+  CHECK(contains(svg, ">0.5</text>"));
+  CHECK_FALSE(contains(svg, "G</text>"));
+}
+
+TEST_CASE("a running mean keeps a line a line", "[apps]") {
+  Curve line{"c", {}};
+  for (int i = 0; i < 600; ++i) line.points.push_back({double(i), 2.0 * i});
+  const Curve mean = smoothed(line);
+  for (int i = 0; i < 600; ++i) CHECK(mean.points[i].y == Approx(2.0 * i));
+}
+
+TEST_CASE("a thinned curve keeps its peaks and its ends", "[apps]") {
+  Curve curve{"c", {}};
+  for (int i = 0; i < 100000; ++i) curve.points.push_back({double(i), 0});
+  curve.points[777].y = 5;
+  curve.points[888].y = -5;
+  const Curve thin = thinned(curve, 100);
+  CHECK(thin.points.size() <= 400);
+  CHECK(thin.points.front().x == 0);
+  CHECK(thin.points.back().x == 99999);
+  CHECK(std::ranges::count(thin.points, 5, &Point::y) == 1);
+  CHECK(std::ranges::count(thin.points, -5, &Point::y) == 1);
+}
+
+TEST_CASE("no name of a curve becomes markup", "[apps]") {
+  LineChart chart = one({{0, 0}, {1, 1}});
+  chart.title = "</title><script>alert(1)</script>";
+  chart.curves[0].name = "\"><img src=x onerror=y>\x01\xff";
+  chart.x = chart.y = "<x>";
+  const auto svg = to_svg(chart);
+  CHECK_FALSE(contains(svg, "<script"));
+  CHECK_FALSE(contains(svg, "<img"));
+  CHECK_FALSE(contains(svg, "<x>"));
+  CHECK_FALSE(contains(svg, "\x01"));
+  CHECK_FALSE(contains(svg, "\xff"));
+}
+
+TEST_CASE("escaping keeps good characters and replaces all others", "[apps]") {
+  CHECK(escaped("a<b>&\"c'") == "a&lt;b&gt;&amp;&quot;c&#39;");
+  CHECK(escaped("Grüße, 東京, 🎭") == "Grüße, 東京, 🎭");
+  CHECK(escaped(std::string("\0\x1b", 2)) == "\xef\xbf\xbd\xef\xbf\xbd");
+  CHECK(escaped("\xc0\xaf") == "\xef\xbf\xbd\xef\xbf\xbd");  // An overlong "/".
+  CHECK(escaped("\xed\xa0\x80") == "\xef\xbf\xbd");          // A surrogate.
+  CHECK(escaped("\xe2\x82") == "\xef\xbf\xbd\xef\xbf\xbd");  // A character's beginning.
+  CHECK(escaped("東京東京", 2) == "東京…");
+  CHECK(data_address("<a b='\"#%'>") == "data:image/svg+xml,%3Ca b=%27%22%23%25%27%3E");
+}

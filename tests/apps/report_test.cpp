@@ -1,0 +1,128 @@
+#include "apps/program.h"
+#include "apps/run_events.h"
+#include "catch.h"
+
+using namespace troupe;
+using namespace troupe::tests;
+
+namespace {
+
+const std::string config = R"(
+name = "r"
+[model]
+kind = "mlp"
+dims = [8, 16, 4]
+[data]
+train = "made:gaussians?dims=8&classes=4"
+validate = "made:gaussians?dims=8&classes=4&stream=1"
+[batch]
+global = 8
+micro = 4
+[optimizer]
+kind = "sgd"
+lr = 0.05
+[pipeline]
+schedule = "pipedream"
+stages = 2
+[train]
+steps = 12
+eval_every = 4
+)";
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != text.npos;
+}
+
+std::string events_of(const std::string& run, const std::string& lines) {
+  return R"({"type":"run.state","run":")" + run + R"(","state":"running"})" + "\n" + lines;
+}
+
+}  // namespace
+
+TEST_CASE("a report of a run is one page that asks for nothing", "[apps]") {
+  const Workplace here;
+  here.write("run.toml", config);
+  REQUIRE(tests::troupe(here, {"train", "run.toml"}).code == 0);
+  const Ended page = tests::troupe(here, {"report", "r", "--out", "page.html", "--title", "A & B"});
+  INFO(page.err);
+  REQUIRE(page.code == 0);
+  const std::string html = here.read("page.html");
+  CHECK(html.starts_with("<!doctype html>"));
+  CHECK(html.ends_with("</html>\n"));
+  for (const char* part :
+       {"<h1>A &amp; B</h1>", "<title>loss</title>", "<title>validation loss</title>",
+        "<title>learning rate</title>", "<title>r: micro-batches by delay</title>", "stage 1",
+        "<td>pipeline.stages</td><td>2</td>", "data:image/svg+xml,", "prefers-color-scheme:dark"}) {
+    INFO(part);
+    CHECK(contains(html, part));
+  }
+  for (const char* part : {"<script", "@import", "url(", "href=", "src=\"http"}) {
+    INFO(part);
+    CHECK_FALSE(contains(html, part));
+  }
+  // The folder is as good a name.
+  CHECK(tests::troupe(here, {"report", "runs/r", "--title", "A & B"}).out == html);
+
+  const Ended picture = tests::troupe(here, {"report", "r", "--format", "svg"});
+  REQUIRE(picture.code == 0);
+  CHECK(picture.out.starts_with("<svg xmlns="));
+  CHECK(picture.out.ends_with("</svg>\n"));
+}
+
+TEST_CASE("a run that was killed amid a line can be told of", "[apps]") {
+  const Workplace here;
+  std::filesystem::create_directories(here.path() / "runs/k");
+  here.write("runs/k/events.jsonl",
+             events_of("k",
+                       "{\"type\":\"step\",\"run\":\"k\",\"step\":1,\"loss\":2.5}\n"
+                       "{\"type\":\"step\",\"run\":\"k\",\"st"));
+  const Ended page = tests::troupe(here, {"report", "k"});
+  INFO(page.err);
+  REQUIRE(page.code == 0);
+  CHECK(contains(page.out, "killed, or still running"));
+  CHECK(contains(page.out, "the last line is torn"));
+}
+
+TEST_CASE("what a run's files say never becomes markup", "[apps]") {
+  const Workplace here;
+  std::filesystem::create_directories(here.path() / "runs/h");
+  here.write(
+      "runs/h/events.jsonl",
+      "{\"type\":\"run.state\",\"run\":\"<script>1\",\"state\":\"failed\","
+      "\"why\":\"<script>2\"}\n{\"type\":\"warn\",\"run\":\"h\",\"text\":\"</li><script>3\"}\n"
+      "not json <script>4\n{\"type\":\"checkpoint.saved\",\"directory\":\"<script>5\"}\n"
+      "{\"type\":\"step\",\"step\":1,\"loss\":1e999}\n"
+      "{\"type\":\"step\",\"step\":2,\"loss\":1e308,\"staleness\":[{\"stage\":-1},"
+      "{\"stage\":99999999},{\"stage\":0,\"delays\":[1e308,\"x\",-5]},7]}\n"
+      "{\"type\":\"step\",\"step\":3,\"loss\":-1e308,\"memory\":\"<script>\"}\n");
+  here.write("runs/h/timeline.jsonl", "{\"run\":\"<script>6\",\"devices\":1}\n<script>\n");
+  const Ended page = tests::troupe(here, {"report", "h"});
+  INFO(page.err);
+  REQUIRE(page.code == 0);
+  CHECK_FALSE(contains(page.out, "<script"));
+  CHECK(contains(page.out, "first cause: &lt;script&gt;2"));
+  CHECK(tests::troupe(here, {"report", "h", "--format", "svg", "--title", "\xff<b>"}).code == 0);
+}
+
+TEST_CASE("a report of a run that is not there says where it looked", "[apps]") {
+  const Workplace here;
+  const Ended ended = tests::troupe(here, {"report", "none"});
+  CHECK(ended.code == 3);
+  CHECK(contains(ended.err, "none/events.jsonl"));
+}
+
+TEST_CASE("steps that a run did again count once", "[apps]") {
+  std::string text = events_of("a", "");
+  const auto step = [](int number, const std::string& loss) {
+    return "{\"type\":\"step\",\"step\":" + std::to_string(number) + ",\"loss\":" + loss + "}\n";
+  };
+  text += step(1, "5") + step(2, "4") + step(3, "3") + events_of("a", "") + step(2, "4") +
+          step(3, "2") + step(4, "1") + "{\"type\":\"step\"}\n[1]\n\n";
+  const auto run = apps::parse_events(text);
+  REQUIRE(run.steps.size() == 4);
+  CHECK(run.steps[2].loss == 2.0);
+  CHECK(run.starts == 2);
+  CHECK(run.unreadable == 3);
+  CHECK(run.first_flaw.starts_with("line 9: "));
+  CHECK_FALSE(run.is_torn);
+}
