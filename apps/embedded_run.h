@@ -41,6 +41,7 @@ class EmbeddedRun {
  private:
   EmbeddedRun(const config::Loaded& loaded, RunSetup setup, storage::Files& files, Record record);
   Status make_plan();
+  Status check_ties() const;
   Status check(const actors::StartPoint& start, const std::string& where);
   actors::RunSpecPtr make_spec();
   void make_devices();
