@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "kernels/cpu/pairs-inl.h"
 #include "kernels/cpu/panels.h"
@@ -110,11 +111,14 @@ template <class Number>
 void copy_strips(ByColumn, const Matrix<Number>& a, const Strips& strips, std::int64_t first,
                  std::int64_t last, std::int64_t numbers, Unit<Number>* to) {
   constexpr auto step = UnitOf<Number>::numbers;
+  constexpr auto ahead = 16 * step;
   for (std::int64_t k = 0; k < numbers; k += step) {
     Unit<Number>* strip = to + k / step * ByColumn::depth;
     for (std::int64_t s = first; s < last; ++s, strip += strip_units) {
       // A round number of rows copies faster: also some of the next strip's, where there are any.
       const auto begin = strips.begin(s), rows = std::min(strip_rows, strips.rows - begin);
+      // The processor does not foresee the next row of a wide matrix.
+      hwy::Prefetch(a.from(begin, k + ahead).data);
       copy_column(a.from(begin, 0), k, numbers, rows, strip);
     }
   }
