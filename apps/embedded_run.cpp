@@ -112,20 +112,17 @@ class EmbeddedRun::Store final : public actors::CheckpointStore {
   storage::CheckpointWriter writer_;  // Last: its thread uses the others.
 };
 
-EmbeddedRun::EmbeddedRun(const config::Loaded& loaded, RunSetup setup, storage::Files& files,
-                         Record record)
+EmbeddedRun::EmbeddedRun(const config::Loaded& loaded, RunSetup setup, storage::Files& files)
     : config_(loaded.config),
       recipe_(config::recipe_of(loaded.tree)),
       setup_(std::move(setup)),
-      files_(files),
-      record_(std::move(record)) {}
+      files_(files) {}
 
 EmbeddedRun::~EmbeddedRun() = default;
 
 Result<std::unique_ptr<EmbeddedRun>> EmbeddedRun::make(const config::Loaded& loaded, RunSetup setup,
-                                                       storage::Files& files, Record record) {
-  std::unique_ptr<EmbeddedRun> run(
-      new EmbeddedRun(loaded, std::move(setup), files, std::move(record)));
+                                                       storage::Files& files) {
+  std::unique_ptr<EmbeddedRun> run(new EmbeddedRun(loaded, std::move(setup), files));
   if (auto planned = run->make_plan(); !planned) return planned.error();
   const auto& config = run->config_;
   run->batches_.emplace(*run->setup_.train, order_of(config, run->setup_.train->count()),
@@ -136,7 +133,6 @@ Result<std::unique_ptr<EmbeddedRun>> EmbeddedRun::make(const config::Loaded& loa
     run->validation_.emplace(validate, order, config.batch.global, run->setup_.micro);
   }
   run->make_devices();
-  run->store_ = std::make_unique<Store>(*run);
   return run;
 }
 
@@ -168,7 +164,20 @@ Status EmbeddedRun::make_plan() {
   auto rounds = actors::Rounds::make(shape);
   if (!rounds) return rounds.error();
   rounds_ = std::move(*rounds);
-  return Done{};
+  return check_ties();
+}
+
+/// A gap is known where the weights are; a parameter that two stages share has two gaps.
+Status EmbeddedRun::check_ties() const {
+  if (!rounds_->asynchronous() || !models::mends_gradients(config_.staleness)) return Done{};
+  std::vector<models::UnitRange> ranges;
+  for (const auto& stage : plan_.stages) ranges.push_back({stage.first, stage.last});
+  const auto shared = models::shared_parameters(setup_.model, ranges);
+  if (shared.empty()) return Done{};
+  return Error{"staleness.gap_penalty mends gradients by how far weights moved, but " +
+               shared[0].name + " is shared by stages " + std::to_string(shared[0].stages[0]) +
+               " and " + std::to_string(shared[0].stages.back()) +
+               ", of which each knows half; set model.tied = false, or gap_penalty = \"none\""};
 }
 
 void EmbeddedRun::make_devices() {
@@ -194,16 +203,18 @@ Status EmbeddedRun::start() {
   return check(start_, "model.init: " + config_.model.init);
 }
 
-Status EmbeddedRun::resume() {
+Result<std::vector<std::string>> EmbeddedRun::resume() {
+  std::vector<std::string> warnings;
   auto found = storage::open_newest_checkpoint(files_, config_.checkpoint.directory);
   if (!found) return found.error();
   if (!*found) {
-    warn("there is no checkpoint below " + config_.checkpoint.directory +
-         " yet: starting at step 0");
-    return start();
+    warnings.push_back("there is no checkpoint below " + config_.checkpoint.directory +
+                       " yet: starting at step 0");
+    if (auto started = start(); !started) return started.error();
+    return warnings;
   }
   for (const auto& skipped : (*found)->skipped)
-    warn(skipped.directory + " is damaged and was passed over: " + skipped.why);
+    warnings.push_back(skipped.directory + " is damaged and was passed over: " + skipped.why);
   const storage::Checkpoint& checkpoint = (*found)->checkpoint;
   if (auto same = storage::match_model(checkpoint.manifest(), setup_.model_description); !same)
     return within(checkpoint.directory(), same.error());
@@ -212,7 +223,8 @@ Status EmbeddedRun::resume() {
   auto start = actors::start_point(checkpoint, host_);
   if (!start) return start.error();
   start_ = std::move(*start);
-  return check(start_, checkpoint.directory());
+  if (auto good = check(start_, checkpoint.directory()); !good) return good.error();
+  return warnings;
 }
 
 /// What the optimizers would say later, said before anything is started.
@@ -273,7 +285,9 @@ actors::RunSpecPtr EmbeddedRun::make_spec() {
   return spec;
 }
 
-actors::Outcome EmbeddedRun::play(Bell& bell) {
+actors::Outcome EmbeddedRun::play(Bell& bell, Record record) {
+  record_ = std::move(record);
+  store_ = std::make_unique<Store>(*this);
   actors::rt::Config system_config(actor_threads);
   std::mutex mutex;
   std::optional<actors::Outcome> outcome;

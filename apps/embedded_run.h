@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "actors/messages.h"
 #include "actors/rounds.h"
@@ -19,19 +20,21 @@ class EmbeddedRun {
  public:
   using Record = std::function<void(const Value&)>;
 
-  /// Plans the run for this machine. Checkpoints and the like are kept in `files`; any thread may
-  /// call `record`. Errors mean exit code 3.
+  /// Plans the run for this machine. Checkpoints and the like are kept in `files`. Errors mean exit
+  /// code 3.
   static Result<std::unique_ptr<EmbeddedRun>> make(const config::Loaded& loaded, RunSetup setup,
-                                                   storage::Files& files, Record record);
+                                                   storage::Files& files);
   ~EmbeddedRun();
 
   /// Weights as the configuration says: random, or from a file.
   Status start();
-  /// From the newest checkpoint that verifies; from the beginning where there is none.
-  Status resume();
+  /// From the newest checkpoint that verifies; from the beginning where there is none. Gives what
+  /// the user should be warned of.
+  Result<std::vector<std::string>> resume();
 
-  /// Plays to the end. A ring of the bell asks to finish what is in flight, save and stop.
-  actors::Outcome play(Bell& bell);
+  /// Plays to the end, once. A ring of the bell asks to finish what is in flight, save and stop.
+  /// Any thread may call `record`.
+  actors::Outcome play(Bell& bell, Record record);
 
   std::int64_t step() const { return start_.step; }
   const RunSetup& setup() const { return setup_; }
@@ -39,8 +42,9 @@ class EmbeddedRun {
   const actors::Rounds& rounds() const { return *rounds_; }
 
  private:
-  EmbeddedRun(const config::Loaded& loaded, RunSetup setup, storage::Files& files, Record record);
+  EmbeddedRun(const config::Loaded& loaded, RunSetup setup, storage::Files& files);
   Status make_plan();
+  Status check_ties() const;
   Status check(const actors::StartPoint& start, const std::string& where);
   actors::RunSpecPtr make_spec();
   void make_devices();

@@ -80,6 +80,12 @@ Value state_event(const config::RunConfig& config, const std::string& state,
   return value;
 }
 
+Value warning_event(const config::RunConfig& config, const std::string& text) {
+  Value value = event("warn", config.name);
+  value.set("text", text);
+  return value;
+}
+
 /// What a person wants to know before the first step.
 void introduce(Recorder& recorder, const config::RunConfig& config, const RunSetup& setup,
                const EmbeddedRun& run) {
@@ -184,6 +190,20 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   auto setup = set_up(config);
   if (!setup) return complain(ExitCode::invalid, "error: " + setup.error().text);
 
+  storage::Files& files = *setup->files;
+  auto made = EmbeddedRun::make(*loaded, std::move(*setup), files);
+  if (!made) return complain(ExitCode::invalid, "error: " + made.error().text);
+  EmbeddedRun& run = **made;
+  std::vector<std::string> warnings;
+  if (arguments.resume) {
+    auto resumed = run.resume();
+    if (!resumed) return complain(ExitCode::invalid, "error: " + resumed.error().text);
+    warnings = std::move(*resumed);
+  } else if (auto started = run.start(); !started) {
+    return complain(ExitCode::invalid, "error: " + started.error().text);
+  }
+
+  // Nothing of an earlier run is touched before it is clear that this one can be.
   std::string moved;
   const auto folder = run_folder(config, arguments.resume, moved);
   if (!folder) return complain(ExitCode::failed, "error: " + folder.error().text);
@@ -192,20 +212,13 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   if (!opened) return complain(ExitCode::failed, "error: " + opened.error().text);
   Recorder& recorder = **opened;
   if (!moved.empty()) recorder.say("the earlier run of this name is now in " + moved);
-
-  storage::Files& files = *setup->files;
-  auto made = EmbeddedRun::make(*loaded, std::move(*setup), files,
-                                [&](const Value& event) { recorder.record(event); });
-  if (!made) return complain(ExitCode::invalid, "error: " + made.error().text);
-  EmbeddedRun& run = **made;
-  if (auto ready = arguments.resume ? run.resume() : run.start(); !ready)
-    return complain(ExitCode::invalid, "error: " + ready.error().text);
+  for (const auto& warning : warnings) recorder.record(warning_event(config, warning));
   Bell bell;
   listen_for_signals(bell);
   introduce(recorder, config, run.setup(), run);
   recorder.say(place_of_stages(run));
   recorder.record(state_event(config, "running", {}));
-  auto outcome = run.play(bell);
+  auto outcome = run.play(bell, [&](const Value& event) { recorder.record(event); });
   using How = actors::Outcome::How;
   if (outcome.how == How::done && config.train.export_path)
     if (auto exported =

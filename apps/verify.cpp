@@ -45,13 +45,13 @@ Result<Trained> train(const VerifyArguments& arguments, std::vector<std::string>
   loaded.config.data.validate.reset();
   auto setup = set_up(loaded.config);
   if (!setup) return Error{"error: " + setup.error().text};
-  auto made = EmbeddedRun::make(loaded, std::move(*setup), files, [](const Value&) {});
+  auto made = EmbeddedRun::make(loaded, std::move(*setup), files);
   if (!made) return Error{"error: " + made.error().text};
   if (auto ready = (*made)->start(); !ready) return Error{"error: " + ready.error().text};
   Trained trained;
   trained.run = std::move(*made);
   Bell bell;
-  auto outcome = trained.run->play(bell);
+  auto outcome = trained.run->play(bell, [](const Value&) {});
   if (outcome.how != actors::Outcome::How::done) return Error{"error: " + outcome.why};
   trained.weights = std::move(outcome.weights);
   trained.asynchronous = trained.run->rounds().asynchronous();

@@ -93,9 +93,10 @@ void product(Stream& stream, const Tensor& w, const Tensor& x, const float* bias
            panels_of<Number>(w));
 }
 
+/// dw = start + x^T dy; without a start, x^T dy.
 template <class Number>
 void weight_gradient(Stream& stream, const LinearShape& shape, const Tensor& x, const Tensor& dy,
-                     float* dw, std::int64_t rows) {
+                     const float* start, float* dw, std::int64_t rows) {
   Matrix<Number> a = by_row<Number>(x, shape.inputs), b = by_row<Number>(dy, shape.outputs);
   std::int64_t a_columns = shape.inputs, b_columns = shape.outputs;
   if (shape.layout == WeightLayout::out_in) {
@@ -107,11 +108,22 @@ void weight_gradient(Stream& stream, const LinearShape& shape, const Tensor& x, 
                            .columns = b_columns,
                            .depth = rows,
                            .a = transposed(a),
-                           .start = dw,
+                           .start = start,
                            .start_stride = b_columns,
                            .c = dw,
                            .c_stride = b_columns},
            b);
+}
+
+void weight_gradient(Stream& stream, const LinearShape& shape, const Tensor& x, const Tensor& dy,
+                     const float* start, float* dw, std::int64_t rows) {
+  assert(x.count() == rows * shape.inputs && dy.count() == rows * shape.outputs);
+  switch (shape.precision) {
+    case Precision::fp32:
+      return weight_gradient<float>(stream, shape, x, dy, start, dw, rows);
+    case Precision::bf16:
+      return weight_gradient<BFloat16>(stream, shape, x, dy, start, dw, rows);
+  }
 }
 
 }  // namespace
@@ -172,13 +184,12 @@ void linear_backward_input(Stream& stream, const PackedLinear& w, const Tensor& 
 
 void linear_backward_weight(Stream& stream, const LinearShape& shape, const Tensor& x,
                             const Tensor& dy, float* dw, std::int64_t rows) {
-  assert(x.count() == rows * shape.inputs && dy.count() == rows * shape.outputs);
-  switch (shape.precision) {
-    case Precision::fp32:
-      return weight_gradient<float>(stream, shape, x, dy, dw, rows);
-    case Precision::bf16:
-      return weight_gradient<BFloat16>(stream, shape, x, dy, dw, rows);
-  }
+  weight_gradient(stream, shape, x, dy, dw, dw, rows);
+}
+
+void linear_weight_gradient(Stream& stream, const LinearShape& shape, const Tensor& x,
+                            const Tensor& dy, float* dw, std::int64_t rows) {
+  weight_gradient(stream, shape, x, dy, nullptr, dw, rows);
 }
 
 void bias_backward(Stream& stream, const float* dy, float* db, std::int64_t rows,

@@ -58,6 +58,9 @@ void linear_backward_input(Stream& stream, const PackedLinear& w, const Tensor& 
 /// dw += x^T dy in the layout of the weights; `x` and `dy` are operands of the shape's precision.
 void linear_backward_weight(Stream& stream, const LinearShape& shape, const Tensor& x,
                             const Tensor& dy, float* dw, std::int64_t rows);
+/// dw = x^T dy: the bits of a sum that begins with zeros, without reading any.
+void linear_weight_gradient(Stream& stream, const LinearShape& shape, const Tensor& x,
+                            const Tensor& dy, float* dw, std::int64_t rows);
 
 /// db[c] += sum over rows of dy[r, c], in the order of the rows.
 void bias_backward(Stream& stream, const float* dy, float* db, std::int64_t rows,

@@ -53,8 +53,11 @@ GradientFold::GradientFold(const Share& share) : share_(share), group_(share.fir
 std::span<Tensor> GradientFold::open(Stream& stream, const std::vector<Parameter>& parameters) {
   assert(done_ < share_.count());
   if (current_.empty()) {
+    // A matrix is made by the product that comes first: zeros would be written and read in vain.
     for (const auto& parameter : parameters)
-      current_.push_back(filled(stream, parameter.shape, parameter.type, 0));
+      current_.push_back(parameter.use == Parameter::Use::matrix
+                             ? Tensor()
+                             : filled(stream, parameter.shape, parameter.type, 0));
   }
   return current_;
 }

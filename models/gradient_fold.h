@@ -59,7 +59,8 @@ class GradientFold {
   GradientFold() = default;
   explicit GradientFold(const Share& share);
 
-  /// What the next micro-batch adds its gradients to: one tensor for each parameter.
+  /// What the next micro-batch adds its gradients to: one tensor for each parameter. Those of
+  /// matrices are empty where nothing has been added yet.
   std::span<Tensor> open(Stream& stream, const std::vector<Parameter>& parameters);
   /// The same, but apart from those of others until close(): `sets` tensors for each parameter, set
   /// after set; the first set is zero, the others are not set to anything.

@@ -70,7 +70,8 @@ class Layer {
   /// The gradient of the input; empty where it is not wanted, and for tokens, which have none.
   virtual Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const = 0;
 
-  /// Adds to the gradients, one for each parameter. Without parameters there is nothing to do.
+  /// Adds to the gradients, one for each parameter. That of a matrix may still be empty, and is
+  /// then made. Without parameters there is nothing to do.
   virtual void backward_weight(const In& /*in*/, SavedSpan /*saved*/,
                                SavedSpan /*gradients*/) const {}
 };

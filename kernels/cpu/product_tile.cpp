@@ -48,33 +48,35 @@ struct Sums {
   std::int64_t c_row;
 };
 
-template <class Arithmetic, class Strip, int rows, int vectors, class U>
+template <class Arithmetic, class Operand, int... v>
+HWY_INLINE void add_products(Operand a, const Operand* b, FloatVector* sum,
+                             std::integer_sequence<int, v...>) {
+  (Arithmetic::add_product(a, b[v], sum[v]), ...);
+}
+
+/// Sums are counted by packs, not by loops: so each is in a register from its first load to its
+/// last store. Sum i is that of row i / vectors.
+template <class Arithmetic, class Strip, int vectors, class U, int... v, int... r, int... i>
 HWY_INLINE void tile(const U* HWY_RESTRICT strip, const U* HWY_RESTRICT panel, std::int64_t depth,
-                     const Sums sums) {
-  FloatVector sum[rows][vectors];
-#pragma GCC unroll 16
-  for (int r = 0; r < rows; ++r)
-#pragma GCC unroll 4
-    for (int v = 0; v < vectors; ++v)
-      sum[r][v] = hn::LoadU(Floats(), sums.start + r * sums.start_row + v * lanes);
+                     const Sums sums, std::integer_sequence<int, v...>,
+                     std::integer_sequence<int, r...>, std::integer_sequence<int, i...>) {
+  FloatVector sum[] = {
+      hn::LoadU(Floats(), sums.start + i / vectors * sums.start_row + i % vectors * lanes)...};
   for (std::int64_t k = 0; k < depth; ++k) {
-    decltype(Arithmetic::load(panel)) b[vectors];
-#pragma GCC unroll 4
-    for (int v = 0; v < vectors; ++v) b[v] = Arithmetic::load(panel + v * lanes);
-#pragma GCC unroll 16
-    for (int r = 0; r < rows; ++r) {
-      const auto a = Arithmetic::broadcast(strip[r * Strip::row]);
-#pragma GCC unroll 4
-      for (int v = 0; v < vectors; ++v) Arithmetic::add_product(a, b[v], sum[r][v]);
-    }
+    const decltype(Arithmetic::load(panel)) b[] = {Arithmetic::load(panel + v * lanes)...};
+    (add_products<Arithmetic>(Arithmetic::broadcast(strip[r * Strip::row]), b, sum + r * vectors,
+                              std::integer_sequence<int, v...>()),
+     ...);
     strip += Strip::depth;
     panel += panel_columns;
   }
-#pragma GCC unroll 16
-  for (int r = 0; r < rows; ++r)
-#pragma GCC unroll 4
-    for (int v = 0; v < vectors; ++v)
-      hn::StoreU(sum[r][v], Floats(), sums.c + r * sums.c_row + v * lanes);
+  (hn::StoreU(sum[i], Floats(), sums.c + i / vectors * sums.c_row + i % vectors * lanes), ...);
+}
+template <class Arithmetic, class Strip, int rows, int vectors, class U>
+HWY_INLINE void tile(const U* strip, const U* panel, std::int64_t depth, const Sums& sums) {
+  tile<Arithmetic, Strip, vectors>(
+      strip, panel, depth, sums, std::make_integer_sequence<int, vectors>(),
+      std::make_integer_sequence<int, rows>(), std::make_integer_sequence<int, rows * vectors>());
 }
 
 /// A tile whose columns are not whole vectors: what lies beyond the last may belong to others.
@@ -93,11 +95,29 @@ void edge_tile(const U* strip, const U* panel, std::int64_t depth, std::int64_t 
     std::copy_n(whole + r * most_columns, columns, sums.c + r * sums.c_row);
 }
 
+/// What the copy of the next strip will read: it comes while this one is computed, some rows with
+/// each tile.
+struct Ahead {
+  const void* data = nullptr;
+  std::int64_t rows = 0;
+  std::int64_t row = 0;    // Bytes from one to the next,
+  std::int64_t bytes = 0;  // and how many of each will be read.
+
+  HWY_INLINE void fetch(std::int64_t tile, std::int64_t tiles) const {
+    constexpr std::int64_t line = 64;
+    for (std::int64_t r = tile; r < rows; r += tiles)
+      for (std::int64_t byte = 0; byte < bytes; byte += line)
+        hwy::Prefetch(static_cast<const char*>(data) + r * row + byte);
+  }
+};
+
 /// A strip of so many rows times all panels.
 template <class Arithmetic, class Strip, int rows, class Number>
 void multiply_strip(const Unit<Number>* strip, const Panels<Number>& b, std::int64_t depth,
-                    std::int64_t columns, Sums sums) {
+                    std::int64_t columns, Sums sums, const Ahead& ahead) {
+  const std::int64_t tiles = (columns + most_columns - 1) / most_columns;
   for (std::int64_t column = 0; column < columns; column += most_columns) {
+    ahead.fetch(column / most_columns, tiles);
     const auto* panel = b.data + column / panel_columns * b.stride + column % panel_columns;
     const std::int64_t left = columns - column;
     // The next tile's sums come while this one is computed.
@@ -118,13 +138,26 @@ void multiply_strip(const Unit<Number>* strip, const Panels<Number>& b, std::int
 
 template <class Number>
 using MultiplyStrip = void (*)(const Unit<Number>*, const Panels<Number>&, std::int64_t,
-                               std::int64_t, Sums);
+                               std::int64_t, Sums, const Ahead&);
 
 /// The functions for one row, for two, ...
 template <class Arithmetic, class Strip, class Number, int... before>
 constexpr std::array<MultiplyStrip<Number>, most_rows> by_height(
     std::integer_sequence<int, before...>) {
   return {multiply_strip<Arithmetic, Strip, before + 1, Number>...};
+}
+
+template <class Number>
+Ahead ahead(ByRow, const Matrix<Number>& a, const Strips& strips, std::int64_t strip,
+            std::int64_t numbers) {
+  if (strip >= strips.count) return {};
+  constexpr auto size = static_cast<std::int64_t>(sizeof(Number));
+  return {a.from(strips.begin(strip), 0).data, strips.height(strip), a.stride * size,
+          numbers * size};
+}
+template <class Number>
+Ahead ahead(ByColumn, const Matrix<Number>&, const Strips&, std::int64_t, std::int64_t) {
+  return {};
 }
 
 template <class Arithmetic, class Strip, class Number>
@@ -149,7 +182,8 @@ void multiply_strips(const Product<Number>& p, const Panels<Number>& b) {
         sums.start += strips.begin(s) * sums.start_row;
         sums.c += strips.begin(s) * sums.c_row;
         multiply_strip_of[static_cast<std::size_t>(strips.height(s) - 1)](
-            copies + (s - first) * strip_units, block, units<Number>(depth), p.columns, sums);
+            copies + (s - first) * strip_units, block, units<Number>(depth), p.columns, sums,
+            ahead(Strip(), p.a.from(0, k), strips, s + 1, depth));
       }
     }
   }

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "kernels/cpu/pairs-inl.h"
 #include "kernels/cpu/panels.h"
@@ -34,11 +35,16 @@ struct ByColumn {
 
 /// Cuts rows into strips of nearly equal height: a thin last one would leave registers idle.
 struct Strips {
-  std::int64_t rows, count;
+  std::int64_t rows, count, least, higher;
 
-  Strips(std::int64_t rows, std::int64_t most) : rows(rows), count((rows + most - 1) / most) {}
-  std::int64_t begin(std::int64_t strip) const { return strip * rows / count; }
-  std::int64_t height(std::int64_t strip) const { return begin(strip + 1) - begin(strip); }
+  Strips(std::int64_t rows, std::int64_t most)
+      : rows(rows),
+        count((rows + most - 1) / most),
+        least(count > 0 ? rows / count : 0),
+        higher(rows - least * count) {}
+  /// The first ones have a row more. Asked for so often that it must not divide.
+  std::int64_t begin(std::int64_t strip) const { return strip * least + std::min(strip, higher); }
+  std::int64_t height(std::int64_t strip) const { return least + (strip < higher ? 1 : 0); }
 };
 
 /// Short rows: calling memcpy for each would take as long as the copy itself.
@@ -65,18 +71,32 @@ HWY_INLINE void copy_row(const BFloat16* from, std::int64_t numbers, Bf16Pair* t
 template <class Number>
 void copy_strips(ByRow, const Matrix<Number>& a, const Strips& strips, std::int64_t first,
                  std::int64_t last, std::int64_t numbers, Unit<Number>* to) {
-  for (std::int64_t s = first; s < last; ++s, to += strip_units)
-    for (std::int64_t r = 0; r < strips.height(s); ++r)
-      copy_row(a.from(strips.begin(s) + r, 0).data, numbers, to + r * ByRow::row);
+  for (std::int64_t s = first; s < last; ++s, to += strip_units) {
+    const auto from = a.from(strips.begin(s), 0);
+    const auto height = strips.height(s);
+    for (std::int64_t r = 0; r < height; ++r)
+      copy_row(from.data + r * from.stride, numbers, to + r * ByRow::row);
+  }
 }
 
+/// Calling memcpy for a few numbers would take longer than copying them. Beyond the last one any
+/// may be written.
 HWY_INLINE void copy_column(const Matrix<float>& a, std::int64_t k, std::int64_t,
                             std::int64_t count, float* to) {
-  const float* from = a.from(0, k).data;
-  if (count == strip_rows)
-    std::copy_n(from, strip_rows, to);
-  else
-    std::copy_n(from, count, to);
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::CappedTag<float, strip_rows> floats;
+  constexpr std::int64_t lanes = hn::MaxLanes(floats);
+  const float* from = a.data + k * a.stride;
+  std::int64_t r = 0;
+  for (; r + lanes <= count; r += lanes) hn::StoreU(hn::LoadU(floats, from + r), floats, to + r);
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+  if (r < count) {
+    const auto there = hn::FirstN(floats, static_cast<std::size_t>(count - r));
+    hn::StoreU(hn::MaskedLoad(there, floats, from + r), floats, to + r);
+  }
+#else
+  for (; r < count; ++r) to[r] = from[r];
+#endif
 }
 HWY_INLINE void copy_column(const Matrix<BFloat16>& a, std::int64_t k, std::int64_t numbers,
                             std::int64_t count, Bf16Pair* to) {
@@ -91,13 +111,17 @@ template <class Number>
 void copy_strips(ByColumn, const Matrix<Number>& a, const Strips& strips, std::int64_t first,
                  std::int64_t last, std::int64_t numbers, Unit<Number>* to) {
   constexpr auto step = UnitOf<Number>::numbers;
-  for (std::int64_t k = 0; k < numbers; k += step)
-    for (std::int64_t s = first; s < last; ++s) {
+  constexpr auto ahead = 16 * step;
+  for (std::int64_t k = 0; k < numbers; k += step) {
+    Unit<Number>* strip = to + k / step * ByColumn::depth;
+    for (std::int64_t s = first; s < last; ++s, strip += strip_units) {
       // A round number of rows copies faster: also some of the next strip's, where there are any.
       const auto begin = strips.begin(s), rows = std::min(strip_rows, strips.rows - begin);
-      copy_column(a.from(begin, 0), k, numbers, rows,
-                  to + (s - first) * strip_units + k / step * ByColumn::depth);
+      // The processor does not foresee the next row of a wide matrix.
+      hwy::Prefetch(a.from(begin, k + ahead).data);
+      copy_column(a.from(begin, 0), k, numbers, rows, strip);
     }
+  }
 }
 
 }  // namespace troupe::kernels::cpu::HWY_NAMESPACE

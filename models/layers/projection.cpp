@@ -38,8 +38,14 @@ Tensor Projection::backward_input(const Pass& pass, const Weight& w, const Tenso
 
 void Projection::backward_weight(const Pass& pass, const Tensor& x, const Tensor& dy,
                                  Tensor& dw) const {
-  kernels::linear_backward_weight(pass.stream, linear_shape(matrix_, pass.precision), x, dy,
-                                  dw.f32(), x.shape().rows());
+  const auto shape = linear_shape(matrix_, pass.precision);
+  const std::int64_t rows = x.shape().rows();
+  if (dw.empty()) {
+    dw = pass.stream.make(matrix_.shape);
+    kernels::linear_weight_gradient(pass.stream, shape, x, dy, dw.f32(), rows);
+  } else {
+    kernels::linear_backward_weight(pass.stream, shape, x, dy, dw.f32(), rows);
+  }
 }
 
 }  // namespace troupe::models

@@ -20,7 +20,7 @@ class Projection {
   Tensor forward(const Pass& pass, const Weight& w, const Tensor& x, const float* bias) const;
   /// dx = dy w^T.
   Tensor backward_input(const Pass& pass, const Weight& w, const Tensor& dy) const;
-  /// dw += x^T dy.
+  /// dw += x^T dy; an empty dw is made, and begins with zero.
   void backward_weight(const Pass& pass, const Tensor& x, const Tensor& dy, Tensor& dw) const;
 
  private:

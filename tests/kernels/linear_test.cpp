@@ -171,6 +171,20 @@ TEST_CASE("a gradient over two micro-batches is the gradient over both at once",
   CHECK(halves == whole);
 }
 
+TEST_CASE("a gradient that begins has the bits of one that is added to zeros", "[kernels]") {
+  MemoryPool pool;
+  Stream stream(pool);
+  for (const auto precision : {Precision::fp32, Precision::bf16}) {
+    const LinearShape shape{20, 30, WeightLayout::out_in, precision};
+    const auto x = as_operand(stream, tensor(stream, numbers(400 * 20, 1), {400, 20}), precision);
+    const auto dy = as_operand(stream, tensor(stream, numbers(400 * 30, 2), {400, 30}), precision);
+    std::vector<float> added(600), begun(600, 7.0f);
+    linear_backward_weight(stream, shape, x, dy, added.data(), 400);
+    linear_weight_gradient(stream, shape, x, dy, begun.data(), 400);
+    CHECK(begun == added);
+  }
+}
+
 TEST_CASE("without a bias a linear layer starts from zero", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);

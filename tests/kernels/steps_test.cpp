@@ -142,7 +142,7 @@ TEST_CASE("adam adds as much of the gradient as it is told, for NAdam", "[kernel
 TEST_CASE("a sum of squares is a sum of blocks by a tree", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
-  CHECK(sum_of_squares(stream, nullptr, 0) == 0);
+  CHECK(sum_of_squares(stream, static_cast<const float*>(nullptr), 0) == 0);
   const Floats three{1, -2, 3};
   CHECK(sum_of_squares(stream, three.data(), 3) == 14);
 
