@@ -85,20 +85,21 @@ class Drawer {
  public:
   Drawer(const std::string& title, std::string_view x, std::string_view y)
       : x_name_(x), y_name_(y) {
-    text_ = "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" width=\"" + px(width) +
-            "\" height=\"" + px(height) + "\" viewBox=\"0 0 " + px(width) + " " + px(height) +
-            "\" role=\"img\">\n<title>" + escaped(title) +
-            "</title>\n"
-            "<style>\n"
-            ".chart text{font:11px system-ui,sans-serif;fill:#222}\n"
-            ".chart .sheet{fill:#fff}.chart .grid{stroke:#8886;stroke-width:.6}\n"
-            ".chart .frame{stroke:#888;fill:none}.chart .curve{fill:none;stroke-width:1.8;"
-            "stroke-linejoin:round}\n"
-            ".chart .raw{fill:none;stroke-width:.7;opacity:.3}.chart .lead{stroke-width:.8}\n"
-            ".chart .head{font-size:14px;font-weight:600}\n"
-            ".chart .mid{text-anchor:middle}.chart .far{text-anchor:end}\n"
-            "@media(prefers-color-scheme:dark){.chart text{fill:#ddd}.chart .sheet{fill:#16181c}}\n"
-            "</style>\n<rect class=\"sheet\" width=\"100%\" height=\"100%\"/>\n";
+    text_ =
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" width=\"" + px(width) +
+        "\" height=\"" + px(height) + "\" viewBox=\"0 0 " + px(width) + " " + px(height) +
+        "\" role=\"img\">\n<title>" + escaped(title) +
+        "</title>\n"
+        "<style>\n"
+        ".chart text{font:11px system-ui,sans-serif;fill:#222}\n"
+        ".chart .sheet{fill:#fff}.chart .grid{stroke:#8886;stroke-width:.6}\n"
+        ".chart .frame{stroke:#888;fill:none}.chart .curve{fill:none;stroke-width:1.8;"
+        "stroke-linejoin:round}\n"
+        ".chart .raw{fill:none;stroke-width:.7;opacity:.3}.chart .lead{fill:none;stroke-width:.8}\n"
+        ".chart .head{font-size:14px;font-weight:600}\n"
+        ".chart .mid{text-anchor:middle}.chart .far{text-anchor:end}\n"
+        "@media(prefers-color-scheme:dark){.chart text{fill:#ddd}.chart .sheet{fill:#16181c}}\n"
+        "</style>\n<rect class=\"sheet\" width=\"100%\" height=\"100%\"/>\n";
     words("head", 12, 22, escaped(title));
   }
 
@@ -114,7 +115,7 @@ class Drawer {
     }
     line("frame", left, bottom, right, bottom);
     words("mid", (left + right) / 2, bottom + 34, escaped(x_name_));
-    words("", left - 40, top - 10, escaped(y_name_));
+    if (!y_name_.empty()) words("", left - 40, top - 10, escaped(y_name_));
   }
 
   void add_x_ticks() {
@@ -165,9 +166,9 @@ class Drawer {
       below = name->at = std::min(name->at, below - apart);
     for (const auto& name : names) {
       const double x = x_.at(name.end.x), y = y_.at(name.end.y);
-      text_ += "<path class=\"frame lead\" stroke=\"" + colour_of(name.number) + "\"" +
-               dash_of(name.number) + " style=\"stroke:" + colour_of(name.number) + "\" d=\"M" +
-               px(x + 2) + " " + px(y) + "L" + px(right + 12) + " " + px(name.at) + "h8\"/>\n";
+      text_ += "<path class=\"lead\" stroke=\"" + colour_of(name.number) + "\"" +
+               dash_of(name.number) + " d=\"M" + px(x + 2) + " " + px(y) + "L" + px(right + 12) +
+               " " + px(name.at) + "h8\"/>\n";
       words("", right + 24, name.at + 4, escaped(curves[name.number].name, longest_name));
     }
   }

@@ -44,7 +44,7 @@ void append_character(std::string& text, std::uint32_t letter) {
     return;
   }
   const int more = letter < 0x800 ? 1 : letter < 0x10000 ? 2 : 3;
-  text += static_cast<char>((0xf00 >> more & 0xff) | letter >> 6 * more);
+  text += static_cast<char>((0xff00 >> (more + 1) & 0xff) | letter >> 6 * more);
   for (int i = more - 1; i >= 0; --i) text += static_cast<char>(0x80 | (letter >> 6 * i & 0x3f));
 }
 
