@@ -312,7 +312,8 @@ std::vector<Key> staleness_keys() {
        .fallback = "local",
        .choices = {"local", "local_sqrt_share"},
        .half = recipe,
-       .help = "What bounds the norm of a stage's own gradient: the whole of optimizer.clip_norm, or the "
+       .help = "What bounds the norm of a stage's own gradient: the whole of optimizer.clip_norm, "
+               "or the "
                "root of its share of the parameters of it."},
       {.name = "staleness.step_every",
        .type = Type::count_or_auto,
