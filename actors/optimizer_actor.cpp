@@ -68,9 +68,13 @@ class OptimizerActor {
     models::Lateness lateness{
         .staleness = spec_->staleness, .delay = spec_->delays[index], .borrowed = {}};
     for (const auto& [name, owner] : borrowed_) lateness.borrowed.push_back(name);
+    auto config = spec_->optimizer;
+    if (spec_->clip == ClipScope::each_stage)
+      config.clip_norm = models::clip_norm_of(spec_->staleness, config.clip_norm,
+                                              parameters_of(stage), parameters_of_all());
     workshop_ = std::make_shared<Workshop>(
-        Workshop{models::Optimizer(spec_->optimizer, passes.parameters(), passes.buffers(),
-                                   spec_->precision, std::move(lateness)),
+        Workshop{models::Optimizer(config, passes.parameters(), passes.buffers(), spec_->precision,
+                                   std::move(lateness)),
                  {},
                  {},
                  {}});
@@ -101,6 +105,27 @@ class OptimizerActor {
   }
 
  private:
+  /// Numbers that the stage owns.
+  std::int64_t parameters_of(int stage) const {
+    const auto& units = spec_->stages[static_cast<std::size_t>(stage)];
+    std::map<std::string, std::int64_t> counts;
+    for (int unit = units.first; unit < units.last; ++unit)
+      for (const auto& parameter :
+           spec_->model->units[static_cast<std::size_t>(unit)].layer->parameters())
+        counts[parameter.name] = parameter.shape.count();
+    for (const auto& shared : models::shared_parameters(*spec_->model, spec_->stages))
+      if (shared.stages[0] != stage) counts.erase(shared.name);
+    std::int64_t count = 0;
+    for (const auto& [name, numbers] : counts) count += numbers;
+    return count;
+  }
+  std::int64_t parameters_of_all() const {
+    std::int64_t count = 0;
+    for (int stage = 0; stage < static_cast<int>(spec_->stages.size()); ++stage)
+      count += parameters_of(stage);
+    return count;
+  }
+
   /// What happens to the gradients of a step, one after another.
   enum class Phase : std::uint8_t { gathering, waiting_for_ties, deciding, stepping };
 

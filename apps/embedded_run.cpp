@@ -167,17 +167,11 @@ Status EmbeddedRun::make_plan() {
   return check_ties();
 }
 
-/// A gap is known where the weights are; a parameter that two stages share has two gaps.
 Status EmbeddedRun::check_ties() const {
-  if (!rounds_->asynchronous() || !models::mends_gradients(config_.staleness)) return Done{};
+  if (!rounds_->asynchronous()) return Done{};
   std::vector<models::UnitRange> ranges;
   for (const auto& stage : plan_.stages) ranges.push_back({stage.first, stage.last});
-  const auto shared = models::shared_parameters(setup_.model, ranges);
-  if (shared.empty()) return Done{};
-  return Error{"staleness.gap_penalty mends gradients by how far weights moved, but " +
-               shared[0].name + " is shared by stages " + std::to_string(shared[0].stages[0]) +
-               " and " + std::to_string(shared[0].stages.back()) +
-               ", of which each knows half; set model.tied = false, or gap_penalty = \"none\""};
+  return models::check_shared(config_.staleness, models::shared_parameters(setup_.model, ranges));
 }
 
 void EmbeddedRun::make_devices() {

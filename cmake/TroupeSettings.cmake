@@ -11,7 +11,6 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2")
 set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g")
 set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g")
 
-option(TROUPE_WARNINGS_AS_ERRORS "A warning ends the build" OFF)
 set(TROUPE_SANITIZE "" CACHE STRING "address, thread or fuzzer: build with that sanitizer")
 
 find_program(TROUPE_CCACHE ccache)
@@ -19,12 +18,21 @@ if(TROUPE_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${TROUPE_CCACHE})
 endif()
 
+# With the compiler that the tests run with a warning ends the build, on every machine alike: were
+# it so in some builds only, everything would be compiled anew whenever they take turns. Other
+# versions warn of other things, and a sanitizer makes the compiler see what is not there.
+set(strict OFF)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^12\\."
+   AND NOT TROUPE_SANITIZE)
+  set(strict ON)
+endif()
+
 # -ffp-contract=off: the compiler must not fuse a multiplication and an addition where the code does
 # not say so, or bits would depend on the compiler's mood.
 add_library(troupe_settings INTERFACE)
 target_include_directories(troupe_settings INTERFACE "${CMAKE_SOURCE_DIR}")
 target_compile_options(troupe_settings INTERFACE -Wall -Wextra -ffp-contract=off
-  $<$<BOOL:${TROUPE_WARNINGS_AS_ERRORS}>:-Werror>)
+  $<$<BOOL:${strict}>:-Werror>)
 
 if(TROUPE_SANITIZE STREQUAL "address")
   set(flags -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
@@ -34,7 +42,9 @@ elseif(TROUPE_SANITIZE STREQUAL "fuzzer")
   set(flags -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined)
 endif()
 if(flags)
-  add_compile_options(${flags} -g)
+  # As the sanitizers' own documentation has it: compiles in half the time of -O2 -g, and line
+  # numbers are all that a report needs.
+  add_compile_options(${flags} -O1 -g1)
   add_link_options(${flags})
 endif()
 

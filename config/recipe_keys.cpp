@@ -310,10 +310,11 @@ std::vector<Key> staleness_keys() {
       {.name = "staleness.clip",
        .type = Type::choice,
        .fallback = "local",
-       .choices = {"local", "local_sqrt_share", "delayed_global"},
+       .choices = {"local", "local_sqrt_share"},
        .half = recipe,
-       .help = "Whose norm optimizer.clip_norm bounds: a stage's own, its share, or the last that "
-               "is known of all."},
+       .help = "What bounds the norm of a stage's own gradient: the whole of optimizer.clip_norm, "
+               "or the "
+               "root of its share of the parameters of it."},
       {.name = "staleness.step_every",
        .type = Type::count_or_auto,
        .fallback = "auto",

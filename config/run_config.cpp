@@ -116,10 +116,9 @@ RunConfig::Staleness read_staleness(const TreeReader& tree) {
       {{"guarded", S::SecondMoment::guarded}, {"frozen", S::SecondMoment::frozen}});
   staleness.nag = tree.boolean("staleness.nag");
   staleness.nag_return = tree.boolean("staleness.nag_return");
-  staleness.clip =
-      tree.choice<S::Clip>("staleness.clip", {{"local", S::Clip::local},
-                                              {"local_sqrt_share", S::Clip::local_sqrt_share},
-                                              {"delayed_global", S::Clip::delayed_global}});
+  staleness.clip = tree.choice<S::Clip>(
+      "staleness.clip",
+      {{"local", S::Clip::local}, {"local_sqrt_share", S::Clip::local_sqrt_share}});
   staleness.lag = tree.text("pipeline.schedule") == "pipedream-2bw" ? 1 : 0;
   staleness.anneal_steps = tree.integer("staleness.anneal_steps");
   staleness.drift_memory = tree.number("staleness.drift_memory");

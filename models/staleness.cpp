@@ -45,7 +45,6 @@ double clip_norm_of(const StalenessOptions& staleness, double clip_norm, std::in
                     std::int64_t of_all_stages) {
   switch (staleness.clip) {
     case StalenessOptions::Clip::local:
-    case StalenessOptions::Clip::delayed_global:
       return clip_norm;
     case StalenessOptions::Clip::local_sqrt_share:
       return clip_norm *

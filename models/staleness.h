@@ -32,7 +32,9 @@ struct StalenessOptions {
   /// What the last step of a round is where it has fewer micro-batches: left out; a shorter step
   /// along their mean; or one that is shortened twice, as FTPipe has it.
   enum class Remainder : std::uint8_t { drop, renorm, ftpipe };
-  enum class Clip : std::uint8_t { local, local_sqrt_share, delayed_global };
+  /// Each stage by its own norm, for no stage waits for the others: against the whole bound, or
+  /// against its share of it.
+  enum class Clip : std::uint8_t { local, local_sqrt_share };
 
   Predict predict = Predict::none;
   LinearizeAt linearize_at = LinearizeAt::current;
