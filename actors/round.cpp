@@ -54,6 +54,16 @@ MicroBatchPlace place_of(const Round& round, int replica, int m) {
   return {m / round.step_every, replica * round.step_every + dealt.first + dealt.before};
 }
 
+std::string step_title(const Round& round, std::int64_t first_step, int m) {
+  switch (round.purpose) {
+    case Round::Purpose::training:
+      return "step " + std::to_string(first_step + m / round.step_every + 1);
+    case Round::Purpose::evaluation:
+      return "evaluation after step " + std::to_string(first_step);
+  }
+  return {};
+}
+
 std::vector<Holder> holders_of(const Round& round, int stage) {
   std::vector<Holder> holders;
   const auto routes = static_cast<std::uint16_t>(round.schedule.routes.size());

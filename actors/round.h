@@ -2,10 +2,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "core/result.h"
 #include "models/gradient_fold.h"
+#include "models/shared_parameters.h"
 #include "models/stage.h"
 #include "schedules/schedule.h"
 
@@ -36,6 +39,10 @@ struct MicroBatchPlace {
 };
 MicroBatchPlace place_of(const Round& round, int replica, int m);
 
+/// "step 3", or "evaluation after step 3": where a micro-batch of a round's lanes belongs, for a
+/// person. `first_step` is the round's, counted from 0.
+std::string step_title(const Round& round, std::int64_t first_step, int m);
+
 /// A holder of a stage is a device of a replica. With two directions a replica has two holders of a
 /// stage, each for the micro-batches of one route. In the order of their micro-batches:
 struct Holder {
@@ -53,7 +60,14 @@ Status check_shares(const Round& round);
 /// -1 for those that pass elsewhere.
 std::vector<int> delays_of(const schedules::Lane& lane, int stage, int micro_batches);
 
-/// Forward passes alone, in order, over the first route.
+/// For each device of a replica the most parcels that can lie there at once, whatever order their
+/// senders run in: inputs and targets that its loaders have credit for, and what the other devices
+/// and its own passes can have made while it stands at the worst place of its lane. `rounds` are
+/// played one after another; the last one only as what others may be ahead in.
+std::vector<std::size_t> most_parcels(std::span<const RoundPtr> rounds, int loader_credit,
+                                      std::span<const models::SharedParameter> shared);
+
+/// Forward passes alone, in order, over the first route of one replica.
 RoundPtr evaluation_round(const Round& training, int micro_batches);
 
 }  // namespace troupe::actors
