@@ -7,26 +7,32 @@
 
 namespace troupe::actors {
 
-Company spawn_company(caf::actor_system& system, const RunSpecPtr& spec, caf::actor supervisor,
-                      caf::actor recorder, StartPoint start) {
+std::string device_title(const RunSpec& spec, int replica, int device) {
+  const std::string title = "device " + std::to_string(device);
+  return spec.replicas() == 1 ? title : title + " of replica " + std::to_string(replica);
+}
+
+Company spawn_company(caf::actor_system& system, const Backstage& backstage, int attempt,
+                      StartPoint start) {
+  const auto& spec = backstage.spec;
   Company company;
   auto cast = std::make_shared<Cast>();
-  cast->supervisor = std::move(supervisor);
-  cast->recorder = std::move(recorder);
+  cast->attempt = attempt;
+  cast->supervisor = backstage.supervisor;
+  cast->recorder = backstage.recorder;
+  cast->ending = backstage.ending;
   const auto add = [&](std::vector<caf::actor>& group, caf::actor actor, std::string title) {
     group.push_back(actor);
-    company.players.push_back({std::move(actor), std::move(title)});
+    company.players.push_back({std::move(actor), {.who = std::move(title)}});
   };
 
-  const int devices = spec->evaluation->devices();
-  const int replicas = spec->devices() / devices;
   const auto of_replica = [&](int replica) {
-    return replicas == 1 ? std::string() : " of replica " + std::to_string(replica);
+    return spec->replicas() == 1 ? std::string() : " of replica " + std::to_string(replica);
   };
-  for (int replica = 0; replica < replicas; ++replica) {
-    for (int device = 0; device < devices; ++device)
+  for (int replica = 0; replica < spec->replicas(); ++replica) {
+    for (int device = 0; device < spec->evaluation->devices(); ++device)
       add(cast->stages, spawn_stage_actor(system, spec, replica, device),
-          "device " + std::to_string(device) + of_replica(replica));
+          device_title(*spec, replica, device));
     add(cast->inputs, spawn_loader(system, spec, replica, Half::inputs),
         "loader of inputs" + of_replica(replica));
     add(cast->targets, spawn_loader(system, spec, replica, Half::targets),

@@ -5,13 +5,17 @@
 #include <vector>
 
 #include "actors/messages.h"
+#include "actors/recovery.h"
 
 namespace troupe::actors {
 
-/// An actor of a cast, and what a person calls it: "device 1", "optimizer of stage 0".
+/// "device 1 of replica 0"; where there is one replica, "device 1".
+std::string device_title(const RunSpec& spec, int replica, int device);
+
+/// An actor of a cast, and what is known of it.
 struct Player {
   caf::actor actor;
-  std::string title;
+  Standing standing;
 };
 
 struct Company {
@@ -19,8 +23,16 @@ struct Company {
   std::vector<Player> players;  // All but the supervisor and the recorder.
 };
 
+/// What all attempts of a run have in common.
+struct Backstage {
+  RunSpecPtr spec;
+  caf::actor supervisor;
+  caf::actor recorder;
+  std::shared_ptr<Ending> ending;
+};
+
 /// Spawns all actors of an attempt, and lets them meet.
-Company spawn_company(caf::actor_system& system, const RunSpecPtr& spec, caf::actor supervisor,
-                      caf::actor recorder, StartPoint start);
+Company spawn_company(caf::actor_system& system, const Backstage& backstage, int attempt,
+                      StartPoint start);
 
 }  // namespace troupe::actors

@@ -1,5 +1,9 @@
 #include "actors/checkpoints.h"
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 namespace troupe::actors {
 namespace {
 
@@ -33,6 +37,22 @@ Result<std::optional<StartPoint>> newest_checkpoint(storage::Files& files, const
   auto start = start_point((*found)->checkpoint, memory);
   if (!start) return start.error();
   return std::optional(std::move(*start));
+}
+
+storage::CheckpointContent checkpoint_content(const RunSpec& spec, std::int64_t step,
+                                              std::vector<Snapshot> snapshots) {
+  storage::CheckpointContent content;
+  content.step = step;
+  content.samples = step * spec.samples_in_step;
+  content.recipe = spec.recipe;
+  content.model = spec.model_description;
+  for (auto& of_stage : snapshots) {
+    std::ranges::move(of_stage.weights, std::back_inserter(content.weights));
+    std::ranges::move(of_stage.moments, std::back_inserter(content.optimizer));
+  }
+  std::ranges::sort(content.weights, {}, &NamedTensor::name);
+  std::ranges::sort(content.optimizer, {}, &NamedTensor::name);
+  return content;
 }
 
 }  // namespace troupe::actors

@@ -2,7 +2,9 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "actors/messages.h"
 #include "actors/run_spec.h"
 #include "storage/files.h"
 
@@ -14,5 +16,9 @@ Result<std::optional<StartPoint>> newest_checkpoint(storage::Files& files, const
 
 /// All tensors of a checkpoint.
 Result<StartPoint> start_point(const storage::Checkpoint& checkpoint, MemoryPool& memory);
+
+/// What is saved once all stages have given their part. Whatever the stages are, it is the same.
+storage::CheckpointContent checkpoint_content(const RunSpec& spec, std::int64_t step,
+                                              std::vector<Snapshot> snapshots);
 
 }  // namespace troupe::actors

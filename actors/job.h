@@ -32,6 +32,9 @@ class Jobs {
       } catch (const std::exception& exception) {
         *broken = true;
         rt::post(owner, JobFailed{place + ": " + exception.what()});
+      } catch (...) {
+        *broken = true;
+        rt::post(owner, JobFailed{place + ": an exception of no known type"});
       }
     });
   }

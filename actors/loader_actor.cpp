@@ -2,8 +2,10 @@
 
 #include <deque>
 #include <map>
+#include <stdexcept>
 #include <utility>
 
+#include "actors/job.h"
 #include "actors/messages.h"
 #include "actors/rt.h"
 
@@ -15,14 +17,24 @@ class LoaderActor {
   static constexpr const char* name = "loader";
 
   LoaderActor(rt::Base* self, RunSpecPtr spec, int replica, Half half)
-      : self_(self), spec_(std::move(spec)), replica_(replica), half_(half) {}
+      : self_(self),
+        spec_(std::move(spec)),
+        replica_(replica),
+        half_(half),
+        jobs_(*spec_->reader, rt::weak(*self)) {}
 
   caf::behavior make_behavior() {
+    self_->tell_self_after(spec_->stall_patience, Look{});
     return {
-        [this](Meet& meet) { cast_ = std::move(meet.cast); },
+        [this](Meet& meet) {
+          cast_ = std::move(meet.cast);
+          self_->end_with(cast_->supervisor);
+        },
         [this](Play& play) { append(play); },
         [this](const Taken& taken) { give_credit(taken.device); },
+        [this](ReadDone) { reads_.pop_front(); },
         [this](const JobFailed& failed) { self_->fail(failed.text); },
+        [this](Look) { look(); },
     };
   }
 
@@ -72,7 +84,8 @@ class LoaderActor {
   void read(int device, const Line::Entry& entry) {
     const auto place = place_of(*entry.round, replica_, entry.m);
     const bool training = entry.round->purpose == Round::Purpose::training;
-    const auto* batches = training ? spec_->batches : spec_->validation;
+    const auto& source = training ? spec_->batches : spec_->validation;
+    const auto* batches = half_ == Half::inputs ? source.inputs : source.targets;
     const int per_step = batches->per_step();
     // An evaluation reads its data from the beginning, step after step.
     const std::int64_t step =
@@ -81,12 +94,12 @@ class LoaderActor {
     const auto devices = entry.round->devices();
     auto* memory = &spec_->executor(replica_, device, devices).memory();
     const auto to = cast_->stages[static_cast<std::size_t>(replica_ * devices + device)];
-    spec_->reader->post([=, this_half = half_, first_step = entry.first_step, m = entry.m,
-                         self = rt::weak(*self_)](Stream&) {
+    reads_.push_back(title_of(entry));
+    jobs_.post(reads_.back(), [=, this_half = half_, first_step = entry.first_step, m = entry.m,
+                               owner = jobs_.owner()](Stream&) {
       auto batch = batches->read(*memory, step, index);
-      if (!batch)
-        return rt::post(self, JobFailed{"step " + std::to_string(step + 1) + ", micro-batch " +
-                                        std::to_string(index) + ": " + batch.error().text});
+      if (!batch) throw std::runtime_error(batch.error().text);
+      rt::post(owner, ReadDone{});
       const Header header{
           .first_step = first_step, .m = m, .samples = batches->samples(step, index)};
       switch (this_half) {
@@ -98,12 +111,36 @@ class LoaderActor {
     });
   }
 
+  std::string title_of(const Line::Entry& entry) const {
+    const auto place = place_of(*entry.round, replica_, entry.m);
+    return step_title(*entry.round, entry.first_step, entry.m) + ", micro-batch " +
+           std::to_string(place.index);
+  }
+
+  void look() {
+    const Wait wait = waits_for();
+    self_->tell(cast_->supervisor, Pulse{wait, patience_.look(wait)});
+    self_->tell_self_after(spec_->stall_patience, Look{});
+  }
+
+  Wait waits_for() const {
+    if (!reads_.empty()) return {Wait::On::executor, "it still reads " + reads_.front()};
+    for (const auto& [device, line] : lines_)
+      if (!line.to_send.empty())
+        return waits(title_of(line.to_send.front()) + " waits until device " +
+                     std::to_string(device) + " has taken the one before");
+    return {};
+  }
+
   rt::Base* self_;
   RunSpecPtr spec_;
   int replica_;
   Half half_;
+  Jobs jobs_;
   CastPtr cast_;
   std::map<int, Line> lines_;
+  std::deque<std::string> reads_;  // That are not done.
+  Patience patience_;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "actors/executor.h"
 #include "actors/run_spec.h"
+#include "actors/wait.h"
 #include "core/digest.h"
 #include "core/tensor.h"
 #include "core/value.h"
@@ -20,15 +21,20 @@
 /// is not written to after it was sent.
 namespace troupe::actors {
 
+class Ending;
+
 /// Who plays with whom in one attempt. An attempt that fails ends with all of them; the next one
-/// has a cast of its own, so that nothing of the old one reaches it.
+/// has a cast of its own, so that nothing of the old one reaches it. What the cast tells the
+/// supervisor, which outlives it, carries the attempt's number: it may come late.
 struct Cast {
+  int attempt = 0;
   std::vector<caf::actor> stages;      // By replica, then device.
   std::vector<caf::actor> optimizers;  // By stage.
   std::vector<caf::actor> inputs;      // By replica.
   std::vector<caf::actor> targets;     // Likewise.
   caf::actor recorder;
   caf::actor supervisor;
+  std::shared_ptr<Ending> ending;  // Where the supervisor dies, the last of them tells of it.
 };
 using CastPtr = std::shared_ptr<const Cast>;
 
@@ -115,10 +121,7 @@ struct TiedGradient {
   Tensor value;
 };
 
-/// The optimizer's own jobs to the optimizer actor: the sums of a step are there.
-struct Summed {
-  std::int64_t step = 0;
-};
+/// The optimizer's own jobs to the optimizer actor: the sums of a step are there, or its weights.
 struct Normed {
   std::int64_t step = 0;
   std::vector<models::SquaredNorm> squares;
@@ -131,6 +134,7 @@ struct Stepped {
 
 /// Optimizer actor to supervisor: its part of the norm of all gradients.
 struct Norms {
+  int attempt = 0;
   int stage = 0;
   std::int64_t step = 0;
   std::vector<models::SquaredNorm> squares;
@@ -151,6 +155,7 @@ struct NewWeights {
 
 /// Optimizer actor to supervisor: the version is published.
 struct StepDone {
+  int attempt = 0;
   int stage = 0;
   std::int64_t step = 0;
   double norm = 0;  // Of this stage's gradients.
@@ -158,6 +163,7 @@ struct StepDone {
 
 /// Stage actor to supervisor: how late the gradients of a step were.
 struct LateGradients {
+  int attempt = 0;
   int stage = 0;
   std::int64_t step = 0;
   models::StalenessMetrics metrics;
@@ -165,6 +171,9 @@ struct LateGradients {
 
 /// Last stage actor to supervisor.
 struct MicroBatchLoss {
+  int attempt = 0;
+  int replica = 0;
+  int device = 0;         // Of the replica.
   std::int64_t step = 0;  // Of the run; in an evaluation the step that was done before.
   int index = 0;          // In the step, over all replicas.
   Round::Purpose purpose = Round::Purpose::training;
@@ -179,27 +188,31 @@ struct DeviceSpan {
 
 /// Stage actor to supervisor and recorder: the round is through.
 struct RoundPlayed {
+  int attempt = 0;
   int replica = 0;
   int device = 0;  // Of the replica.
   std::int64_t first_step = 0;
   Round::Purpose purpose = Round::Purpose::training;
   std::shared_ptr<const std::vector<DeviceSpan>> spans;
+  std::size_t most_parcels = 0;  // That have ever lain there at once.
 };
 
-/// Stage actor or loader to supervisor: it has not gone on for a while.
-struct Stalled {
-  std::string who;   // "device 1"
-  std::string what;  // "1B3 waits for the gradient of micro-batch 3 from stage 2"
-  std::chrono::nanoseconds since{};
-  int patiences = 1;  // How often this was told already.
+/// Player to supervisor, each patience: it lives, and this is what it waits for.
+struct Pulse {
+  Wait wait;
+  int patiences = 0;  // For how long it was just this already.
 };
 
-/// To itself: look whether anything has moved.
+/// To itself: look what you wait for.
 struct Look {};
+
+/// The loader's own jobs to the loader, in the order of its reads.
+struct ReadDone {};
 
 /// Supervisor to optimizer actors, while nothing is in flight.
 struct TakeSnapshot {};
 struct Snapshot {
+  int attempt = 0;
   int stage = 0;
   std::int64_t step = 0;
   std::vector<NamedTensor> weights;
@@ -218,10 +231,11 @@ struct StopNow {};  // End.
 struct Pause {};    // Finish what is in flight and wait.
 struct Resume {};
 
-/// Anybody to recorder.
+/// Supervisor to recorder, which answers each.
 struct Event {
   Value value;
 };
+struct Recorded {};
 
 /// How a run ended.
 struct Outcome {
@@ -230,8 +244,9 @@ struct Outcome {
   How how = How::done;
   std::int64_t step = 0;  // Steps that were done and are saved.
   std::string why;
-  double recent_loss = 0;            // The mean of the last steps.
-  std::vector<NamedTensor> weights;  // The last version, where the run was drained.
+  double recent_loss = 0;                 // The mean of the last steps.
+  std::vector<NamedTensor> weights;       // The last version, where the run was drained.
+  std::vector<std::size_t> most_parcels;  // By device: that ever lay there at once, to be used.
 };
 
 }  // namespace troupe::actors
@@ -247,7 +262,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::ActionDone)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::JobFailed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::StepGradients)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::TiedGradient)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Summed)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::ReadDone)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Normed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Stepped)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Norms)
@@ -257,7 +272,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::StepDone)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::LateGradients)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::MicroBatchLoss)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::RoundPlayed)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Stalled)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Pulse)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Look)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::TakeSnapshot)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Snapshot)
@@ -267,3 +282,4 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::StopNow)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Pause)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Resume)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Event)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Recorded)

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "actors/cast.h"
 #include "actors/job.h"
 #include "actors/messages.h"
 #include "actors/rt.h"
@@ -81,9 +82,11 @@ class OptimizerActor {
   }
 
   caf::behavior make_behavior() {
+    self_->tell_self_after(spec_->stall_patience, Look{});
     return {
         [this](Meet& meet) {
           cast_ = std::move(meet.cast);
+          self_->end_with(cast_->supervisor);
           begin();
         },
         [this](StepGradients& in) {
@@ -98,9 +101,8 @@ class OptimizerActor {
         [this](const Decision& decision) { step(decision.norm); },
         [this](Stepped& in) { publish(std::move(in)); },
         [this](TakeSnapshot) { take_snapshot(); },
-        [this](const JobFailed& failed) {
-          self_->fail("optimizer of stage " + std::to_string(stage_) + ": " + failed.text);
-        },
+        [this](const JobFailed& failed) { self_->fail(failed.text); },
+        [this](Look) { look(); },
     };
   }
 
@@ -127,7 +129,14 @@ class OptimizerActor {
   }
 
   /// What happens to the gradients of a step, one after another.
-  enum class Phase : std::uint8_t { gathering, waiting_for_ties, deciding, stepping };
+  enum class Phase : std::uint8_t {
+    beginning,  // The first weights are being made.
+    gathering,
+    waiting_for_ties,
+    measuring,
+    deciding,
+    stepping,
+  };
 
   void begin() {
     jobs_.post("the first weights", [workshop = workshop_, start = start_, seed = spec_->seed,
@@ -158,21 +167,23 @@ class OptimizerActor {
   void join_shares() {
     phase_ = Phase::waiting_for_ties;
     auto given = std::move(shares_.extract(step_).mapped());
-    jobs_.post(place(), [workshop = workshop_, given = std::move(given), borrowed = borrowed_,
-                         cast = cast_, step = step_, stage = stage_](Stream& stream) {
-      const Workshop::Timed timed(*workshop);
-      std::vector<models::GradientShare> shares;
-      for (const auto& [holder, share] : given) shares.push_back(std::move(*share));
-      workshop->gradients = models::join(stream, std::move(shares));
-      for (const auto& [name, owner] : borrowed)
-        rt::post(cast->optimizers[static_cast<std::size_t>(owner)],
-                 TiedGradient{step, name, stage,
-                              workshop->optimizer.gradient(stream, workshop->gradients, name)});
-    });
+    // Not the cast: what waits in an executor must not keep a run from ending.
+    jobs_.post(
+        place(), [workshop = workshop_, given = std::move(given), borrowed = borrowed_,
+                  optimizers = cast_->optimizers, step = step_, stage = stage_](Stream& stream) {
+          const Workshop::Timed timed(*workshop);
+          std::vector<models::GradientShare> shares;
+          for (const auto& [holder, share] : given) shares.push_back(std::move(*share));
+          workshop->gradients = models::join(stream, std::move(shares));
+          for (const auto& [name, owner] : borrowed)
+            rt::post(optimizers[static_cast<std::size_t>(owner)],
+                     TiedGradient{step, name, stage,
+                                  workshop->optimizer.gradient(stream, workshop->gradients, name)});
+        });
   }
 
   void measure() {
-    phase_ = Phase::deciding;
+    phase_ = Phase::measuring;
     auto node = tied_.extract(step_);
     auto ties = node.empty() ? Ties{} : std::move(node.mapped());
     jobs_.post(place(), [workshop = workshop_, ties = std::move(ties), step = step_,
@@ -185,12 +196,14 @@ class OptimizerActor {
   }
 
   void normed(Normed in) {
+    phase_ = Phase::deciding;
     own_norm_ = models::global_norm(in.squares);
     if (spec_->clip == ClipScope::all_stages)
-      return self_->tell(cast_->supervisor, Norms{stage_, in.step, std::move(in.squares)});
+      return self_->tell(cast_->supervisor,
+                         Norms{cast_->attempt, stage_, in.step, std::move(in.squares)});
     if (!std::isfinite(own_norm_))
-      return self_->fail("step " + std::to_string(in.step + 1) + ": the gradient of stage " +
-                         std::to_string(stage_) + " is not finite any more");
+      return self_->fail(place() + ": the gradient of stage " + std::to_string(stage_) +
+                         " is not finite any more");
     step(own_norm_);
   }
 
@@ -211,9 +224,10 @@ class OptimizerActor {
       self_->tell(cast_->stages[static_cast<std::size_t>(holder.replica * usual_->devices() +
                                                          holder.device)],
                   NewWeights{stage_, in.version, in.worked});
-    if (in.step < step_) return;  // The first weights: no step made them.
-    self_->tell(cast_->supervisor, StepDone{stage_, in.step, own_norm_});
-    ++step_;
+    if (phase_ == Phase::stepping) {
+      self_->tell(cast_->supervisor, StepDone{cast_->attempt, stage_, in.step, own_norm_});
+      ++step_;
+    }
     phase_ = Phase::gathering;
     advance();
   }
@@ -221,12 +235,44 @@ class OptimizerActor {
   /// Weights never change; moments do with the next step, so the snapshot has copies of them.
   void take_snapshot() {
     jobs_.post("a snapshot", [workshop = workshop_, stage = stage_, step = step_,
-                              to = cast_->supervisor](Stream& stream) {
+                              attempt = cast_->attempt, to = cast_->supervisor](Stream& stream) {
       const auto& optimizer = workshop->optimizer;
-      Snapshot snapshot{stage, step, optimizer.named(*workshop->weights), optimizer.state()};
+      Snapshot snapshot{attempt, stage, step, optimizer.named(*workshop->weights),
+                        optimizer.state()};
       for (auto& moment : snapshot.moments) moment.tensor = copy_of(stream, moment.tensor);
       rt::post(to, std::move(snapshot));
     });
+  }
+
+  void look() {
+    const Wait wait = waits_for();
+    self_->tell(cast_->supervisor, Pulse{wait, patience_.look(wait)});
+    self_->tell_self_after(spec_->stall_patience, Look{});
+  }
+
+  Wait waits_for() const {
+    switch (phase_) {
+      case Phase::beginning:
+        return computes("the first weights");
+      case Phase::gathering: {
+        const auto given = shares_.find(step_);
+        if (given == shares_.end() || given->second.empty()) return {};
+        int missing = 0;
+        while (given->second.contains(missing)) ++missing;
+        const auto& holder = holders_[static_cast<std::size_t>(missing)];
+        return waits(place() + " waits for the gradients of " +
+                     device_title(*spec_, holder.replica, holder.device));
+      }
+      case Phase::waiting_for_ties:
+        return waits(place() + " waits for the gradients of shared parameters");
+      case Phase::measuring:
+        return computes(place() + ", the norm of its gradients");
+      case Phase::deciding:
+        return waits(place() + " waits for the norm of all gradients");
+      case Phase::stepping:
+        return computes(place() + ", the new weights");
+    }
+    return {};
   }
 
   std::string place() const { return "step " + std::to_string(step_ + 1); }
@@ -246,10 +292,11 @@ class OptimizerActor {
   int uses_elsewhere_ = 0;
   std::shared_ptr<Workshop> workshop_;
 
-  Phase phase_ = Phase::gathering;
+  Phase phase_ = Phase::beginning;
   std::map<std::int64_t, std::map<int, std::shared_ptr<models::GradientShare>>> shares_;
   std::map<std::int64_t, Ties> tied_;
   double own_norm_ = 0;
+  Patience patience_;
 };
 
 }  // namespace

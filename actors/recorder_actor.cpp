@@ -14,12 +14,17 @@ class RecorderActor {
  public:
   static constexpr const char* name = "recorder";
 
-  RecorderActor(rt::Base* /*self*/, RunSpecPtr spec) : spec_(std::move(spec)) {}
+  RecorderActor(rt::Base* self, RunSpecPtr spec, caf::actor supervisor)
+      : self_(self), spec_(std::move(spec)), supervisor_(std::move(supervisor)) {}
   ~RecorderActor() { tell_timeline(); }
 
   caf::behavior make_behavior() {
+    self_->end_with(supervisor_);
     return {
-        [this](const Event& event) { spec_->record(event.value); },
+        [this](const Event& event) {
+          spec_->record(event.value);
+          self_->tell(supervisor_, Recorded{});
+        },
         [this](const RoundPlayed& played) { remember(played); },
     };
   }
@@ -53,14 +58,16 @@ class RecorderActor {
     spec_->keep_timeline(timeline);
   }
 
+  rt::Base* self_;
   RunSpecPtr spec_;
+  caf::actor supervisor_;
   std::deque<RoundPlayed> played_;
 };
 
 }  // namespace
 
-caf::actor spawn_recorder(caf::actor_system& system, RunSpecPtr spec) {
-  return rt::spawn<RecorderActor>(system, std::move(spec));
+caf::actor spawn_recorder(caf::actor_system& system, RunSpecPtr spec, caf::actor supervisor) {
+  return rt::spawn<RecorderActor>(system, std::move(spec), std::move(supervisor));
 }
 
 }  // namespace troupe::actors

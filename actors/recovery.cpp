@@ -8,11 +8,9 @@ namespace troupe::actors {
 Verdict judge(const std::vector<Failure>& failures, const Strikes& strikes) {
   assert(!failures.empty());
   const Failure& last = failures.back();
-  if (failures.size() > 1) {
-    const Failure& before = failures[failures.size() - 2];
-    if (before.why == last.why && before.step == last.step)
-      return {Verdict::What::give_up, "the same came twice at the same place"};
-  }
+  const bool known = std::any_of(failures.begin(), failures.end() - 1,
+                                 [&](const Failure& before) { return before.why == last.why; });
+  if (known) return {Verdict::What::give_up, "the same came twice at the same place"};
   const auto recent = std::ranges::count_if(
       failures, [&](const Failure& failure) { return last.when - failure.when <= strikes.window; });
   if (recent > strikes.allowed)
@@ -21,6 +19,21 @@ Verdict judge(const std::vector<Failure>& failures, const Strikes& strikes) {
                 " in a short time, and limits.strikes = " + std::to_string(strikes.allowed)};
   return {Verdict::What::try_again, "it is failure " + std::to_string(recent) + " of at most " +
                                         std::to_string(strikes.allowed) + " in a short time"};
+}
+
+std::optional<Standstill> find_standstill(const std::vector<Standing>& all, int allowed) {
+  for (const auto& one : all)
+    if (one.silent > allowed) return Standstill{one.who, "it does not answer any more"};
+
+  const Standing* root = nullptr;
+  for (const auto& one : all) {
+    if (!one.wait) continue;
+    if (one.patiences < allowed) return {};
+    const bool computes = one.wait.on == Wait::On::executor;
+    if (!root || (computes && root->wait.on == Wait::On::message)) root = &one;
+  }
+  if (!root) return {};
+  return Standstill{root->who, root->wait.what + ", and nobody has moved for too long"};
 }
 
 }  // namespace troupe::actors

@@ -30,15 +30,22 @@ Base::Base(caf::actor_config& config) : caf::event_based_actor(config) {
   });
 }
 
+void Base::end_with(const caf::actor& other) {
+  on_down([this](const caf::actor_addr&, const caf::error&) { quit(); });
+  watch(other);
+}
+
 void Base::fail(const std::string& reason) { quit(failure(reason)); }
 
 caf::weak_actor_ptr weak(const caf::actor& actor) {
   return caf::actor_cast<caf::weak_actor_ptr>(actor);
 }
 
+bool is_told(const caf::error& reason) { return reason && reason.category() != caf::atom("exit"); }
+
 std::string to_text(const caf::error& reason) {
   if (!reason) return "it ended";
-  if (reason.category() == caf::atom("exit"))
+  if (!is_told(reason))
     return reason == caf::exit_reason::kill ? "it was killed" : "it was stopped";
   std::string text;
   if (reason.context().match_elements<std::string>())

@@ -25,6 +25,10 @@ class Base : public caf::event_based_actor {
   /// Called when an actor that this one watches has ended; its memory is free by then.
   void on_down(DownHandler handler) { down_ = std::move(handler); }
   void watch(const caf::actor& other) { monitor(other); }
+  /// Ends as soon as the other one has ended. For actors that watch nobody else.
+  void end_with(const caf::actor& other);
+  /// Of the message that is being handled.
+  caf::actor_addr sender() { return caf::actor_cast<caf::actor_addr>(current_sender()); }
 
   template <class Message>
   void tell(const caf::actor& to, Message message) {
@@ -87,6 +91,8 @@ caf::weak_actor_ptr weak(const caf::actor& actor);
 /// Of an actor that is running this.
 inline caf::weak_actor_ptr weak(Base& self) { return caf::weak_actor_ptr(self.ctrl()); }
 
+/// Whether an actor has said itself why it ended; else it was killed, stopped, or just ended.
+bool is_told(const caf::error& reason);
 /// Why an actor ended, for a person.
 std::string to_text(const caf::error& reason);
 

@@ -39,6 +39,18 @@ class CheckpointStore {
   virtual Result<std::optional<StartPoint>> newest(MemoryPool& memory) = 0;
 };
 
+/// Where the loaders of a run read: both the same, or each for itself, as in two processes.
+struct Source {
+  const storage::MicroBatches* inputs = nullptr;
+  const storage::MicroBatches* targets = nullptr;
+
+  Source() = default;
+  Source(const storage::MicroBatches* both) : inputs(both), targets(both) {}
+  Source(const storage::MicroBatches* of_inputs, const storage::MicroBatches* of_targets)
+      : inputs(of_inputs), targets(of_targets) {}
+  explicit operator bool() const { return inputs != nullptr; }
+};
+
 /// How gradients are clipped: by a norm that all stages agree on, which makes them wait for one
 /// another, or each stage by its own.
 enum class ClipScope : std::uint8_t { all_stages, each_stage };
@@ -56,9 +68,9 @@ struct RunSpec {
   kernels::Precision precision = kernels::Precision::fp32;
   std::uint64_t seed = 0;
 
-  const storage::MicroBatches* batches = nullptr;
-  const storage::MicroBatches* validation = nullptr;  // Null: there is none.
-  std::int64_t micro = 1;                             // Samples in a micro-batch.
+  Source batches;
+  Source validation;       // May be nothing.
+  std::int64_t micro = 1;  // Samples in a micro-batch.
   std::int64_t samples_in_step = 1;
   std::int64_t targets_in_step = 1;
   std::int64_t tokens_in_sample = 0;  // 0 where samples are not made of tokens.
@@ -66,7 +78,7 @@ struct RunSpec {
   /// What is played from a step on, up to `steps` steps: rounds are as long as the schedule wants
   /// them, or shorter.
   std::function<RoundPtr(std::int64_t first_step, std::int64_t steps)> round;
-  RoundPtr evaluation;
+  RoundPtr evaluation;  // The first replica alone plays it.
   std::int64_t steps = 0;
   std::optional<std::int64_t> eval_every;
   std::int64_t save_every_steps = 0;  // 0: by time.
@@ -84,13 +96,15 @@ struct RunSpec {
   int loader_credit = 2;  // Micro-batches that a loader may send before they are taken.
   int strikes = 3;        // Restarts within `strike_window`, after which a run has failed.
   std::chrono::nanoseconds strike_window = std::chrono::minutes(10);
-  std::chrono::nanoseconds stall_patience = std::chrono::seconds(10);  // Then it is told.
-  int stalls_allowed = 6;           // Patiences, after which a wait has failed.
+  std::chrono::nanoseconds stall_patience = std::chrono::seconds(10);  // Then a wait is told.
+  int stalls_allowed = 6;           // Patiences in which nobody moves; then the attempt has failed.
+  int most_unrecorded = 256;        // Events that wait for the recorder; then the run waits too.
   bool measures_staleness = false;  // For the events of steps.
   int trace_rounds = 20;            // The newest ones, whose every action is remembered.
   std::function<void(const schedules::Timeline&)> keep_timeline;  // At the end; may be empty.
 
   int devices() const { return static_cast<int>(executors.size()); }
+  int replicas() const { return devices() / evaluation->devices(); }
   Executor& executor(int replica, int device, int devices_in_replica) const {
     return *executors[static_cast<std::size_t>(replica * devices_in_replica + device)];
   }

@@ -1,5 +1,6 @@
 #include "actors/stage_actor.h"
 
+#include <algorithm>
 #include <deque>
 #include <stdexcept>
 #include <utility>
@@ -56,7 +57,10 @@ class StageActor {
   caf::behavior make_behavior() {
     self_->tell_self_after(spec_->stall_patience, Look{});
     return {
-        [this](Meet& meet) { cast_ = std::move(meet.cast); },
+        [this](Meet& meet) {
+          cast_ = std::move(meet.cast);
+          self_->end_with(cast_->supervisor);
+        },
         [this](Play& play) {
           to_play_.push_back(std::move(play));
           advance();
@@ -79,7 +83,7 @@ class StageActor {
           advance();
         },
         [this](const ActionDone& done) { finished(done); },
-        [this](const JobFailed& failed) { self_->fail(who() + ": " + failed.text); },
+        [this](const JobFailed& failed) { self_->fail(failed.text); },
         [this](Look) { look(); },
     };
   }
@@ -116,7 +120,8 @@ class StageActor {
   Held& held(int stage) {
     for (auto& held : held_)
       if (held.number == stage) return held;
-    throw std::logic_error(who() + " has no stage " + std::to_string(stage));
+    throw std::logic_error("device " + std::to_string(device_) + " has no stage " +
+                           std::to_string(stage));
   }
 
   // The round that is being played.
@@ -143,7 +148,6 @@ class StageActor {
       while (position_ < lane().size()) {
         if (in_executor_ > actions_ahead || !missing(lane()[position_]).empty()) return;
         perform(lane()[position_++]);
-        ++moves_;
       }
       if (lane().empty()) tell_played({to_play_.front(), 0, {}});
       to_play_.pop_front();
@@ -173,7 +177,7 @@ class StageActor {
     return true;
   }
 
-  /// What an action waits for; nothing where it can go on.
+  /// What an action waits for; an empty text where it can go on.
   std::string missing(Action action) const {
     const auto& held = const_cast<StageActor*>(this)->held(action.stage);
     const int stage = held.number;
@@ -196,8 +200,7 @@ class StageActor {
         return {};
       case Kind::update:
         if (!held.published)
-          return "the weights of step " + std::to_string(first_step() + held.steps_taken + 1) +
-                 " from the optimizer of stage " + std::to_string(stage);
+          return "the new weights from the optimizer of stage " + std::to_string(stage);
         return {};
       case Kind::recompute:
       case Kind::backward_weight:
@@ -293,13 +296,13 @@ class StageActor {
     const auto to = cast_->optimizers[static_cast<std::size_t>(on.number)];
     // All holders of a stage see the same weights equally late; the first one tells.
     const auto ear = spec_->measures_staleness && on.holder == 0 ? cast_->supervisor : caf::actor();
-    run(action,
-        [stage = on.stage, step, to, ear, number = on.number, holder = on.holder](Stream& stream) {
-          if (ear) rt::post(ear, LateGradients{number, step, stage->take_metrics()});
-          rt::post(to, StepGradients{
-                           step, holder,
-                           std::make_shared<models::GradientShare>(stage->take_gradients(stream))});
-        });
+    run(action, [stage = on.stage, step, to, ear, attempt = cast_->attempt, number = on.number,
+                 holder = on.holder](Stream& stream) {
+      if (ear) rt::post(ear, LateGradients{attempt, number, step, stage->take_metrics()});
+      rt::post(to, StepGradients{
+                       step, holder,
+                       std::make_shared<models::GradientShare>(stage->take_gradients(stream))});
+    });
   }
 
   /// The first weights come without an action.
@@ -404,8 +407,12 @@ class StageActor {
   }
 
   std::function<void(double)> tell_loss(std::int64_t step, MicroBatchPlace place) {
-    return [to = cast_->supervisor, step, place, purpose = round().purpose](double mean) {
-      rt::post(to, MicroBatchLoss{step, place.index, purpose, mean});
+    const MicroBatchLoss known{cast_->attempt, replica_,    device_,
+                               step,           place.index, round().purpose};
+    return [to = cast_->supervisor, known](double mean) {
+      auto loss = known;
+      loss.mean = mean;
+      rt::post(to, loss);
     };
   }
 
@@ -414,18 +421,16 @@ class StageActor {
   template <class Work>
   void run(Action action, Work work, std::optional<WorkTime> told = {}) {
     ++in_executor_;
-    jobs_.post(
-        "step " + std::to_string(first_step() + 1) + ", " + to_string(action),
-        [work = std::move(work), action, told, owner = jobs_.owner()](Stream& stream) mutable {
-          const auto start = Clock::now();
-          work(stream);
-          rt::post(owner, ActionDone{action, told.value_or(WorkTime{start, Clock::now()})});
-        });
+    jobs_.post(title_of(to_play_.front(), action), [work = std::move(work), action, told,
+                                                    owner = jobs_.owner()](Stream& stream) mutable {
+      const auto start = Clock::now();
+      work(stream);
+      rt::post(owner, ActionDone{action, told.value_or(WorkTime{start, Clock::now()})});
+    });
   }
 
   void finished(const ActionDone& done) {
     --in_executor_;
-    ++moves_;
     auto& played = in_play_.front();
     played.spans.push_back({done.action, done.worked});
     if (played.spans.size() == played.actions) {
@@ -442,9 +447,13 @@ class StageActor {
   };
 
   void tell_played(InPlay played) {
-    const RoundPlayed told{
-        replica_, device_, played.play.first_step, played.play.round->purpose,
-        std::make_shared<const std::vector<DeviceSpan>>(std::move(played.spans))};
+    const RoundPlayed told{cast_->attempt,
+                           replica_,
+                           device_,
+                           played.play.first_step,
+                           played.play.round->purpose,
+                           std::make_shared<const std::vector<DeviceSpan>>(std::move(played.spans)),
+                           inbox_.most()};
     self_->tell(cast_->supervisor, told);
     self_->tell(cast_->recorder, told);
   }
@@ -458,23 +467,27 @@ class StageActor {
     advance();
   }
 
-  /// Tells of a wait that has lasted for a while: for whom, for what and since when.
   void look() {
-    const bool waits = cast_ && !to_play_.empty();
-    still_since_ = waits && moves_ == moves_seen_ ? still_since_ + 1 : 0;
-    moves_seen_ = moves_;
-    if (still_since_ > 0) tell_stalled();
+    const Wait wait = waits_for();
+    self_->tell(cast_->supervisor, Pulse{wait, patience_.look(wait)});
     self_->tell_self_after(spec_->stall_patience, Look{});
   }
 
-  void tell_stalled() {
-    std::string what = "it waits for its first weights";
-    if (in_executor_ > 0)
-      what = "it still computes " + to_string(oldest_in_executor());
-    else if (begun_ && position_ < lane().size())
-      what = to_string(lane()[position_]) + " waits for " + missing(lane()[position_]);
-    self_->tell(cast_->supervisor,
-                Stalled{who(), what, still_since_ * spec_->stall_patience, still_since_});
+  Wait waits_for() const {
+    if (in_executor_ > 0) return computes(title_of(in_play_.front().play, oldest_in_executor()));
+    if (to_play_.empty()) return {};
+    if (begun_) {
+      const Action next = lane()[position_];
+      return waits(title_of(to_play_.front(), next) + " waits for " + missing(next));
+    }
+    const auto found = std::ranges::find(held_, false, &Held::has_weights);
+    return waits("it waits for the first weights from the optimizer of stage " +
+                 std::to_string(found->number));
+  }
+
+  /// "step 3, 1F2"
+  static std::string title_of(const Play& play, Action action) {
+    return step_title(*play.round, play.first_step, index(action)) + ", " + to_string(action);
   }
 
   Action oldest_in_executor() const {
@@ -487,10 +500,6 @@ class StageActor {
   static int index(Action action) { return static_cast<int>(action.micro_batch); }
   const caf::actor& peer(int device) const {
     return cast_->stages[static_cast<std::size_t>(replica_ * round().devices() + device)];
-  }
-  std::string who() const {
-    const std::string device = "device " + std::to_string(device_);
-    return replica_ == 0 ? device : device + " of replica " + std::to_string(replica_);
   }
 
   rt::Base* self_;
@@ -507,10 +516,7 @@ class StageActor {
   std::size_t position_ = 0;
   std::deque<InPlay> in_play_;  // What the executor has not finished.
   int in_executor_ = 0;
-
-  std::uint64_t moves_ = 0;
-  std::uint64_t moves_seen_ = 0;
-  int still_since_ = 0;  // In patiences.
+  Patience patience_;
 };
 
 }  // namespace

@@ -52,4 +52,15 @@ bool StepLedger::complete(std::int64_t step) const {
          found->second.losses_known == micro_batches_;
 }
 
+std::string StepLedger::missing(std::int64_t step) const {
+  const auto found = entries_.find(step);
+  const int losses = found == entries_.end() ? 0 : found->second.losses_known;
+  if (losses < micro_batches_)
+    return std::to_string(micro_batches_ - losses) + " of " + std::to_string(micro_batches_) +
+           " losses";
+  for (std::size_t stage = 0; stage < found->second.norms.size(); ++stage)
+    if (!found->second.norms[stage]) return "the new weights of stage " + std::to_string(stage);
+  return "devices that are not through";
+}
+
 }  // namespace troupe::actors

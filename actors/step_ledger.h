@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "actors/messages.h"
@@ -36,6 +37,8 @@ class StepLedger {
     return entry.squares_known == stages_ && entry.losses_known == micro_batches_ && !entry.norm;
   }
   bool complete(std::int64_t step) const;
+  /// What a step is not complete without, for a person.
+  std::string missing(std::int64_t step) const;
   Entry take(std::int64_t step) { return std::move(entries_.extract(step).mapped()); }
 
  private:

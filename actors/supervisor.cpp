@@ -1,15 +1,20 @@
 #include "actors/supervisor.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <deque>
 #include <numeric>
 #include <utility>
 
 #include "actors/cast.h"
+#include "actors/checkpoints.h"
+#include "actors/ending.h"
 #include "actors/recorder_actor.h"
 #include "actors/recovery.h"
+#include "actors/round_under_way.h"
 #include "actors/rt.h"
+#include "actors/step_event.h"
 #include "actors/step_ledger.h"
 
 namespace troupe::actors {
@@ -21,30 +26,45 @@ class Supervisor {
  public:
   static constexpr const char* name = "supervisor";
 
-  Supervisor(rt::Base* self, RunSpecPtr spec, StartPoint start, std::function<void(Outcome)> ended)
+  Supervisor(rt::Base* self, RunSpecPtr spec, StartPoint start, std::shared_ptr<Ending> ending)
       : self_(self),
         spec_(std::move(spec)),
         usual_(spec_->round(0, 1)),
         start_(std::move(start)),
-        ended_(std::move(ended)) {
-    if (start_.step > 0) saved_step_ = start_.step;
+        ending_(std::move(ending)) {
     self_->on_down([this](const caf::actor_addr& who, const caf::error& why) { down(who, why); });
   }
 
   caf::behavior make_behavior() {
     saved_at_ = self_->now();
-    recorder_ = spawn_recorder(self_->home_system(), spec_);
+    most_parcels_.resize(static_cast<std::size_t>(spec_->devices()));
+    recorder_ = spawn_recorder(self_->home_system(), spec_, caf::actor_cast<caf::actor>(self_));
     self_->watch(recorder_);
-    begin(start_);
+    self_->tell_self_after(spec_->stall_patience, Look{});
+    begin(*start_);
     return {
-        [this](const MicroBatchLoss& loss) { heard(loss); },
-        [this](const Norms& norms) { heard(norms); },
-        [this](const StepDone& done) { heard(done); },
-        [this](const LateGradients& late) { ledger_->add(late); },
-        [this](RoundPlayed& played) { heard(played); },
-        [this](Snapshot& snapshot) { heard(std::move(snapshot)); },
+        [this](const MicroBatchLoss& loss) {
+          if (is_now(loss)) heard(loss);
+        },
+        [this](const Norms& norms) {
+          if (is_now(norms)) heard(norms);
+        },
+        [this](const StepDone& done) {
+          if (is_now(done)) heard(done);
+        },
+        [this](const LateGradients& late) {
+          if (is_now(late)) ledger_->add(late);
+        },
+        [this](const RoundPlayed& played) {
+          if (is_now(played)) heard(played);
+        },
+        [this](Snapshot& snapshot) {
+          if (is_now(snapshot)) heard(std::move(snapshot));
+        },
         [this](const Saved& saved) { heard(saved); },
-        [this](const Stalled& stalled) { heard(stalled); },
+        [this](const Pulse& pulse) { heard(pulse); },
+        [this](Recorded) { heard_recorded(); },
+        [this](Look) { look(); },
         [this](Drain) { drain(); },
         [this](StopNow) { stop_now(); },
         [this](Pause) { pause(); },
@@ -65,17 +85,27 @@ class Supervisor {
 
   // An attempt.
 
+  /// What an attempt tells may come once it is over, and is for nobody then.
+  template <class Report>
+  bool is_now(const Report& report) const {
+    return report.attempt == attempt_ && phase_ != Phase::clearing && phase_ != Phase::ended;
+  }
+
   void begin(StartPoint start) {
     step_ = given_out_ = start.step;
+    saved_step_ = start.step > 0 ? start.step : -1;
+    ending_->saved(start.step);
     ledger_.emplace(static_cast<int>(spec_->stages.size()), usual_->micro_batches_in_step());
     rounds_.clear();
     evaluated_step_ = snapshot_step_ = start.step;
     evaluation_losses_.clear();
     snapshots_.clear();
     phase_ = Phase::playing;
+    patience_ = {};
     step_began_ = self_->now();
-    company_ = spawn_company(self_->home_system(), spec_, caf::actor_cast<caf::actor>(self_),
-                             recorder_, std::move(start));
+    company_ = spawn_company(self_->home_system(),
+                             {spec_, caf::actor_cast<caf::actor>(self_), recorder_, ending_},
+                             ++attempt_, std::move(start));
     for (const auto& player : company_.players) self_->watch(player.actor);
     alive_ = company_.players.size();
     go_on();
@@ -86,19 +116,30 @@ class Supervisor {
   void go_on() {
     if (phase_ != Phase::playing) return;
     while (!must_drain() && given_out_ < spec_->steps &&
-           static_cast<int>(rounds_.size()) < spec_->rounds_ahead) {
+           static_cast<int>(rounds_.size()) < spec_->rounds_ahead &&
+           unrecorded_ < spec_->most_unrecorded) {
       const auto round = spec_->round(given_out_, spec_->steps - given_out_);
       give_out({round, given_out_});
       given_out_ += round->steps;
     }
-    if (step_ == given_out_ && rounds_.empty()) drained();
+    if (rounds_.empty() && (must_drain() || step_ >= spec_->steps)) drained();
   }
 
   void give_out(const Play& play) {
-    rounds_.push_back({play, 0, {}, rt::Duration{}});
-    for (const auto* group :
-         {&company_.cast->stages, &company_.cast->inputs, &company_.cast->targets})
-      for (const auto& actor : *group) self_->tell(actor, play);
+    final_weights_.clear();
+    collected_step_ = -1;
+    rounds_.emplace_back(play);
+    const auto& cast = *company_.cast;
+    const int devices = play.round->devices();
+    const auto tell_to = [&](const std::vector<caf::actor>& group, int which) {
+      self_->tell(group[static_cast<std::size_t>(which)], play);
+    };
+    for (int replica = 0; replica < play.round->replicas; ++replica) {
+      for (int device = 0; device < devices; ++device)
+        tell_to(cast.stages, replica * devices + device);
+      tell_to(cast.inputs, replica);
+      tell_to(cast.targets, replica);
+    }
   }
 
   /// Whether the rounds that are out reach a moment for which nothing may be in flight.
@@ -121,8 +162,10 @@ class Supervisor {
   void drained() {
     if (evaluation_is_due(step_)) return evaluate();
     const bool is_end = step_ >= spec_->steps || drain_asked_;
-    if (is_end && saving_ > 0) return;  // The last save must not find the store busy. Saved comes.
-    if (save_is_due(step_) || (is_end && collected_step_ != step_)) return collect();
+    const bool must_save = save_is_due(step_) || (is_end && collected_step_ != step_);
+    // One at a time: a slow disk holds the run up, and does not fill its memory. Saved comes.
+    if ((must_save || is_end) && saving_ > 0) return;
+    if (must_save) return collect();
     if (is_end) return conclude();
     if (!must_drain()) go_on();
   }
@@ -132,10 +175,17 @@ class Supervisor {
   void heard(const MicroBatchLoss& loss) {
     if (loss.purpose == Round::Purpose::evaluation) return heard_evaluation(loss);
     if (!std::isfinite(loss.mean))
-      return fail_run("step " + std::to_string(loss.step + 1) + ", micro-batch " +
-                      std::to_string(loss.index) + ": the loss is not a number any more");
+      return fail_run(place_of(loss) + ": the loss is not a number any more");
     decide(loss.step, ledger_->add(loss));
     complete_steps();
+  }
+
+  std::string place_of(const MicroBatchLoss& loss) const {
+    const bool training = loss.purpose == Round::Purpose::training;
+    return device_title(*spec_, loss.replica, loss.device) + ": " +
+           (training ? "step " + std::to_string(loss.step + 1)
+                     : "evaluation after step " + std::to_string(loss.step)) +
+           ", micro-batch " + std::to_string(loss.index);
   }
 
   void heard(const Norms& norms) { decide(norms.step, ledger_->add(norms)); }
@@ -143,10 +193,15 @@ class Supervisor {
   void decide(std::int64_t step, StepLedger::Entry& entry) {
     if (!ledger_->can_decide(entry)) return;
     std::vector<models::SquaredNorm> squares;
-    for (auto& of_stage : entry.squares) std::ranges::move(of_stage, std::back_inserter(squares));
+    for (std::size_t stage = 0; stage < entry.squares.size(); ++stage)
+      for (auto& square : entry.squares[stage]) {
+        if (!std::isfinite(square.value))
+          return fail_run("optimizer of stage " + std::to_string(stage) + ": step " +
+                          std::to_string(step + 1) + ": the gradient of " + square.name +
+                          " is not finite any more");
+        squares.push_back(std::move(square));
+      }
     entry.norm = models::global_norm(squares);
-    if (!std::isfinite(*entry.norm))
-      return fail_run("step " + std::to_string(step + 1) + ": the gradient is not finite any more");
     for (const auto& optimizer : company_.cast->optimizers)
       self_->tell(optimizer, Decision{step, *entry.norm});
   }
@@ -156,19 +211,16 @@ class Supervisor {
     complete_steps();
   }
 
-  void heard(RoundPlayed& played) {
-    if (rounds_.empty()) return;
+  void heard(const RoundPlayed& played) {
+    const auto device =
+        static_cast<std::size_t>(played.replica * usual_->devices() + played.device);
+    most_parcels_[device] = std::max(most_parcels_[device], played.most_parcels);
     const auto found = std::ranges::find_if(rounds_, [&](const RoundUnderWay& round) {
       return round.play.first_step == played.first_step &&
              round.play.round->purpose == played.purpose;
     });
-    if (found == rounds_.end()) return;
-    ++found->played;
-    for (const auto& span : *played.spans) {
-      found->busy += span.time.end - span.time.start;
-      found->begin = std::min(found->begin, span.time.start);
-      found->end = std::max(found->end, span.time.end);
-    }
+    assert(found != rounds_.end());
+    found->add(played);
     complete_steps();
   }
 
@@ -178,7 +230,7 @@ class Supervisor {
     while (!rounds_.empty() && ledger_->complete(step_)) {
       const auto& round = rounds_.front();
       const bool is_last = step_ + 1 == round.play.first_step + round.play.round->steps;
-      if (is_last && round.played < spec_->devices()) return;
+      if (is_last && !round.is_through()) return;
       const auto entry = ledger_->take(step_);
       ++step_;
       tell_step(entry, is_last ? &round : nullptr);
@@ -187,67 +239,14 @@ class Supervisor {
     go_on();
   }
 
-  struct RoundUnderWay {
-    Play play;
-    int played = 0;  // Devices that are through.
-    std::chrono::steady_clock::duration busy{};
-    std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::time_point::max();
-    std::chrono::steady_clock::time_point end{};
-
-    RoundUnderWay(Play p, int, std::nullptr_t, rt::Duration) : play(std::move(p)) {}
-  };
-
   void tell_step(const StepLedger::Entry& entry, const RoundUnderWay* round) {
     const auto now = self_->now();
     const double seconds = std::chrono::duration<double>(now - step_began_).count();
     step_began_ = now;
-    const double loss = entry.mean_loss();
-    recent_losses_.push_back(loss);
+    recent_losses_.push_back(entry.mean_loss());
     if (recent_losses_.size() > recent_steps) recent_losses_.pop_front();
 
-    double norm = 0;
-    for (const auto& of_stage : entry.norms) norm += *of_stage * *of_stage;
-    norm = entry.norm.value_or(std::sqrt(norm));
-    const auto tokens = std::max<std::int64_t>(1, spec_->tokens_in_sample);
-    Value step = event("step");
-    step.set("step", step_);
-    step.set("loss", loss);
-    step.set("grad_norm", norm);
-    step.set("lr", spec_->optimizer.rate.at(step_ - 1));
-    step.set("samples", step_ * spec_->samples_in_step);
-    if (spec_->tokens_in_sample > 0) step.set("tokens", step_ * spec_->samples_in_step * tokens);
-    step.set("seconds", seconds);
-    if (seconds > 0)
-      step.set("rate", static_cast<double>(spec_->samples_in_step * tokens) / seconds);
-    if (round && spec_->devices() > 1 && round->end > round->begin)
-      step.set("bubble", 1 - std::chrono::duration<double>(round->busy).count() /
-                                 (std::chrono::duration<double>(round->end - round->begin).count() *
-                                  spec_->devices()));
-    std::size_t memory = 0;
-    for (auto* executor : spec_->executors) memory += executor->memory().counters().peak_in_use;
-    step.set("memory", static_cast<std::int64_t>(memory));
-    add_lateness(entry, step);
-    tell(std::move(step));
-  }
-
-  /// What every stage had of stale weights; nothing where nobody measures.
-  static void add_lateness(const StepLedger::Entry& entry, Value& step) {
-    Value::List stages;
-    for (std::size_t stage = 0; stage < entry.late.size(); ++stage) {
-      if (!entry.late[stage]) continue;
-      const auto& metrics = *entry.late[stage];
-      Value::List delays;
-      for (const int count : metrics.delays) delays.emplace_back(count);
-      Value told;
-      told.set("stage", static_cast<int>(stage));
-      told.set("delays", std::move(delays));
-      told.set("gap", metrics.gap);
-      told.set("prediction_error", metrics.prediction_error);
-      told.set("penalty_mean", metrics.penalty_mean);
-      told.set("penalty_most", metrics.penalty_most);
-      stages.push_back(std::move(told));
-    }
-    if (!stages.empty()) step.set("staleness", std::move(stages));
+    tell(step_event(*spec_, {step_, &entry, round, seconds}));
   }
 
   // Evaluation, while nothing else is in flight.
@@ -260,6 +259,8 @@ class Supervisor {
   }
 
   void heard_evaluation(const MicroBatchLoss& loss) {
+    if (!std::isfinite(loss.mean))
+      return fail_run(place_of(loss) + ": the loss is not a number any more");
     evaluation_losses_.at(static_cast<std::size_t>(loss.index)) = loss.mean;
     complete_evaluation();
   }
@@ -267,7 +268,7 @@ class Supervisor {
   void complete_evaluation() {
     const bool all_known =
         std::ranges::all_of(evaluation_losses_, [](const auto& loss) { return loss.has_value(); });
-    if (!all_known || rounds_.front().played < spec_->devices()) return;
+    if (!all_known || !rounds_.front().is_through()) return;
     double sum = 0;
     for (const auto& loss : evaluation_losses_) sum += *loss;
     Value eval = event("eval");
@@ -293,20 +294,7 @@ class Supervisor {
     if (phase_ != Phase::collecting) return;
     snapshots_.push_back(std::move(snapshot));
     if (snapshots_.size() < spec_->stages.size()) return;
-    std::ranges::sort(snapshots_, {}, &Snapshot::stage);
-    storage::CheckpointContent content;
-    content.step = step_;
-    content.samples = step_ * spec_->samples_in_step;
-    content.recipe = spec_->recipe;
-    content.model = spec_->model_description;
-    for (auto& of_stage : snapshots_) {
-      std::ranges::move(of_stage.weights, std::back_inserter(content.weights));
-      std::ranges::move(of_stage.moments, std::back_inserter(content.optimizer));
-    }
-    snapshots_.clear();
-    // Whatever the stages are, the file is the same.
-    std::ranges::sort(content.weights, {}, &NamedTensor::name);
-    std::ranges::sort(content.optimizer, {}, &NamedTensor::name);
+    auto content = checkpoint_content(*spec_, step_, std::exchange(snapshots_, {}));
     final_weights_ = content.weights;
     collected_step_ = snapshot_step_ = step_;
     saved_at_ = self_->now();
@@ -324,22 +312,25 @@ class Supervisor {
 
   void heard(const Saved& saved) {
     --saving_;
-    if (saved.outcome)
+    if (saved.outcome) {
       saved_step_ = std::max(saved_step_, saved.step);
-    else
+      ending_->saved(saved_step_);
+      start_.reset();  // From now on there is a newer one.
+    } else {
       save_problem_ = saved.outcome.error().text;
+      warn("step " + std::to_string(saved.step) + " was not saved: " + save_problem_);
+    }
     if (phase_ == Phase::clearing && alive_ == 0) return cleared();
     if (phase_ == Phase::playing) go_on();
   }
 
   void conclude() {
     Outcome outcome;
-    outcome.step = step_;
     if (saved_step_ != step_ && snapshot_step_ == step_) {
-      outcome.how = Outcome::How::failed;
-      outcome.why = "step " + std::to_string(step_) + " was not saved: " + save_problem_;
+      outcome = failed("step " + std::to_string(step_) + " was not saved: " + save_problem_);
     } else {
       outcome.how = step_ >= spec_->steps ? Outcome::How::done : Outcome::How::stopped;
+      outcome.step = step_;
     }
     outcome.weights = std::move(final_weights_);
     finish(std::move(outcome));
@@ -353,36 +344,42 @@ class Supervisor {
       return player.actor && player.actor.address() == who;
     });
     if (found == company_.players.end()) return;
-    const std::string title = found->title;
     found->actor = nullptr;
     --alive_;
-    if (phase_ != Phase::clearing) return fail_attempt(title, rt::to_text(why));
+    if (phase_ != Phase::clearing) return fail_attempt(found->standing.who, reason_of(why));
     if (alive_ == 0 && saving_ == 0) cleared();
+  }
+
+  /// With the place, where an actor had no chance to tell it.
+  std::string reason_of(const caf::error& why) const {
+    const auto text = rt::to_text(why);
+    return rt::is_told(why) ? text : text + " after step " + std::to_string(step_);
   }
 
   /// An actor has failed: all others of its attempt go, and the run goes on from the newest
   /// checkpoint, unless there is no hope.
   void fail_attempt(const std::string& who, const std::string& why) {
-    const std::string text = why.starts_with(who) ? why : who + ": " + why;
-    failures_.push_back({self_->now().time_since_epoch(), step_, text});
+    const std::string text = who + ": " + why;
+    failures_.push_back({self_->now().time_since_epoch(), text});
     const auto verdict = judge(failures_, {spec_->strikes, spec_->strike_window});
     if (verdict.what == Verdict::What::give_up) {
       const bool repeated = failures_.size() > 1;
       return fail_run(repeated ? text + " (given up: " + verdict.reason + ")" : text);
     }
-    Value warning = event("warn");
-    warning.set("text", text + "; going on from the newest checkpoint: " + verdict.reason);
-    tell(std::move(warning));
+    warn(text + "; going on from the newest checkpoint: " + verdict.reason);
     clear(Next::try_again);
   }
 
   void fail_run(const std::string& why) {
     if (phase_ == Phase::clearing || phase_ == Phase::ended) return;
+    finish(failed(why));
+  }
+  Outcome failed(const std::string& why) const {
     Outcome outcome;
     outcome.how = Outcome::How::failed;
     outcome.step = std::max<std::int64_t>(saved_step_, 0);
     outcome.why = why;
-    finish(std::move(outcome));
+    return outcome;
   }
 
   void finish(Outcome outcome) {
@@ -396,6 +393,7 @@ class Supervisor {
   void clear(Next next) {
     phase_ = Phase::clearing;
     next_ = next;
+    patience_ = {};
     company_.cast = nullptr;
     for (const auto& player : company_.players)
       if (player.actor) rt::kill(player.actor);
@@ -408,38 +406,100 @@ class Supervisor {
       if (!recorder_) return end();
       return rt::stop(recorder_);  // It tells what it has, and goes.
     }
+    const auto& last = failures_.back().why;
     auto newest = spec_->checkpoints->newest(spec_->executors[0]->memory());
-    if (!newest) {
-      phase_ = Phase::playing;
-      return fail_run(failures_.back().why +
-                      " (and the newest checkpoint cannot be read: " + newest.error().text + ")");
-    }
-    begin(*newest ? std::move(**newest) : start_);
+    if (!newest)
+      return finish(failed(
+          last + " (and the newest checkpoint cannot be read: " + newest.error().text + ")"));
+    if (!*newest && !start_)
+      return finish(failed(last + " (and the checkpoints of this run are gone)"));
+    begin(*newest ? std::move(**newest) : *start_);
   }
 
+  /// Without its events a run cannot be told from one that stands still; so it ends.
   void recorder_down(const caf::error& why) {
     recorder_ = nullptr;
-    if (phase_ == Phase::clearing && next_ == Next::finish && alive_ == 0) return end();
-    outcome_ = {};
-    outcome_.how = Outcome::How::failed;
-    outcome_.why = "recorder: " + rt::to_text(why);
-    clear(Next::finish);
+    if (phase_ == Phase::clearing && next_ == Next::finish) {
+      if (alive_ == 0 && saving_ == 0) end();
+      return;
+    }
+    finish(failed("recorder: " + reason_of(why)));
   }
 
   void end() {
     phase_ = Phase::ended;
-    ended_(std::move(outcome_));
+    outcome_.most_parcels = most_parcels_;
+    ending_->tell(std::move(outcome_));
     self_->quit();
   }
 
-  void heard(const Stalled& stalled) {
-    Value stall = event("stage.stalled");
-    stall.set("who", stalled.who);
-    stall.set("what", stalled.what);
-    stall.set("seconds", std::chrono::duration<double>(stalled.since).count());
-    tell(std::move(stall));
-    if (stalled.patiences >= spec_->stalls_allowed && phase_ != Phase::clearing && !paused_)
-      fail_attempt(stalled.who, stalled.what + ", for too long");
+  // Waits, those of others and its own.
+
+  void heard(const Pulse& pulse) {
+    const auto found = std::ranges::find_if(company_.players, [&](const Player& player) {
+      return player.actor && player.actor.address() == self_->sender();
+    });
+    if (found == company_.players.end()) return;
+    found->standing.wait = pulse.wait;
+    found->standing.patiences = pulse.patiences;
+    found->standing.silent = 0;
+    if (pulse.patiences > 0) tell_stalled(found->standing);
+  }
+
+  void look() {
+    self_->tell_self_after(spec_->stall_patience, Look{});
+    Standing own{.who = name, .wait = waits_for()};
+    own.patiences = patience_.look(own.wait);
+    if (own.patiences > 0) tell_stalled(own);
+    if (phase_ == Phase::clearing) {
+      if (own.patiences >= spec_->stalls_allowed) end_anyway(own.wait.what);
+      return;
+    }
+    std::vector<Standing> all;
+    for (auto& player : company_.players) {
+      ++player.standing.silent;
+      all.push_back(player.standing);
+    }
+    all.push_back(std::move(own));
+    if (const auto found = find_standstill(all, spec_->stalls_allowed))
+      fail_attempt(found->who, found->what);
+  }
+
+  Wait waits_for() const {
+    const auto step = std::to_string(step_);
+    switch (phase_) {
+      case Phase::playing:
+        if (!rounds_.empty())
+          return waits("step " + std::to_string(step_ + 1) + " waits for " +
+                       ledger_->missing(step_));
+        if (unrecorded_ >= spec_->most_unrecorded && !paused_)
+          return waits("it waits for the recorder to write down what it was told");
+        return paused_ ? Wait{} : waits("it waits for step " + step + " to be saved");
+      case Phase::evaluating:
+        return waits("it waits for the losses of the evaluation after step " + step);
+      case Phase::collecting:
+        return waits("it waits for " + std::to_string(spec_->stages.size() - snapshots_.size()) +
+                     " stages to give their part of the checkpoint of step " + step);
+      case Phase::clearing:
+        for (const auto& player : company_.players)
+          if (player.actor) return waits("it waits for " + player.standing.who + " to end");
+        if (saving_ > 0) return waits("it waits for a checkpoint to be written");
+        return waits("it waits for the recorder to end");
+      case Phase::ended:
+        return {};
+    }
+    return {};
+  }
+
+  /// Without those who do not go.
+  void end_anyway(const std::string& what) {
+    if (next_ == Next::try_again) outcome_ = failed(failures_.back().why);
+    outcome_.why += (outcome_.why.empty() ? "" : "; then ") + what + ", for too long";
+    end();
+  }
+
+  void heard_recorded() {
+    if (unrecorded_-- == spec_->most_unrecorded) go_on();
   }
 
   // Orders.
@@ -472,29 +532,40 @@ class Supervisor {
 
   // Telling.
 
-  Value event(const std::string& type) const {
-    Value value;
-    value.set("type", type);
-    value.set("run", spec_->name);
-    return value;
-  }
+  Value event(const std::string& type) const { return run_event(*spec_, type); }
   void tell_state(const std::string& state) {
     Value value = event("run.state");
     value.set("state", state);
     tell(std::move(value));
   }
+  void warn(const std::string& text) {
+    Value warning = event("warn");
+    warning.set("text", text);
+    tell(std::move(warning));
+  }
+  void tell_stalled(const Standing& standing) {
+    Value stall = event("stage.stalled");
+    stall.set("who", standing.who);
+    stall.set("what", standing.wait.what);
+    stall.set("seconds",
+              std::chrono::duration<double>(standing.patiences * spec_->stall_patience).count());
+    tell(std::move(stall));
+  }
   void tell(Value value) {
-    if (recorder_) self_->tell(recorder_, Event{std::move(value)});
+    if (!recorder_) return;
+    ++unrecorded_;
+    self_->tell(recorder_, Event{std::move(value)});
   }
 
   rt::Base* self_;
   RunSpecPtr spec_;
   RoundPtr usual_;
-  StartPoint start_;
-  std::function<void(Outcome)> ended_;
+  std::optional<StartPoint> start_;  // Until there is a newer one.
+  std::shared_ptr<Ending> ending_;
   caf::actor recorder_;
 
   Company company_;
+  int attempt_ = 0;
   std::size_t alive_ = 0;
   Phase phase_ = Phase::playing;
   Next next_ = Next::finish;
@@ -516,6 +587,9 @@ class Supervisor {
   std::deque<double> recent_losses_;
   std::vector<Failure> failures_;
   Outcome outcome_;
+  std::vector<std::size_t> most_parcels_;
+  int unrecorded_ = 0;  // Events that the recorder has not written yet.
+  Patience patience_;
   bool drain_asked_ = false;
   bool paused_ = false;
 };
@@ -524,7 +598,10 @@ class Supervisor {
 
 caf::actor spawn_supervisor(caf::actor_system& system, RunSpecPtr spec, StartPoint start,
                             std::function<void(Outcome)> ended) {
-  return rt::spawn<Supervisor>(system, std::move(spec), std::move(start), std::move(ended));
+  const auto ending = std::make_shared<Ending>(std::move(ended));
+  auto supervisor = rt::spawn<Supervisor>(system, std::move(spec), std::move(start), ending);
+  supervisor->attach_functor([ending](const caf::error& why) { ending->supervisor_died(why); });
+  return supervisor;
 }
 
 }  // namespace troupe::actors

@@ -1,0 +1,73 @@
+#include "actors/step_event.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+namespace troupe::actors {
+namespace {
+
+double in_seconds(std::chrono::steady_clock::duration time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+/// What every stage had of stale weights; empty where nobody measures.
+Value::List lateness_of(const StepLedger::Entry& entry) {
+  Value::List stages;
+  for (std::size_t stage = 0; stage < entry.late.size(); ++stage) {
+    if (!entry.late[stage]) continue;
+    const auto& metrics = *entry.late[stage];
+    Value::List delays;
+    for (const int count : metrics.delays) delays.emplace_back(count);
+    Value told;
+    told.set("stage", static_cast<int>(stage));
+    told.set("delays", std::move(delays));
+    told.set("gap", metrics.gap);
+    told.set("prediction_error", metrics.prediction_error);
+    told.set("penalty_mean", metrics.penalty_mean);
+    told.set("penalty_most", metrics.penalty_most);
+    stages.push_back(std::move(told));
+  }
+  return stages;
+}
+
+/// Of all gradients, or what that of each stage adds up to.
+double norm_of(const StepLedger::Entry& entry) {
+  double squares = 0;
+  for (const auto& of_stage : entry.norms) squares += *of_stage * *of_stage;
+  return entry.norm.value_or(std::sqrt(squares));
+}
+
+}  // namespace
+
+Value run_event(const RunSpec& spec, const std::string& type) {
+  Value value;
+  value.set("type", type);
+  value.set("run", spec.name);
+  return value;
+}
+
+Value step_event(const RunSpec& spec, const StepReport& report) {
+  const auto& [step, entry, round, seconds] = report;
+  const auto tokens = std::max<std::int64_t>(1, spec.tokens_in_sample);
+  Value told = run_event(spec, "step");
+  told.set("step", step);
+  told.set("loss", entry->mean_loss());
+  told.set("grad_norm", norm_of(*entry));
+  told.set("lr", spec.optimizer.rate.at(step - 1));
+  told.set("samples", step * spec.samples_in_step);
+  if (spec.tokens_in_sample > 0) told.set("tokens", step * spec.samples_in_step * tokens);
+  told.set("seconds", seconds);
+  if (seconds > 0) told.set("rate", static_cast<double>(spec.samples_in_step * tokens) / seconds);
+  if (round && round->devices() > 1 && round->end > round->begin)
+    told.set("bubble", 1 - in_seconds(round->busy) /
+                               (in_seconds(round->end - round->begin) * round->devices()));
+  std::size_t memory = 0;
+  for (auto* executor : spec.executors) memory += executor->memory().counters().peak_in_use;
+  told.set("memory", static_cast<std::int64_t>(memory));
+  if (auto late = lateness_of(*entry); !late.empty()) told.set("staleness", std::move(late));
+  return told;
+}
+
+}  // namespace troupe::actors

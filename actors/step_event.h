@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "actors/round_under_way.h"
+#include "actors/run_spec.h"
+#include "actors/step_ledger.h"
+#include "core/value.h"
+
+namespace troupe::actors {
+
+/// An event of a run, with nothing in it but its type and the run's name.
+Value run_event(const RunSpec& spec, const std::string& type);
+
+struct StepReport {
+  std::int64_t step = 0;  // Steps done.
+  const StepLedger::Entry* entry = nullptr;
+  const RoundUnderWay* round = nullptr;  // Null where the step is not the last one of a round.
+  double seconds = 0;
+};
+/// What is told of every step.
+Value step_event(const RunSpec& spec, const StepReport& report);
+
+}  // namespace troupe::actors

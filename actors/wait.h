@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace troupe::actors {
+
+/// What an actor cannot go on without.
+struct Wait {
+  enum class On : std::uint8_t { nothing, message, executor };
+
+  On on = On::nothing;
+  /// So exact, with the step, that the same text means the same wait:
+  /// "step 2, 1B3 waits for the gradient of micro-batch 3 from stage 2".
+  std::string what;
+
+  explicit operator bool() const { return on != On::nothing; }
+  friend bool operator==(const Wait&, const Wait&) = default;
+};
+
+inline Wait waits(std::string what) { return {Wait::On::message, std::move(what)}; }
+inline Wait computes(std::string what) {
+  return {Wait::On::executor, "it still computes " + std::move(what)};
+}
+
+/// Counts for how long a wait has been the same, in looks.
+class Patience {
+ public:
+  /// How many looks ago it was first seen; 0 where it is new, or nothing.
+  int look(const Wait& wait) {
+    looks_ = wait && wait == last_ ? looks_ + 1 : 0;
+    last_ = wait;
+    return looks_;
+  }
+
+ private:
+  Wait last_;
+  int looks_ = 0;
+};
+
+}  // namespace troupe::actors
