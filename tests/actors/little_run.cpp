@@ -61,10 +61,42 @@ models::Model build(const std::string& kind, double dropout) {
   return std::move(*model);
 }
 
+/// A unit's layer that goes wrong where it is told to.
+class FaultyLayer final : public models::Layer {
+ public:
+  FaultyLayer(models::LayerPtr layer, LayerFault fault)
+      : layer_(std::move(layer)), fault_(std::move(fault)) {}
+
+  std::vector<models::Parameter> parameters() const override { return layer_->parameters(); }
+  std::vector<models::Buffer> buffers() const override { return layer_->buffers(); }
+  int saved() const override { return layer_->saved(); }
+  Shape output(const Shape& input) const override { return layer_->output(input); }
+  models::Work work(const Shape& input) const override { return layer_->work(input); }
+
+  Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override {
+    Tensor y = layer_->forward(in, std::move(x), saved, statistics);
+    if (fault_.forward && in.pass.mode == models::Mode::training) fault_.forward(in.pass, y);
+    return y;
+  }
+  Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const override {
+    Tensor dx = layer_->backward_input(in, std::move(dy), saved);
+    if (fault_.backward) fault_.backward(in.pass, dx);
+    return dx;
+  }
+  void backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const override {
+    layer_->backward_weight(in, saved, gradients);
+  }
+
+ private:
+  models::LayerPtr layer_;
+  LayerFault fault_;
+};
+
 /// Samples drawn by their number, that fit a model.
 class DrawnSamples final : public storage::Dataset {
  public:
-  explicit DrawnSamples(const models::Model& model) : classes_(model.classes) {
+  DrawnSamples(const models::Model& model, std::function<Status(std::int64_t)> on_read)
+      : classes_(model.classes), on_read_(std::move(on_read)) {
     for (const auto size : model.sample.input) shape_.input.append(size == 0 ? 5 : size);
     for (const auto size : model.sample.target) shape_.target.append(size);
     shape_.input_type = model.sample.input_type;
@@ -77,6 +109,8 @@ class DrawnSamples final : public storage::Dataset {
 
   Status read(std::int64_t index, std::span<std::byte> input,
               std::span<std::byte> target) const override {
+    if (on_read_)
+      if (auto good = on_read_(index); !good) return good;
     std::uint32_t drawn = 0;
     const auto word = [&] {
       return RandomKey{.seed = 11, .sample = static_cast<std::uint32_t>(index)}.words(drawn++)[0];
@@ -97,6 +131,7 @@ class DrawnSamples final : public storage::Dataset {
 
  private:
   std::int64_t classes_;
+  std::function<Status(std::int64_t)> on_read_;
   storage::SampleShape shape_;
 };
 
@@ -141,9 +176,10 @@ struct LittleRun::Parts {
   models::Model model;
   DrawnSamples data;
   storage::MicroBatches batches;
+  storage::MicroBatches other_batches;
   Rounds rounds;
-  std::unique_ptr<storage::Files> files = std::make_unique<storage::MemoryFiles>();
-  ImmediateStore store{*files};
+  storage::MemoryFiles files;
+  ImmediateStore store{files};
   std::vector<Value> events;
 
   static Rounds rounds_of(const RoundShape& shape) {
@@ -156,12 +192,18 @@ struct LittleRun::Parts {
   explicit Parts(const Piece& of)
       : piece(of),
         model(build(of.model, of.dropout)),
-        data(model),
+        data(model, of.on_read),
         batches(data, {storage::SampleOrder::Kind::shuffled, 5, data.count()},
                 of.micro * of.shape.micro_batches, of.micro),
+        other_batches(data, {storage::SampleOrder::Kind::shuffled, 6, data.count()},
+                      of.micro * of.shape.micro_batches, of.micro),
         rounds(rounds_of(of.shape)) {
     if (piece.cuts.empty())
       piece.cuts = even_cuts(static_cast<int>(model.units.size()), piece.shape.stages);
+    if (piece.layer_fault) {
+      auto& layer = model.units[static_cast<std::size_t>(piece.layer_fault->unit)].layer;
+      layer = std::make_unique<FaultyLayer>(std::move(layer), *piece.layer_fault);
+    }
   }
 };
 
@@ -169,9 +211,10 @@ LittleRun::LittleRun(const Piece& piece) : parts_(std::make_unique<Parts>(piece)
 LittleRun::~LittleRun() = default;
 
 const std::vector<Value>& LittleRun::events() const { return parts_->events; }
-storage::Files& LittleRun::files() { return *parts_->files; }
+storage::MemoryFiles& LittleRun::files() { return parts_->files; }
+const storage::MicroBatches& LittleRun::other_batches() const { return parts_->other_batches; }
 
-RunSpecPtr LittleRun::spec(const std::function<Executor&()>& make) {
+std::shared_ptr<RunSpec> LittleRun::spec(const std::function<Executor&()>& make) {
   auto& parts = *parts_;
   const Piece& piece = parts.piece;
   auto spec = std::make_shared<RunSpec>();
@@ -244,46 +287,95 @@ Digest digest_of_weights(std::vector<NamedTensor> weights) {
   return digester.finish();
 }
 
-namespace {
+std::string Played::told(const std::string& type) const {
+  std::string lines;
+  for (const auto& event : events) {
+    if (*event.find("type")->text() != type) continue;
+    const auto* text = event.find(type == "stage.stalled" ? "what" : "text");
+    const auto* who = event.find("who");
+    lines += (who ? *who->text() + ": " : "") + *text->text() + "\n";
+  }
+  return lines;
+}
 
-constexpr auto patience = std::chrono::hours(1);
-
-Played play_in(World& world, const Piece& piece, const std::function<void()>& between) {
-  LittleRun run(piece);
-  Played played;
-  std::vector<Executor*> executors;
-  const auto spec = run.spec([&]() -> Executor& {
-    executors.push_back(&world.make_executor());
-    return *executors.back();
+Scene::Scene(LittleRun& run, std::uint64_t seed) : run_(run), world_(seed) {
+  spec_ = run.spec([&]() -> Executor& {
+    executors_.push_back(&world_.make_executor());
+    return *executors_.back();
   });
-  std::optional<Outcome> outcome;
-  {
-    auto supervisor = spawn_supervisor(world.system(), spec, {},
-                                       [&](Outcome ended) { outcome = std::move(ended); });
-    if (between) between();
-    played.ended = world.run_until([&] { return outcome.has_value(); }, patience);
-    if (!played.ended) {
-      rt::kill(supervisor);
-      world.settle();
-    }
+  spec_->record = [this, record = spec_->record](const Value& event) {
+    record(event);
+    if (*event.find("type")->text() != "step") return;
+    allocations_.push_back(0);
+    for (auto* executor : executors_)
+      allocations_.back() += executor->memory().counters().allocations;
+  };
+}
+
+Scene::~Scene() {
+  world_.thaw();
+  if (supervisor_) rt::kill(supervisor_);
+  supervisor_ = nullptr;
+  world_.settle();
+}
+
+void Scene::begin() {
+  auto newest = spec_->checkpoints->newest(executors_[0]->memory());
+  REQUIRE(newest.ok());
+  supervisor_ =
+      spawn_supervisor(world_.system(), spec_, *newest ? std::move(**newest) : StartPoint{},
+                       [this](Outcome ended) { outcome_ = std::move(ended); });
+}
+
+void Scene::play(std::uint64_t messages) {
+  for (; messages > 0 && step(); --messages) {
   }
-  world.settle();
-  if (outcome) {
-    played.weights = digest_of_weights(outcome->weights);
-    outcome->weights.clear();
-    played.outcome = std::move(*outcome);
+}
+
+Played Scene::finish() {
+  // Longer than all waits that the run allows.
+  constexpr auto patience = std::chrono::hours(1);
+  Played played;
+  played.ended = world_.run_until([&] { return ended(); }, patience);
+  if (!played.ended) rt::kill(supervisor_);
+  supervisor_ = nullptr;
+  world_.settle();
+  if (outcome_) {
+    played.weights = digest_of_weights(outcome_->weights);
+    outcome_->weights.clear();
+    played.outcome = std::move(*outcome_);
   }
-  played.messages = world.steps();
-  played.events = run.events();
-  for (auto* executor : executors) played.bytes_left += executor->memory().counters().bytes_in_use;
+  played.messages = world_.steps();
+  played.events = run_.events();
+  for (const auto* device : spec_->executors)
+    played.most_jobs.push_back(World::most_waiting(*device));
+  played.most_reads = World::most_waiting(*spec_->reader);
+  played.allocations = allocations_;
+  for (auto* executor : executors_) played.bytes_left += executor->memory().counters().bytes_in_use;
   return played;
 }
 
-}  // namespace
-
 Played play(const Piece& piece, std::uint64_t seed) {
-  World world(seed);
-  return play_in(world, piece, {});
+  LittleRun run(piece);
+  Scene scene(run, seed);
+  scene.begin();
+  return scene.finish();
+}
+
+Played play_and_kill(const Piece& piece, std::uint64_t seed, std::uint64_t within,
+                     const std::set<std::string>& names) {
+  LittleRun run(piece);
+  Scene scene(run, seed);
+  scene.begin();
+  auto& random = scene.world().random();
+  scene.play(std::uniform_int_distribution<std::uint64_t>(1, within)(random));
+  auto living = scene.world().living();
+  std::erase_if(living, [&](const auto& one) { return !names.contains(one.name); });
+  if (!living.empty())
+    rt::kill(
+        living[std::uniform_int_distribution<std::size_t>(0, living.size() - 1)(random)].actor);
+  living.clear();
+  return scene.finish();
 }
 
 }  // namespace troupe::actors

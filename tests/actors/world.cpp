@@ -1,5 +1,7 @@
 #include "world.h"
 
+#include <algorithm>
+
 namespace {
 
 struct RunJob {
@@ -17,29 +19,41 @@ class JobActor {
  public:
   static constexpr const char* name = "executor";
 
-  JobActor(rt::Base* /*self*/, Stream* stream) : stream_(stream) {}
+  JobActor(rt::Base* /*self*/, Stream* stream, std::size_t* waiting)
+      : stream_(stream), waiting_(waiting) {}
   caf::behavior make_behavior() {
-    return {[this](const RunJob& run) { (*run.job)(*stream_); }};
+    return {[this](const RunJob& run) {
+      --*waiting_;
+      (*run.job)(*stream_);
+      *run.job = nullptr;
+    }};
   }
 
  private:
   Stream* stream_;
+  std::size_t* waiting_;
 };
 
 class ActorExecutor final : public Executor {
  public:
   explicit ActorExecutor(caf::actor_system& system)
-      : stream_(memory_), actor_(rt::spawn<JobActor>(system, &stream_)) {}
+      : stream_(memory_), actor_(rt::spawn<JobActor>(system, &stream_, &waiting_)) {}
 
   void post(Job job) override {
-    if (actor_) rt::post(actor_, RunJob{std::make_shared<Job>(std::move(job))});
+    if (!actor_) return;
+    most_waiting_ = std::max(most_waiting_, ++waiting_);
+    rt::post(actor_, RunJob{std::make_shared<Job>(std::move(job))});
   }
+  const caf::actor& actor() const { return actor_; }
+  std::size_t most_waiting() const { return most_waiting_; }
   MemoryPool& memory() override { return memory_; }
   void close() { actor_ = nullptr; }
 
  private:
   MemoryPool memory_;
   Stream stream_;
+  std::size_t waiting_ = 0;
+  std::size_t most_waiting_ = 0;
   caf::actor actor_;
 };
 
@@ -55,6 +69,7 @@ World::World(std::uint64_t seed)
 }
 
 World::~World() {
+  thaw();
   for (auto& executor : executors_) static_cast<ActorExecutor&>(*executor).close();
   settle();
   scheduler_.clock().cancel_all();
@@ -62,11 +77,53 @@ World::~World() {
 
 bool World::step() {
   auto& jobs = scheduler_.jobs;
-  if (jobs.empty()) return false;
-  const auto next = std::uniform_int_distribution<std::size_t>(0, jobs.size() - 1)(random_);
-  std::swap(jobs[0], jobs[next]);
+  const auto next = draw();
+  if (!next) return false;
+  std::swap(jobs[0], jobs[*next]);
+  note(jobs[0]);
   ++steps_;
   return scheduler_.try_run_once();
+}
+
+std::optional<std::size_t> World::draw() {
+  const auto& jobs = scheduler_.jobs;
+  std::vector<std::size_t> awake;
+  for (std::size_t i = 0; !frozen_.empty() && i < jobs.size(); ++i)
+    if (const auto* actor = dynamic_cast<rt::Base*>(jobs[i]);
+        !actor || !frozen_.contains(actor->id()))
+      awake.push_back(i);
+  const auto count = frozen_.empty() ? jobs.size() : awake.size();
+  if (count == 0) return {};
+  if (in_order_) return frozen_.empty() ? 0 : awake[0];
+  const auto drawn = std::uniform_int_distribution<std::size_t>(0, count - 1)(random_);
+  return frozen_.empty() ? drawn : awake[drawn];
+}
+
+/// Every actor runs once when it begins, and is seen here.
+void World::note(caf::resumable* job) {
+  // The actor system has some of its own.
+  if (auto* actor = dynamic_cast<rt::Base*>(job)) seen_.try_emplace(actor->id(), rt::weak(*actor));
+}
+
+std::vector<World::Living> World::living() const {
+  std::vector<Living> living;
+  for (const auto& [id, weak] : seen_) {
+    const auto actor = caf::actor_cast<caf::actor>(weak);
+    if (!actor) continue;
+    const auto& base = dynamic_cast<rt::Base&>(*caf::actor_cast<caf::abstract_actor*>(actor));
+    const std::string name = base.name();
+    if (name != JobActor::name && !base.getf(caf::abstract_actor::is_terminated_flag))
+      living.push_back({name, actor});
+  }
+  return living;
+}
+
+void World::freeze(const Executor& executor) {
+  freeze(dynamic_cast<const ActorExecutor&>(executor).actor());
+}
+
+std::size_t World::most_waiting(const Executor& executor) {
+  return dynamic_cast<const ActorExecutor&>(executor).most_waiting();
 }
 
 void World::settle() {

@@ -4,8 +4,12 @@
 #include <caf/scheduler/test_coordinator.hpp>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <random>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "actors/executor.h"
@@ -34,6 +38,23 @@ class World {
   /// seed.
   Executor& make_executor();
 
+  /// Who has had mail for the longest runs next: nothing is drawn any more.
+  void play_in_order() { in_order_ = true; }
+
+  /// From now on it gets no mail: it hangs.
+  void freeze(const caf::actor& actor) { frozen_.insert(actor.id()); }
+  void freeze(const Executor& executor);
+  void thaw() { frozen_.clear(); }
+
+  /// Actors that have not ended, with what State::name says; no executors.
+  struct Living {
+    std::string name;
+    caf::actor actor;
+  };
+  std::vector<Living> living() const;
+  /// The most jobs that ever waited in an executor.
+  static std::size_t most_waiting(const Executor& executor);
+
   std::uint64_t steps() const { return steps_; }
   std::mt19937_64& random() { return random_; }
 
@@ -42,12 +63,19 @@ class World {
     Config() { set("scheduler.policy", caf::atom("testing")); }
   };
 
+  void note(caf::resumable* job);
+  /// A place in the queue of who has mail, drawn among those that are not frozen.
+  std::optional<std::size_t> draw();
+
   Config config_;
   std::vector<std::unique_ptr<Executor>> executors_;  // Outlive the actors: jobs hold tensors.
   caf::actor_system system_;
   caf::scheduler::test_coordinator& scheduler_;
   std::mt19937_64 random_;
   std::uint64_t steps_ = 0;
+  std::map<caf::actor_id, caf::weak_actor_ptr> seen_;
+  std::set<caf::actor_id> frozen_;
+  bool in_order_ = false;
 };
 
 }  // namespace troupe::actors

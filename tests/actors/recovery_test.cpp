@@ -1,0 +1,74 @@
+#include "actors/recovery.h"
+
+#include "catch.h"
+
+using namespace troupe::actors;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr Strikes three_in_a_minute{.allowed = 3, .window = 60s};
+
+}  // namespace
+
+TEST_CASE("one failure is worth another try", "[actors]") {
+  const auto verdict = judge({{1s, "device 0: step 1, 0F0: x"}}, three_in_a_minute);
+  CHECK(verdict.what == Verdict::What::try_again);
+  CHECK(verdict.reason == "it is failure 1 of at most 3 in a short time");
+}
+
+TEST_CASE("what fails twice at the same place would fail for ever", "[actors]") {
+  const auto verdict = judge({{1s, "device 0: step 1, 0F0: x"},
+                              {2s, "device 1: it was killed after step 0"},
+                              {9h, "device 0: step 1, 0F0: x"}},
+                             three_in_a_minute);
+  CHECK(verdict.what == Verdict::What::give_up);
+  CHECK(verdict.reason == "the same came twice at the same place");
+}
+
+TEST_CASE("what fails too often in a short time is given up", "[actors]") {
+  std::vector<Failure> failures = {{1s, "a"}, {2s, "b"}, {3s, "c"}};
+  CHECK(judge(failures, three_in_a_minute).what == Verdict::What::try_again);
+  failures.push_back({61s, "d"});
+  CHECK(judge(failures, three_in_a_minute).reason ==
+        "it is failure 4 in a short time, and limits.strikes = 3");
+  failures.back().when = 62s;  // The first one is too long ago.
+  CHECK(judge(failures, three_in_a_minute).what == Verdict::What::try_again);
+}
+
+TEST_CASE("a run in which somebody moves does not stand still", "[actors]") {
+  CHECK_FALSE(find_standstill({}, 6));
+  CHECK_FALSE(find_standstill({{.who = "device 0"}, {.who = "device 1"}}, 6));
+  CHECK_FALSE(find_standstill({{.who = "device 0", .wait = waits("a"), .patiences = 60},
+                               {.who = "device 1", .wait = computes("b"), .patiences = 5}},
+                              6));
+}
+
+TEST_CASE("at the root of a standstill is who computes", "[actors]") {
+  const auto found = find_standstill({{.who = "device 0", .wait = waits("a"), .patiences = 60},
+                                      {.who = "device 1", .wait = computes("b"), .patiences = 6},
+                                      {.who = "device 2"}},
+                                     6);
+  REQUIRE(found);
+  CHECK(found->who == "device 1");
+  CHECK(found->what == "it still computes b, and nobody has moved for too long");
+}
+
+TEST_CASE("who is silent is told before who waits", "[actors]") {
+  const auto found = find_standstill({{.who = "device 0", .wait = computes("a"), .patiences = 7},
+                                      {.who = "device 1", .silent = 7}},
+                                     6);
+  REQUIRE(found);
+  CHECK(found->who == "device 1");
+  CHECK(found->what == "it does not answer any more");
+}
+
+TEST_CASE("a wait is the same as long as its text is", "[actors]") {
+  Patience patience;
+  CHECK(patience.look(waits("a")) == 0);
+  CHECK(patience.look(waits("a")) == 1);
+  CHECK(patience.look(waits("a")) == 2);
+  CHECK(patience.look(waits("b")) == 0);
+  CHECK(patience.look({}) == 0);
+  CHECK(patience.look({}) == 0);
+}

@@ -1,0 +1,329 @@
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "catch.h"
+#include "little_run.h"
+
+using namespace troupe;
+using namespace troupe::actors;
+
+namespace {
+
+constexpr std::uint64_t seed = 7;
+
+/// Two stages of four units each on two devices, three steps of four micro-batches.
+Piece two_stages() {
+  RoundShape shape;
+  shape.stages = 2;
+  shape.micro_batches = shape.groups = 4;
+  auto piece = Piece::of("mlp", shape);
+  piece.save_every = 1;
+  return piece;
+}
+
+Digest wanted() {
+  static const Digest digest = LittleRun(two_stages()).plainly();
+  return digest;
+}
+
+bool is_at(const models::Pass& pass, std::uint32_t step, std::uint32_t m) {
+  return pass.key.step == step && pass.key.sample == m * 2;
+}
+
+void check_done(const Played& played) {
+  INFO(played.outcome.why);
+  CHECK(played.outcome.how == Outcome::How::done);
+  CHECK(played.weights == wanted());
+  CHECK(played.bytes_left == 0);
+}
+
+void check_failed(const Played& played, std::int64_t step, const std::string& why) {
+  CHECK(played.ended);
+  CHECK(played.outcome.how == Outcome::How::failed);
+  CHECK(played.outcome.why == why);
+  CHECK(played.outcome.step == step);
+  CHECK(played.bytes_left == 0);
+}
+
+/// Never tells that anything was saved.
+class SilentStore final : public CheckpointStore {
+ public:
+  void save(storage::CheckpointContent, std::function<void(Status)>) override {}
+  Result<std::optional<StartPoint>> newest(MemoryPool&) override {
+    return std::optional<StartPoint>();
+  }
+};
+
+/// The actor of a name that was seen first.
+caf::actor find(World& world, const std::string& name, std::size_t which) {
+  for (auto& [its, actor] : world.living())
+    if (its == name && which-- == 0) return actor;
+  FAIL("no such actor");
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("a layer that throws once costs a step that is done again", "[actors]") {
+  auto piece = two_stages();
+  bool thrown = false;
+  piece.layer_fault = {.unit = 5,
+                       .forward =
+                           [&](const models::Pass& pass, Tensor&) {
+                             if (!is_at(pass, 1, 2) || std::exchange(thrown, true)) return;
+                             throw std::runtime_error("this layer is for tests");
+                           },
+                       .backward = {}};
+  const auto played = play(piece, seed);
+  check_done(played);
+  CHECK(played.told("warn") ==
+        "device 1: step 2, 1F2: this layer is for tests; going on from the newest checkpoint: it "
+        "is failure 1 of at most 3 in a short time\n");
+}
+
+TEST_CASE("a layer that always throws ends the run at the second time", "[actors]") {
+  auto piece = two_stages();
+  piece.layer_fault = {
+      .unit = 5, .forward = {}, .backward = [&](const models::Pass& pass, Tensor&) {
+        if (is_at(pass, 1, 3)) throw std::runtime_error("this layer is for tests");
+      }};
+  check_failed(play(piece, seed), 1,
+               "device 1: step 2, 1B3: this layer is for tests (given up: the same came twice at "
+               "the same place)");
+}
+
+TEST_CASE("a loss that is not a number ends the run at once", "[actors]") {
+  auto piece = two_stages();
+  piece.layer_fault = {.unit = 7,
+                       .forward =
+                           [](const models::Pass& pass, Tensor& y) {
+                             if (is_at(pass, 2, 1))
+                               y.f32()[0] = std::numeric_limits<float>::quiet_NaN();
+                           },
+                       .backward = {}};
+  check_failed(play(piece, seed), 2,
+               "device 1: step 3, micro-batch 1: the loss is not a number any more");
+}
+
+TEST_CASE("a gradient that is not finite ends the run with its name", "[actors]") {
+  auto piece = two_stages();
+  piece.layer_fault = {
+      .unit = 2, .forward = {}, .backward = [](const models::Pass& pass, Tensor& dx) {
+        if (is_at(pass, 1, 3))
+          std::fill_n(dx.f32(), dx.count(), std::numeric_limits<float>::infinity());
+      }};
+  const auto played = play(piece, seed);
+  CHECK(played.outcome.how == Outcome::How::failed);
+  CHECK(played.outcome.step == 1);
+  CHECK(played.outcome.why.starts_with("optimizer of stage 0: step 2: the gradient of "));
+  CHECK(played.outcome.why.ends_with(" is not finite any more"));
+}
+
+TEST_CASE("data that ends early is told with its step and micro-batch", "[actors]") {
+  auto piece = two_stages();
+  int reads = 0;
+  piece.on_read = [&](std::int64_t) -> Status {
+    if (++reads <= 12) return Done{};
+    return Error{"samples.bin ends at byte 4000, but a sample begins at byte 4096"};
+  };
+  const auto played = play(piece, seed);
+  CHECK(played.outcome.how == Outcome::How::failed);
+  CAPTURE(played.outcome.why);
+  CHECK(played.outcome.why.starts_with("loader of "));
+  CHECK(played.outcome.why.find(": step 1, micro-batch ") != std::string::npos);
+  CHECK(played.outcome.why.find("samples.bin ends at byte 4000") != std::string::npos);
+  CHECK(played.bytes_left == 0);
+}
+
+TEST_CASE("loaders that see other data are found out where both halves meet", "[actors]") {
+  LittleRun run(two_stages());
+  Scene scene(run, seed);
+  scene.spec().batches = {scene.spec().batches.inputs, &run.other_batches()};
+  scene.begin();
+  const auto played = scene.finish();
+  CHECK(played.outcome.how == Outcome::How::failed);
+  CAPTURE(played.outcome.why);
+  CHECK(played.outcome.why.starts_with(
+      "device 1: step 1, 1F0: the input of micro-batch 0 is of the samples "));
+  CHECK(played.outcome.why.find("; both loaders must see the same data") != std::string::npos);
+}
+
+TEST_CASE("lanes that wait for each other are told, then the run fails", "[actors]") {
+  using schedules::backward, schedules::forward;
+  LittleRun run(two_stages());
+  Scene scene(run, seed);
+  scene.spec().round = [usual = scene.spec().round](std::int64_t first, std::int64_t left) {
+    auto round = std::make_shared<Round>(*usual(first, left));
+    round->schedule.lanes[0] = {
+        forward(0, 0),  backward(0, 0), forward(0, 1),  backward(0, 1),     forward(0, 2),
+        backward(0, 2), forward(0, 3),  backward(0, 3), schedules::give(0), schedules::update(0)};
+    round->schedule.lanes[1] = {
+        forward(1, 0), forward(1, 1),  backward(1, 0), backward(1, 1),     forward(1, 2),
+        forward(1, 3), backward(1, 2), backward(1, 3), schedules::give(1), schedules::update(1)};
+    return round;
+  };
+  scene.begin();
+  const auto played = scene.finish();
+  check_failed(played, 0,
+               "device 0: step 1, 0B0 waits for the gradient of micro-batch 0 from stage 1, and "
+               "nobody has moved for too long (given up: the same came twice at the same place)");
+  const auto stalls = played.told("stage.stalled");
+  CHECK(stalls.find("device 1: step 1, 1F1 waits for the input of micro-batch 1 from stage 0") !=
+        std::string::npos);
+  CHECK(stalls.find("loader of inputs: step 1, micro-batch 3 waits until device 0 has taken the "
+                    "one before") != std::string::npos);
+  CHECK(stalls.find("supervisor: step 1 waits for 3 of 4 losses") != std::string::npos);
+}
+
+TEST_CASE("a job that never ends is told as computing", "[actors]") {
+  LittleRun run(two_stages());
+  Scene scene(run, seed);
+  scene.begin();
+  while (scene.world().living().size() < 7) scene.step();
+  while (run.events().size() < 1) scene.step();
+  scene.play(5);
+  scene.world().freeze(*scene.spec().executors[1]);
+  const auto played = scene.finish();
+  CHECK(played.outcome.how == Outcome::How::failed);
+  CHECK(played.outcome.why ==
+        "optimizer of stage 1: it still computes the first weights, and nobody has moved for too "
+        "long (given up: the same came twice at the same place)");
+  CHECK(played.told("warn").find("device 1: it still computes step 2, 1") != std::string::npos);
+}
+
+TEST_CASE("a read that never ends is told", "[actors]") {
+  LittleRun run(two_stages());
+  Scene scene(run, seed);
+  scene.world().freeze(*scene.spec().reader);
+  scene.begin();
+  const auto played = scene.finish();
+  CHECK(played.outcome.how == Outcome::How::failed);
+  CHECK(played.outcome.why ==
+        "loader of inputs: it still reads step 1, micro-batch 0, and nobody has moved for too long "
+        "(given up: the same came twice at the same place)");
+}
+
+TEST_CASE("an optimizer without a decision tells whom it waits for", "[actors]") {
+  LittleRun run(two_stages());
+  Scene scene(run, seed);
+  scene.begin();
+  while (run.events().empty()) scene.step();
+  scene.world().freeze(find(scene.world(), "optimizer actor", 1));
+  const auto played = scene.finish();
+  CHECK(played.outcome.how == Outcome::How::failed);
+  CHECK(played.told("stage.stalled").find("step 2 waits for the norm of all gradients\n") !=
+        std::string::npos);
+  CHECK(played.outcome.why.find("it does not answer any more") != std::string::npos);
+}
+
+TEST_CASE("any player that hangs ends the run with its name", "[actors]") {
+  for (std::uint64_t s = 1; s <= 60; ++s) {
+    LittleRun run(two_stages());
+    Scene scene(run, s);
+    scene.begin();
+    scene.play(40 + s * 3);
+    auto living = scene.world().living();
+    std::erase_if(
+        living, [](const auto& one) { return one.name == "supervisor" || one.name == "recorder"; });
+    if (living.empty()) continue;
+    scene.world().freeze(living[s % living.size()].actor);
+    living.clear();
+    const auto played = scene.finish();
+    CAPTURE(s, played.outcome.why);
+    REQUIRE(played.ended);
+    CHECK(played.outcome.how == Outcome::How::failed);
+    CHECK(played.outcome.why.find(": it does not answer any more; then it waits for ") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("a recorder that hangs holds the run up, and then ends it", "[actors]") {
+  LittleRun run(two_stages());
+  Scene scene(run, seed);
+  scene.spec().most_unrecorded = 1;
+  scene.begin();
+  scene.play(1);
+  scene.world().settle();
+  CHECK(scene.ended());
+
+  LittleRun other(two_stages());
+  Scene stuck(other, seed);
+  stuck.spec().most_unrecorded = 1;
+  stuck.begin();
+  while (other.events().empty()) stuck.step();
+  stuck.world().freeze(find(stuck.world(), "recorder", 0));
+  const auto played = stuck.finish();
+  CHECK(played.outcome.how == Outcome::How::failed);
+  CAPTURE(played.outcome.why);
+  CHECK(
+      played.outcome.why.starts_with("supervisor: it waits for the recorder to write down what it "
+                                     "was told, and nobody has moved"));
+}
+
+TEST_CASE("a recorder that hangs at the end does not undo what is done", "[actors]") {
+  LittleRun run(two_stages());
+  Scene scene(run, seed);
+  scene.begin();
+  while (run.events().size() < 2) scene.step();
+  scene.world().freeze(find(scene.world(), "recorder", 0));
+  const auto played = scene.finish();
+  CHECK(played.outcome.how == Outcome::How::done);
+  CHECK(played.outcome.why == "it waits for the recorder to end, for too long");
+  CHECK(played.weights == wanted());
+}
+
+TEST_CASE("a checkpoint that is never written ends the run", "[actors]") {
+  SilentStore store;
+  LittleRun run(two_stages());
+  Scene scene(run, seed);
+  scene.spec().checkpoints = &store;
+  scene.begin();
+  check_failed(scene.finish(), 0,
+               "supervisor: it waits for step 2 to be saved, and nobody has moved for too long; "
+               "then it waits for a checkpoint to be written, for too long");
+}
+
+TEST_CASE("training goes on where a checkpoint cannot be written", "[actors]") {
+  LittleRun good(two_stages());
+  Scene undisturbed(good, seed);
+  undisturbed.begin();
+  undisturbed.finish();
+  int went_on = 0, failed = 0;
+  for (std::int64_t call = 0; call < good.files().calls(); ++call) {
+    LittleRun run(two_stages());
+    run.files().set_faults({.crash_at = {}, .failing_sync = call, .capacity = {}});
+    Scene scene(run, seed);
+    scene.begin();
+    const auto played = scene.finish();
+    const auto warned = played.told("warn");
+    CAPTURE(call, warned, played.outcome.why);
+    REQUIRE(played.ended);
+    if (played.outcome.how == Outcome::How::failed) {
+      CHECK(played.outcome.why.starts_with("step 3 was not saved: "));
+      CHECK(played.outcome.step == 2);
+      ++failed;
+      continue;
+    }
+    check_done(played);
+    if (warned.empty()) continue;  // This call was no sync.
+    CHECK(warned.find(" was not saved: ") != std::string::npos);
+    ++went_on;
+  }
+  CHECK(went_on > 0);
+  CHECK(failed > 0);
+}
+
+TEST_CASE("a run whose last state cannot be saved has failed", "[actors]") {
+  LittleRun run(two_stages());
+  Scene scene(run, seed);
+  run.files().set_faults({.crash_at = {}, .failing_sync = {}, .capacity = 100});
+  scene.begin();
+  const auto played = scene.finish();
+  CHECK(played.outcome.how == Outcome::How::failed);
+  CHECK(played.outcome.step == 0);
+  CAPTURE(played.outcome.why);
+  CHECK(played.outcome.why.starts_with("step 3 was not saved: "));
+}
