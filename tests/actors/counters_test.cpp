@@ -54,7 +54,8 @@ std::size_t reads_of(const schedules::Schedule& schedule, const RunSpec& spec) {
   for (const auto& lane : schedule.lanes)
     for (const int stage : {0, schedule.stages - 1})
       if (forward_passes(lane, stage) > 0) ++lines;
-  return static_cast<std::size_t>(lines * spec.replicas() * spec.loader_credit);
+  return static_cast<std::size_t>(lines) * static_cast<std::size_t>(spec.replicas()) *
+         static_cast<std::size_t>(spec.loader_credit);
 }
 
 void check_bounds(const Piece& piece, std::uint64_t seeds) {

@@ -154,6 +154,7 @@ class ImmediateStore final : public CheckpointStore {
 
 std::vector<models::UnitRange> even_cuts(int units, int stages) {
   std::vector<models::UnitRange> cuts;
+  cuts.reserve(static_cast<std::size_t>(stages));
   for (int stage = 0; stage < stages; ++stage)
     cuts.push_back({stage * units / stages, (stage + 1) * units / stages});
   return cuts;
