@@ -25,21 +25,26 @@ bool is_asynchronous(const config::RunConfig& config) {
   return schedule && schedule->mode == sched::Mode::asynchronous;
 }
 
-/// Most sums that the fold of so many groups holds at once: one in the making, and one for each
-/// tree of a power of two that those before it have grown to.
-int gradient_sums(int groups) {
-  int most = 0;
+/// Most sums that the fold of so many groups holds whole while a micro-batch has all its
+/// activations: one for each tree of a power of two that the groups before have grown to, and the
+/// one in the making, which a group's first micro-batch makes only as its activations go.
+int gradient_sums(int groups, std::int64_t micro_batches) {
+  const bool has_later_ones = micro_batches > groups;
+  int most = 1;
   for (unsigned before = 0; before < static_cast<unsigned>(groups); ++before)
-    most = std::max(most, std::popcount(before) + 1);
+    most = std::max(most, std::popcount(before) + (has_later_ones ? 1 : 0));
   return most;
 }
 
 /// Without asynchrony, no pass runs while the next version is made: UnitCost::update_room tells
 /// what that takes.
-sched::HoldingRules holding_rules(const config::RunConfig& config, int groups) {
+sched::HoldingRules holding_rules(const config::RunConfig& config, int groups,
+                                  std::int64_t micro_batches) {
   const int replicas = config.pipeline.replicas;
   return {.versions_in_the_making = is_asynchronous(config) ? 1 : 0,
-          .gradient_sums = gradient_sums((groups + replicas - 1) / replicas)};
+          .gradient_sums = gradient_sums((groups + replicas - 1) / replicas,
+                                         (micro_batches + replicas - 1) / replicas),
+          .makes_sum_in_backward = micro_batches == groups && groups > 1};
 }
 
 /// Whether the halves of backward passes may be apart, so that what lies between them adds up.
@@ -143,7 +148,7 @@ Result<sched::PlanRequest> plan_request(const config::RunConfig& config, const R
       is_asynchronous(config) ? sched::Objective::period : sched::Objective::makespan;
   request.versions = version_rule(config);
   request.step_every = config.staleness.step_every;
-  request.holding = holding_rules(config, request.groups);
+  request.holding = holding_rules(config, request.groups, micro_batches);
   for (const auto& unit : *costs) request.units.push_back(unit_cost(unit, request, profile));
   return request;
 }

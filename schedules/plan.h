@@ -22,6 +22,8 @@ enum class Recompute : std::uint8_t { nothing, everything };
 struct HoldingRules {
   int versions_in_the_making = 1;  // Weights that the optimizer writes while the last are in use.
   int gradient_sums = 1;
+  /// Whether one more sum is made unit by unit, while the backward pass lets activations go.
+  bool makes_sum_in_backward = false;
   int landing_slots = 2;   // Tensors that have come over a boundary and wait.
   int outgoing_slots = 1;  // Tensors made and not yet gone.
 };

@@ -231,6 +231,7 @@ class SeatMemory {
       Bytes gone = 0;  // When a unit runs backward, later ones have done so.
       for (int u = cuts_[seats[k].stage + 1] - 1; u >= cuts_[seats[k].stage]; --u) {
         const UnitCost& unit = request_.units[u];
+        if (request_.holding.makes_sum_in_backward) gone -= unit.gradient;
         if (unit.workspace - gone > largest) {
           largest = unit.workspace - gone;
           owner = &seats[k];
