@@ -242,10 +242,10 @@ class Bench {
     return *storage::open_dataset("made:markov?states=64", {setting.context, setting.vocabulary},
                                   *files_);
   }
-  /// The first steps take memory and fill caches.
+  /// The first step takes memory and fills caches.
   static std::vector<double> warm(std::vector<double> seconds) {
     seconds.erase(seconds.begin(),
-                  seconds.begin() + std::min<std::ptrdiff_t>(2, std::ssize(seconds)));
+                  seconds.begin() + std::min<std::ptrdiff_t>(1, std::ssize(seconds)));
     return seconds;
   }
   std::int64_t targets() const { return static_cast<std::int64_t>(tokens()); }
@@ -280,18 +280,35 @@ schedules::Costs costs_of(const Bench::Played& played) {
   return costs;
 }
 
+/// Seconds from the first action of a single lane to its last, and how many of them it was idle.
+std::pair<double, double> idle_of(const schedules::Timeline& timeline) {
+  double start = timeline.spans.front().start, end = start, busy = 0;
+  for (const auto& span : timeline.spans) {
+    start = std::min(start, span.start);
+    end = std::max(end, span.end);
+    busy += span.end - span.start;
+  }
+  return {end - start, end - start - busy};
+}
+
 void compare_with_loop(const Setting& setting, int steps) {
   const Bench bench(setting);
   std::vector<double> plain, played;
+  double time = 0, idle = 0;
   // Interleaved, so that what disturbs one disturbs the other.
-  for (int round = 0; round < 3; ++round) {
+  for (int round = 0; round < 5; ++round) {
     std::ranges::copy(bench.plainly(steps), std::back_inserter(plain));
-    std::ranges::copy(bench.by_actors({.schedule = "1f1b"}, 0, steps).seconds,
-                      std::back_inserter(played));
+    const auto actors = bench.by_actors({.schedule = "1f1b"}, 0, steps);
+    std::ranges::copy(actors.seconds, std::back_inserter(played));
+    const auto [lane_time, lane_idle] = idle_of(actors.timeline);
+    time += lane_time;
+    idle += lane_idle;
   }
-  std::printf("  %-10s one stage, one core: %8.0f tokens/s in a loop, %8.0f by actors: %.3f\n",
-              setting.name, bench.tokens() / median(plain), bench.tokens() / median(played),
-              median(plain) / median(played));
+  std::printf(
+      "  %-10s one stage, one core: %8.0f tokens/s in a loop, %8.0f by actors: %.3f; the lane is "
+      "idle for %.3f %% of its time\n",
+      setting.name, bench.tokens() / median(plain), bench.tokens() / median(played),
+      median(plain) / median(played), 100 * idle / time);
 }
 
 void compare_with_simulator(const Setting& setting, int cut, int steps) {
