@@ -4,6 +4,8 @@
 //
 //     ./dev bench runtime [STEPS]
 
+#include <sched.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -291,7 +293,26 @@ std::pair<double, double> idle_of(const schedules::Timeline& timeline) {
   return {end - start, end - start - busy};
 }
 
+/// One core for all threads that are started from now on: cores of a virtual machine may differ.
+class OneCore {
+ public:
+  OneCore() {
+    sched_getaffinity(0, sizeof before_, &before_);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    sched_setaffinity(0, sizeof one, &one);
+  }
+  ~OneCore() { sched_setaffinity(0, sizeof before_, &before_); }
+  OneCore(const OneCore&) = delete;
+  OneCore& operator=(const OneCore&) = delete;
+
+ private:
+  cpu_set_t before_;
+};
+
 void compare_with_loop(const Setting& setting, int steps) {
+  const OneCore pinned;
   const Bench bench(setting);
   std::vector<double> plain, played;
   double time = 0, idle = 0;

@@ -31,7 +31,7 @@ struct Setting {
   std::string config;
   int layers, width, heads, context, vocabulary;
   int micro = 4, micro_batches = 8;
-  int steps = 4;
+  int steps = 3;
 
   double tokens() const { return 1.0 * micro * micro_batches * context; }
   /// Multiplications and additions of a step: three products for each matrix, and attention over
@@ -43,10 +43,15 @@ struct Setting {
 };
 
 struct Contestant {
+  enum class Who { troupe, torch, torch_in_two_stages };
+
   std::string name;
   int cores = 1;
   kernels::Precision precision = kernels::Precision::fp32;  // Whose peak it is held against.
-  bool peer = false;
+  Who who = Who::troupe;
+  std::vector<std::string> keys = {};  // Beside those that all have.
+
+  bool is_peer() const { return who != Who::troupe; }
 };
 
 struct Measured {
@@ -62,10 +67,12 @@ double median(std::vector<double> numbers) {
 ChildOrder order_for(const Contestant& contestant, const Setting& setting,
                      const std::string& here) {
   const std::string threads = std::to_string(contestant.cores);
+  const bool in_stages = contestant.who == Contestant::Who::torch_in_two_stages;
   ChildOrder order;
   order.cores = contestant.cores;
-  if (contestant.peer) {
-    order.environment = {{"OMP_NUM_THREADS", threads}, {"OPENBLAS_NUM_THREADS", threads}};
+  if (contestant.is_peer()) {
+    const std::string each = in_stages ? "1" : threads;
+    order.environment = {{"OMP_NUM_THREADS", each}, {"OPENBLAS_NUM_THREADS", each}};
     order.command = {"/usr/bin/python3", TROUPE_ROOT "/bench/peer_torch.py"};
     for (const auto& [flag, value] :
          std::map<std::string, int>{{"--layers", setting.layers},
@@ -80,16 +87,24 @@ ChildOrder order_for(const Contestant& contestant, const Setting& setting,
       order.command.push_back(flag);
       order.command.push_back(std::to_string(value));
     }
+    if (in_stages) {
+      fs::remove("meeting");
+      order.command.insert(order.command.end(), {"--meeting", fs::absolute("meeting").string()});
+    }
     return order;
   }
   const bool bf16 = contestant.precision == kernels::Precision::bf16;
   order.command = {here + "/../apps/troupe", "train", TROUPE_ROOT "/" + setting.config, "--output",
                    "json"};
-  for (const std::string& key :
-       {"train.threads=" + threads, "train.steps=" + std::to_string(setting.steps),
-        std::string("precision.compute=") + (bf16 ? "bf16" : "fp32"), std::string("name=bench"),
-        std::string("optimizer.schedule.total_steps=1000"),
-        std::string("checkpoint.every=1000000 steps"), std::string("checkpoint.keep=1")}) {
+  std::vector<std::string> keys = {"train.threads=" + threads,
+                                   "train.steps=" + std::to_string(setting.steps),
+                                   std::string("precision.compute=") + (bf16 ? "bf16" : "fp32"),
+                                   std::string("name=bench"),
+                                   std::string("optimizer.schedule.total_steps=1000"),
+                                   std::string("checkpoint.every=1000000 steps"),
+                                   std::string("checkpoint.keep=1")};
+  keys.insert(keys.end(), contestant.keys.begin(), contestant.keys.end());
+  for (const auto& key : keys) {
     order.command.push_back("--set");
     order.command.push_back(key);
   }
@@ -100,7 +115,7 @@ ChildOrder order_for(const Contestant& contestant, const Setting& setting,
 std::vector<double> seconds_of(const Contestant& contestant, const ChildResult& result) {
   std::vector<double> seconds;
   for (const auto& line : result.lines) {
-    if (contestant.peer) {
+    if (contestant.is_peer()) {
       seconds.push_back(std::atof(line.c_str()));
       continue;
     }
@@ -136,21 +151,23 @@ void measure(const Setting& setting, const std::vector<Contestant>& contestants,
       "a step\n",
       setting.name.c_str(), setting.layers, setting.width, setting.context, setting.vocabulary,
       setting.micro_batches, setting.micro, setting.work() / 1e9);
-  std::printf("  %-28s %10s %14s %12s %12s\n", "", "tokens/s", "share of peak", "x PyTorch",
+  std::printf("  %-34s %10s %14s %12s %12s\n", "", "tokens/s", "share of peak", "x PyTorch",
               "memory MiB");
   for (const auto& contestant : contestants) {
     const auto& entry = measured[contestant.name];
     if (entry.seconds.empty()) {
-      std::printf("  %-28s not run\n", contestant.name.c_str());
+      std::printf("  %-34s not run\n", contestant.name.c_str());
       continue;
     }
     const double seconds = median(entry.seconds);
     const double peak = median(peaks[{contestant.cores, contestant.precision}]);
-    double peer = 0;
-    for (const auto& other : contestants)
-      if (other.peer && other.cores == contestant.cores)
-        peer = median(measured[other.name].seconds);
-    std::printf("  %-28s %10.0f %14.3f ", contestant.name.c_str(), setting.tokens() / seconds,
+    double peer = 0;  // The best one on as many cores.
+    for (const auto& other : contestants) {
+      const auto& of = measured[other.name].seconds;
+      if (other.is_peer() && other.cores == contestant.cores && !of.empty())
+        peer = peer > 0 ? std::min(peer, median(of)) : median(of);
+    }
+    std::printf("  %-34s %10.0f %14.3f ", contestant.name.c_str(), setting.tokens() / seconds,
                 setting.work() / seconds / peak);
     peer > 0 ? std::printf("%12.2f", peer / seconds) : std::printf("%12s", "");
     std::printf(" %12.0f\n", entry.peak_mib);
@@ -158,18 +175,30 @@ void measure(const Setting& setting, const std::vector<Contestant>& contestants,
 }
 
 int run(int rounds) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const std::string here = fs::read_symlink("/proc/self/exe").parent_path().string();
   const auto folder = fs::temp_directory_path() / ("troupe-bench-" + std::to_string(getpid()));
   fs::create_directories(folder);
   fs::current_path(folder);
-  std::vector<Contestant> contestants;
-  const int cores = std::min(2, static_cast<int>(std::thread::hardware_concurrency()));
-  for (int n = 1; n <= cores; ++n) {
-    const std::string on = n == 1 ? ", 1 core" : ", " + std::to_string(n) + " cores";
-    contestants.push_back({"PyTorch fp32" + on, n, kernels::Precision::fp32, true});
-    contestants.push_back({"troupe fp32" + on, n, kernels::Precision::fp32, false});
-    if (kernels::has_bf16_products())
-      contestants.push_back({"troupe bf16" + on, n, kernels::Precision::bf16, false});
+  using enum Contestant::Who;
+  using enum kernels::Precision;
+  const std::vector<std::string> one_stage = {"pipeline.stages=1"};
+  std::vector<Contestant> contestants = {{"PyTorch fp32, 1 core", 1, fp32, torch},
+                                         {"troupe fp32, 1 core", 1, fp32, troupe, one_stage}};
+  if (kernels::has_bf16_products())
+    contestants.push_back({"troupe bf16, 1 core", 1, bf16, troupe, one_stage});
+  if (std::thread::hardware_concurrency() > 1) {
+    contestants.push_back({"PyTorch fp32, 2 threads", 2, fp32, torch});
+    contestants.push_back({"PyTorch fp32, 1F1B over gloo", 2, fp32, torch_in_two_stages});
+    for (const auto& [how, keys] : std::vector<std::pair<std::string, std::vector<std::string>>>{
+             {"1 stage, 2 threads", one_stage},
+             {"2 replicas", {"pipeline.stages=1", "pipeline.replicas=2"}},
+             {"2 stages, zb-h1", {"pipeline.stages=2", "pipeline.schedule=zb-h1"}},
+             {"2 stages, pipedream", {"pipeline.stages=2", "pipeline.schedule=pipedream"}}}) {
+      contestants.push_back({"troupe fp32, " + how, 2, fp32, troupe, keys});
+      if (kernels::has_bf16_products() && how == "2 replicas")
+        contestants.push_back({"troupe bf16, " + how, 2, bf16, troupe, keys});
+    }
   }
   measure({"gpt-small", "config/gpt-small.toml", 6, 384, 6, 256, 4096}, contestants, rounds, here);
   measure({"gpt-tiny", "config/gpt-tiny.toml", 4, 128, 4, 64, 512, 4, 8, 30}, contestants, rounds,
