@@ -20,7 +20,7 @@ namespace troupe::kernels::cpu::HWY_NAMESPACE {
 /// A strip is a few rows of the first factor, and so much depth of them in units. They are copied
 /// to where they lie at fixed distances, so that every address in the inner loop is a constant away
 /// from one pointer and no two rows fight for a cache set.
-constexpr std::int64_t block_depth = 384;
+constexpr std::int64_t block_depth = 256;
 constexpr std::int64_t strip_rows = 16;  // At most.
 constexpr std::int64_t strip_units = strip_rows * (block_depth + 16);
 
