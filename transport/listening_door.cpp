@@ -98,13 +98,14 @@ class ListeningDoor::Knock final : public ChannelSource {
 };
 
 ListeningDoor::ListeningDoor(ChannelThread& thread, Descriptor socket, std::string address,
-                             Carrier carrier, const DoorOrder& order)
+                             Carrier carrier, const DoorOrder& order, MakeReceiver make_receiver)
     : thread_(thread),
       socket_(std::move(socket)),
       spare_(open("/dev/null", O_RDONLY | O_CLOEXEC)),
       address_(std::move(address)),
       carrier_(carrier),
-      order_(order) {
+      order_(order),
+      make_receiver_(make_receiver) {
   thread.add(*this, socket_.number(), EPOLLIN, place_);
 }
 
@@ -112,6 +113,10 @@ ListeningDoor::~ListeningDoor() {
   const ChannelThread::Turn turn(thread_);
   thread_.remove(place_);
   knocks_.clear();
+}
+
+std::unique_ptr<Receiver> ListeningDoor::expect(Token token, Receiving receiving) {
+  return make_receiver_(thread_, guests_, token, order_.epoch, std::move(receiving));
 }
 
 DoorCounters ListeningDoor::counters() const {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "transport/channel_thread.h"
@@ -40,20 +41,26 @@ class GuestList {
   std::map<std::uint64_t, Guest*> guests_;
 };
 
+/// Makes the receiver of a carrier, and has it expected.
+using MakeReceiver = std::unique_ptr<Receiver> (*)(ChannelThread& thread,
+                                                   std::shared_ptr<GuestList> guests, Token token,
+                                                   const Epoch& epoch, Receiving receiving);
+template <class T>
+std::unique_ptr<Receiver> make_receiver(ChannelThread& thread, std::shared_ptr<GuestList> guests,
+                                        Token token, const Epoch& epoch, Receiving receiving) {
+  return std::make_unique<T>(thread, std::move(guests), token, epoch, std::move(receiving));
+}
+
 /// A door at a listening socket.
-class ListeningDoor : public Door, private ChannelSource {
+class ListeningDoor final : public Door, private ChannelSource {
  public:
   ListeningDoor(ChannelThread& thread, Descriptor socket, std::string address, Carrier carrier,
-                const DoorOrder& order);
+                const DoorOrder& order, MakeReceiver make_receiver);
   ~ListeningDoor() override;
 
   std::string address() const override { return address_; }
+  std::unique_ptr<Receiver> expect(Token token, Receiving receiving) override;
   DoorCounters counters() const override;
-
- protected:
-  ChannelThread& thread() { return thread_; }
-  const Epoch& epoch() const { return order_.epoch; }
-  std::shared_ptr<GuestList> guests() { return guests_; }
 
  private:
   class Knock;
@@ -70,6 +77,7 @@ class ListeningDoor : public Door, private ChannelSource {
   std::string address_;
   Carrier carrier_;
   DoorOrder order_;
+  MakeReceiver make_receiver_;
   std::shared_ptr<GuestList> guests_ = std::make_shared<GuestList>();
   std::list<std::unique_ptr<Knock>> knocks_;
   mutable std::mutex mutex_;  // Of the counters.

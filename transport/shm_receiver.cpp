@@ -17,17 +17,6 @@ namespace {
 
 constexpr int records_in_turn = 64;
 
-class ShmDoor final : public ListeningDoor {
- public:
-  ShmDoor(ChannelThread& thread, Descriptor socket, const std::string& address,
-          const DoorOrder& order)
-      : ListeningDoor(thread, std::move(socket), address, Carrier::shm, order) {}
-
-  std::unique_ptr<Receiver> expect(Token token, Receiving receiving) override {
-    return std::make_unique<ShmReceiver>(thread(), guests(), token, epoch(), std::move(receiving));
-  }
-};
-
 }  // namespace
 
 ShmArrivals::ShmArrivals(std::shared_ptr<ShmSegment> segment, int bell)
@@ -73,13 +62,11 @@ void ShmArrivals::give_back(std::uint32_t slot) {
 void ShmArrivals::put_back(std::uint32_t slot) {
   auto& control = segment_->control();
   control.returns[returned_ % most_out].store(slot, std::memory_order_relaxed);
-  control.returned.store(++returned_, std::memory_order_release);
+  control.returned.store(++returned_, std::memory_order_seq_cst);
 }
 
 void ShmArrivals::tell() {
-  // What was written before must be there before the sender is asked whether it waits.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (segment_->control().sender_waits.load(std::memory_order_relaxed) == 0) return;
+  if (segment_->control().sender_waits.load(std::memory_order_seq_cst) == 0) return;
   const std::lock_guard lock(mutex_);
   if (bell_ >= 0) ring_bell(bell_);
 }
@@ -238,7 +225,7 @@ void ShmReceiver::deliver(std::size_t head_bytes) {
   control.taken.store(++arrived_, std::memory_order_release);
   receiving_.listener.on_parcel({std::span(front_).first(head_bytes), tensors_});
   tensors_.clear();
-  control.delivered.store(arrived_, std::memory_order_release);
+  control.delivered.store(arrived_, std::memory_order_seq_cst);
   arrivals_->tell();
 }
 
@@ -263,7 +250,8 @@ Result<std::unique_ptr<Door>> open_shm_door(ChannelThread& thread, const DoorOrd
   if (!where) return where.error();
   auto socket = listen_at(*where);
   if (!socket) return within(name, socket.error());
-  return std::unique_ptr<Door>(std::make_unique<ShmDoor>(thread, std::move(*socket), name, order));
+  return std::unique_ptr<Door>(std::make_unique<ListeningDoor>(
+      thread, std::move(*socket), name, Carrier::shm, order, make_receiver<ShmReceiver>));
 }
 
 }  // namespace troupe::transport

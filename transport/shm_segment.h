@@ -28,6 +28,9 @@ constexpr std::uint32_t no_slot = ~std::uint32_t{0};
 constexpr std::size_t most_out = 8192;
 constexpr std::size_t most_held_out = most_out - passing_slots;
 
+/// An end that waits for the other says so, and then looks once more; the other changes something,
+/// and then looks whether it is waited for. These four are in one order, seq_cst, so that never
+/// both see nothing.
 struct ShmControl {
   // The sender's.
   alignas(64) std::atomic<std::uint64_t> written{0};  // Bytes, of the ring.

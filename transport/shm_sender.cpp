@@ -30,8 +30,10 @@ ShmSender::ShmSender(ChannelThread& thread, Descriptor connection,
 ShmSender::~ShmSender() { thread_.remove(place_); }
 
 Tensor ShmSender::lend(const Shape& shape, DType type) {
-  if (!slots_->take_returns()) return Tensor::make(*sending_.memory, shape, type);
-  Tensor lent = slots_->lend(shape, type);
+  Lock lock(mutex_);
+  settle();
+  Tensor lent = end_ ? Tensor() : slots_->lend(shape, type);
+  lock.unlock();
   return lent.empty() ? Tensor::make(*sending_.memory, shape, type) : lent;
 }
 
@@ -102,16 +104,16 @@ bool ShmSender::place(Outgoing& outgoing) {
   }
   outgoing.record.shared_slot = no_slot;
   if (!any) return true;
-  const auto slot = slots_->take(to_copy);
-  if (!slot) {
+  const auto shared = slots_->take(to_copy);
+  if (!shared) {
     // Tried again later, as if nothing had been.
     for (const auto& place : outgoing.places)
       if (place.slot != no_slot) slots_->stay(place.slot);
     return false;
   }
-  outgoing.record.shared_slot = *slot;
+  outgoing.record.shared_slot = shared->slot;
   for (auto& place : outgoing.places)
-    if (place.slot == no_slot) place = {slots_->offset(*slot) + place.offset, *slot, 0};
+    if (place.slot == no_slot) place = {shared->offset + place.offset, shared->slot, 0};
   return true;
 }
 
@@ -130,7 +132,7 @@ bool ShmSender::publish(Outgoing& outgoing) {
   const std::size_t bytes = sizeof(ShmRecord) + outgoing.front.size() + places;
   const std::size_t padded = (bytes + 7) / 8 * 8;
   const auto written = control_.written.load(std::memory_order_relaxed);
-  if (written - control_.read.load(std::memory_order_acquire) + padded > ring_bytes) return false;
+  if (written - control_.read.load(std::memory_order_seq_cst) + padded > ring_bytes) return false;
   number_front(outgoing.front, sending_.epoch.number, credit_.sent_so_far(), Checksums::off);
   credit_.sent(outgoing.bytes);
   if (outgoing.record.shared_slot != no_slot)
@@ -176,14 +178,14 @@ void ShmSender::put_by(std::unique_ptr<Outgoing> outgoing) {
 /// What the receiver has done until now.
 void ShmSender::settle() {
   if (end_) return;
-  if (!credit_.arrived(control_.taken.load(std::memory_order_acquire)))
+  if (!credit_.arrived(control_.taken.load(std::memory_order_seq_cst)))
     return end(ChannelEnd::Why::broken, "the receiver speaks of parcels that were not sent");
   if (!slots_->take_returns())
     end(ChannelEnd::Why::broken, "the receiver gives back slots that it has not got");
 }
 
 bool ShmSender::all_delivered() const {
-  return control_.delivered.load(std::memory_order_acquire) == counters_.parcels;
+  return control_.delivered.load(std::memory_order_seq_cst) == counters_.parcels;
 }
 
 Status ShmSender::close(std::chrono::milliseconds patience) {
@@ -191,11 +193,10 @@ Status ShmSender::close(std::chrono::milliseconds patience) {
   closing_ = true;
   control_.sender_waits.store(1, std::memory_order_seq_cst);
   changed_.wait_for(lock, patience, [&] { return end_ || all_delivered(); });
-  if (!all_delivered()) {
-    if (end_) return Error{end_->text};
+  if (end_ && !(all_delivered() && end_->why == ChannelEnd::Why::closed)) return Error{end_->text};
+  if (!all_delivered())
     return Error{std::to_string(counters_.parcels - control_.delivered.load()) +
                  " parcels have not arrived after " + std::to_string(patience.count()) + " ms"};
-  }
   if (!end_) {
     end_ = ChannelEnd{ChannelEnd::Why::closed, "the channel was closed by its sender"};
     control_.sender_closed.store(1, std::memory_order_release);
@@ -219,10 +220,11 @@ void ShmSender::on_ready(std::uint32_t) {
   changed_.notify_all();
   if (!end_) return;
   const ChannelEnd why = *end_;
+  const bool tell = !closing_ && sending_.on_end;
   advance_line(lock);
   lock.unlock();
   thread_.remove(place_);
-  if (sending_.on_end) sending_.on_end(why);
+  if (tell) sending_.on_end(why);
 }
 
 /// The thread tells of it: it hears that the connection is shut down.

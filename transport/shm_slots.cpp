@@ -82,7 +82,7 @@ std::optional<std::uint32_t> ShmSlots::slot_of(const Tensor& tensor) const {
   return name_of(*static_cast<const Slot*>(tensor.block()));
 }
 
-std::optional<std::uint32_t> ShmSlots::take(std::size_t bytes) {
+std::optional<ShmPlace> ShmSlots::take(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   std::optional<std::uint32_t> name;
   if (held_out_ < most_held_out) {
@@ -90,8 +90,9 @@ std::optional<std::uint32_t> ShmSlots::take(std::size_t bytes) {
     if (name) ++held_out_;
   }
   if (!name) name = take(passing_, passing_names_, bytes);
-  if (name) slots_[*name].out = 1;
-  return name;
+  if (!name) return std::nullopt;
+  slots_[*name].out = 1;
+  return ShmPlace{slots_[*name].offset, *name, 0};
 }
 
 bool ShmSlots::go_out(std::uint32_t name) {
@@ -111,7 +112,7 @@ void ShmSlots::stay(std::uint32_t name) {
 
 bool ShmSlots::take_returns() {
   auto& control = segment_->control();
-  const auto returned = control.returned.load(std::memory_order_acquire);
+  const auto returned = control.returned.load(std::memory_order_seq_cst);
   const std::lock_guard lock(mutex_);
   if (returned - returns_taken_ > most_out) return false;
   for (; returns_taken_ < returned; ++returns_taken_) {

@@ -44,8 +44,7 @@ class ShmSlots final : private MemoryOwner, public std::enable_shared_from_this<
 
   /// A slot for copies, in the regions that may be held or else in the one that may not; it goes
   /// out once.
-  std::optional<std::uint32_t> take(std::size_t bytes);
-  std::size_t offset(std::uint32_t slot) const { return slots_[slot].offset; }
+  std::optional<ShmPlace> take(std::size_t bytes);
 
   /// A tensor of the slot is being sent, false where too many are out: it must be copied then.
   bool go_out(std::uint32_t slot);

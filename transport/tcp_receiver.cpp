@@ -20,17 +20,6 @@ constexpr std::size_t most_at_once = std::size_t{512} << 10;
 constexpr int receives_in_turn = 16;
 constexpr std::uint32_t usual_events = EPOLLIN | EPOLLRDHUP;
 
-class TcpDoor final : public ListeningDoor {
- public:
-  TcpDoor(ChannelThread& thread, Descriptor socket, const std::string& address,
-          const DoorOrder& order)
-      : ListeningDoor(thread, std::move(socket), address, Carrier::tcp, order) {}
-
-  std::unique_ptr<Receiver> expect(Token token, Receiving receiving) override {
-    return std::make_unique<TcpReceiver>(thread(), guests(), token, epoch(), std::move(receiving));
-  }
-};
-
 }  // namespace
 
 TcpReceiver::TcpReceiver(ChannelThread& thread, std::shared_ptr<GuestList> guests, Token token,
@@ -248,7 +237,8 @@ Result<std::unique_ptr<Door>> open_tcp_door(ChannelThread& thread, const std::st
   auto socket = listen_at(*where);
   if (!socket) return within(address, socket.error());
   const auto own = to_text(address_of(*socket));
-  return std::unique_ptr<Door>(std::make_unique<TcpDoor>(thread, std::move(*socket), own, order));
+  return std::unique_ptr<Door>(std::make_unique<ListeningDoor>(
+      thread, std::move(*socket), own, Carrier::tcp, order, make_receiver<TcpReceiver>));
 }
 
 }  // namespace troupe::transport

@@ -32,7 +32,8 @@ TcpSender::TcpSender(ChannelThread& thread, Descriptor connection, Sending sendi
       sending_(std::move(sending)),
       checksums_(checksums),
       credit_(sending_.bound),
-      line_(sending_.bound.parcels) {
+      // What has been written may have arrived before its writer takes it out of the line.
+      line_(2 * sending_.bound.parcels) {
   thread_.add(*this, connection_.number(), usual_events, place_);
 }
 
@@ -197,11 +198,12 @@ void TcpSender::on_ready(std::uint32_t events) {
   read_words();
   if (end_) {
     const ChannelEnd why = *end_;
+    const bool tell = !closing_ && sending_.on_end;
     if (!writing_) drop_line();
     lock.unlock();
     thread_.remove(place_);
     changed_.notify_all();
-    if (sending_.on_end) sending_.on_end(why);
+    if (tell) sending_.on_end(why);
     return;
   }
   changed_.notify_all();

@@ -65,15 +65,15 @@ Ends::Ends(By by, Bound bound, Inbox& inbox, Inbox& back) {
       return;
     }
     case By::shm:
-      door = open_shm_door(receiver_thread, order).value();
+      door = open_shm_door(*receiver_thread, order).value();
       receiver = door->expect(this_token, receiving);
-      sender = connect_shm(sender_thread, door->address(), sending).value();
+      sender = connect_shm(*sender_thread, door->address(), sending).value();
       return;
     case By::tcp:
     case By::tcp_without_checksums:
-      door = open_tcp_door(receiver_thread, "127.0.0.1:0", order).value();
+      door = open_tcp_door(*receiver_thread, "127.0.0.1:0", order).value();
       receiver = door->expect(this_token, receiving);
-      sender = connect_tcp(sender_thread, door->address(), sending,
+      sender = connect_tcp(*sender_thread, door->address(), sending,
                            by == By::tcp ? Checksums::on : Checksums::off)
                    .value();
       return;

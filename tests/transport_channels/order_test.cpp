@@ -79,10 +79,10 @@ TEST_CASE("parcels arrive bit by bit from another process", "[transport]") {
   });
   MemoryPool pool;
   {
-    ChannelThread thread;
+    const OwnThread thread = std::make_unique<ChannelThread>();
     const DoorOrder order{peer_epoch};
-    auto door = by == "shm" ? open_shm_door(thread, order).value()
-                            : open_tcp_door(thread, "127.0.0.1:0", order).value();
+    auto door = by == "shm" ? open_shm_door(*thread, order).value()
+                            : open_tcp_door(*thread, "127.0.0.1:0", order).value();
     const auto receiver = door->expect(peer_token, {peer_bound, &pool, inbox.listener()});
     Peer peer({"send", by, door->address(), std::to_string(count), "5"});
     CHECK(inbox.wait_for(count));
@@ -100,12 +100,12 @@ TEST_CASE("parcels arrive bit by bit in another process", "[transport]") {
   INFO(by);
   constexpr std::uint64_t count = 3000;
   MemoryPool pool;
-  ChannelThread thread;
+  const OwnThread thread = std::make_unique<ChannelThread>();
   Peer peer({"receive", by, std::to_string(count), "6"});
   const auto address = peer.line();
   const Sending sending{peer_epoch, peer_token, peer_bound, &pool, {}};
   auto sender =
-      by == "shm" ? connect_shm(thread, address, sending) : connect_tcp(thread, address, sending);
+      by == "shm" ? connect_shm(*thread, address, sending) : connect_tcp(*thread, address, sending);
   REQUIRE(sender.ok());
   for (std::uint64_t i = 0; i < count; ++i) {
     const auto parcel = made_parcel(6, i, peer_sizes, **sender, pool);

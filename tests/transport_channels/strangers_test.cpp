@@ -68,21 +68,21 @@ class Stranger {
 /// A door at which one sender is expected, and what came of it.
 struct Host {
   explicit Host(std::chrono::milliseconds patience = std::chrono::seconds(60)) {
-    door = open_tcp_door(thread, "127.0.0.1:0", {this_epoch, patience}).value();
+    door = open_tcp_door(*thread, "127.0.0.1:0", {this_epoch, patience}).value();
     receiver = door->expect(this_token, {bound, &pool, inbox.listener()});
   }
 
   Sending sending() { return {this_epoch, this_token, bound, &pool, {}}; }
   /// That a sane sender is let in and its parcel comes: the door still works.
   bool works() {
-    auto sender = connect_tcp(thread, door->address(), sending());
+    auto sender = connect_tcp(*thread, door->address(), sending());
     return sender && (*sender)->send({}, {}).ok() && inbox.wait_for(1) &&
            (*sender)->close(wait_limit).ok();
   }
 
   Inbox inbox;
   MemoryPool pool;
-  ChannelThread thread;
+  const OwnThread thread = std::make_unique<ChannelThread>();
   std::unique_ptr<Door> door;
   std::unique_ptr<Receiver> receiver;
 };
@@ -151,7 +151,7 @@ TEST_CASE("a sender of another run, epoch, token or bound is turned away", "[tra
     wanted = "another bound";
     counter = &DoorCounters::other_terms;
   }
-  const auto sender = connect_tcp(host.thread, host.door->address(), sending);
+  const auto sender = connect_tcp(*host.thread, host.door->address(), sending);
   REQUIRE(!sender.ok());
   CHECK(sender.error().text.find(host.door->address() + ": turned away: ") == 0);
   CHECK(sender.error().text.find(wanted) != std::string::npos);
@@ -162,50 +162,50 @@ TEST_CASE("a sender of another run, epoch, token or bound is turned away", "[tra
 
 TEST_CASE("a token is good for one sender", "[transport]") {
   Host host;
-  const auto first = connect_tcp(host.thread, host.door->address(), host.sending());
+  const auto first = connect_tcp(*host.thread, host.door->address(), host.sending());
   CHECK(first.ok());
-  const auto second = connect_tcp(host.thread, host.door->address(), host.sending());
+  const auto second = connect_tcp(*host.thread, host.door->address(), host.sending());
   CHECK(!second.ok());
 }
 
 TEST_CASE("shared memory turns away whom it does not expect", "[transport]") {
   MemoryPool pool;
-  ChannelThread thread;
+  const OwnThread thread = std::make_unique<ChannelThread>();
   Inbox inbox;
-  const auto door = open_shm_door(thread, {this_epoch}).value();
+  const auto door = open_shm_door(*thread, {this_epoch}).value();
   const auto receiver = door->expect(this_token, {bound, &pool, inbox.listener()});
   Sending sending{this_epoch, this_token, bound, &pool, {}};
   sending.epoch.number = 6;
-  CHECK(!connect_shm(thread, door->address(), sending).ok());
+  CHECK(!connect_shm(*thread, door->address(), sending).ok());
   CHECK(door->counters().other_epoch == 1);
   sending.epoch.number = 7;
-  CHECK(connect_shm(thread, door->address(), sending).ok());
+  CHECK(connect_shm(*thread, door->address(), sending).ok());
 }
 
 TEST_CASE("nothing to connect to is an error that says so", "[transport]") {
   MemoryPool pool;
-  ChannelThread thread;
+  const OwnThread thread = std::make_unique<ChannelThread>();
   std::string address;
   {
-    const auto door = open_tcp_door(thread, "127.0.0.1:0", {this_epoch}).value();
+    const auto door = open_tcp_door(*thread, "127.0.0.1:0", {this_epoch}).value();
     address = door->address();
   }
   const Sending sending{this_epoch, this_token, bound, &pool, {}};
-  const auto refused = connect_tcp(thread, address, sending);
+  const auto refused = connect_tcp(*thread, address, sending);
   REQUIRE(!refused.ok());
   CHECK(refused.error().text == address + ": cannot connect: Connection refused");
-  const auto no_address = connect_tcp(thread, "example.org:80", sending);
+  const auto no_address = connect_tcp(*thread, "example.org:80", sending);
   REQUIRE(!no_address.ok());
   CHECK(no_address.error().text.find("\"example.org:80\" is no address") == 0);
-  CHECK(!connect_shm(thread, "troupe/nobody", sending).ok());
+  CHECK(!connect_shm(*thread, "troupe/nobody", sending).ok());
 }
 
 TEST_CASE("one who does not answer is given up in time", "[transport]") {
   const auto deaf = listen_at(tcp_address("127.0.0.1:0").value()).value();
   MemoryPool pool;
-  ChannelThread thread;
+  const OwnThread thread = std::make_unique<ChannelThread>();
   Sending sending{this_epoch, this_token, bound, &pool, {}, std::chrono::milliseconds(50)};
-  const auto sender = connect_tcp(thread, to_text(address_of(deaf)), sending);
+  const auto sender = connect_tcp(*thread, to_text(address_of(deaf)), sending);
   REQUIRE(!sender.ok());
   CHECK(sender.error().text.find("no answer to a hello in time") != std::string::npos);
 }
@@ -284,7 +284,7 @@ TEST_CASE("a frame that no sane sender sends ends the channel", "[transport]") {
   CHECK(host.inbox.parcels() == parcels_before);
   CHECK(host.pool.counters().bytes_reserved < 10'000);
   CHECK(host.pool.counters().bytes_in_use == 0);
-  CHECK(!connect_tcp(host.thread, host.door->address(), host.sending()).ok());
+  CHECK(!connect_tcp(*host.thread, host.door->address(), host.sending()).ok());
 }
 
 TEST_CASE("a sane frame byte by byte arrives, and a part of one never does", "[transport]") {
@@ -307,7 +307,7 @@ TEST_CASE("a receiver that says what has no meaning ends the channel", "[transpo
   const auto address = to_text(address_of(listening));
   Inbox back;
   MemoryPool pool;
-  ChannelThread thread;
+  const OwnThread thread = std::make_unique<ChannelThread>();
   Arrived word;
   word.epoch = this_epoch.number;
   SECTION("another epoch") { word.epoch = 6; }
@@ -330,7 +330,7 @@ TEST_CASE("a receiver that says what has no meaning ends the channel", "[transpo
   });
   {
     const Sending sending{this_epoch, this_token, bound, &pool, back.on_end()};
-    auto sender = connect_tcp(thread, address, sending);
+    auto sender = connect_tcp(*thread, address, sending);
     REQUIRE(sender.ok());
     const auto end = back.wait_for_end();
     REQUIRE(end);
