@@ -24,6 +24,10 @@ Digest digest_of(const std::string& text) {
   return digest_of(std::as_bytes(std::span(text.data(), text.size())));
 }
 
+std::uint64_t checksum_of(std::span<const std::byte> bytes, std::uint64_t before) {
+  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), before);
+}
+
 struct Digester::State {
   XXH3_state_t* xxh = XXH3_createState();
   ~State() { XXH3_freeState(xxh); }

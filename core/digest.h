@@ -22,6 +22,10 @@ std::string to_string(const Digest& digest);
 Digest digest_of(std::span<const std::byte> bytes);
 Digest digest_of(const std::string& text);
 
+/// 64 bits (XXH3) against accidents on the way. What comes in pieces is chained: the checksum of
+/// the pieces before is the next one's `before`.
+std::uint64_t checksum_of(std::span<const std::byte> bytes, std::uint64_t before = 0);
+
 /// The digest of what comes in pieces: equal to that of the whole.
 class Digester {
  public:

@@ -37,11 +37,6 @@ std::size_t size_class(std::size_t bytes) {
 
 std::unique_ptr<MemorySource> host_memory() { return std::make_unique<HostMemory>(); }
 
-void BlockHandle::drop() {
-  if (block_ && block_->holders.fetch_sub(1, std::memory_order_acq_rel) == 1)
-    block_->pool->give_back(block_);
-}
-
 MemoryPool::MemoryPool(std::unique_ptr<MemorySource> source) : source_(std::move(source)) {}
 
 MemoryPool::~MemoryPool() {

@@ -23,17 +23,27 @@ class MemorySource {
 /// The heap, with huge pages asked for where a block is large.
 std::unique_ptr<MemorySource> host_memory();
 
-class MemoryPool;
+struct MemoryBlock;
 
-/// A piece of a pool's memory, counted by those who hold it.
+/// Whose memory it is: a pool's, or for instance that of a channel between processes.
+class MemoryOwner {
+ public:
+  /// Nobody holds the block any more. Comes on the thread of whoever held it last.
+  virtual void give_back(MemoryBlock* block) = 0;
+
+ protected:
+  ~MemoryOwner() = default;
+};
+
+/// A piece of an owner's memory, counted by those who hold it.
 struct MemoryBlock {
   std::byte* memory = nullptr;
   std::size_t bytes = 0;
-  MemoryPool* pool = nullptr;
+  MemoryOwner* owner = nullptr;
   std::atomic<std::uint32_t> holders{0};
 };
 
-/// A share in a block. The last one to go gives the block back to its pool.
+/// A share in a block. The last one to go gives the block back to its owner.
 class BlockHandle {
  public:
   BlockHandle() = default;
@@ -53,7 +63,10 @@ class BlockHandle {
   void hold() {
     if (block_) block_->holders.fetch_add(1, std::memory_order_relaxed);
   }
-  void drop();
+  void drop() {
+    if (block_ && block_->holders.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      block_->owner->give_back(block_);
+  }
 
   MemoryBlock* block_ = nullptr;
 };
@@ -68,7 +81,7 @@ struct MemoryCounters {
 
 /// The memory of one device. Blocks come back to it and go out again, so that after the first steps
 /// nothing is allocated any more. Any thread may take and return; a pool outlives its blocks.
-class MemoryPool {
+class MemoryPool final : private MemoryOwner {
  public:
   explicit MemoryPool(std::unique_ptr<MemorySource> source = host_memory());
   ~MemoryPool();
@@ -84,8 +97,7 @@ class MemoryPool {
   MemoryCounters counters() const;
 
  private:
-  friend class BlockHandle;
-  void give_back(MemoryBlock* block);
+  void give_back(MemoryBlock* block) override;
 
   std::unique_ptr<MemorySource> source_;
   mutable std::mutex mutex_;

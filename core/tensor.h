@@ -26,6 +26,17 @@ class Tensor {
     return tensor;
   }
 
+  /// Numbers that lie in a block already, from `offset` bytes on, whoever the block's owner is.
+  static Tensor over(BlockHandle block, std::size_t offset, const Shape& shape, DType type) {
+    Tensor tensor;
+    tensor.block_ = std::move(block);
+    tensor.offset_ = offset;
+    tensor.shape_ = shape;
+    tensor.type_ = type;
+    assert(tensor.block_ && offset + tensor.bytes() <= tensor.block_.get()->bytes);
+    return tensor;
+  }
+
   bool empty() const { return !block_; }
   const Shape& shape() const { return shape_; }
   DType dtype() const { return type_; }
@@ -46,6 +57,9 @@ class Tensor {
   const float* f32() const { return data<float>(); }
   void* raw() { return block_ ? block_.get()->memory + offset_ : nullptr; }
   const void* raw() const { return block_ ? block_.get()->memory + offset_ : nullptr; }
+
+  /// Null where the tensor is empty. Its owner recognises its own.
+  const MemoryBlock* block() const { return block_.get(); }
 
   /// The same numbers under another shape.
   Tensor reshaped(const Shape& shape) const {

@@ -18,3 +18,10 @@ TEST_CASE("a digest in pieces equals that of the whole", "[core]") {
   digester.add(bytes.subspan(4'097));
   CHECK(digester.finish() == digest_of(text));
 }
+
+TEST_CASE("a checksum is XXH3 with 64 bits, chained by its seed", "[core]") {
+  CHECK(checksum_of({}) == 0x2d06800538d394c2);
+  const std::string text = "stage";
+  const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
+  CHECK(checksum_of(bytes, 1) != checksum_of(bytes, 2));
+}

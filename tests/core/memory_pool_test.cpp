@@ -48,3 +48,21 @@ TEST_CASE("trim gives back what nobody holds", "[core]") {
   pool.trim();
   CHECK(pool.counters().bytes_reserved == kept.get()->bytes);
 }
+
+TEST_CASE("a tensor over memory of another owner gives it back to that owner", "[core]") {
+  struct Owner final : MemoryOwner {
+    void give_back(MemoryBlock* block) override { given_back = block; }
+    MemoryBlock* given_back = nullptr;
+  } owner;
+  alignas(64) std::byte memory[256];
+  MemoryBlock block{memory, sizeof memory, &owner, {}};
+  Tensor tensor = Tensor::over(BlockHandle(&block), 64, {2, 8}, DType::f32);
+  CHECK(tensor.raw() == memory + 64);
+  CHECK(tensor.block() == &block);
+  Tensor row = tensor.slice(1, 1);
+  tensor = {};
+  CHECK(owner.given_back == nullptr);
+  CHECK(row.raw() == memory + 64 + 32);
+  row = {};
+  CHECK(owner.given_back == &block);
+}

@@ -26,7 +26,7 @@ const std::map<std::string, Folders> allowed = {
     {"apps",
      {"core", "kernels", "models", "storage", "schedules", "transport", "config", "actors",
       "bench"}},
-    {"bench", {"core", "kernels", "models", "storage", "schedules", "actors"}},
+    {"bench", {"core", "kernels", "models", "storage", "schedules", "transport", "actors"}},
 };
 
 /// The only places where a library may be named.

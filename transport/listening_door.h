@@ -1,0 +1,88 @@
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "transport/channel_thread.h"
+#include "transport/descriptor.h"
+#include "transport/door.h"
+#include "transport/frame.h"
+
+namespace troupe::transport {
+
+/// A receiver whose sender may come. Called on the channel's thread.
+class Guest {
+ public:
+  /// What its sender must say beside the token.
+  virtual Verdict judge(const Hello& hello, const Descriptor& file) const = 0;
+  /// It is there and knows that it is welcome.
+  virtual void arrive(const Hello& hello, Descriptor connection, Descriptor file) = 0;
+
+ protected:
+  ~Guest() = default;
+};
+
+/// Who is expected at a door; shared by the door and its receivers, of which any may go first.
+class GuestList {
+ public:
+  void expect(Token token, Guest& guest);
+  /// Once it returns, the guest is not called any more.
+  void forget(Guest& guest);
+  /// Whose token it is; nobody else will have it afterwards, where the verdict is a welcome.
+  Verdict admit(const Hello& hello, Descriptor& connection, Descriptor& file);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::uint64_t, Guest*> guests_;
+};
+
+/// Makes the receiver of a carrier, and has it expected.
+using MakeReceiver = std::unique_ptr<Receiver> (*)(ChannelThread& thread,
+                                                   std::shared_ptr<GuestList> guests, Token token,
+                                                   const Epoch& epoch, Receiving receiving);
+template <class T>
+std::unique_ptr<Receiver> make_receiver(ChannelThread& thread, std::shared_ptr<GuestList> guests,
+                                        Token token, const Epoch& epoch, Receiving receiving) {
+  return std::make_unique<T>(thread, std::move(guests), token, epoch, std::move(receiving));
+}
+
+/// A door at a listening socket.
+class ListeningDoor final : public Door, private ChannelSource {
+ public:
+  ListeningDoor(ChannelThread& thread, Descriptor socket, std::string address, Carrier carrier,
+                const DoorOrder& order, MakeReceiver make_receiver);
+  ~ListeningDoor() override;
+
+  std::string address() const override { return address_; }
+  std::unique_ptr<Receiver> expect(Token token, Receiving receiving) override;
+  DoorCounters counters() const override;
+
+ private:
+  class Knock;
+
+  void on_ready(std::uint32_t events) override;
+  Verdict judge(const Hello& hello) const;
+  void hear(Knock& knock);
+  void dismiss(Knock& knock);
+  void count(std::uint64_t DoorCounters::*what);
+
+  ChannelThread& thread_;
+  Descriptor socket_;
+  Descriptor spare_;  // Given up where no other is left, so that a knock can be refused.
+  std::string address_;
+  Carrier carrier_;
+  DoorOrder order_;
+  MakeReceiver make_receiver_;
+  std::shared_ptr<GuestList> guests_ = std::make_shared<GuestList>();
+  std::list<std::unique_ptr<Knock>> knocks_;
+  mutable std::mutex mutex_;  // Of the counters.
+  DoorCounters counters_;
+  ChannelThread::Place place_{};
+};
+
+}  // namespace troupe::transport

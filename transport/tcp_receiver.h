@@ -1,0 +1,84 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "transport/channel.h"
+#include "transport/channel_thread.h"
+#include "transport/descriptor.h"
+#include "transport/door.h"
+#include "transport/frame.h"
+#include "transport/listening_door.h"
+#include "transport/running_checksum.h"
+
+namespace troupe::transport {
+
+/// The receiving end of a TCP connection, from before its sender knocks.
+class TcpReceiver final : public Receiver, private Guest, private ChannelSource {
+ public:
+  TcpReceiver(ChannelThread& thread, std::shared_ptr<GuestList> guests, Token token,
+              const Epoch& epoch, Receiving receiving);
+  ~TcpReceiver() override;
+
+  ChannelCounters counters() const override;
+
+ private:
+  Verdict judge(const Hello& hello, const Descriptor& file) const override;
+  void arrive(const Hello& hello, Descriptor connection, Descriptor file) override;
+  void on_ready(std::uint32_t events) override;
+
+  /// What is wanted next: a header, then the rest of the front, then a payload and its checksum.
+  enum class Wanted : std::uint8_t { header, front, payload, checksum };
+
+  ssize_t receive();
+  Status use_staging();
+  Status take_header();
+  Status take_front();
+  Status take_payload();
+  Status take_checksum();
+  void sum_up();
+  void deliver();
+  void say(FrameKind kind);
+  void end(ChannelEnd::Why why, const std::string& text);
+
+  ChannelThread& thread_;
+  std::shared_ptr<GuestList> guests_;
+  const Epoch epoch_;
+  Receiving receiving_;
+  Checksums checksums_ = Checksums::on;
+  Descriptor connection_;
+  ChannelThread::Place place_{};
+
+  // What came and was not asked for yet; small frames come many at a time.
+  std::array<std::byte, std::size_t{16} << 10> staging_;
+  std::size_t staged_ = 0;
+  std::size_t used_ = 0;
+  bool all_had_come_ = false;
+
+  Wanted wanted_ = Wanted::header;
+  FrameHeader header_;
+  std::size_t header_got_ = 0;
+  std::vector<std::byte> front_;  // After the header.
+  std::size_t front_got_ = 0;
+  std::vector<TensorPlan> plans_;
+  BlockHandle payload_;
+  std::size_t payload_got_ = 0;
+  RunningChecksum running_;
+  std::uint64_t checksum_ = 0;
+  std::size_t checksum_got_ = 0;
+  std::size_t summed_ = 0;  // Tensors.
+  std::vector<Tensor> tensors_;
+  bool said_goodbye_ = false;
+
+  std::uint64_t arrived_ = 0;  // Parcels.
+  std::uint64_t told_ = 0;     // Of them, to the sender.
+  std::size_t untold_bytes_ = 0;
+  bool must_tell_ = false;  // As soon as the connection has room.
+  std::atomic<std::uint64_t> parcels_{0};
+  std::atomic<std::uint64_t> bytes_{0};
+};
+
+}  // namespace troupe::transport
