@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <variant>
 
+#include "transport/connections.h"
 #include "transport/control_socket.h"
 #include "transport/zap.h"
 #include "transport/zmq_parts.h"
@@ -28,26 +29,6 @@ constexpr std::size_t most_farewells = 1024;
 /// Of what was refused, this much is told.
 constexpr Rate telling_address = {.per_second = 1.0 / 60, .at_once = 1};
 constexpr Rate telling_all = {.per_second = 10, .at_once = 100};
-
-/// ZeroMQ keeps the parts of a message until the last one has come, however many they are. So a
-/// connection is looked at so often, and on which more than any message has come without one being
-/// whole is ended.
-constexpr auto watch_every = std::chrono::milliseconds(500);
-/// What ZeroMQ itself says in that time.
-constexpr std::uint64_t small_talk = std::uint64_t{4} << 10;
-
-struct Connection {
-  int descriptor = -1;
-  std::string far_end;
-};
-
-/// What has come on a connection since the last whole message.
-struct Watch {
-  std::string far_end;
-  std::uint64_t heard = 0;  // Bytes, when the last message was whole.
-  bool whole = false;       // One was, since the last look,
-  bool ever = false;        // or ever.
-};
 
 struct Session {
   Peer peer;
@@ -112,7 +93,7 @@ class ControlServer::Loop {
       set_server_keys(socket_, options_.keys);
       socket_.set(zmq::sockopt::router_mandatory, true);
       socket_.set(zmq::sockopt::backlog, options_.backlog);
-      monitor_.emplace(context_, socket_);
+      connections_.emplace(context_, socket_);
       auto bound = bind_socket(socket_, *endpoint);
       if (!bound) return bound.error();
       bound_ = *bound;
@@ -137,7 +118,7 @@ class ControlServer::Loop {
     block_signals();
     std::vector<zmq_pollitem_t> items = {
         {socket_.handle(), 0, ZMQ_POLLIN, 0},
-        {monitor_->socket().handle(), 0, ZMQ_POLLIN, 0},
+        {connections_->socket().handle(), 0, ZMQ_POLLIN, 0},
         {zap_.handle(), 0, ZMQ_POLLIN, 0},
         {nullptr, orders_.wake().descriptor(), ZMQ_POLLIN, 0},
     };
@@ -152,7 +133,7 @@ class ControlServer::Loop {
       while (read < fair_share && receive()) ++read;
       follow_orders();
       end_farewells();
-      if (read < fair_share) watch_connections();
+      if (read < fair_share) end_endless();
     }
   }
 
@@ -160,8 +141,7 @@ class ControlServer::Loop {
 
   bool receive() {
     if (!parts_.receive(socket_, most_parts)) return false;
-    if (const auto found = connections_.find(parts_.descriptor()); found != connections_.end())
-      found->second.whole = found->second.ever = true;
+    connections_->heard(parts_.descriptor());
     const std::string routing_id(parts_[0]);
     const auto found = sessions_.find(routing_id);
     Session* const session = found == sessions_.end() ? nullptr : &found->second;
@@ -204,14 +184,9 @@ class ControlServer::Loop {
   }
 
   void open_session(const std::string& routing_id, Message message) {
-    // A descriptor is used again: what happened to it before this hello is to be known first.
-    const int descriptor = parts_.descriptor();
     const std::string key = parts_.property("User-Id");
-    opening_ = true;
-    follow_connections();
-    opening_ = false;
-    const auto connection = connection_of(descriptor);
-    if (connection.descriptor < 0) return;  // It has ended already.
+    const auto connection = connections_->find(parts_.descriptor());
+    if (connection.number == 0) return;  // It has ended already.
     const std::string address = host_of(connection.far_end);
     const auto subject = subject_of(key, address, message.incarnation);
     if (const auto left = strikes_.quarantine_left(subject, now_)) {
@@ -241,7 +216,10 @@ class ControlServer::Loop {
     session.connection = connection;
     const auto& placed = sessions_.emplace(routing_id, std::move(session)).first->second;
     by_id_[placed.peer.id] = routing_id;
-    by_descriptor_[descriptor] = routing_id;
+    // One whose hello came after its end is in the place of another.
+    if (const auto other = by_connection_.find(connection.number); other != by_connection_.end())
+      forget(other->second, Gone::closed, "its connection has ended");
+    by_connection_[connection.number] = routing_id;
     if (events_.connected) events_.connected(placed.peer);
     pass_on(placed.peer, std::move(message));
   }
@@ -256,7 +234,7 @@ class ControlServer::Loop {
   void bad(const std::string& routing_id, const Session* session, Count count,
            const std::string& why) {
     counters_.add(count);
-    const auto connection = session ? session->connection : connection_of(parts_.descriptor());
+    const auto connection = session ? session->connection : connections_->find(parts_.descriptor());
     tell_refused(connection.far_end, why);
     if (session) {
       strike(*session, why);
@@ -287,7 +265,7 @@ class ControlServer::Loop {
       return;
     }
     counters_.add(Count::wrong_version);
-    const auto connection = connection_of(parts_.descriptor());
+    const auto connection = connections_->find(parts_.descriptor());
     tell_refused(connection.far_end, "speaks version " + found + " of the wire, wanted " + wanted);
     reject(routing_id, connection, rejection("version", found, wanted));
   }
@@ -308,8 +286,7 @@ class ControlServer::Loop {
   }
 
   std::optional<TimePoint> next_duty() const {
-    std::optional<TimePoint> next;
-    if (!connections_.empty()) next = next_watch_;
+    auto next = connections_->next_look();
     for (const auto& [unused, farewell] : farewells_)
       if (!next || farewell.time < *next) next = farewell.time;
     return next;
@@ -331,55 +308,38 @@ class ControlServer::Loop {
     if (events_.refused && telling_.admit(host_of(address), now_)) events_.refused(address, why);
   }
 
-  // Connections, of which a ROUTER tells nothing by itself.
+  // Connections, of which a ROUTER itself tells nothing.
 
   void follow_connections() {
-    while (const auto event = monitor_->next()) switch (event->what) {
-        case ZMQ_EVENT_ACCEPTED:
-          connections_[event->value] = {far_end(event->value).value_or("")};
+    while (const auto news = connections_->next()) switch (news->what) {
+        case Connections::What::ended:
+          lose(news->connection);
           break;
-        case ZMQ_EVENT_DISCONNECTED:
-          lose(event->value);
-          break;
-        case ZMQ_EVENT_ACCEPT_FAILED:
-          tell_refused("",
-                       "cannot accept a connection: " + std::string(zmq_strerror(event->value)));
-          break;
-        default:
+        case Connections::What::not_accepted:
+          tell_refused("", "cannot accept a connection: " + news->why);
           break;
       }
   }
 
-  /// Only after all that is whole was read.
-  void watch_connections() {
-    if (now_ < next_watch_) return;
-    next_watch_ = now_ + watch_every;
-    for (auto& [descriptor, watch] : connections_) {
-      const auto come = bytes_received(descriptor);
-      if (!come) continue;
-      // Where none was whole, ZeroMQ may yet have talked.
-      watch.heard =
-          std::exchange(watch.whole, false) ? *come : std::min(*come, watch.heard + small_talk);
-      if (*come - watch.heard <= 2 * largest_message()) continue;
+  void end_endless() {
+    for (const auto& connection : connections_->endless(now_)) {
       counters_.add(Count::malformed);
-      tell_refused(watch.far_end, "sends parts of a message without end");
-      shut(descriptor, watch.far_end);
+      tell_refused(connection.far_end, "sends parts of a message without end");
+      shut(connection.descriptor, connection.far_end);
     }
   }
 
-  void lose(int descriptor) {
+  void lose(const Connection& connection) {
     // What it said last may still wait to be read.
-    if (!opening_ || by_descriptor_.contains(descriptor))
-      for (int i = 0; i < last_words && receive(); ++i) {
-      }
-    if (const auto found = connections_.find(descriptor); found != connections_.end()) {
-      if (!found->second.ever) counters_.add(Count::failed_connection);
-      connections_.erase(found);
+    for (int i = 0; i < last_words && receive(); ++i) {
     }
-    if (const auto found = by_descriptor_.find(descriptor); found != by_descriptor_.end())
+    if (connections_->silent(connection)) counters_.add(Count::failed_connection);
+    connections_->forget(connection);
+    const auto found = by_connection_.find(connection.number);
+    if (found != by_connection_.end())
       forget(found->second, Gone::closed, "its connection has ended");
     std::erase_if(farewells_, [&](const auto& entry) {
-      return entry.second.connection.descriptor == descriptor;
+      return entry.second.connection.number == connection.number;
     });
   }
 
@@ -399,7 +359,7 @@ class ControlServer::Loop {
     const Session session = std::move(found->second);
     sessions_.erase(found);
     by_id_.erase(session.peer.id);
-    by_descriptor_.erase(session.connection.descriptor);
+    by_connection_.erase(session.connection.number);
     if (events_.gone) events_.gone(session.peer, gone, why);
   }
 
@@ -455,11 +415,6 @@ class ControlServer::Loop {
   static std::string host_of(const std::string& address) {
     return address.substr(0, address.rfind(':'));
   }
-  Connection connection_of(int descriptor) const {
-    const auto found = connections_.find(descriptor);
-    return found == connections_.end() ? Connection{}
-                                       : Connection{descriptor, found->second.far_end};
-  }
 
   struct Farewell {
     TimePoint time;
@@ -473,22 +428,17 @@ class ControlServer::Loop {
   std::atomic<bool> stop_ = false;
   std::string bound_;
 
-  // The context outlives its sockets.
+  // The context outlives its sockets. The thread's own, as is all that follows.
   zmq::context_t context_{1};
   zmq::socket_t socket_;
   zmq::socket_t zap_;
-  std::optional<Monitor> monitor_;
-
-  // From here on the thread's own.
+  std::optional<Connections> connections_;
   TimePoint now_ = Clock::now();
   Parts parts_;
   PeerId last_peer_ = 0;
-  bool opening_ = false;  // A session; what the same peer says next must wait for that.
   std::unordered_map<std::string, Session> sessions_;  // By routing id.
   std::unordered_map<PeerId, std::string> by_id_;
-  std::unordered_map<int, std::string> by_descriptor_;
-  std::map<int, Watch> connections_;  // All that were accepted, by descriptor.
-  TimePoint next_watch_;
+  std::unordered_map<std::uint64_t, std::string> by_connection_;
   std::map<std::string, Farewell> farewells_;
   Strikes strikes_;
   RateLimit hellos_;

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <thread>
 
+#include "transport/connections.h"
 #include "transport/zap.h"
 #include "transport/zmq_parts.h"
 
@@ -81,7 +82,7 @@ class Publisher::Loop {
       // All that comes in are subscriptions, each of which is told.
       socket_.set(zmq::sockopt::maxmsgsize, longest_subscription);
       socket_.set(zmq::sockopt::xpub_verbose, true);
-      monitor_.emplace(context_, socket_);
+      connections_.emplace(context_, socket_);
       auto bound = bind_socket(socket_, *endpoint);
       if (!bound) return bound.error();
       bound_ = *bound;
@@ -112,46 +113,41 @@ class Publisher::Loop {
   const Counters& counters() const { return counters_; }
 
  private:
-  struct Listener {
-    std::string far_end;
-    int subscriptions = 0;
-  };
-
   void run() {
     block_signals();
     std::vector<zmq_pollitem_t> items = {
         {socket_.handle(), 0, ZMQ_POLLIN, 0},
-        {monitor_->socket().handle(), 0, ZMQ_POLLIN, 0},
+        {connections_->socket().handle(), 0, ZMQ_POLLIN, 0},
         {zap_.handle(), 0, ZMQ_POLLIN, 0},
         {nullptr, queue_.wake().descriptor(), ZMQ_POLLIN, 0},
     };
     while (!stop_) {
-      wait_for(items, std::chrono::milliseconds(-1));
+      wait_for(items, until(connections_->next_look(), Clock::now()));
       while (answer_next(zap_, options_.allowed, [this](const ZapAnswer& answer) {
         counters_.add(Count::unknown_key);
         tell_refused(answer.address, answer.refused);
       })) {
       }
       follow_connections();
-      for (int i = 0; i < fair_share && receive(); ++i) {
-      }
+      int read = 0;
+      while (read < fair_share && receive()) ++read;
+      if (read < fair_share)
+        for (const auto& connection : connections_->endless(Clock::now()))
+          shut(connection.descriptor, connection.far_end);
       for (const auto& parts : queue_.take())
         if (send_parts(socket_, std::nullopt, parts) == 0) counters_.add(Count::sent);
     }
   }
 
   void follow_connections() {
-    while (const auto event = monitor_->next()) switch (event->what) {
-        case ZMQ_EVENT_ACCEPTED:
-          listeners_[event->value] = {far_end(event->value).value_or("")};
+    while (const auto news = connections_->next()) switch (news->what) {
+        case Connections::What::ended:
+          if (connections_->silent(news->connection)) counters_.add(Count::failed_connection);
+          connections_->forget(news->connection);
+          subscriptions_.erase(news->connection.number);
           break;
-        case ZMQ_EVENT_DISCONNECTED:
-          if (const auto found = listeners_.find(event->value); found != listeners_.end()) {
-            if (found->second.subscriptions == 0) counters_.add(Count::failed_connection);
-            listeners_.erase(found);
-          }
-          break;
-        default:
+        case Connections::What::not_accepted:
+          tell_refused("", "cannot accept a connection: " + news->why);
           break;
       }
   }
@@ -160,22 +156,22 @@ class Publisher::Loop {
   bool receive() {
     if (!parts_.receive(socket_, 1)) return false;
     const auto text = parts_[0];
-    const int descriptor = parts_.descriptor();
-    follow_connections();
-    const auto listener = listeners_.find(descriptor);
+    const auto connection = connections_->find(parts_.descriptor());
+    connections_->heard(parts_.descriptor());
     const bool subscribes = text.starts_with('\1');
     if (subscribes || text.starts_with('\0')) {
-      if (!subscribes || listener == listeners_.end()) return true;
-      if (++listener->second.subscriptions <= options_.subscriptions) {
+      // ZeroMQ itself takes back what one who is gone had subscribed to.
+      if (!subscribes || connection.number == 0) return true;
+      if (++subscriptions_[connection.number] <= options_.subscriptions) {
         if (events_.subscribed) events_.subscribed(std::string(text.substr(1)));
         return true;
       }
     }
     counters_.add(Count::malformed);
-    if (listener == listeners_.end()) return true;
+    if (connection.number == 0) return true;
     counters_.add(Count::struck_off);
-    tell_refused(listener->second.far_end, "subscribes too often, or says what is no subscription");
-    shut(descriptor, listener->second.far_end);
+    tell_refused(connection.far_end, "subscribes too often, or says what is no subscription");
+    shut(connection.descriptor, connection.far_end);
     return true;
   }
 
@@ -197,11 +193,11 @@ class Publisher::Loop {
   zmq::context_t context_{1};
   zmq::socket_t socket_;
   zmq::socket_t zap_;
-  std::optional<Monitor> monitor_;
+  std::optional<Connections> connections_;
 
   // From here on the thread's own.
   Parts parts_;
-  std::map<int, Listener> listeners_;  // By descriptor.
+  std::map<std::uint64_t, int> subscriptions_;  // By the number of the connection.
   RateLimit telling_;
 
   std::thread thread_;

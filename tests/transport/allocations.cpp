@@ -7,9 +7,13 @@ namespace {
 
 thread_local std::size_t asked_for = 0;
 
-void* allocate(std::size_t size) {
+void* allocate_or_null(std::size_t size) {
   asked_for += size;
-  if (void* memory = std::malloc(size ? size : 1)) return memory;
+  return std::malloc(size ? size : 1);
+}
+
+void* allocate(std::size_t size) {
+  if (void* memory = allocate_or_null(size)) return memory;
   throw std::bad_alloc();
 }
 
@@ -18,6 +22,12 @@ void* allocate(std::size_t size) {
 // In place of the library's, for the whole program.
 void* operator new(std::size_t size) { return allocate(size); }
 void* operator new[](std::size_t size) { return allocate(size); }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return allocate_or_null(size);
+}
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
+  return allocate_or_null(size);
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
