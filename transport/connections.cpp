@@ -81,6 +81,7 @@ std::vector<Connection> Connections::endless(TimePoint now) {
 }
 
 std::optional<TimePoint> Connections::next_look() const {
+  if (!news_.empty()) return TimePoint();
   return connections_.empty() ? std::nullopt : std::optional(next_look_);
 }
 

@@ -51,7 +51,8 @@ class Connections {
   /// on which more than any message may have has come without one being whole; told when it is
   /// time to look again, after all that is whole was read. Only TCP can tell.
   std::vector<Connection> endless(TimePoint now);
-  /// When it is time to look; nothing where there is nobody to look at.
+  /// When it is time to look, or now where news was read that next() has not told; nothing where
+  /// there is nobody to look at.
   std::optional<TimePoint> next_look() const;
 
  private:
