@@ -1,0 +1,410 @@
+#include "transport/control_socket.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <zmq.hpp>
+
+#include "catch.h"
+#include "storage/temporary_directory.h"
+#include "transport/endpoint.h"
+#include "transport/sockets.h"
+
+using namespace troupe;
+using namespace troupe::transport;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// A head and the keys of a node that it knows.
+struct Keys {
+  KeyPair head = *make_key_pair();
+  KeyPair node = *make_key_pair();
+
+  ServerOptions server(Roles roles, std::string endpoint = "tcp://127.0.0.1:0") const {
+    auto options = server_options(std::move(endpoint));
+    options.keys = head;
+    options.allowed.add(node.public_key, {"alpha", roles});
+    return options;
+  }
+  DialOptions client(const std::string& endpoint) const {
+    auto options = dial_options(endpoint);
+    options.keys = node;
+    options.head_key = head.public_key;
+    return options;
+  }
+};
+
+std::string why_not(ServerOptions options) {
+  const auto bound = ControlServer::bind(std::move(options), {});
+  return bound ? "" : bound.error().text;
+}
+
+/// A message that fills a connection soon.
+Message large(std::string type) {
+  auto message = message_of(std::move(type));
+  message.payload = {std::string(std::size_t{3} << 20, 'x')};
+  return message;
+}
+
+}  // namespace
+
+TEST_CASE("a node and a head talk, over tcp and ipc", "[transport]") {
+  const TemporaryDirectory directory;
+  for (const auto& endpoint : {std::string("tcp://127.0.0.1:0"), "ipc://" + (directory / "head")}) {
+    INFO(endpoint);
+    Head head(server_options(endpoint));
+    Node node(dial_options(head.socket->endpoint()), 77);
+    REQUIRE(head.messages.wait());
+    const auto hello = head.messages[0];
+    CHECK(hello.message.type == "hello");
+    CHECK(hello.peer.incarnation == 77);
+    CHECK(hello.peer.roles == all_dialers);
+    CHECK(hello.peer.key.empty());
+    CHECK_FALSE(hello.peer.address.empty());
+    REQUIRE(head.connected.count() == 1);
+    CHECK(head.connected[0].id == hello.peer.id);
+
+    auto welcome = message_of("welcome", 3);
+    welcome.body.set("features", Value::List{"events"});
+    REQUIRE(head.socket->send(hello.peer.id, welcome));
+    REQUIRE(node.messages.wait());
+    CHECK(node.messages[0].type == "welcome");
+    CHECK(node.messages[0].id == 3);
+    CHECK(node.messages[0].body == welcome.body);
+    CHECK(head.socket->counters()[Count::received] == 1);
+    CHECK(node.socket->counters()[Count::received] == 1);
+  }
+  CHECK(std::filesystem::is_empty(directory / "."));
+}
+
+TEST_CASE("messages arrive in the order in which they were sent, both ways", "[transport]") {
+  Head head;
+  head.answer_with([&](const Peer& peer, const Message& message) {
+    if (message.type == "ack") (void)head.socket->send(peer.id, message);
+  });
+  Node node(dial_options(head.socket->endpoint()));
+  REQUIRE(node.connected.wait());
+  constexpr std::uint64_t count = 2000;
+  for (std::uint64_t i = 1; i <= count; ++i) REQUIRE(node.socket->send(message_of("ack", i)));
+  REQUIRE(node.messages.wait(count));
+  for (std::uint64_t i = 1; i <= count; ++i) REQUIRE(node.messages[i - 1].id == i);
+}
+
+TEST_CASE("with keys a peer is known by its key, with its host and its roles", "[transport]") {
+  const Keys keys;
+  Head head(keys.server({Role::node, Role::daemon}));
+  Node node(keys.client(head.socket->endpoint()));
+  REQUIRE(head.messages.wait());
+  const auto peer = head.messages[0].peer;
+  CHECK(peer.key == keys.node.public_key);
+  CHECK(peer.host == "alpha");
+  CHECK(peer.roles == Roles{Role::node, Role::daemon});
+  REQUIRE(head.socket->send(peer.id, message_of("welcome")));
+  CHECK(node.messages.wait());
+}
+
+TEST_CASE("a key that is not on the list does not get in, and is told why", "[transport]") {
+  const Keys keys;
+  Head head(keys.server({Role::node}));
+  auto stranger = keys.client(head.socket->endpoint());
+  stranger.keys = *make_key_pair();
+  Node node(stranger);
+  // It dials again after each refusal.
+  REQUIRE(node.refused.wait(3));
+  CHECK(node.refused[0] == head.socket->endpoint() +
+                               ": the head does not know our key; its list of hosts must have it");
+  REQUIRE(head.refused.wait());
+  CHECK(head.refused[0] == "the key " + stranger.keys->public_key + " is not on the list of hosts");
+  CHECK(head.socket->counters()[Count::unknown_key] >= 1);
+  CHECK(head.connected.count() == 0);
+}
+
+TEST_CASE("who was refused gets in once the list has its key", "[transport]") {
+  const TemporaryDirectory directory;
+  const Keys keys;
+  const auto endpoint = "ipc://" + (directory / "head");
+  auto without = keys.server({Role::node}, endpoint);
+  without.allowed = {};
+  auto head = std::make_unique<Head>(without);
+  Node node(keys.client(endpoint));
+  REQUIRE(node.refused.wait());
+  head.reset();
+  head = std::make_unique<Head>(keys.server({Role::node}, endpoint));
+  CHECK(head->messages.wait());
+}
+
+TEST_CASE("keys at one end alone, or another head's key, make no connection", "[transport]") {
+  const Keys keys;
+  Head head(keys.server({Role::node}));
+  {
+    Node plain(dial_options(head.socket->endpoint()));
+    REQUIRE(plain.refused.wait(2));
+  }
+  {
+    auto other = keys.client(head.socket->endpoint());
+    other.head_key = make_key_pair()->public_key;
+    Node misled(other);
+    REQUIRE(misled.refused.wait(2));
+  }
+  Head open;
+  Node keyed(keys.client(open.socket->endpoint()));
+  REQUIRE(keyed.refused.wait(2));
+  CHECK(head.connected.count() + open.connected.count() == 0);
+}
+
+TEST_CASE("the end of a node is told, after all that it has said", "[transport]") {
+  Head head;
+  {
+    Node node(dial_options(head.socket->endpoint()));
+    REQUIRE(node.connected.wait());
+    REQUIRE(head.messages.wait());
+    // What is with the system when a process ends still arrives.
+    RawConnection last(head.socket->endpoint());
+    REQUIRE(last.shake_hands());
+    last.send_message(parts_of(message_of("hello")));
+    for (std::uint64_t i = 1; i <= 100; ++i) last.send_message(parts_of(message_of("ack", i)));
+    last.finish();
+    REQUIRE(last.closed());
+  }
+  REQUIRE(head.gone.wait(2));
+  CHECK(head.messages.count() == 102);
+  for (const std::size_t i : {0, 1}) {
+    CHECK(head.gone[i].gone == Gone::closed);
+    CHECK(head.gone[i].why == "its connection has ended");
+  }
+}
+
+TEST_CASE("a peer that is silent for too long is gone", "[transport]") {
+  auto options = server_options();
+  options.link.ask_every = 20ms;
+  options.link.silence = 60ms;
+  Head head(options);
+  // Speaks once, and never answers what ZeroMQ asks.
+  RawConnection frozen(head.socket->endpoint());
+  REQUIRE(frozen.shake_hands());
+  frozen.send_message(parts_of(message_of("hello")));
+  REQUIRE(head.gone.wait());
+  CHECK(head.gone[0].gone == Gone::closed);
+}
+
+TEST_CASE("a node comes back to a head that was away", "[transport]") {
+  const TemporaryDirectory directory;
+  const auto endpoint = "ipc://" + (directory / "head");
+  auto head = std::make_unique<Head>(server_options(endpoint));
+  Node node(dial_options(endpoint), 5);
+  REQUIRE(head->messages.wait());
+  head.reset();
+  REQUIRE(node.gone.wait());
+  CHECK(node.gone[0].gone == Gone::closed);
+  CHECK(node.socket->send(message_of("ack")).error().text ==
+        "ack: there is no connection to " + endpoint);
+  REQUIRE(node.refused.wait());
+  CHECK(node.refused[0] == endpoint + ": nobody listens there");
+
+  head = std::make_unique<Head>(server_options(endpoint));
+  REQUIRE(head->messages.wait());
+  CHECK(head->messages[0].peer.incarnation == 5);
+  CHECK(node.connected.wait(2));
+}
+
+TEST_CASE("a peer that does not take what is sent is cut off, and nobody waits for it",
+          "[transport]") {
+  auto options = server_options();
+  options.link.high_water = 4;
+  Head head(options);
+  RawConnection slow(head.socket->endpoint());
+  REQUIRE(slow.shake_hands());
+  slow.send_message(parts_of(message_of("hello")));
+  REQUIRE(head.messages.wait());
+  const auto peer = head.messages[0].peer;
+  for (int i = 0; i < 64 && head.gone.count() == 0; ++i)
+    REQUIRE(head.socket->send(peer.id, large("answer")));
+  REQUIRE(head.gone.wait());
+  CHECK(head.gone[0].peer.id == peer.id);
+  CHECK(head.gone[0].gone == Gone::too_slow);
+  CHECK(head.gone[0].why == "it let more than 4 messages come together");
+  CHECK(head.socket->counters()[Count::too_slow] == 1);
+  CHECK(slow.closed());
+
+  Node other(dial_options(head.socket->endpoint()));
+  REQUIRE(head.messages.wait(2));
+  // A message to one that is gone is counted, and no error.
+  REQUIRE(head.socket->send(peer.id, message_of("welcome")));
+  REQUIRE(head.socket->send(head.messages[1].peer.id, message_of("welcome")));
+  REQUIRE(other.messages.wait());
+  CHECK(head.socket->counters()[Count::no_such_peer] >= 1);
+}
+
+TEST_CASE("a node cuts off a head that does not take what is sent", "[transport]") {
+  zmq::context_t context;
+  zmq::socket_t head(context, zmq::socket_type::router);
+  head.set(zmq::sockopt::linger, 0);
+  head.set(zmq::sockopt::rcvhwm, 1);
+  head.bind("tcp://127.0.0.1:0");
+  auto options = dial_options(head.get(zmq::sockopt::last_endpoint));
+  options.link.high_water = 4;
+  Node node(options);
+  REQUIRE(node.connected.wait());
+  for (int i = 0; i < 64 && node.gone.count() == 0; ++i) (void)node.socket->send(large("answer"));
+  REQUIRE(node.gone.wait());
+  CHECK(node.gone[0].gone == Gone::too_slow);
+  CHECK(node.socket->counters()[Count::too_slow] == 1);
+}
+
+TEST_CASE("a head ends a connection that it does not want, and it alone", "[transport]") {
+  Head head;
+  Node first(dial_options(head.socket->endpoint()), 1);
+  REQUIRE(head.messages.wait(1));
+  Node second(dial_options(head.socket->endpoint()), 2);
+  REQUIRE(head.messages.wait(2));
+  const auto peer = head.messages[0].peer;
+  REQUIRE(head.socket->cut(peer.id, "the run is over"));
+  REQUIRE(head.gone.wait());
+  CHECK(head.gone[0].peer.id == peer.id);
+  CHECK(head.gone[0].gone == Gone::cut);
+  CHECK(head.gone[0].why == "the run is over");
+  // It dials again, and is another peer then.
+  REQUIRE(first.gone.wait());
+  REQUIRE(head.messages.wait(3));
+  CHECK(head.messages[2].peer.incarnation == 1);
+  CHECK(head.messages[2].peer.id != peer.id);
+  CHECK(second.gone.count() == 0);
+  // To cut off who is gone already is nothing.
+  REQUIRE(head.socket->cut(peer.id, "again"));
+  REQUIRE(head.socket->send(head.messages[1].peer.id, message_of("welcome")));
+  REQUIRE(second.messages.wait());
+  CHECK(head.gone.count() == 1);
+}
+
+TEST_CASE("what waits for a socket's thread is bounded", "[transport]") {
+  auto options = server_options();
+  options.link.queue = 3;
+  Head head(options);
+  Told<std::string> errors;
+  head.answer_with([&](const Peer& peer, const Message&) {
+    // The socket's thread is here, so nothing leaves.
+    for (int i = 0; i < 5; ++i)
+      if (auto status = head.socket->send(peer.id, message_of("welcome")); !status)
+        errors.add(status.error().text);
+  });
+  Node node(dial_options(head.socket->endpoint()));
+  REQUIRE(errors.wait(2));
+  CHECK(errors[0] ==
+        head.socket->endpoint() + ": 3 orders or 268435456 bytes wait for this socket already");
+  REQUIRE(node.messages.wait(3));
+  CHECK(errors.count() == 2);
+}
+
+TEST_CASE("an address that is taken, or is none, is a clear error", "[transport]") {
+  const TemporaryDirectory directory;
+  Head head;
+  const auto taken = head.socket->endpoint();
+  CHECK(taken != "tcp://127.0.0.1:0");
+  CHECK(why_not(server_options(taken)) ==
+        taken +
+            ": another program listens there; stop it, or take another port (0 takes a free "
+            "one)");
+  CHECK(why_not(server_options("somewhere")) ==
+        "\"somewhere\" is not an address: it begins with neither tcp:// nor ipc://; wanted "
+        "tcp://HOST:PORT or ipc://PATH");
+  const auto nowhere = "ipc://" + (directory / "no/such/directory");
+  CHECK(why_not(server_options(nowhere)) ==
+        nowhere + ": the directory does not exist; make it first");
+  auto elsewhere = server_options("tcp://192.0.2.1:0");
+  elsewhere.link.plain = LinkOptions::Plain::anywhere;
+  CHECK(
+      why_not(elsewhere) ==
+      "tcp://192.0.2.1:0: no network interface of this machine has this address; \"*\" takes all");
+}
+
+TEST_CASE("a socket file that is in use is left alone, one that a crash left is replaced",
+          "[transport]") {
+  const TemporaryDirectory directory;
+  const auto path = directory / "head";
+  const auto endpoint = "ipc://" + path;
+  {
+    Head head(server_options(endpoint));
+    CHECK(why_not(server_options(endpoint)) ==
+          endpoint + ": another program listens there; stop it, or take another path");
+    Node node(dial_options(endpoint));
+    CHECK(head.messages.wait());
+  }
+  CHECK_FALSE(std::filesystem::exists(path));
+
+  const int left = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strcpy(address.sun_path, path.c_str());
+  REQUIRE(::bind(left, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  ::close(left);
+  REQUIRE(std::filesystem::exists(path));
+  {
+    Head head(server_options(endpoint));
+    Node node(dial_options(endpoint));
+    CHECK(head.messages.wait());
+  }
+  CHECK_FALSE(std::filesystem::exists(path));
+
+  std::ofstream(path) << "mine";
+  CHECK_FALSE(why_not(server_options(endpoint)).empty());
+  CHECK(std::filesystem::file_size(path) == 4);
+}
+
+TEST_CASE("plain messages do not leave the machine unless that is asked for", "[transport]") {
+  for (const auto* endpoint : {"tcp://0.0.0.0:0", "tcp://*:0", "tcp://192.0.2.1:4711"}) {
+    INFO(endpoint);
+    CHECK(why_not(server_options(endpoint)) ==
+          to_string(*parse_endpoint(endpoint)) +
+              ": without keys everybody on the network could give orders there; make keys with "
+              "`troupe keys new`, or use 127.0.0.1 or ipc://, or set insecure = true where the "
+              "network is all yours");
+  }
+  CHECK_FALSE(ControlClient::dial(dial_options("tcp://192.0.2.1:4711"), {}));
+
+  auto anywhere = server_options("tcp://0.0.0.0:0");
+  anywhere.link.plain = LinkOptions::Plain::anywhere;
+  CHECK(why_not(anywhere).empty());
+  auto keyed = server_options("tcp://0.0.0.0:0");
+  keyed.keys = *make_key_pair();
+  CHECK(why_not(keyed).empty());
+}
+
+TEST_CASE("dialing what can never be reached is an error at once", "[transport]") {
+  const auto why = [](DialOptions options) {
+    const auto dialled = ControlClient::dial(std::move(options), {});
+    return dialled ? "" : dialled.error().text;
+  };
+  CHECK(why(dial_options("tcp://127.0.0.1:0")) ==
+        "tcp://127.0.0.1:0: wanted the host and the port of a head to dial");
+  CHECK_FALSE(why(dial_options("head:1")).empty());
+  auto without_head = dial_options("tcp://127.0.0.1:1");
+  without_head.keys = *make_key_pair();
+  CHECK(why(without_head) ==
+        "tcp://127.0.0.1:1: the head's public key is missing or is no key; the "
+        "head prints it when it starts");
+}
+
+TEST_CASE("many nodes come at once, talk and go", "[transport]") {
+  auto options = server_options();
+  options.hellos_of_address = {.per_second = 1000, .at_once = 1000};
+  Head head(options);
+  {
+    std::vector<std::unique_ptr<Node>> nodes;
+    for (std::uint64_t i = 1; i <= 32; ++i)
+      nodes.push_back(std::make_unique<Node>(dial_options(head.socket->endpoint()), i));
+    REQUIRE(head.messages.wait(32));
+    for (std::size_t i = 0; i < 32; ++i)
+      REQUIRE(head.socket->send(head.messages[i].peer.id,
+                                message_of("welcome", head.messages[i].peer.incarnation)));
+    for (std::uint64_t i = 1; i <= 32; ++i) {
+      REQUIRE(nodes[i - 1]->messages.wait());
+      CHECK(nodes[i - 1]->messages[0].id == i);
+    }
+  }
+  CHECK(head.gone.wait(32));
+}

@@ -1,0 +1,100 @@
+#include "catch.h"
+#include "transport/backoff.h"
+#include "transport/rate_limit.h"
+#include "transport/strikes.h"
+
+using namespace troupe::transport;
+using namespace std::chrono_literals;
+
+namespace {
+
+using Verdict = Strikes::Verdict;
+
+/// So many strikes at once; the verdict of the last.
+Verdict strike_often(Strikes& strikes, int times, TimePoint now) {
+  auto verdict = Verdict::noted;
+  for (int i = 0; i < times; ++i) verdict = strikes.strike("alpha", now);
+  return verdict;
+}
+
+const TimePoint start{100h};
+
+}  // namespace
+
+TEST_CASE("ten strikes in a minute and one is out", "[transport]") {
+  Strikes strikes;
+  CHECK(strike_often(strikes, 9, start) == Verdict::noted);
+  CHECK_FALSE(strikes.quarantine_left("alpha", start));
+  CHECK(strikes.strike("alpha", start + 59s) == Verdict::out);
+  CHECK(*strikes.quarantine_left("alpha", start + 59s) == 60s);
+  CHECK(*strikes.quarantine_left("alpha", start + 118s) == 1s);
+  CHECK_FALSE(strikes.quarantine_left("alpha", start + 119s));
+  CHECK_FALSE(strikes.quarantine_left("beta", start + 60s));
+}
+
+TEST_CASE("strikes are forgotten after a minute", "[transport]") {
+  Strikes strikes;
+  CHECK(strike_often(strikes, 9, start) == Verdict::noted);
+  CHECK(strikes.strike("alpha", start + 60s) == Verdict::noted);
+  CHECK(strike_often(strikes, 8, start + 61s) == Verdict::noted);
+  CHECK(strikes.strike("alpha", start + 61s) == Verdict::out);
+}
+
+TEST_CASE("each quarantine is twice as long as the one before, up to an hour", "[transport]") {
+  Strikes strikes;
+  auto now = start;
+  for (const auto minutes : {1min, 2min, 4min, 8min, 16min, 32min, 60min, 60min}) {
+    CHECK(strike_often(strikes, 9, now) == Verdict::noted);
+    CHECK(strikes.strike("alpha", now) == Verdict::out);
+    CHECK(*strikes.quarantine_left("alpha", now) == minutes);
+    // More of it makes it no longer.
+    CHECK(strikes.strike("alpha", now) == Verdict::out);
+    CHECK(*strikes.quarantine_left("alpha", now) == minutes);
+    now += minutes;
+    CHECK_FALSE(strikes.quarantine_left("alpha", now));
+  }
+  // An hour without a strike, and all is forgotten.
+  now += 1h;
+  strike_often(strikes, 10, now);
+  CHECK(*strikes.quarantine_left("alpha", now) == 1min);
+}
+
+TEST_CASE("made-up subjects do not fill the memory", "[transport]") {
+  Strikes strikes({.subjects = 100});
+  strike_often(strikes, 10, start);
+  for (int i = 0; i < 10'000; ++i) strikes.strike("subject " + std::to_string(i), start + 1ms * i);
+  CHECK(strikes.remembered() == 100);
+}
+
+TEST_CASE("a rate holds for each and for all", "[transport]") {
+  RateLimit limit({.per_second = 10, .at_once = 3}, {.per_second = 100, .at_once = 5});
+  for (int i = 0; i < 3; ++i) CHECK(limit.admit("a", start));
+  CHECK_FALSE(limit.admit("a", start));
+  CHECK(limit.admit("b", start));
+  CHECK(limit.admit("c", start));
+  CHECK_FALSE(limit.admit("d", start));
+  CHECK_FALSE(limit.admit("a", start + 99ms));
+  CHECK(limit.admit("a", start + 101ms));
+  CHECK_FALSE(limit.admit("a", start + 101ms));
+  CHECK(limit.admit("d", start + 101ms));
+}
+
+TEST_CASE("made-up addresses do not fill the memory of a rate", "[transport]") {
+  RateLimit limit({.per_second = 10, .at_once = 3}, {.per_second = 1e9, .at_once = 1e9}, 100);
+  for (int i = 0; i < 10'000; ++i) CHECK(limit.admit(std::to_string(i), start));
+  CHECK(limit.remembered() == 100);
+  CHECK(limit.admit("late", start + 1s));
+  CHECK(limit.remembered() == 1);
+}
+
+TEST_CASE("a back-off doubles up to its longest, and never all at once", "[transport]") {
+  Backoff backoff({.first = 50ms, .longest = 2s}, 1);
+  for (const auto most : {50ms, 100ms, 200ms, 400ms, 800ms, 1600ms, 2000ms, 2000ms}) {
+    const auto time = backoff.next();
+    CHECK(time >= most / 2);
+    CHECK(time <= most);
+  }
+  backoff.reset();
+  CHECK(backoff.next() <= 50ms);
+  CHECK(Backoff({}, 1).next() != Backoff({}, 2).next());
+}

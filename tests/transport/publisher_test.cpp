@@ -1,0 +1,246 @@
+#include "transport/publisher.h"
+
+#include <filesystem>
+#include <future>
+#include <zmq.hpp>
+
+#include "catch.h"
+#include "storage/temporary_directory.h"
+#include "transport/sockets.h"
+
+using namespace troupe;
+using namespace troupe::transport;
+
+namespace {
+
+PublisherOptions publisher_options(std::string endpoint = "tcp://127.0.0.1:0") {
+  PublisherOptions options;
+  options.endpoint = std::move(endpoint);
+  options.link = patient_link();
+  return options;
+}
+
+Message event_of(std::string run, std::string type, int step = 0) {
+  auto event = message_of(std::move(type));
+  event.run = std::move(run);
+  event.body.set("step", step);
+  return event;
+}
+
+struct Stage {
+  explicit Stage(PublisherOptions options = publisher_options()) {
+    PublisherEvents events;
+    events.subscribed = [this](const std::string& topic) { subscribed.add(topic); };
+    events.refused = [this](const std::string&, const std::string& why) { refused.add(why); };
+    auto bound = Publisher::bind(std::move(options), std::move(events));
+    assert(bound.ok());
+    socket = std::move(*bound);
+  }
+
+  Told<std::string> subscribed;
+  Told<std::string> refused;
+  std::unique_ptr<Publisher> socket;  // Ends first.
+};
+
+struct Listener {
+  Listener(DialOptions options, std::string topic, std::function<void()> before_each = {}) {
+    SubscriberEvents told;
+    told.event = [this, before_each](Message event) {
+      if (before_each) before_each();
+      events.add(std::move(event));
+    };
+    told.missed = [this](const std::string& run, std::uint64_t count) { missed.add({run, count}); };
+    told.gone = [this](const std::string& why) { gone.add(why); };
+    told.refused = [this](const std::string& why) { refused.add(why); };
+    auto dialled = Subscriber::dial(std::move(options), std::move(topic), std::move(told));
+    assert(dialled.ok());
+    socket = std::move(*dialled);
+  }
+
+  Told<Message> events;
+  Told<std::pair<std::string, std::uint64_t>> missed;
+  Told<std::string> gone;
+  Told<std::string> refused;
+  std::unique_ptr<Subscriber> socket;  // Ends first.
+};
+
+}  // namespace
+
+TEST_CASE("who listens to a run hears its events, in order, and no others", "[transport]") {
+  const TemporaryDirectory directory;
+  for (const auto& endpoint :
+       {std::string("tcp://127.0.0.1:0"), "ipc://" + (directory / "events")}) {
+    INFO(endpoint);
+    Stage stage(publisher_options(endpoint));
+    const auto dial = dial_options(stage.socket->endpoint());
+    Listener one(dial, "gpt/");
+    Listener steps(dial, "gpt/step");
+    Listener all(dial, "");
+    REQUIRE(stage.subscribed.wait(3));
+    REQUIRE(stage.socket->publish(event_of("gpt", "run.state")));
+    REQUIRE(stage.socket->publish(event_of("gpt-small", "step", 1)));
+    REQUIRE(stage.socket->publish(event_of("", "node.joined")));
+    for (int step = 1; step <= 100; ++step)
+      REQUIRE(stage.socket->publish(event_of("gpt", "step", step)));
+    REQUIRE(one.events.wait(101));
+    REQUIRE(steps.events.wait(100));
+    REQUIRE(all.events.wait(103));
+    CHECK(one.events[0].type == "run.state");
+    for (int step = 1; step <= 100; ++step) {
+      const auto i = static_cast<std::size_t>(step);
+      REQUIRE(one.events[i].body.find("step")->integer());
+      CHECK(*one.events[i].body.find("step")->integer() == step);
+      CHECK(one.events[i].seq == i + 1);
+      CHECK(steps.events[i - 1].seq == i + 1);
+    }
+    CHECK(all.events[1].run == "gpt-small");
+    CHECK(all.events[2].type == "node.joined");
+    CHECK(one.missed.count() + steps.missed.count() + all.missed.count() == 0);
+    CHECK(one.events.count() == 101);
+  }
+  CHECK(std::filesystem::is_empty(directory / "."));
+}
+
+TEST_CASE("an event is a topic and a message, for any language", "[transport]") {
+  Stage stage;
+  zmq::context_t context;
+  zmq::socket_t script(context, zmq::socket_type::sub);
+  script.set(zmq::sockopt::linger, 0);
+  script.set(zmq::sockopt::subscribe, "gpt/");
+  script.connect(stage.socket->endpoint());
+  REQUIRE(stage.subscribed.wait());
+  CHECK(stage.subscribed[0] == "gpt/");
+  REQUIRE(stage.socket->publish(event_of("gpt", "step", 7)));
+  std::vector<std::string> parts;
+  for (bool more = true; more;) {
+    zmq::message_t part;
+    REQUIRE(script.recv(part));
+    parts.push_back(part.to_string());
+    more = part.more();
+  }
+  REQUIRE(parts.size() == 4);
+  CHECK(parts[0] == "gpt/step");
+  const auto event = decode(std::vector<std::string_view>(parts.begin() + 1, parts.end()));
+  REQUIRE(event);
+  CHECK(event->run == "gpt");
+}
+
+TEST_CASE("a listener that is too slow is told how many events it missed", "[transport]") {
+  auto options = publisher_options();
+  options.link.high_water = 4;
+  Stage stage(options);
+  auto dial = dial_options(stage.socket->endpoint());
+  dial.link.high_water = 4;
+  std::promise<void> go_on;
+  auto until_then = go_on.get_future().share();
+  Listener slow(dial, "gpt/", [until_then] { until_then.wait(); });
+  Listener quick(dial_options(stage.socket->endpoint()), "other/");
+  REQUIRE(stage.subscribed.wait(2));
+  auto event = event_of("gpt", "plan.changed");
+  Value::List lanes;
+  for (int i = 0; i < 15; ++i) lanes.push_back(std::string(60'000, 'x'));
+  event.body.set("lanes", lanes);
+  constexpr std::uint64_t count = 100;
+  for (std::uint64_t i = 0; i < count; ++i) REQUIRE(stage.socket->publish(event));
+  // The publisher waits for nobody.
+  REQUIRE(stage.socket->publish(event_of("other", "step")));
+  REQUIRE(quick.events.wait());
+  go_on.set_value();
+  // The last one tells of a gap before it; by now there is room for it.
+  REQUIRE(slow.events.wait());
+  std::uint64_t last = 0;
+  for (int tries = 0; last < count; ++tries) {
+    REQUIRE(tries < 1000);
+    const auto before = slow.events.count();
+    REQUIRE(stage.socket->publish(event_of("gpt", "step")));
+    REQUIRE(slow.events.wait(before + 1));
+    last = slow.events[slow.events.count() - 1].seq;
+  }
+  REQUIRE(slow.missed.wait());
+  CHECK(slow.missed[0].first == "gpt");
+  std::uint64_t missed = 0;
+  for (std::size_t i = 0; i < slow.missed.count(); ++i) missed += slow.missed[i].second;
+  CHECK(slow.events.count() + missed == last);
+  CHECK(missed > 0);
+}
+
+TEST_CASE("listeners come back to a publisher that was away", "[transport]") {
+  const TemporaryDirectory directory;
+  const auto endpoint = "ipc://" + (directory / "events");
+  auto stage = std::make_unique<Stage>(publisher_options(endpoint));
+  Listener listener(dial_options(endpoint), "");
+  REQUIRE(stage->subscribed.wait());
+  REQUIRE(stage->socket->publish(event_of("gpt", "step", 1)));
+  REQUIRE(listener.events.wait(1));
+  stage.reset();
+  REQUIRE(listener.gone.wait());
+  stage = std::make_unique<Stage>(publisher_options(endpoint));
+  REQUIRE(stage->subscribed.wait());
+  REQUIRE(stage->socket->publish(event_of("gpt", "step", 2)));
+  REQUIRE(listener.events.wait(2));
+  // The new one counts from 1 again, and nothing was missed.
+  CHECK(listener.events[1].seq == 1);
+  CHECK(listener.missed.count() == 0);
+}
+
+TEST_CASE("with keys only who is on the list may listen", "[transport]") {
+  const auto head_keys = *make_key_pair();
+  const auto known = *make_key_pair();
+  auto options = publisher_options();
+  options.keys = head_keys;
+  options.allowed.add(known.public_key, {"laptop", {Role::operator_}});
+  Stage stage(options);
+  auto dial = dial_options(stage.socket->endpoint());
+  dial.head_key = head_keys.public_key;
+  dial.keys = *make_key_pair();
+  Listener stranger(dial, "");
+  REQUIRE(stranger.refused.wait());
+  CHECK(stranger.refused[0] ==
+        stage.socket->endpoint() +
+            ": the head does not know our key; its list of hosts must have it");
+  dial.keys = known;
+  Listener listener(dial, "");
+  REQUIRE(stage.subscribed.wait());
+  REQUIRE(stage.socket->publish(event_of("gpt", "step")));
+  CHECK(listener.events.wait());
+  CHECK(stranger.events.count() == 0);
+  CHECK(stage.socket->counters()[Count::unknown_key] >= 1);
+}
+
+TEST_CASE("who subscribes too often, or says something else, is cut off", "[transport]") {
+  auto options = publisher_options();
+  options.subscriptions = 10;
+  Stage stage(options);
+  RawConnection greedy(stage.socket->endpoint());
+  REQUIRE(greedy.shake_hands("SUB"));
+  for (int i = 0; i < 100; ++i) greedy.send_message({"\1run-" + std::to_string(i) + "/"});
+  CHECK(greedy.closed());
+  CHECK(stage.subscribed.count() == 10);
+  REQUIRE(stage.refused.wait());
+  CHECK(stage.refused[0] == "subscribes too often, or says what is no subscription");
+  RawConnection chatty(stage.socket->endpoint());
+  REQUIRE(chatty.shake_hands("SUB"));
+  chatty.send_message({"stop all runs"});
+  CHECK(chatty.closed());
+  RawConnection long_winded(stage.socket->endpoint());
+  REQUIRE(long_winded.shake_hands("SUB"));
+  long_winded.send_message({"\1" + std::string(2000, 'x')});
+  CHECK(long_winded.closed());
+
+  Listener listener(dial_options(stage.socket->endpoint()), "gpt/");
+  REQUIRE(stage.subscribed.wait(11));
+  REQUIRE(stage.socket->publish(event_of("gpt", "step")));
+  CHECK(listener.events.wait());
+}
+
+TEST_CASE("events that no listener can take are refused or counted", "[transport]") {
+  Stage stage;
+  auto event = event_of("gpt", "step");
+  event.body = 3;
+  CHECK_FALSE(stage.socket->publish(event));
+  event = event_of("gpt", "step");
+  event.payload = {std::string(std::size_t{1} << 20, 'x')};
+  CHECK_FALSE(stage.socket->publish(event));
+  CHECK_FALSE(Publisher::bind(publisher_options(stage.socket->endpoint())));
+  CHECK_FALSE(Publisher::bind(publisher_options("tcp://*:0")));
+}

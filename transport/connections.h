@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "transport/strikes.h"
+#include "transport/zmq_parts.h"
+
+namespace troupe::transport {
+
+/// One of the connections of a listening socket.
+struct Connection {
+  std::uint64_t number = 0;  // Never used again; 0 is none.
+  int descriptor = -1;       // May be another's by now.
+  std::string far_end;
+};
+
+/// The connections of a listening socket, of which ZeroMQ tells by its monitor alone. Not for
+/// others than this folder; used from one thread.
+class Connections {
+ public:
+  enum class What { ended, not_accepted };
+  struct News {
+    What what;
+    Connection connection;  // That has ended.
+    std::string why;        // One was not accepted.
+  };
+
+  Connections(zmq::context_t& context, zmq::socket_t& socket) : monitor_(context, socket) {}
+
+  /// Readable when there is news.
+  zmq::socket_t& socket() { return monitor_.socket(); }
+  /// What has happened, one thing at a time. A connection that has ended is known until forget().
+  std::optional<News> next();
+  void forget(const Connection& connection);
+
+  /// The connection on which a message has just come, by its descriptor; number 0 where it is not
+  /// known any more. A descriptor is used again: this is the newest one, as the messages of one
+  /// that has ended are read before next() tells of what came later.
+  Connection find(int descriptor);
+  /// Something whole has come on a connection.
+  void heard(int descriptor);
+  /// Whether nothing whole has ever come on it.
+  bool silent(const Connection& connection) const;
+
+  /// ZeroMQ keeps the parts of a message until the last one has come, however many they are. Those
+  /// on which more than any message may have has come without one being whole; told when it is
+  /// time to look again, after all that is whole was read. Only TCP can tell.
+  std::vector<Connection> endless(TimePoint now);
+  /// When it is time to look, or now where news was read that next() has not told; nothing where
+  /// there is nobody to look at.
+  std::optional<TimePoint> next_look() const;
+
+ private:
+  struct Watch {
+    Connection connection;
+    std::uint64_t bytes = 0;  // That had come with the last whole message.
+    bool whole = false;       // One has come, since the last look,
+    bool ever = false;        // or ever.
+  };
+
+  /// Takes all that the monitor tells, so that what happened before a message is known.
+  void read_monitor();
+
+  Monitor monitor_;
+  std::uint64_t last_ = 0;
+  std::map<std::uint64_t, Watch> connections_;  // By number.
+  std::map<int, std::uint64_t> newest_;         // By descriptor.
+  std::deque<News> news_;
+  TimePoint next_look_;
+};
+
+}  // namespace troupe::transport
