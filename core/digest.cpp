@@ -2,7 +2,9 @@
 
 #include <xxhash.h>
 
+#include <charconv>
 #include <cstdio>
+#include <system_error>
 
 namespace troupe {
 namespace {
@@ -14,6 +16,16 @@ std::string to_string(const Digest& digest) {
   std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(digest.high),
                 static_cast<unsigned long long>(digest.low));
   return text;
+}
+
+bool from_text(std::string_view text, Digest& into) {
+  if (text.size() != 32) return false;
+  const auto read = [](std::string_view digits, std::uint64_t& number) {
+    const auto [end, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), number, 16);
+    return error == std::errc() && end == digits.data() + digits.size();
+  };
+  return read(text.substr(0, 16), into.high) && read(text.substr(16), into.low);
 }
 
 Digest digest_of(std::span<const std::byte> bytes) {

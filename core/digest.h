@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace troupe {
 
@@ -18,6 +19,8 @@ struct Digest {
 
 /// 32 hexadecimal digits.
 std::string to_string(const Digest& digest);
+/// Whether a text is one.
+bool from_text(std::string_view text, Digest& into);
 
 Digest digest_of(std::span<const std::byte> bytes);
 Digest digest_of(const std::string& text);

@@ -45,9 +45,10 @@
 ///
 /// A field may be a bool, an integer, a floating-point number (finite), a text, an enumeration, a
 /// duration (an integer of nanoseconds, not negative), a Value (any tree), another struct with
-/// fields(), or a std::vector or std::optional of these. An integer must fit its type. An
-/// enumeration is a text on the wire: found by argument-dependent lookup,
-/// `std::array<std::string_view, N> enum_names(Mode)` names its values, which count from 0.
+/// fields(), what to_string() and from_text() make a text of and read again, or a std::vector or
+/// std::optional of these. An integer must fit its type. An enumeration is a text on the wire:
+/// found by argument-dependent lookup, `std::array<std::string_view, N> enum_names(Mode)` names its
+/// values, which count from 0.
 ///
 /// What is optional and absent keeps the value that the struct gives it; an std::optional without a
 /// value is left out. Unknown fields are skipped.
@@ -89,6 +90,12 @@ constexpr Field<Struct, Member> optional(std::string_view name, Member Struct::*
 template <class T>
 concept HasFields = requires {
   T::fields();
+};
+/// What has a text that says all of it: a digest.
+template <class T>
+concept HasText = requires(const T& value, std::string_view text, T& into) {
+  { to_string(value) } -> std::convertible_to<std::string>;
+  { from_text(text, into) } -> std::same_as<bool>;
 };
 template <class T>
 concept NamedEnum = std::is_enum_v<T> && requires(T value) {
@@ -163,6 +170,8 @@ Value write(const T& from) {
     return list;
   } else if constexpr (HasFields<T>)
     return write_fields(from, T::fields());
+  else if constexpr (HasText<T>)
+    return to_string(from);
   else
     static_assert(always_false<T>, "a field cannot be of this type");
 }
@@ -221,6 +230,9 @@ Status read(const Place& at, const Value& value, Bounds bounds, T& into) {
     }
   } else if constexpr (HasFields<T>) {
     return read_fields(at, value, T::fields(), into);
+  } else if constexpr (HasText<T>) {
+    if (!value.text() || !from_text(*value.text(), into))
+      return wrong(at, value, "a text of its form");
   } else {
     static_assert(always_false<T>, "a field cannot be of this type");
   }
@@ -286,7 +298,9 @@ Message to_message(const T& from) {
 template <HasFields T>
 Result<T> from_message(const Message& message) {
   assert(message.type == T::type);
-  return from_value<T>(message.body, std::string(T::type) + ".body");
+  std::string where(T::type);
+  where.append(".body");
+  return from_value<T>(message.body, where);
 }
 
 }  // namespace troupe::transport
