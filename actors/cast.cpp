@@ -1,5 +1,8 @@
 #include "actors/cast.h"
 
+#include <cassert>
+#include <utility>
+
 #include "actors/loader_actor.h"
 #include "actors/optimizer_actor.h"
 #include "actors/rt.h"
@@ -12,38 +15,94 @@ std::string device_title(const RunSpec& spec, int replica, int device) {
   return spec.replicas() == 1 ? title : title + " of replica " + std::to_string(replica);
 }
 
-Company spawn_company(caf::actor_system& system, const Backstage& backstage, int attempt,
-                      StartPoint start) {
-  const auto& spec = backstage.spec;
+std::vector<PlayerId> players_of(const RunSpec& spec) {
+  using Kind = PlayerId::Kind;
+  std::vector<PlayerId> players;
+  const int devices = spec.evaluation->devices();
+  for (int replica = 0; replica < spec.replicas(); ++replica) {
+    for (int device = 0; device < devices; ++device)
+      players.push_back({Kind::stage, replica * devices + device});
+    players.push_back({Kind::inputs, replica});
+    players.push_back({Kind::targets, replica});
+  }
+  for (int stage = 0; stage < static_cast<int>(spec.stages.size()); ++stage)
+    players.push_back({Kind::optimizer, stage});
+  return players;
+}
+
+std::string title_of(const RunSpec& spec, PlayerId player) {
+  const auto loader = [&](const std::string& title) {
+    return spec.replicas() == 1 ? title : title + " of replica " + std::to_string(player.index);
+  };
+  const int devices = spec.evaluation->devices();
+  switch (player.kind) {
+    case PlayerId::Kind::stage:
+      return device_title(spec, player.index / devices, player.index % devices);
+    case PlayerId::Kind::optimizer:
+      return "optimizer of stage " + std::to_string(player.index);
+    case PlayerId::Kind::inputs:
+      return loader("loader of inputs");
+    case PlayerId::Kind::targets:
+      return loader("loader of targets");
+    case PlayerId::Kind::supervisor:
+      return "supervisor";
+  }
+  return {};
+}
+
+caf::actor spawn_player(caf::actor_system& system, const RunSpecPtr& spec, PlayerId player,
+                        const std::shared_ptr<const StartPoint>& start) {
+  const int devices = spec->evaluation->devices();
+  switch (player.kind) {
+    case PlayerId::Kind::stage:
+      return spawn_stage_actor(system, spec, player.index / devices, player.index % devices);
+    case PlayerId::Kind::optimizer:
+      return spawn_optimizer_actor(system, spec, player.index, start);
+    case PlayerId::Kind::inputs:
+      return spawn_loader(system, spec, player.index, Half::inputs);
+    case PlayerId::Kind::targets:
+      return spawn_loader(system, spec, player.index, Half::targets);
+    case PlayerId::Kind::supervisor:
+      break;
+  }
+  assert(false && "a supervisor is nobody's player");
+  return {};
+}
+
+Company company_of(const Backstage& backstage, int attempt,
+                   const std::function<caf::actor(PlayerId)>& of) {
   Company company;
   auto cast = std::make_shared<Cast>();
   cast->attempt = attempt;
   cast->supervisor = backstage.supervisor;
-  cast->recorder = backstage.recorder;
   cast->ending = backstage.ending;
-  const auto add = [&](std::vector<caf::actor>& group, caf::actor actor, std::string title) {
-    group.push_back(actor);
-    company.players.push_back({std::move(actor), {.who = std::move(title)}});
+  const auto group = [&](PlayerId::Kind kind) -> std::vector<caf::actor>& {
+    switch (kind) {
+      case PlayerId::Kind::stage:
+        return cast->stages;
+      case PlayerId::Kind::optimizer:
+        return cast->optimizers;
+      case PlayerId::Kind::inputs:
+        return cast->inputs;
+      default:
+        return cast->targets;
+    }
   };
-
-  const auto of_replica = [&](int replica) {
-    return spec->replicas() == 1 ? std::string() : " of replica " + std::to_string(replica);
-  };
-  for (int replica = 0; replica < spec->replicas(); ++replica) {
-    for (int device = 0; device < spec->evaluation->devices(); ++device)
-      add(cast->stages, spawn_stage_actor(system, spec, replica, device),
-          device_title(*spec, replica, device));
-    add(cast->inputs, spawn_loader(system, spec, replica, Half::inputs),
-        "loader of inputs" + of_replica(replica));
-    add(cast->targets, spawn_loader(system, spec, replica, Half::targets),
-        "loader of targets" + of_replica(replica));
+  for (const auto id : players_of(*backstage.spec)) {
+    auto actor = of(id);
+    group(id.kind).push_back(actor);
+    company.players.push_back({id, std::move(actor), {.who = title_of(*backstage.spec, id)}});
   }
-  const auto from = std::make_shared<const StartPoint>(std::move(start));
-  for (int stage = 0; stage < static_cast<int>(spec->stages.size()); ++stage)
-    add(cast->optimizers, spawn_optimizer_actor(system, spec, stage, from),
-        "optimizer of stage " + std::to_string(stage));
-
   company.cast = cast;
+  return company;
+}
+
+Company spawn_company(caf::actor_system& system, const Backstage& backstage, int attempt,
+                      StartPoint start) {
+  const auto from = std::make_shared<const StartPoint>(std::move(start));
+  auto company = company_of(backstage, attempt, [&](PlayerId id) {
+    return spawn_player(system, backstage.spec, id, from);
+  });
   for (const auto& player : company.players) rt::post(player.actor, Meet{company.cast});
   return company;
 }

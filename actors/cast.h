@@ -1,6 +1,8 @@
 #pragma once
 
 #include <caf/all.hpp>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,7 @@ std::string device_title(const RunSpec& spec, int replica, int device);
 
 /// An actor of a cast, and what is known of it.
 struct Player {
+  PlayerId id;
   caf::actor actor;
   Standing standing;
 };
@@ -27,12 +30,33 @@ struct Company {
 struct Backstage {
   RunSpecPtr spec;
   caf::actor supervisor;
-  caf::actor recorder;
   std::shared_ptr<Ending> ending;
 };
 
-/// Spawns all actors of an attempt, and lets them meet.
+/// Brings the players of an attempt together: in this process, or in those of others.
+class Casting {
+ public:
+  virtual ~Casting() = default;
+  /// Must not wait. A player that cannot come ends, with the reason.
+  virtual Company begin(caf::actor_system& system, const Backstage& backstage, int attempt,
+                        StartPoint start) = 0;
+};
+
+/// The same list in all processes: by replica its devices and its loaders, then the optimizers.
+std::vector<PlayerId> players_of(const RunSpec& spec);
+/// "device 1 of replica 0", "optimizer of stage 2".
+std::string title_of(const RunSpec& spec, PlayerId player);
+
+/// Spawns a player in this process.
+caf::actor spawn_player(caf::actor_system& system, const RunSpecPtr& spec, PlayerId player,
+                        const std::shared_ptr<const StartPoint>& start);
+
+/// Spawns all players of an attempt here, and lets them meet.
 Company spawn_company(caf::actor_system& system, const Backstage& backstage, int attempt,
                       StartPoint start);
+
+/// Who plays what. `of` makes or finds each player; they have not met yet.
+Company company_of(const Backstage& backstage, int attempt,
+                   const std::function<caf::actor(PlayerId)>& of);
 
 }  // namespace troupe::actors

@@ -92,7 +92,7 @@ class LoaderActor {
         training ? entry.first_step + place.step : std::int64_t{place.index / per_step};
     const int index = training ? place.index : place.index % per_step;
     const auto devices = entry.round->devices();
-    auto* memory = &spec_->executor(replica_, device, devices).memory();
+    auto* memory = &spec_->memory(replica_, device, devices);
     const auto to = cast_->stages[static_cast<std::size_t>(replica_ * devices + device)];
     reads_.push_back(title_of(entry));
     jobs_.post(reads_.back(), [=, this_half = half_, first_step = entry.first_step, m = entry.m,
@@ -119,8 +119,13 @@ class LoaderActor {
 
   void look() {
     const Wait wait = waits_for();
-    self_->tell(cast_->supervisor, Pulse{wait, patience_.look(wait)});
+    if (cast_)
+      self_->tell(cast_->supervisor, Pulse{cast_->attempt, player(), wait, patience_.look(wait)});
     self_->tell_self_after(spec_->stall_patience, Look{});
+  }
+
+  PlayerId player() const {
+    return {half_ == Half::inputs ? PlayerId::Kind::inputs : PlayerId::Kind::targets, replica_};
   }
 
   Wait waits_for() const {

@@ -1,13 +1,17 @@
 #pragma once
 
+#include <array>
 #include <caf/all.hpp>
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "actors/executor.h"
+#include "actors/player_id.h"
 #include "actors/run_spec.h"
 #include "actors/wait.h"
 #include "core/digest.h"
@@ -16,23 +20,29 @@
 #include "models/optimizer.h"
 #include "models/training_stage.h"
 #include "schedules/schedule.h"
+#include "transport/fields.h"
 
-/// Every message there is between the actors of a run in one process. They carry handles: a tensor
-/// is not written to after it was sent.
+/// Every message there is between the actors of a run. In a process they carry handles: a tensor is
+/// not written to after it was sent. Those that have a `type` may leave it, by way of an envoy:
+/// fields() and tensors() are what goes over, or dispatch.cpp says how it is put.
 namespace troupe::actors {
 
 class Ending;
 
-/// Who plays with whom in one attempt. An attempt that fails ends with all of them; the next one
-/// has a cast of its own, so that nothing of the old one reaches it. What the cast tells the
-/// supervisor, which outlives it, carries the attempt's number: it may come late.
+constexpr std::array<std::string_view, 2> enum_names(Round::Purpose) {
+  return {"training", "evaluation"};
+}
+
+/// Who plays with whom in one attempt; envoys stand for those of other processes. An attempt that
+/// fails ends with all of them; the next one has a cast of its own, so that nothing of the old one
+/// reaches it. What the cast tells the supervisor, which outlives it, carries the attempt's number:
+/// it may come late.
 struct Cast {
   int attempt = 0;
   std::vector<caf::actor> stages;      // By replica, then device.
   std::vector<caf::actor> optimizers;  // By stage.
   std::vector<caf::actor> inputs;      // By replica.
   std::vector<caf::actor> targets;     // Likewise.
-  caf::actor recorder;
   caf::actor supervisor;
   std::shared_ptr<Ending> ending;  // Where the supervisor dies, the last of them tells of it.
 };
@@ -45,6 +55,8 @@ struct Meet {
 
 /// Supervisor to stage actors and loaders: play this round next, from this step on.
 struct Play {
+  static constexpr std::string_view type = "play";
+
   RoundPtr round;
   std::int64_t first_step = 0;
 };
@@ -55,30 +67,62 @@ struct Header {
   int m = 0;                    // In the lanes of the round.
   Digest samples;
   double gap_factor = 1;  // How stale those were whom its gradient has passed.
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("first_step", &Header::first_step).at_least(0),
+                      transport::required("m", &Header::m).at_least(0),
+                      transport::required("samples", &Header::samples),
+                      transport::required("gap_factor", &Header::gap_factor));
+  }
 };
 
 /// Loader or stage actor to the stage actor that has `stage`: its input.
 struct Activation {
+  static constexpr std::string_view type = "activation";
+
   Header header;
   int stage = 0;
   Tensor value;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("header", &Activation::header),
+                      transport::required("stage", &Activation::stage));
+  }
+  static constexpr auto tensors() { return std::tuple(&Activation::value); }
 };
 
 /// Target loader to the stage actor that has the last stage.
 struct Targets {
+  static constexpr std::string_view type = "targets";
+
   Header header;
   Tensor value;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("header", &Targets::header));
+  }
+  static constexpr auto tensors() { return std::tuple(&Targets::value); }
 };
 
 /// Stage actor to the one that has `stage`: the gradient of its output.
 struct Gradient {
+  static constexpr std::string_view type = "gradient";
+
   Header header;
   int stage = 0;
   Tensor value;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("header", &Gradient::header),
+                      transport::required("stage", &Gradient::stage));
+  }
+  static constexpr auto tensors() { return std::tuple(&Gradient::value); }
 };
 
 /// Stage actor to another one that shares a parameter of its: what micro-batch m's pass saw.
 struct LoanFor {
+  static constexpr std::string_view type = "loan_for";
+
   Header header;
   int stage = 0;  // The borrower.
   models::Loan loan;
@@ -86,7 +130,13 @@ struct LoanFor {
 
 /// Stage actor to the loader whose micro-batch it has taken: send another one.
 struct Taken {
+  static constexpr std::string_view type = "taken";
+
   int device = 0;  // Of the replica.
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("device", &Taken::device));
+  }
 };
 
 /// From when until when an executor was busy with something.
@@ -108,6 +158,8 @@ struct JobFailed {
 
 /// Stage actor to the optimizer actor of a stage: its gradients, given away whole.
 struct StepGradients {
+  static constexpr std::string_view type = "step_gradients";
+
   std::int64_t step = 0;
   int holder = 0;
   std::shared_ptr<models::GradientShare> gradients;
@@ -115,10 +167,19 @@ struct StepGradients {
 
 /// Optimizer actor to the one that owns a shared parameter: the gradient of the other use.
 struct TiedGradient {
+  static constexpr std::string_view type = "tied_gradient";
+
   std::int64_t step = 0;
   std::string name;
   int stage = 0;  // The borrower.
   Tensor value;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("step", &TiedGradient::step),
+                      transport::required("name", &TiedGradient::name),
+                      transport::required("stage", &TiedGradient::stage));
+  }
+  static constexpr auto tensors() { return std::tuple(&TiedGradient::value); }
 };
 
 /// The optimizer's own jobs to the optimizer actor: the sums of a step are there, or its weights.
@@ -134,6 +195,8 @@ struct Stepped {
 
 /// Optimizer actor to supervisor: its part of the norm of all gradients.
 struct Norms {
+  static constexpr std::string_view type = "norms";
+
   int attempt = 0;
   int stage = 0;
   std::int64_t step = 0;
@@ -142,12 +205,21 @@ struct Norms {
 
 /// Supervisor to optimizer actors: take the step, with this norm of all gradients.
 struct Decision {
+  static constexpr std::string_view type = "decision";
+
   std::int64_t step = 0;
   double norm = 0;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("step", &Decision::step),
+                      transport::required("norm", &Decision::norm));
+  }
 };
 
 /// Optimizer actor to the stage actors that hold its stage.
 struct NewWeights {
+  static constexpr std::string_view type = "new_weights";
+
   int stage = 0;
   models::Version version;
   WorkTime worked;  // On the first holder's device.
@@ -155,14 +227,25 @@ struct NewWeights {
 
 /// Optimizer actor to supervisor: the version is published.
 struct StepDone {
+  static constexpr std::string_view type = "step_done";
+
   int attempt = 0;
   int stage = 0;
   std::int64_t step = 0;
   double norm = 0;  // Of this stage's gradients.
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("attempt", &StepDone::attempt),
+                      transport::required("stage", &StepDone::stage),
+                      transport::required("step", &StepDone::step),
+                      transport::required("norm", &StepDone::norm));
+  }
 };
 
 /// Stage actor to supervisor: how late the gradients of a step were.
 struct LateGradients {
+  static constexpr std::string_view type = "late_gradients";
+
   int attempt = 0;
   int stage = 0;
   std::int64_t step = 0;
@@ -171,6 +254,8 @@ struct LateGradients {
 
 /// Last stage actor to supervisor.
 struct MicroBatchLoss {
+  static constexpr std::string_view type = "micro_batch_loss";
+
   int attempt = 0;
   int replica = 0;
   int device = 0;         // Of the replica.
@@ -186,8 +271,10 @@ struct DeviceSpan {
   WorkTime time;
 };
 
-/// Stage actor to supervisor and recorder: the round is through.
+/// Stage actor to supervisor, and on to the recorder: the round is through.
 struct RoundPlayed {
+  static constexpr std::string_view type = "round_played";
+
   int attempt = 0;
   int replica = 0;
   int device = 0;  // Of the replica.
@@ -199,6 +286,10 @@ struct RoundPlayed {
 
 /// Player to supervisor, each patience: it lives, and this is what it waits for.
 struct Pulse {
+  static constexpr std::string_view type = "player_pulse";
+
+  int attempt = 0;
+  PlayerId who;
   Wait wait;
   int patiences = 0;  // For how long it was just this already.
 };
@@ -210,8 +301,14 @@ struct Look {};
 struct ReadDone {};
 
 /// Supervisor to optimizer actors, while nothing is in flight.
-struct TakeSnapshot {};
+struct TakeSnapshot {
+  static constexpr std::string_view type = "take_snapshot";
+
+  static constexpr auto fields() { return std::tuple<>(); }
+};
 struct Snapshot {
+  static constexpr std::string_view type = "snapshot";
+
   int attempt = 0;
   int stage = 0;
   std::int64_t step = 0;

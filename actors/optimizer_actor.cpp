@@ -220,6 +220,8 @@ class OptimizerActor {
   }
 
   void publish(Stepped in) {
+    // Moments are for those who mend what is late.
+    if (!is_late()) in.version.moments.clear();
     for (const auto& holder : holders_)
       self_->tell(cast_->stages[static_cast<std::size_t>(holder.replica * usual_->devices() +
                                                          holder.device)],
@@ -246,7 +248,10 @@ class OptimizerActor {
 
   void look() {
     const Wait wait = waits_for();
-    self_->tell(cast_->supervisor, Pulse{wait, patience_.look(wait)});
+    if (cast_)
+      self_->tell(
+          cast_->supervisor,
+          Pulse{cast_->attempt, {PlayerId::Kind::optimizer, stage_}, wait, patience_.look(wait)});
     self_->tell_self_after(spec_->stall_patience, Look{});
   }
 
@@ -275,6 +280,9 @@ class OptimizerActor {
     return {};
   }
 
+  bool is_late() const {
+    return std::ranges::any_of(spec_->delays, [](int delay) { return delay > 0; });
+  }
   std::string place() const { return "step " + std::to_string(step_ + 1); }
 
   using Ties = std::map<std::pair<std::string, int>, Tensor>;

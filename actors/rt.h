@@ -27,9 +27,6 @@ class Base : public caf::event_based_actor {
   void watch(const caf::actor& other) { monitor(other); }
   /// Ends as soon as the other one has ended. For actors that watch nobody else.
   void end_with(const caf::actor& other);
-  /// Of the message that is being handled.
-  caf::actor_addr sender() { return caf::actor_cast<caf::actor_addr>(current_sender()); }
-
   template <class Message>
   void tell(const caf::actor& to, Message message) {
     send(to, std::move(message));

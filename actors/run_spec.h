@@ -28,6 +28,8 @@ struct StartPoint {
   std::vector<NamedTensor> moments;
 };
 
+class Casting;
+
 /// Where a run's states are kept. In a process the supervisor alone calls it.
 class CheckpointStore {
  public:
@@ -86,10 +88,12 @@ struct RunSpec {
   Value recipe;             // For checkpoints.
   Value model_description;  // Likewise.
 
-  /// One for each device of each replica, replica after replica; they outlive the actors.
+  /// One for each device of each replica, replica after replica; null for those of other processes.
+  /// They outlive the actors.
   std::vector<Executor*> executors;
   Executor* reader = nullptr;  // Where loaders read.
   CheckpointStore* checkpoints = nullptr;
+  Casting* casting = nullptr;                // Null: all players are in this process.
   std::function<void(const Value&)> record;  // An event; from the recorder alone.
 
   int rounds_ahead = 2;   // That are given out before the first of them is through.
@@ -103,6 +107,11 @@ struct RunSpec {
   int trace_rounds = 20;            // The newest ones, whose every action is remembered.
   std::function<void(const schedules::Timeline&)> keep_timeline;  // At the end; may be empty.
 
+  /// Where what goes to a device is made.
+  MemoryPool& memory(int replica, int device, int devices_in_replica) const {
+    auto* there = executors[static_cast<std::size_t>(replica * devices_in_replica + device)];
+    return (there ? there : reader)->memory();
+  }
   int devices() const { return static_cast<int>(executors.size()); }
   int replicas() const { return devices() / evaluation->devices(); }
   Executor& executor(int replica, int device, int devices_in_replica) const {

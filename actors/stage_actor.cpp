@@ -310,8 +310,9 @@ class StageActor {
     on.has_weights = true;
     NewWeights published = std::move(*on.published);
     on.published.reset();
-    const auto take = [stage = on.stage, version = std::move(published.version)](Stream&) mutable {
-      stage->adopt(std::move(version));
+    const auto take = [stage = on.stage,
+                       version = std::move(published.version)](Stream& stream) mutable {
+      stage->adopt(stage->packed(stream, std::move(version)));
     };
     if (!action) return jobs_.post("taking the first weights", take);
     // Taking them takes no time; what this device had to do for it is the optimizer's work.
@@ -455,7 +456,6 @@ class StageActor {
                            std::make_shared<const std::vector<DeviceSpan>>(std::move(played.spans)),
                            inbox_.most()};
     self_->tell(cast_->supervisor, told);
-    self_->tell(cast_->recorder, told);
   }
 
   // What has come, and what has not.
@@ -469,7 +469,10 @@ class StageActor {
 
   void look() {
     const Wait wait = waits_for();
-    self_->tell(cast_->supervisor, Pulse{wait, patience_.look(wait)});
+    if (cast_)
+      self_->tell(
+          cast_->supervisor,
+          Pulse{cast_->attempt, {PlayerId::Kind::stage, place()}, wait, patience_.look(wait)});
     self_->tell_self_after(spec_->stall_patience, Look{});
   }
 
@@ -496,6 +499,8 @@ class StageActor {
         .lanes[static_cast<std::size_t>(device_)][played.spans.size()];
   }
 
+  /// Among all devices of all replicas.
+  int place() const { return replica_ * spec_->evaluation->devices() + device_; }
   std::size_t replica() const { return static_cast<std::size_t>(replica_); }
   static int index(Action action) { return static_cast<int>(action.micro_batch); }
   const caf::actor& peer(int device) const {

@@ -48,6 +48,20 @@ Value run_event(const RunSpec& spec, const std::string& type) {
   return value;
 }
 
+namespace {
+
+/// Of all devices; nothing where some are in other processes.
+std::optional<std::int64_t> peak_memory(const RunSpec& spec) {
+  std::size_t memory = 0;
+  for (auto* executor : spec.executors) {
+    if (!executor) return {};
+    memory += executor->memory().counters().peak_in_use;
+  }
+  return static_cast<std::int64_t>(memory);
+}
+
+}  // namespace
+
 Value step_event(const RunSpec& spec, const StepReport& report) {
   const auto& [step, entry, round, seconds] = report;
   const auto tokens = std::max<std::int64_t>(1, spec.tokens_in_sample);
@@ -63,9 +77,7 @@ Value step_event(const RunSpec& spec, const StepReport& report) {
   if (round && round->devices() > 1 && round->end > round->begin)
     told.set("bubble", 1 - in_seconds(round->busy) /
                                (in_seconds(round->end - round->begin) * round->devices()));
-  std::size_t memory = 0;
-  for (auto* executor : spec.executors) memory += executor->memory().counters().peak_in_use;
-  told.set("memory", static_cast<std::int64_t>(memory));
+  if (const auto memory = peak_memory(spec)) told.set("memory", *memory);
   if (auto late = lateness_of(*entry); !late.empty()) told.set("staleness", std::move(late));
   return told;
 }

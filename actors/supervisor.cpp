@@ -62,7 +62,9 @@ class Supervisor {
           if (is_now(snapshot)) heard(std::move(snapshot));
         },
         [this](const Saved& saved) { heard(saved); },
-        [this](const Pulse& pulse) { heard(pulse); },
+        [this](const Pulse& pulse) {
+          if (is_now(pulse)) heard(pulse);
+        },
         [this](Recorded) { heard_recorded(); },
         [this](Look) { look(); },
         [this](Drain) { drain(); },
@@ -103,9 +105,11 @@ class Supervisor {
     phase_ = Phase::playing;
     patience_ = {};
     step_began_ = self_->now();
-    company_ = spawn_company(self_->home_system(),
-                             {spec_, caf::actor_cast<caf::actor>(self_), recorder_, ending_},
-                             ++attempt_, std::move(start));
+    const Backstage backstage{spec_, caf::actor_cast<caf::actor>(self_), ending_};
+    auto& system = self_->home_system();
+    company_ = spec_->casting
+                   ? spec_->casting->begin(system, backstage, ++attempt_, std::move(start))
+                   : spawn_company(system, backstage, ++attempt_, std::move(start));
     for (const auto& player : company_.players) self_->watch(player.actor);
     alive_ = company_.players.size();
     go_on();
@@ -212,6 +216,7 @@ class Supervisor {
   }
 
   void heard(const RoundPlayed& played) {
+    self_->tell(recorder_, played);
     const auto device =
         static_cast<std::size_t>(played.replica * usual_->devices() + played.device);
     most_parcels_[device] = std::max(most_parcels_[device], played.most_parcels);
@@ -407,7 +412,7 @@ class Supervisor {
       return rt::stop(recorder_);  // It tells what it has, and goes.
     }
     const auto& last = failures_.back().why;
-    auto newest = spec_->checkpoints->newest(spec_->executors[0]->memory());
+    auto newest = spec_->checkpoints->newest(spec_->memory(0, 0, usual_->devices()));
     if (!newest)
       return finish(failed(
           last + " (and the newest checkpoint cannot be read: " + newest.error().text + ")"));
@@ -437,7 +442,7 @@ class Supervisor {
 
   void heard(const Pulse& pulse) {
     const auto found = std::ranges::find_if(company_.players, [&](const Player& player) {
-      return player.actor && player.actor.address() == self_->sender();
+      return player.actor && player.id == pulse.who;
     });
     if (found == company_.players.end()) return;
     found->standing.wait = pulse.wait;

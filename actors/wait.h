@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace troupe::actors {
@@ -18,6 +20,10 @@ struct Wait {
   explicit operator bool() const { return on != On::nothing; }
   friend bool operator==(const Wait&, const Wait&) = default;
 };
+
+constexpr std::array<std::string_view, 3> enum_names(Wait::On) {
+  return {"nothing", "message", "executor"};
+}
 
 inline Wait waits(std::string what) { return {Wait::On::message, std::move(what)}; }
 inline Wait computes(std::string what) {

@@ -220,6 +220,24 @@ TrainingStage::InFlight& TrainingStage::find(int m) {
 
 // Tied parameters that another stage owns.
 
+Version TrainingStage::packed(Stream& stream, Version version) const {
+  const auto& parameters = stage_.parameters();
+  const auto lacks_form = [&](std::size_t slot) {
+    const auto& weight = version.weights->slots[slot];
+    return parameters[slot].use == Parameter::Use::matrix && !weight.value.empty() &&
+           weight.packed.empty();
+  };
+  std::shared_ptr<Weights> made;
+  for (std::size_t slot = 0; slot < parameters.size(); ++slot) {
+    if (!lacks_form(slot)) continue;
+    if (!made) made = std::make_shared<Weights>(*version.weights);
+    made->slots[slot] =
+        weight_of(stream, parameters[slot], precision_, version.weights->slots[slot].value);
+  }
+  if (made) version.weights = std::move(made);
+  return version;
+}
+
 TrainingStage::Fixed TrainingStage::loaned(Stream& stream, const Loan& loan) const {
   for (const auto& last : loaned_)
     if (last.loan.name == loan.name && last.loan.tag == loan.tag) return last.slots;

@@ -51,6 +51,9 @@ class TrainingStage {
   /// The round before is through, and its gradients were taken.
   void begin_round(Round round);
 
+  /// A version that has come as numbers alone, with the forms that products want; any other one as
+  /// it is.
+  Version packed(Stream& stream, Version version) const;
   /// From now on the newest version.
   void adopt(Version newest) { points_.adopt(std::move(newest)); }
   std::int64_t version() const { return points_.version(); }

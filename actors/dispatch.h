@@ -1,0 +1,39 @@
+#pragma once
+
+#include <caf/all.hpp>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "actors/messages.h"
+#include "core/result.h"
+#include "core/tensor.h"
+#include "core/value.h"
+
+namespace troupe::actors {
+
+/// The messages that players of one run may have for those in another process.
+using Travelling = std::tuple<Play, Activation, Targets, Gradient, LoanFor, Taken, StepGradients,
+                              TiedGradient, Norms, Decision, NewWeights, StepDone, LateGradients,
+                              MicroBatchLoss, RoundPlayed, Pulse, TakeSnapshot, Snapshot>;
+
+/// One of them on its way: what it says in words, what would be too long for words, and numbers.
+struct Dispatch {
+  std::string type;
+  Value body = Value::Map{};
+  std::string bytes;
+  std::vector<Tensor> tensors;
+};
+
+/// Tensors are shared with the message; only moments, which change with the next step, are copied.
+template <class Message>
+Dispatch to_dispatch(const Message& message, MemoryPool& memory);
+
+/// What a head sends ahead to an optimizer's process: the state to begin with.
+Result<Snapshot> to_snapshot(Dispatch dispatch);
+
+/// Gives the message to its player. An error where it is none of this run's: then nobody has it.
+Status deliver(Dispatch dispatch, const RunSpec& spec, const caf::actor& to);
+
+}  // namespace troupe::actors

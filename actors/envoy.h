@@ -1,0 +1,29 @@
+#pragma once
+
+#include <caf/all.hpp>
+#include <functional>
+#include <string>
+
+#include "actors/dispatch.h"
+#include "actors/player_id.h"
+#include "core/memory_pool.h"
+
+namespace troupe::actors {
+
+/// Takes a message to the process of a player. Must not wait. An error means that it cannot be
+/// reached any more.
+using Carry = std::function<Status(PlayerId to, Dispatch dispatch)>;
+
+/// To an envoy: whom it stands for has ended, and why.
+struct PlayerEnded {
+  std::string why;
+};
+
+/// Stands in this process for a player that is in another one: what it is told goes there, and it
+/// ends when that one does, for the same reason. So nobody who plays knows where the others are.
+/// `memory` outlives it and all that it sends.
+caf::actor spawn_envoy(caf::actor_system& system, PlayerId player, Carry carry, MemoryPool& memory);
+
+}  // namespace troupe::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::PlayerEnded)

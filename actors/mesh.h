@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "actors/dispatch.h"
+#include "actors/player_id.h"
+#include "transport/channel.h"
+#include "transport/channel_thread.h"
+#include "transport/door.h"
+#include "transport/fields.h"
+
+namespace troupe::actors {
+
+/// Where the channels of a process end.
+struct MeshAddress {
+  std::string machine;  // Processes of one machine share memory.
+  std::string shm;      // Empty where the process has no such door.
+  std::string tcp;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("machine", &MeshAddress::machine),
+                      transport::required("shm", &MeshAddress::shm),
+                      transport::required("tcp", &MeshAddress::tcp));
+  }
+};
+
+/// Which carriers a process offers to others.
+enum class Carriers : std::uint8_t { shm_and_tcp, tcp };
+
+struct MeshOrder {
+  transport::Epoch epoch;
+  int here = 0;                       // This process,
+  int processes = 1;                  // among so many.
+  std::vector<std::uint64_t> tokens;  // What each of the others will show.
+  transport::Bound bound;             // Of each channel.
+  MemoryPool* memory = nullptr;       // Outlives the mesh and what comes.
+  std::string interface = "127.0.0.1";
+  Carriers carriers = Carriers::shm_and_tcp;
+
+  /// On the thread of the channels; they must not wait.
+  std::function<void(int from, PlayerId to, Dispatch)> on_dispatch;
+  std::function<void(int other, const std::string& why)> on_lost;
+};
+
+/// The channels of one attempt between a process of a run and all others: for what players tell one
+/// another, and for all tensors.
+class Mesh {
+ public:
+  static Result<std::unique_ptr<Mesh>> open(transport::ChannelThread& thread, MeshOrder order);
+  ~Mesh();
+
+  MeshAddress address() const;
+
+  /// Waits until all others have let this process in, by order of `tokens`: not for an actor. Once.
+  Status connect(const std::vector<MeshAddress>& others, const std::vector<std::uint64_t>& tokens);
+
+  /// Any thread, once connected; returns at once.
+  Status send(int process, PlayerId to, const Dispatch& dispatch);
+
+ private:
+  Mesh(transport::ChannelThread& thread, MeshOrder order);
+  void lost(int other, const transport::ChannelEnd& end);
+  void arrived(int from, transport::Parcel parcel);
+
+  transport::ChannelThread& thread_;
+  MeshOrder order_;
+  std::string machine_;
+  std::unique_ptr<transport::Door> shm_;
+  std::unique_ptr<transport::Door> tcp_;
+  std::vector<std::unique_ptr<transport::Receiver>> receivers_;
+  std::vector<std::unique_ptr<transport::Sender>> senders_;  // By process.
+};
+
+/// Tells machines apart, also two that were started from one image.
+std::string this_machine_id();
+
+/// What the channels of an attempt of a run are marked with.
+transport::Epoch epoch_of(const std::string& run, std::uint64_t attempt);
+
+}  // namespace troupe::actors

@@ -1,0 +1,69 @@
+#include "actors/placement.h"
+
+#include <algorithm>
+#include <string>
+
+namespace troupe::actors {
+
+int Placement::process_of(PlayerId player) const {
+  const auto index = static_cast<std::size_t>(player.index);
+  switch (player.kind) {
+    case PlayerId::Kind::stage:
+      return stages.at(index);
+    case PlayerId::Kind::optimizer:
+      return optimizers.at(index);
+    case PlayerId::Kind::inputs:
+      return inputs.at(index);
+    case PlayerId::Kind::targets:
+      return targets.at(index);
+    case PlayerId::Kind::supervisor:
+      return head();
+  }
+  return head();
+}
+
+Placement place(const RunSpec& spec, int nodes) {
+  const RoundPtr usual = spec.round(0, 1);
+  const int devices = usual->devices();
+  const int all = devices * spec.replicas();
+  Placement placement;
+  placement.processes = nodes + 1;
+  for (int device = 0; device < all; ++device)
+    placement.stages.push_back(all <= nodes ? device : device * nodes / all);
+  const auto first_holder = [&](int stage) { return holders_of(*usual, stage).front(); };
+  const auto at = [&](int replica, int device) {
+    return placement.stages[static_cast<std::size_t>(replica * devices + device)];
+  };
+  const int stages = usual->schedule.stages;
+  for (int stage = 0; stage < stages; ++stage) {
+    const auto holder = first_holder(stage);
+    placement.optimizers.push_back(at(holder.replica, holder.device));
+  }
+  for (int replica = 0; replica < spec.replicas(); ++replica) {
+    placement.inputs.push_back(at(replica, first_holder(0).device));
+    placement.targets.push_back(at(replica, first_holder(stages - 1).device));
+  }
+  return placement;
+}
+
+Status check(const Placement& placement, const RunSpec& spec) {
+  const auto fits = [&](const std::vector<int>& processes, std::size_t wanted,
+                        const std::string& what) -> Status {
+    if (processes.size() != wanted)
+      return Error{"the placement names " + std::to_string(processes.size()) + " " + what +
+                   ", but the run has " + std::to_string(wanted)};
+    for (const int process : processes)
+      if (process >= placement.head())
+        return Error{"the placement puts one of the " + what + " into process " +
+                     std::to_string(process) + ", but nodes are 0.." +
+                     std::to_string(placement.head() - 1)};
+    return Done{};
+  };
+  const auto replicas = static_cast<std::size_t>(spec.replicas());
+  if (auto good = fits(placement.stages, spec.executors.size(), "devices"); !good) return good;
+  if (auto good = fits(placement.optimizers, spec.stages.size(), "optimizers"); !good) return good;
+  if (auto good = fits(placement.inputs, replicas, "loaders of inputs"); !good) return good;
+  return fits(placement.targets, replicas, "loaders of targets");
+}
+
+}  // namespace troupe::actors

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <tuple>
+#include <vector>
+
+#include "actors/player_id.h"
+#include "actors/run_spec.h"
+#include "transport/fields.h"
+
+namespace troupe::actors {
+
+/// Which process of a run has which of its players. Processes are numbered; the last one is the
+/// head's, which has the supervisor.
+struct Placement {
+  int processes = 1;
+  std::vector<int> stages;      // By replica, then device.
+  std::vector<int> optimizers;  // By stage.
+  std::vector<int> inputs;      // By replica.
+  std::vector<int> targets;     // Likewise.
+
+  int head() const { return processes - 1; }
+  int process_of(PlayerId player) const;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("processes", &Placement::processes).at_least(1),
+                      transport::required("stages", &Placement::stages).at_least(0),
+                      transport::required("optimizers", &Placement::optimizers).at_least(0),
+                      transport::required("inputs", &Placement::inputs).at_least(0),
+                      transport::required("targets", &Placement::targets).at_least(0));
+  }
+};
+
+/// Consecutive devices go to one node, as evenly as it goes; an optimizer to the first device that
+/// has its stage, and loaders to the devices that they feed. Fewer devices than nodes leave the
+/// last nodes without any. Changes no bit of a result.
+Placement place(const RunSpec& spec, int nodes);
+
+/// Whether what came from elsewhere fits the run.
+Status check(const Placement& placement, const RunSpec& spec);
+
+}  // namespace troupe::actors

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <tuple>
+
+#include "transport/fields.h"
+
+namespace troupe::actors {
+
+/// Names a player of a run: the same in all of its processes.
+struct PlayerId {
+  enum class Kind : std::uint8_t { stage, optimizer, inputs, targets, supervisor };
+
+  Kind kind = Kind::stage;
+  int index = 0;  // Where Cast has it.
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("kind", &PlayerId::kind),
+                      transport::required("index", &PlayerId::index).at_least(0));
+  }
+  friend auto operator<=>(const PlayerId&, const PlayerId&) = default;
+};
+
+constexpr std::array<std::string_view, 5> enum_names(PlayerId::Kind) {
+  return {"stage", "optimizer", "inputs", "targets", "supervisor"};
+}
+
+constexpr PlayerId the_supervisor{PlayerId::Kind::supervisor, 0};
+
+}  // namespace troupe::actors

@@ -1,0 +1,378 @@
+#include "actors/remote_cast.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <map>
+#include <optional>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "actors/envoy.h"
+#include "actors/rt.h"
+#include "actors/run_orders.h"
+#include "actors/site.h"
+#include "models/stage.h"
+
+namespace troupe::actors {
+namespace {
+
+constexpr std::size_t most_held_back = 65'536;
+
+std::int64_t random_token() {
+  static std::random_device random;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  const auto high = static_cast<std::int64_t>(random() & 0x7fffffff);
+  return (high << 32) | static_cast<std::int64_t>(random());
+}
+
+/// Of a stage: what of a start point its optimizer needs.
+Snapshot part_of(const StartPoint& start, const RunSpec& spec, int stage) {
+  const auto index = static_cast<std::size_t>(stage);
+  const models::Stage passes(*spec.model, spec.stages[index], {});
+  std::map<std::string_view, bool> names;
+  for (const auto& parameter : passes.parameters()) names.emplace(parameter.name, true);
+  for (const auto& buffer : passes.buffers()) names.emplace(buffer.name, true);
+  Snapshot part{0, stage, start.step, {}, {}};
+  for (const auto& weight : start.weights)
+    if (names.contains(weight.name)) part.weights.push_back(weight);
+  for (const auto& moment : start.moments) {
+    const auto dot = moment.name.rfind('.');
+    if (dot != std::string::npos && names.contains(std::string_view(moment.name).substr(0, dot)))
+      part.moments.push_back(moment);
+  }
+  return part;
+}
+
+}  // namespace
+
+/// One attempt: from the search for nodes until the last envoy is gone.
+class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
+ public:
+  Attempt(RemoteCasting& casting, const Backstage& backstage, int number, StartPoint start)
+      : casting_(casting),
+        spec_(backstage.spec),
+        supervisor_(caf::actor_cast<caf::weak_actor_ptr>(backstage.supervisor)),
+        number_(number),
+        start_(std::move(start)) {}
+
+  ~Attempt() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_over_ = true;
+    }
+    changed_.notify_all();
+    casting_.nodes_.wake();
+    if (assembling_.joinable()) assembling_.join();
+    for (const auto& node : used_) (void)say(node, transport::to_message(Stop{}));
+    mesh_.reset();
+  }
+
+  void assemble(std::map<PlayerId, caf::weak_actor_ptr> envoys) {
+    envoys_ = std::move(envoys);
+    assembling_ = std::thread([this] {
+      if (auto assembled = gather(); !assembled) fail_all(assembled.error().text);
+    });
+  }
+
+  /// From an envoy: to its player, as soon as there is a way.
+  Status carry(PlayerId to, Dispatch dispatch) {
+    const std::lock_guard lock(mutex_);
+    if (!is_open_) {
+      if (held_back_.size() >= most_held_back)
+        return Error{"too much was said before the nodes were there"};
+      held_back_.emplace_back(to, std::move(dispatch));
+      return Done{};
+    }
+    return send(to, std::move(dispatch));
+  }
+
+  void heard(std::uint64_t peer, transport::Message message) {
+    if (message.epoch != static_cast<std::uint64_t>(number_)) return;
+    if (message.type == Prepared::type) return prepared(peer, message);
+    if (message.type == PrepareFailed::type) {
+      const auto failed = transport::from_message<PrepareFailed>(message);
+      return lost(peer, failed ? failed->why : failed.error().text);
+    }
+    if (message.type == StageFailed::type) {
+      const auto failed = transport::from_message<StageFailed>(message);
+      return failed ? end(failed->player, failed->why) : lost(peer, failed.error().text);
+    }
+    Dispatch dispatch{message.type, std::move(message.body), {}, {}};
+    if (!message.payload.empty()) dispatch.bytes = std::move(message.payload[0]);
+    if (auto supervisor = caf::actor_cast<caf::actor>(supervisor_))
+      if (auto delivered = deliver(std::move(dispatch), *spec_, supervisor); !delivered)
+        lost(peer, delivered.error().text);
+  }
+
+  /// All players that are there end.
+  void lost(std::uint64_t peer, const std::string& why) {
+    std::string name;
+    int process = -1;
+    {
+      const std::lock_guard lock(mutex_);
+      for (std::size_t i = 0; i < used_.size(); ++i)
+        if (used_[i].peer == peer) {
+          process = static_cast<int>(i);
+          name = used_[i].name;
+        }
+      if (process < 0) return;
+      if (failure_.empty()) failure_ = "node " + name + ": " + why;
+    }
+    changed_.notify_all();
+    lost_process(process, "node " + name + ": " + why);
+  }
+
+ private:
+  Status gather() {
+    const auto& order = casting_.order_;
+    std::vector<NodeHere> nodes;
+    wait("waits for nodes", order.node_patience, [&](std::chrono::milliseconds slice) {
+      nodes = casting_.nodes_.wait_for(order.fewest, slice, [this] { return is_over(); });
+      return is_over() || static_cast<int>(nodes.size()) >= order.fewest;
+    });
+    if (is_over()) return Done{};
+    if (static_cast<int>(nodes.size()) < order.fewest)
+      return Error{"there are " + std::to_string(nodes.size()) + " nodes, but the run wants " +
+                   std::to_string(order.fewest) + " at least (elastic.nodes)"};
+    auto placement = place(*spec_, std::min(order.most, static_cast<int>(nodes.size())));
+    // Those without a device have no part in it.
+    const int used = 1 + *std::ranges::max_element(placement.stages);
+    placement.processes = used + 1;
+    {
+      const std::lock_guard lock(mutex_);
+      placement_ = placement;
+      used_.assign(nodes.begin(), nodes.begin() + used);
+      addresses_.resize(static_cast<std::size_t>(placement.processes));
+    }
+    if (order.placed) order.placed(used_, placement);
+    if (auto prepared = prepare(placement); !prepared) return prepared;
+    return start(placement);
+  }
+
+  /// Waits slice by slice; meanwhile the supervisor hears that nobody stands still.
+  template <class IsDone>
+  bool wait(const std::string& what, std::chrono::milliseconds patience, IsDone is_done) {
+    constexpr std::chrono::milliseconds slice(500);
+    for (std::chrono::milliseconds waited(0); waited < patience; waited += slice) {
+      if (is_done(std::min(slice, patience - waited))) return true;
+      const auto supervisor = caf::actor_cast<caf::actor>(supervisor_);
+      if (!supervisor) continue;
+      const Wait wait = waits("it " + what + ", for " + std::to_string(waited.count()) + " ms");
+      for (const auto& [player, envoy] : envoys_)
+        rt::post(supervisor, Pulse{number_, player, wait, 0});
+    }
+    return false;
+  }
+
+  Status prepare(const Placement& placement) {
+    const auto processes = static_cast<std::size_t>(placement.processes);
+    tokens_.assign(processes, std::vector<std::int64_t>(processes));  // [to][from]
+    for (auto& to : tokens_)
+      for (auto& token : to) token = random_token();
+    const auto head = static_cast<std::size_t>(placement.head());
+    const auto weak = weak_from_this();
+    auto mesh = Mesh::open(
+        casting_.channels_,
+        {.epoch = epoch_of(casting_.order_.run, static_cast<std::uint64_t>(number_)),
+         .here = placement.head(),
+         .processes = placement.processes,
+         .tokens = {tokens_[head].begin(), tokens_[head].end()},
+         .bound = bound_of(*spec_),
+         .memory = &casting_.memory_,
+         .interface = casting_.order_.interface,
+         .carriers = casting_.order_.carriers,
+         .on_dispatch =
+             [this](int from, PlayerId, Dispatch dispatch) {
+               auto supervisor = caf::actor_cast<caf::actor>(supervisor_);
+               if (!supervisor) return;
+               if (auto delivered = deliver(std::move(dispatch), *spec_, supervisor); !delivered)
+                 lost_process(from, delivered.error().text);
+             },
+         .on_lost =
+             [this](int process, const std::string& why) {
+               lost_process(process, "the channel to " + name_of(process) + ": " + why);
+             }});
+    if (!mesh) return mesh.error();
+    mesh_ = std::move(*mesh);
+    addresses_[head] = mesh_->address();
+    for (std::size_t i = 0; i < used_.size(); ++i) {
+      const auto message = transport::to_message(
+          Prepare{casting_.order_.config, placement, static_cast<int>(i), tokens_[i]});
+      if (auto said = say(used_[i], message); !said) return said;
+    }
+    const bool all = wait("waits for nodes to prepare", casting_.order_.prepare_patience,
+                          [&](std::chrono::milliseconds slice) {
+                            std::unique_lock lock(mutex_);
+                            return changed_.wait_for(lock, slice, [&] {
+                              return is_over_ || !failure_.empty() || prepared_ == used_.size();
+                            });
+                          });
+    const std::lock_guard lock(mutex_);
+    if (!failure_.empty()) return Error{failure_};
+    if (!all)
+      return Error{"not all nodes have prepared within " +
+                   std::to_string(casting_.order_.prepare_patience.count() / 1000) + " s"};
+    return Done{};
+  }
+
+  Status start(const Placement& placement) {
+    if (is_over()) return Done{};
+    const auto head = static_cast<std::size_t>(placement.head());
+    const auto tokens_of = [&](std::size_t from) {
+      std::vector<std::int64_t> tokens;
+      for (const auto& to : tokens_) tokens.push_back(to[from]);
+      return tokens;
+    };
+    const bool has_state = !start_.weights.empty();
+    for (std::size_t i = 0; i < used_.size(); ++i) {
+      const auto message =
+          transport::to_message(Start{addresses_, tokens_of(i), start_.step, has_state});
+      if (auto said = say(used_[i], message); !said) return said;
+    }
+    const auto tokens = tokens_of(head);
+    if (auto connected = mesh_->connect(addresses_, {tokens.begin(), tokens.end()}); !connected)
+      return connected;
+    for (int stage = 0; has_state && stage < static_cast<int>(spec_->stages.size()); ++stage) {
+      const PlayerId optimizer{PlayerId::Kind::optimizer, stage};
+      const auto dispatch = to_dispatch(part_of(start_, *spec_, stage), casting_.memory_);
+      if (auto sent = mesh_->send(placement.process_of(optimizer), optimizer, dispatch); !sent)
+        return sent;
+    }
+    start_ = {};
+    const std::lock_guard lock(mutex_);
+    for (auto& [to, dispatch] : held_back_)
+      if (auto sent = send(to, std::move(dispatch)); !sent) return sent;
+    held_back_.clear();
+    is_open_ = true;
+    return Done{};
+  }
+
+  void prepared(std::uint64_t peer, const transport::Message& message) {
+    const auto read = transport::from_message<Prepared>(message);
+    if (!read) return lost(peer, read.error().text);
+    {
+      const std::lock_guard lock(mutex_);
+      for (std::size_t i = 0; i < used_.size(); ++i)
+        if (used_[i].peer == peer && addresses_[i].tcp.empty()) {
+          addresses_[i] = read->address;
+          ++prepared_;
+        }
+    }
+    changed_.notify_all();
+  }
+
+  /// With the lock held.
+  Status send(PlayerId to, Dispatch dispatch) {
+    transport::Message message;
+    message.type = dispatch.type;
+    message.body = std::move(dispatch.body);
+    message.body.set("to", transport::to_value(to));
+    if (!dispatch.bytes.empty()) message.payload.push_back(std::move(dispatch.bytes));
+    return say(used_[static_cast<std::size_t>(placement_.process_of(to))], std::move(message));
+  }
+
+  Status say(const NodeHere& node, transport::Message message) const {
+    message.run = casting_.order_.run;
+    message.epoch = static_cast<std::uint64_t>(number_);
+    auto sent = casting_.nodes_.send(node.peer, message);
+    if (!sent) return within("node " + node.name, sent.error());
+    return Done{};
+  }
+
+  void end(PlayerId player, const std::string& why) const {
+    if (const auto found = envoys_.find(player); found != envoys_.end())
+      rt::post(found->second, PlayerEnded{why});
+  }
+  void lost_process(int process, const std::string& why) const {
+    for (const auto& [player, envoy] : envoys_)
+      if (placement_.process_of(player) == process) rt::post(envoy, PlayerEnded{why});
+  }
+  void fail_all(const std::string& why) const {
+    for (const auto& [player, envoy] : envoys_) rt::post(envoy, PlayerEnded{why});
+  }
+  std::string name_of(int process) const {
+    return process < static_cast<int>(used_.size())
+               ? "node " + used_[static_cast<std::size_t>(process)].name
+               : "the head";
+  }
+  bool is_over() {
+    const std::lock_guard lock(mutex_);
+    return is_over_;
+  }
+
+  RemoteCasting& casting_;
+  RunSpecPtr spec_;
+  caf::weak_actor_ptr supervisor_;
+  int number_;
+  StartPoint start_;
+  std::map<PlayerId, caf::weak_actor_ptr> envoys_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_over_ = false;
+  bool is_open_ = false;
+  std::string failure_;
+  std::size_t prepared_ = 0;
+  std::vector<NodeHere> used_;  // By process.
+  Placement placement_;
+  std::vector<MeshAddress> addresses_;
+  std::vector<std::vector<std::int64_t>> tokens_;
+  std::vector<std::pair<PlayerId, Dispatch>> held_back_;
+  std::unique_ptr<Mesh> mesh_;
+  std::thread assembling_;
+};
+
+std::string to_text(const std::vector<NodeHere>& nodes, const Placement& placement) {
+  std::string text;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    text += (text.empty() ? "" : "; ") + nodes[i].name + ": device";
+    for (std::size_t device = 0; device < placement.stages.size(); ++device)
+      if (placement.stages[device] == static_cast<int>(i)) text += " " + std::to_string(device);
+  }
+  return text;
+}
+
+RemoteCasting::RemoteCasting(NodePool& nodes, transport::ChannelThread& channels, RemoteOrder order)
+    : nodes_(nodes), channels_(channels), order_(std::move(order)) {}
+
+RemoteCasting::~RemoteCasting() = default;
+
+Company RemoteCasting::begin(caf::actor_system& system, const Backstage& backstage, int number,
+                             StartPoint start) {
+  const auto attempt = std::make_shared<Attempt>(*this, backstage, number, std::move(start));
+  std::map<PlayerId, caf::weak_actor_ptr> envoys;
+  auto company = company_of(backstage, number, [&](PlayerId id) {
+    auto envoy = spawn_envoy(
+        system, id,
+        [attempt](PlayerId to, Dispatch dispatch) {
+          return attempt->carry(to, std::move(dispatch));
+        },
+        memory_);
+    envoys.emplace(id, rt::weak(envoy));
+    return envoy;
+  });
+  {
+    const std::lock_guard lock(mutex_);
+    attempt_ = attempt;
+  }
+  for (const auto& player : company.players) rt::post(player.actor, Meet{company.cast});
+  attempt->assemble(std::move(envoys));
+  return company;
+}
+
+std::shared_ptr<RemoteCasting::Attempt> RemoteCasting::current() {
+  const std::lock_guard lock(mutex_);
+  return attempt_.lock();
+}
+
+void RemoteCasting::heard(std::uint64_t peer, transport::Message message) {
+  if (const auto attempt = current()) attempt->heard(peer, std::move(message));
+}
+
+void RemoteCasting::lost(std::uint64_t peer, const std::string& why) {
+  if (const auto attempt = current()) attempt->lost(peer, why);
+}
+
+}  // namespace troupe::actors

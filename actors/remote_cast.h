@@ -1,0 +1,59 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "actors/cast.h"
+#include "actors/mesh.h"
+#include "actors/node_pool.h"
+
+namespace troupe::actors {
+
+struct RemoteOrder {
+  std::string run;
+  Value config;    // With everything in it that was chosen for the run.
+  int fewest = 1;  // Nodes without which an attempt does not begin,
+  int most = 1;    // and how many it takes.
+  std::chrono::milliseconds node_patience{60'000};     // Until there are as many.
+  std::chrono::milliseconds prepare_patience{60'000};  // Until they have prepared.
+  std::string interface = "127.0.0.1";
+  Carriers carriers = Carriers::shm_and_tcp;
+  /// Where its players are, once that is known; on a thread of its own.
+  std::function<void(const std::vector<NodeHere>&, const Placement&)> placed;
+};
+
+/// "alpha: device 0 1; beta: device 2 3"
+std::string to_text(const std::vector<NodeHere>& nodes, const Placement& placement);
+
+/// The head's side of a run whose players are on nodes: envoys stand for all of them, so that its
+/// supervisor leads them as if they were here. Each attempt takes the nodes that are there then.
+class RemoteCasting final : public Casting {
+ public:
+  RemoteCasting(NodePool& nodes, transport::ChannelThread& channels, RemoteOrder order);
+  /// All actors of the run have ended.
+  ~RemoteCasting() override;
+
+  Company begin(caf::actor_system& system, const Backstage& backstage, int attempt,
+                StartPoint start) override;
+
+  /// What a node says about this run; any thread.
+  void heard(std::uint64_t peer, transport::Message message);
+  /// A node is gone.
+  void lost(std::uint64_t peer, const std::string& why);
+
+ private:
+  class Attempt;
+  std::shared_ptr<Attempt> current();
+
+  NodePool& nodes_;
+  transport::ChannelThread& channels_;
+  RemoteOrder order_;
+  MemoryPool memory_;  // Of states on their way; outlives all attempts.
+  std::mutex mutex_;
+  std::weak_ptr<Attempt> attempt_;  // Its envoys hold it.
+};
+
+}  // namespace troupe::actors

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "actors/mesh.h"
+#include "actors/placement.h"
+#include "actors/player_id.h"
+#include "core/value.h"
+#include "transport/fields.h"
+
+/// What a head and its nodes tell each other about an attempt of a run, beside what its players
+/// say. The envelope has the run and the attempt, as its epoch.
+namespace troupe::actors {
+
+/// Head to node: open what the run needs, and a door for each of the others.
+struct Prepare {
+  static constexpr std::string_view type = "prepare";
+
+  Value config;
+  Placement placement;
+  int here = 0;  // The node, in the placement.
+  std::vector<std::int64_t> tokens;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("config", &Prepare::config),
+                      transport::required("placement", &Prepare::placement),
+                      transport::required("here", &Prepare::here).at_least(0),
+                      transport::required("tokens", &Prepare::tokens));
+  }
+};
+
+/// Node to head: it has.
+struct Prepared {
+  static constexpr std::string_view type = "prepared";
+
+  MeshAddress address;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("address", &Prepared::address));
+  }
+};
+
+/// Node to head: it cannot.
+struct PrepareFailed {
+  static constexpr std::string_view type = "prepare_failed";
+
+  std::string why;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("why", &PrepareFailed::why));
+  }
+};
+
+/// Head to node: connect to the others and let your players begin.
+struct Start {
+  static constexpr std::string_view type = "stage.start";
+
+  std::vector<MeshAddress> addresses;  // By process.
+  std::vector<std::int64_t> tokens;    // To show there.
+  std::int64_t step = 0;               // Steps that were done.
+  bool has_state = false;              // Weights and moments come from the head.
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("addresses", &Start::addresses),
+                      transport::required("tokens", &Start::tokens),
+                      transport::required("step", &Start::step).at_least(0),
+                      transport::required("has_state", &Start::has_state));
+  }
+};
+
+/// Head to node: this attempt is over.
+struct Stop {
+  static constexpr std::string_view type = "stage.stop";
+
+  static constexpr auto fields() { return std::tuple<>(); }
+};
+
+/// Node to head: a player has ended.
+struct StageFailed {
+  static constexpr std::string_view type = "stage.failed";
+
+  PlayerId player;
+  std::string why;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("player", &StageFailed::player),
+                      transport::required("why", &StageFailed::why));
+  }
+};
+
+}  // namespace troupe::actors

@@ -1,0 +1,264 @@
+#include "actors/site.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "actors/cast.h"
+#include "actors/envoy.h"
+#include "actors/rt.h"
+
+namespace troupe::actors {
+namespace {
+
+constexpr std::size_t actor_threads = 2;
+constexpr auto state_patience = std::chrono::seconds(60);
+
+/// Hears of the ends of this site's players, and tells the head.
+class Warden {
+ public:
+  static constexpr const char* name = "warden";
+
+  Warden(rt::Base* self, std::map<PlayerId, caf::actor> players,
+         std::function<void(PlayerId, std::string)> tell)
+      : self_(self), tell_(std::move(tell)) {
+    self_->on_down([this](const caf::actor_addr& who, const caf::error& why) { down(who, why); });
+    for (const auto& [id, actor] : players) {
+      self_->watch(actor);
+      watched_.emplace(actor.address(), id);
+    }
+  }
+
+  // It ends when there is nobody left to watch.
+  caf::behavior make_behavior() {
+    return {[](Look) {}};
+  }
+
+ private:
+  void down(const caf::actor_addr& who, const caf::error& why) {
+    const auto found = watched_.extract(who);
+    if (!found.empty()) tell_(found.mapped(), rt::to_text(why));
+    if (watched_.empty()) self_->quit();
+  }
+
+  rt::Base* self_;
+  std::function<void(PlayerId, std::string)> tell_;
+  std::map<caf::actor_addr, PlayerId> watched_;
+};
+
+std::string name_of_process(int process, int head) {
+  return process == head ? "the head" : "node " + std::to_string(process) + " of the run";
+}
+
+}  // namespace
+
+transport::Bound bound_of(const RunSpec& spec) {
+  std::size_t parameters = 0, samples = 0;
+  for (const auto& unit : spec.model->units)
+    for (const auto& parameter : unit.layer->parameters())
+      parameters += static_cast<std::size_t>(parameter.shape.count());
+  samples = static_cast<std::size_t>(spec.samples_in_step);
+  // A state with two moments, and gradients of several groups; then activations of a step.
+  constexpr std::size_t room = std::size_t{256} << 20;
+  return {.bytes = parameters * sizeof(float) * 16 + samples * (std::size_t{1} << 20) + room,
+          .parcels = 65'536};
+}
+
+/// What comes from other processes before the players do, and where it goes then.
+class Site::State {
+ public:
+  void put(PlayerId to, Dispatch dispatch) {
+    const std::lock_guard lock(mutex_);
+    waiting_.emplace_back(to, std::move(dispatch));
+    came_.notify_all();
+  }
+  /// The state of an optimizer, as the head sends it.
+  std::optional<Dispatch> take_state(PlayerId optimizer,
+                                     std::chrono::steady_clock::time_point end) {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      const auto found = std::ranges::find_if(waiting_, [&](const auto& waiting) {
+        return waiting.first == optimizer && waiting.second.type == Snapshot::type;
+      });
+      if (found != waiting_.end()) {
+        auto dispatch = std::move(found->second);
+        waiting_.erase(found);
+        return dispatch;
+      }
+      if (!lost_.empty() || came_.wait_until(lock, end) == std::cv_status::timeout) return {};
+    }
+  }
+  void lost(const std::string& why) {
+    const std::lock_guard lock(mutex_);
+    if (lost_.empty()) lost_ = why;
+    came_.notify_all();
+  }
+  std::string why_lost() {
+    const std::lock_guard lock(mutex_);
+    return lost_;
+  }
+
+  std::recursive_mutex gate;  // Held while something is given to players.
+  std::map<PlayerId, caf::actor> here;
+  std::map<PlayerId, caf::actor> envoys;
+  bool open = false;
+
+  std::vector<std::pair<PlayerId, Dispatch>> take_all() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(waiting_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable came_;
+  std::vector<std::pair<PlayerId, Dispatch>> waiting_;
+  std::string lost_;
+};
+
+Site::Site(SiteOrder order)
+    : order_(std::move(order)),
+      spec_(order_.home->spec()),
+      memory_(std::make_unique<MemoryPool>()),
+      state_(std::make_unique<State>()),
+      config_(actor_threads) {}
+
+Site::~Site() {
+  {
+    const std::lock_guard lock(state_->gate);
+    state_->open = false;
+    for (const auto& [id, actor] : state_->here) rt::stop(actor);
+    for (const auto& [id, actor] : state_->envoys) rt::stop(actor);
+    state_->here.clear();
+    state_->envoys.clear();
+  }
+  if (system_) system_->await_all_actors_done();
+  system_.reset();
+  mesh_.reset();  // Nothing arrives any more.
+  (void)state_->take_all();
+  // Executors finish what was posted, which may hold memory of ours.
+  spec_.reset();
+  order_.home.reset();
+}
+
+Result<std::unique_ptr<Site>> Site::open(transport::ChannelThread& thread, SiteOrder order) {
+  std::unique_ptr<Site> site(new Site(std::move(order)));
+  const auto& given = site->order_.prepare;
+  if (auto good = check(given.placement, *site->spec_); !good) return good.error();
+  if (given.here >= given.placement.head() ||
+      given.tokens.size() != static_cast<std::size_t>(given.placement.processes))
+    return Error{"found an order for node " + std::to_string(given.here) + " with " +
+                 std::to_string(given.tokens.size()) + " tokens for " +
+                 std::to_string(given.placement.processes) + " processes"};
+  MeshOrder mesh{.epoch = site->order_.epoch,
+                 .here = given.here,
+                 .processes = given.placement.processes,
+                 .tokens = {given.tokens.begin(), given.tokens.end()},
+                 .bound = bound_of(*site->spec_),
+                 .memory = site->memory_.get(),
+                 .interface = site->order_.interface,
+                 .carriers = site->order_.carriers,
+                 .on_dispatch = [site = site.get()](
+                                    int, PlayerId to,
+                                    Dispatch dispatch) { site->arrived(to, std::move(dispatch)); },
+                 .on_lost =
+                     [state = site->state_.get(), head = given.placement.head()](
+                         int other, const std::string& why) {
+                       const auto text = name_of_process(other, head) + ": " + why;
+                       state->lost(text);
+                       const std::lock_guard lock(state->gate);
+                       for (const auto& [id, envoy] : state->envoys)
+                         rt::post(envoy, PlayerEnded{text});
+                     }};
+  auto opened = Mesh::open(thread, std::move(mesh));
+  if (!opened) return opened.error();
+  site->mesh_ = std::move(*opened);
+  return site;
+}
+
+bool Site::is_here(PlayerId player) const {
+  return order_.prepare.placement.process_of(player) == order_.prepare.here;
+}
+
+Carry Site::carry() {
+  return [this](PlayerId to, Dispatch dispatch) -> Status {
+    if (to.kind != PlayerId::Kind::supervisor || !dispatch.tensors.empty())
+      return mesh_->send(order_.prepare.placement.process_of(to), to, dispatch);
+    transport::Message message;
+    message.type = dispatch.type;
+    message.body = std::move(dispatch.body);
+    message.body.set("to", transport::to_value(to));
+    if (!dispatch.bytes.empty()) message.payload.push_back(std::move(dispatch.bytes));
+    return order_.tell_head(message);
+  };
+}
+
+Status Site::start(const Start& start) {
+  const auto& placement = order_.prepare.placement;
+  if (start.addresses.size() != static_cast<std::size_t>(placement.processes) ||
+      start.tokens.size() != start.addresses.size())
+    return Error{"found " + std::to_string(start.addresses.size()) + " addresses and " +
+                 std::to_string(start.tokens.size()) + " tokens for " +
+                 std::to_string(placement.processes) + " processes"};
+  if (auto connected = mesh_->connect(start.addresses, {start.tokens.begin(), start.tokens.end()});
+      !connected)
+    return connected;
+
+  system_ = std::make_unique<caf::actor_system>(config_);
+  std::map<int, std::shared_ptr<const StartPoint>> starts;
+  const auto seeded = std::make_shared<const StartPoint>(StartPoint{start.step, {}, {}});
+  const auto end = std::chrono::steady_clock::now() + state_patience;
+  for (std::size_t stage = 0; start.has_state && stage < placement.optimizers.size(); ++stage) {
+    const PlayerId optimizer{PlayerId::Kind::optimizer, static_cast<int>(stage)};
+    if (!is_here(optimizer)) continue;
+    auto dispatch = state_->take_state(optimizer, end);
+    if (!dispatch)
+      return Error{"the state of stage " + std::to_string(stage) + " did not come" +
+                   (state_->why_lost().empty() ? "" : ": " + state_->why_lost())};
+    auto snapshot = to_snapshot(std::move(*dispatch));
+    if (!snapshot) return snapshot.error();
+    starts[static_cast<int>(stage)] = std::make_shared<const StartPoint>(
+        StartPoint{snapshot->step, std::move(snapshot->weights), std::move(snapshot->moments)});
+  }
+
+  const std::lock_guard lock(state_->gate);
+  const auto supervisor = spawn_envoy(*system_, the_supervisor, carry(), *memory_);
+  state_->envoys.emplace(the_supervisor, supervisor);
+  const auto company = company_of({spec_, supervisor, nullptr}, order_.attempt, [&](PlayerId id) {
+    if (is_here(id)) {
+      const auto from = starts.contains(id.index) && id.kind == PlayerId::Kind::optimizer
+                            ? starts.at(id.index)
+                            : seeded;
+      return state_->here.emplace(id, spawn_player(*system_, spec_, id, from)).first->second;
+    }
+    return state_->envoys.emplace(id, spawn_envoy(*system_, id, carry(), *memory_)).first->second;
+  });
+  rt::spawn<Warden>(*system_, state_->here,
+                    [tell = order_.tell_head](PlayerId player, const std::string& why) {
+                      (void)tell(transport::to_message(StageFailed{player, why}));
+                    });
+  for (const auto& player : company.players) rt::post(player.actor, Meet{company.cast});
+  state_->open = true;
+  for (auto& [to, dispatch] : state_->take_all()) arrived(to, std::move(dispatch));
+  return Done{};
+}
+
+Status Site::deliver(PlayerId to, Dispatch dispatch) {
+  const std::lock_guard lock(state_->gate);
+  const auto found = state_->here.find(to);
+  if (found == state_->here.end())
+    return Error{"found " + dispatch.type + " for a player that is not here"};
+  return actors::deliver(std::move(dispatch), *spec_, found->second);
+}
+
+void Site::arrived(PlayerId to, Dispatch dispatch) {
+  const std::lock_guard lock(state_->gate);
+  if (!state_->open) return state_->put(to, std::move(dispatch));
+  if (auto delivered = deliver(to, std::move(dispatch)); !delivered)
+    (void)order_.tell_head(transport::to_message(StageFailed{to, delivered.error().text}));
+}
+
+}  // namespace troupe::actors

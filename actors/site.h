@@ -1,0 +1,72 @@
+#pragma once
+
+#include <caf/all.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "actors/envoy.h"
+#include "actors/mesh.h"
+#include "actors/placement.h"
+#include "actors/rt.h"
+#include "actors/run_orders.h"
+#include "actors/run_spec.h"
+
+namespace troupe::actors {
+
+/// A run as one process has it: what its configuration names, opened, and the executors of the
+/// devices that are here.
+class RunHome {
+ public:
+  virtual ~RunHome() = default;
+  virtual RunSpecPtr spec() = 0;
+};
+
+struct SiteOrder {
+  std::shared_ptr<RunHome> home;
+  Prepare prepare;
+  int attempt = 0;
+  transport::Epoch epoch;
+  std::string interface = "127.0.0.1";
+  Carriers carriers = Carriers::shm_and_tcp;
+  /// To the head, from any thread, at once.
+  std::function<Status(const transport::Message&)> tell_head;
+};
+
+/// What a node has of one attempt: its own players, envoys of all others, and the channels between.
+/// One thread uses it; it waits where it says so.
+class Site {
+ public:
+  static Result<std::unique_ptr<Site>> open(transport::ChannelThread& thread, SiteOrder order);
+  /// Waits until all players have ended.
+  ~Site();
+
+  MeshAddress address() const { return mesh_->address(); }
+
+  /// Waits for channels and state. Then the players play.
+  Status start(const Start& start);
+
+  /// From the head, once it was started.
+  Status deliver(PlayerId to, Dispatch dispatch);
+
+ private:
+  class State;
+  explicit Site(SiteOrder order);
+
+  bool is_here(PlayerId player) const;
+  Carry carry();
+  void arrived(PlayerId to, Dispatch dispatch);
+
+  SiteOrder order_;
+  RunSpecPtr spec_;
+  std::unique_ptr<MemoryPool> memory_;  // Of what comes; outlives all below.
+  std::unique_ptr<State> state_;        // What other threads touch.
+  std::unique_ptr<Mesh> mesh_;
+  rt::Config config_;  // Outlives the system.
+  std::unique_ptr<caf::actor_system> system_;
+};
+
+/// What may be under way between two processes of a run at once.
+transport::Bound bound_of(const RunSpec& spec);
+
+}  // namespace troupe::actors
