@@ -1,5 +1,6 @@
 #include "apps/bell.h"
 
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -15,6 +16,11 @@ Bell::~Bell() { close(event_); }
 void Bell::ring() {
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written = write(event_, &one, sizeof one);
+}
+
+void Bell::wait_for(std::chrono::milliseconds patience) {
+  pollfd rung{event_, POLLIN, 0};
+  if (poll(&rung, 1, static_cast<int>(patience.count())) > 0) wait();
 }
 
 void Bell::wait() {

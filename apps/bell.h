@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+
 namespace troupe::apps {
 
 /// What the main thread waits at while others work. A signal handler may ring it too.
@@ -13,6 +15,8 @@ class Bell {
   void ring();
   /// Until it is rung; a ring from before counts.
   void wait();
+  /// The same, but no longer than this.
+  void wait_for(std::chrono::milliseconds patience);
 
  private:
   int event_;

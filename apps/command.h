@@ -49,11 +49,15 @@ NewCommand<Arguments> add_command(Program& program, CLI::App& parent, const std:
 CLI::App& add_group(Program& program, const std::string& name, const std::string& help);
 
 /// One for each command; a file each.
+void add_ask_head(Program& program);
 void add_bench(Program& program);
 void add_checkpoint(Program& program);
 void add_config(Program& program);
 void add_data(Program& program);
 void add_eval(Program& program);
+void add_head(Program& program);
+void add_keys(Program& program);
+void add_node(Program& program);
 void add_plan(Program& program);
 void add_report(Program& program);
 void add_sample(Program& program);

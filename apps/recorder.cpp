@@ -57,6 +57,9 @@ std::string sentence(const Value& event) {
   if (type == "checkpoint.saved")
     return "step " + text_of(event, "step") + "  saved " + text_of(event, "directory");
   if (type == "warn") return "warning: " + text_of(event, "text");
+  if (type == "plan.changed") return "on " + text_of(event, "why");
+  if (type == "stage.stalled")
+    return "stalled: " + text_of(event, "who") + ": " + text_of(event, "what");
   return type + " " + to_json(event);
 }
 

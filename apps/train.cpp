@@ -1,16 +1,16 @@
-#include <csignal>
 #include <cstdio>
-#include <filesystem>
 
 #include "apps/command.h"
-#include "apps/embedded_run.h"
+#include "apps/local_nodes.h"
+#include "apps/process_run.h"
 #include "apps/recorder.h"
+#include "apps/run_folder.h"
 #include "apps/run_setup.h"
+#include "apps/signals.h"
 #include "config/load.h"
 #include "config/render.h"
 #include "core/json.h"
 #include "storage/files.h"
-#include "storage/safetensors.h"
 
 namespace troupe::apps {
 namespace {
@@ -18,26 +18,10 @@ namespace {
 struct TrainArguments {
   std::string config;
   std::vector<std::string> settings;
-  int nodes = 1;
+  int nodes = 0;  // All in this process.
+  std::string carrier = "auto";
   bool resume = false;
 };
-
-// Signal handlers may touch no more than this.
-Bell* bell_for_signals = nullptr;
-std::atomic<bool> stop_requested = false;
-
-void on_signal(int signal) {
-  // The second one does not wait for the step: whoever sends it means now.
-  if (stop_requested.exchange(true)) _Exit(128 + signal);
-  bell_for_signals->ring();
-}
-
-void listen_for_signals(Bell& bell) {
-  bell_for_signals = &bell;
-  struct sigaction action = {};
-  action.sa_handler = on_signal;
-  for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
-}
 
 /// The command that goes on where this one stopped.
 std::string resume_command(const TrainArguments& arguments) {
@@ -46,49 +30,9 @@ std::string resume_command(const TrainArguments& arguments) {
   return command + " --resume";
 }
 
-/// A run's folder for a fresh start. What an earlier run of that name left is moved aside, not
-/// overwritten.
-Result<std::string> fresh_folder(const std::string& folder, std::string& moved) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  if (fs::exists(folder, error)) {
-    int number = 1;
-    while (fs::exists(folder + "." + std::to_string(number), error)) ++number;
-    moved = folder + "." + std::to_string(number);
-    fs::rename(folder, moved, error);
-    if (error) return Error{folder + ": cannot be moved to " + moved + ": " + error.message()};
-  }
-  fs::create_directories(folder, error);
-  if (error) return Error{folder + ": cannot be made: " + error.message()};
-  return folder;
-}
-
-Result<std::string> run_folder(const config::RunConfig& config, bool resume, std::string& moved) {
-  const std::string folder = "runs/" + config.name;
-  if (!resume) return fresh_folder(folder, moved);
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return Error{folder + ": cannot be made: " + error.message()};
-  return folder;
-}
-
-Value state_event(const config::RunConfig& config, const std::string& state,
-                  const std::string& why) {
-  Value value = event("run.state", config.name);
-  value.set("state", state);
-  if (!why.empty()) value.set("why", why);
-  return value;
-}
-
-Value warning_event(const config::RunConfig& config, const std::string& text) {
-  Value value = event("warn", config.name);
-  value.set("text", text);
-  return value;
-}
-
 /// What a person wants to know before the first step.
 void introduce(Recorder& recorder, const config::RunConfig& config, const RunSetup& setup,
-               const EmbeddedRun& run) {
+               const ProcessRun& run) {
   std::int64_t numbers = 0;
   for (const auto& unit : setup.model.units)
     for (const auto& parameter : unit.layer->parameters()) numbers += parameter.shape.count();
@@ -104,7 +48,7 @@ void introduce(Recorder& recorder, const config::RunConfig& config, const RunSet
 }
 
 /// Where the stages are, if there is more than one.
-std::string place_of_stages(const EmbeddedRun& run) {
+std::string place_of_stages(const ProcessRun& run) {
   const auto& plan = run.plan();
   std::string text = "plan: " + plan.schedule + ", " + std::to_string(plan.stages.size()) +
                      (plan.stages.size() == 1 ? " stage" : " stages");
@@ -135,30 +79,14 @@ void conclude(Recorder& recorder, const config::RunConfig& config, const RunSetu
 }
 
 Status can_run_here(const config::RunConfig& config, int nodes) {
-  if (nodes != 1)
-    return Error{"error: --nodes " + std::to_string(nodes) +
-                 ": this version trains in one process; leave it out"};
+  if (nodes < 0) return Error{"error: --nodes " + std::to_string(nodes) + ": wanted 1 or more"};
   if (config.pipeline.tensor != 1)
     return Error{"error: pipeline.tensor = " + std::to_string(config.pipeline.tensor) +
                  ": this version does not cut layers; set it to 1, and use stages or replicas"};
   return Done{};
 }
 
-Status export_weights(storage::Files& files, const std::string& path,
-                      const std::vector<NamedTensor>& tensors) {
-  const std::string unfinished = path + ".part";
-  if (files.exists(unfinished))
-    if (auto removed = files.remove(unfinished); !removed) return removed.error();
-  std::vector<storage::TensorView> views;
-  views.reserve(tensors.size());
-  for (const auto& [name, tensor] : tensors) views.push_back(storage::view(name, tensor));
-  storage::sort_as_ecosystem(views);
-  if (auto written = storage::write_safetensors(files, unfinished, views); !written)
-    return written.error();
-  return files.rename(unfinished, path);
-}
-
-ExitCode tell_ending(Recorder& recorder, const config::RunConfig& config, const EmbeddedRun& run,
+ExitCode tell_ending(Recorder& recorder, const config::RunConfig& config, const ProcessRun& run,
                      const TrainArguments& arguments, const actors::Outcome& outcome) {
   switch (outcome.how) {
     case actors::Outcome::How::done:
@@ -180,6 +108,25 @@ ExitCode tell_ending(Recorder& recorder, const config::RunConfig& config, const 
   return ExitCode::failed;
 }
 
+Result<std::unique_ptr<LocalNodes>> start_nodes(const TrainArguments& arguments,
+                                                const config::RunConfig& config,
+                                                const ProcessRun& run, Recorder& recorder) {
+  const auto in_milliseconds = [](std::chrono::nanoseconds time) {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(time);
+  };
+  actors::RemoteOrder order;
+  order.run = config.name;
+  order.config = run.chosen();
+  order.node_patience = in_milliseconds(config.limits.start_patience);
+  order.prepare_patience = in_milliseconds(config.limits.prepare_patience);
+  order.placed = [&recorder](const std::vector<actors::NodeHere>& nodes,
+                             const actors::Placement& placement) {
+    recorder.say("nodes: " + actors::to_text(nodes, placement));
+  };
+  if (arguments.carrier == "tcp") order.carriers = actors::Carriers::tcp;
+  return LocalNodes::start(arguments.nodes, std::move(order));
+}
+
 ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   const auto loaded = config::load({arguments.config, arguments.settings});
   if (!loaded) return complain(ExitCode::invalid, loaded.error().text);
@@ -191,9 +138,11 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   if (!setup) return complain(ExitCode::invalid, "error: " + setup.error().text);
 
   storage::Files& files = *setup->files;
-  auto made = EmbeddedRun::make(*loaded, std::move(*setup), files);
+  ProcessRun::Devices devices;
+  if (arguments.nodes > 0) devices = {.are_here = [](int) { return false; }, .cores = 1};
+  auto made = ProcessRun::make(*loaded, std::move(*setup), files, devices);
   if (!made) return complain(ExitCode::invalid, "error: " + made.error().text);
-  EmbeddedRun& run = **made;
+  ProcessRun& run = **made;
   std::vector<std::string> warnings;
   if (arguments.resume) {
     auto resumed = run.resume();
@@ -214,11 +163,19 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   if (!moved.empty()) recorder.say("the earlier run of this name is now in " + moved);
   for (const auto& warning : warnings) recorder.record(warning_event(config, warning));
   Bell bell;
-  listen_for_signals(bell);
+  ring_on_signals(bell);
   introduce(recorder, config, run.setup(), run);
   recorder.say(place_of_stages(run));
   recorder.record(state_event(config, "running", {}));
-  auto outcome = run.play(bell, [&](const Value& event) { recorder.record(event); });
+  std::unique_ptr<LocalNodes> nodes;
+  if (arguments.nodes > 0) {
+    auto started = start_nodes(arguments, config, run, recorder);
+    if (!started) return complain(ExitCode::failed, "error: " + started.error().text);
+    nodes = std::move(*started);
+  }
+  auto outcome = run.play(
+      bell, [&](const Value& event) { recorder.record(event); },
+      nodes ? &nodes->casting() : nullptr);
   using How = actors::Outcome::How;
   if (outcome.how == How::done && config.train.export_path)
     if (auto exported =
@@ -241,6 +198,10 @@ void add_train(Program& program) {
       ->allow_extra_args(false);
   command->add_option("--nodes", arguments.nodes,
                       "local node processes; all in this one by default");
+  command
+      ->add_option("--carrier", arguments.carrier,
+                   "between node processes: auto, which is shared memory, or tcp")
+      ->check(CLI::IsMember({"auto", "tcp"}));
   command->add_flag("--resume", arguments.resume, "go on from the newest good checkpoint");
 }
 

@@ -35,6 +35,10 @@ int run(int count, char** words) {
   Program program{app, flags, exit_code};
   add_train(program);
   add_verify(program);
+  add_head(program);
+  add_node(program);
+  add_ask_head(program);
+  add_keys(program);
   add_report(program);
   add_trace(program);
   add_eval(program);

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "apps/command.h"
-#include "apps/embedded_run.h"
+#include "apps/process_run.h"
 #include "apps/run_setup.h"
 #include "config/load.h"
 #include "core/json.h"
@@ -31,7 +31,7 @@ struct Trained {
   std::vector<NamedTensor> weights;
   bool asynchronous = false;
   std::string plan;
-  std::unique_ptr<EmbeddedRun> run;  // Its devices own the weights' memory.
+  std::unique_ptr<ProcessRun> run;  // Its devices own the weights' memory.
 };
 
 Result<Trained> train(const VerifyArguments& arguments, std::vector<std::string> settings,
@@ -45,7 +45,7 @@ Result<Trained> train(const VerifyArguments& arguments, std::vector<std::string>
   loaded.config.data.validate.reset();
   auto setup = set_up(loaded.config);
   if (!setup) return Error{"error: " + setup.error().text};
-  auto made = EmbeddedRun::make(loaded, std::move(*setup), files);
+  auto made = ProcessRun::make(loaded, std::move(*setup), files);
   if (!made) return Error{"error: " + made.error().text};
   if (auto ready = (*made)->start(); !ready) return Error{"error: " + ready.error().text};
   Trained trained;

@@ -1,4 +1,4 @@
-#include "apps/embedded_run.h"
+#include "apps/process_run.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -14,6 +14,7 @@
 #include "apps/this_machine.h"
 #include "apps/timeline_file.h"
 #include "config/recipe.h"
+#include "config/schema.h"
 #include "schedules/registry.h"
 #include "storage/checkpoint_writer.h"
 #include "storage/match.h"
@@ -56,9 +57,9 @@ int flush_steps(const config::RunConfig& config, int step_every) {
 }  // namespace
 
 /// Saves on a thread of its own while training goes on.
-class EmbeddedRun::Store final : public actors::CheckpointStore {
+class ProcessRun::Store final : public actors::CheckpointStore {
  public:
-  explicit Store(EmbeddedRun& run)
+  explicit Store(ProcessRun& run)
       : run_(run),
         writer_(run.files_, run.config_.checkpoint.directory, run.config_.checkpoint.keep,
                 [this](const storage::SaveOutcome& outcome) { tell(outcome); }) {}
@@ -106,23 +107,24 @@ class EmbeddedRun::Store final : public actors::CheckpointStore {
     done(outcome.saved ? Status(Done{}) : Status(outcome.saved.error()));
   }
 
-  EmbeddedRun& run_;
+  ProcessRun& run_;
   std::mutex mutex_;
   std::deque<std::function<void(Status)>> waiting_;
   storage::CheckpointWriter writer_;  // Last: its thread uses the others.
 };
 
-EmbeddedRun::EmbeddedRun(const config::Loaded& loaded, RunSetup setup, storage::Files& files)
+ProcessRun::ProcessRun(const config::Loaded& loaded, RunSetup setup, storage::Files& files)
     : config_(loaded.config),
+      tree_(loaded.tree),
       recipe_(config::recipe_of(loaded.tree)),
       setup_(std::move(setup)),
       files_(files) {}
 
-EmbeddedRun::~EmbeddedRun() = default;
+ProcessRun::~ProcessRun() = default;
 
-Result<std::unique_ptr<EmbeddedRun>> EmbeddedRun::make(const config::Loaded& loaded, RunSetup setup,
-                                                       storage::Files& files) {
-  std::unique_ptr<EmbeddedRun> run(new EmbeddedRun(loaded, std::move(setup), files));
+Result<std::unique_ptr<ProcessRun>> ProcessRun::make(const config::Loaded& loaded, RunSetup setup,
+                                                     storage::Files& files, Devices devices) {
+  std::unique_ptr<ProcessRun> run(new ProcessRun(loaded, std::move(setup), files));
   if (auto planned = run->make_plan(); !planned) return planned.error();
   const auto& config = run->config_;
   run->batches_.emplace(*run->setup_.train, order_of(config, run->setup_.train->count()),
@@ -132,11 +134,11 @@ Result<std::unique_ptr<EmbeddedRun>> EmbeddedRun::make(const config::Loaded& loa
     const storage::SampleOrder order(storage::SampleOrder::Kind::sequential, 0, validate.count());
     run->validation_.emplace(validate, order, config.batch.global, run->setup_.micro);
   }
-  run->make_devices();
+  run->make_devices(devices);
   return run;
 }
 
-Status EmbeddedRun::make_plan() {
+Status ProcessRun::make_plan() {
   // What decides where a model is cut must not be measured: the cuts of an asynchronous run are
   // part of its numbers.
   const auto profile = nominal_device();
@@ -167,29 +169,33 @@ Status EmbeddedRun::make_plan() {
   return check_ties();
 }
 
-Status EmbeddedRun::check_ties() const {
+Status ProcessRun::check_ties() const {
   if (!rounds_->asynchronous()) return Done{};
   std::vector<models::UnitRange> ranges;
   for (const auto& stage : plan_.stages) ranges.push_back({stage.first, stage.last});
   return models::check_shared(config_.staleness, models::shared_parameters(setup_.model, ranges));
 }
 
-void EmbeddedRun::make_devices() {
+void ProcessRun::make_devices(const Devices& devices) {
   const int count = rounds_->of_one_step()->devices() * rounds_->of_one_step()->replicas;
-  const int cores = config_.train.threads.value_or(
-      static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  int here = 0;
+  for (int device = 0; device < count; ++device) here += devices.are_here(device) ? 1 : 0;
+  const int machine = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const int cores = devices.cores.value_or(config_.train.threads.value_or(machine));
   for (int device = 0; device < count; ++device)
-    devices_.push_back(std::make_unique<actors::ComputingThread>(std::max(1, cores / count)));
+    devices_.push_back(devices.are_here(device) ? std::make_unique<actors::ComputingThread>(
+                                                      std::max(1, cores / std::max(1, here)))
+                                                : nullptr);
   reader_ = std::make_unique<actors::ComputingThread>(1);
 }
 
-void EmbeddedRun::warn(const std::string& text) {
+void ProcessRun::warn(const std::string& text) {
   Value warning = event("warn", config_.name);
   warning.set("text", text);
   record_(warning);
 }
 
-Status EmbeddedRun::start() {
+Status ProcessRun::start() {
   if (config_.model.init == "random") return Done{};
   auto tensors = load_file(*setup_.files, config_.model.init, host_);
   if (!tensors) return within("model.init", tensors.error());
@@ -197,7 +203,7 @@ Status EmbeddedRun::start() {
   return check(start_, "model.init: " + config_.model.init);
 }
 
-Result<std::vector<std::string>> EmbeddedRun::resume() {
+Result<std::vector<std::string>> ProcessRun::resume() {
   std::vector<std::string> warnings;
   auto found = storage::open_newest_checkpoint(files_, config_.checkpoint.directory);
   if (!found) return found.error();
@@ -222,7 +228,7 @@ Result<std::vector<std::string>> EmbeddedRun::resume() {
 }
 
 /// What the optimizers would say later, said before anything is started.
-Status EmbeddedRun::check(const actors::StartPoint& start, const std::string& where) {
+Status ProcessRun::check(const actors::StartPoint& start, const std::string& where) {
   Stream stream = Stream::rehearsal(host_);
   const models::Stage whole(setup_.model, {0, static_cast<int>(setup_.model.units.size())}, {});
   models::Optimizer optimizer(config_.optimizer, whole.parameters(), whole.buffers(),
@@ -234,7 +240,22 @@ Status EmbeddedRun::check(const actors::StartPoint& start, const std::string& wh
   return Done{};
 }
 
-actors::RunSpecPtr EmbeddedRun::make_spec() {
+Value ProcessRun::chosen() const {
+  Value tree = tree_;
+  Value::List boundaries = {plan_.stages.front().first};
+  for (const auto& stage : plan_.stages) boundaries.push_back(stage.last);
+  config::set_at(tree, "pipeline.stages", std::move(boundaries));
+  config::set_at(tree, "pipeline.chunks", plan_.chunks);
+  config::set_at(tree, "pipeline.replicas", static_cast<int>(plan_.replicas.size()));
+  if (config_.pipeline.schedule == "auto")
+    config::set_at(tree, "pipeline.schedule", plan_.schedule);
+  config::set_at(tree, "batch.micro", setup_.micro);
+  config::set_at(tree, "precision.compute",
+                 setup_.precision == kernels::Precision::bf16 ? "bf16" : "fp32");
+  return tree;
+}
+
+std::shared_ptr<actors::RunSpec> ProcessRun::spec() {
   auto spec = std::make_shared<actors::RunSpec>();
   spec->name = config_.name;
   spec->model = &setup_.model;
@@ -264,36 +285,40 @@ actors::RunSpecPtr EmbeddedRun::make_spec() {
   spec->model_description = setup_.model_description;
   for (const auto& device : devices_) spec->executors.push_back(device.get());
   spec->reader = reader_.get();
-  spec->checkpoints = store_.get();
-  spec->record = record_;
   spec->measures_staleness = config_.log.staleness && rounds_->asynchronous();
   spec->rounds_ahead = rounds_->asynchronous() ? 1 : 2;
   spec->strikes = config_.limits.strikes;
   spec->strike_window = config_.limits.strike_window;
   spec->stall_patience = config_.limits.stuck_floor;
-  spec->keep_timeline = [this](const schedules::Timeline& timeline) {
+  return spec;
+}
+
+actors::Outcome ProcessRun::play(Bell& bell, Record record, actors::Casting* casting,
+                                 const std::function<void(const caf::actor&)>& led_by) {
+  record_ = std::move(record);
+  store_ = std::make_unique<Store>(*this);
+  const auto led = spec();
+  led->checkpoints = store_.get();
+  led->record = record_;
+  led->casting = casting;
+  led->keep_timeline = [this](const schedules::Timeline& timeline) {
     if (auto kept = write_timeline(files_, "runs/" + config_.name + "/timeline.jsonl", timeline);
         !kept)
       warn(kept.error().text);
   };
-  return spec;
-}
-
-actors::Outcome EmbeddedRun::play(Bell& bell, Record record) {
-  record_ = std::move(record);
-  store_ = std::make_unique<Store>(*this);
   actors::rt::Config system_config(actor_threads);
   std::mutex mutex;
   std::optional<actors::Outcome> outcome;
   {
     caf::actor_system system(system_config);
     {
-      const auto supervisor = actors::spawn_supervisor(system, make_spec(), std::move(start_),
-                                                       [&](actors::Outcome ended) {
-                                                         const std::lock_guard lock(mutex);
-                                                         outcome = std::move(ended);
-                                                         bell.ring();
-                                                       });
+      const auto supervisor =
+          actors::spawn_supervisor(system, led, std::move(start_), [&](actors::Outcome ended) {
+            const std::lock_guard lock(mutex);
+            outcome = std::move(ended);
+            bell.ring();
+          });
+      if (led_by) led_by(supervisor);
       const auto has_ended = [&] {
         const std::lock_guard lock(mutex);
         return outcome.has_value();
@@ -302,6 +327,7 @@ actors::Outcome EmbeddedRun::play(Bell& bell, Record record) {
         bell.wait();
         if (!has_ended()) actors::rt::post(supervisor, actors::Drain{});
       }
+      if (led_by) led_by({});
     }
     system.await_all_actors_done();
   }

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/result.h"
+#include "core/value.h"
+#include "transport/control_socket.h"
+
+namespace troupe::apps {
+
+/// Somebody who asks a head, one question after another.
+class HeadClient {
+ public:
+  /// An error where nobody answers there, or one of another version.
+  static Result<std::unique_ptr<HeadClient>> dial(const transport::DialOptions& options);
+  ~HeadClient();
+  HeadClient(const HeadClient&) = delete;
+  HeadClient& operator=(const HeadClient&) = delete;
+
+  /// The answer. An error is either the head's refusal or that it does not answer any more.
+  Result<Value> ask(const std::string& type, Value body);
+
+  /// Where the head publishes events.
+  const std::string& events() const { return events_; }
+
+ private:
+  class Line;
+  HeadClient();
+
+  std::unique_ptr<Line> line_;
+  std::string events_;
+};
+
+}  // namespace troupe::apps

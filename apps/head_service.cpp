@@ -1,0 +1,268 @@
+#include "apps/head_service.h"
+
+#include <latch>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "apps/head_run.h"
+#include "apps/node_gate.h"
+#include "apps/recorder.h"
+#include "apps/run_setup.h"
+#include "config/load.h"
+#include "transport/publisher.h"
+
+namespace troupe::apps {
+namespace {
+
+constexpr std::size_t most_runs = 1000;
+
+Value fields_of(const actors::NodeHere& node) {
+  Value value = transport::to_value(node.inventory);
+  value.set("name", node.name);
+  value.set("cordoned", node.cordoned);
+  return value;
+}
+
+}  // namespace
+
+class HeadService::Service {
+ public:
+  explicit Service(HeadOptions options) : options_(std::move(options)) {}
+
+  ~Service() {
+    std::vector<std::shared_ptr<HeadRun>> runs;
+    {
+      const std::lock_guard lock(mutex_);
+      for (const auto& [_, run] : runs_) runs.push_back(run);
+    }
+    for (const auto& run : runs) run->drain();
+    // A run needs its nodes until it has ended, and they need somebody who hears them: the gate is
+    // closed after the runs, and only then do these go.
+    for (const auto& run : runs) run->finish();
+    gate_.reset();
+  }
+
+  Status open() {
+    transport::PublisherOptions publishing;
+    publishing.endpoint = options_.events;
+    publishing.keys = options_.keys;
+    publishing.allowed = options_.allowed;
+    auto publisher = transport::Publisher::bind(std::move(publishing));
+    if (!publisher) return publisher.error();
+    publisher_ = std::move(*publisher);
+    transport::ServerOptions listening;
+    listening.endpoint = options_.listen;
+    listening.keys = options_.keys;
+    listening.allowed = options_.allowed;
+    GateEvents events;
+    events.joined = [this](const actors::NodeHere& node) { joined(node); };
+    events.lost = [this](const std::string& name, std::uint64_t peer, const std::string& why) {
+      lost(name, peer, why);
+    };
+    events.about_run = [this](std::uint64_t peer, transport::Message message) {
+      if (const auto run = find(message.run)) run->heard(peer, std::move(message));
+    };
+    events.asked = [this](const transport::Peer& peer, transport::Message message) {
+      asked(peer, std::move(message));
+    };
+    events.say = options_.say;
+    auto gate = NodeGate::open(std::move(listening), std::move(events));
+    if (!gate) return gate.error();
+    gate_ = std::move(*gate);
+    opened_.count_down();
+    return Done{};
+  }
+
+  const std::string& endpoint() const { return gate_->endpoint(); }
+  const std::string& events() const { return publisher_->endpoint(); }
+
+  Result<std::string> submit(Value body, bool resume) {
+    auto loaded = config::load_message(std::move(body), "run.submit");
+    if (!loaded) return loaded.error();
+    const std::string name = loaded->config.name;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto known = runs_.find(name);
+      if (known != runs_.end() && !known->second->report().has_ended())
+        return Error{"a run '" + name + "' is under way; stop it, or give this one another name"};
+      if (runs_.size() >= most_runs && known == runs_.end())
+        return Error{"the head remembers " + std::to_string(most_runs) +
+                     " runs, which is all it can"};
+    }
+    auto setup = set_up(loaded->config);
+    if (!setup) return setup.error();
+    auto run = std::make_shared<HeadRun>(
+        std::move(*loaded), std::move(*setup), resume,
+        HeadRun::Surroundings{gate_->nodes(), gate_->channels(), options_.interface,
+                              [this](const Value& event) { publish(event); }});
+    if (auto prepared = run->prepare(); !prepared) return prepared.error();
+    run->start();
+    const std::lock_guard lock(mutex_);
+    runs_[name] = std::move(run);
+    return name;
+  }
+
+  std::shared_ptr<HeadRun> find(const std::string& name) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = runs_.find(name);
+    return found == runs_.end() ? nullptr : found->second;
+  }
+
+ private:
+  void publish(const Value& event) {
+    transport::Message message;
+    if (const Value* type = event.find("type"); type && type->text()) message.type = *type->text();
+    if (const Value* run = event.find("run"); run && run->text()) message.run = *run->text();
+    message.body = event;
+    (void)publisher_->publish(std::move(message));
+  }
+
+  void asked(const transport::Peer& peer, transport::Message message) {
+    opened_.wait();
+    auto answer = answer_to(peer, message);
+    transport::Message said;
+    said.re = message.id;
+    if (answer) {
+      said.type = "answer";
+      said.body = std::move(*answer);
+    } else {
+      said.type = "error";
+      said.body.set("code", "refused");
+      said.body.set("message", answer.error().text);
+    }
+    (void)gate_->send(peer.id, said);
+  }
+
+  void joined(const actors::NodeHere& node) {
+    Value joined = event("node.joined", "");
+    joined.set("node", node.name);
+    publish(joined);
+    options_.say("node " + node.name + " has joined");
+  }
+
+  void lost(const std::string& name, std::uint64_t peer, const std::string& why) {
+    options_.say("node " + name + " is lost: " + why);
+    Value lost = event("node.lost", "");
+    lost.set("node", name);
+    lost.set("why", why);
+    publish(lost);
+    std::vector<std::shared_ptr<HeadRun>> runs;
+    {
+      const std::lock_guard lock(mutex_);
+      for (const auto& [_, run] : runs_) runs.push_back(run);
+    }
+    for (const auto& run : runs) run->lost(peer, why);
+  }
+
+  Result<Value> answer_to(const transport::Peer& peer, transport::Message& message) {
+    const auto text_of = [&](const char* key) -> std::string {
+      const Value* value = message.body.find(key);
+      return value && value->text() ? *value->text() : std::string();
+    };
+    Value answer = Value::Map{};
+    if (message.type == "hello") {
+      answer.set("version", TROUPE_VERSION);
+      answer.set("events", events());
+      answer.set("rights", transport::to_string(peer.roles));
+      return answer;
+    }
+    if (message.type == "run.submit") {
+      if (const auto known = submitted_.find(message.id); known != submitted_.end()) {
+        answer.set("run", known->second);
+        return answer;
+      }
+      Value config = std::move(message.body);
+      bool resume = false;
+      if (auto* map = config.map())
+        std::erase_if(*map, [&](const Value::Entry& entry) {
+          if (entry.key != "resume") return false;
+          resume = entry.value.boolean() && *entry.value.boolean();
+          return true;
+        });
+      auto name = submit(std::move(config), resume);
+      if (!name) return name.error();
+      if (submitted_.size() > most_runs) submitted_.erase(submitted_.begin());
+      submitted_.emplace(message.id, *name);
+      answer.set("run", *name);
+      return answer;
+    }
+    if (message.type == "run.list" || message.type == "status") {
+      Value::List runs, nodes;
+      {
+        const std::lock_guard lock(mutex_);
+        for (const auto& [_, run] : runs_) runs.push_back(transport::to_value(run->report()));
+      }
+      for (const auto& node : gate_->nodes().all()) nodes.push_back(fields_of(node));
+      answer.set("runs", std::move(runs));
+      if (message.type == "status") answer.set("nodes", std::move(nodes));
+      return answer;
+    }
+    if (message.type == "node.list") {
+      Value::List nodes;
+      for (const auto& node : gate_->nodes().all()) nodes.push_back(fields_of(node));
+      answer.set("nodes", std::move(nodes));
+      return answer;
+    }
+    if (message.type == "node.cordon" || message.type == "node.uncordon") {
+      const auto name = text_of("node");
+      if (!gate_->nodes().cordon(name, message.type == "node.cordon"))
+        return Error{"there is no node '" + name + "'; `troupe nodes` lists those that are there"};
+      return answer;
+    }
+    if (message.type.find("run.") == 0)
+      return answer_about_run(message, text_of("run"), text_of("mode"));
+    return Error{"'" + message.type + "' is nothing that this head does"};
+  }
+
+  Result<Value> answer_about_run(const transport::Message& message, const std::string& name,
+                                 const std::string& mode) {
+    const auto run = find(name);
+    if (!run)
+      return Error{"there is no run '" + name + "'; `troupe runs` lists those that are known"};
+    if (message.type == "run.stop")
+      mode == "now" ? run->stop_now() : run->drain();
+    else if (message.type == "run.pause")
+      run->pause(true);
+    else if (message.type == "run.resume")
+      run->pause(false);
+    else if (message.type != "run.get")
+      return Error{"'" + message.type + "' is nothing that this head does"};
+    return transport::to_value(run->report());
+  }
+
+  HeadOptions options_;
+  mutable std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<HeadRun>> runs_;
+  std::map<std::uint64_t, std::string> submitted_;  // The socket's thread alone.
+  std::unique_ptr<transport::Publisher> publisher_;
+  std::unique_ptr<NodeGate> gate_;
+  std::latch opened_{1};  // Somebody may be heard before open() has returned.
+};
+
+HeadService::HeadService(std::unique_ptr<Service> service) : service_(std::move(service)) {}
+HeadService::~HeadService() = default;
+
+Result<std::unique_ptr<HeadService>> HeadService::open(HeadOptions options) {
+  auto service = std::make_unique<Service>(std::move(options));
+  if (auto opened = service->open(); !opened) return opened.error();
+  return std::unique_ptr<HeadService>(new HeadService(std::move(service)));
+}
+
+const std::string& HeadService::endpoint() const { return service_->endpoint(); }
+const std::string& HeadService::events() const { return service_->events(); }
+Result<std::string> HeadService::submit(Value config, bool resume) {
+  return service_->submit(std::move(config), resume);
+}
+std::optional<RunStanding> HeadService::report(const std::string& run) const {
+  const auto found = service_->find(run);
+  return found ? std::optional(found->report()) : std::nullopt;
+}
+bool HeadService::drain(const std::string& run) {
+  const auto found = service_->find(run);
+  if (found) found->drain();
+  return found != nullptr;
+}
+
+}  // namespace troupe::apps

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "actors/remote_cast.h"
+#include "apps/node_gate.h"
+#include "apps/node_processes.h"
+#include "core/result.h"
+
+namespace troupe::apps {
+
+/// Node processes on this machine that play one run which this process leads.
+class LocalNodes {
+ public:
+  /// They share its cores.
+  static Result<std::unique_ptr<LocalNodes>> start(int count, actors::RemoteOrder order);
+
+  actors::Casting& casting() { return *casting_; }
+
+ private:
+  // The gate tells the casting of nodes that go, so it goes before it; and both hear of the last.
+  std::unique_ptr<actors::RemoteCasting> casting_;
+  std::unique_ptr<NodeGate> gate_;
+  NodeProcesses processes_;
+};
+
+}  // namespace troupe::apps

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <caf/all.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/messages.h"
+#include "actors/rounds.h"
+#include "actors/run_spec.h"
+#include "apps/bell.h"
+#include "apps/run_setup.h"
+#include "schedules/plan.h"
+
+namespace troupe::apps {
+
+/// A run as this process has it: all of its devices, as `troupe train` on one machine; some of
+/// them, as a node; or none, as the head, which leads it.
+class ProcessRun {
+ public:
+  using Record = std::function<void(const Value&)>;
+
+  /// Which devices are here, of all replicas one after another, and how many cores they share.
+  struct Devices {
+    std::function<bool(int device)> are_here = [](int) { return true; };
+    std::optional<int> cores;  // Nothing: all that the configuration or the machine gives.
+  };
+
+  /// Plans the run. Checkpoints and the like are kept in `files`. Errors mean exit code 3. What was
+  /// loaded outlives it.
+  static Result<std::unique_ptr<ProcessRun>> make(const config::Loaded& loaded, RunSetup setup,
+                                                  storage::Files& files, Devices devices);
+  static Result<std::unique_ptr<ProcessRun>> make(const config::Loaded& loaded, RunSetup setup,
+                                                  storage::Files& files) {
+    return make(loaded, std::move(setup), files, Devices());
+  }
+  ~ProcessRun();
+
+  /// Weights as the configuration says: random, or from a file.
+  Status start();
+  /// From the newest checkpoint that verifies; from the beginning where there is none. Gives what
+  /// the user should be warned of.
+  Result<std::vector<std::string>> resume();
+
+  /// The configuration with all in it that was chosen here: by which all other processes of the run
+  /// make the same plan.
+  Value chosen() const;
+  /// What the players here need, without a place for checkpoints and events.
+  std::shared_ptr<actors::RunSpec> spec();
+
+  /// Plays to the end, once. A ring of the bell asks to finish what is in flight, save and stop.
+  /// Any thread may call `record`. `casting` may be null: then all players are here. `led_by` hears
+  /// who leads it: no longer than until `play` returns.
+  actors::Outcome play(Bell& bell, Record record, actors::Casting* casting = nullptr,
+                       const std::function<void(const caf::actor&)>& led_by = {});
+
+  std::int64_t step() const { return start_.step; }
+  const RunSetup& setup() const { return setup_; }
+  const schedules::Plan& plan() const { return plan_; }
+  const actors::Rounds& rounds() const { return *rounds_; }
+
+ private:
+  ProcessRun(const config::Loaded& loaded, RunSetup setup, storage::Files& files);
+  Status make_plan();
+  Status check_ties() const;
+  Status check(const actors::StartPoint& start, const std::string& where);
+  void make_devices(const Devices& devices);
+  void warn(const std::string& text);
+
+  class Store;
+
+  const config::RunConfig& config_;
+  const Value& tree_;
+  Value recipe_;
+  RunSetup setup_;
+  storage::Files& files_;
+  Record record_;
+  schedules::Plan plan_;
+  std::optional<actors::Rounds> rounds_;
+  std::optional<storage::MicroBatches> batches_;
+  std::optional<storage::MicroBatches> validation_;
+  MemoryPool host_;  // Of what is read before there are devices.
+  actors::StartPoint start_;
+  std::vector<std::unique_ptr<actors::Executor>> devices_;  // Null for those that are elsewhere.
+  std::unique_ptr<actors::Executor> reader_;
+  std::unique_ptr<Store> store_;
+};
+
+}  // namespace troupe::apps

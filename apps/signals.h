@@ -1,0 +1,11 @@
+#pragma once
+
+#include "apps/bell.h"
+
+namespace troupe::apps {
+
+/// From now on the first SIGINT or SIGTERM rings the bell, and the second ends the process at once.
+/// The bell outlives the process' last signal.
+void ring_on_signals(Bell& bell);
+
+}  // namespace troupe::apps
