@@ -1,0 +1,328 @@
+// Runs over several processes, by real sockets and shared memory, with real deaths.
+
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "apps/program.h"
+#include "catch.h"
+#include "cluster/process.h"
+#include "core/json.h"
+
+using namespace troupe;
+using namespace troupe::tests;
+
+namespace {
+
+// Tied weights and dropout; small enough for many processes on two cores.
+const std::string gpt = R"(
+seed = 3
+[model]
+kind    = "gpt2"
+vocab   = 32
+context = 16
+width   = 32
+heads   = 2
+layers  = 4
+dropout = 0.1
+[data]
+train = "made:markov?states=32"
+validate = "made:markov?states=32&stream=1"
+[batch]
+global = 16
+micro  = 2
+[optimizer]
+kind = "adamw"
+lr   = 3e-3
+clip_norm = 1.0
+[precision]
+compute = "fp32"
+[pipeline]
+stages = 1
+[checkpoint]
+every = "20 steps"
+[train]
+steps = 12
+eval_every = 6
+)";
+
+// Batch norm: running statistics have to travel too.
+const std::string resnet = R"(
+seed = 5
+[model]
+kind = "resnet"
+channels = 1
+widths = [8, 16]
+blocks = [1, 1]
+classes = 10
+[data]
+train = "made:glyphs?size=16"
+[batch]
+global = 8
+micro  = 2
+[optimizer]
+kind = "sgd"
+lr   = 0.05
+momentum = 0.9
+[precision]
+compute = "fp32"
+[pipeline]
+stages = 1
+[train]
+steps = 4
+)";
+
+/// Of the weights that a run has saved last.
+std::string digest(const Workplace& here, const std::string& run) {
+  std::ifstream events(here.path() / "runs" / run / "events.jsonl");
+  std::string found;
+  for (std::string line; std::getline(events, line);) {
+    const auto event = parse_json(line);
+    if (!event || *event->find("type")->text() != "checkpoint.saved") continue;
+    found = *event->find("weights")->text();
+  }
+  return found;
+}
+
+std::vector<std::string> with(std::vector<std::string> words,
+                              const std::vector<std::string>& settings) {
+  for (const auto& setting : settings) {
+    words.push_back("--set");
+    words.push_back(setting);
+  }
+  return words;
+}
+
+/// What is there that a process could leave behind.
+std::set<std::string> leavings(const Workplace& here) {
+  std::set<std::string> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", error))
+    found.insert(entry.path().string());
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(here.path()))
+    if (entry.is_socket()) found.insert(entry.path().string());
+  return found;
+}
+
+/// Processes of the program, ours excepted.
+int processes_of_program(const Workplace& here) {
+  int count = 0;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const auto folder = std::filesystem::read_symlink(entry.path() / "cwd", error);
+    if (!error && folder == std::filesystem::canonical(here.path())) ++count;
+  }
+  return count;
+}
+
+struct Cluster {
+  const Workplace& here;
+  Process head;
+  std::vector<std::unique_ptr<Process>> nodes;
+
+  Cluster(const Workplace& place, const std::vector<std::string>& names,
+          const std::vector<std::string>& more = {})
+      : here(place), head(place, {"head", "--listen", "127.0.0.1:0", "--events", "127.0.0.1:0"}) {
+    INFO(head.said());
+    REQUIRE(head.says("troupe submit"));
+    for (const auto& name : names) start_node(name, more);
+  }
+  void start_node(const std::string& name, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> words{"node", "--name", name, "--cores", "1"};
+    words.insert(words.end(), more.begin(), more.end());
+    nodes.push_back(std::make_unique<Process>(here, words));
+    INFO(nodes.back()->said());
+    REQUIRE(nodes.back()->says("joined"));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a run over many processes has the bits of one", "[cluster]") {
+  const Workplace here;
+  const auto before = leavings(here);
+  here.write("gpt.toml", gpt);
+  here.write("resnet.toml", resnet);
+  const auto train = [&](const std::string& config, const std::string& name,
+                         std::vector<std::string> settings,
+                         const std::vector<std::string>& more = {}) {
+    settings.push_back("name=" + name);
+    auto words = with({"train", config, "-q"}, settings);
+    words.insert(words.end(), more.begin(), more.end());
+    const Ended ended = troupe::tests::troupe(here, words);
+    INFO(config << " as " << name << ": " << ended.err);
+    REQUIRE(ended.code == 0);
+    return digest(here, name);
+  };
+  const auto one_gpt = train("gpt.toml", "one", {});
+  const auto one_resnet = train("resnet.toml", "resnet", {});
+  REQUIRE(!one_gpt.empty());
+
+  struct Case {
+    std::string nodes;
+    std::vector<std::string> settings;
+    std::string carrier = "auto";
+  };
+  int number = 0;
+  for (const auto& [nodes, settings, carrier] : std::vector<Case>{
+           {"1", {"pipeline.stages=2"}},
+           {"2", {"pipeline.stages=2"}},
+           {"2", {"pipeline.stages=2", "pipeline.schedule=zb-h1"}, "tcp"},
+           {"2", {"pipeline.replicas=2"}},
+           {"3", {"pipeline.stages=2", "pipeline.replicas=2"}},
+           {"4", {"pipeline.replicas=4"}, "tcp"},
+           {"4", {"pipeline.stages=4", "pipeline.recompute=true"}, "tcp"},
+           {"2", {"pipeline.stages=4", "pipeline.chunks=2", "pipeline.schedule=interleaved"}},
+           {"2", {"pipeline.stages=2", "pipeline.schedule=dualpipe", "pipeline.chunks=1"}},
+           {"8", {"pipeline.stages=4", "pipeline.replicas=2"}},
+       }) {
+    const auto name = "many-" + std::to_string(number++);
+    CHECK(train("gpt.toml", name, settings, {"--nodes", nodes, "--carrier", carrier}) == one_gpt);
+  }
+  CHECK(train("resnet.toml", "resnet-2", {"pipeline.stages=2", "pipeline.replicas=2"},
+              {"--nodes", "3"}) == one_resnet);
+  CHECK(leavings(here) == before);
+  CHECK(processes_of_program(here) == 0);
+}
+
+TEST_CASE("an asynchronous run over processes has the bits of one process", "[cluster]") {
+  const Workplace here;
+  here.write("gpt.toml", gpt);
+  for (const std::string preset : {"stale", "ws", "msnag", "ws_msnag_ga"}) {
+    const std::vector<std::string> settings{"pipeline.stages=2", "pipeline.schedule=pipedream",
+                                            "model.tied=false", "staleness.preset=" + preset};
+    auto here_words = with({"train", "gpt.toml", "-q", "--set", "name=here"}, settings);
+    auto there_words =
+        with({"train", "gpt.toml", "-q", "--nodes", "2", "--set", "name=there"}, settings);
+    const Ended one = troupe::tests::troupe(here, here_words);
+    INFO(preset << ": " << one.err);
+    REQUIRE(one.code == 0);
+    const Ended two = troupe::tests::troupe(here, there_words);
+    INFO(two.err);
+    REQUIRE(two.code == 0);
+    CHECK(digest(here, "there") == digest(here, "here"));
+  }
+}
+
+TEST_CASE("a node that is killed is done without, and nothing changes", "[cluster]") {
+  const Workplace here;
+  const auto before = leavings(here);
+  here.write("gpt.toml", gpt);
+  const Ended one = troupe::tests::troupe(
+      here, with({"train", "gpt.toml", "-q"}, {"name=one", "train.steps=150"}));
+  INFO(one.err);
+  REQUIRE(one.code == 0);
+  {
+    Cluster cluster(here, {"alpha", "beta"});
+    Process submit(here,
+                   with({"submit", "gpt.toml", "--wait", "--output", "plain"},
+                        {"name=many", "train.steps=150", "pipeline.stages=2", "log.every=5"}));
+    INFO(submit.said());
+    REQUIRE(submit.says("step 45 "));
+    cluster.nodes[0]->send(SIGKILL);
+    cluster.start_node("gamma");
+    const auto code = submit.wait();
+    INFO(submit.said());
+    CHECK(code == 0);
+    CHECK(submit.said().find("going on from the newest checkpoint") != std::string::npos);
+    CHECK(cluster.head.says("node alpha is lost"));
+    const Ended runs =
+        troupe::tests::troupe(here, {"runs", "--head", [&] {
+                                       std::string head;
+                                       std::ifstream(here.path() / "troupe/head") >> head;
+                                       return head;
+                                     }()});
+    CHECK(runs.out.find("150/150") != std::string::npos);
+    for (std::size_t i = 1; i < cluster.nodes.size(); ++i) cluster.nodes[i]->send(SIGTERM);
+    cluster.head.send(SIGTERM);
+    CHECK(cluster.head.wait() == 0);
+  }
+  CHECK(digest(here, "many") == digest(here, "one"));
+  CHECK(leavings(here) == before);
+  CHECK(processes_of_program(here) == 0);
+}
+
+TEST_CASE("with keys only those come in who are on the list", "[cluster]") {
+  const Workplace here;
+  here.write("gpt.toml", gpt);
+  const auto make_key = [&](const std::string& name, const std::string& roles) {
+    const Ended made = troupe::tests::troupe(here, {"keys", "new", name, "--roles", roles});
+    INFO(made.err);
+    REQUIRE(made.code == 0);
+    return made.out.substr(made.out.find('\n') + 1);  // Its line for the list.
+  };
+  const auto key_in = [](const std::string& line) { return line.substr(line.rfind(' ') + 1, 40); };
+  const auto head_key = key_in(make_key("head", "node"));
+  here.write("hosts.allow", make_key("alpha", "node") + make_key("me", "operator"));
+  make_key("stranger", "operator");
+  const std::vector<std::string> without_list{"head",        "--listen", "127.0.0.1:0", "--events",
+                                              "127.0.0.1:0", "--keys",   "head.key"};
+  CHECK(troupe::tests::troupe(here, without_list).code == 2);
+
+  Process head(here, {"head", "--listen", "127.0.0.1:0", "--events", "127.0.0.1:0", "--keys",
+                      "head.key", "--allow", "hosts.allow"});
+  INFO(head.said());
+  REQUIRE(head.says("troupe submit"));
+  std::string address;
+  std::ifstream(here.path() / "troupe/head") >> address;
+  Process node(here, {"node", "--keys", "alpha.key", "--head-key", head_key});
+  REQUIRE(node.says("joined"));
+  const auto ask = [&](const std::string& key) {
+    return troupe::tests::troupe(here, {"submit", "gpt.toml", "--wait", "--head", address, "--keys",
+                                        key, "--head-key", head_key});
+  };
+  const Ended known = ask("me.key");
+  INFO(known.err);
+  CHECK(known.code == 0);
+  const Ended stranger = ask("stranger.key");
+  CHECK(stranger.code == 5);
+  CHECK(stranger.err.find("does not know our key") != std::string::npos);
+  const Ended node_itself = ask("alpha.key");
+  CHECK(node_itself.code == 5);
+  CHECK(node_itself.err.find("may not give orders") != std::string::npos);
+  const Ended plain = troupe::tests::troupe(here, {"status", "--head", address});
+  CHECK(plain.code == 5);
+}
+
+TEST_CASE("what goes wrong around a head is said in a line", "[cluster]") {
+  const Workplace here;
+  here.write("gpt.toml", gpt);
+  const Ended nobody = troupe::tests::troupe(here, {"submit", "gpt.toml", "--head", "127.0.0.1:1"});
+  CHECK(nobody.code == 5);
+  CHECK(nobody.err.find("no head answers at tcp://127.0.0.1:1") != std::string::npos);
+
+  Cluster cluster(here, {});
+  std::string address;
+  std::ifstream(here.path() / "troupe/head") >> address;
+  REQUIRE(!address.empty());
+  const Ended second =
+      troupe::tests::troupe(here, {"head", "--listen", address, "--events", "127.0.0.1:0"});
+  CHECK(second.code == 1);
+  CHECK(second.err.find("another program listens there") != std::string::npos);
+
+  const Ended open =
+      troupe::tests::troupe(here, {"head", "--listen", "0.0.0.0:0", "--events", "127.0.0.1:0"});
+  CHECK(open.code == 1);
+  CHECK(open.err.find("without keys everybody on the network could give orders") !=
+        std::string::npos);
+
+  const Ended unknown = troupe::tests::troupe(here, {"stop", "nothing", "--head", address});
+  CHECK(unknown.code == 1);
+  CHECK(unknown.err.find("there is no run 'nothing'") != std::string::npos);
+
+  here.write("bad.toml", gpt + "\n[batch2]\nglobal = 1\n");
+  const Ended bad = troupe::tests::troupe(here, {"submit", "bad.toml", "--head", address});
+  CHECK(bad.code == 3);
+  CHECK(bad.err.find("batch2") != std::string::npos);
+
+  // Nobody comes: the run says so, and ends.
+  const Ended alone = troupe::tests::troupe(
+      here, with({"submit", "gpt.toml", "--wait", "--head", address},
+                 {"name=alone", "limits.start_patience=300ms", "limits.strikes=1"}));
+  CHECK(alone.code == 1);
+  CHECK(alone.err.find("there are 0 nodes, but the run wants 1 at least") != std::string::npos);
+}

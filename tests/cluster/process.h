@@ -1,0 +1,40 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/program.h"
+
+namespace troupe::tests {
+
+/// The program as a process of its own, which others talk to. It ends with this object.
+class Process {
+ public:
+  Process(const Workplace& here, const std::vector<std::string>& arguments);
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  /// Waits until it has said so, on either stream, or has ended. Gives all that it said so far.
+  bool says(const std::string& text, std::chrono::seconds patience = std::chrono::seconds(30));
+  const std::string& said() const { return said_; }
+
+  void send(int signal) const;
+  /// Its exit code, 128 + the signal if one ended it; nothing where it does not end.
+  std::optional<int> wait(std::chrono::seconds patience = std::chrono::seconds(60));
+  pid_t id() const { return id_; }
+
+ private:
+  bool read_more(std::chrono::steady_clock::time_point end);
+
+  pid_t id_ = -1;
+  int output_ = -1;
+  std::string said_;
+  std::optional<int> code_;
+};
+
+}  // namespace troupe::tests
