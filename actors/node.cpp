@@ -126,7 +126,9 @@ class Node::Work {
 
   void reject(const transport::Message& message) {
     const auto reject = transport::from_message<Rejected>(message);
-    options_.rejected(reject ? reject->why : reject.error().text);
+    options_.rejected(reject ? reject->reason + ": found " + reject->found + ", wanted " +
+                                   reject->wanted
+                             : reject.error().text);
   }
 
   void prepare(const transport::Message& message) {

@@ -58,9 +58,15 @@ struct Welcome {
 struct Rejected {
   static constexpr std::string_view type = "node.reject";
 
-  std::string why;
+  std::string reason;
+  std::string found;
+  std::string wanted;
 
-  static constexpr auto fields() { return std::tuple(transport::required("why", &Rejected::why)); }
+  static constexpr auto fields() {
+    return std::tuple(transport::required("reason", &Rejected::reason),
+                      transport::required("found", &Rejected::found),
+                      transport::required("wanted", &Rejected::wanted));
+  }
 };
 
 struct NodeOptions {

@@ -32,7 +32,8 @@ Placement place(const RunSpec& spec, int nodes) {
     placement.stages.push_back(all <= nodes ? device : device * nodes / all);
   const auto first_holder = [&](int stage) { return holders_of(*usual, stage).front(); };
   const auto at = [&](int replica, int device) {
-    return placement.stages[static_cast<std::size_t>(replica * devices + device)];
+    const int place = replica * devices + device;
+    return placement.stages[static_cast<std::size_t>(place)];
   };
   const int stages = usual->schedule.stages;
   for (int stage = 0; stage < stages; ++stage) {

@@ -43,14 +43,15 @@ void NodeGate::heard(const transport::Peer& peer, transport::Message message) {
 
 void NodeGate::join(const transport::Peer& peer, const transport::Message& message) {
   auto join = transport::from_message<actors::Join>(message);
-  const auto reject = [&](const std::string& why) {
-    events_.say("a node was rejected: " + why);
-    (void)server_->send(peer.id, transport::to_message(actors::Rejected{why}));
+  const auto reject = [&](const std::string& reason, const std::string& found,
+                          const std::string& wanted) {
+    events_.say("a node was rejected: " + reason + ": found " + found + ", wanted " + wanted);
+    (void)server_->send(peer.id, transport::to_message(actors::Rejected{reason, found, wanted}));
   };
-  if (!join) return reject(join.error().text);
+  if (!join) return reject("its message", join.error().text, "one of this version");
   if (join->inventory.version != TROUPE_VERSION)
-    return reject("this head is troupe " TROUPE_VERSION ", the node is troupe " +
-                  join->inventory.version + "; all processes of a run must be of one version");
+    return reject("version", "troupe " + join->inventory.version,
+                  "troupe " TROUPE_VERSION ", as the head is");
   const auto node = nodes_.add(peer.id, join->name, std::move(join->inventory));
   (void)server_->send(peer.id, transport::to_message(actors::Welcome{node.name}));
   events_.joined(node);

@@ -40,8 +40,10 @@ struct LinkOptions {
   std::size_t queue_bytes = std::size_t{256} << 20;
   /// One who is silent for longer is gone, even if its computer still keeps the connection. The
   /// other end is asked so often; ZeroMQ's threads answer, so a process that hangs is not noticed.
-  std::chrono::milliseconds ask_every{100};
-  std::chrono::milliseconds silence{250};
+  /// A machine that is busy with other things may be late, and the end of a process is heard at
+  /// once without being asked for: so there is time.
+  std::chrono::milliseconds ask_every{250};
+  std::chrono::milliseconds silence{2000};
   /// From the connection's start until both ends have said who they are.
   std::chrono::milliseconds handshake{5000};
 };

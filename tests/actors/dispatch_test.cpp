@@ -1,0 +1,186 @@
+#include "actors/dispatch.h"
+
+#include <cmath>
+#include <limits>
+
+#include "actors/rt.h"
+#include "catch.h"
+#include "core/tensor.h"
+
+using namespace troupe;
+using namespace troupe::actors;
+
+namespace {
+
+/// Sends messages out of the process and in again.
+class Journey {
+ public:
+  Journey() : config_(1), system_(config_), self_(system_) {
+    spec_.round = [](std::int64_t, std::int64_t steps) {
+      Round round;
+      round.steps = static_cast<int>(steps);
+      return std::make_shared<const Round>(round);
+    };
+    spec_.evaluation = std::make_shared<const Round>();
+  }
+
+  template <class Message>
+  Message there(const Message& message) {
+    auto delivered =
+        deliver(to_dispatch(message, memory_), spec_, caf::actor_cast<caf::actor>(self_));
+    INFO((delivered ? "" : delivered.error().text));
+    REQUIRE(delivered.ok());
+    std::optional<Message> arrived;
+    self_->receive([&](Message& came) { arrived = std::move(came); });
+    return std::move(*arrived);
+  }
+  std::string refused(Dispatch dispatch) {
+    const auto delivered = deliver(std::move(dispatch), spec_, caf::actor_cast<caf::actor>(self_));
+    return delivered ? "" : delivered.error().text;
+  }
+  Tensor tensor(float value) {
+    Tensor made = Tensor::make(memory_, {2, 3});
+    for (int i = 0; i < 6; ++i) made.f32()[i] = value + static_cast<float>(i);
+    return made;
+  }
+  MemoryPool& memory() { return memory_; }
+
+ private:
+  MemoryPool memory_;
+  RunSpec spec_;
+  rt::Config config_;
+  caf::actor_system system_;
+  caf::scoped_actor self_;
+};
+
+const Header header{.first_step = 7, .m = 3, .samples = digest_of("some"), .gap_factor = 1.5};
+
+void check_same(const Header& a, const Header& b) {
+  CHECK(a.first_step == b.first_step);
+  CHECK(a.m == b.m);
+  CHECK(a.samples == b.samples);
+  CHECK(a.gap_factor == b.gap_factor);
+}
+
+}  // namespace
+
+TEST_CASE("what players say to one another arrives as it left", "[actors]") {
+  Journey journey;
+  const auto activation = journey.there(Activation{header, 2, journey.tensor(5)});
+  check_same(activation.header, header);
+  CHECK(activation.stage == 2);
+  CHECK(activation.value.f32()[5] == 10);
+
+  const auto loan = journey.there(LoanFor{header, 1, {"wte.weight", 42, journey.tensor(1)}});
+  CHECK(loan.loan.name == "wte.weight");
+  CHECK(loan.loan.tag == 42);
+  CHECK(loan.loan.value.f32()[0] == 1);
+
+  auto share = std::make_shared<models::GradientShare>();
+  share->rate_share = 0.25;
+  share->sums.push_back({4, 2, {journey.tensor(1), Tensor(), journey.tensor(2)}});
+  share->sums.push_back({6, 1, {journey.tensor(3), journey.tensor(4), Tensor()}});
+  share->statistics = {{journey.tensor(8)}, {}};
+  const auto given = journey.there(StepGradients{9, 1, share});
+  CHECK(given.step == 9);
+  CHECK(given.holder == 1);
+  CHECK(given.gradients->rate_share == 0.25);
+  REQUIRE(given.gradients->sums.size() == 2);
+  CHECK(given.gradients->sums[1].first_group == 6);
+  CHECK(given.gradients->sums[0].groups == 2);
+  CHECK(given.gradients->sums[0].slots[1].empty());
+  CHECK(given.gradients->sums[1].slots[1].f32()[0] == 4);
+  REQUIRE(given.gradients->statistics.size() == 2);
+  CHECK(given.gradients->statistics[0][0].f32()[0] == 8);
+  CHECK(given.gradients->statistics[1].empty());
+
+  auto weights = std::make_shared<models::Weights>();
+  weights->version = 11;
+  weights->slots = {{journey.tensor(1), {}}, {Tensor(), {}}};
+  weights->buffers = {journey.tensor(6)};
+  const Tensor moment = journey.tensor(7);
+  const auto published =
+      journey.there(NewWeights{3, {weights, {{moment}, {}}}, {WorkTime{}.start, WorkTime{}.end}});
+  CHECK(published.stage == 3);
+  CHECK(published.version.weights->version == 11);
+  CHECK(published.version.weights->slots[1].value.empty());
+  CHECK(published.version.weights->buffers[0].f32()[0] == 6);
+  REQUIRE(published.version.moments.size() == 2);
+  CHECK(published.version.moments[0][0].f32()[0] == 7);
+  // They change with the next step, so they are not shared.
+  CHECK(published.version.moments[0][0].raw() != moment.raw());
+}
+
+TEST_CASE("what a supervisor hears from afar is what was said", "[actors]") {
+  Journey journey;
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  const auto loss = journey.there(MicroBatchLoss{2, 1, 0, 33, 5, Round::Purpose::evaluation, none});
+  CHECK(loss.attempt == 2);
+  CHECK(loss.step == 33);
+  CHECK(loss.purpose == Round::Purpose::evaluation);
+  CHECK(std::isnan(loss.mean));
+
+  const auto norms = journey.there(Norms{1, 2, 3, {{"a.weight", 0.1}, {"b", none}}});
+  REQUIRE(norms.squares.size() == 2);
+  CHECK(norms.squares[0].name == "a.weight");
+  CHECK(norms.squares[0].value == 0.1);
+  CHECK(std::isnan(norms.squares[1].value));
+
+  const auto time = [](int count) {
+    return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(count));
+  };
+  const auto spans = std::make_shared<const std::vector<DeviceSpan>>(
+      std::vector<DeviceSpan>{{schedules::forward(1, 4), {time(5), time(9)}},
+                              {schedules::backward(1, 4), {time(9), time(20)}}});
+  const auto played = journey.there(RoundPlayed{1, 0, 1, 8, Round::Purpose::training, spans, 17});
+  REQUIRE(played.spans->size() == 2);
+  CHECK(played.spans->back().action == schedules::backward(1, 4));
+  CHECK(played.spans->back().time.end == time(20));
+  CHECK(played.most_parcels == 17);
+
+  const auto pulse = journey.there(
+      Pulse{4, {PlayerId::Kind::optimizer, 6}, waits("step 2 waits for gradients"), 3});
+  CHECK(pulse.attempt == 4);
+  CHECK(pulse.who == PlayerId{PlayerId::Kind::optimizer, 6});
+  CHECK(pulse.wait == waits("step 2 waits for gradients"));
+
+  const auto snapshot =
+      journey.there(Snapshot{1,
+                             2,
+                             3,
+                             {{"w", journey.tensor(1)}},
+                             {{"w.m", journey.tensor(2)}, {"w.v", journey.tensor(3)}}});
+  CHECK(snapshot.weights[0].name == "w");
+  CHECK(snapshot.moments[1].name == "w.v");
+  CHECK(snapshot.moments[1].tensor.f32()[0] == 3);
+
+  Round round;
+  round.steps = 3;
+  const auto play = journey.there(Play{std::make_shared<const Round>(round), 12});
+  CHECK(play.first_step == 12);
+  CHECK(play.round->steps == 3);
+}
+
+TEST_CASE("a message that is none is refused with the place", "[actors]") {
+  Journey journey;
+  auto without = to_dispatch(Activation{header, 2, journey.tensor(5)}, journey.memory());
+  without.tensors.clear();
+  CHECK(journey.refused(without) == "activation: found 0 tensors, wanted 1");
+
+  auto of_other_sizes = to_dispatch(Norms{1, 2, 3, {{"a", 1}, {"b", 2}}}, journey.memory());
+  of_other_sizes.bytes.resize(8);
+  CHECK(journey.refused(of_other_sizes) == "norms: found 2 names for 1 numbers");
+  of_other_sizes.bytes.resize(7);
+  CHECK(journey.refused(of_other_sizes).find("found 7 bytes") != std::string::npos);
+
+  auto share = std::make_shared<models::GradientShare>();
+  share->sums.push_back({0, 1, {journey.tensor(1), Tensor()}});
+  auto gradients = to_dispatch(StepGradients{9, 1, share}, journey.memory());
+  gradients.body.set("mask", "11");
+  CHECK(journey.refused(gradients).find("found 1 tensors for 2 of 2 places") != std::string::npos);
+
+  auto nameless = to_dispatch(Decision{1, 2.5}, journey.memory());
+  nameless.body.set("norm", "large");
+  CHECK(journey.refused(nameless).find("decision.norm: found") != std::string::npos);
+  CHECK(journey.refused({"gossip", Value::Map{}, "", {}}).find("'gossip'") != std::string::npos);
+}
