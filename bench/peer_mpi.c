@@ -1,0 +1,30 @@
+/* What OpenMPI takes for half a round trip between two processes; bench_transport compiles and runs it.
+ *
+ *     mpirun -n 2 peer_mpi BYTES COUNT [BYTES COUNT ...]        prints "BYTES microseconds"
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int main(int count, char** words) {
+  int rank;
+  MPI_Init(&count, &words);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  for (int i = 1; i + 1 < count; i += 2) {
+    const long bytes = atol(words[i]), turns = atol(words[i + 1]);
+    char* out = calloc(bytes, 1);
+    char* in = calloc(bytes, 1);
+    double start = 0;
+    for (long turn = -1; turn < turns; ++turn) {
+      if (turn == 0) start = MPI_Wtime();
+      if (rank == 0) MPI_Send(out, bytes, MPI_BYTE, 1, 0, MPI_COMM_WORLD);
+      MPI_Recv(in, bytes, MPI_BYTE, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      if (rank == 1) MPI_Send(out, bytes, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
+    }
+    if (rank == 0) printf("%ld %.4f\n", bytes, (MPI_Wtime() - start) / turns / 2 * 1e6);
+    free(out);
+    free(in);
+  }
+  MPI_Finalize();
+  return 0;
+}
