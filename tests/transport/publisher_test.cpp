@@ -43,7 +43,7 @@ struct Stage {
 };
 
 struct Listener {
-  Listener(DialOptions options, std::string topic, std::function<void()> before_each = {}) {
+  Listener(DialOptions options, std::string topic, const std::function<void()>& before_each = {}) {
     SubscriberEvents told;
     told.event = [this, before_each](Message event) {
       if (before_each) before_each();
