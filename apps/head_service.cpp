@@ -252,17 +252,5 @@ Result<std::unique_ptr<HeadService>> HeadService::open(HeadOptions options) {
 
 const std::string& HeadService::endpoint() const { return service_->endpoint(); }
 const std::string& HeadService::events() const { return service_->events(); }
-Result<std::string> HeadService::submit(Value config, bool resume) {
-  return service_->submit(std::move(config), resume);
-}
-std::optional<RunStanding> HeadService::report(const std::string& run) const {
-  const auto found = service_->find(run);
-  return found ? std::optional(found->report()) : std::nullopt;
-}
-bool HeadService::drain(const std::string& run) {
-  const auto found = service_->find(run);
-  if (found) found->drain();
-  return found != nullptr;
-}
 
 }  // namespace troupe::apps

@@ -56,13 +56,6 @@ class HeadService {
   const std::string& endpoint() const;
   const std::string& events() const;
 
-  /// A configuration as the body of `run.submit`. Gives the run's name once it was found good.
-  Result<std::string> submit(Value config, bool resume);
-  /// Nothing for a run that nobody knows.
-  std::optional<RunStanding> report(const std::string& run) const;
-  /// Finish what is in flight, save, stop.
-  bool drain(const std::string& run);
-
  private:
   class Service;
   explicit HeadService(std::unique_ptr<Service> service);
