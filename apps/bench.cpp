@@ -20,7 +20,7 @@ struct KernelArguments {
 /// The file that `troupe plan --profile` reads.
 Status write_profile(const KernelArguments& arguments) {
   const auto precision =
-      arguments.precision == "bf16" ? kernels::Precision::bf16 : kernels::Precision::fp32;
+      arguments.precision == "bf16" ? kernels::fastest_bf16() : kernels::Precision::fp32;
   // One device with so many threads is what is left when all cores are shared by as many devices.
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const auto profile = measure_this_machine(std::max(1, cores / arguments.threads), precision);

@@ -250,8 +250,7 @@ Value ProcessRun::chosen() const {
   if (config_.pipeline.schedule == "auto")
     config::set_at(tree, "pipeline.schedule", plan_.schedule);
   config::set_at(tree, "batch.micro", setup_.micro);
-  config::set_at(tree, "precision.compute",
-                 setup_.precision == kernels::Precision::bf16 ? "bf16" : "fp32");
+  config::set_at(tree, "precision.compute", std::string(to_string(setup_.precision)));
   return tree;
 }
 

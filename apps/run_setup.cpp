@@ -21,12 +21,16 @@ std::int64_t default_micro(std::int64_t global) {
 Result<kernels::Precision> precision_of(const config::RunConfig::Precision& precision) {
   using Compute = config::RunConfig::Precision::Compute;
   if (!precision.compute)
-    return kernels::has_bf16_products() ? kernels::Precision::bf16 : kernels::Precision::fp32;
+    return kernels::has_bf16_products() ? kernels::fastest_bf16() : kernels::Precision::fp32;
   switch (*precision.compute) {
     case Compute::fp32:
       return kernels::Precision::fp32;
     case Compute::bf16:
-      return kernels::Precision::bf16;
+      return kernels::fastest_bf16();
+    case Compute::bf16_pairs:
+      return kernels::Precision::bf16_pairs;
+    case Compute::bf16_blocks:
+      return kernels::Precision::bf16_blocks;
     case Compute::fp16:
       return Error{
           "precision.compute = \"fp16\" needs a GPU, and this run has processors only; use "

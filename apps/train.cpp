@@ -39,7 +39,9 @@ void introduce(Recorder& recorder, const config::RunConfig& config, const RunSet
   recorder.say("model: " + config.model.kind + ", " + std::to_string(setup.model.units.size()) +
                " units, " + shortest(static_cast<double>(numbers) / 1e6) +
                " million parameters in " +
-               (setup.precision == kernels::Precision::bf16 ? "fp32, products in bf16" : "fp32"));
+               (kernels::is_bf16(setup.precision)
+                    ? "fp32, products in " + std::string(to_string(setup.precision))
+                    : "fp32"));
   recorder.say("data: " + setup.train->description());
   recorder.say("batch: " + std::to_string(config.batch.global) + " samples in " +
                std::to_string(config.batch.global / setup.micro) + " micro-batches of " +

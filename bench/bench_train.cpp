@@ -93,16 +93,16 @@ ChildOrder order_for(const Contestant& contestant, const Setting& setting,
     }
     return order;
   }
-  const bool bf16 = contestant.precision == kernels::Precision::bf16;
   order.command = {here + "/../apps/troupe", "train", TROUPE_ROOT "/" + setting.config, "--output",
                    "json"};
-  std::vector<std::string> keys = {"train.threads=" + threads,
-                                   "train.steps=" + std::to_string(setting.steps),
-                                   std::string("precision.compute=") + (bf16 ? "bf16" : "fp32"),
-                                   std::string("name=bench"),
-                                   std::string("optimizer.schedule.total_steps=1000"),
-                                   std::string("checkpoint.every=1000000 steps"),
-                                   std::string("checkpoint.keep=1")};
+  std::vector<std::string> keys = {
+      "train.threads=" + threads,
+      "train.steps=" + std::to_string(setting.steps),
+      "precision.compute=" + std::string(to_string(contestant.precision)),
+      std::string("name=bench"),
+      std::string("optimizer.schedule.total_steps=1000"),
+      std::string("checkpoint.every=1000000 steps"),
+      std::string("checkpoint.keep=1")};
   keys.insert(keys.end(), contestant.keys.begin(), contestant.keys.end());
   for (const auto& key : keys) {
     order.command.push_back("--set");
@@ -186,7 +186,7 @@ int run(int rounds) {
   std::vector<Contestant> contestants = {{"PyTorch fp32, 1 core", 1, fp32, torch},
                                          {"troupe fp32, 1 core", 1, fp32, troupe, one_stage}};
   if (kernels::has_bf16_products())
-    contestants.push_back({"troupe bf16, 1 core", 1, bf16, troupe, one_stage});
+    contestants.push_back({"troupe bf16, 1 core", 1, kernels::fastest_bf16(), troupe, one_stage});
   if (std::thread::hardware_concurrency() > 1) {
     contestants.push_back({"PyTorch fp32, 2 threads", 2, fp32, torch});
     contestants.push_back({"PyTorch fp32, 1F1B over gloo", 2, fp32, torch_in_two_stages});
@@ -197,7 +197,7 @@ int run(int rounds) {
              {"2 stages, pipedream", {"pipeline.stages=2", "pipeline.schedule=pipedream"}}}) {
       contestants.push_back({"troupe fp32, " + how, 2, fp32, troupe, keys});
       if (kernels::has_bf16_products() && how == "2 replicas")
-        contestants.push_back({"troupe bf16, " + how, 2, bf16, troupe, keys});
+        contestants.push_back({"troupe bf16, " + how, 2, kernels::fastest_bf16(), troupe, keys});
     }
   }
   measure({"gpt-small", "config/gpt-small.toml", 6, 384, 6, 256, 4096}, contestants, rounds, here);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
+#include <map>
 #include <memory>
 
 #include "core/random.h"
@@ -56,7 +57,7 @@ void add_linear(std::vector<Subject>& subjects, Stream& stream, std::int64_t row
 
   const auto operations = 2.0 * static_cast<double>(rows * inputs * outputs);
   const auto size = std::to_string(rows) + " x " + std::to_string(inputs) + " x " +
-                    std::to_string(outputs) + (precision == Precision::bf16 ? " bf16" : " fp32");
+                    std::to_string(outputs) + " " + std::string(to_string(precision));
   subjects.push_back({"linear forward", size, operations, precision, [&stream, layer, rows] {
                         linear_forward(stream, layer->packed, layer->x, nullptr, layer->y.f32(),
                                        rows);
@@ -142,12 +143,19 @@ void add_conv2d(std::vector<Subject>& subjects, Stream& stream, const kernels::C
                       }});
 }
 
+/// What this processor does at its best rate, and what any other can be asked for too.
+std::vector<Precision> products() {
+  std::vector<Precision> all = {Precision::fp32, Precision::bf16_pairs};
+  if (kernels::fastest_bf16() == Precision::bf16_blocks) all.push_back(Precision::bf16_blocks);
+  return all;
+}
+
 std::vector<Subject> make_subjects(Stream& stream) {
   std::vector<Subject> subjects;
   const std::int64_t sizes[][3] = {{256, 128, 128},   {256, 128, 512},   {1024, 384, 384},
                                    {1024, 384, 1536}, {1024, 1536, 384}, {1024, 384, 4096},
                                    {512, 1024, 1024}, {1024, 2048, 2048}};
-  for (const auto precision : {Precision::fp32, Precision::bf16})
+  for (const auto precision : products())
     for (const auto& [rows, inputs, outputs] : sizes)
       add_linear(subjects, stream, rows, {inputs, outputs, WeightLayout::in_out, precision});
   for (const auto& shape : {kernels::AttentionShape{4, 256, 6, 6, 64, kernels::Mask::causal},
@@ -190,16 +198,16 @@ std::vector<KernelFigure> measure_kernels(int threads, int rounds) {
   prepare_computing_thread();
   const auto subjects = make_subjects(stream);
   std::vector<std::vector<double>> seconds(subjects.size());
-  double peak_fp32 = 0, peak_bf16 = 0;
+  std::map<Precision, double> peaks;
   for (int round = 0; round < rounds; ++round) {
-    peak_fp32 = std::max(peak_fp32, kernels::fma_peak(stream, Precision::fp32));
-    peak_bf16 = std::max(peak_bf16, kernels::fma_peak(stream, Precision::bf16));
+    for (const auto precision : products())
+      peaks[precision] = std::max(peaks[precision], kernels::fma_peak(stream, precision));
     for (std::size_t i = 0; i < subjects.size(); ++i) seconds[i].push_back(seconds_of(subjects[i]));
   }
   std::vector<KernelFigure> figures;
   for (std::size_t i = 0; i < subjects.size(); ++i) {
     const auto& subject = subjects[i];
-    const double peak = subject.precision == Precision::bf16 ? peak_bf16 : peak_fp32;
+    const double peak = peaks[subject.precision];
     const double typical = median(seconds[i]);
     const double rate = subject.operations / typical;
     figures.push_back({subject.kernel, subject.shape, typical, rate, rate / peak});

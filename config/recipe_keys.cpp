@@ -189,11 +189,13 @@ std::vector<Key> precision_keys() {
       {.name = "precision.compute",
        .type = Type::choice,
        .fallback = "auto",
-       .choices = {"fp32", "bf16", "fp16", "auto"},
+       .choices = {"fp32", "bf16", "bf16-pairs", "bf16-blocks", "fp16", "auto"},
        .half = recipe,
        .help =
            "The type of activations and of the weights they meet; \"auto\" is the best that all "
-           "devices have."},
+           "devices have. \"bf16\" adds products in the order that the processor is fastest at: "
+           "\"bf16-blocks\" as AMX has it, \"bf16-pairs\" as AVX-512 has it. Whoever names one of "
+           "these has the same bits on every processor."},
       {.name = "precision.loss_scale.initial_power",
        .fallback = 16,
        .most = 24,

@@ -145,9 +145,12 @@ RunConfig::Precision read_precision(const TreeReader& tree) {
   using Compute = RunConfig::Precision::Compute;
   RunConfig::Precision precision;
   if (tree.text("precision.compute") != "auto")
-    precision.compute = tree.choice<Compute>(
-        "precision.compute",
-        {{"fp32", Compute::fp32}, {"bf16", Compute::bf16}, {"fp16", Compute::fp16}});
+    precision.compute =
+        tree.choice<Compute>("precision.compute", {{"fp32", Compute::fp32},
+                                                   {"bf16", Compute::bf16},
+                                                   {"bf16-pairs", Compute::bf16_pairs},
+                                                   {"bf16-blocks", Compute::bf16_blocks},
+                                                   {"fp16", Compute::fp16}});
   precision.loss_scale_power = tree.small("precision.loss_scale.initial_power");
   precision.growth_interval = tree.integer("precision.loss_scale.growth_interval");
   return precision;

@@ -20,10 +20,15 @@ constexpr DType type_of(Precision precision) {
   switch (precision) {
     case Precision::fp32:
       return DType::f32;
-    case Precision::bf16:
+    case Precision::bf16_pairs:
+    case Precision::bf16_blocks:
       return DType::bf16;
   }
   return DType::f32;
+}
+
+constexpr cpu::SumOrder sums_of(Precision precision) {
+  return precision == Precision::bf16_blocks ? cpu::SumOrder::blocks : cpu::SumOrder::pairs;
 }
 
 template <class Number>
@@ -89,7 +94,8 @@ void product(Stream& stream, const Tensor& w, const Tensor& x, const float* bias
                            .a = by_row<Number>(x, shape.inputs),
                            .start = bias,
                            .c = y,
-                           .c_stride = shape.outputs},
+                           .c_stride = shape.outputs,
+                           .sums = sums_of(shape.precision)},
            panels_of<Number>(w));
 }
 
@@ -111,7 +117,8 @@ void weight_gradient(Stream& stream, const LinearShape& shape, const Tensor& x, 
                            .start = start,
                            .start_stride = b_columns,
                            .c = dw,
-                           .c_stride = b_columns},
+                           .c_stride = b_columns,
+                           .sums = sums_of(shape.precision)},
            b);
 }
 
@@ -121,14 +128,31 @@ void weight_gradient(Stream& stream, const LinearShape& shape, const Tensor& x, 
   switch (shape.precision) {
     case Precision::fp32:
       return weight_gradient<float>(stream, shape, x, dy, start, dw, rows);
-    case Precision::bf16:
+    case Precision::bf16_pairs:
+    case Precision::bf16_blocks:
       return weight_gradient<BFloat16>(stream, shape, x, dy, start, dw, rows);
   }
 }
 
 }  // namespace
 
-bool has_bf16_products() { return cpu::has_bf16_instructions(); }
+std::string_view to_string(Precision precision) {
+  switch (precision) {
+    case Precision::fp32:
+      return "fp32";
+    case Precision::bf16_pairs:
+      return "bf16-pairs";
+    case Precision::bf16_blocks:
+      return "bf16-blocks";
+  }
+  return {};
+}
+
+Precision fastest_bf16() {
+  return cpu::has_bf16_tiles() ? Precision::bf16_blocks : Precision::bf16_pairs;
+}
+
+bool has_bf16_products() { return cpu::has_bf16_tiles() || cpu::has_bf16_pairs(); }
 
 PackedLinear::PackedLinear(Stream& stream, const LinearShape& shape, const float* weight)
     : shape_(shape) {
@@ -140,7 +164,8 @@ PackedLinear::PackedLinear(Stream& stream, const LinearShape& shape, const float
     case Precision::fp32:
       pack_both(inputs_by_outputs(shape, weight));
       break;
-    case Precision::bf16: {
+    case Precision::bf16_pairs:
+    case Precision::bf16_blocks: {
       const std::int64_t count = shape.inputs * shape.outputs;
       Tensor rounded = stream.make({count}, DType::bf16);
       round_all(stream, weight, rounded.data<BFloat16>(), count);
@@ -152,7 +177,7 @@ PackedLinear::PackedLinear(Stream& stream, const LinearShape& shape, const float
 
 Tensor as_operand(Stream& stream, const Tensor& numbers, Precision precision) {
   if (numbers.dtype() == type_of(precision)) return numbers;
-  assert(numbers.dtype() == DType::f32 && precision == Precision::bf16);
+  assert(numbers.dtype() == DType::f32 && is_bf16(precision));
   Tensor rounded = stream.make(numbers.shape(), DType::bf16);
   round_all(stream, numbers.f32(), rounded.data<BFloat16>(), numbers.count());
   return rounded;
@@ -164,7 +189,8 @@ void linear_forward(Stream& stream, const PackedLinear& w, const Tensor& x, cons
   switch (w.shape().precision) {
     case Precision::fp32:
       return product<float>(stream, w.forward(), x, bias, y, w.shape(), rows);
-    case Precision::bf16:
+    case Precision::bf16_pairs:
+    case Precision::bf16_blocks:
       return product<BFloat16>(stream, w.forward(), x, bias, y, w.shape(), rows);
   }
 }
@@ -177,7 +203,8 @@ void linear_backward_input(Stream& stream, const PackedLinear& w, const Tensor& 
   switch (back.precision) {
     case Precision::fp32:
       return product<float>(stream, w.backward(), dy, nullptr, dx, back, rows);
-    case Precision::bf16:
+    case Precision::bf16_pairs:
+    case Precision::bf16_blocks:
       return product<BFloat16>(stream, w.backward(), dy, nullptr, dx, back, rows);
   }
 }

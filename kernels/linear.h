@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "core/stream.h"
 #include "core/tensor.h"
@@ -11,10 +12,17 @@ namespace troupe::kernels {
 /// Conv1D keeps [in, out].
 enum class WeightLayout : std::uint8_t { out_in, in_out };
 
-/// In what the two operands of a product are; it accumulates in fp32 either way.
-enum class Precision : std::uint8_t { fp32, bf16 };
+/// In what the two operands of a product are, and for bf16 in which order its terms are added
+/// (kernels/cpu/product.h). It accumulates in fp32 either way, and any processor can do all.
+enum class Precision : std::uint8_t { fp32, bf16_pairs, bf16_blocks };
 
-/// Whether this processor has bf16 products, so that bf16 is faster than fp32.
+std::string_view to_string(Precision precision);  // As a configuration names it.
+constexpr bool is_bf16(Precision precision) { return precision != Precision::fp32; }
+
+/// The bf16 products that this processor is fastest at.
+Precision fastest_bf16();
+
+/// Whether it has instructions for them, so that they are faster than fp32.
 bool has_bf16_products();
 
 struct LinearShape {

@@ -15,8 +15,10 @@ cpu::FmaChain chain(Precision precision, std::int64_t steps) {
   switch (precision) {
     case Precision::fp32:
       return cpu::fma_chain_f32(steps);
-    case Precision::bf16:
+    case Precision::bf16_pairs:
       return cpu::fma_chain_bf16(steps);
+    case Precision::bf16_blocks:
+      return cpu::tile_chain(steps);
   }
   return {};
 }

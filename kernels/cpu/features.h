@@ -3,12 +3,9 @@
 namespace troupe::kernels::cpu {
 
 /// Whether the processor multiplies pairs of bf16 numbers in one instruction.
-inline bool has_bf16_instructions() {
-#if defined(__x86_64__)
-  return __builtin_cpu_supports("avx512bf16");
-#else
-  return false;
-#endif
-}
+bool has_bf16_pairs();
+
+/// Whether it multiplies tiles of bf16 numbers, and the system lets this process use them (AMX).
+bool has_bf16_tiles();
 
 }  // namespace troupe::kernels::cpu

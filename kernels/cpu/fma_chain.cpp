@@ -1,5 +1,6 @@
 #include "kernels/cpu/fma_chain.h"
 
+#include "kernels/cpu/amx.h"
 #include "kernels/cpu/features.h"
 #include "kernels/cpu/targets.h"
 
@@ -34,7 +35,7 @@ FmaChain chain(std::int64_t steps) {
 
 FmaChain chain_f32(std::int64_t steps) { return chain<Fp32>(steps); }
 FmaChain chain_bf16(std::int64_t steps) {
-  return has_bf16_instructions() ? chain<Bf16ByPairs>(steps) : chain<Bf16ByFloats>(steps);
+  return has_bf16_pairs() ? chain<Bf16ByPairs>(steps) : chain<Bf16ByFloats>(steps);
 }
 
 }  // namespace
@@ -49,6 +50,25 @@ HWY_EXPORT(chain_bf16);
 
 FmaChain fma_chain_f32(std::int64_t steps) { return HWY_DYNAMIC_DISPATCH(chain_f32)(steps); }
 FmaChain fma_chain_bf16(std::int64_t steps) { return HWY_DYNAMIC_DISPATCH(chain_bf16)(steps); }
+
+FmaChain tile_chain(std::int64_t steps) {
+#if defined(__x86_64__)
+  if (has_bf16_tiles()) {
+    constexpr std::int64_t rows = amx::tile_size, columns = amx::tile_size, pairs = amx::tile_size;
+    float sums[rows * columns];
+    const amx::Registers registers;
+    for (std::int64_t step = 0; step < steps; ++step) {
+      amx::add_product<0, 4, 5>();
+      amx::add_product<1, 4, 5>();
+      amx::add_product<2, 4, 5>();
+      amx::add_product<3, 4, 5>();
+    }
+    amx::store<0>(sums, columns * sizeof(float));
+    return {steps * 4 * rows * columns * pairs * 2 * 2, sums[0]};
+  }
+#endif
+  return fma_chain_f32(steps);
+}
 
 }  // namespace troupe::kernels::cpu
 #endif

@@ -79,6 +79,7 @@ void multiply(Stream& stream, const Product<Number>& product, const Matrix<Numbe
         static_cast<std::size_t>(panel_count(tile.columns) * stride) * sizeof(Unit<Number>));
     auto* panels = reinterpret_cast<Unit<Number>*>(block.get()->memory);
     constexpr auto step = most_depth * UnitOf<Number>::numbers;
+    static_assert(step % terms_in_block == 0);
     for (std::int64_t k = 0; k < product.depth; k += step) {
       p.depth = std::min(step, product.depth - k);
       p.a = product.a.from(tile.row, k);

@@ -7,10 +7,18 @@
 
 namespace troupe::kernels::cpu {
 
+/// In which order bf16 terms are added. Each is that of a processor's own instruction, and any
+/// other can do the same, only slower.
+enum class SumOrder : std::uint8_t {
+  pairs,   // Pair by pair, and in a pair the second term first: AVX-512's.
+  blocks,  // So many terms of depth become a sum of their own, which is added whole: its even terms
+           // in one chain from zero, its odd ones in another, then both together. AMX's.
+};
+constexpr std::int64_t terms_in_block = 32;
+
 /// c[i, j] = start[i, j] + a[i, 0] b[0, j] + a[i, 1] b[1, j] + ..., each term fused into the sum so
-/// far, in the order of depth. (bf16: pair by pair, and in a pair the second term first, as
-/// the processors' own instruction has it.) So the bits of c follow from this line: blocks, threads
-/// and the width of vectors do not touch them.
+/// far, in the order of depth, or for bf16 in its SumOrder. So the bits of c follow from this line:
+/// tiles, threads and the width of vectors do not touch them.
 template <class Number>
 struct Product {
   std::int64_t rows = 0;
@@ -21,6 +29,7 @@ struct Product {
   std::int64_t start_stride = 0;  // From row to row; 0: all rows start with the same one.
   float* c = nullptr;
   std::int64_t c_stride = 0;
+  SumOrder sums = SumOrder::pairs;  // Of bf16 only.
 };
 
 /// b as pack_panels() leaves it.

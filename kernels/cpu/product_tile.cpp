@@ -3,6 +3,7 @@
 #include <cassert>
 #include <utility>
 
+#include "kernels/cpu/blocks.h"
 #include "kernels/cpu/features.h"
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/targets.h"
@@ -201,7 +202,7 @@ void multiply_with(const Product<Number>& p, const Panels<Number>& b) {
 
 void multiply_f32(const Product<float>& p, const Panels<float>& b) { multiply_with<Fp32>(p, b); }
 void multiply_bf16(const Product<BFloat16>& p, const Panels<BFloat16>& b) {
-  has_bf16_instructions() ? multiply_with<Bf16ByPairs>(p, b) : multiply_with<Bf16ByFloats>(p, b);
+  has_bf16_pairs() ? multiply_with<Bf16ByPairs>(p, b) : multiply_with<Bf16ByFloats>(p, b);
 }
 
 }  // namespace
@@ -220,7 +221,12 @@ void multiply(const Product<float>& product, const Panels<float>& b) {
 }
 void multiply(const Product<BFloat16>& product, const Panels<BFloat16>& b) {
   assert(product.depth > 0);
-  HWY_DYNAMIC_DISPATCH(multiply_bf16)(product, b);
+  switch (product.sums) {
+    case SumOrder::pairs:
+      return HWY_DYNAMIC_DISPATCH(multiply_bf16)(product, b);
+    case SumOrder::blocks:
+      return multiply_blocks(product, b);
+  }
 }
 
 }  // namespace troupe::kernels::cpu

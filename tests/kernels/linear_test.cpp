@@ -23,24 +23,37 @@ std::vector<Case> cases() {
                                    {96, 1, 130}, {300, 128, 1}, {37, 30, 600}};
   for (const auto& [rows, inputs, outputs] : sizes)
     for (const auto layout : {WeightLayout::out_in, WeightLayout::in_out})
-      for (const auto precision : {Precision::fp32, Precision::bf16})
+      for (const auto precision : {Precision::fp32, Precision::bf16_pairs, Precision::bf16_blocks})
         all.push_back({rows, {inputs, outputs, layout, precision}});
   return all;
 }
 
 float rounded(float number, Precision precision) {
-  return precision == Precision::bf16 ? BFloat16::from(number).to_float() : number;
+  return is_bf16(precision) ? BFloat16::from(number).to_float() : number;
 }
 
 /// What the products promise, term by term. a is [rows, depth], b [depth, columns].
 template <class A, class B>
 float chain(float sum, std::int64_t depth, Precision precision, A a, B b) {
-  const auto add = [&](std::int64_t k) {
-    sum = std::fma(rounded(a(k), precision), rounded(b(k), precision), sum);
+  const auto add = [&](std::int64_t k, float& to) {
+    to = std::fma(rounded(a(k), precision), rounded(b(k), precision), to);
   };
-  const std::int64_t step = precision == Precision::bf16 ? 2 : 1;
-  for (std::int64_t k = 0; k < depth; k += step)
-    for (std::int64_t i = std::min(k + step, depth); i > k; --i) add(i - 1);
+  switch (precision) {
+    case Precision::fp32:
+      for (std::int64_t k = 0; k < depth; ++k) add(k, sum);
+      break;
+    case Precision::bf16_pairs:
+      for (std::int64_t k = 0; k < depth; k += 2)
+        for (std::int64_t i = std::min(k + 2, depth); i > k; --i) add(i - 1, sum);
+      break;
+    case Precision::bf16_blocks:
+      for (std::int64_t block = 0; block < depth; block += 32) {
+        float part[2] = {0, 0};  // Of the even terms, and of the odd ones.
+        for (std::int64_t k = block; k < std::min(block + 32, depth); ++k) add(k, part[k % 2]);
+        sum += part[0] + part[1];
+      }
+      break;
+  }
   return sum;
 }
 
@@ -88,8 +101,8 @@ struct Layer {
 std::string describe(const Case& c) {
   return std::to_string(c.rows) + " x " + std::to_string(c.shape.inputs) + " x " +
          std::to_string(c.shape.outputs) +
-         (c.shape.layout == WeightLayout::in_out ? " in_out" : " out_in") +
-         (c.shape.precision == Precision::bf16 ? " bf16" : " fp32");
+         (c.shape.layout == WeightLayout::in_out ? " in_out" : " out_in") + " " +
+         std::string(to_string(c.shape.precision));
 }
 
 }  // namespace
@@ -142,7 +155,7 @@ TEST_CASE("a linear layer in fp32 agrees with sums in double", "[kernels]") {
 
 TEST_CASE("neither threads nor the instruction set change the bits of a linear layer",
           "[kernels]") {
-  for (const auto precision : {Precision::fp32, Precision::bf16})
+  for (const auto precision : {Precision::fp32, Precision::bf16_pairs, Precision::bf16_blocks})
     for (const auto layout : {WeightLayout::out_in, WeightLayout::in_out}) {
       const Case c{260, {131, 411, layout, precision}};
       const Layer one(c, 1);
@@ -174,7 +187,7 @@ TEST_CASE("a gradient over two micro-batches is the gradient over both at once",
 TEST_CASE("a gradient that begins has the bits of one that is added to zeros", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
-  for (const auto precision : {Precision::fp32, Precision::bf16}) {
+  for (const auto precision : {Precision::fp32, Precision::bf16_pairs, Precision::bf16_blocks}) {
     const LinearShape shape{20, 30, WeightLayout::out_in, precision};
     const auto x = as_operand(stream, tensor(stream, numbers(400 * 20, 1), {400, 20}), precision);
     const auto dy = as_operand(stream, tensor(stream, numbers(400 * 30, 2), {400, 30}), precision);
@@ -199,7 +212,7 @@ TEST_CASE("what is not a number reaches only the outputs that it belongs to", "[
   MemoryPool pool;
   Stream stream(pool);
   const auto w = numbers(3 * 5, 1);
-  for (const auto precision : {Precision::fp32, Precision::bf16}) {
+  for (const auto precision : {Precision::fp32, Precision::bf16_pairs, Precision::bf16_blocks}) {
     const PackedLinear packed(stream, {3, 5, WeightLayout::out_in, precision}, w.data());
     const auto x = tensor(stream, {1, INFINITY, 1, 1, 1, NAN, 1, 1, 1}, {3, 3});
     std::vector<float> y(15);
@@ -219,7 +232,7 @@ TEST_CASE("an operand in bf16 is rounded as BFloat16 rounds", "[kernels]") {
     all.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
   }
   const auto count = static_cast<std::int64_t>(all.size());
-  const Tensor operand = as_operand(stream, tensor(stream, all, {count}), Precision::bf16);
+  const Tensor operand = as_operand(stream, tensor(stream, all, {count}), Precision::bf16_blocks);
   REQUIRE(operand.dtype() == DType::bf16);
   std::int64_t wrong = 0;
   for (std::size_t i = 0; i < all.size(); ++i)
@@ -271,16 +284,16 @@ TEST_CASE("a product takes either operand transposed", "[kernels]") {
 TEST_CASE("products allocate nothing once they have run", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
-  const LinearShape shape{130, 70, WeightLayout::out_in, Precision::bf16};
+  const LinearShape shape{130, 70, WeightLayout::out_in, Precision::bf16_blocks};
   const auto w = numbers(130 * 70, 1);
   std::vector<float> y(50 * 70), dw(130 * 70);
   std::uint64_t allocations = 0;
   for (int step = 0; step < 3; ++step) {
     const PackedLinear packed(stream, shape, w.data());
     const Tensor x =
-        as_operand(stream, tensor(stream, numbers(50 * 130, 2), {50, 130}), Precision::bf16);
+        as_operand(stream, tensor(stream, numbers(50 * 130, 2), {50, 130}), Precision::bf16_blocks);
     const Tensor dy =
-        as_operand(stream, tensor(stream, numbers(50 * 70, 3), {50, 70}), Precision::bf16);
+        as_operand(stream, tensor(stream, numbers(50 * 70, 3), {50, 70}), Precision::bf16_blocks);
     linear_forward(stream, packed, x, nullptr, y.data(), 50);
     linear_backward_weight(stream, shape, x, dy, dw.data(), 50);
     if (step == 0) allocations = pool.counters().allocations;

@@ -65,7 +65,7 @@ TEST_CASE("no cut, split, recomputation or number of threads changes a bit", "[m
 TEST_CASE("products in bf16 know no cut either", "[models]") {
   for (const Model& model : small_models()) {
     const Pipeline::Recipe recipe{
-        .model = model, .optimizer = adamw(), .precision = kernels::Precision::bf16};
+        .model = model, .optimizer = adamw(), .precision = kernels::Precision::bf16_pairs};
     const auto wanted = to_string(after_training(recipe, {}));
     CAPTURE(model.kind);
     CHECK(to_string(after_training(recipe, {.cuts = {2}, .threads = 2})) == wanted);

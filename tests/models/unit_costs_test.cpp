@@ -70,7 +70,7 @@ struct Bench {
 
 template <class Check>
 void for_all_models(Check check) {
-  for (const auto precision : {kernels::Precision::fp32, kernels::Precision::bf16})
+  for (const auto precision : {kernels::Precision::fp32, kernels::Precision::bf16_blocks})
     for (const auto kind : {OptimizerConfig::Kind::adamw, OptimizerConfig::Kind::muon}) {
       const auto models = small_models();
       for (const auto& model : models) {
