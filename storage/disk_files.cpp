@@ -26,8 +26,8 @@ Error system_error(const std::string& path, const std::string& doing) {
 class Descriptor {
  public:
   explicit Descriptor(int number) : number_(number) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
+  Descriptor(Descriptor&& other) noexcept : number_(other.release()) {}
+  Descriptor& operator=(Descriptor&&) = delete;
   ~Descriptor() {
     if (number_ >= 0) ::close(number_);
   }
@@ -84,19 +84,50 @@ Result<Bytes> read_small(const std::string& path, int file, std::size_t size) {
   return Bytes(std::move(buffer), bytes);
 }
 
-Result<Bytes> map(const std::string& path, int file, std::size_t size) {
-  void* memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
-  if (memory == MAP_FAILED) return system_error(path, "map");
-  std::shared_ptr<const void> keeper(
-      memory, [size](const void* mapped) { ::munmap(const_cast<void*>(mapped), size); });
-  return Bytes(std::move(keeper), {static_cast<const std::byte*>(memory), size});
-}
+/// A file in memory, and open for as long.
+class Mapping {
+ public:
+  static Result<Bytes> of(const std::string& path, Descriptor file, const struct stat& facts) {
+    const auto size = static_cast<std::size_t>(facts.st_size);
+    void* memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number(), 0);
+    if (memory == MAP_FAILED) return system_error(path, "map");
+    auto mapping = std::make_shared<const Mapping>(path, std::move(file), facts, memory);
+    return Bytes(mapping, {static_cast<const std::byte*>(memory), size},
+                 [mapping] { return mapping->unchanged(); });
+  }
+
+  Mapping(std::string path, Descriptor file, const struct stat& facts, void* memory)
+      : path_(std::move(path)), file_(std::move(file)), facts_(facts), memory_(memory) {}
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  ~Mapping() { ::munmap(memory_, static_cast<std::size_t>(facts_.st_size)); }
+
+  Status unchanged() const {
+    struct stat now {};
+    if (::fstat(file_.number(), &now) != 0) return system_error(path_, "inspect");
+    if (now.st_size == facts_.st_size && now.st_mtim.tv_sec == facts_.st_mtim.tv_sec &&
+        now.st_mtim.tv_nsec == facts_.st_mtim.tv_nsec)
+      return Done{};
+    const std::string sizes = now.st_size == facts_.st_size
+                                  ? "its " + std::to_string(now.st_size) + " bytes were written to"
+                                  : "it had " + std::to_string(facts_.st_size) + " bytes and has " +
+                                        std::to_string(now.st_size);
+    return Error{path_ + ": was changed while it was in use: " + sizes +
+                 "; put back the file as it was, or begin anew"};
+  }
+
+ private:
+  std::string path_;
+  Descriptor file_;
+  struct stat facts_;
+  void* memory_;
+};
 
 class DiskFiles final : public Files {
  public:
   Result<Bytes> read(const std::string& path) override {
     // Opening a pipe would wait for its other end: O_NONBLOCK does not.
-    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!file.open()) return system_error(path, "open");
     struct stat facts {};
     if (::fstat(file.number(), &facts) != 0) return system_error(path, "inspect");
@@ -104,7 +135,7 @@ class DiskFiles final : public Files {
     if (!S_ISREG(facts.st_mode)) return Error{path + ": is a device or a pipe; a file was wanted"};
     const auto size = static_cast<std::size_t>(facts.st_size);
     return size < smallest_mapped ? read_small(path, file.number(), size)
-                                  : map(path, file.number(), size);
+                                  : Mapping::of(path, std::move(file), facts);
   }
 
   Result<DirectoryEntry> inspect(const std::string& path) override {

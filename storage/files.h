@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <span>
@@ -23,15 +24,26 @@ class Bytes {
   static Bytes copy_of(std::span<const std::byte> bytes);
   static Bytes copy_of(std::string_view text);
 
+  /// Of a mapped file, which `unchanged` can look at again.
+  Bytes(std::shared_ptr<const void> keeper, std::span<const std::byte> bytes,
+        std::function<Status()> unchanged)
+      : keeper_(std::move(keeper)), bytes_(bytes), unchanged_(std::move(unchanged)) {}
+
   std::size_t size() const { return bytes_.size(); }
   std::span<const std::byte> span() const { return bytes_; }
   std::string_view text() const {
     return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
   }
 
+  /// Whether the file is as long and as old as when it was mapped. Whoever reads it over a long
+  /// time asks before each time: behind the end of a file that became shorter, the system ends the
+  /// process. A copy is always unchanged.
+  Status unchanged() const { return unchanged_ ? unchanged_() : Status(Done{}); }
+
  private:
   std::shared_ptr<const void> keeper_;
   std::span<const std::byte> bytes_;
+  std::function<Status()> unchanged_;
 };
 
 /// A file that is being written, from its beginning to its end. Destroying it closes it.

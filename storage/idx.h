@@ -19,6 +19,7 @@ class IdxArray {
 
   const Shape& shape() const { return shape_; }
   std::span<const std::uint8_t> values() const { return values_; }
+  Status unchanged() const { return bytes_.unchanged(); }
 
  private:
   Bytes bytes_;

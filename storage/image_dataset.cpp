@@ -28,6 +28,8 @@ class Images final : public Dataset {
               std::span<std::byte> target) const override {
     assert(index >= 0 && index < count());
     assert(input.size() == shape_.input_bytes() && target.size() == shape_.target_bytes());
+    if (auto same = images_.unchanged(); !same) return same;
+    if (auto same = labels_.unchanged(); !same) return same;
     const auto pixels = static_cast<std::size_t>(shape_.input.count());
     const auto own = images_.values().subspan(static_cast<std::size_t>(index) * pixels, pixels);
     for (std::size_t i = 0; i < pixels; ++i) {

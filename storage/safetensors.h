@@ -44,6 +44,7 @@ class Safetensors {
   /// Null where there is none of that name.
   const TensorView* find(std::string_view name) const;
   const Metadata& metadata() const { return metadata_; }
+  Status unchanged() const { return bytes_.unchanged(); }
 
   /// A copy in the pool's memory. The error names what is there when the tensor is not.
   Result<Tensor> load(std::string_view name, MemoryPool& pool) const;

@@ -34,6 +34,7 @@ class ByteTokens final : public TokenSource {
     const auto bytes = bytes_.span().subspan(static_cast<std::size_t>(first), tokens.size());
     std::transform(bytes.begin(), bytes.end(), tokens.begin(), std::to_integer<std::int32_t>);
   }
+  Status unchanged() const override { return bytes_.unchanged(); }
 
  private:
   std::string path_;
@@ -52,6 +53,7 @@ class ShardTokens final : public TokenSource {
       token = stored <= INT32_MAX ? static_cast<std::int32_t>(stored) : -1;
     }
   }
+  Status unchanged() const override { return shard_.unchanged(); }
 
  private:
   std::string path_;
@@ -110,6 +112,7 @@ class TokenDataset final : public Dataset {
     assert(input.size() == shape_.input_bytes() && target.size() == shape_.target_bytes());
     const auto at = std::upper_bound(ends_.begin(), ends_.end(), index) - ends_.begin();
     const auto& source = *sources_[static_cast<std::size_t>(at)];
+    if (auto same = source.unchanged(); !same) return same;
     const auto within_source = index - (at ? ends_[static_cast<std::size_t>(at - 1)] : 0);
     const auto context = shape_.input.last();
     std::vector<std::int32_t> tokens(static_cast<std::size_t>(context) + 1);

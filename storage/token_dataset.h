@@ -17,6 +17,7 @@ class TokenSource {
   /// Writes tokens `first`, first + 1, ...; all of them are there. A token that no i32 holds
   /// becomes -1.
   virtual void copy(std::int64_t first, std::span<std::int32_t> tokens) const = 0;
+  virtual Status unchanged() const { return Done{}; }
 };
 
 /// Samples of needs.context tokens; none spans two sources. All tokens are read once, so that one

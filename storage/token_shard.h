@@ -22,6 +22,7 @@ class TokenShard {
   Width width() const { return width_; }
   std::int64_t count() const { return count_; }
   std::uint32_t operator[](std::int64_t i) const;
+  Status unchanged() const { return bytes_.unchanged(); }
 
  private:
   Bytes bytes_;

@@ -1,7 +1,10 @@
 #include "storage/dataset.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 
 #include "catch.h"
 #include "storage/data_tools.h"
@@ -10,6 +13,7 @@
 #include "storage/safetensors.h"
 #include "storage/token_shard.h"
 #include "tests/storage/data_files.h"
+#include "tests/storage/temporary_directory.h"
 
 using namespace troupe;
 using namespace troupe::storage;
@@ -119,6 +123,55 @@ TEST_CASE("a bad line of JSON is named", "[storage]") {
   CHECK(error("{\"text\":3}") ==
         "a.jsonl:1:1: is no document; a map with \"text\", or with a list \"tokens\", was wanted");
   CHECK(error("\n{\"text\":").substr(0, 10) == "a.jsonl:2:");
+}
+
+TEST_CASE("a large file that changes while it is in use is an error that names it", "[storage]") {
+  const auto files = disk_files();
+  const auto spoil = GENERATE(as<std::string>(), "shorter", "other bytes");
+  const auto kind = GENERATE(as<std::string>(), "text", "shard", "images", "tensors");
+  CAPTURE(spoil, kind);
+  const TemporaryDirectory directory;
+  const std::string path = directory / (kind == "text"     ? "a.txt"
+                                        : kind == "shard"  ? "a.bin"
+                                        : kind == "images" ? "a-images-idx3-ubyte"
+                                                           : "a.safetensors");
+  // Small files are copied, and so none of these may be small.
+  constexpr std::int64_t count = 40'000;
+  if (kind == "text") put(*files, path, std::string(4 * count, 'a'));
+  if (kind == "shard")
+    REQUIRE(write_token_shard(*files, path, TokenShard::Width::bits16,
+                              std::vector<std::int32_t>(2 * count, 7)));
+  if (kind == "images") {
+    REQUIRE(write_idx(*files, path, {count, 2, 2}, std::vector<std::uint8_t>(4 * count, 9)));
+    REQUIRE(write_idx(*files, directory / "a-labels-idx1-ubyte", {count},
+                      std::vector<std::uint8_t>(count, 1)));
+  }
+  if (kind == "tensors") {
+    const std::vector<float> input(2 * count, 1.0f);
+    const std::vector<std::int32_t> target(count, 1);
+    const TensorView views[] = {
+        {"input", StoredType::f32, {count, 2}, std::as_bytes(std::span(input))},
+        {"target", StoredType::i32, {count}, std::as_bytes(std::span(target))}};
+    REQUIRE(write_safetensors(*files, path, views, {}));
+  }
+  const bool is_text = kind == "text" || kind == "shard";
+  const auto data = open_dataset(path, {.context = is_text ? 8 : 0, .classes = 256}, *files);
+  REQUIRE(data);
+  std::vector<std::byte> input((*data)->shape().input_bytes());
+  std::vector<std::byte> target((*data)->shape().target_bytes());
+  REQUIRE((*data)->read((*data)->count() - 1, input, target));
+
+  if (spoil == "shorter") {
+    std::filesystem::resize_file(path, 5000);
+  } else {
+    std::fstream(path, std::ios::in | std::ios::out).write("spoiled", 7);
+    // What is written within one tick of the system's clock has the same time.
+    const auto then = std::filesystem::last_write_time(path);
+    std::filesystem::last_write_time(path, then + std::chrono::seconds(1));
+  }
+  const auto read = (*data)->read((*data)->count() - 1, input, target);
+  REQUIRE_FALSE(read);
+  CHECK(read.error().text.starts_with(path + ": was changed while it was in use: "));
 }
 
 TEST_CASE("a text with a tokenizer is its tokens", "[storage]") {
