@@ -167,11 +167,13 @@ struct LossWire {
   std::int64_t step = 0;
   int index = 0;
   Round::Purpose purpose = Round::Purpose::training;
+  Digest samples;
   static constexpr auto fields() {
     return std::tuple(required("attempt", &LossWire::attempt),
                       required("replica", &LossWire::replica),
                       required("device", &LossWire::device), required("step", &LossWire::step),
-                      required("index", &LossWire::index), required("purpose", &LossWire::purpose));
+                      required("index", &LossWire::index), required("purpose", &LossWire::purpose),
+                      required("samples", &LossWire::samples));
   }
 };
 
@@ -427,7 +429,8 @@ Result<LateGradients> take(Dispatch& from, const RunSpec&, const LateGradients*)
 
 Dispatch put(const MicroBatchLoss& in, MemoryPool&) {
   auto dispatch = dispatch_of(MicroBatchLoss::type, LossWire{in.attempt, in.replica, in.device,
-                                                             in.step, in.index, in.purpose});
+                                                             in.step, in.index, in.purpose,
+                                                             in.samples});
   dispatch.bytes = bytes_of<double>(std::span(&in.mean, 1));  // It may be no number any more.
   return dispatch;
 }
@@ -438,7 +441,7 @@ Result<MicroBatchLoss> take(Dispatch& from, const RunSpec&, const MicroBatchLoss
   if (!mean) return mean.error();
   if (mean->size() != 1) return Error{from.type + ": wanted one number"};
   return MicroBatchLoss{wire->attempt, wire->replica, wire->device, wire->step,
-                        wire->index,   wire->purpose, mean->front()};
+                        wire->index,   wire->purpose, mean->front(), wire->samples};
 }
 
 /// A DeviceSpan in bytes.

@@ -100,8 +100,7 @@ class LoaderActor {
       auto batch = batches->read(*memory, step, index);
       if (!batch) throw std::runtime_error(batch.error().text);
       rt::post(owner, ReadDone{});
-      const Header header{
-          .first_step = first_step, .m = m, .samples = batches->samples(step, index)};
+      const Header header{.first_step = first_step, .m = m, .samples = batch->samples};
       switch (this_half) {
         case Half::inputs:
           return rt::post(to, Activation{header, 0, std::move(batch->input)});

@@ -20,6 +20,7 @@
 #include "models/optimizer.h"
 #include "models/training_stage.h"
 #include "schedules/schedule.h"
+#include "storage/ledger.h"
 #include "transport/fields.h"
 
 /// Every message there is between the actors of a run. In a process they carry handles: a tensor is
@@ -263,6 +264,7 @@ struct MicroBatchLoss {
   int index = 0;          // In the step, over all replicas.
   Round::Purpose purpose = Round::Purpose::training;
   double mean = 0;
+  Digest samples;  // That were read for it.
 };
 
 /// What a device did in a round.
@@ -334,6 +336,15 @@ struct Event {
 };
 struct Recorded {};
 
+/// Supervisor to recorder, which answers each, for the ledger: an attempt goes on after so many
+/// steps; a step is committed.
+struct AttemptBegun {
+  std::int64_t after = 0;
+};
+struct StepCommitted {
+  storage::LedgerStep step;
+};
+
 /// How a run ended.
 struct Outcome {
   enum class How : std::uint8_t { done, stopped, failed };
@@ -380,3 +391,5 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Pause)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Resume)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Event)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Recorded)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::AttemptBegun)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::StepCommitted)

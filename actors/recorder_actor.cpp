@@ -6,6 +6,7 @@
 
 #include "actors/messages.h"
 #include "actors/rt.h"
+#include "actors/step_event.h"
 
 namespace troupe::actors {
 namespace {
@@ -25,11 +26,24 @@ class RecorderActor {
           spec_->record(event.value);
           self_->tell(supervisor_, Recorded{});
         },
+        [this](const AttemptBegun& begun) { keep(spec_->ledger->begin(begun.after)); },
+        [this](const StepCommitted& committed) { keep(spec_->ledger->enter(committed.step)); },
         [this](const RoundPlayed& played) { remember(played); },
     };
   }
 
  private:
+  /// What the ledger could not write it writes later, or no step is saved any more.
+  void keep(const Status& entered) {
+    if (!entered && entered.error().text != ledger_problem_) {
+      ledger_problem_ = entered.error().text;
+      Value warning = run_event(*spec_, "warn");
+      warning.set("text", "the ledger is behind: " + ledger_problem_);
+      spec_->record(warning);
+    }
+    self_->tell(supervisor_, Recorded{});
+  }
+
   void remember(const RoundPlayed& played) {
     played_.push_back(played);
     const auto most = static_cast<std::size_t>(spec_->trace_rounds * spec_->devices());
@@ -62,6 +76,7 @@ class RecorderActor {
   RunSpecPtr spec_;
   caf::actor supervisor_;
   std::deque<RoundPlayed> played_;
+  std::string ledger_problem_;  // The last that was told.
 };
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "models/staleness.h"
 #include "schedules/timeline.h"
 #include "storage/checkpoint.h"
+#include "storage/ledger.h"
 #include "storage/micro_batches.h"
 
 namespace troupe::actors {
@@ -93,6 +94,7 @@ struct RunSpec {
   std::vector<Executor*> executors;
   Executor* reader = nullptr;  // Where loaders read.
   CheckpointStore* checkpoints = nullptr;
+  storage::Ledger* ledger = nullptr;         // Null: no account is kept. From the recorder alone.
   Casting* casting = nullptr;                // Null: all players are in this process.
   std::function<void(const Value&)> record;  // An event; from the recorder alone.
 

@@ -256,7 +256,7 @@ class StageActor {
       Tensor y = stage->forward(stream, id, std::move(in.input->value),
                                 in.targets ? std::move(in.targets->value) : Tensor(), in.loans());
       for (const auto& [name, send] : lent) send(header, stage->lend(id.index, name));
-      in.targets ? loss(models::Losses{std::move(y)}.mean()) : next(header, std::move(y));
+      in.targets ? loss(header, models::Losses{std::move(y)}.mean()) : next(header, std::move(y));
     });
   }
 
@@ -270,7 +270,7 @@ class StageActor {
       Tensor y = stage->evaluate(stream, std::move(in.input->value),
                                  in.targets ? std::move(in.targets->value) : Tensor(), in.loans());
       for (const auto& [name, send] : lent) send(header, stage->lend(name));
-      in.targets ? loss(models::Losses{std::move(y)}.mean()) : next(header, std::move(y));
+      in.targets ? loss(header, models::Losses{std::move(y)}.mean()) : next(header, std::move(y));
     });
   }
 
@@ -407,12 +407,13 @@ class StageActor {
     return lends;
   }
 
-  std::function<void(double)> tell_loss(std::int64_t step, MicroBatchPlace place) {
-    const MicroBatchLoss known{cast_->attempt, replica_,    device_,
-                               step,           place.index, round().purpose};
-    return [to = cast_->supervisor, known](double mean) {
+  std::function<void(const Header&, double)> tell_loss(std::int64_t step, MicroBatchPlace place) {
+    const MicroBatchLoss known{cast_->attempt, replica_,        device_, step,
+                               place.index,    round().purpose, 0,       {}};
+    return [to = cast_->supervisor, known](const Header& header, double mean) {
       auto loss = known;
       loss.mean = mean;
+      loss.samples = header.samples;
       rt::post(to, loss);
     };
   }

@@ -12,6 +12,7 @@ StepLedger::Entry& StepLedger::entry(std::int64_t step) {
   const auto [found, is_new] = entries_.try_emplace(step);
   if (is_new) {
     found->second.losses.resize(static_cast<std::size_t>(micro_batches_));
+    found->second.samples.resize(static_cast<std::size_t>(micro_batches_));
     found->second.squares.resize(static_cast<std::size_t>(stages_));
     found->second.norms.resize(static_cast<std::size_t>(stages_));
     found->second.late.resize(static_cast<std::size_t>(stages_));
@@ -22,6 +23,7 @@ StepLedger::Entry& StepLedger::entry(std::int64_t step) {
 StepLedger::Entry& StepLedger::add(const MicroBatchLoss& loss) {
   auto& to = entry(loss.step);
   to.losses.at(static_cast<std::size_t>(loss.index)) = loss.mean;
+  to.samples.at(static_cast<std::size_t>(loss.index)) = loss.samples;
   ++to.losses_known;
   return to;
 }

@@ -17,6 +17,7 @@ class StepLedger {
 
   struct Entry {
     std::vector<std::optional<double>> losses;                  // By micro-batch.
+    std::vector<Digest> samples;                                // Likewise: that were read.
     std::vector<std::vector<models::SquaredNorm>> squares;      // By stage.
     std::vector<std::optional<double>> norms;                   // By stage: its step is done.
     std::vector<std::optional<models::StalenessMetrics>> late;  // By stage, where it was told.

@@ -105,6 +105,7 @@ class Supervisor {
     phase_ = Phase::playing;
     patience_ = {};
     step_began_ = self_->now();
+    record(AttemptBegun{start.step});
     const Backstage backstage{spec_, caf::actor_cast<caf::actor>(self_), ending_};
     auto& system = self_->home_system();
     company_ = spec_->casting
@@ -169,6 +170,8 @@ class Supervisor {
     const bool must_save = save_is_due(step_) || (is_end && collected_step_ != step_);
     // One at a time: a slow disk holds the run up, and does not fill its memory. Saved comes.
     if ((must_save || is_end) && saving_ > 0) return;
+    // The ledger has what is saved, or more. Recorded comes.
+    if (must_save && unrecorded_ > 0) return;
     if (must_save) return collect();
     if (is_end) return conclude();
     if (!must_drain()) go_on();
@@ -237,7 +240,12 @@ class Supervisor {
       const bool is_last = step_ + 1 == round.play.first_step + round.play.round->steps;
       if (is_last && !round.is_through()) return;
       const auto entry = ledger_->take(step_);
-      ++step_;
+      const auto first = step_++ * spec_->samples_in_step;
+      record(StepCommitted{{.step = step_,
+                            .first = first,
+                            .samples = spec_->samples_in_step,
+                            .ids = storage::ids_of(entry.samples),
+                            .loss = entry.mean_loss()}});
       tell_step(entry, is_last ? &round : nullptr);
       if (is_last) rounds_.pop_front();
     }
@@ -477,7 +485,7 @@ class Supervisor {
         if (!rounds_.empty())
           return waits("step " + std::to_string(step_ + 1) + " waits for " +
                        ledger_->missing(step_));
-        if (unrecorded_ >= spec_->most_unrecorded && !paused_)
+        if (unrecorded_ > 0 && !paused_)
           return waits("it waits for the recorder to write down what it was told");
         return paused_ ? Wait{} : waits("it waits for step " + step + " to be saved");
       case Phase::evaluating:
@@ -504,7 +512,8 @@ class Supervisor {
   }
 
   void heard_recorded() {
-    if (unrecorded_-- == spec_->most_unrecorded) go_on();
+    --unrecorded_;
+    if (unrecorded_ == 0 || unrecorded_ + 1 == spec_->most_unrecorded) go_on();
   }
 
   // Orders.
@@ -560,6 +569,13 @@ class Supervisor {
     if (!recorder_) return;
     ++unrecorded_;
     self_->tell(recorder_, Event{std::move(value)});
+  }
+  /// For the ledger, where one is kept.
+  template <class Entry>
+  void record(Entry entry) {
+    if (!recorder_ || !spec_->ledger) return;
+    ++unrecorded_;
+    self_->tell(recorder_, std::move(entry));
   }
 
   rt::Base* self_;

@@ -50,6 +50,7 @@ CLI::App& add_group(Program& program, const std::string& name, const std::string
 
 /// One for each command; a file each.
 void add_ask_head(Program& program);
+void add_audit(Program& program);
 void add_bench(Program& program);
 void add_checkpoint(Program& program);
 void add_config(Program& program);

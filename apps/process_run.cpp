@@ -29,11 +29,11 @@ constexpr auto save_patience = std::chrono::minutes(10);
 constexpr std::size_t actor_threads = 2;
 constexpr int steps_between_drains = 64;
 
-storage::SampleOrder order_of(const config::RunConfig& config, std::int64_t count) {
+storage::LedgerTerms terms_of(const config::RunConfig& config, const RunSetup& setup) {
   using Order = config::RunConfig::Data::Order;
   const auto kind = config.data.order == Order::shuffled ? storage::SampleOrder::Kind::shuffled
                                                          : storage::SampleOrder::Kind::sequential;
-  return {kind, config.seed, count};
+  return {kind, config.seed, setup.train->count(), config.batch.global, setup.micro};
 }
 
 Result<std::vector<NamedTensor>> load_file(storage::Files& files, const std::string& path,
@@ -61,7 +61,10 @@ class ProcessRun::Store final : public actors::CheckpointStore {
  public:
   explicit Store(ProcessRun& run)
       : run_(run),
-        writer_(run.files_, run.config_.checkpoint.directory, run.config_.checkpoint.keep,
+        writer_(run.files_,
+                {.root = run.config_.checkpoint.directory,
+                 .keep = run.config_.checkpoint.keep,
+                 .before = [&run] { return run.ledger_->sync(); }},
                 [this](const storage::SaveOutcome& outcome) { tell(outcome); }) {}
 
   void save(storage::CheckpointContent content, std::function<void(Status)> done) override {
@@ -127,7 +130,7 @@ Result<std::unique_ptr<ProcessRun>> ProcessRun::make(const config::Loaded& loade
   std::unique_ptr<ProcessRun> run(new ProcessRun(loaded, std::move(setup), files));
   if (auto planned = run->make_plan(); !planned) return planned.error();
   const auto& config = run->config_;
-  run->batches_.emplace(*run->setup_.train, order_of(config, run->setup_.train->count()),
+  run->batches_.emplace(*run->setup_.train, terms_of(config, run->setup_).samples(),
                         config.batch.global, run->setup_.micro);
   if (run->setup_.validate) {
     const auto& validate = *run->setup_.validate;
@@ -295,8 +298,18 @@ std::shared_ptr<actors::RunSpec> ProcessRun::spec() {
 actors::Outcome ProcessRun::play(Bell& bell, Record record, actors::Casting* casting,
                                  const std::function<void(const caf::actor&)>& led_by) {
   record_ = std::move(record);
+  auto ledger = storage::Ledger::open(files_, "runs/" + config_.name + "/ledger",
+                                      terms_of(config_, setup_));
+  if (!ledger) {
+    actors::Outcome refused;
+    refused.how = actors::Outcome::How::failed;
+    refused.why = "the ledger cannot be kept: " + ledger.error().text;
+    return refused;
+  }
+  ledger_ = std::move(*ledger);
   store_ = std::make_unique<Store>(*this);
   const auto led = spec();
+  led->ledger = &*ledger_;
   led->checkpoints = store_.get();
   led->record = record_;
   led->casting = casting;

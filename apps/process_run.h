@@ -85,6 +85,7 @@ class ProcessRun {
   actors::StartPoint start_;
   std::vector<std::unique_ptr<actors::Executor>> devices_;  // Null for those that are elsewhere.
   std::unique_ptr<actors::Executor> reader_;
+  std::optional<storage::Ledger> ledger_;
   std::unique_ptr<Store> store_;
 };
 

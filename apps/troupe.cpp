@@ -39,6 +39,7 @@ int run(int count, char** words) {
   add_node(program);
   add_ask_head(program);
   add_keys(program);
+  add_audit(program);
   add_report(program);
   add_trace(program);
   add_eval(program);

@@ -6,9 +6,9 @@ namespace {
 constexpr std::size_t most_accepted = 2;
 }  // namespace
 
-CheckpointWriter::CheckpointWriter(Files& files, std::string root, int keep,
+CheckpointWriter::CheckpointWriter(Files& files, SaveOptions options,
                                    std::function<void(const SaveOutcome&)> done)
-    : files_(files), root_(std::move(root)), keep_(keep), done_(std::move(done)), thread_([this] {
+    : files_(files), options_(std::move(options)), done_(std::move(done)), thread_([this] {
         run();
       }) {}
 
@@ -25,7 +25,7 @@ Status CheckpointWriter::submit(CheckpointContent content) {
   {
     const std::lock_guard lock(mutex_);
     if (accepted_.size() == most_accepted)
-      return Error{root_ + ": step " + std::to_string(content.step) +
+      return Error{options_.root + ": step " + std::to_string(content.step) +
                    " is not saved: the disk is behind; step " +
                    std::to_string(accepted_.front().step) + " is being written and step " +
                    std::to_string(accepted_.back().step) + " waits"};
@@ -38,7 +38,7 @@ Status CheckpointWriter::submit(CheckpointContent content) {
 Status CheckpointWriter::wait_until_idle(std::chrono::milliseconds patience) {
   std::unique_lock lock(mutex_);
   if (changed_.wait_for(lock, patience, [this] { return accepted_.empty(); })) return Done{};
-  return Error{root_ + ": the save of step " + std::to_string(accepted_.front().step) +
+  return Error{options_.root + ": the save of step " + std::to_string(accepted_.front().step) +
                " is still going on after " + std::to_string(patience.count()) + " ms"};
 }
 
@@ -52,8 +52,9 @@ void CheckpointWriter::run() {
     lock.unlock();
     SaveOutcome outcome;
     outcome.step = content.step;
-    outcome.saved = save_checkpoint(files_, root_, content);
-    if (outcome.saved) outcome.pruned = prune_checkpoints(files_, root_, keep_);
+    const Status ready = options_.before ? options_.before() : Done{};
+    outcome.saved = ready ? save_checkpoint(files_, options_.root, content) : ready.error();
+    if (outcome.saved) outcome.pruned = prune_checkpoints(files_, options_.root, options_.keep);
     done_(outcome);
     lock.lock();
     accepted_.pop_front();

@@ -20,6 +20,14 @@ struct SaveOutcome {
   Result<Pruned> pruned = Error{};  // Asked for only after a save that went well.
 };
 
+struct SaveOptions {
+  std::string root;
+  int keep = 1;
+  /// Makes durable what must be on the disk before a checkpoint is: where it fails, so does the
+  /// save. On the writer's thread; may be empty.
+  std::function<Status()> before = {};
+};
+
 /// Saves checkpoints on a thread of its own while training goes on. One is being written and one
 /// may wait; a third is refused, so that neither memory nor the disk's queue grows, and nothing
 /// that was accepted is ever dropped for something newer.
@@ -27,8 +35,7 @@ class CheckpointWriter {
  public:
   /// `done` is called on the writer's thread, once for every checkpoint that was accepted, in
   /// order. `files` must outlive the writer.
-  CheckpointWriter(Files& files, std::string root, int keep,
-                   std::function<void(const SaveOutcome&)> done);
+  CheckpointWriter(Files& files, SaveOptions options, std::function<void(const SaveOutcome&)> done);
   /// Finishes what was accepted.
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
@@ -45,8 +52,7 @@ class CheckpointWriter {
   void run();
 
   Files& files_;
-  std::string root_;
-  int keep_;
+  SaveOptions options_;
   std::function<void(const SaveOutcome&)> done_;
 
   std::mutex mutex_;

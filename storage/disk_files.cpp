@@ -150,9 +150,11 @@ class DiskFiles final : public Files {
   }
 
   Result<std::unique_ptr<FileWriter>> create(const std::string& path) override {
-    const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file < 0) return system_error(path, "create");
-    return std::unique_ptr<FileWriter>(std::make_unique<DiskWriter>(path, file));
+    return open_writer(path, O_EXCL, "create");
+  }
+
+  Result<std::unique_ptr<FileWriter>> append(const std::string& path) override {
+    return open_writer(path, O_APPEND, "append to");
   }
 
   Status rename(const std::string& from, const std::string& to) override {
@@ -209,6 +211,12 @@ class DiskFiles final : public Files {
   }
 
  private:
+  static Result<std::unique_ptr<FileWriter>> open_writer(const std::string& path, int how,
+                                                         const std::string& doing) {
+    const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, 0666);
+    if (file < 0) return system_error(path, doing);
+    return std::unique_ptr<FileWriter>(std::make_unique<DiskWriter>(path, file));
+  }
   static DirectoryEntry entry(std::string name, const struct stat& facts) {
     const bool directory = S_ISDIR(facts.st_mode);
     return {std::move(name),

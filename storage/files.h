@@ -46,7 +46,7 @@ class Bytes {
   std::function<Status()> unchanged_;
 };
 
-/// A file that is being written, from its beginning to its end. Destroying it closes it.
+/// A file that is being written, always at its end. Destroying it closes it.
 class FileWriter {
  public:
   virtual ~FileWriter() = default;
@@ -80,6 +80,8 @@ class Files {
 
   /// A new file; one that is there already is an error.
   virtual Result<std::unique_ptr<FileWriter>> create(const std::string& path) = 0;
+  /// Goes on at the end of a file; a new one where there is none.
+  virtual Result<std::unique_ptr<FileWriter>> append(const std::string& path) = 0;
   /// In one step that is seen whole or not at all; replaces a file that is there.
   virtual Status rename(const std::string& from, const std::string& to) = 0;
   /// A file, or an empty directory.

@@ -161,6 +161,18 @@ Result<std::unique_ptr<FileWriter>> MemoryFiles::create(const std::string& path)
   return std::unique_ptr<FileWriter>(std::make_unique<Writer>(*this, path, std::move(file)));
 }
 
+Result<std::unique_ptr<FileWriter>> MemoryFiles::append(const std::string& path) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto at = entries_.find(path); at != entries_.end()) {
+      if (auto status = enter(path); !status) return status.error();
+      if (!at->second) return Error{path + ": is a directory; a file was wanted"};
+      return std::unique_ptr<FileWriter>(std::make_unique<Writer>(*this, path, at->second));
+    }
+  }
+  return create(path);
+}
+
 Status MemoryFiles::rename(const std::string& from, const std::string& to) {
   const std::lock_guard lock(mutex_);
   if (auto status = enter(from); !status) return status;

@@ -45,6 +45,7 @@ class MemoryFiles final : public Files {
   Result<DirectoryEntry> inspect(const std::string& path) override;
   bool exists(const std::string& path) override;
   Result<std::unique_ptr<FileWriter>> create(const std::string& path) override;
+  Result<std::unique_ptr<FileWriter>> append(const std::string& path) override;
   Status rename(const std::string& from, const std::string& to) override;
   Status remove(const std::string& path) override;
   Status make_directory(const std::string& path) override;

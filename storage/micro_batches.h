@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "core/digest.h"
 #include "core/memory_pool.h"
@@ -13,9 +14,17 @@ namespace troupe::storage {
 
 /// What a micro-batch brings: the samples' inputs, and their targets.
 struct Batch {
-  Tensor input;   // [samples, ...]
-  Tensor target;  // [samples, ...]
+  Tensor input;    // [samples, ...]
+  Tensor target;   // [samples, ...]
+  Digest samples;  // Of the places that were read.
 };
+
+/// Tells samples apart by pass and number: what two who read separately must agree on, and what a
+/// ledger says was read.
+Digest digest_of(std::span<const Place> samples);
+
+/// What reading so many samples from a position on should give.
+Digest digest_of(const SampleOrder& order, std::int64_t first, std::int64_t count);
 
 /// Cuts a dataset into steps and micro-batches. Nothing is remembered: any micro-batch of any step
 /// is found at once, by whoever asks, and is the same for everyone.
@@ -29,10 +38,6 @@ class MicroBatches {
   int per_step() const { return static_cast<int>(global_ / micro_); }
 
   Result<Batch> read(MemoryPool& memory, std::int64_t step, int m) const;
-
-  /// Tells micro-batches apart by the numbers of their samples: what two who read separately must
-  /// agree on.
-  Digest samples(std::int64_t step, int m) const;
 
  private:
   const Dataset* dataset_;

@@ -114,11 +114,13 @@ TEST_CASE("what players say to one another arrives as it left", "[actors]") {
 TEST_CASE("what a supervisor hears from afar is what was said", "[actors]") {
   Journey journey;
   const double none = std::numeric_limits<double>::quiet_NaN();
-  const auto loss = journey.there(MicroBatchLoss{2, 1, 0, 33, 5, Round::Purpose::evaluation, none});
+  const auto loss = journey.there(MicroBatchLoss{2, 1, 0, 33, 5, Round::Purpose::evaluation, none,
+                                                 digest_of(std::string("samples"))});
   CHECK(loss.attempt == 2);
   CHECK(loss.step == 33);
   CHECK(loss.purpose == Round::Purpose::evaluation);
   CHECK(std::isnan(loss.mean));
+  CHECK(loss.samples == digest_of(std::string("samples")));
 
   const auto norms = journey.there(Norms{1, 2, 3, {{"a.weight", 0.1}, {"b", none}}});
   REQUIRE(norms.squares.size() == 2);

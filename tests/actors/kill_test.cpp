@@ -74,9 +74,12 @@ std::string check_killed(std::uint64_t seed, const std::set<std::string>& names)
   const auto warned = played.told("warn");
   REQUIRE(std::ranges::count(warned, '\n') <= 1);
   REQUIRE(played.told("stage.stalled").empty());
+  REQUIRE(played.audit.flaw.empty());
+  REQUIRE(played.audit.steps >= played.outcome.step);
   switch (played.outcome.how) {
     case Outcome::How::done:
       REQUIRE(played.weights == undisturbed.weights);
+      REQUIRE(played.audit.steps == piece.steps);
       if (!warned.empty()) return "went on, with the same bits";
       return "was done before";
     case Outcome::How::failed:

@@ -135,6 +135,8 @@ class DrawnSamples final : public storage::Dataset {
   storage::SampleShape shape_;
 };
 
+constexpr auto ledger_path = "runs/little/ledger";
+
 /// Saves at once: a test has no other threads.
 class ImmediateStore final : public CheckpointStore {
  public:
@@ -181,6 +183,7 @@ struct LittleRun::Parts {
   Rounds rounds;
   storage::MemoryFiles files;
   ImmediateStore store{files};
+  std::optional<storage::Ledger> ledger;
   std::vector<Value> events;
 
   static Rounds rounds_of(const RoundShape& shape) {
@@ -247,6 +250,12 @@ std::shared_ptr<RunSpec> LittleRun::spec(const std::function<Executor&()>& make)
   const int devices = parts.rounds.of_one_step()->devices() * piece.shape.replicas;
   for (int device = 0; device < devices; ++device) spec->executors.push_back(&make());
   spec->reader = &make();
+  auto ledger = storage::Ledger::open(parts.files, ledger_path,
+                                      {storage::SampleOrder::Kind::shuffled, 5, parts.data.count(),
+                                       parts.global(), piece.micro});
+  REQUIRE(ledger);
+  parts.ledger = std::move(*ledger);
+  spec->ledger = &*parts.ledger;
   spec->checkpoints = &parts.store;
   spec->record = [&parts](const Value& event) { parts.events.push_back(event); };
   return spec;
@@ -348,6 +357,7 @@ Played Scene::finish() {
   }
   played.messages = world_.steps();
   played.events = run_.events();
+  played.audit = storage::audit(run_.files().read(ledger_path)->text());
   for (const auto* device : spec_->executors)
     played.most_jobs.push_back(World::most_waiting(*device));
   played.most_reads = World::most_waiting(*spec_->reader);

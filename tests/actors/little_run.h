@@ -13,6 +13,7 @@
 #include "actors/supervisor.h"
 #include "core/digest.h"
 #include "models/layer.h"
+#include "storage/ledger.h"
 #include "storage/memory_files.h"
 #include "world.h"
 
@@ -75,6 +76,7 @@ struct Played {
   std::uint64_t messages = 0;
   bool ended = false;
   std::vector<Value> events;
+  storage::Audit audit;
   std::size_t bytes_left = 0;              // In all pools, once everything is gone.
   std::vector<std::size_t> most_jobs;      // By device: that ever waited at once.
   std::size_t most_reads = 0;              // Likewise, of all loaders.

@@ -14,7 +14,7 @@ TEST_CASE("a background save tells when it is done and prunes", "[storage]") {
   MemoryFiles files;
   MemoryPool pool;
   std::vector<std::int64_t> done;
-  CheckpointWriter writer(files, "run", 2, [&](const SaveOutcome& outcome) {
+  CheckpointWriter writer(files, {"run", 2}, [&](const SaveOutcome& outcome) {
     if (outcome.saved && outcome.pruned) done.push_back(outcome.step);
   });
   for (const std::int64_t step : {1, 2, 3}) {
@@ -35,7 +35,7 @@ TEST_CASE("one save goes on, one waits, a third is refused and nothing is lost",
   auto released = release.get_future().share();
   std::vector<std::int64_t> done;
   {
-    CheckpointWriter writer(files, "run", 5, [&](const SaveOutcome& outcome) {
+    CheckpointWriter writer(files, {"run", 5}, [&](const SaveOutcome& outcome) {
       released.wait();
       done.push_back(outcome.step);
     });
@@ -58,7 +58,7 @@ TEST_CASE("a save that fails is told, and the next one goes well", "[storage]") 
   MemoryFiles files;
   MemoryPool pool;
   std::vector<std::string> outcomes;
-  CheckpointWriter writer(files, "run", 2, [&](const SaveOutcome& outcome) {
+  CheckpointWriter writer(files, {"run", 2}, [&](const SaveOutcome& outcome) {
     outcomes.push_back(outcome.saved ? "saved" : outcome.saved.error().text.substr(0, 11));
   });
   REQUIRE(writer.submit(content_of(pool, 1)));

@@ -1,0 +1,129 @@
+#include <algorithm>
+#include <string>
+
+#include "storage/ledger_lines.h"
+
+namespace troupe::storage {
+namespace {
+
+std::string number(std::int64_t n) { return std::to_string(n); }
+
+/// Follows the records of a ledger, and stops at the first that cannot be.
+class Auditor {
+ public:
+  Audit follow(const Records& records) {
+    audit_.is_torn = records.is_torn;
+    for (const auto& [line, value] : records.good) {
+      line_ = line;
+      if (auto good = take(value); !good) return flawed(good.error().text);
+    }
+    if (!records.flaw.empty()) return flawed(records.flaw);
+    if (!terms_) return flawed("it is empty");
+    count_samples();
+    return audit_;
+  }
+
+ private:
+  Status take(const Value& record) {
+    if (const auto begins = beginning_of(record)) return take(*begins);
+    if (const auto step = step_of(record)) return take(*step);
+    return Error{"it is neither the beginning of an attempt nor a step"};
+  }
+
+  Status take(const Beginning& begins) {
+    if (terms_ && *terms_ != begins.terms)
+      return Error{"the attempt has another seed, order, batch or number of samples than the one "
+                   "before: which sample comes where is not the same any more"};
+    terms_ = begins.terms;
+    const auto last = static_cast<std::int64_t>(steps_.size());
+    if (begins.after > last)
+      return Error{"the attempt goes on after step " + number(begins.after) + ", but of step " +
+                   number(last + 1) + " nothing is told: " + first_sample(last * terms_->global) +
+                   " is in no committed step"};
+    audit_.taken_back += last - begins.after;
+    ++audit_.attempts;
+    steps_.resize(static_cast<std::size_t>(begins.after));
+    return Done{};
+  }
+
+  Status take(const LedgerStep& step) {
+    if (!terms_) return Error{"a step before an attempt has begun"};
+    const auto next = static_cast<std::int64_t>(steps_.size()) + 1;
+    const auto first = (next - 1) * terms_->global;
+    if (step.step < next)
+      return Error{"step " + number(step.step) + " comes a second time: " +
+                   first_sample((step.step - 1) * terms_->global) + " is in two committed steps"};
+    if (step.step > next)
+      return Error{"step " + number(step.step) + " comes where step " + number(next) +
+                   " should: " + first_sample(first) + " is in no committed step"};
+    if (step.first != first || step.samples != terms_->global)
+      return Error{"step " + number(next) + " is of positions " + positions(step.first, step.samples) +
+                   " in place of " + positions(first, terms_->global) + ": " +
+                   first_sample(std::min(first, step.first)) + " is not in exactly one committed step"};
+    if (step.ids != ids_of(*terms_, first))
+      return Error{"step " + number(next) + " read other samples than those of positions " +
+                   positions(first, terms_->global) + ": " + first_sample(first) +
+                   " may be in no committed step"};
+    steps_.push_back(line_);
+    return Done{};
+  }
+
+  /// By now the steps are known to be of all positions up to the last, and of what the order puts
+  /// there. That the order puts every sample once into a pass is looked at too, not believed.
+  void count_samples() {
+    const SampleOrder order = terms_->samples();
+    audit_.steps = static_cast<std::int64_t>(steps_.size());
+    audit_.samples = audit_.steps * terms_->global;
+    audit_.passes = audit_.samples / terms_->count;
+    std::vector<bool> seen(static_cast<std::size_t>(audit_.passes > 0 ? terms_->count : 0));
+    // In a pass that is not whole a sample may have any number.
+    std::vector<std::int64_t> of_last_pass;
+    for (std::int64_t position = 0; position < audit_.samples; ++position) {
+      const Place place = order.at(position);
+      if (place.pass == audit_.passes) {
+        of_last_pass.push_back(place.sample);
+        continue;
+      }
+      if (position % terms_->count == 0) std::ranges::fill(seen, false);
+      const auto sample = static_cast<std::size_t>(place.sample);
+      if (seen[sample]) return twice(place);
+      seen[sample] = true;
+    }
+    std::ranges::sort(of_last_pass);
+    const auto again = std::ranges::adjacent_find(of_last_pass);
+    if (again != of_last_pass.end()) twice({audit_.passes, *again});
+  }
+
+  void twice(const Place& place) {
+    audit_.flaw = "sample " + number(place.sample) + " of pass " + number(place.pass) +
+                  " comes at two positions";
+  }
+
+  std::string first_sample(std::int64_t position) const {
+    const Place place = terms_->samples().at(position);
+    return "sample " + number(place.sample) + " of pass " + number(place.pass) + " (position " +
+           number(position) + ")";
+  }
+  static std::string positions(std::int64_t first, std::int64_t count) {
+    return number(first) + ".." + number(first + count - 1);
+  }
+
+  Audit flawed(const std::string& what) {
+    const bool has_place = what.starts_with("line ") || line_ == 0;
+    audit_.flaw = has_place ? what : "line " + number(line_) + ": " + what;
+    audit_.steps = static_cast<std::int64_t>(steps_.size());
+    audit_.samples = terms_ ? audit_.steps * terms_->global : 0;
+    return audit_;
+  }
+
+  Audit audit_;
+  std::optional<LedgerTerms> terms_;
+  std::vector<int> steps_;  // The lines of those that are committed.
+  int line_ = 0;
+};
+
+}  // namespace
+
+Audit audit(std::string_view ledger) { return Auditor().follow(read_records(ledger)); }
+
+}  // namespace troupe::storage

@@ -1,0 +1,45 @@
+#include "storage/ledger.h"
+
+#include <array>
+#include <string_view>
+
+#include "storage/ledger_lines.h"
+#include "storage/micro_batches.h"
+
+namespace troupe::storage {
+
+Digest ids_of(std::span<const Digest> micro_batches) {
+  static_assert(sizeof(Digest) == 2 * sizeof(std::uint64_t));
+  return digest_of(std::as_bytes(micro_batches));
+}
+
+Digest ids_of(const LedgerTerms& terms, std::int64_t first) {
+  const SampleOrder order = terms.samples();
+  std::vector<Digest> micro_batches;
+  for (std::int64_t at = 0; at < terms.global; at += terms.micro)
+    micro_batches.push_back(digest_of(order, first + at, terms.micro));
+  return ids_of(micro_batches);
+}
+
+Result<Ledger> Ledger::open(Files& files, const std::string& path, const LedgerTerms& terms) {
+  auto records = RecordWriter::open(files, path);
+  if (!records) return records.error();
+  return Ledger(std::move(*records), terms);
+}
+
+Status Ledger::begin(std::int64_t after) {
+  const std::lock_guard lock(state_->mutex);
+  return state_->records.append(to_record(Beginning{after, state_->terms}));
+}
+
+Status Ledger::enter(const LedgerStep& step) {
+  const std::lock_guard lock(state_->mutex);
+  return state_->records.append(to_record(step));
+}
+
+Status Ledger::sync() {
+  const std::lock_guard lock(state_->mutex);
+  return state_->records.sync();
+}
+
+}  // namespace troupe::storage

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/digest.h"
+#include "core/result.h"
+#include "storage/order.h"
+#include "storage/records.h"
+
+namespace troupe::storage {
+
+/// What says which samples a step is of. It never changes while a run goes on.
+struct LedgerTerms {
+  SampleOrder::Kind order = SampleOrder::Kind::shuffled;
+  std::uint64_t seed = 0;
+  std::int64_t count = 1;   // Samples in a pass.
+  std::int64_t global = 1;  // Samples in a step,
+  std::int64_t micro = 1;   // and in a micro-batch.
+
+  SampleOrder samples() const { return {order, seed, count}; }
+
+  friend bool operator==(const LedgerTerms&, const LedgerTerms&) = default;
+};
+
+/// A step that was committed, and what it was of.
+struct LedgerStep {
+  std::int64_t step = 0;     // Steps done with it.
+  std::int64_t first = 0;    // Its positions in the order of samples: from here on
+  std::int64_t samples = 0;  // so many.
+  Digest ids;                // Of the samples that were read.
+  double loss = 0;
+};
+
+/// Of a step, from those of its micro-batches in their order.
+Digest ids_of(std::span<const Digest> micro_batches);
+/// What they should be.
+Digest ids_of(const LedgerTerms& terms, std::int64_t first);
+
+/// The account of what a run did with its samples: a file of records that only grows, in the run's
+/// folder. An attempt begins after a step that is saved, and takes back what was entered beyond it.
+/// Any thread.
+class Ledger {
+ public:
+  static Result<Ledger> open(Files& files, const std::string& path, const LedgerTerms& terms);
+
+  /// An attempt goes on after so many steps. Later steps that were entered were not to be.
+  Status begin(std::int64_t after);
+  Status enter(const LedgerStep& step);
+  /// Returns when all that was entered is on the disk: before a checkpoint of it is.
+  Status sync();
+
+ private:
+  Ledger(RecordWriter records, const LedgerTerms& terms)
+      : state_(std::make_unique<State>(std::move(records), terms)) {}
+
+  struct State {
+    State(RecordWriter opened, const LedgerTerms& agreed)
+        : records(std::move(opened)), terms(agreed) {}
+
+    std::mutex mutex;
+    RecordWriter records;
+    LedgerTerms terms;
+  };
+  std::unique_ptr<State> state_;
+};
+
+/// What a ledger proves.
+struct Audit {
+  std::int64_t steps = 0;       // Committed, and not taken back.
+  std::int64_t samples = 0;     // Of these.
+  std::int64_t passes = 0;      // That are whole.
+  std::int64_t attempts = 0;
+  std::int64_t taken_back = 0;  // Steps that were entered and were not to be.
+  bool is_torn = false;         // The last line was not finished.
+  std::string flaw;  // The first sample that is not in exactly one committed step, or why that
+                     // cannot be told; empty: each sample of each pass is.
+};
+
+/// Follows a ledger from its first line on, and finds for each sample of each pass the one step
+/// that it was in: by what was read, not by what should have been.
+Audit audit(std::string_view ledger);
+
+}  // namespace troupe::storage

@@ -1,0 +1,136 @@
+#include <signal.h>
+#include <time.h>
+
+#include <random>
+#include <sstream>
+
+#include "apps/program.h"
+#include "catch.h"
+#include "core/json.h"
+
+using namespace troupe;
+using namespace troupe::tests;
+
+namespace {
+
+const std::string small_run = R"(
+name = "small"
+seed = 3
+[model]
+kind = "mlp"
+dims = [8, 16, 4]
+[data]
+train = "made:gaussians?dims=8&classes=4&samples=100"
+[batch]
+global = 8
+micro  = 4
+[optimizer]
+kind = "sgd"
+lr   = 0.05
+[checkpoint]
+every = "5 steps"
+[train]
+steps = 60
+)";
+
+Value audited(const Workplace& here) {
+  const Ended ended = troupe::tests::troupe(here, {"audit", "small", "--output", "json"});
+  INFO(ended.err);
+  const auto value = parse_json(ended.out);
+  REQUIRE(value);
+  CHECK(ended.code == (*value->find("good")->boolean() ? 0 : 1));
+  return *value;
+}
+
+std::int64_t count(const Value& audit, const std::string& key) {
+  return *audit.find(key)->integer();
+}
+
+std::string flaw_of(const Value& audit) {
+  const Value* flaw = audit.find("flaw");
+  return flaw ? *flaw->text() : "";
+}
+
+}  // namespace
+
+TEST_CASE("runs that were killed at any moment used every sample once", "[apps]") {
+  std::mt19937 random(5);
+  std::int64_t attempts = 0;
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{}, {"--set", "pipeline.stages=2"},
+        {"--set", "pipeline.schedule=pipedream", "--set", "pipeline.stages=2"}}) {
+    for (int round = 0; round < 3; ++round) {
+      const Workplace here;
+      here.write("run.toml", small_run);
+      bool resume = false;
+      for (int life = 0;; ++life) {
+        REQUIRE(life < 100);
+        Launch launch;
+        launch.arguments = {"train", "run.toml", "-q"};
+        launch.arguments.insert(launch.arguments.end(), more.begin(), more.end());
+        if (resume) launch.arguments.push_back("--resume");
+        const long microseconds = std::uniform_int_distribution<long>(5'000, 60'000)(random);
+        if (life < 4)
+          launch.while_it_runs = [&](pid_t child) {
+            const timespec pause{0, microseconds * 1'000};
+            nanosleep(&pause, nullptr);  // The moment of the kill is what is being tested.
+            kill(child, SIGKILL);
+          };
+        const Ended ended = troupe::tests::troupe(here, launch);
+        resume = true;
+        if (ended.code == 128 + SIGKILL) continue;
+        INFO(ended.err);
+        REQUIRE(ended.code == 0);
+        break;
+      }
+      const Value audit = audited(here);
+      INFO(to_json(audit));
+      CHECK(flaw_of(audit) == "");
+      CHECK(count(audit, "steps") == 60);
+      CHECK(count(audit, "samples") == 480);
+      CHECK(count(audit, "passes") == 4);
+      attempts += count(audit, "attempts");
+    }
+  }
+  CHECK(attempts > 9);  // Some were killed amid their steps.
+}
+
+TEST_CASE("an audit names what is wrong with a ledger", "[apps]") {
+  const Workplace here;
+  here.write("run.toml", small_run);
+  REQUIRE(troupe::tests::troupe(here, {"train", "run.toml", "-q"}).code == 0);
+  const Ended good = troupe::tests::troupe(here, {"audit", "small"});
+  CHECK(good.code == 0);
+  CHECK(good.out ==
+        "runs/small: 60 steps of 480 samples are committed: 4 whole passes\n"
+        "attempts: 1; steps that they took back and did again: 0\n"
+        "each sample of each pass is in exactly one committed step\n");
+
+  const std::string whole = here.read("runs/small/ledger");
+  std::vector<std::string> lines;
+  std::istringstream in(whole);
+  for (std::string line; std::getline(in, line);) lines.push_back(line + "\n");
+  REQUIRE(lines.size() == 61);
+
+  std::string without;
+  for (std::size_t at = 0; at < lines.size(); ++at)
+    if (at != 20) without += lines[at];
+  here.write("runs/small/ledger", without);
+  const Ended bad = troupe::tests::troupe(here, {"audit", "small"});
+  CHECK(bad.code == 1);
+  CHECK(bad.out.find("FAIL: line 21 does not follow from those before it\n") != std::string::npos);
+
+  // What a crash may take is no flaw of the ledger, but the checkpoint knows more.
+  here.write("runs/small/ledger", whole.substr(0, whole.size() - lines.back().size() / 2));
+  const Value torn = audited(here);
+  CHECK(flaw_of(torn).find("480 samples in 60 steps, but 59 steps of 472 samples are committed") !=
+        std::string::npos);
+
+  // A run does not go on with an account that it cannot trust.
+  here.write("runs/small/ledger", without);
+  const Ended resumed = troupe::tests::troupe(
+      here, {"train", "run.toml", "-q", "--resume", "--set", "train.steps=65"});
+  CHECK(resumed.code == 1);
+
+  CHECK(troupe::tests::troupe(here, {"audit", "other"}).code == 3);
+}

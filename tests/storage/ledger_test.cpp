@@ -1,0 +1,234 @@
+#include "storage/ledger.h"
+
+#include <sstream>
+
+#include "catch.h"
+#include "storage/memory_files.h"
+
+using namespace troupe;
+using namespace troupe::storage;
+
+namespace {
+
+const LedgerTerms terms = {SampleOrder::Kind::shuffled, 7, 10, 4, 2};
+const std::string path = "runs/r/ledger";
+
+LedgerStep step(std::int64_t number) {
+  const auto first = (number - 1) * terms.global;
+  return {number, first, terms.global, ids_of(terms, first), 0.5};
+}
+
+/// A ledger that goes on where an earlier one ended.
+void write(Files& files, std::int64_t after, std::int64_t last) {
+  auto ledger = Ledger::open(files, path, terms);
+  REQUIRE(ledger);
+  REQUIRE(ledger->begin(after));
+  for (std::int64_t number = after + 1; number <= last; ++number)
+    REQUIRE(ledger->enter(step(number)));
+  REQUIRE(ledger->sync());
+}
+
+std::string text_of(Files& files) { return std::string(files.read(path)->text()); }
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line + "\n");
+  return lines;
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const auto& line : lines) text += line;
+  return text;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != text.npos;
+}
+
+}  // namespace
+
+TEST_CASE("a ledger of whole passes proves that each sample was used once", "[storage]") {
+  MemoryFiles files;
+  write(files, 0, 5);
+  const auto found = audit(text_of(files));
+  CHECK(found.flaw.empty());
+  CHECK(found.steps == 5);
+  CHECK(found.samples == 20);
+  CHECK(found.passes == 2);
+  CHECK(found.attempts == 1);
+  CHECK(found.taken_back == 0);
+  CHECK_FALSE(found.is_torn);
+}
+
+TEST_CASE("what was done beyond the checkpoint is taken back, and not entered twice", "[storage]") {
+  MemoryFiles files;
+  write(files, 0, 7);
+  write(files, 5, 6);  // And died again,
+  write(files, 5, 9);
+  const auto found = audit(text_of(files));
+  CHECK(found.flaw.empty());
+  CHECK(found.steps == 9);
+  CHECK(found.attempts == 3);
+  CHECK(found.taken_back == 3);
+}
+
+TEST_CASE("an attempt that goes on after steps that nobody entered is found", "[storage]") {
+  MemoryFiles files;
+  write(files, 0, 2);
+  write(files, 3, 5);
+  const auto found = audit(text_of(files));
+  // Step 3 is of positions 8 .. 11.
+  const auto place = terms.samples().at(8);
+  CHECK(found.flaw == "line 4: the attempt goes on after step 3, but of step 3 nothing is told: sample " +
+                          std::to_string(place.sample) +
+                          " of pass 0 (position 8) is in no committed step");
+}
+
+TEST_CASE("steps that are missing, doubled or of other samples are named", "[storage]") {
+  const auto audit_of = [](const std::vector<LedgerStep>& steps) {
+    MemoryFiles files;
+    auto ledger = Ledger::open(files, path, terms);
+    REQUIRE(ledger);
+    REQUIRE(ledger->begin(0));
+    for (const auto& one : steps) REQUIRE(ledger->enter(one));
+    return audit(text_of(files));
+  };
+  CHECK(contains(audit_of({step(1), step(3)}).flaw, "step 3 comes where step 2 should"));
+  CHECK(contains(audit_of({step(1), step(2), step(2)}).flaw,
+                 "step 2 comes a second time"));
+  CHECK(contains(audit_of({step(1), step(2), step(2)}).flaw, "is in two committed steps"));
+  auto other = step(2);
+  other.ids = step(1).ids;
+  CHECK(contains(audit_of({step(1), other}).flaw,
+                 "step 2 read other samples than those of positions 4..7"));
+  auto moved = step(2);
+  moved.first = 5;
+  CHECK(contains(audit_of({step(1), moved}).flaw, "is of positions 5..8 in place of 4..7"));
+  // Two micro-batches in the wrong order are other samples, too.
+  auto swapped = step(1);
+  const SampleOrder order = terms.samples();
+  std::vector<Place> places;
+  for (std::int64_t at : {2, 3, 0, 1}) places.push_back(order.at(at));
+  const std::vector<Digest> halves = {digest_of(std::as_bytes(std::span(places).first(2))),
+                                      digest_of(std::as_bytes(std::span(places).last(2)))};
+  swapped.ids = ids_of(halves);
+  CHECK(contains(audit_of({swapped}).flaw, "step 1 read other samples"));
+}
+
+TEST_CASE("another seed or batch in the middle of a run is found", "[storage]") {
+  MemoryFiles files;
+  write(files, 0, 2);
+  auto other = terms;
+  other.seed = 8;
+  auto ledger = Ledger::open(files, path, other);
+  REQUIRE(ledger->begin(2));
+  CHECK(contains(audit(text_of(files)).flaw, "another seed"));
+}
+
+TEST_CASE("no line of a ledger can change, go or come unseen", "[storage]") {
+  MemoryFiles files;
+  write(files, 0, 6);
+  const std::string good = text_of(files);
+  const auto lines = lines_of(good);
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    auto changed = good;
+    changed[at] = static_cast<char>(changed[at] ^ 1);
+    INFO("byte " << at << " of " << good.size());
+    const auto found = audit(changed);
+    // The end of the last line is all that a crash may take: that is said, and proves less.
+    if (at + 1 == good.size())
+      CHECK((found.is_torn && found.steps == 5));
+    else
+      CHECK_FALSE(found.flaw.empty());
+  }
+  for (std::size_t at = 0; at + 1 < lines.size(); ++at) {
+    auto without = lines;
+    without.erase(without.begin() + static_cast<std::ptrdiff_t>(at));
+    CHECK_FALSE(audit(joined(without)).flaw.empty());
+    auto doubled = lines;
+    doubled.insert(doubled.begin() + static_cast<std::ptrdiff_t>(at), lines[at]);
+    CHECK_FALSE(audit(joined(doubled)).flaw.empty());
+    auto swapped = lines;
+    std::swap(swapped[at], swapped[at + 1]);
+    CHECK_FALSE(audit(joined(swapped)).flaw.empty());
+  }
+  CHECK_FALSE(audit("").flaw.empty());
+  CHECK_FALSE(audit("no ledger at all\n").flaw.empty());
+}
+
+TEST_CASE("a ledger that was torn at any byte goes on, and is whole again", "[storage]") {
+  MemoryFiles files;
+  write(files, 0, 4);
+  const std::string whole = text_of(files);
+  const auto first_line = lines_of(whole)[0].size();
+  for (std::size_t bytes = first_line; bytes <= whole.size(); ++bytes) {
+    INFO("cut after byte " << bytes);
+    MemoryFiles torn;
+    REQUIRE(torn.make_directory("runs/r"));
+    auto file = torn.create(path);
+    REQUIRE((*file)->write(std::as_bytes(std::span(whole.data(), bytes))));
+    const auto left = audit(text_of(torn));
+    REQUIRE(left.flaw.empty());
+    write(torn, left.steps, 8);
+    const auto found = audit(text_of(torn));
+    CHECK(found.flaw == "");
+    CHECK(found.steps == 8);
+  }
+}
+
+TEST_CASE("after a crash the ledger has at least what was synced", "[storage]") {
+  using Contents = Survival::Contents;
+  for (const auto contents : {Contents::lost, Contents::torn, Contents::kept}) {
+    MemoryFiles files;
+    auto ledger = Ledger::open(files, path, terms);
+    REQUIRE(ledger->begin(0));
+    REQUIRE(ledger->enter(step(1)));
+    REQUIRE(ledger->sync());
+    REQUIRE(ledger->enter(step(2)));
+    files.restart({Survival::Entries::lost, contents});
+    const auto found = audit(text_of(files));
+    CHECK(found.flaw.empty());
+    CHECK(found.steps == (contents == Contents::kept ? 2 : 1));
+    write(files, 1, 3);
+    CHECK(audit(text_of(files)).flaw.empty());
+  }
+}
+
+TEST_CASE("what a full disk refused is written once there is room", "[storage]") {
+  MemoryFiles files;
+  auto ledger = Ledger::open(files, path, terms);
+  REQUIRE(ledger->begin(0));
+  REQUIRE(ledger->enter(step(1)));
+  files.set_faults({.crash_at = {}, .failing_sync = {}, .capacity = text_of(files).size() + 20});
+  CHECK_FALSE(ledger->enter(step(2)));
+  CHECK_FALSE(ledger->sync());
+  CHECK_FALSE(ledger->enter(step(3)));
+  files.set_faults({});
+  REQUIRE(ledger->enter(step(4)));
+  REQUIRE(ledger->sync());
+  const auto found = audit(text_of(files));
+  CHECK(found.flaw == "");
+  CHECK(found.steps == 4);
+}
+
+TEST_CASE("a ledger whose sync has failed never says again that it is on the disk", "[storage]") {
+  MemoryFiles files;
+  auto ledger = Ledger::open(files, path, terms);
+  REQUIRE(ledger->begin(0));
+  files.set_faults({.crash_at = {}, .failing_sync = files.calls(), .capacity = {}});
+  CHECK_FALSE(ledger->sync());
+  files.set_faults({});
+  CHECK_FALSE(ledger->sync());
+  CHECK_FALSE(ledger->enter(step(1)));
+}
+
+TEST_CASE("a ledger that was spoiled is not written on", "[storage]") {
+  MemoryFiles files;
+  write(files, 0, 3);
+  files.flip_bit(path, 30);
+  const auto opened = Ledger::open(files, path, terms);
+  REQUIRE_FALSE(opened);
+  CHECK(contains(opened.error().text, "line 1 does not follow"));
+}
