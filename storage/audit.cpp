@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "storage/ledger_lines.h"
@@ -84,7 +85,7 @@ class Auditor {
         of_last_pass.push_back(place.sample);
         continue;
       }
-      if (position % terms_->count == 0) std::ranges::fill(seen, false);
+      if (position % terms_->count == 0) seen.assign(seen.size(), false);
       const auto sample = static_cast<std::size_t>(place.sample);
       if (seen[sample]) return twice(place);
       seen[sample] = true;

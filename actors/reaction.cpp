@@ -1,0 +1,444 @@
+#include "actors/reaction.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe::actors::reconciler {
+namespace {
+
+constexpr int exit_failed = 1;
+constexpr int exit_too_few = 6;
+constexpr int exit_preempted = 75;
+constexpr int exit_deposed = 76;
+constexpr std::size_t names_that_poison = 2;
+
+std::string number(std::int64_t n) { return std::to_string(n); }
+
+}  // namespace
+
+Answer Reaction::to(const Event& event) {
+  if (!std::holds_alternative<JournalFailed>(event)) state_.journal_failed.reset();
+  const bool is_over = state_.phase == Phase::done || state_.phase == Phase::halted;
+  if (const auto* attached = std::get_if<Attached>(&event); attached && is_over) {
+    row(Row::rejected, "the run is over");
+    order(Reject{attached->life, "the run is over"});
+  } else if (!is_over) {
+    std::visit([this](const auto& one) { on(one); }, event);
+  }
+  answer_.state = std::move(state_);
+  return std::move(answer_);
+}
+
+// The beginning.
+
+void Reaction::on(const JournalRead& read) {
+  if (state_.phase != Phase::boot) return;
+  state_.begun = now_;
+  if (read.health == JournalRead::Health::damaged) {
+    row(Row::boot_damaged, "the journal is damaged: what was decided cannot be known");
+    return end(exit_failed, Phase::halted, answer_.reason);
+  }
+  const auto found = remember(read.records);
+  state_.term = found.term + 1;
+  state_.epoch = found.epoch;
+  state_.saved = read.saved;
+  record(Record::Kind::term);
+  if (read.health == JournalRead::Health::torn)
+    row(Row::boot_torn, "the last record of the journal was torn, and nobody was told of it");
+  if (found.has_ended) {
+    row(Row::boot_again, "the run has ended: " + found.why);
+    return end(0, Phase::done, found.why);
+  }
+  state_.phase = Phase::gather;
+  if (found.epoch == 0) {
+    row(Row::boot_fresh, "a new run");
+    return set_phase_timer(limits_.start_patience);
+  }
+  row(Row::boot_again, "term " + number(static_cast<std::int64_t>(state_.term)) +
+                           " of a run whose newest epoch is " +
+                           number(static_cast<std::int64_t>(state_.epoch)));
+  if (found.is_in_force) {
+    state_.plan.members = found.members;
+    state_.waits_for = {found.members.begin(), found.members.end()};
+    state_.line = state_.decided = found.line;
+  }
+  set_phase_timer(limits_.gather_patience);
+}
+
+// Nodes.
+
+void Reaction::on(const Attached& attached) {
+  if (state_.phase == Phase::boot) return;
+  if (attached.term > state_.term) return on(Deposed{attached.term});
+  if (state_.strikes.quarantine_left(attached.name, now_)) {
+    row(Row::rejected, attached.name + " failed too often, and is out for a while");
+    return order(Reject{attached.life, answer_.reason});
+  }
+  const auto older = std::ranges::find_if(state_.nodes, [&](const auto& entry) {
+    return entry.second.name == attached.name && entry.first != attached.life;
+  });
+  if (older != state_.nodes.end())
+    lose_from(older->first, "it came back as another process");
+
+  const bool is_new = state_.nodes.try_emplace(attached.life, Node{attached.name}).second;
+  if (is_new) state_.changes.push_back(now_);
+  const bool plays = is_member(attached.life) && attached.epoch == state_.epoch;
+  switch (state_.phase) {
+    case Phase::gather:
+      if (plays) state_.waits_for.erase(attached.life);
+      if (state_.plan.members.empty()) {
+        if (static_cast<int>(usable().size()) < limits_.most)
+          return row(Row::gather_waits, "more nodes may come");
+        row(Row::gather_enough, "all nodes are there that the run can use");
+        return plan_or_suspend();
+      }
+      if (!state_.waits_for.empty())
+        return row(Row::gather_waits, number(static_cast<std::int64_t>(state_.waits_for.size())) +
+                                          " nodes of the epoch have not come back yet");
+      row(Row::gather_adopt, "all nodes of the epoch are there, and play it");
+      order(Adopt{state_.term, state_.epoch, state_.plan.members});
+      state_.phase = Phase::run;
+      state_.timer = 0;
+      return consider_switch();
+    case Phase::plan:
+    case Phase::prepare:
+    case Phase::load:
+      return row(Row::arrival_under_way, attached.name + " may be in the next plan");
+    case Phase::run:
+      row(Row::run_arrival, attached.name + " is there");
+      // It had lost its connection before it heard of it.
+      if (is_member(attached.life) && !plays)
+        return order(Activate{state_.epoch, {attached.life}, state_.line});
+      return consider_switch();
+    case Phase::recover:
+      row(Row::recover_merges, attached.name + " came while the run recovers");
+      if (state_.waits_for.contains(attached.life))
+        order(Freeze{state_.epoch, {attached.life}});
+      return;
+    case Phase::suspend:
+      if (static_cast<int>(usable().size()) < limits_.fewest)
+        return row(Row::suspend_waits, "there are still too few nodes");
+      row(Row::suspend_enough, "there are enough nodes again");
+      return recover();
+    case Phase::boot:
+    case Phase::halted:
+    case Phase::done:
+      return;
+  }
+}
+
+void Reaction::on(const Lost& lost) { lose_from(lost.life, lost.why); }
+
+/// A node is gone: what that means depends on what is under way.
+void Reaction::lose_from(Life life, const std::string& why) {
+  const auto found = state_.nodes.find(life);
+  if (found == state_.nodes.end()) return;
+  const Node node = found->second;
+  const std::string text = node.name + " is lost: " + why;
+  const bool was_member = is_member(life);
+  lose(life, why);
+  switch (state_.phase) {
+    case Phase::gather:
+      row(Row::gather_lost, text);
+      if (was_member) recover();
+      return;
+    case Phase::plan:
+      row(Row::loss_under_way, text);
+      return recover();
+    case Phase::prepare:
+    case Phase::load:
+      if (!was_member) return row(Row::run_spare_lost, text);
+      row(Row::loss_under_way, text);
+      give_up_epoch(text);
+      return recover();
+    case Phase::run:
+      if (was_member) {
+        row(node.use == Node::Use::leaving ? Row::drain_lost
+            : state_.better                ? Row::switch_dropped
+                                           : Row::run_loss,
+            text);
+        return recover();
+      }
+      if (state_.better && std::ranges::count(state_.better->members, life) > 0) {
+        state_.better.reset();
+        return row(Row::switch_dropped, text + "; the plan with it is dropped");
+      }
+      return row(Row::run_spare_lost, text);
+    case Phase::recover:
+      row(Row::recover_merges, text);
+      return go_on_if_all_frozen();
+    case Phase::suspend:
+      return row(Row::suspend_waits, text);
+    case Phase::boot:
+    case Phase::halted:
+    case Phase::done:
+      return;
+  }
+}
+
+void Reaction::on(const Suspected& suspected) {
+  if (state_.phase != Phase::run || !is_member(suspected.life)) return;
+  row(Row::run_suspect, name_of(suspected.life) + ": " + suspected.why);
+  order(Foresee{suspected.life});
+}
+
+void Reaction::on(const Notice& notice) {
+  const auto found = state_.nodes.find(notice.life);
+  if (found == state_.nodes.end()) return;
+  found->second.use = Node::Use::leaving;
+  const std::string text = found->second.name + " will go";
+  if (state_.phase != Phase::run) return row(Row::run_notice, text);
+  if (!is_member(notice.life)) {
+    row(Row::run_notice, text + "; it has no part in the run");
+    return release_idle();
+  }
+  const auto step = std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double>(state_.plan.rate > 0 ? 1 / state_.plan.rate : 0));
+  // The step that is open, one more if the boundary was just missed, and the save.
+  if (notice.left > 2 * step + limits_.hold_time) {
+    row(Row::run_notice, text + "; after the next boundary it has no part any more");
+    return ask_save_point();
+  }
+  row(Row::run_notice_short, text + " before a boundary can be reached");
+  recover();
+}
+
+void Reaction::on(const DrainAsked& asked) {
+  const auto found = std::ranges::find_if(
+      state_.nodes, [&](const auto& entry) { return entry.second.name == asked.name; });
+  if (found == state_.nodes.end()) return;
+  row(Row::drain_asked, "somebody asked to drain " + asked.name);
+  on(Notice{found->first, Duration::max()});
+}
+
+void Reaction::on(const Slow& slow) {
+  if (!is_member(slow.life)) return;
+  row(Row::run_slow, name_of(slow.life) + " is slow: " + slow.why);
+  order(Warn{answer_.reason});
+}
+
+// From a plan to its being in force.
+
+void Reaction::on(const PlanMade& made) {
+  if (made.number != state_.plan_number) return;
+  if (state_.phase == Phase::plan) {
+    if (!made.choice) {
+      row(Row::plan_none, "no plan fits the nodes that are there: " + made.why);
+      order(Warn{answer_.reason});
+      return suspend();
+    }
+    row(Row::plan_ready, made.choice->text);
+    return prepare(*made.choice);
+  }
+  if (state_.phase != Phase::run || !state_.plans_aside) return;
+  state_.plans_aside = false;
+  if (!made.choice || !pays(state_, *made.choice, now_, limits_))
+    return row(Row::run_not_better, "the plan stays: another one does not pay");
+  row(Row::run_better, "at the next save point: " + made.choice->text);
+  state_.better = *made.choice;
+  ask_save_point();
+}
+
+void Reaction::on(const Prepared& prepared) {
+  if (state_.phase != Phase::prepare || prepared.epoch != state_.epoch) return;
+  if (state_.waits_for.erase(prepared.life) == 0) return;
+  if (!state_.waits_for.empty())
+    return row(Row::prepared_some, name_of(prepared.life) + " is prepared");
+  row(Row::prepared_all, "all nodes of the plan are prepared");
+  load();
+}
+
+void Reaction::on(const PrepareFailed& failed) {
+  if (state_.phase != Phase::prepare || failed.epoch != state_.epoch) return;
+  if (!is_member(failed.life)) return;
+  row(Row::prepare_failed, name_of(failed.life) + " cannot prepare: " + failed.why);
+  pass_over({failed.life}, answer_.reason);
+}
+
+void Reaction::on(const Loaded& loaded) {
+  if (state_.phase != Phase::load || loaded.epoch != state_.epoch) return;
+  if (state_.waits_for.erase(loaded.life) == 0) return;
+  if (state_.weights.empty()) state_.weights = loaded.weights;
+  if (state_.weights != loaded.weights) {
+    row(Row::load_differs, name_of(loaded.life) + " has read other weights than the others");
+    return on(LoadFailed{loaded.life, loaded.epoch, state_.line, LoadFailed::Cause::checkpoint,
+                         answer_.reason});
+  }
+  if (!state_.waits_for.empty())
+    return row(Row::loaded_some, name_of(loaded.life) + " has its state");
+  row(Row::loaded_all, "the plan is in force from step " + number(state_.line) + " on");
+  activate();
+}
+
+void Reaction::on(const LoadFailed& failed) {
+  if (state_.phase != Phase::load || failed.epoch != state_.epoch) return;
+  if (failed.step != state_.line || !is_member(failed.life)) return;
+  if (failed.cause == LoadFailed::Cause::node) {
+    row(Row::load_failed_node, name_of(failed.life) + " cannot load: " + failed.why);
+    return pass_over({failed.life}, answer_.reason);
+  }
+  row(Row::load_failed_checkpoint,
+      "the checkpoint of step " + number(failed.step) + " is bad: " + failed.why);
+  order(Warn{answer_.reason});
+  std::erase(state_.saved, failed.step);
+  if (state_.saved.empty())
+    return end(exit_failed, Phase::halted, answer_.reason + "; there is none before it");
+  state_.line = state_.saved.back();
+  load();
+}
+
+void Reaction::on(const Frozen& frozen) {
+  if (state_.phase != Phase::recover || frozen.epoch != state_.epoch) return;
+  if (state_.waits_for.erase(frozen.life) == 0) return;
+  state_.decided = std::max(state_.decided, frozen.step);
+  if (!state_.waits_for.empty())
+    return row(Row::recover_waits, name_of(frozen.life) + " has stopped");
+  go_on_if_all_frozen();
+}
+
+// Steps and saves.
+
+void Reaction::on(const StepDecided& decided) {
+  if (decided.epoch != state_.epoch || decided.step <= state_.decided) return;
+  if (state_.phase != Phase::run) return;
+  state_.decided = decided.step;
+  state_.futile = 0;
+  state_.failed_steps.erase(state_.failed_steps.begin(),
+                            state_.failed_steps.lower_bound(decided.step));
+  row(Row::run_decided, "step " + number(decided.step) + " is done");
+}
+
+void Reaction::on(const StepFailed& failed) {
+  if (state_.phase != Phase::run || failed.epoch != state_.epoch) return;
+  if (!is_member(failed.life)) return;
+  const std::string text = name_of(failed.life) + ": step " + number(failed.step) + ": " + failed.why;
+  auto& names = state_.failed_steps[failed.step];
+  names.insert(name_of(failed.life));
+  if (names.size() >= names_that_poison) {
+    row(Row::step_poisoned, text + ": it fails wherever it is played");
+    order(Abort{state_.epoch, everybody()});
+    return end(exit_failed, Phase::halted, answer_.reason);
+  }
+  row(Row::step_failed, text);
+  strike(failed.life, text);
+  // Its memory is suspect: it is restarted, and comes back as another life.
+  order(Retire{failed.life, text});
+  lose_from(failed.life, text);
+}
+
+void Reaction::on(const SavePoint& point) {
+  if (state_.phase != Phase::run || point.epoch != state_.epoch) return;
+  if (state_.saving) {
+    row(Row::save_still_goes_on, "step " + number(point.step) +
+                                     " is not saved: the save of step " +
+                                     number(state_.saving->step) + " still goes on");
+    order(GoOn{state_.epoch});
+    return order(Warn{answer_.reason});
+  }
+  row(Row::save_begins, "step " + number(point.step) + " is to be saved");
+  save(point.step);
+}
+
+void Reaction::on(const ShardsWritten& written) {
+  if (!state_.saving || written.save != state_.saving->save) return;
+  row(Row::save_written, "all parts of step " + number(state_.saving->step) + " are written");
+  order(CommitSave{state_.saving->save, state_.saving->step});
+}
+
+void Reaction::on(const Saved& saved) {
+  if (!state_.saving || saved.save != state_.saving->save) return;
+  const Saving done = *state_.saving;
+  state_.saving.reset();
+  state_.failed_saves = 0;
+  ++state_.saves_since_switch;
+  state_.saved.push_back(done.step);
+  if (std::ssize(state_.saved) > limits_.keep) state_.saved.erase(state_.saved.begin());
+  record(Record::Kind::saved).step = done.step;
+  row(Row::save_complete, "step " + number(done.step) + " is saved");
+  if (done.meanwhile == Meanwhile::hold) return end_epoch_at_boundary();
+  if (wants_boundary()) ask_save_point();
+}
+
+void Reaction::on(const SaveFailed& failed) {
+  if (state_.saving && failed.save == state_.saving->save) save_failed(failed.why);
+}
+
+// Orders from outside, and what befalls the head.
+
+void Reaction::on(const StopAsked&) {
+  state_.is_stopping = true;
+  row(Row::stop_asked, "somebody asked the run to stop");
+  switch (state_.phase) {
+    case Phase::run:
+      return ask_save_point();
+    case Phase::boot:
+    case Phase::gather:
+    case Phase::suspend:
+      row(Row::stop_done, "it stops after step " + number(state_.decided));
+      return end(exit_preempted, Phase::done, answer_.reason);
+    case Phase::plan:
+    case Phase::prepare:
+    case Phase::load:
+    case Phase::recover:
+    case Phase::halted:
+    case Phase::done:
+      return;
+  }
+}
+
+void Reaction::on(const JournalFailed& failed) {
+  if (!state_.journal_failed) {
+    state_.journal_failed = now_;
+    order(Warn{"the journal cannot be written: " + failed.why +
+               "; training goes on, and nothing is decided"});
+  }
+  if (now_ - *state_.journal_failed < limits_.journal_patience)
+    return row(Row::journal_failed, failed.why);
+  row(Row::journal_over, "the journal could not be written for too long: " + failed.why);
+  order(Abort{state_.epoch, everybody()});
+  end(exit_failed, Phase::halted, answer_.reason);
+}
+
+void Reaction::on(const Deposed& deposed) {
+  if (deposed.term <= state_.term) return;
+  row(Row::deposed, "a head of term " + number(static_cast<std::int64_t>(deposed.term)) +
+                        " leads the run");
+  end(exit_deposed, Phase::done, answer_.reason);
+}
+
+void Reaction::on(const Timeout& timeout) {
+  if (state_.saving && timeout.timer == state_.save_timer)
+    return save_failed("it was not written in time");
+  if (timeout.timer != state_.timer || timeout.timer == 0) return;
+  switch (state_.phase) {
+    case Phase::gather:
+      row(Row::gather_over, "those who have not come are not waited for any longer");
+      return recover();
+    case Phase::plan:
+      row(Row::plan_late, "the planner is late: all nodes that are there get a part");
+      ++state_.plan_number;
+      return prepare({usable(), 0, "all nodes that are there"});
+    case Phase::prepare:
+      row(Row::prepare_failed, "not all nodes have prepared in time");
+      return pass_over({state_.waits_for.begin(), state_.waits_for.end()}, answer_.reason);
+    case Phase::load:
+      row(Row::load_failed_node, "not all nodes have loaded in time");
+      return pass_over({state_.waits_for.begin(), state_.waits_for.end()}, answer_.reason);
+    case Phase::recover:
+      if (state_.waits_for.empty()) return plan_or_suspend();
+      row(Row::recover_waits, "who has not stopped by now is dead");
+      for (const Life life : std::set<Life>(state_.waits_for))
+        lose(life, "it did not say in time that it has stopped");
+      return go_on_if_all_frozen();
+    case Phase::suspend:
+      row(Row::suspend_over, "there were too few nodes for too long");
+      return end(exit_too_few, Phase::done, answer_.reason);
+    case Phase::boot:
+    case Phase::run:
+    case Phase::halted:
+    case Phase::done:
+      return;
+  }
+}
+
+}  // namespace troupe::actors::reconciler

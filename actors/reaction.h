@@ -1,0 +1,82 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "actors/reconciler.h"
+
+namespace troupe::actors::reconciler {
+
+/// One answer in the making: what only the parts of reconciler.h share.
+class Reaction {
+ public:
+  Reaction(State state, Time now, const Limits& limits)
+      : state_(std::move(state)), now_(now), limits_(limits) {}
+
+  Answer to(const Event& event);
+
+ private:
+  // One for each event; reaction.cpp.
+  void on(const JournalRead& read);
+  void on(const Attached& attached);
+  void on(const Lost& lost);
+  void on(const Suspected& suspected);
+  void on(const Notice& notice);
+  void on(const PlanMade& made);
+  void on(const Prepared& prepared);
+  void on(const PrepareFailed& failed);
+  void on(const Loaded& loaded);
+  void on(const LoadFailed& failed);
+  void on(const Frozen& frozen);
+  void on(const StepDecided& decided);
+  void on(const StepFailed& failed);
+  void on(const SavePoint& point);
+  void on(const ShardsWritten& written);
+  void on(const Saved& saved);
+  void on(const SaveFailed& failed);
+  void on(const Slow& slow);
+  void on(const JournalFailed& failed);
+  void on(const Deposed& deposed);
+  void on(const StopAsked&);
+  void on(const DrainAsked& asked);
+  void on(const Timeout& timeout);
+
+  // What they are made of; reaction_moves.cpp.
+  void row(Row row, const std::string& reason);
+  void order(Order order) { answer_.orders.push_back(std::move(order)); }
+  Record& record(Record::Kind kind, const std::string& why = {});
+  void set_phase_timer(Duration after);
+  void lose(Life life, const std::string& why);
+  void lose_from(Life life, const std::string& why);
+  void strike(Life life, const std::string& why);
+  void recover();
+  void go_on_if_all_frozen();
+  void plan_or_suspend();
+  void suspend();
+  void give_up_epoch(const std::string& why);
+  void pass_over(const std::vector<Life>& failed, const std::string& why);
+  void prepare(PlanChoice choice);
+  void load();
+  void activate();
+  void consider_switch();
+  void ask_save_point();
+  void save(std::int64_t step);
+  void abort_save();
+  void end_epoch_at_boundary();
+  void save_failed(const std::string& why);
+  void release_idle();
+  void end(int code, Phase phase, const std::string& why);
+
+  bool is_member(Life life) const;
+  bool wants_boundary() const;
+  std::vector<Life> usable() const;
+  std::vector<Life> everybody() const;
+  std::string name_of(Life life) const;
+
+  State state_;
+  Time now_;
+  const Limits& limits_;
+  Answer answer_;
+};
+
+}  // namespace troupe::actors::reconciler
