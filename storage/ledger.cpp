@@ -17,7 +17,7 @@ Digest ids_of(const LedgerTerms& terms, std::int64_t first) {
   const SampleOrder order = terms.samples();
   std::vector<Digest> micro_batches;
   for (std::int64_t at = 0; at < terms.global; at += terms.micro)
-    micro_batches.push_back(digest_of(order, first + at, terms.micro));
+    micro_batches.push_back(digest_of_samples(order, first + at, terms.micro));
   return ids_of(micro_batches);
 }
 

@@ -18,16 +18,16 @@ std::span<std::byte> part_of(Tensor& batch, std::int64_t sample, std::size_t byt
 
 }  // namespace
 
-Digest digest_of(std::span<const Place> samples) {
+Digest digest_of_samples(std::span<const Place> samples) {
   static_assert(sizeof(Place) == 2 * sizeof(std::int64_t));
-  return troupe::digest_of(std::as_bytes(samples));
+  return digest_of(std::as_bytes(samples));
 }
 
-Digest digest_of(const SampleOrder& order, std::int64_t first, std::int64_t count) {
+Digest digest_of_samples(const SampleOrder& order, std::int64_t first, std::int64_t count) {
   std::vector<Place> samples;
   samples.reserve(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) samples.push_back(order.at(first + i));
-  return digest_of(samples);
+  return digest_of_samples(samples);
 }
 
 Result<Batch> MicroBatches::read(MemoryPool& memory, std::int64_t step, int m) const {
@@ -44,7 +44,7 @@ Result<Batch> MicroBatches::read(MemoryPool& memory, std::int64_t step, int m) c
     if (!read) return read.error();
     samples.push_back(place);
   }
-  batch.samples = digest_of(samples);
+  batch.samples = digest_of_samples(samples);
   return batch;
 }
 

@@ -21,10 +21,10 @@ struct Batch {
 
 /// Tells samples apart by pass and number: what two who read separately must agree on, and what a
 /// ledger says was read.
-Digest digest_of(std::span<const Place> samples);
+Digest digest_of_samples(std::span<const Place> samples);
 
 /// What reading so many samples from a position on should give.
-Digest digest_of(const SampleOrder& order, std::int64_t first, std::int64_t count);
+Digest digest_of_samples(const SampleOrder& order, std::int64_t first, std::int64_t count);
 
 /// Cuts a dataset into steps and micro-batches. Nothing is remembered: any micro-batch of any step
 /// is found at once, by whoever asks, and is the same for everyone.
