@@ -3,6 +3,8 @@
 #include <cassert>
 #include <utility>
 
+#include "actors/checkpoints.h"
+#include "actors/exchange.h"
 #include "actors/loader_actor.h"
 #include "actors/optimizer_actor.h"
 #include "actors/rt.h"
@@ -25,10 +27,22 @@ std::vector<PlayerId> players_of(const RunSpec& spec) {
     players.push_back({Kind::inputs, replica});
     players.push_back({Kind::targets, replica});
   }
-  for (int stage = 0; stage < static_cast<int>(spec.stages.size()); ++stage)
-    players.push_back({Kind::optimizer, stage});
+  for (int optimizer = 0; optimizer < optimizers_of(spec); ++optimizer)
+    players.push_back({Kind::optimizer, optimizer});
   return players;
 }
+
+namespace {
+
+std::string optimizer_title(const RunSpec& spec, int optimizer) {
+  const auto [stage, section] = place_of(spec, optimizer);
+  const std::string title = "stage " + std::to_string(stage);
+  const bool is_alone = optimizers_of(spec) == static_cast<int>(spec.stages.size());
+  return is_alone ? "optimizer of " + title
+                  : "optimizer of section " + std::to_string(section) + " of " + title;
+}
+
+}  // namespace
 
 std::string title_of(const RunSpec& spec, PlayerId player) {
   const auto loader = [&](const std::string& title) {
@@ -39,7 +53,7 @@ std::string title_of(const RunSpec& spec, PlayerId player) {
     case PlayerId::Kind::stage:
       return device_title(spec, player.index / devices, player.index % devices);
     case PlayerId::Kind::optimizer:
-      return "optimizer of stage " + std::to_string(player.index);
+      return optimizer_title(spec, player.index);
     case PlayerId::Kind::inputs:
       return loader("loader of inputs");
     case PlayerId::Kind::targets:
@@ -51,13 +65,13 @@ std::string title_of(const RunSpec& spec, PlayerId player) {
 }
 
 caf::actor spawn_player(caf::actor_system& system, const RunSpecPtr& spec, PlayerId player,
-                        const std::shared_ptr<const StartPoint>& start) {
+                        StartPoint start) {
   const int devices = spec->evaluation->devices();
   switch (player.kind) {
     case PlayerId::Kind::stage:
       return spawn_stage_actor(system, spec, player.index / devices, player.index % devices);
     case PlayerId::Kind::optimizer:
-      return spawn_optimizer_actor(system, spec, player.index, start);
+      return spawn_optimizer_actor(system, spec, player.index, std::move(start));
     case PlayerId::Kind::inputs:
       return spawn_loader(system, spec, player.index, Half::inputs);
     case PlayerId::Kind::targets:
@@ -98,10 +112,11 @@ Company company_of(const Backstage& backstage, int attempt,
 }
 
 Company spawn_company(caf::actor_system& system, const Backstage& backstage, int attempt,
-                      StartPoint start) {
-  const auto from = std::make_shared<const StartPoint>(std::move(start));
+                      const StartPoint& start) {
   auto company = company_of(backstage, attempt, [&](PlayerId id) {
-    return spawn_player(system, backstage.spec, id, from);
+    const bool is_optimizer = id.kind == PlayerId::Kind::optimizer;
+    return spawn_player(system, backstage.spec, id,
+                        is_optimizer ? part_of(start, *backstage.spec, id.index) : StartPoint{});
   });
   for (const auto& player : company.players) rt::post(player.actor, Meet{company.cast});
   return company;

@@ -44,16 +44,16 @@ class Casting {
 
 /// The same list in all processes: by replica its devices and its loaders, then the optimizers.
 std::vector<PlayerId> players_of(const RunSpec& spec);
-/// "device 1 of replica 0", "optimizer of stage 2".
+/// "device 1 of replica 0", "optimizer of stage 2", "optimizer of section 1 of stage 2".
 std::string title_of(const RunSpec& spec, PlayerId player);
 
-/// Spawns a player in this process.
+/// Spawns a player in this process. `start` is for optimizers, each its part.
 caf::actor spawn_player(caf::actor_system& system, const RunSpecPtr& spec, PlayerId player,
-                        const std::shared_ptr<const StartPoint>& start);
+                        StartPoint start);
 
 /// Spawns all players of an attempt here, and lets them meet.
 Company spawn_company(caf::actor_system& system, const Backstage& backstage, int attempt,
-                      StartPoint start);
+                      const StartPoint& start);
 
 /// Who plays what. `of` makes or finds each player; they have not met yet.
 Company company_of(const Backstage& backstage, int attempt,

@@ -1,8 +1,16 @@
 #include "actors/checkpoints.h"
 
 #include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <functional>
 #include <iterator>
+#include <map>
+#include <set>
+#include <string_view>
 #include <utility>
+
+#include "actors/exchange.h"
 
 namespace troupe::actors {
 namespace {
@@ -17,6 +25,47 @@ Result<std::vector<NamedTensor>> load_all(const std::vector<storage::TensorView>
     tensors.push_back({view.name, std::move(*tensor)});
   }
   return tensors;
+}
+
+/// Whose moment it is: "h.0.ln_1.weight" of "h.0.ln_1.weight.m".
+std::string_view parameter_of(std::string_view moment) {
+  return moment.substr(0, moment.rfind('.'));
+}
+
+std::map<std::string, Shape, std::less<>> shapes_of(const models::Model& model) {
+  std::map<std::string, Shape, std::less<>> shapes;
+  for (const auto& unit : model.units)
+    for (const auto& parameter : unit.layer->parameters())
+      shapes.emplace(parameter.name, parameter.shape);
+  return shapes;
+}
+
+/// Of tensors by name, where pieces of one follow each other. Whole ones stay where they are.
+template <class ParameterOf>
+std::vector<NamedTensor> put_together(std::vector<NamedTensor> pieces,
+                                      const std::map<std::string, Shape, std::less<>>& shapes,
+                                      ParameterOf parameter_of, MemoryPool& memory) {
+  std::vector<NamedTensor> whole;
+  for (auto piece = pieces.begin(); piece != pieces.end();) {
+    const auto end = std::find_if(piece, pieces.end(), [&](const NamedTensor& other) {
+      return other.name != piece->name;
+    });
+    if (end - piece == 1) {
+      whole.push_back(std::move(*piece++));
+      continue;
+    }
+    const Shape& shape = shapes.find(parameter_of(piece->name))->second;
+    Tensor tensor = Tensor::make(memory, shape, piece->tensor.dtype());
+    auto* to = static_cast<std::byte*>(tensor.raw());
+    const std::string name = piece->name;
+    for (; piece != end; ++piece) {
+      std::memcpy(to, piece->tensor.raw(), piece->tensor.bytes());
+      to += piece->tensor.bytes();
+    }
+    assert(to == static_cast<std::byte*>(tensor.raw()) + tensor.bytes());
+    whole.push_back({name, std::move(tensor)});
+  }
+  return whole;
 }
 
 }  // namespace
@@ -39,19 +88,55 @@ Result<std::optional<StartPoint>> newest_checkpoint(storage::Files& files, const
   return std::optional(std::move(*start));
 }
 
+StartPoint part_of(const StartPoint& start, const RunSpec& spec, int optimizer) {
+  const auto [stage, number] = place_of(spec, optimizer);
+  const auto index = static_cast<std::size_t>(stage);
+  const models::Stage passes(*spec.model, spec.stages[index], {});
+  const auto& section = spec.sections[index][static_cast<std::size_t>(number)];
+  std::map<std::string_view, models::Section::Piece> pieces;
+  for (const auto& piece : section.pieces)
+    pieces.emplace(passes.parameters()[piece.slot].name, piece);
+  std::set<std::string_view> buffers;
+  if (section.has_buffers)
+    for (const auto& buffer : passes.buffers()) buffers.insert(buffer.name);
+
+  StartPoint part{start.step, {}, {}};
+  const auto add = [&](const NamedTensor& tensor, std::string_view parameter, auto& to) {
+    const auto found = pieces.find(parameter);
+    if (found == pieces.end()) return;
+    const auto& [slot, first, count] = found->second;
+    // One of another shape is none of ours: the optimizer will say so.
+    const bool fits = tensor.tensor.shape() == passes.parameters()[slot].shape;
+    to.push_back({tensor.name, fits ? models::piece_of(tensor.tensor, found->second) : tensor.tensor});
+  };
+  for (const auto& weight : start.weights) {
+    add(weight, weight.name, part.weights);
+    if (buffers.contains(weight.name)) part.weights.push_back(weight);
+  }
+  for (const auto& moment : start.moments)
+    add(moment, parameter_of(moment.name), part.moments);
+  return part;
+}
+
 storage::CheckpointContent checkpoint_content(const RunSpec& spec, std::int64_t step,
-                                              std::vector<Snapshot> snapshots) {
+                                              std::vector<Snapshot> snapshots, MemoryPool& memory) {
   storage::CheckpointContent content;
   content.step = step;
   content.samples = step * spec.samples_in_step;
   content.recipe = spec.recipe;
   content.model = spec.model_description;
-  for (auto& of_stage : snapshots) {
-    std::ranges::move(of_stage.weights, std::back_inserter(content.weights));
-    std::ranges::move(of_stage.moments, std::back_inserter(content.optimizer));
+  std::ranges::sort(snapshots, {}, &Snapshot::optimizer);
+  for (auto& part : snapshots) {
+    std::ranges::move(part.weights, std::back_inserter(content.weights));
+    std::ranges::move(part.moments, std::back_inserter(content.optimizer));
   }
-  std::ranges::sort(content.weights, {}, &NamedTensor::name);
-  std::ranges::sort(content.optimizer, {}, &NamedTensor::name);
+  // Pieces of one name stay in their order.
+  std::ranges::stable_sort(content.weights, {}, &NamedTensor::name);
+  std::ranges::stable_sort(content.optimizer, {}, &NamedTensor::name);
+  const auto shapes = shapes_of(*spec.model);
+  const auto whole = [](const std::string& name) { return std::string_view(name); };
+  content.weights = put_together(std::move(content.weights), shapes, whole, memory);
+  content.optimizer = put_together(std::move(content.optimizer), shapes, parameter_of, memory);
   return content;
 }
 

@@ -17,8 +17,12 @@ Result<std::optional<StartPoint>> newest_checkpoint(storage::Files& files, const
 /// All tensors of a checkpoint.
 Result<StartPoint> start_point(const storage::Checkpoint& checkpoint, MemoryPool& memory);
 
-/// What is saved once all stages have given their part. Whatever the stages are, it is the same.
+/// What of a start point an optimizer begins with: its section's pieces; shares their memory.
+StartPoint part_of(const StartPoint& start, const RunSpec& spec, int optimizer);
+
+/// What is saved once all optimizers have given their part, put together in `memory` where it was
+/// cut. Whatever stages and sections are, it is the same.
 storage::CheckpointContent checkpoint_content(const RunSpec& spec, std::int64_t step,
-                                              std::vector<Snapshot> snapshots);
+                                              std::vector<Snapshot> snapshots, MemoryPool& memory);
 
 }  // namespace troupe::actors

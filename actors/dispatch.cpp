@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -105,6 +106,7 @@ struct LoanWire {
 
 struct SharesWire {
   std::int64_t step = 0;
+  int stage = 0;
   int holder = 0;
   double rate_share = 1;
   std::vector<int> first_groups;
@@ -113,7 +115,8 @@ struct SharesWire {
   std::vector<int> statistics;
   std::string mask;
   static constexpr auto fields() {
-    return std::tuple(required("step", &SharesWire::step), required("holder", &SharesWire::holder),
+    return std::tuple(required("step", &SharesWire::step), required("stage", &SharesWire::stage),
+                      required("holder", &SharesWire::holder),
                       required("rate_share", &SharesWire::rate_share),
                       required("first_groups", &SharesWire::first_groups).at_least(0),
                       required("groups", &SharesWire::groups).at_least(1),
@@ -125,26 +128,33 @@ struct SharesWire {
 
 struct NormsWire {
   int attempt = 0;
-  int stage = 0;
+  int optimizer = 0;
   std::int64_t step = 0;
   std::string names;
+  std::vector<std::int64_t> first_blocks;
+  std::vector<int> blocks;
   static constexpr auto fields() {
-    return std::tuple(required("attempt", &NormsWire::attempt),
-                      required("stage", &NormsWire::stage), required("step", &NormsWire::step),
-                      required("names", &NormsWire::names));
+    return std::tuple(
+        required("attempt", &NormsWire::attempt),
+        required("optimizer", &NormsWire::optimizer).at_least(0),
+        required("step", &NormsWire::step), required("names", &NormsWire::names),
+        required("first_blocks", &NormsWire::first_blocks).at_least(0),
+        required("blocks", &NormsWire::blocks).at_least(0));
   }
 };
 
 struct WeightsWire {
   int stage = 0;
+  int section = 0;
   std::int64_t version = 0;
   std::string slots;  // Masks.
   std::string buffers;
   std::vector<int> moments;
   static constexpr auto fields() {
     return std::tuple(
-        required("stage", &WeightsWire::stage), required("version", &WeightsWire::version),
-        required("slots", &WeightsWire::slots), required("buffers", &WeightsWire::buffers),
+        required("stage", &WeightsWire::stage),
+        required("section", &WeightsWire::section).at_least(0),
+        required("version", &WeightsWire::version), required("slots", &WeightsWire::slots), required("buffers", &WeightsWire::buffers),
         required("moments", &WeightsWire::moments).at_least(0));
   }
 };
@@ -208,13 +218,13 @@ struct PulseWire {
 
 struct SnapshotWire {
   int attempt = 0;
-  int stage = 0;
+  int optimizer = 0;
   std::int64_t step = 0;
   std::string weights;
   std::string moments;
   static constexpr auto fields() {
     return std::tuple(
-        required("attempt", &SnapshotWire::attempt), required("stage", &SnapshotWire::stage),
+        required("attempt", &SnapshotWire::attempt), required("optimizer", &SnapshotWire::optimizer),
         required("step", &SnapshotWire::step), required("weights", &SnapshotWire::weights),
         required("moments", &SnapshotWire::moments));
   }
@@ -292,6 +302,7 @@ Result<LoanFor> take(Dispatch& from, const RunSpec&, const LoanFor*) {
 Dispatch put(const StepGradients& in, MemoryPool&) {
   SharesWire wire;
   wire.step = in.step;
+  wire.stage = in.stage;
   wire.holder = in.holder;
   wire.rate_share = in.gradients->rate_share;
   std::vector<Tensor> tensors;
@@ -332,17 +343,21 @@ Result<StepGradients> take(Dispatch& from, const RunSpec&, const StepGradients*)
     auto& statistics = share->statistics.emplace_back();
     for (int i = 0; i < count; ++i) statistics.push_back(unpacking.next());
   }
-  return StepGradients{wire->step, wire->holder, std::move(share)};
+  return StepGradients{wire->step, wire->stage, wire->holder, std::move(share)};
 }
 
 Dispatch put(const Norms& in, MemoryPool&) {
+  NormsWire wire{in.attempt, in.optimizer, in.step, {}, {}, {}};
   std::vector<std::string> names;
   std::vector<double> values;
   for (const auto& square : in.squares) {
     names.push_back(square.name);
-    values.push_back(square.value);
+    wire.first_blocks.push_back(square.first_block);
+    wire.blocks.push_back(static_cast<int>(square.blocks.size()));
+    values.insert(values.end(), square.blocks.begin(), square.blocks.end());
   }
-  auto dispatch = dispatch_of(Norms::type, NormsWire{in.attempt, in.stage, in.step, joined(names)});
+  wire.names = joined(names);
+  auto dispatch = dispatch_of(Norms::type, wire);
   dispatch.bytes = bytes_of<double>(values);
   return dispatch;
 }
@@ -352,11 +367,19 @@ Result<Norms> take(Dispatch& from, const RunSpec&, const Norms*) {
   const auto values = numbers_of<double>(from.bytes, from.type);
   if (!values) return values.error();
   const auto names = lines_of(wire->names);
-  if (names.size() != values->size())
-    return Error{from.type + ": found " + std::to_string(names.size()) + " names for " +
-                 std::to_string(values->size()) + " numbers"};
-  Norms norms{wire->attempt, wire->stage, wire->step, {}};
-  for (std::size_t i = 0; i < names.size(); ++i) norms.squares.push_back({names[i], (*values)[i]});
+  const auto wanted = std::accumulate(wire->blocks.begin(), wire->blocks.end(), std::size_t{0});
+  if (names.size() != wire->blocks.size() || names.size() != wire->first_blocks.size() ||
+      values->size() != wanted)
+    return Error{from.type + ": found " + std::to_string(names.size()) + " names and " +
+                 std::to_string(values->size()) + " numbers for " + std::to_string(wanted) +
+                 " blocks of " + std::to_string(wire->blocks.size()) + " parameters"};
+  Norms norms{wire->attempt, wire->optimizer, wire->step, {}};
+  auto value = values->begin();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto end = value + wire->blocks[i];
+    norms.squares.push_back({names[i], {value, end}, wire->first_blocks[i]});
+    value = end;
+  }
   return norms;
 }
 
@@ -366,7 +389,7 @@ Dispatch put(const NewWeights& in, MemoryPool& memory) {
   Packing slots(tensors), buffers(tensors);
   for (const auto& slot : weights.slots) slots.add(slot.value);
   for (const auto& buffer : weights.buffers) buffers.add(buffer);
-  WeightsWire wire{in.stage, weights.version, slots.mask(), buffers.mask(), {}};
+  WeightsWire wire{in.stage, in.section, weights.version, slots.mask(), buffers.mask(), {}};
   for (const auto& moments : in.version.moments) {
     wire.moments.push_back(static_cast<int>(moments.size()));
     for (const auto& moment : moments) tensors.push_back(copy_of(moment, memory));
@@ -402,7 +425,10 @@ Result<NewWeights> take(Dispatch& from, const RunSpec&, const NewWeights*) {
   const auto time = [&](std::size_t i) {
     return std::chrono::steady_clock::time_point(std::chrono::steady_clock::duration((*times)[i]));
   };
-  return NewWeights{wire->stage, {std::move(weights), std::move(moments)}, {time(0), time(1)}};
+  return NewWeights{wire->stage,
+                    wire->section,
+                    {std::move(weights), std::move(moments)},
+                    {time(0), time(1)}};
 }
 
 Dispatch put(const LateGradients& in, MemoryPool&) {
@@ -503,7 +529,7 @@ Dispatch put(const Snapshot& in, MemoryPool&) {
     }
     return joined(names);
   };
-  SnapshotWire wire{in.attempt, in.stage, in.step, {}, {}};
+  SnapshotWire wire{in.attempt, in.optimizer, in.step, {}, {}};
   wire.weights = add(in.weights);
   wire.moments = add(in.moments);
   auto dispatch = dispatch_of(Snapshot::type, wire);
@@ -517,7 +543,7 @@ Result<Snapshot> take(Dispatch& from, const Snapshot*) {
   if (weights.size() + moments.size() != from.tensors.size())
     return Error{from.type + ": found " + std::to_string(from.tensors.size()) + " tensors for " +
                  std::to_string(weights.size() + moments.size()) + " names"};
-  Snapshot snapshot{wire->attempt, wire->stage, wire->step, {}, {}};
+  Snapshot snapshot{wire->attempt, wire->optimizer, wire->step, {}, {}};
   std::size_t i = 0;
   for (const auto& name : weights) snapshot.weights.push_back({name, from.tensors[i++]});
   for (const auto& name : moments) snapshot.moments.push_back({name, from.tensors[i++]});
@@ -564,7 +590,6 @@ template Dispatch to_dispatch(const Gradient&, MemoryPool&);
 template Dispatch to_dispatch(const LoanFor&, MemoryPool&);
 template Dispatch to_dispatch(const Taken&, MemoryPool&);
 template Dispatch to_dispatch(const StepGradients&, MemoryPool&);
-template Dispatch to_dispatch(const TiedGradient&, MemoryPool&);
 template Dispatch to_dispatch(const Norms&, MemoryPool&);
 template Dispatch to_dispatch(const Decision&, MemoryPool&);
 template Dispatch to_dispatch(const NewWeights&, MemoryPool&);

@@ -41,7 +41,7 @@ constexpr std::array<std::string_view, 2> enum_names(Round::Purpose) {
 struct Cast {
   int attempt = 0;
   std::vector<caf::actor> stages;      // By replica, then device.
-  std::vector<caf::actor> optimizers;  // By stage.
+  std::vector<caf::actor> optimizers;  // By stage, then section.
   std::vector<caf::actor> inputs;      // By replica.
   std::vector<caf::actor> targets;     // Likewise.
   caf::actor supervisor;
@@ -157,30 +157,14 @@ struct JobFailed {
   std::string text;
 };
 
-/// Stage actor to the optimizer actor of a stage: its gradients, given away whole.
+/// Stage actor to an optimizer actor: what of its gradients goes there, given away.
 struct StepGradients {
   static constexpr std::string_view type = "step_gradients";
 
   std::int64_t step = 0;
+  int stage = 0;  // Whose passes they come from: another one's than the optimizer's, if tied.
   int holder = 0;
   std::shared_ptr<models::GradientShare> gradients;
-};
-
-/// Optimizer actor to the one that owns a shared parameter: the gradient of the other use.
-struct TiedGradient {
-  static constexpr std::string_view type = "tied_gradient";
-
-  std::int64_t step = 0;
-  std::string name;
-  int stage = 0;  // The borrower.
-  Tensor value;
-
-  static constexpr auto fields() {
-    return std::tuple(transport::required("step", &TiedGradient::step),
-                      transport::required("name", &TiedGradient::name),
-                      transport::required("stage", &TiedGradient::stage));
-  }
-  static constexpr auto tensors() { return std::tuple(&TiedGradient::value); }
 };
 
 /// The optimizer's own jobs to the optimizer actor: the sums of a step are there, or its weights.
@@ -194,12 +178,13 @@ struct Stepped {
   WorkTime worked;
 };
 
-/// Optimizer actor to supervisor: its part of the norm of all gradients.
+/// Optimizer actor to supervisor: its part of the norm of all gradients. Where each stage clips by
+/// its own norm: to all optimizer actors of the stage.
 struct Norms {
   static constexpr std::string_view type = "norms";
 
   int attempt = 0;
-  int stage = 0;
+  int optimizer = 0;
   std::int64_t step = 0;
   std::vector<models::SquaredNorm> squares;
 };
@@ -217,27 +202,28 @@ struct Decision {
   }
 };
 
-/// Optimizer actor to the stage actors that hold its stage.
+/// Optimizer actor to the stage actors that hold its stage: its section of a version.
 struct NewWeights {
   static constexpr std::string_view type = "new_weights";
 
   int stage = 0;
+  int section = 0;
   models::Version version;
-  WorkTime worked;  // On the first holder's device.
+  WorkTime worked;  // On the optimizer's device.
 };
 
-/// Optimizer actor to supervisor: the version is published.
+/// Optimizer actor to supervisor: its part of the version is published.
 struct StepDone {
   static constexpr std::string_view type = "step_done";
 
   int attempt = 0;
-  int stage = 0;
+  int optimizer = 0;
   std::int64_t step = 0;
-  double norm = 0;  // Of this stage's gradients.
+  double norm = 0;  // By which the gradients were clipped: of all stages, or of its own one.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("attempt", &StepDone::attempt),
-                      transport::required("stage", &StepDone::stage),
+                      transport::required("optimizer", &StepDone::optimizer),
                       transport::required("step", &StepDone::step),
                       transport::required("norm", &StepDone::norm));
   }
@@ -312,7 +298,7 @@ struct Snapshot {
   static constexpr std::string_view type = "snapshot";
 
   int attempt = 0;
-  int stage = 0;
+  int optimizer = 0;
   std::int64_t step = 0;
   std::vector<NamedTensor> weights;
   std::vector<NamedTensor> moments;
@@ -369,7 +355,6 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Taken)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::ActionDone)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::JobFailed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::StepGradients)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::TiedGradient)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::ReadDone)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Normed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Stepped)

@@ -4,11 +4,14 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <map>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
 #include "actors/cast.h"
+#include "actors/exchange.h"
 #include "actors/job.h"
 #include "actors/messages.h"
 #include "actors/rt.h"
@@ -18,7 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What a stage's optimizer works on. Jobs alone touch it, one after another.
+/// What an optimizer works on. Jobs alone touch it, one after another.
 struct Workshop {
   models::Optimizer optimizer;
   models::WeightsPtr weights;
@@ -43,42 +46,56 @@ Tensor copy_of(Stream& stream, const Tensor& tensor) {
   return copy;
 }
 
+/// What the holders of several stages have given, by stage, then holder.
+using Given = std::map<std::pair<int, int>, std::shared_ptr<models::GradientShare>>;
+
+/// Adds up what the holders of one stage have given.
+models::StageGradients join(Stream& stream, Given& given, int stage) {
+  std::vector<models::GradientShare> shares;
+  for (auto& [from, share] : given)
+    if (from.first == stage) shares.push_back(std::move(*share));
+  return models::join(stream, std::move(shares));
+}
+
 class OptimizerActor {
  public:
   static constexpr const char* name = "optimizer actor";
 
-  OptimizerActor(rt::Base* self, RunSpecPtr spec, int stage,
-                 std::shared_ptr<const StartPoint> start)
+  OptimizerActor(rt::Base* self, RunSpecPtr spec, int optimizer, StartPoint start)
       : self_(self),
         spec_(std::move(spec)),
-        stage_(stage),
+        number_(optimizer),
+        stage_(place_of(*spec_, optimizer).stage),
         usual_(spec_->round(0, 1)),
-        holders_(holders_of(*usual_, stage)),
         start_(std::move(start)),
-        step_(start_->step),
-        jobs_(spec_->executor(holders_[0].replica, holders_[0].device, usual_->devices()),
-              rt::weak(*self)) {
-    for (const auto& shared : models::shared_parameters(*spec_->model, spec_->stages)) {
-      if (std::ranges::find(shared.stages, stage) == shared.stages.end()) continue;
-      if (shared.stages[0] != stage) borrowed_.emplace(shared.name, shared.stages[0]);
-      if (shared.stages[0] == stage) uses_elsewhere_ += static_cast<int>(shared.stages.size()) - 1;
-    }
-    const auto index = static_cast<std::size_t>(stage);
-    const models::Stage passes(*spec_->model, spec_->stages[index],
-                               {.precision = spec_->precision, .keep = spec_->keep[index]});
-    models::Lateness lateness{
-        .staleness = spec_->staleness, .delay = spec_->delays[index], .borrowed = {}};
-    for (const auto& [name, owner] : borrowed_) lateness.borrowed.push_back(name);
+        step_(start_.step),
+        jobs_(executor_at(home_of(*spec_, optimizer)), rt::weak(*self)) {
+    const auto index = static_cast<std::size_t>(stage_);
+    const models::Stage passes(*spec_->model, spec_->stages[index], {});
     auto config = spec_->optimizer;
     if (spec_->clip == ClipScope::each_stage)
       config.clip_norm = models::clip_norm_of(spec_->staleness, config.clip_norm,
-                                              parameters_of(stage), parameters_of_all());
-    workshop_ = std::make_shared<Workshop>(
-        Workshop{models::Optimizer(config, passes.parameters(), passes.buffers(), spec_->precision,
-                                   std::move(lateness)),
-                 {},
-                 {},
-                 {}});
+                                              parameters_of(stage_), parameters_of_all());
+    const auto givings = given_to(*spec_, optimizer);
+    for (const auto& giving : givings) {
+      const auto holders = holders_of(*usual_, giving.stage);
+      for (int holder = 0; holder < static_cast<int>(holders.size()); ++holder)
+        givers_.emplace(std::pair(giving.stage, holder), holders[static_cast<std::size_t>(holder)]);
+      if (giving.stage == stage_) continue;
+      const models::Stage user(*spec_->model,
+                               spec_->stages[static_cast<std::size_t>(giving.stage)], {});
+      for (const auto& piece : models::parameters_of(giving.section, user.parameters()))
+        tied_[giving.stage].push_back(piece.name);
+    }
+    const auto& section = givings[0].section;
+    workshop_ = std::make_shared<Workshop>(Workshop{
+        models::Optimizer(config, models::parameters_of(section, passes.parameters()),
+                          section.has_buffers ? passes.buffers() : std::vector<models::Buffer>(),
+                          spec_->precision,
+                          {.staleness = spec_->staleness, .delay = spec_->delays[index], .borrowed = {}}),
+        {},
+        {},
+        {}});
   }
 
   caf::behavior make_behavior() {
@@ -90,14 +107,11 @@ class OptimizerActor {
           begin();
         },
         [this](StepGradients& in) {
-          shares_[in.step].emplace(in.holder, std::move(in.gradients));
-          advance();
-        },
-        [this](TiedGradient& in) {
-          tied_[in.step].emplace(std::pair(in.name, in.stage), std::move(in.value));
+          given_[in.step].emplace(std::pair(in.stage, in.holder), std::move(in.gradients));
           advance();
         },
         [this](Normed& in) { normed(std::move(in)); },
+        [this](Norms& in) { heard(std::move(in)); },
         [this](const Decision& decision) { step(decision.norm); },
         [this](Stepped& in) { publish(std::move(in)); },
         [this](TakeSnapshot) { take_snapshot(); },
@@ -107,18 +121,19 @@ class OptimizerActor {
   }
 
  private:
-  /// Numbers that the stage owns.
+  Executor& executor_at(const Holder& home) const {
+    return spec_->executor(home.replica, home.device, usual_->devices());
+  }
+
+  /// Numbers that a stage owns.
   std::int64_t parameters_of(int stage) const {
-    const auto& units = spec_->stages[static_cast<std::size_t>(stage)];
-    std::map<std::string, std::int64_t> counts;
-    for (int unit = units.first; unit < units.last; ++unit)
-      for (const auto& parameter :
-           spec_->model->units[static_cast<std::size_t>(unit)].layer->parameters())
-        counts[parameter.name] = parameter.shape.count();
-    for (const auto& shared : models::shared_parameters(*spec_->model, spec_->stages))
-      if (shared.stages[0] != stage) counts.erase(shared.name);
+    const models::Stage passes(*spec_->model, spec_->stages[static_cast<std::size_t>(stage)], {});
     std::int64_t count = 0;
-    for (const auto& [name, numbers] : counts) count += numbers;
+    for (const auto& section : spec_->sections[static_cast<std::size_t>(stage)]) {
+      std::set<std::string_view> names;
+      for (const auto& piece : section.pieces)
+        if (names.insert(passes.parameters()[piece.slot].name).second) count += piece.count;
+    }
     return count;
   }
   std::int64_t parameters_of_all() const {
@@ -132,83 +147,73 @@ class OptimizerActor {
   enum class Phase : std::uint8_t {
     beginning,  // The first weights are being made.
     gathering,
-    waiting_for_ties,
     measuring,
     deciding,
     stepping,
   };
 
   void begin() {
-    jobs_.post("the first weights", [workshop = workshop_, start = start_, seed = spec_->seed,
-                                     owner = jobs_.owner()](Stream& stream) {
+    jobs_.post("the first weights", [workshop = workshop_, start = std::move(start_),
+                                     seed = spec_->seed, owner = jobs_.owner()](Stream& stream) {
       auto& optimizer = workshop->optimizer;
       auto& weights = workshop->weights;
-      if (start->weights.empty()) {
+      if (start.weights.empty() && start.step == 0) {
         weights = optimizer.initial(stream, seed);
       } else {
-        auto read = optimizer.from(stream, start->weights, start->step);
+        auto read = optimizer.from(stream, start.weights, start.step);
         if (!read) throw std::runtime_error(read.error().text);
         weights = std::move(*read);
-        const auto restored = optimizer.restore(stream, start->moments, start->step);
+        const auto restored = optimizer.restore(stream, start.moments, start.step);
         if (!restored) throw std::runtime_error(restored.error().text);
       }
-      rt::post(owner, Stepped{start->step - 1, {weights, optimizer.moments()}, {}});
+      rt::post(owner, Stepped{start.step - 1, {weights, optimizer.moments()}, {}});
     });
-    start_.reset();
   }
 
   void advance() {
-    if (phase_ == Phase::gathering && shares_[step_].size() == holders_.size()) join_shares();
-    if (phase_ == Phase::waiting_for_ties &&
-        static_cast<int>(tied_[step_].size()) == uses_elsewhere_)
-      measure();
-  }
-
-  void join_shares() {
-    phase_ = Phase::waiting_for_ties;
-    auto given = std::move(shares_.extract(step_).mapped());
-    // Not the cast: what waits in an executor must not keep a run from ending.
-    jobs_.post(
-        place(), [workshop = workshop_, given = std::move(given), borrowed = borrowed_,
-                  optimizers = cast_->optimizers, step = step_, stage = stage_](Stream& stream) {
-          const Workshop::Timed timed(*workshop);
-          std::vector<models::GradientShare> shares;
-          for (const auto& [holder, share] : given) shares.push_back(std::move(*share));
-          workshop->gradients = models::join(stream, std::move(shares));
-          for (const auto& [name, owner] : borrowed)
-            rt::post(optimizers[static_cast<std::size_t>(owner)],
-                     TiedGradient{step, name, stage,
-                                  workshop->optimizer.gradient(stream, workshop->gradients, name)});
-        });
-  }
-
-  void measure() {
+    if (phase_ != Phase::gathering) return;
+    const auto found = given_.find(step_);
+    if (found == given_.end() || found->second.size() < givers_.size()) return;
     phase_ = Phase::measuring;
-    auto node = tied_.extract(step_);
-    auto ties = node.empty() ? Ties{} : std::move(node.mapped());
-    jobs_.post(place(), [workshop = workshop_, ties = std::move(ties), step = step_,
-                         owner = jobs_.owner()](Stream& stream) {
+    jobs_.post(place(), [workshop = workshop_, given = std::move(found->second), tied = tied_,
+                         stage = stage_, step = step_, owner = jobs_.owner()](Stream& stream) mutable {
+      auto& [optimizer, weights, gradients, worked] = *workshop;
       const Workshop::Timed timed(*workshop);
-      for (const auto& [use, gradient] : ties)
-        workshop->optimizer.add_use(stream, workshop->gradients, use.first, gradient);
-      rt::post(owner, Normed{step, workshop->optimizer.squared_norms(stream, workshop->gradients)});
+      gradients = join(stream, given, stage);
+      for (const auto& [user, names] : tied)
+        optimizer.add_uses(stream, gradients, names, join(stream, given, user));
+      rt::post(owner, Normed{step, optimizer.squared_norms(stream, gradients)});
     });
+    given_.erase(found);
   }
 
   void normed(Normed in) {
     phase_ = Phase::deciding;
-    own_norm_ = models::global_norm(in.squares);
+    Norms norms{cast_->attempt, number_, in.step, std::move(in.squares)};
     if (spec_->clip == ClipScope::all_stages)
-      return self_->tell(cast_->supervisor,
-                         Norms{cast_->attempt, stage_, in.step, std::move(in.squares)});
-    if (!std::isfinite(own_norm_))
+      return self_->tell(cast_->supervisor, std::move(norms));
+    for (const int optimizer : optimizers_of_stage())
+      self_->tell(cast_->optimizers[static_cast<std::size_t>(optimizer)], norms);
+  }
+
+  /// From one of this stage, perhaps from itself.
+  void heard(Norms in) {
+    auto& of_step = squares_[in.step];
+    of_step[in.optimizer] = std::move(in.squares);
+    if (of_step.size() < optimizers_of_stage().size()) return;
+    std::vector<models::SquaredNorm> squares;
+    for (auto& [optimizer, its] : of_step) std::ranges::move(its, std::back_inserter(squares));
+    squares_.erase(in.step);
+    const double norm = models::global_norm(squares);
+    if (!std::isfinite(norm))
       return self_->fail(place() + ": the gradient of stage " + std::to_string(stage_) +
                          " is not finite any more");
-    step(own_norm_);
+    step(norm);
   }
 
   void step(double norm) {
     phase_ = Phase::stepping;
+    norm_ = norm;
     jobs_.post(place(),
                [workshop = workshop_, norm, step = step_, owner = jobs_.owner()](Stream& stream) {
                  auto& [optimizer, weights, gradients, worked] = *workshop;
@@ -222,12 +227,14 @@ class OptimizerActor {
   void publish(Stepped in) {
     // Moments are for those who mend what is late.
     if (!is_late()) in.version.moments.clear();
-    for (const auto& holder : holders_)
+    const NewWeights part{stage_, place_of(*spec_, number_).section, std::move(in.version),
+                          in.worked};
+    for (const auto& holder : holders_of(*usual_, stage_))
       self_->tell(cast_->stages[static_cast<std::size_t>(holder.replica * usual_->devices() +
                                                          holder.device)],
-                  NewWeights{stage_, in.version, in.worked});
+                  part);
     if (phase_ == Phase::stepping) {
-      self_->tell(cast_->supervisor, StepDone{cast_->attempt, stage_, in.step, own_norm_});
+      self_->tell(cast_->supervisor, StepDone{cast_->attempt, number_, in.step, norm_});
       ++step_;
     }
     phase_ = Phase::gathering;
@@ -236,10 +243,10 @@ class OptimizerActor {
 
   /// Weights never change; moments do with the next step, so the snapshot has copies of them.
   void take_snapshot() {
-    jobs_.post("a snapshot", [workshop = workshop_, stage = stage_, step = step_,
+    jobs_.post("a snapshot", [workshop = workshop_, number = number_, step = step_,
                               attempt = cast_->attempt, to = cast_->supervisor](Stream& stream) {
       const auto& optimizer = workshop->optimizer;
-      Snapshot snapshot{attempt, stage, step, optimizer.named(*workshop->weights),
+      Snapshot snapshot{attempt, number, step, optimizer.named(*workshop->weights),
                         optimizer.state()};
       for (auto& moment : snapshot.moments) moment.tensor = copy_of(stream, moment.tensor);
       rt::post(to, std::move(snapshot));
@@ -251,7 +258,7 @@ class OptimizerActor {
     if (cast_)
       self_->tell(
           cast_->supervisor,
-          Pulse{cast_->attempt, {PlayerId::Kind::optimizer, stage_}, wait, patience_.look(wait)});
+          Pulse{cast_->attempt, {PlayerId::Kind::optimizer, number_}, wait, patience_.look(wait)});
     self_->tell_self_after(spec_->stall_patience, Look{});
   }
 
@@ -260,20 +267,20 @@ class OptimizerActor {
       case Phase::beginning:
         return computes("the first weights");
       case Phase::gathering: {
-        const auto given = shares_.find(step_);
-        if (given == shares_.end() || given->second.empty()) return {};
-        int missing = 0;
-        while (given->second.contains(missing)) ++missing;
-        const auto& holder = holders_[static_cast<std::size_t>(missing)];
-        return waits(place() + " waits for the gradients of " +
-                     device_title(*spec_, holder.replica, holder.device));
+        const auto given = given_.find(step_);
+        if (given == given_.end()) return {};
+        for (const auto& [giver, holder] : givers_)
+          if (!given->second.contains(giver))
+            return waits(place() + " waits for the gradients of " +
+                         device_title(*spec_, holder.replica, holder.device));
+        return {};
       }
-      case Phase::waiting_for_ties:
-        return waits(place() + " waits for the gradients of shared parameters");
       case Phase::measuring:
         return computes(place() + ", the norm of its gradients");
       case Phase::deciding:
-        return waits(place() + " waits for the norm of all gradients");
+        return waits(place() + (spec_->clip == ClipScope::all_stages
+                                    ? " waits for the norm of all gradients"
+                                    : " waits for the norms of its stage's other sections"));
       case Phase::stepping:
         return computes(place() + ", the new weights");
     }
@@ -285,33 +292,39 @@ class OptimizerActor {
   }
   std::string place() const { return "step " + std::to_string(step_ + 1); }
 
-  using Ties = std::map<std::pair<std::string, int>, Tensor>;
+  /// Its own number is among them.
+  std::vector<int> optimizers_of_stage() const {
+    std::vector<int> numbers;
+    for (int i = 0; i < optimizers_of(*spec_); ++i)
+      if (place_of(*spec_, i).stage == stage_) numbers.push_back(i);
+    return numbers;
+  }
 
   rt::Base* self_;
   RunSpecPtr spec_;
+  int number_;  // Among all optimizers.
   int stage_;
   RoundPtr usual_;
-  std::vector<Holder> holders_;
-  std::shared_ptr<const StartPoint> start_;
+  StartPoint start_;   // Until it has begun.
   std::int64_t step_;  // The one that is being made, 0-based.
   Jobs jobs_;
   CastPtr cast_;
-  std::map<std::string, int> borrowed_;  // To their owners.
-  int uses_elsewhere_ = 0;
+  std::map<std::pair<int, int>, Holder> givers_;  // By stage, then holder.
+  std::map<int, std::vector<std::string>> tied_;  // What other stages borrow of it.
   std::shared_ptr<Workshop> workshop_;
 
   Phase phase_ = Phase::beginning;
-  std::map<std::int64_t, std::map<int, std::shared_ptr<models::GradientShare>>> shares_;
-  std::map<std::int64_t, Ties> tied_;
-  double own_norm_ = 0;
+  std::map<std::int64_t, Given> given_;
+  std::map<std::int64_t, std::map<int, std::vector<models::SquaredNorm>>> squares_;
+  double norm_ = 0;  // By which the step's gradients are clipped.
   Patience patience_;
 };
 
 }  // namespace
 
-caf::actor spawn_optimizer_actor(caf::actor_system& system, RunSpecPtr spec, int stage,
-                                 std::shared_ptr<const StartPoint> start) {
-  return rt::spawn<OptimizerActor>(system, std::move(spec), stage, std::move(start));
+caf::actor spawn_optimizer_actor(caf::actor_system& system, RunSpecPtr spec, int optimizer,
+                                 StartPoint start) {
+  return rt::spawn<OptimizerActor>(system, std::move(spec), optimizer, std::move(start));
 }
 
 }  // namespace troupe::actors

@@ -135,10 +135,6 @@ class Walk {
     }
   }
 
-  static bool borrows(const models::SharedParameter& parameter, int stage) {
-    return parameter.stages[0] != stage &&
-           std::ranges::find(parameter.stages, stage) != parameter.stages.end();
-  }
   bool has(Made what, std::size_t round, int stage, Action action) const {
     return made_.contains({what, round, stage, action.micro_batch});
   }

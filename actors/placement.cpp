@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "actors/exchange.h"
+
 namespace troupe::actors {
 
 int Placement::process_of(PlayerId player) const {
@@ -36,8 +38,8 @@ Placement place(const RunSpec& spec, int nodes) {
     return placement.stages[static_cast<std::size_t>(place)];
   };
   const int stages = usual->schedule.stages;
-  for (int stage = 0; stage < stages; ++stage) {
-    const auto holder = first_holder(stage);
+  for (int optimizer = 0; optimizer < optimizers_of(spec); ++optimizer) {
+    const auto holder = home_of(spec, optimizer);
     placement.optimizers.push_back(at(holder.replica, holder.device));
   }
   for (int replica = 0; replica < spec.replicas(); ++replica) {
@@ -62,7 +64,8 @@ Status check(const Placement& placement, const RunSpec& spec) {
   };
   const auto replicas = static_cast<std::size_t>(spec.replicas());
   if (auto good = fits(placement.stages, spec.executors.size(), "devices"); !good) return good;
-  if (auto good = fits(placement.optimizers, spec.stages.size(), "optimizers"); !good) return good;
+  const auto optimizers = static_cast<std::size_t>(optimizers_of(spec));
+  if (auto good = fits(placement.optimizers, optimizers, "optimizers"); !good) return good;
   if (auto good = fits(placement.inputs, replicas, "loaders of inputs"); !good) return good;
   return fits(placement.targets, replicas, "loaders of targets");
 }

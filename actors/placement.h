@@ -14,7 +14,7 @@ namespace troupe::actors {
 struct Placement {
   int processes = 1;
   std::vector<int> stages;      // By replica, then device.
-  std::vector<int> optimizers;  // By stage.
+  std::vector<int> optimizers;  // By stage, then section.
   std::vector<int> inputs;      // By replica.
   std::vector<int> targets;     // Likewise.
 
@@ -30,8 +30,8 @@ struct Placement {
   }
 };
 
-/// Consecutive devices go to one node, as evenly as it goes; an optimizer to the first device that
-/// has its stage, and loaders to the devices that they feed. Fewer devices than nodes leave the
+/// Consecutive devices go to one node, as evenly as it goes; an optimizer to a device that has its
+/// stage, and loaders to the devices that they feed. Fewer devices than nodes leave the
 /// last nodes without any. Changes no bit of a result.
 Placement place(const RunSpec& spec, int nodes);
 

@@ -8,11 +8,12 @@
 #include <thread>
 #include <utility>
 
+#include "actors/checkpoints.h"
 #include "actors/envoy.h"
+#include "actors/exchange.h"
 #include "actors/rt.h"
 #include "actors/run_orders.h"
 #include "actors/site.h"
-#include "models/stage.h"
 
 namespace troupe::actors {
 namespace {
@@ -25,24 +26,6 @@ std::int64_t random_token() {
   const std::lock_guard lock(mutex);
   const auto high = static_cast<std::int64_t>(random() & 0x7fffffff);
   return (high << 32) | static_cast<std::int64_t>(random());
-}
-
-/// Of a stage: what of a start point its optimizer needs.
-Snapshot part_of(const StartPoint& start, const RunSpec& spec, int stage) {
-  const auto index = static_cast<std::size_t>(stage);
-  const models::Stage passes(*spec.model, spec.stages[index], {});
-  std::map<std::string_view, bool> names;
-  for (const auto& parameter : passes.parameters()) names.emplace(parameter.name, true);
-  for (const auto& buffer : passes.buffers()) names.emplace(buffer.name, true);
-  Snapshot part{0, stage, start.step, {}, {}};
-  for (const auto& weight : start.weights)
-    if (names.contains(weight.name)) part.weights.push_back(weight);
-  for (const auto& moment : start.moments) {
-    const auto dot = moment.name.rfind('.');
-    if (dot != std::string::npos && names.contains(std::string_view(moment.name).substr(0, dot)))
-      part.moments.push_back(moment);
-  }
-  return part;
 }
 
 }  // namespace
@@ -234,9 +217,12 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
     const auto tokens = tokens_of(head);
     if (auto connected = mesh_->connect(addresses_, {tokens.begin(), tokens.end()}); !connected)
       return connected;
-    for (int stage = 0; has_state && stage < static_cast<int>(spec_->stages.size()); ++stage) {
-      const PlayerId optimizer{PlayerId::Kind::optimizer, stage};
-      const auto dispatch = to_dispatch(part_of(start_, *spec_, stage), casting_.memory_);
+    for (int i = 0; has_state && i < optimizers_of(*spec_); ++i) {
+      const PlayerId optimizer{PlayerId::Kind::optimizer, i};
+      auto part = part_of(start_, *spec_, i);
+      const auto dispatch = to_dispatch(
+          Snapshot{0, i, part.step, std::move(part.weights), std::move(part.moments)},
+          casting_.memory_);
       if (auto sent = mesh_->send(placement.process_of(optimizer), optimizer, dispatch); !sent)
         return sent;
     }

@@ -13,6 +13,7 @@
 #include "core/value.h"
 #include "models/model.h"
 #include "models/optimizer.h"
+#include "models/section.h"
 #include "models/shared_parameters.h"
 #include "models/staleness.h"
 #include "schedules/timeline.h"
@@ -58,12 +59,17 @@ struct Source {
 /// another, or each stage by its own.
 enum class ClipScope : std::uint8_t { all_stages, each_stage };
 
+/// Where the gradients of those who hold a stage come together: each has a section of the stage, or
+/// one of them has all of it.
+enum class Exchange : std::uint8_t { all_to_all, server };
+
 /// All that the actors of a run need to know. It never changes while they play.
 struct RunSpec {
   std::string name;
   const models::Model* model = nullptr;
   std::vector<models::UnitRange> stages;
-  std::vector<models::Keep> keep;  // By stage.
+  std::vector<models::Keep> keep;                      // By stage.
+  std::vector<std::vector<models::Section>> sections;  // Likewise: what each optimizer steps.
   models::OptimizerConfig optimizer;
   models::StalenessOptions staleness;
   std::vector<int> delays;  // By stage: steps between the passes once the pipeline is full.

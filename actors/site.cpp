@@ -208,20 +208,19 @@ Status Site::start(const Start& start) {
     return connected;
 
   system_ = std::make_unique<caf::actor_system>(config_);
-  std::map<int, std::shared_ptr<const StartPoint>> starts;
-  const auto seeded = std::make_shared<const StartPoint>(StartPoint{start.step, {}, {}});
+  std::map<PlayerId, StartPoint> starts;
   const auto end = std::chrono::steady_clock::now() + state_patience;
-  for (std::size_t stage = 0; start.has_state && stage < placement.optimizers.size(); ++stage) {
-    const PlayerId optimizer{PlayerId::Kind::optimizer, static_cast<int>(stage)};
+  for (std::size_t i = 0; start.has_state && i < placement.optimizers.size(); ++i) {
+    const PlayerId optimizer{PlayerId::Kind::optimizer, static_cast<int>(i)};
     if (!is_here(optimizer)) continue;
     auto dispatch = state_->take_state(optimizer, end);
     if (!dispatch)
-      return Error{"the state of stage " + std::to_string(stage) + " did not come" +
+      return Error{"the state of the " + title_of(*spec_, optimizer) + " did not come" +
                    (state_->why_lost().empty() ? "" : ": " + state_->why_lost())};
     auto snapshot = to_snapshot(std::move(*dispatch));
     if (!snapshot) return snapshot.error();
-    starts[static_cast<int>(stage)] = std::make_shared<const StartPoint>(
-        StartPoint{snapshot->step, std::move(snapshot->weights), std::move(snapshot->moments)});
+    starts[optimizer] =
+        StartPoint{snapshot->step, std::move(snapshot->weights), std::move(snapshot->moments)};
   }
 
   const std::lock_guard lock(state_->gate);
@@ -229,10 +228,9 @@ Status Site::start(const Start& start) {
   state_->envoys.emplace(the_supervisor, supervisor);
   const auto company = company_of({spec_, supervisor, nullptr}, order_.attempt, [&](PlayerId id) {
     if (is_here(id)) {
-      const auto from = starts.contains(id.index) && id.kind == PlayerId::Kind::optimizer
-                            ? starts.at(id.index)
-                            : seeded;
-      return state_->here.emplace(id, spawn_player(*system_, spec_, id, from)).first->second;
+      auto from = starts.contains(id) ? std::move(starts.at(id)) : StartPoint{start.step, {}, {}};
+      auto player = spawn_player(*system_, spec_, id, std::move(from));
+      return state_->here.emplace(id, std::move(player)).first->second;
     }
     return state_->envoys.emplace(id, spawn_envoy(*system_, id, carry(), *memory_)).first->second;
   });

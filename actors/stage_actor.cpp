@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "actors/cast.h"
+#include "actors/exchange.h"
 #include "actors/inbox.h"
 #include "actors/job.h"
 #include "actors/messages.h"
@@ -34,10 +36,16 @@ struct Held {
   };
   std::vector<Lent> lent;
 
-  std::optional<NewWeights> published;  // And not yet adopted.
+  std::vector<Giving> givings;  // Where its gradients go.
+  /// By section: published, and not yet adopted.
+  std::vector<std::optional<NewWeights>> published;
   bool has_weights = false;
   int steps_given = 0;  // Of the round that is being played.
   int steps_taken = 0;
+
+  bool is_published() const {
+    return std::ranges::all_of(published, [](const auto& part) { return part.has_value(); });
+  }
 };
 
 class StageActor {
@@ -78,8 +86,8 @@ class StageActor {
         },
         [this](NewWeights& in) {
           auto& on = held(in.stage);
-          on.published = std::move(in);
-          if (!on.has_weights) adopt(on);
+          on.published.at(static_cast<std::size_t>(in.section)) = std::move(in);
+          if (!on.has_weights && on.is_published()) adopt(on);
           advance();
         },
         [this](const ActionDone& done) { finished(done); },
@@ -100,13 +108,13 @@ class StageActor {
       held.holder = static_cast<int>(i);
       held.share = holders[i].share;
       for (const auto& shared : models::shared_parameters(*spec_->model, spec_->stages)) {
-        const bool owns = shared.stages[0] == stage;
-        for (const int user : shared.stages) {
-          if (owns && user != stage) held.lent.push_back({shared.name, user});
-          if (!owns && user == stage) held.borrowed.push_back(shared.name);
-        }
+        for (const int user : shared.stages)
+          if (shared.stages[0] == stage && user != stage) held.lent.push_back({shared.name, user});
+        if (models::borrows(shared, stage)) held.borrowed.push_back(shared.name);
       }
       const auto index = static_cast<std::size_t>(stage);
+      held.givings = given_by(*spec_, stage);
+      held.published.resize(spec_->sections[index].size());
       held.stage = std::make_shared<models::TrainingStage>(
           *spec_->model, spec_->stages[index],
           models::StageOptions{
@@ -199,9 +207,7 @@ class StageActor {
           return "the gradient" + of_micro_batch + " from stage " + std::to_string(stage + 1);
         return {};
       case Kind::update:
-        if (!held.published)
-          return "the new weights from the optimizer of stage " + std::to_string(stage);
-        return {};
+        return held.is_published() ? "" : "the new weights from the " + missing_optimizer(held);
       case Kind::recompute:
       case Kind::backward_weight:
       case Kind::give:
@@ -293,31 +299,45 @@ class StageActor {
 
   void give(Action action, Held& on) {
     const std::int64_t step = first_step() + on.steps_given++;
-    const auto to = cast_->optimizers[static_cast<std::size_t>(on.number)];
+    std::vector<std::pair<caf::actor, models::Section>> givings;
+    for (const auto& giving : on.givings)
+      givings.emplace_back(cast_->optimizers[static_cast<std::size_t>(giving.optimizer)],
+                           giving.section);
     // All holders of a stage see the same weights equally late; the first one tells.
     const auto ear = spec_->measures_staleness && on.holder == 0 ? cast_->supervisor : caf::actor();
-    run(action, [stage = on.stage, step, to, ear, attempt = cast_->attempt, number = on.number,
+    run(action, [stage = on.stage, step, givings = std::move(givings), ear,
+                 attempt = cast_->attempt, number = on.number,
                  holder = on.holder](Stream& stream) {
       if (ear) rt::post(ear, LateGradients{attempt, number, step, stage->take_metrics()});
-      rt::post(to, StepGradients{
-                       step, holder,
-                       std::make_shared<models::GradientShare>(stage->take_gradients(stream))});
+      const auto gradients = stage->take_gradients(stream);
+      const auto slots = stage->passes().parameters().size();
+      for (const auto& [to, section] : givings)
+        rt::post(to, StepGradients{step, number, holder,
+                                   std::make_shared<models::GradientShare>(
+                                       models::part_of(gradients, section, slots))});
     });
   }
 
   /// The first weights come without an action.
   void adopt(Held& on, std::optional<Action> action = {}) {
     on.has_weights = true;
-    NewWeights published = std::move(*on.published);
-    on.published.reset();
-    const auto take = [stage = on.stage,
-                       version = std::move(published.version)](Stream& stream) mutable {
+    std::vector<models::Version> parts;
+    std::optional<WorkTime> worked;
+    for (std::size_t section = 0; section < on.published.size(); ++section) {
+      const auto part = std::exchange(on.published[section], {});
+      parts.push_back(part->version);
+      // Taking them takes no time; what this device had to do for it is its optimizer's work.
+      const bool made_here = on.holder == static_cast<int>(section);
+      if (made_here) worked = part->worked;
+    }
+    const auto take = [stage = on.stage, parts = std::move(parts), spec = spec_,
+                       number = on.number](Stream& stream) {
+      const auto& sections = spec->sections[static_cast<std::size_t>(number)];
+      auto version = models::join(stream, stage->passes().parameters(), sections, parts);
       stage->adopt(stage->packed(stream, std::move(version)));
     };
     if (!action) return jobs_.post("taking the first weights", take);
-    // Taking them takes no time; what this device had to do for it is the optimizer's work.
-    const bool made_here = on.holder == 0;
-    run(*action, take, made_here ? std::optional(published.worked) : std::nullopt);
+    run(*action, take, worked);
   }
 
   // What goes into a pass, and where its results go. These functions run on the executor.
@@ -485,8 +505,16 @@ class StageActor {
       return waits(title_of(to_play_.front(), next) + " waits for " + missing(next));
     }
     const auto found = std::ranges::find(held_, false, &Held::has_weights);
-    return waits("it waits for the first weights from the optimizer of stage " +
-                 std::to_string(found->number));
+    return waits("it waits for the first weights from the " + missing_optimizer(*found));
+  }
+
+  /// One that has not published what is wanted of it.
+  std::string missing_optimizer(const Held& held) const {
+    const auto found = std::ranges::find_if(
+        held.published, [](const auto& part) { return !part.has_value(); });
+    const auto section = static_cast<int>(found - held.published.begin());
+    return actors::title_of(*spec_, {PlayerId::Kind::optimizer,
+                             optimizer_of(*spec_, {held.number, section})});
   }
 
   /// "step 3, 1F2"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <utility>
 
 namespace troupe::actors {
@@ -30,13 +29,6 @@ Value::List lateness_of(const StepLedger::Entry& entry) {
     stages.push_back(std::move(told));
   }
   return stages;
-}
-
-/// Of all gradients, or what that of each stage adds up to.
-double norm_of(const StepLedger::Entry& entry) {
-  double squares = 0;
-  for (const auto& of_stage : entry.norms) squares += *of_stage * *of_stage;
-  return entry.norm.value_or(std::sqrt(squares));
 }
 
 }  // namespace
@@ -68,7 +60,7 @@ Value step_event(const RunSpec& spec, const StepReport& report) {
   Value told = run_event(spec, "step");
   told.set("step", step);
   told.set("loss", entry->mean_loss());
-  told.set("grad_norm", norm_of(*entry));
+  told.set("grad_norm", entry->gradient_norm());
   told.set("lr", spec.optimizer.rate.at(step - 1));
   told.set("samples", step * spec.samples_in_step);
   if (spec.tokens_in_sample > 0) told.set("tokens", step * spec.samples_in_step * tokens);

@@ -1,5 +1,8 @@
 #include "actors/step_ledger.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace troupe::actors {
 
 double StepLedger::Entry::mean_loss() const {
@@ -8,13 +11,23 @@ double StepLedger::Entry::mean_loss() const {
   return sum / static_cast<double>(losses.size());
 }
 
+double StepLedger::Entry::gradient_norm() const {
+  if (norm) return *norm;
+  // All optimizers of a stage know the same one.
+  const std::size_t sections = norms.size() / static_cast<std::size_t>(stages);
+  double squares = 0;
+  for (std::size_t i = 0; i < norms.size(); i += sections) squares += *norms[i] * *norms[i];
+  return std::sqrt(squares);
+}
+
 StepLedger::Entry& StepLedger::entry(std::int64_t step) {
   const auto [found, is_new] = entries_.try_emplace(step);
   if (is_new) {
     found->second.losses.resize(static_cast<std::size_t>(micro_batches_));
     found->second.samples.resize(static_cast<std::size_t>(micro_batches_));
-    found->second.squares.resize(static_cast<std::size_t>(stages_));
-    found->second.norms.resize(static_cast<std::size_t>(stages_));
+    found->second.stages = stages_;
+    found->second.squares.resize(static_cast<std::size_t>(optimizers_));
+    found->second.norms.resize(static_cast<std::size_t>(optimizers_));
     found->second.late.resize(static_cast<std::size_t>(stages_));
   }
   return found->second;
@@ -30,15 +43,15 @@ StepLedger::Entry& StepLedger::add(const MicroBatchLoss& loss) {
 
 StepLedger::Entry& StepLedger::add(const Norms& norms) {
   auto& to = entry(norms.step);
-  to.squares.at(static_cast<std::size_t>(norms.stage)) = norms.squares;
+  to.squares.at(static_cast<std::size_t>(norms.optimizer)) = norms.squares;
   ++to.squares_known;
   return to;
 }
 
 StepLedger::Entry& StepLedger::add(const StepDone& done) {
   auto& to = entry(done.step);
-  to.norms.at(static_cast<std::size_t>(done.stage)) = done.norm;
-  ++to.stages_done;
+  to.norms.at(static_cast<std::size_t>(done.optimizer)) = done.norm;
+  ++to.steps_done;
   return to;
 }
 
@@ -50,7 +63,7 @@ StepLedger::Entry& StepLedger::add(const LateGradients& late) {
 
 bool StepLedger::complete(std::int64_t step) const {
   const auto found = entries_.find(step);
-  return found != entries_.end() && found->second.stages_done == stages_ &&
+  return found != entries_.end() && found->second.steps_done == optimizers_ &&
          found->second.losses_known == micro_batches_;
 }
 
@@ -60,8 +73,11 @@ std::string StepLedger::missing(std::int64_t step) const {
   if (losses < micro_batches_)
     return std::to_string(micro_batches_ - losses) + " of " + std::to_string(micro_batches_) +
            " losses";
-  for (std::size_t stage = 0; stage < found->second.norms.size(); ++stage)
-    if (!found->second.norms[stage]) return "the new weights of stage " + std::to_string(stage);
+  const auto& norms = found->second.norms;
+  const auto not_done = std::ranges::find(norms, std::optional<double>());
+  if (not_done != norms.end())
+    return "the new weights of stage " +
+           std::to_string((not_done - norms.begin()) / (optimizers_ / stages_));
   return "devices that are not through";
 }
 

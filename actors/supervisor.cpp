@@ -10,6 +10,7 @@
 #include "actors/cast.h"
 #include "actors/checkpoints.h"
 #include "actors/ending.h"
+#include "actors/exchange.h"
 #include "actors/recorder_actor.h"
 #include "actors/recovery.h"
 #include "actors/round_under_way.h"
@@ -97,7 +98,8 @@ class Supervisor {
     step_ = given_out_ = start.step;
     saved_step_ = start.step > 0 ? start.step : -1;
     ending_->saved(start.step);
-    ledger_.emplace(static_cast<int>(spec_->stages.size()), usual_->micro_batches_in_step());
+    ledger_.emplace(static_cast<int>(spec_->stages.size()), optimizers_of(*spec_),
+                    usual_->micro_batches_in_step());
     rounds_.clear();
     evaluated_step_ = snapshot_step_ = start.step;
     evaluation_losses_.clear();
@@ -110,7 +112,7 @@ class Supervisor {
     auto& system = self_->home_system();
     company_ = spec_->casting
                    ? spec_->casting->begin(system, backstage, ++attempt_, std::move(start))
-                   : spawn_company(system, backstage, ++attempt_, std::move(start));
+                   : spawn_company(system, backstage, ++attempt_, start);
     for (const auto& player : company_.players) self_->watch(player.actor);
     alive_ = company_.players.size();
     go_on();
@@ -200,12 +202,13 @@ class Supervisor {
   void decide(std::int64_t step, StepLedger::Entry& entry) {
     if (!ledger_->can_decide(entry)) return;
     std::vector<models::SquaredNorm> squares;
-    for (std::size_t stage = 0; stage < entry.squares.size(); ++stage)
-      for (auto& square : entry.squares[stage]) {
-        if (!std::isfinite(square.value))
-          return fail_run("optimizer of stage " + std::to_string(stage) + ": step " +
-                          std::to_string(step + 1) + ": the gradient of " + square.name +
-                          " is not finite any more");
+    for (std::size_t i = 0; i < entry.squares.size(); ++i)
+      for (auto& square : entry.squares[i]) {
+        if (!std::ranges::all_of(square.blocks, [](double sum) { return std::isfinite(sum); }))
+          return fail_run(
+              title_of(*spec_, {PlayerId::Kind::optimizer, static_cast<int>(i)}) + ": step " +
+              std::to_string(step + 1) + ": the gradient of " + square.name +
+              " is not finite any more");
         squares.push_back(std::move(square));
       }
     entry.norm = models::global_norm(squares);
@@ -306,8 +309,9 @@ class Supervisor {
   void heard(Snapshot snapshot) {
     if (phase_ != Phase::collecting) return;
     snapshots_.push_back(std::move(snapshot));
-    if (snapshots_.size() < spec_->stages.size()) return;
-    auto content = checkpoint_content(*spec_, step_, std::exchange(snapshots_, {}));
+    if (snapshots_.size() < company_.cast->optimizers.size()) return;
+    auto content = checkpoint_content(*spec_, step_, std::exchange(snapshots_, {}),
+                                      spec_->memory(0, 0, usual_->devices()));
     final_weights_ = content.weights;
     collected_step_ = snapshot_step_ = step_;
     saved_at_ = self_->now();
@@ -491,8 +495,9 @@ class Supervisor {
       case Phase::evaluating:
         return waits("it waits for the losses of the evaluation after step " + step);
       case Phase::collecting:
-        return waits("it waits for " + std::to_string(spec_->stages.size() - snapshots_.size()) +
-                     " stages to give their part of the checkpoint of step " + step);
+        return waits("it waits for " +
+                     std::to_string(company_.cast->optimizers.size() - snapshots_.size()) +
+                     " optimizers to give their part of the checkpoint of step " + step);
       case Phase::clearing:
         for (const auto& player : company_.players)
           if (player.actor) return waits("it waits for " + player.standing.who + " to end");

@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "actors/exchange.h"
 #include "actors/rounds.h"
 #include "actors/rt.h"
 #include "actors/supervisor.h"
@@ -192,6 +193,7 @@ class Bench {
       executors.push_back(std::make_unique<actors::ComputingThread>(1));
       spec->executors.push_back(executors.back().get());
     }
+    actors::cut_stages(*spec, actors::Exchange::all_to_all);
     actors::ComputingThread reader(1);
     spec->reader = &reader;
     Nowhere nowhere;

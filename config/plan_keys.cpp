@@ -64,16 +64,19 @@ std::vector<Key> pipeline_keys() {
        .half = recipe,
        .help = "Groups of consecutive micro-batches whose gradients are summed first: as many "
                "replicas are possible. \"auto\" is the largest divisor of their number up to 8."},
-      {.name = "parallel.exchange",
+      {.name = "parallel.reduction",
        .type = Type::choice,
        .fallback = "tree",
-       .choices = {"tree", "fixed_point"},
+       .choices = {"tree"},
        .half = recipe,
-       .help = "How the groups' sums are added up: as a binary tree, or as integers in any order."},
-      {.name = "parallel.shard_optimizer",
-       .type = Type::boolean,
-       .fallback = false,
-       .help = "Whether each replica keeps its share of the optimizer's state alone."},
+       .help = "How the groups' sums are added up: as a binary tree that no plan changes."},
+      {.name = "parallel.exchange",
+       .type = Type::choice,
+       .fallback = "all_to_all",
+       .choices = {"all_to_all", "server"},
+       .help = "Where the gradients of replicas come together: each replica has a part of every "
+               "stage and keeps the optimizer's state of that part alone, or the first replica "
+               "has all. Changes no number."},
   };
 }
 

@@ -136,8 +136,7 @@ RunConfig::Parallel read_parallel(const TreeReader& tree) {
   if (const auto groups = tree.count("parallel.groups"))
     parallel.groups = static_cast<int>(*groups);
   parallel.exchange = tree.choice<Exchange>(
-      "parallel.exchange", {{"tree", Exchange::tree}, {"fixed_point", Exchange::fixed_point}});
-  parallel.shard_optimizer = tree.boolean("parallel.shard_optimizer");
+      "parallel.exchange", {{"all_to_all", Exchange::all_to_all}, {"server", Exchange::server}});
   return parallel;
 }
 

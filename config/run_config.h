@@ -57,10 +57,9 @@ struct RunConfig {
   using Staleness = models::StalenessOptions;
 
   struct Parallel {
-    enum class Exchange { tree, fixed_point };
+    enum class Exchange { all_to_all, server };
     std::optional<int> groups;
-    Exchange exchange = Exchange::tree;
-    bool shard_optimizer = false;
+    Exchange exchange = Exchange::all_to_all;
   };
 
   struct Precision {

@@ -47,8 +47,17 @@ void adam_step(Stream& stream, const AdamStep& step, const double* w, const doub
                double* m, double* v, double* next, std::int64_t count,
                const double* decay_share = nullptr);
 
-/// The sum of squares in double: blocks of 65,536 elements in order, and the blocks by a tree whose
-/// shape depends on their number alone.
+/// Elements of a block, which is added up by itself: sums may be cut between blocks.
+constexpr std::int64_t block_of_sums = 65'536;
+constexpr std::int64_t blocks_of_sums(std::int64_t count) {
+  return (count + block_of_sums - 1) / block_of_sums;
+}
+/// The sum of squares of each block, in double and in the order of the elements.
+void squares_of_blocks(Stream& stream, const float* x, std::int64_t count, double* sums);
+void squares_of_blocks(Stream& stream, const double* x, std::int64_t count, double* sums);
+/// Adds up the sums of blocks by a tree whose shape depends on their number alone. Uses them up.
+double sum_of_blocks(double* sums, std::int64_t blocks);
+/// Both: all of it, however it was cut between blocks.
 double sum_of_squares(Stream& stream, const float* x, std::int64_t count);
 double sum_of_squares(Stream& stream, const double* x, std::int64_t count);
 

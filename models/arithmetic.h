@@ -2,6 +2,7 @@
 
 #include <cassert>
 #include <cstdint>
+#include <vector>
 
 #include "core/stream.h"
 #include "core/tensor.h"
@@ -65,6 +66,14 @@ inline void accumulate(Stream& stream, Tensor& a, const Tensor& b) {
   with_number(a.dtype(), [&]<class T>(T) {
     kernels::accumulate(stream, a.data<T>(), b.data<T>(), a.count());
   });
+}
+
+inline std::vector<double> squares_of_blocks(Stream& stream, const Tensor& x) {
+  std::vector<double> sums(static_cast<std::size_t>(kernels::blocks_of_sums(x.count())));
+  with_number(x.dtype(), [&]<class T>(T) {
+    kernels::squares_of_blocks(stream, x.data<T>(), x.count(), sums.data());
+  });
+  return sums;
 }
 
 inline double sum_of_squares(Stream& stream, const Tensor& x) {

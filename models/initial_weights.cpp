@@ -33,14 +33,16 @@ Four four_uniform(const std::array<std::uint32_t, 4>& words) {
   return four;
 }
 
+/// What lies from element `first` on, a multiple of four.
 template <class Draw>
-void draw_all(Stream& stream, Tensor& value, const RandomKey& key, float scale, Draw draw) {
+void draw_all(Stream& stream, Tensor& value, const RandomKey& key, std::int64_t first, float scale,
+              Draw draw) {
   constexpr std::int64_t grain = 16'384;  // Blocks of four.
-  const std::int64_t count = value.count(), blocks = (count + 3) / 4;
+  const std::int64_t count = value.count(), blocks = (count + 3) / 4, before = first / 4;
   float* to = value.f32();
   stream.for_each((blocks + grain - 1) / grain, [=](std::int64_t part) {
     for (auto block = part * grain; block < std::min(blocks, (part + 1) * grain); ++block) {
-      const Four four = draw(key.words(static_cast<std::uint32_t>(block)));
+      const Four four = draw(key.words(static_cast<std::uint32_t>(before + block)));
       for (std::int64_t i = 0; i < std::min<std::int64_t>(4, count - 4 * block); ++i)
         to[4 * block + i] = scale * four[static_cast<std::size_t>(i)];
     }
@@ -60,10 +62,10 @@ Tensor initial_value(Stream& stream, const Parameter& parameter, std::uint64_t s
       fill(stream, 1, value);
       break;
     case Init::Kind::normal:
-      draw_all(stream, value, key, parameter.init.scale, four_normal);
+      draw_all(stream, value, key, parameter.first, parameter.init.scale, four_normal);
       break;
     case Init::Kind::uniform:
-      draw_all(stream, value, key, parameter.init.scale, four_uniform);
+      draw_all(stream, value, key, parameter.first, parameter.init.scale, four_uniform);
       break;
   }
   return value;

@@ -7,7 +7,8 @@
 
 namespace troupe::models {
 
-/// A parameter's first numbers: a function of the seed and its name, so that no plan changes them.
+/// A parameter's first numbers: a function of the seed, its name and the place of each, so that no
+/// plan changes them.
 Tensor initial_value(Stream& stream, const Parameter& parameter, std::uint64_t seed);
 
 }  // namespace troupe::models

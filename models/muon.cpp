@@ -75,6 +75,6 @@ constexpr std::array<std::string_view, 1> moments{"momentum"};
 
 }  // namespace
 
-const UpdateRule muon_rule{.moments = moments, .apply = apply};
+const UpdateRule muon_rule{.moments = moments, .apply = apply, .wants_whole = true};
 
 }  // namespace troupe::models

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "kernels/late.h"
+#include "kernels/steps.h"
 #include "models/arithmetic.h"
 #include "models/initial_weights.h"
 #include "models/trained.h"
@@ -46,8 +47,17 @@ Result<Tensor> wanted(const ByName& tensors, const std::string& name, const Shap
 double global_norm(std::span<const SquaredNorm> squares) {
   std::set<std::string_view> seen;
   double sum = 0;
-  for (const auto& [name, value] : squares)
-    if (seen.insert(name).second) sum += value;
+  for (std::size_t at = 0; at < squares.size();) {
+    const auto& name = squares[at].name;
+    std::vector<double> blocks;
+    do {
+      blocks.insert(blocks.end(), squares[at].blocks.begin(), squares[at].blocks.end());
+      ++at;
+    } while (at < squares.size() && squares[at].name == name &&
+             squares[at].first_block == static_cast<std::int64_t>(blocks.size()));
+    if (!seen.insert(name).second) continue;
+    sum += kernels::sum_of_blocks(blocks.data(), static_cast<std::int64_t>(blocks.size()));
+  }
   return std::sqrt(sum);
 }
 
@@ -154,6 +164,19 @@ void Optimizer::add_use(Stream& stream, StageGradients& gradients, const std::st
   gradients.slots[slots_of(name)[0]] = combined(stream, 1, own, 1, other);
 }
 
+void Optimizer::add_uses(Stream& stream, StageGradients& gradients,
+                         const std::vector<std::string>& names,
+                         const StageGradients& others) const {
+  std::set<std::string_view> added;
+  for (std::size_t use = 0; use < names.size(); ++use) {
+    if (!added.insert(names[use]).second) continue;
+    Tensor sum = others.slots[use];
+    for (std::size_t later = use + 1; later < names.size(); ++later)
+      if (names[later] == names[use]) accumulate(stream, sum, others.slots[later]);
+    add_use(stream, gradients, names[use], sum);
+  }
+}
+
 std::vector<SquaredNorm> Optimizer::squared_norms(Stream& stream, StageGradients& gradients) const {
   const bool is_mended = gradients.slots.size() > parameters_.size();
   const int set = is_mended ? GradientSets::of(config_, lateness_.staleness).raw : 0;
@@ -162,7 +185,9 @@ std::vector<SquaredNorm> Optimizer::squared_norms(Stream& stream, StageGradients
   for (const auto& trained : trained_) {
     add_own_uses(stream, gradients, trained.slots, set);
     const auto at = static_cast<std::size_t>(set) * parameters_.size() + trained.slots[0];
-    squares.push_back({declared(trained).name, sum_of_squares(stream, gradients.slots[at])});
+    squares.push_back({.name = declared(trained).name,
+                       .blocks = squares_of_blocks(stream, gradients.slots[at]),
+                       .first_block = declared(trained).first / kernels::block_of_sums});
   }
   return squares;
 }

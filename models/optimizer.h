@@ -45,14 +45,16 @@ struct Version {
   Moments moments;  // None before the first step.
 };
 
-/// What a parameter's gradient adds to the square of the global norm.
+/// What a parameter's gradient, or a piece of it, adds to the square of the global norm.
 struct SquaredNorm {
   std::string name;
-  double value = 0;
+  std::vector<double> blocks;    // As kernels::squares_of_blocks has them,
+  std::int64_t first_block = 0;  // from this one on.
 };
 
 /// The norm of all gradients of a model, given those of its stages one after another. A name that
-/// comes again is a parameter that stages share: it counts once. No cut changes the result.
+/// comes again goes on with the next blocks of the same parameter, or else is a parameter that
+/// stages share: it counts once. No cut changes the result.
 double global_norm(std::span<const SquaredNorm> squares);
 
 struct UpdateRule;
@@ -83,6 +85,10 @@ class Optimizer {
   /// Adds what another stage's use of a parameter gave.
   void add_use(Stream& stream, StageGradients& gradients, const std::string& name,
                const Tensor& other) const;
+
+  /// Adds what all uses of another stage gave: of each of these names once for each use.
+  void add_uses(Stream& stream, StageGradients& gradients, const std::vector<std::string>& names,
+                const StageGradients& others) const;
 
   /// The stage's part of the global norm: by parameter, in the order of the slots; before any
   /// penalty.

@@ -39,6 +39,7 @@ struct Parameter {
   Place place = Place::hidden;
   kernels::WeightLayout layout = kernels::WeightLayout::out_in;  // Of a matrix.
   DType type = DType::f32;                                       // Or f64, for elements.
+  std::int64_t first = 0;  // Of a piece of one: where it begins, at a block of sums.
 };
 
 /// A matrix as products see it. What lies beyond its first dimension counts as one dimension, so

@@ -1,5 +1,6 @@
 #include "models/shared_parameters.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -19,6 +20,18 @@ std::vector<SharedParameter> shared_parameters(const Model& model,
   for (const auto& [name, by] : users)
     if (by.size() > 1) shared.push_back({name, {by.begin(), by.end()}});
   return shared;
+}
+
+bool borrows(const SharedParameter& parameter, int stage) {
+  return parameter.stages[0] != stage &&
+         std::ranges::find(parameter.stages, stage) != parameter.stages.end();
+}
+
+std::vector<std::string> borrowed_by(std::span<const SharedParameter> shared, int stage) {
+  std::vector<std::string> names;
+  for (const auto& parameter : shared)
+    if (borrows(parameter, stage)) names.push_back(parameter.name);
+  return names;
 }
 
 Status check_shared(const StalenessOptions& staleness, std::span<const SharedParameter> shared) {

@@ -20,6 +20,11 @@ struct SharedParameter {
 std::vector<SharedParameter> shared_parameters(const Model& model,
                                                std::span<const UnitRange> stages);
 
+/// Whether the stage uses it and another one owns it.
+bool borrows(const SharedParameter& parameter, int stage);
+/// The names of those that a stage borrows.
+std::vector<std::string> borrowed_by(std::span<const SharedParameter> shared, int stage);
+
 /// Whether late gradients can be mended where stages share parameters. They cannot: the distance
 /// that a parameter moved is known to its owner alone, and a user's gradient comes as one sum.
 Status check_shared(const StalenessOptions& staleness, std::span<const SharedParameter> shared);

@@ -48,6 +48,8 @@ struct UpdateRule {
   Tensor (*predict)(Stream& stream, const Outlook& outlook) = nullptr;
   /// How long the average of squared steps remembers.
   double (*spread_memory)(const OptimizerConfig& config) = nullptr;
+  /// Whether it looks at a parameter as a whole; otherwise each element goes by itself.
+  bool wants_whole = false;
 };
 
 /// The rule that the configuration means for this parameter.

@@ -187,18 +187,20 @@ void adam_by(Piece piece, Stream& stream, const AdamStep& step, const T* w, cons
   });
 }
 
-template <class Piece, class T>
-double sum_of_squares_by(Piece piece, Stream& stream, const T* x, std::int64_t count) {
-  constexpr std::int64_t block = 65536;
-  const std::int64_t blocks = (count + block - 1) / block;
+template <class T>
+double sum_of_squares_of_all(Stream& stream, const T* x, std::int64_t count) {
+  const std::int64_t blocks = blocks_of_sums(count);
   Tensor sums = stream.make({blocks}, DType::f64);
-  double* const sum = sums.data<double>();
-  for_pieces(stream, count, block, [=](std::int64_t first, std::int64_t size) {
-    sum[first / block] = piece(x + first, size);
+  squares_of_blocks(stream, x, count, sums.data<double>());
+  return sum_of_blocks(sums.data<double>(), blocks);
+}
+
+template <class Piece, class T>
+void squares_of_blocks_by(Piece piece, Stream& stream, const T* x, std::int64_t count,
+                          double* sums) {
+  for_pieces(stream, count, block_of_sums, [=](std::int64_t first, std::int64_t size) {
+    sums[first / block_of_sums] = piece(x + first, size);
   });
-  for (std::int64_t width = 1; width < blocks; width *= 2)
-    for (std::int64_t i = 0; i + width < blocks; i += 2 * width) sum[i] += sum[i + width];
-  return blocks == 0 ? 0 : sum[0];
 }
 
 template <class Piece, class T>
@@ -231,11 +233,24 @@ void adam_step(Stream& stream, const AdamStep& step, const double* w, const doub
           decay_share);
 }
 
+void squares_of_blocks(Stream& stream, const float* x, std::int64_t count, double* sums) {
+  squares_of_blocks_by(HWY_DYNAMIC_DISPATCH(sum_of_squares_f32), stream, x, count, sums);
+}
+void squares_of_blocks(Stream& stream, const double* x, std::int64_t count, double* sums) {
+  squares_of_blocks_by(HWY_DYNAMIC_DISPATCH(sum_of_squares_f64), stream, x, count, sums);
+}
+
+double sum_of_blocks(double* sums, std::int64_t blocks) {
+  for (std::int64_t width = 1; width < blocks; width *= 2)
+    for (std::int64_t i = 0; i + width < blocks; i += 2 * width) sums[i] += sums[i + width];
+  return blocks == 0 ? 0 : sums[0];
+}
+
 double sum_of_squares(Stream& stream, const float* x, std::int64_t count) {
-  return sum_of_squares_by(HWY_DYNAMIC_DISPATCH(sum_of_squares_f32), stream, x, count);
+  return sum_of_squares_of_all(stream, x, count);
 }
 double sum_of_squares(Stream& stream, const double* x, std::int64_t count) {
-  return sum_of_squares_by(HWY_DYNAMIC_DISPATCH(sum_of_squares_f64), stream, x, count);
+  return sum_of_squares_of_all(stream, x, count);
 }
 
 void accumulate(Stream& stream, float* a, const float* b, std::int64_t count) {

@@ -81,8 +81,9 @@ TEST_CASE("what players say to one another arrives as it left", "[actors]") {
   share->sums.push_back({4, 2, {journey.tensor(1), Tensor(), journey.tensor(2)}});
   share->sums.push_back({6, 1, {journey.tensor(3), journey.tensor(4), Tensor()}});
   share->statistics = {{journey.tensor(8)}, {}};
-  const auto given = journey.there(StepGradients{9, 1, share});
+  const auto given = journey.there(StepGradients{9, 2, 1, share});
   CHECK(given.step == 9);
+  CHECK(given.stage == 2);
   CHECK(given.holder == 1);
   CHECK(given.gradients->rate_share == 0.25);
   REQUIRE(given.gradients->sums.size() == 2);
@@ -100,8 +101,9 @@ TEST_CASE("what players say to one another arrives as it left", "[actors]") {
   weights->buffers = {journey.tensor(6)};
   const Tensor moment = journey.tensor(7);
   const auto published =
-      journey.there(NewWeights{3, {weights, {{moment}, {}}}, {WorkTime{}.start, WorkTime{}.end}});
+      journey.there(NewWeights{3, 4, {weights, {{moment}, {}}}, {WorkTime{}.start, WorkTime{}.end}});
   CHECK(published.stage == 3);
+  CHECK(published.section == 4);
   CHECK(published.version.weights->version == 11);
   CHECK(published.version.weights->slots[1].value.empty());
   CHECK(published.version.weights->buffers[0].f32()[0] == 6);
@@ -122,11 +124,13 @@ TEST_CASE("what a supervisor hears from afar is what was said", "[actors]") {
   CHECK(std::isnan(loss.mean));
   CHECK(loss.samples == digest_of(std::string("samples")));
 
-  const auto norms = journey.there(Norms{1, 2, 3, {{"a.weight", 0.1}, {"b", none}}});
+  const auto norms = journey.there(Norms{1, 2, 3, {{"a.weight", {0.1, 4}, 7}, {"b", {none}}}});
   REQUIRE(norms.squares.size() == 2);
   CHECK(norms.squares[0].name == "a.weight");
-  CHECK(norms.squares[0].value == 0.1);
-  CHECK(std::isnan(norms.squares[1].value));
+  CHECK(norms.squares[0].blocks == std::vector<double>{0.1, 4});
+  CHECK(norms.squares[0].first_block == 7);
+  CHECK(std::isnan(norms.squares[1].blocks.at(0)));
+  CHECK(norms.squares[1].first_block == 0);
 
   const auto time = [](int count) {
     return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(count));
@@ -169,15 +173,16 @@ TEST_CASE("a message that is none is refused with the place", "[actors]") {
   without.tensors.clear();
   CHECK(journey.refused(without) == "activation: found 0 tensors, wanted 1");
 
-  auto of_other_sizes = to_dispatch(Norms{1, 2, 3, {{"a", 1}, {"b", 2}}}, journey.memory());
+  auto of_other_sizes = to_dispatch(Norms{1, 2, 3, {{"a", {1}}, {"b", {2}}}}, journey.memory());
   of_other_sizes.bytes.resize(8);
-  CHECK(journey.refused(of_other_sizes) == "norms: found 2 names for 1 numbers");
+  CHECK(journey.refused(of_other_sizes) == 
+        "norms: found 2 names and 1 numbers for 2 blocks of 2 parameters");
   of_other_sizes.bytes.resize(7);
   CHECK(journey.refused(of_other_sizes).find("found 7 bytes") != std::string::npos);
 
   auto share = std::make_shared<models::GradientShare>();
   share->sums.push_back({0, 1, {journey.tensor(1), Tensor()}});
-  auto gradients = to_dispatch(StepGradients{9, 1, share}, journey.memory());
+  auto gradients = to_dispatch(StepGradients{9, 2, 1, share}, journey.memory());
   gradients.body.set("mask", "11");
   CHECK(journey.refused(gradients).find("found 1 tensors for 2 of 2 places") != std::string::npos);
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 
+#include "actors/exchange.h"
 #include "catch.h"
 #include "core/random.h"
 #include "models/option.h"
@@ -23,6 +24,7 @@ Value table(std::initializer_list<std::pair<const char*, Value>> entries) {
 models::Model build(const std::string& kind, double dropout) {
   const std::map<std::string, Value> options = {
       {"mlp", table({{"dims", Value::List{4, 6, 5, 6, 5, 6, 5, 6, 3}}, {"dropout", dropout}})},
+      {"wide", table({{"dims", Value::List{4, 300, 300, 3}}, {"dropout", dropout}})},
       {"gpt2", table({{"vocab", 11},
                       {"context", 5},
                       {"width", 8},
@@ -52,7 +54,7 @@ models::Model build(const std::string& kind, double dropout) {
                         {"classes", 3},
                         {"dropout", dropout}})},
   };
-  const auto* found = models::find_model_kind(kind);
+  const auto* found = models::find_model_kind(kind == "wide" ? "mlp" : kind);
   REQUIRE(found);
   const auto complete = models::complete(found->options, options.at(kind));
   REQUIRE(complete.ok());
@@ -247,6 +249,7 @@ std::shared_ptr<RunSpec> LittleRun::spec(const std::function<Executor&()>& make)
   spec->save_every_steps = piece.save_every;
   spec->recipe = Value(Value::Map{});
   spec->model_description = Value(Value::Map{});
+  cut_stages(*spec, piece.exchange);
   const int devices = parts.rounds.of_one_step()->devices() * piece.shape.replicas;
   for (int device = 0; device < devices; ++device) spec->executors.push_back(&make());
   spec->reader = &make();

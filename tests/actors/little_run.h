@@ -30,11 +30,13 @@ struct LayerFault {
 
 /// A small model with data that it can learn, and how it shall be trained.
 struct Piece {
-  std::string model = "mlp";  // mlp, gpt2, llama, vit, resnet: each some units of a small width.
+  /// mlp, gpt2, llama, vit, resnet: each some units of a small width; wide: an mlp of 92,703 numbers.
+  std::string model = "mlp";
   RoundShape shape;
   std::vector<models::UnitRange> cuts;  // Empty: as even as can be.
   models::OptimizerConfig optimizer;
   models::StalenessOptions staleness;
+  Exchange exchange = Exchange::all_to_all;
   std::int64_t steps = 3;
   std::int64_t micro = 2;
   std::optional<std::int64_t> eval_every;

@@ -32,8 +32,7 @@ recompute = true
 memory = "2GiB"
 [parallel]
 groups = 4
-exchange = "fixed_point"
-shard_optimizer = true
+exchange = "server"
 [precision]
 compute = "fp16"
 loss_scale = { initial_power = 10, growth_interval = 100 }
@@ -89,8 +88,7 @@ every = 1
   CHECK(config.pipeline.recompute);
   CHECK(config.pipeline.memory == 2147483648);
   CHECK(config.parallel.groups == 4);
-  CHECK(config.parallel.exchange == RunConfig::Parallel::Exchange::fixed_point);
-  CHECK(config.parallel.shard_optimizer);
+  CHECK(config.parallel.exchange == RunConfig::Parallel::Exchange::server);
   CHECK(config.precision.compute == RunConfig::Precision::Compute::fp16);
   CHECK(config.precision.loss_scale_power == 10);
   CHECK(config.precision.growth_interval == 100);
