@@ -5,6 +5,7 @@
 #include "actors/round.h"
 #include "actors/run_spec.h"
 #include "models/section.h"
+#include "schedules/exchange.h"
 
 /// How the gradients of all who hold a stage become the next weights of all of them
 /// (docs/explanation/exchange.md). A stage is cut into sections, and each section has an optimizer:
@@ -12,6 +13,8 @@
 /// every holder. With a section for each holder this is an exchange of all with all, and each keeps
 /// the moments of its section alone; with one section it is a server.
 namespace troupe::actors {
+
+using schedules::Exchange;
 
 /// Cuts the stages of a run that has everything else already.
 void cut_stages(RunSpec& spec, Exchange exchange);

@@ -59,10 +59,6 @@ struct Source {
 /// another, or each stage by its own.
 enum class ClipScope : std::uint8_t { all_stages, each_stage };
 
-/// Where the gradients of those who hold a stage come together: each has a section of the stage, or
-/// one of them has all of it.
-enum class Exchange : std::uint8_t { all_to_all, server };
-
 /// All that the actors of a run need to know. It never changes while they play.
 struct RunSpec {
   std::string name;

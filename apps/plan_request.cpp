@@ -80,10 +80,14 @@ sched::UnitCost unit_cost(const models::UnitCosts& costs, const sched::PlanReque
   unit.parameters = costs.parameters;
   unit.weight = costs.held.weight;
   unit.gradient = costs.held.gradient;
-  unit.optimizer = costs.held.optimizer + micro_batches * costs.statistics;
+  // Each replica has a section of the moments, or the first one has them all.
+  const int sections = request.exchange == sched::Exchange::server ? 1 : replicas;
+  const auto shared = [&](sched::Bytes moments) { return (moments + sections - 1) / sections; };
+  unit.optimizer = shared(costs.held.optimizer) + micro_batches * costs.statistics;
   unit.update_room = costs.update_room;
   if (!costs.tied_name.empty())
-    unit.tied = {costs.tied_name, costs.tied.weight, costs.tied.gradient, costs.tied.optimizer};
+    unit.tied = {costs.tied_name, costs.tied.weight, costs.tied.gradient,
+                 shared(costs.tied.optimizer)};
 
   unit.stash = costs.stash - costs.stash_shared;
   if (has_halves(request)) unit.stash = std::max(unit.stash, costs.stash_weight);
@@ -142,6 +146,7 @@ Result<sched::PlanRequest> plan_request(const config::RunConfig& config, const R
   request.boundaries = pipeline.stages.boundaries;
   request.chunks = pipeline.chunks;
   request.replicas = pipeline.replicas;
+  request.exchange = config.parallel.exchange;
   request.recompute = pipeline.recompute ? sched::Recompute::everything : sched::Recompute::nothing;
   request.memory = pipeline.memory;
   request.objective =
@@ -149,6 +154,9 @@ Result<sched::PlanRequest> plan_request(const config::RunConfig& config, const R
   request.versions = version_rule(config);
   request.step_every = config.staleness.step_every;
   request.holding = holding_rules(config, request.groups, micro_batches);
+  if (request.exchange == sched::Exchange::all_to_all && pipeline.replicas > 1)
+    for (const auto& unit : *costs)
+      request.holding.section_grain = std::max(request.holding.section_grain, unit.uncut_moments);
   for (const auto& unit : *costs) request.units.push_back(unit_cost(unit, request, profile));
   return request;
 }

@@ -290,10 +290,7 @@ std::shared_ptr<actors::RunSpec> ProcessRun::spec() {
   spec->reader = reader_.get();
   spec->measures_staleness = config_.log.staleness && rounds_->asynchronous();
   spec->rounds_ahead = rounds_->asynchronous() ? 1 : 2;
-  using Exchange = config::RunConfig::Parallel::Exchange;
-  actors::cut_stages(*spec, config_.parallel.exchange == Exchange::server
-                                ? actors::Exchange::server
-                                : actors::Exchange::all_to_all);
+  actors::cut_stages(*spec, config_.parallel.exchange);
   spec->strikes = config_.limits.strikes;
   spec->strike_window = config_.limits.strike_window;
   spec->stall_patience = config_.limits.stuck_floor;

@@ -10,6 +10,7 @@
 #include "core/value.h"
 #include "models/optimizer.h"
 #include "models/staleness.h"
+#include "schedules/exchange.h"
 
 namespace troupe::config {
 
@@ -57,7 +58,7 @@ struct RunConfig {
   using Staleness = models::StalenessOptions;
 
   struct Parallel {
-    enum class Exchange { all_to_all, server };
+    using Exchange = schedules::Exchange;
     std::optional<int> groups;
     Exchange exchange = Exchange::all_to_all;
   };

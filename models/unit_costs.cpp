@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "kernels/steps.h"
 #include "models/layers/parts.h"
 #include "models/update_rule.h"
 
@@ -194,6 +195,11 @@ void settle_ties(const Layer& unit, const OptimizerConfig& optimizer,
   for (const auto& parameter : unit.parameters()) {
     if (!own.insert(parameter.name).second) continue;
     const UpdateRule& rule = rule_for(optimizer, {}, parameter);
+    const std::int64_t count = parameter.shape.count();
+    const auto uncut = rule.wants_whole ? count : std::min(count, kernels::block_of_sums);
+    costs.uncut_moments =
+        std::max(costs.uncut_moments, uncut * static_cast<std::int64_t>(sizeof(float)) *
+                                          static_cast<std::int64_t>(rule.moments.size()));
     if (&rule == &muon_rule) costs.orthogonal_operations += orthogonal_operations(parameter);
     if (users.at(parameter.name) > 1) costs.tied_name = parameter.name;
     if (seen.insert(parameter.name).second) {

@@ -32,6 +32,7 @@ struct UnitCosts {
   ParameterBytes held;
   std::string tied_name;  // Of a parameter that another unit has too; or empty.
   ParameterBytes tied;
+  std::int64_t uncut_moments = 0;  // The most that must stay together where moments are cut.
   /// While the next version is made: at most so much beyond weights, gradients and moments.
   std::int64_t update_room = 0;
 

@@ -9,6 +9,7 @@
 #include "core/value.h"
 #include "schedules/cluster.h"
 #include "schedules/cost_model.h"
+#include "schedules/exchange.h"
 #include "schedules/schedule.h"
 #include "schedules/search.h"
 #include "schedules/versions.h"
@@ -26,6 +27,7 @@ struct HoldingRules {
   bool makes_sum_in_backward = false;
   int landing_slots = 2;   // Tensors that have come over a boundary and wait.
   int outgoing_slots = 1;  // Tensors made and not yet gone.
+  Bytes section_grain = 0;  // What a replica may have beyond an even share of a stage's moments.
 };
 
 /// What shall run, and where it may.
@@ -42,6 +44,7 @@ struct PlanRequest {
   std::vector<int> boundaries;       // [0, 3, 6]: units that begin a stage, and the end. Or empty.
   int chunks = 1;                    // Stages on a device.
   std::optional<int> replicas;       // Nothing: as many as there is room for.
+  Exchange exchange = Exchange::all_to_all;
   Recompute recompute = Recompute::nothing;
   std::optional<Bytes> memory;  // That a device may use; nothing: all that it has.
   /// Whether all devices join at the end of a step, as clipping by the norm of all gradients makes

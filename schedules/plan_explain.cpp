@@ -36,6 +36,7 @@ std::string explain_seat(const PlanRequest& request, const Plan& plan, const Pla
   const auto line = [&](const std::string& what, Bytes bytes, const std::string& formula) {
     text += "  " + what + " = " + formula + " = " + show(bytes) + "\n";
   };
+  const Bytes grain = request.holding.section_grain;
   const std::string copies = "second copies of tied parameters";
   line("weights", memory.weights,
        std::to_string(versions) + " versions (" + std::to_string(versions - making) + " in use, " +
@@ -45,7 +46,9 @@ std::string explain_seat(const PlanRequest& request, const Plan& plan, const Pla
        counted(static_cast<std::size_t>(sums), "sum") + " x " + show(gradient) +
            plus(copies, memory.gradients - sums * gradient));
   line("optimizer", memory.optimizer,
-       "state of its parameters " + show(optimizer) + plus(copies, memory.optimizer - optimizer));
+       "state of its parameters " + show(optimizer) +
+           plus(copies, memory.optimizer - optimizer - grain) +
+           plus("what replicas cannot share out evenly", grain));
   line("activations", memory.activations,
        "what its lane holds when the device holds most: at most " +
            counted(static_cast<std::size_t>(seat.in_flight), "micro-batch", "es") +

@@ -41,21 +41,25 @@ std::vector<TiedUnits> parted_ties(const PlanRequest& request, const PlanDraft& 
   return ties;
 }
 
-/// A ring of n sends n - 1 of n parts twice.
-Seconds ring_time(const Cluster& cluster, const std::vector<DevicePlace>& members, Bytes bytes) {
+/// There and back: each of n sends n - 1 of n parts; what goes by a server is all of n - 1 others.
+Seconds exchange_time(const Cluster& cluster, Exchange exchange,
+                      const std::vector<DevicePlace>& members, Bytes bytes) {
   if (members.size() < 2) return Seconds(0);
   auto next = members;
   std::ranges::rotate(next, next.begin() + 1);
   const Link link = slowest_link(cluster, members, next);
   const auto count = static_cast<double>(members.size());
-  return 2 * (count - 1) * (Seconds(link.latency) + occupied(link, bytes) / count);
+  const double parts = exchange == Exchange::server ? 1 : count;
+  return 2 * (count - 1) * (Seconds(link.latency) + occupied(link, bytes) / parts);
 }
 
 void add_reductions(const PlanRequest& request, const PlanDraft& draft,
                     std::vector<StageCosts>& stages) {
   for (int s = 0; s < static_cast<int>(stages.size()); ++s)
     stages[s].reduce =
-        ring_time(request.cluster, holders(draft, s), gradient_of(request, draft, s)).count();
+        exchange_time(request.cluster, request.exchange, holders(draft, s),
+                      gradient_of(request, draft, s))
+            .count();
   for (const TiedUnits& tie : parted_ties(request, draft)) {
     // One gradient goes to the owner, the sum comes back.
     const int owner = stage_of(draft, tie.owner);

@@ -179,6 +179,7 @@ class SeatMemory {
       memory.gradients += sums * copy.gradient;
       memory.optimizer += copy.optimizer;
     }
+    memory.optimizer += request_.holding.section_grain;
   }
 
   /// Whether the device holds the parameters of the tie before it comes to this unit.

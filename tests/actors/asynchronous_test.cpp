@@ -122,6 +122,36 @@ TEST_CASE("1,000 orders of messages give one hash for each remedy", "[.all]") {
   for (const auto& named : pieces()) one_hash(named, 1000);
 }
 
+TEST_CASE("no remedy depends on how replicas exchange gradients", "[actors]") {
+  for (const auto& named : pieces()) {
+    if (named.piece.staleness.predict == S::Predict::aggmsnag) continue;  // Not with replicas.
+    CAPTURE(named.name);
+    Piece piece = named.piece;
+    if (piece.shape.replicas == 1) {
+      piece.shape.replicas = 2;
+      piece.shape.groups = piece.shape.micro_batches *= 2;
+    }
+    piece.exchange = Exchange::server;
+    const auto server = play(piece, 1);
+    piece.exchange = Exchange::all_to_all;
+    const auto all_to_all = play(piece, 2);
+    INFO(all_to_all.outcome.why);
+    REQUIRE(server.outcome.how == Outcome::How::done);
+    CHECK(all_to_all.outcome.how == Outcome::How::done);
+    CHECK(all_to_all.weights == server.weights);
+    CHECK(all_to_all.bytes_left == 0);
+  }
+  // The matrix of the wide one is cut, and what is known of its past with it.
+  Piece piece = with(late("wide", 1, 2), Kind::adamw, {});
+  piece.shape.stages = 2;
+  piece.staleness.predict = S::Predict::msnag;
+  piece.staleness.linearize_at = S::LinearizeAt::forward;
+  piece.staleness.gap_penalty = S::GapPenalty::elementwise;
+  const auto all_to_all = play(piece, 1);
+  piece.exchange = Exchange::server;
+  CHECK(play(piece, 2).weights == all_to_all.weights);
+}
+
 TEST_CASE("each remedy trains differently from the others", "[actors]") {
   std::set<std::string> hashes;
   const auto all = pieces();

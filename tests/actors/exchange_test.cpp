@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/cast.h"
 #include "actors/exchange.h"
 #include "catch.h"
 #include "little_run.h"
@@ -84,6 +85,7 @@ TEST_CASE("no way of exchanging gradients changes a bit", "[actors]") {
           if ((model == "wide" && stages > 2) || !Rounds::make(shape)) continue;
           for (const auto exchange : ways) {
             const bool is_server = exchange == Exchange::server;
+            if (is_server && replicas == 1 && schedule != "dualpipe") continue;  // It is the same.
             CAPTURE(model, static_cast<int>(kind), schedule, stages, replicas, is_server);
             const auto played = play(piece_of(model, kind, shape, exchange), ++seed);
             REQUIRE(played.ended);
@@ -94,7 +96,7 @@ TEST_CASE("no way of exchanging gradients changes a bit", "[actors]") {
           }
         }
   }
-  CHECK(seed > 200);
+  CHECK(seed > 150);
 }
 
 TEST_CASE("a checkpoint does not know how gradients were exchanged", "[actors]") {
@@ -155,29 +157,33 @@ TEST_CASE("an optimizer that is killed comes back with its section", "[actors]")
 }
 
 TEST_CASE("each replica holds the moments of its section alone", "[actors]") {
-  // Bytes that each device holds while nothing is in flight.
-  const auto held = [](Exchange exchange) {
-    auto piece = piece_of("wide", Kind::adamw, shape_of("gpipe", 1, 2), exchange);
+  // Bytes that each device holds after a step.
+  const auto held = [](Kind kind, Exchange exchange) {
+    auto piece = piece_of("wide", kind, shape_of("gpipe", 1, 2), exchange);
+    piece.optimizer.momentum = 0;
     LittleRun run(piece);
     Scene scene(run, 3);
-    std::vector<std::size_t> bytes;
+    std::vector<double> bytes;
     scene.spec().record = [&](const Value& event) {
       if (*event.find("type")->text() != "step") return;
       bytes.clear();
       for (auto* executor : scene.spec().executors)
-        bytes.push_back(executor->memory().counters().bytes_in_use);
+        bytes.push_back(static_cast<double>(executor->memory().counters().bytes_in_use));
     };
     scene.begin();
     CHECK(scene.finish().outcome.how == Outcome::How::done);
     REQUIRE(bytes.size() == 2);
     return bytes;
   };
-  const auto server = held(Exchange::server), all_to_all = held(Exchange::all_to_all);
-  CAPTURE(server, all_to_all);
-  // Two moments of 92,703 numbers lie with the server; of 67,036 and the rest where they are cut.
-  constexpr std::size_t moments = 2 * 92'703 * sizeof(float);
-  CHECK(server[0] > server[1] + moments);
-  CHECK(all_to_all[0] + moments / 4 < server[0]);
+  // adamw has two moments, and sgd has none here. The second matrix is cut after a block.
+  constexpr double both = 2 * sizeof(float), numbers = 92'703, first = 1'500 + 65'536;
+  const auto check = [&](Exchange exchange, double with_first) {
+    const auto adamw = held(Kind::adamw, exchange), sgd = held(Kind::sgd, exchange);
+    CHECK(adamw[0] - sgd[0] == Approx(both * with_first).epsilon(0.05));
+    CHECK(adamw[1] - sgd[1] == Approx(both * (numbers - with_first)).epsilon(0.05).margin(100));
+  };
+  check(Exchange::server, numbers);
+  check(Exchange::all_to_all, first);
 }
 
 TEST_CASE("an optimizer of many says which one it is", "[actors]") {

@@ -5,7 +5,6 @@
 #include <map>
 #include <numeric>
 
-#include "actors/exchange.h"
 #include "catch.h"
 #include "core/random.h"
 #include "models/option.h"

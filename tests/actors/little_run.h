@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "actors/checkpoints.h"
+#include "actors/exchange.h"
 #include "actors/messages.h"
 #include "actors/rounds.h"
 #include "actors/run_spec.h"

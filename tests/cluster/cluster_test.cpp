@@ -179,6 +179,10 @@ TEST_CASE("a run over many processes has the bits of one", "[cluster]") {
            {"2", {"pipeline.stages=4", "pipeline.chunks=2", "pipeline.schedule=interleaved"}},
            {"2", {"pipeline.stages=2", "pipeline.schedule=dualpipe", "pipeline.chunks=1"}},
            {"8", {"pipeline.stages=4", "pipeline.replicas=2"}},
+           {"2", {"pipeline.replicas=2", "parallel.exchange=server"}, "tcp"},
+           {"4", {"pipeline.stages=2", "pipeline.replicas=2", "parallel.exchange=server"}},
+           {"4", {"pipeline.replicas=4", "parallel.exchange=server"}},
+           {"8", {"pipeline.stages=2", "pipeline.replicas=4"}, "tcp"},
        }) {
     const auto name = "many-" + std::to_string(number++);
     CHECK(train("gpt.toml", name, settings, {"--nodes", nodes, "--carrier", carrier}) == one_gpt);
@@ -205,6 +209,29 @@ TEST_CASE("an asynchronous run over processes has the bits of one process", "[cl
     INFO(two.err);
     REQUIRE(two.code == 0);
     CHECK(digest(here, "there") == digest(here, "here"));
+  }
+}
+
+TEST_CASE("late replicas that exchange in another way have the same bits", "[cluster]") {
+  const Workplace here;
+  here.write("gpt.toml", gpt);
+  for (const std::string preset : {"ws", "msnag", "pipemare"}) {
+    std::vector<std::string> settings{"pipeline.stages=2", "pipeline.schedule=pipedream",
+                                      "pipeline.replicas=2", "model.tied=false",
+                                      "staleness.preset=" + preset};
+    const auto train = [&](const std::string& name, const std::string& exchange,
+                           const std::vector<std::string>& more) {
+      auto words = with({"train", "gpt.toml", "-q"}, settings);
+      words.insert(words.end(), {"--set", "name=" + name, "--set", "parallel.exchange=" + exchange});
+      words.insert(words.end(), more.begin(), more.end());
+      const Ended ended = troupe::tests::troupe(here, words);
+      INFO(preset << ", " << exchange << ": " << ended.err);
+      REQUIRE(ended.code == 0);
+      return digest(here, name);
+    };
+    const auto wanted = train("here", "server", {});
+    CHECK(train("there", "all_to_all", {"--nodes", "4"}) == wanted);
+    CHECK(train("tcp", "all_to_all", {"--nodes", "2", "--carrier", "tcp"}) == wanted);
   }
 }
 
