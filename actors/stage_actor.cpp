@@ -7,6 +7,7 @@
 
 #include "actors/cast.h"
 #include "actors/exchange.h"
+#include "actors/held_stage.h"
 #include "actors/inbox.h"
 #include "actors/job.h"
 #include "actors/messages.h"
@@ -23,31 +24,6 @@ using Clock = std::chrono::steady_clock;
 // Beside the one that runs: so the device never waits for its actor.
 constexpr int actions_ahead = 2;
 
-/// A stage that this device holds.
-struct Held {
-  int number = 0;
-  int holder = 0;  // Among all that hold it.
-  models::Share share;
-  std::shared_ptr<models::TrainingStage> stage;
-  std::vector<std::string> borrowed;
-  struct Lent {
-    std::string name;
-    int borrower = 0;
-  };
-  std::vector<Lent> lent;
-
-  std::vector<Giving> givings;  // Where its gradients go.
-  /// By section: published, and not yet adopted.
-  std::vector<std::optional<NewWeights>> published;
-  bool has_weights = false;
-  int steps_given = 0;  // Of the round that is being played.
-  int steps_taken = 0;
-
-  bool is_published() const {
-    return std::ranges::all_of(published, [](const auto& part) { return part.has_value(); });
-  }
-};
-
 class StageActor {
  public:
   static constexpr const char* name = "stage actor";
@@ -57,10 +33,8 @@ class StageActor {
         spec_(std::move(spec)),
         replica_(replica),
         device_(device),
-        jobs_(spec_->executor(replica, device, spec_->evaluation->devices()), rt::weak(*self)) {
-    const RoundPtr usual = spec_->round(0, 1);
-    for (int stage = 0; stage < usual->schedule.stages; ++stage) hold(*usual, stage);
-  }
+        jobs_(spec_->executor(replica, device, spec_->evaluation->devices()), rt::weak(*self)),
+        held_(stages_held(*spec_, replica, device)) {}
 
   caf::behavior make_behavior() {
     self_->tell_self_after(spec_->stall_patience, Look{});
@@ -86,7 +60,8 @@ class StageActor {
         },
         [this](NewWeights& in) {
           auto& on = held(in.stage);
-          on.published.at(static_cast<std::size_t>(in.section)) = std::move(in);
+          on.published.at(static_cast<std::size_t>(in.section)) = {std::move(in.version),
+                                                                   in.worked};
           if (!on.has_weights && on.is_published()) adopt(on);
           advance();
         },
@@ -97,35 +72,7 @@ class StageActor {
   }
 
  private:
-  // What this device holds.
-
-  void hold(const Round& usual, int stage) {
-    const auto holders = holders_of(usual, stage);
-    for (std::size_t i = 0; i < holders.size(); ++i) {
-      if (holders[i].replica != replica_ || holders[i].device != device_) continue;
-      Held held;
-      held.number = stage;
-      held.holder = static_cast<int>(i);
-      held.share = holders[i].share;
-      for (const auto& shared : models::shared_parameters(*spec_->model, spec_->stages)) {
-        for (const int user : shared.stages)
-          if (shared.stages[0] == stage && user != stage) held.lent.push_back({shared.name, user});
-        if (models::borrows(shared, stage)) held.borrowed.push_back(shared.name);
-      }
-      const auto index = static_cast<std::size_t>(stage);
-      held.givings = given_by(*spec_, stage);
-      held.published.resize(spec_->sections[index].size());
-      held.stage = std::make_shared<models::TrainingStage>(
-          *spec_->model, spec_->stages[index],
-          models::StageOptions{
-              .precision = spec_->precision, .keep = spec_->keep[index], .seed = spec_->seed},
-          spec_->staleness, spec_->optimizer, held.borrowed);
-      if (spec_->measures_staleness) held.stage->measure();
-      held_.push_back(std::move(held));
-    }
-  }
-
-  Held& held(int stage) {
+  HeldStage& held(int stage) {
     for (auto& held : held_)
       if (held.number == stage) return held;
     throw std::logic_error("device " + std::to_string(device_) + " has no stage " +
@@ -145,7 +92,7 @@ class StageActor {
   Inbox::Address address(What what, int stage, Action action) const {
     return {what, first_step(), stage, static_cast<int>(action.micro_batch), {}};
   }
-  Inbox::Address loan_address(const Held& held, const std::string& loan, Action action) const {
+  Inbox::Address loan_address(const HeldStage& held, const std::string& loan, Action action) const {
     return {What::loan, first_step(), held.number, static_cast<int>(action.micro_batch), loan};
   }
 
@@ -250,7 +197,7 @@ class StageActor {
     }
   }
 
-  void forward(Action action, Held& on) {
+  void forward(Action action, HeldStage& on) {
     const auto place = place_of(round(), replica_, index(action));
     const models::MicroBatch id{.step = first_step() + place.step,
                                 .index = index(action),
@@ -266,7 +213,7 @@ class StageActor {
     });
   }
 
-  void evaluate(Action action, Held& on) {
+  void evaluate(Action action, HeldStage& on) {
     const auto place = place_of(round(), replica_, index(action));
     run(action, [=, stage = on.stage, in = take_input(action, on),
                  loss = tell_loss(first_step(), place), next = hand_on(action),
@@ -281,7 +228,7 @@ class StageActor {
   }
 
   template <class Pass>
-  void backward(Action action, Held& on, Pass pass) {
+  void backward(Action action, HeldStage& on, Pass pass) {
     const bool ends_here = on.number == last_stage();
     const auto in = ends_here ? std::make_shared<Inbox::Parcel>()
                               : inbox_.take(address(What::gradient, on.number, action));
@@ -297,7 +244,7 @@ class StageActor {
     });
   }
 
-  void give(Action action, Held& on) {
+  void give(Action action, HeldStage& on) {
     const std::int64_t step = first_step() + on.steps_given++;
     std::vector<std::pair<caf::actor, models::Section>> givings;
     for (const auto& giving : on.givings)
@@ -306,8 +253,7 @@ class StageActor {
     // All holders of a stage see the same weights equally late; the first one tells.
     const auto ear = spec_->measures_staleness && on.holder == 0 ? cast_->supervisor : caf::actor();
     run(action, [stage = on.stage, step, givings = std::move(givings), ear,
-                 attempt = cast_->attempt, number = on.number,
-                 holder = on.holder](Stream& stream) {
+                 attempt = cast_->attempt, number = on.number, holder = on.holder](Stream& stream) {
       if (ear) rt::post(ear, LateGradients{attempt, number, step, stage->take_metrics()});
       const auto gradients = stage->take_gradients(stream);
       const auto slots = stage->passes().parameters().size();
@@ -319,19 +265,12 @@ class StageActor {
   }
 
   /// The first weights come without an action.
-  void adopt(Held& on, std::optional<Action> action = {}) {
+  void adopt(HeldStage& on, std::optional<Action> action = {}) {
     on.has_weights = true;
-    std::vector<models::Version> parts;
-    std::optional<WorkTime> worked;
-    for (std::size_t section = 0; section < on.published.size(); ++section) {
-      const auto part = std::exchange(on.published[section], {});
-      parts.push_back(part->version);
-      // Taking them takes no time; what this device had to do for it is its optimizer's work.
-      const bool made_here = on.holder == static_cast<int>(section);
-      if (made_here) worked = part->worked;
-    }
-    const auto take = [stage = on.stage, parts = std::move(parts), spec = spec_,
-                       number = on.number](Stream& stream) {
+    // Taking them takes no time; what this device had to do for it is its optimizer's work.
+    const auto worked = on.worked_here();
+    const auto take = [stage = on.stage, spec = spec_, number = on.number,
+                       parts = on.take_published()](Stream& stream) {
       const auto& sections = spec->sections[static_cast<std::size_t>(number)];
       auto version = models::join(stream, stage->passes().parameters(), sections, parts);
       stage->adopt(stage->packed(stream, std::move(version)));
@@ -354,7 +293,7 @@ class StageActor {
     }
   };
 
-  Input take_input(Action action, const Held& on) {
+  Input take_input(Action action, const HeldStage& on) {
     Input in;
     in.input = inbox_.take(address(What::input, on.number, action));
     if (on.number == 0) self_->tell(cast_->inputs[replica()], Taken{device_});
@@ -406,7 +345,7 @@ class StageActor {
     std::string name;
     std::function<void(const Header&, models::Loan)> send;
   };
-  std::vector<Lend> lend(Action action, const Held& on) {
+  std::vector<Lend> lend(Action action, const HeldStage& on) {
     std::vector<Lend> lends;
     for (const auto& [name, borrower] : on.lent) {
       const int device =
@@ -504,17 +443,13 @@ class StageActor {
       const Action next = lane()[position_];
       return waits(title_of(to_play_.front(), next) + " waits for " + missing(next));
     }
-    const auto found = std::ranges::find(held_, false, &Held::has_weights);
+    const auto found = std::ranges::find(held_, false, &HeldStage::has_weights);
     return waits("it waits for the first weights from the " + missing_optimizer(*found));
   }
 
-  /// One that has not published what is wanted of it.
-  std::string missing_optimizer(const Held& held) const {
-    const auto found = std::ranges::find_if(
-        held.published, [](const auto& part) { return !part.has_value(); });
-    const auto section = static_cast<int>(found - held.published.begin());
-    return actors::title_of(*spec_, {PlayerId::Kind::optimizer,
-                             optimizer_of(*spec_, {held.number, section})});
+  std::string missing_optimizer(const HeldStage& held) const {
+    const int missing = optimizer_of(*spec_, {held.number, held.missing_section()});
+    return actors::title_of(*spec_, {PlayerId::Kind::optimizer, missing});
   }
 
   /// "step 3, 1F2"
@@ -542,7 +477,7 @@ class StageActor {
   int device_;
   Jobs jobs_;
   CastPtr cast_;
-  std::vector<Held> held_;
+  std::vector<HeldStage> held_;
   Inbox inbox_;
 
   std::deque<Play> to_play_;  // The first is being played.
