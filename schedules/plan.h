@@ -25,8 +25,8 @@ struct HoldingRules {
   int gradient_sums = 1;
   /// Whether one more sum is made unit by unit, while the backward pass lets activations go.
   bool makes_sum_in_backward = false;
-  int landing_slots = 2;   // Tensors that have come over a boundary and wait.
-  int outgoing_slots = 1;  // Tensors made and not yet gone.
+  int landing_slots = 2;    // Tensors that have come over a boundary and wait.
+  int outgoing_slots = 1;   // Tensors made and not yet gone.
   Bytes section_grain = 0;  // What a replica may have beyond an even share of a stage's moments.
 };
 

@@ -56,10 +56,9 @@ Seconds exchange_time(const Cluster& cluster, Exchange exchange,
 void add_reductions(const PlanRequest& request, const PlanDraft& draft,
                     std::vector<StageCosts>& stages) {
   for (int s = 0; s < static_cast<int>(stages.size()); ++s)
-    stages[s].reduce =
-        exchange_time(request.cluster, request.exchange, holders(draft, s),
-                      gradient_of(request, draft, s))
-            .count();
+    stages[s].reduce = exchange_time(request.cluster, request.exchange, holders(draft, s),
+                                     gradient_of(request, draft, s))
+                           .count();
   for (const TiedUnits& tie : parted_ties(request, draft)) {
     // One gradient goes to the owner, the sum comes back.
     const int owner = stage_of(draft, tie.owner);

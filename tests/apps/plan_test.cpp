@@ -96,6 +96,27 @@ TEST_CASE("a plan's bytes are those that training in one process holds", "[apps]
   CHECK(held > 0.95 * expected);
 }
 
+TEST_CASE("replicas share out the optimizer's state, unless one of them serves the others",
+          "[apps]") {
+  const Workplace here;
+  here.write("four.toml", "[[nodes]]\nname = \"n\"\ndevices = 4\nmemory = \"1GiB\"\n");
+  const auto optimizer = [&](const std::string& exchange) {
+    const Ended ended =
+        plan(here, {small_gpt(here), "--cluster", "four.toml", "--output", "json", "--set",
+                    "pipeline.replicas=4", "--set", "parallel.exchange=" + exchange});
+    INFO(ended.err);
+    REQUIRE(ended.code == 0);
+    const auto figures = parse_json(ended.out);
+    REQUIRE(figures);
+    const auto& seat = figures->find("seats")->list()->front();
+    return *seat.find("bytes")->find("optimizer")->integer();
+  };
+  const auto all = optimizer("server"), one = optimizer("all_to_all");
+  // No section is more than a block from an even one: 65,536 numbers of two moments.
+  CHECK(one >= all / 4);
+  CHECK(one <= all / 4 + 2 * 4 * 65'536 + 100);
+}
+
 TEST_CASE("a cluster that is too small is told the stage, the bytes and the fewest devices",
           "[apps]") {
   const Workplace here;

@@ -174,6 +174,22 @@ TEST_CASE("replicas share the reduction groups and sum their gradients", "[sched
   CHECK(plan.reduction_traffic == 2 * (2 * (2 - 1) * 20));
 }
 
+TEST_CASE("a server takes longer to sum gradients than all with all", "[schedules]") {
+  PlanRequest request = two_stages();
+  request.stages = 1;
+  request.replicas = 4;
+  request.cluster = nodes(4, 1000);
+  for (auto& node : request.cluster.nodes) node.outside = {.latency = 0, .bandwidth = 10};
+  const auto step = [&](Exchange exchange) {
+    request.exchange = exchange;
+    return planned(request).step;
+  };
+  // 40 bytes of gradients: the server has those of three others on its link, there and back.
+  const Seconds passes(2 * (2 + 4));
+  CHECK(step(Exchange::server) - passes == Seconds(2 * 3 * 4));
+  CHECK(step(Exchange::all_to_all) - passes == Seconds(2 * 3 * 4 / 4));
+}
+
 TEST_CASE("a replica of faster devices gets more groups", "[schedules]") {
   PlanRequest request = two_stages();
   request.stages = 1;
