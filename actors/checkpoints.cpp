@@ -47,9 +47,8 @@ std::vector<NamedTensor> put_together(std::vector<NamedTensor> pieces,
                                       ParameterOf parameter_of, MemoryPool& memory) {
   std::vector<NamedTensor> whole;
   for (auto piece = pieces.begin(); piece != pieces.end();) {
-    const auto end = std::find_if(piece, pieces.end(), [&](const NamedTensor& other) {
-      return other.name != piece->name;
-    });
+    const auto end = std::find_if(
+        piece, pieces.end(), [&](const NamedTensor& other) { return other.name != piece->name; });
     if (end - piece == 1) {
       whole.push_back(std::move(*piece++));
       continue;
@@ -107,14 +106,14 @@ StartPoint part_of(const StartPoint& start, const RunSpec& spec, int optimizer) 
     const auto& [slot, first, count] = found->second;
     // One of another shape is none of ours: the optimizer will say so.
     const bool fits = tensor.tensor.shape() == passes.parameters()[slot].shape;
-    to.push_back({tensor.name, fits ? models::piece_of(tensor.tensor, found->second) : tensor.tensor});
+    to.push_back(
+        {tensor.name, fits ? models::piece_of(tensor.tensor, found->second) : tensor.tensor});
   };
   for (const auto& weight : start.weights) {
     add(weight, weight.name, part.weights);
     if (buffers.contains(weight.name)) part.weights.push_back(weight);
   }
-  for (const auto& moment : start.moments)
-    add(moment, parameter_of(moment.name), part.moments);
+  for (const auto& moment : start.moments) add(moment, parameter_of(moment.name), part.moments);
   return part;
 }
 

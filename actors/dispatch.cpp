@@ -134,12 +134,11 @@ struct NormsWire {
   std::vector<std::int64_t> first_blocks;
   std::vector<int> blocks;
   static constexpr auto fields() {
-    return std::tuple(
-        required("attempt", &NormsWire::attempt),
-        required("optimizer", &NormsWire::optimizer).at_least(0),
-        required("step", &NormsWire::step), required("names", &NormsWire::names),
-        required("first_blocks", &NormsWire::first_blocks).at_least(0),
-        required("blocks", &NormsWire::blocks).at_least(0));
+    return std::tuple(required("attempt", &NormsWire::attempt),
+                      required("optimizer", &NormsWire::optimizer).at_least(0),
+                      required("step", &NormsWire::step), required("names", &NormsWire::names),
+                      required("first_blocks", &NormsWire::first_blocks).at_least(0),
+                      required("blocks", &NormsWire::blocks).at_least(0));
   }
 };
 
@@ -151,11 +150,12 @@ struct WeightsWire {
   std::string buffers;
   std::vector<int> moments;
   static constexpr auto fields() {
-    return std::tuple(
-        required("stage", &WeightsWire::stage),
-        required("section", &WeightsWire::section).at_least(0),
-        required("version", &WeightsWire::version), required("slots", &WeightsWire::slots), required("buffers", &WeightsWire::buffers),
-        required("moments", &WeightsWire::moments).at_least(0));
+    return std::tuple(required("stage", &WeightsWire::stage),
+                      required("section", &WeightsWire::section).at_least(0),
+                      required("version", &WeightsWire::version),
+                      required("slots", &WeightsWire::slots),
+                      required("buffers", &WeightsWire::buffers),
+                      required("moments", &WeightsWire::moments).at_least(0));
   }
 };
 
@@ -224,9 +224,9 @@ struct SnapshotWire {
   std::string moments;
   static constexpr auto fields() {
     return std::tuple(
-        required("attempt", &SnapshotWire::attempt), required("optimizer", &SnapshotWire::optimizer),
-        required("step", &SnapshotWire::step), required("weights", &SnapshotWire::weights),
-        required("moments", &SnapshotWire::moments));
+        required("attempt", &SnapshotWire::attempt),
+        required("optimizer", &SnapshotWire::optimizer), required("step", &SnapshotWire::step),
+        required("weights", &SnapshotWire::weights), required("moments", &SnapshotWire::moments));
   }
 };
 
@@ -425,10 +425,8 @@ Result<NewWeights> take(Dispatch& from, const RunSpec&, const NewWeights*) {
   const auto time = [&](std::size_t i) {
     return std::chrono::steady_clock::time_point(std::chrono::steady_clock::duration((*times)[i]));
   };
-  return NewWeights{wire->stage,
-                    wire->section,
-                    {std::move(weights), std::move(moments)},
-                    {time(0), time(1)}};
+  return NewWeights{
+      wire->stage, wire->section, {std::move(weights), std::move(moments)}, {time(0), time(1)}};
 }
 
 Dispatch put(const LateGradients& in, MemoryPool&) {
@@ -454,9 +452,9 @@ Result<LateGradients> take(Dispatch& from, const RunSpec&, const LateGradients*)
 }
 
 Dispatch put(const MicroBatchLoss& in, MemoryPool&) {
-  auto dispatch = dispatch_of(MicroBatchLoss::type, LossWire{in.attempt, in.replica, in.device,
-                                                             in.step, in.index, in.purpose,
-                                                             in.samples});
+  auto dispatch = dispatch_of(
+      MicroBatchLoss::type,
+      LossWire{in.attempt, in.replica, in.device, in.step, in.index, in.purpose, in.samples});
   dispatch.bytes = bytes_of<double>(std::span(&in.mean, 1));  // It may be no number any more.
   return dispatch;
 }
@@ -466,7 +464,7 @@ Result<MicroBatchLoss> take(Dispatch& from, const RunSpec&, const MicroBatchLoss
   const auto mean = numbers_of<double>(from.bytes, from.type);
   if (!mean) return mean.error();
   if (mean->size() != 1) return Error{from.type + ": wanted one number"};
-  return MicroBatchLoss{wire->attempt, wire->replica, wire->device, wire->step,
+  return MicroBatchLoss{wire->attempt, wire->replica, wire->device,  wire->step,
                         wire->index,   wire->purpose, mean->front(), wire->samples};
 }
 

@@ -22,8 +22,8 @@ std::vector<Giving> lent(const RunSpec& spec, int owner, int user) {
   std::vector<Giving> givings;
   const auto owned = parameters_of(spec, owner), used = parameters_of(spec, user);
   for (int section = 0; section < static_cast<int>(sections_of(spec, owner).size()); ++section) {
-    auto seen = models::seen_from(
-        used, sections_of(spec, owner)[static_cast<std::size_t>(section)], owned);
+    auto seen =
+        models::seen_from(used, sections_of(spec, owner)[static_cast<std::size_t>(section)], owned);
     if (!seen.pieces.empty())
       givings.push_back({user, optimizer_of(spec, {owner, section}), std::move(seen)});
   }

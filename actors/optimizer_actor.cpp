@@ -82,17 +82,18 @@ class OptimizerActor {
       for (int holder = 0; holder < static_cast<int>(holders.size()); ++holder)
         givers_.emplace(std::pair(giving.stage, holder), holders[static_cast<std::size_t>(holder)]);
       if (giving.stage == stage_) continue;
-      const models::Stage user(*spec_->model,
-                               spec_->stages[static_cast<std::size_t>(giving.stage)], {});
+      const models::Stage user(*spec_->model, spec_->stages[static_cast<std::size_t>(giving.stage)],
+                               {});
       for (const auto& piece : models::parameters_of(giving.section, user.parameters()))
         tied_[giving.stage].push_back(piece.name);
     }
     const auto& section = givings[0].section;
     workshop_ = std::make_shared<Workshop>(Workshop{
-        models::Optimizer(config, models::parameters_of(section, passes.parameters()),
-                          section.has_buffers ? passes.buffers() : std::vector<models::Buffer>(),
-                          spec_->precision,
-                          {.staleness = spec_->staleness, .delay = spec_->delays[index], .borrowed = {}}),
+        models::Optimizer(
+            config, models::parameters_of(section, passes.parameters()),
+            section.has_buffers ? passes.buffers() : std::vector<models::Buffer>(),
+            spec_->precision,
+            {.staleness = spec_->staleness, .delay = spec_->delays[index], .borrowed = {}}),
         {},
         {},
         {}});
@@ -175,15 +176,16 @@ class OptimizerActor {
     const auto found = given_.find(step_);
     if (found == given_.end() || found->second.size() < givers_.size()) return;
     phase_ = Phase::measuring;
-    jobs_.post(place(), [workshop = workshop_, given = std::move(found->second), tied = tied_,
-                         stage = stage_, step = step_, owner = jobs_.owner()](Stream& stream) mutable {
-      auto& [optimizer, weights, gradients, worked] = *workshop;
-      const Workshop::Timed timed(*workshop);
-      gradients = join(stream, given, stage);
-      for (const auto& [user, names] : tied)
-        optimizer.add_uses(stream, gradients, names, join(stream, given, user));
-      rt::post(owner, Normed{step, optimizer.squared_norms(stream, gradients)});
-    });
+    jobs_.post(place(),
+               [workshop = workshop_, given = std::move(found->second), tied = tied_,
+                stage = stage_, step = step_, owner = jobs_.owner()](Stream& stream) mutable {
+                 auto& [optimizer, weights, gradients, worked] = *workshop;
+                 const Workshop::Timed timed(*workshop);
+                 gradients = join(stream, given, stage);
+                 for (const auto& [user, names] : tied)
+                   optimizer.add_uses(stream, gradients, names, join(stream, given, user));
+                 rt::post(owner, Normed{step, optimizer.squared_norms(stream, gradients)});
+               });
     given_.erase(found);
   }
 

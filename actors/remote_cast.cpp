@@ -220,9 +220,9 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
     for (int i = 0; has_state && i < optimizers_of(*spec_); ++i) {
       const PlayerId optimizer{PlayerId::Kind::optimizer, i};
       auto part = part_of(start_, *spec_, i);
-      const auto dispatch = to_dispatch(
-          Snapshot{0, i, part.step, std::move(part.weights), std::move(part.moments)},
-          casting_.memory_);
+      const auto dispatch =
+          to_dispatch(Snapshot{0, i, part.step, std::move(part.weights), std::move(part.moments)},
+                      casting_.memory_);
       if (auto sent = mesh_->send(placement.process_of(optimizer), optimizer, dispatch); !sent)
         return sent;
     }

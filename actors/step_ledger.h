@@ -40,7 +40,8 @@ class StepLedger {
 
   /// All that a decision needs is known.
   bool can_decide(const Entry& entry) const {
-    return entry.squares_known == optimizers_ && entry.losses_known == micro_batches_ && !entry.norm;
+    return entry.squares_known == optimizers_ && entry.losses_known == micro_batches_ &&
+           !entry.norm;
   }
   bool complete(std::int64_t step) const;
   /// What a step is not complete without, for a person.

@@ -205,10 +205,9 @@ class Supervisor {
     for (std::size_t i = 0; i < entry.squares.size(); ++i)
       for (auto& square : entry.squares[i]) {
         if (!std::ranges::all_of(square.blocks, [](double sum) { return std::isfinite(sum); }))
-          return fail_run(
-              title_of(*spec_, {PlayerId::Kind::optimizer, static_cast<int>(i)}) + ": step " +
-              std::to_string(step + 1) + ": the gradient of " + square.name +
-              " is not finite any more");
+          return fail_run(title_of(*spec_, {PlayerId::Kind::optimizer, static_cast<int>(i)}) +
+                          ": step " + std::to_string(step + 1) + ": the gradient of " +
+                          square.name + " is not finite any more");
         squares.push_back(std::move(square));
       }
     entry.norm = models::global_norm(squares);

@@ -100,8 +100,8 @@ TEST_CASE("what players say to one another arrives as it left", "[actors]") {
   weights->slots = {{journey.tensor(1), {}}, {Tensor(), {}}};
   weights->buffers = {journey.tensor(6)};
   const Tensor moment = journey.tensor(7);
-  const auto published =
-      journey.there(NewWeights{3, 4, {weights, {{moment}, {}}}, {WorkTime{}.start, WorkTime{}.end}});
+  const auto published = journey.there(
+      NewWeights{3, 4, {weights, {{moment}, {}}}, {WorkTime{}.start, WorkTime{}.end}});
   CHECK(published.stage == 3);
   CHECK(published.section == 4);
   CHECK(published.version.weights->version == 11);
@@ -175,7 +175,7 @@ TEST_CASE("a message that is none is refused with the place", "[actors]") {
 
   auto of_other_sizes = to_dispatch(Norms{1, 2, 3, {{"a", {1}}, {"b", {2}}}}, journey.memory());
   of_other_sizes.bytes.resize(8);
-  CHECK(journey.refused(of_other_sizes) == 
+  CHECK(journey.refused(of_other_sizes) ==
         "norms: found 2 names and 1 numbers for 2 blocks of 2 parameters");
   of_other_sizes.bytes.resize(7);
   CHECK(journey.refused(of_other_sizes).find("found 7 bytes") != std::string::npos);

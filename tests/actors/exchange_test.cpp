@@ -1,5 +1,7 @@
 // However replicas exchange gradients: the same bits, the same files.
 
+#include "actors/exchange.h"
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -8,7 +10,6 @@
 #include <vector>
 
 #include "actors/cast.h"
-#include "actors/exchange.h"
 #include "catch.h"
 #include "little_run.h"
 

@@ -252,9 +252,9 @@ std::shared_ptr<RunSpec> LittleRun::spec(const std::function<Executor&()>& make)
   const int devices = parts.rounds.of_one_step()->devices() * piece.shape.replicas;
   for (int device = 0; device < devices; ++device) spec->executors.push_back(&make());
   spec->reader = &make();
-  auto ledger = storage::Ledger::open(parts.files, ledger_path,
-                                      {storage::SampleOrder::Kind::shuffled, 5, parts.data.count(),
-                                       parts.global(), piece.micro});
+  auto ledger = storage::Ledger::open(
+      parts.files, ledger_path,
+      {storage::SampleOrder::Kind::shuffled, 5, parts.data.count(), parts.global(), piece.micro});
   REQUIRE(ledger);
   parts.ledger = std::move(*ledger);
   spec->ledger = &*parts.ledger;

@@ -31,7 +31,8 @@ struct LayerFault {
 
 /// A small model with data that it can learn, and how it shall be trained.
 struct Piece {
-  /// mlp, gpt2, llama, vit, resnet: each some units of a small width; wide: an mlp of 92,703 numbers.
+  /// mlp, gpt2, llama, vit, resnet: each some units of a small width; wide: an mlp of 92,703
+  /// numbers.
   std::string model = "mlp";
   RoundShape shape;
   std::vector<models::UnitRange> cuts;  // Empty: as even as can be.

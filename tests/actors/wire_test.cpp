@@ -44,8 +44,9 @@ class Wires final : public Casting {
     for (int process = 0; process < nodes_; ++process) {
       const auto company = company_of(backstage, attempt, [&](PlayerId id) {
         const auto actor = caf::actor_cast<caf::actor>(players_.at(id));
-        return placement_.process_of(id) == process ? actor
-                                                    : spawn_envoy(system, id, carry(process), memory_);
+        return placement_.process_of(id) == process
+                   ? actor
+                   : spawn_envoy(system, id, carry(process), memory_);
       });
       for (const auto& player : company.players) rt::post(player.actor, Meet{company.cast});
     }
@@ -137,7 +138,8 @@ TEST_CASE("all send as much in an exchange with all; a server sends for all", "[
   std::size_t all = 0;
   for (const auto& section : scene.spec().sections[0]) {
     std::size_t bytes = 0;
-    for (const auto& part : section.pieces) bytes += sizeof(float) * static_cast<std::size_t>(part.count);
+    for (const auto& part : section.pieces)
+      bytes += sizeof(float) * static_cast<std::size_t>(part.count);
     sections.push_back(bytes);
     all += bytes;
   }

@@ -222,7 +222,8 @@ TEST_CASE("late replicas that exchange in another way have the same bits", "[clu
     const auto train = [&](const std::string& name, const std::string& exchange,
                            const std::vector<std::string>& more) {
       auto words = with({"train", "gpt.toml", "-q"}, settings);
-      words.insert(words.end(), {"--set", "name=" + name, "--set", "parallel.exchange=" + exchange});
+      words.insert(words.end(),
+                   {"--set", "name=" + name, "--set", "parallel.exchange=" + exchange});
       words.insert(words.end(), more.begin(), more.end());
       const Ended ended = troupe::tests::troupe(here, words);
       INFO(preset << ", " << exchange << ": " << ended.err);

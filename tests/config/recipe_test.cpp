@@ -55,10 +55,9 @@ TEST_CASE("a recipe is what changes numbers, a line for each key", "[config]") {
 
 TEST_CASE("no plan changes the recipe", "[config]") {
   CHECK(changed_by({"pipeline.stages=3", "pipeline.replicas=2", "pipeline.schedule=gpipe",
-                    "pipeline.recompute=true", "parallel.exchange=server",
-                    "elastic.nodes=1:2", "checkpoint.keep=9",
-                    "train.steps=2000", "train.threads=2", "name=other", "log.every=1",
-                    "staleness.step_every=4", "limits.strikes=9"})
+                    "pipeline.recompute=true", "parallel.exchange=server", "elastic.nodes=1:2",
+                    "checkpoint.keep=9", "train.steps=2000", "train.threads=2", "name=other",
+                    "log.every=1", "staleness.step_every=4", "limits.strikes=9"})
             .empty());
 }
 
