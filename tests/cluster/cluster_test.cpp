@@ -215,7 +215,7 @@ TEST_CASE("an asynchronous run over processes has the bits of one process", "[cl
 TEST_CASE("late replicas that exchange in another way have the same bits", "[cluster]") {
   const Workplace here;
   here.write("gpt.toml", gpt);
-  for (const std::string preset : {"ws", "msnag", "pipemare"}) {
+  for (const std::string preset : {"ws", "msnag", "ws_msnag_ga"}) {
     std::vector<std::string> settings{"pipeline.stages=2", "pipeline.schedule=pipedream",
                                       "pipeline.replicas=2", "model.tied=false",
                                       "staleness.preset=" + preset};
