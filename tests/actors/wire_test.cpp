@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/cast.h"
 #include "actors/checkpoints.h"
 #include "actors/dispatch.h"
 #include "actors/envoy.h"
@@ -122,7 +123,8 @@ TEST_CASE("a run over wires has the bits of a plain loop, however it exchanges",
       for (const int stages : {1, 2})
         for (const int replicas : {2, 4})
           for (const int nodes : {2, 3, stages * replicas}) {
-            CAPTURE(model, stages, replicas, nodes, exchange == Exchange::server);
+            const bool is_server = exchange == Exchange::server;
+            CAPTURE(model, stages, replicas, nodes, is_server);
             CHECK(play_over_wires(piece_of(model, stages, replicas, exchange), nodes).weights ==
                   wanted);
           }
