@@ -11,7 +11,8 @@ constexpr auto spin = std::chrono::microseconds(50);
 
 }  // namespace
 
-ComputingThread::ComputingThread(int threads) : thread_([this, threads] { run(threads); }) {}
+ComputingThread::ComputingThread(int threads, const Pace* pace)
+    : pace_(pace), thread_([this, threads] { run(threads); }) {}
 
 ComputingThread::~ComputingThread() {
   post(nullptr);
@@ -47,7 +48,13 @@ void ComputingThread::run(int threads) {
     }
     const Job job = next();
     if (!job) return;
+    if (!pace_) {
+      job(stream);
+      continue;
+    }
+    const auto start = Pace::Clock::now();
     job(stream);
+    pace_->wait_after(Pace::Clock::now() - start);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "actors/pace.h"
 #include "core/memory_pool.h"
 #include "core/stream.h"
 
@@ -30,7 +31,8 @@ class Executor {
 /// A thread of its own that computes on its share of the cores.
 class ComputingThread final : public Executor {
  public:
-  explicit ComputingThread(int threads);
+  /// `pace` may be null, and else outlives it.
+  explicit ComputingThread(int threads, const Pace* pace = nullptr);
   /// Finishes what was posted.
   ~ComputingThread() override;
 
@@ -41,6 +43,7 @@ class ComputingThread final : public Executor {
   void run(int threads);
   Job next();
 
+  const Pace* pace_;
   MemoryPool memory_;  // Outlives the jobs, which hold tensors.
   std::mutex mutex_;
   std::deque<Job> jobs_;

@@ -4,6 +4,7 @@
 #include <caf/all.hpp>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "actors/run_spec.h"
 #include "actors/wait.h"
 #include "core/digest.h"
+#include "core/result.h"
 #include "core/tensor.h"
 #include "core/value.h"
 #include "models/optimizer.h"
@@ -316,6 +318,15 @@ struct StopNow {};  // End.
 struct Pause {};    // Finish what is in flight and wait.
 struct Resume {};
 
+/// Head to supervisor, in one process: finish what is in flight, save it, and go on.
+struct Interlude {
+  /// Gives what is to be known from now on, after so many steps: all players are cast anew. Where
+  /// it is empty they go on as they are.
+  std::function<Result<RunSpecPtr>(std::int64_t step)> change;
+  /// Told once, on any thread: the steps that are saved, or why nothing came of it.
+  std::function<void(Result<std::int64_t>)> done;
+};
+
 /// Supervisor to recorder, which answers each.
 struct Event {
   Value value;
@@ -374,6 +385,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Drain)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::StopNow)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Pause)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Resume)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Interlude)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Event)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Recorded)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::AttemptBegun)

@@ -32,15 +32,7 @@ class Node::Work {
     std::random_device random;
     incarnation_ = (static_cast<std::uint64_t>(random()) << 31) ^ random();
     options_.dial.seed = incarnation_;
-    auto client = transport::ControlClient::dial(
-        options_.dial,
-        {.connected = [this] { hear(Connected{}); },
-         .message = [this](transport::Message message) { hear(std::move(message)); },
-         .gone = [this](transport::Gone, const std::string& why) { hear(Lost{why}); },
-         .refused =
-             [this](const std::string& why) { options_.say("the head is not there: " + why); }});
-    if (!client) return client.error();
-    client_ = std::move(*client);
+    if (auto dialed = dial(); !dialed) return dialed;
     thread_ = std::thread([this] { run(); });
     return Done{};
   }
@@ -61,6 +53,20 @@ class Node::Work {
     std::uint64_t epoch = 0;
     std::unique_ptr<Site> site;
   };
+
+  Status dial() {
+    auto client = transport::ControlClient::dial(
+        options_.dial,
+        {.connected = [this] { hear(Connected{}); },
+         .message = [this](transport::Message message) { hear(std::move(message)); },
+         .gone = [this](transport::Gone, const std::string& why) { hear(Lost{why}); },
+         .refused =
+             [this](const std::string& why) { options_.say("the head is not there: " + why); }});
+    if (!client) return client.error();
+    const std::lock_guard lock(client_mutex_);
+    client_ = std::move(*client);
+    return Done{};
+  }
 
   void hear(News news) {
     {
@@ -100,6 +106,7 @@ class Node::Work {
     if (message.type == Rejected::type) return reject(message);
     if (message.type == Prepare::type) return prepare(message);
     if (message.type == Stop::type) return stop(message);
+    if (message.type == Chaos::type) return suffer(message);
     const auto found = sites_.find(message.run);
     if (found == sites_.end() || found->second.epoch != message.epoch) return;  // It is over.
     auto& site = *found->second.site;
@@ -179,9 +186,41 @@ class Node::Work {
     if (found != sites_.end() && found->second.epoch <= message.epoch) sites_.erase(found);
   }
 
+  void suffer(const transport::Message& message) {
+    const auto chaos = transport::from_message<Chaos>(message);
+    if (!chaos) return options_.say("dropped a drill: " + chaos.error().text);
+    options_.say("a drill: " +
+                 std::string(enum_names(chaos->what)[static_cast<std::size_t>(chaos->what)]));
+    chaos->what == Chaos::What::partition ? part(chaos->time()) : options_.suffer(*chaos);
+  }
+
+  /// Without a connection to anybody for so long.
+  void part(std::chrono::nanoseconds time) {
+    // The head first: it must not believe that it could give this node something to do.
+    std::shared_ptr<transport::ControlClient> client;
+    {
+      const std::lock_guard lock(client_mutex_);
+      client.swap(client_);
+    }
+    client.reset();
+    sites_.clear();
+    std::unique_lock lock(mutex_);
+    news_.clear();
+    came_.wait_for(lock, time, [this] { return stopping_; });
+    if (stopping_) return;
+    lock.unlock();
+    if (auto dialed = dial(); !dialed) options_.rejected(dialed.error().text);
+  }
+
   Status say(transport::Message message) {
     message.incarnation = incarnation_;
-    return client_->send(message);
+    std::shared_ptr<transport::ControlClient> client;
+    {
+      const std::lock_guard lock(client_mutex_);
+      client = client_;
+    }
+    if (!client) return Error{"this node is cut off: a drill"};
+    return client->send(message);
   }
 
   NodeOptions options_;
@@ -192,7 +231,8 @@ class Node::Work {
   std::condition_variable came_;
   std::deque<News> news_;
   bool stopping_ = false;
-  std::unique_ptr<transport::ControlClient> client_;
+  std::mutex client_mutex_;  // Of the next line: players speak to the head from any thread.
+  std::shared_ptr<transport::ControlClient> client_;
   std::thread thread_;
 };
 

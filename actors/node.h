@@ -7,6 +7,7 @@
 #include <string>
 #include <tuple>
 
+#include "actors/chaos.h"
 #include "actors/site.h"
 #include "transport/control_socket.h"
 #include "transport/fields.h"
@@ -79,6 +80,7 @@ struct NodeOptions {
   std::function<Result<std::shared_ptr<RunHome>>(const Value& config, const Placement& placement,
                                                  int here)>
       open_run;
+  std::function<void(const Chaos&)> suffer;          // A drill, whatever is done to all of it.
   std::function<void(const std::string&)> say;       // For the person who started it.
   std::function<void(const std::string&)> rejected;  // By the head: there is no use in going on.
 };

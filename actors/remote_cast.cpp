@@ -33,8 +33,10 @@ std::int64_t random_token() {
 /// One attempt: from the search for nodes until the last envoy is gone.
 class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
  public:
-  Attempt(RemoteCasting& casting, const Backstage& backstage, int number, StartPoint start)
+  Attempt(RemoteCasting& casting, RemoteOrder order, const Backstage& backstage, int number,
+          StartPoint start)
       : casting_(casting),
+        order_(std::move(order)),
         spec_(backstage.spec),
         supervisor_(caf::actor_cast<caf::weak_actor_ptr>(backstage.supervisor)),
         number_(number),
@@ -109,7 +111,7 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
 
  private:
   Status gather() {
-    const auto& order = casting_.order_;
+    const auto& order = order_;
     std::vector<NodeHere> nodes;
     wait("waits for nodes", order.node_patience, [&](std::chrono::milliseconds slice) {
       nodes = casting_.nodes_.wait_for(order.fewest, slice, [this] { return is_over(); });
@@ -158,14 +160,14 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
     const auto weak = weak_from_this();
     auto mesh = Mesh::open(
         casting_.channels_,
-        {.epoch = epoch_of(casting_.order_.run, static_cast<std::uint64_t>(number_)),
+        {.epoch = epoch_of(order_.run, static_cast<std::uint64_t>(number_)),
          .here = placement.head(),
          .processes = placement.processes,
          .tokens = {tokens_[head].begin(), tokens_[head].end()},
          .bound = bound_of(*spec_),
          .memory = &casting_.memory_,
-         .interface = casting_.order_.interface,
-         .carriers = casting_.order_.carriers,
+         .interface = order_.interface,
+         .carriers = order_.carriers,
          .on_dispatch =
              [this](int from, PlayerId, Dispatch dispatch) {
                auto supervisor = caf::actor_cast<caf::actor>(supervisor_);
@@ -181,11 +183,11 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
     mesh_ = std::move(*mesh);
     addresses_[head] = mesh_->address();
     for (std::size_t i = 0; i < used_.size(); ++i) {
-      const auto message = transport::to_message(
-          Prepare{casting_.order_.config, placement, static_cast<int>(i), tokens_[i]});
+      const auto message =
+          transport::to_message(Prepare{order_.config, placement, static_cast<int>(i), tokens_[i]});
       if (auto said = say(used_[i], message); !said) return said;
     }
-    const bool all = wait("waits for nodes to prepare", casting_.order_.prepare_patience,
+    const bool all = wait("waits for nodes to prepare", order_.prepare_patience,
                           [&](std::chrono::milliseconds slice) {
                             std::unique_lock lock(mutex_);
                             return changed_.wait_for(lock, slice, [&] {
@@ -196,7 +198,7 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
     if (!failure_.empty()) return Error{failure_};
     if (!all)
       return Error{"not all nodes have prepared within " +
-                   std::to_string(casting_.order_.prepare_patience.count() / 1000) + " s"};
+                   std::to_string(order_.prepare_patience.count() / 1000) + " s"};
     return Done{};
   }
 
@@ -260,7 +262,7 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
   }
 
   Status say(const NodeHere& node, transport::Message message) const {
-    message.run = casting_.order_.run;
+    message.run = order_.run;
     message.epoch = static_cast<std::uint64_t>(number_);
     auto sent = casting_.nodes_.send(node.peer, message);
     if (!sent) return within("node " + node.name, sent.error());
@@ -289,6 +291,7 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
   }
 
   RemoteCasting& casting_;
+  RemoteOrder order_;
   RunSpecPtr spec_;
   caf::weak_actor_ptr supervisor_;
   int number_;
@@ -327,7 +330,8 @@ RemoteCasting::~RemoteCasting() = default;
 
 Company RemoteCasting::begin(caf::actor_system& system, const Backstage& backstage, int number,
                              StartPoint start) {
-  const auto attempt = std::make_shared<Attempt>(*this, backstage, number, std::move(start));
+  const auto attempt =
+      std::make_shared<Attempt>(*this, order(), backstage, number, std::move(start));
   std::map<PlayerId, caf::weak_actor_ptr> envoys;
   auto company = company_of(backstage, number, [&](PlayerId id) {
     auto envoy = spawn_envoy(
@@ -346,6 +350,16 @@ Company RemoteCasting::begin(caf::actor_system& system, const Backstage& backsta
   for (const auto& player : company.players) rt::post(player.actor, Meet{company.cast});
   attempt->assemble(std::move(envoys));
   return company;
+}
+
+void RemoteCasting::change(RemoteOrder order) {
+  const std::lock_guard lock(mutex_);
+  order_ = std::move(order);
+}
+
+RemoteOrder RemoteCasting::order() {
+  const std::lock_guard lock(mutex_);
+  return order_;
 }
 
 std::shared_ptr<RemoteCasting::Attempt> RemoteCasting::current() {

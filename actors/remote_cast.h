@@ -39,6 +39,9 @@ class RemoteCasting final : public Casting {
   Company begin(caf::actor_system& system, const Backstage& backstage, int attempt,
                 StartPoint start) override;
 
+  /// From the next attempt on; any thread.
+  void change(RemoteOrder order);
+
   /// What a node says about this run; any thread.
   void heard(std::uint64_t peer, transport::Message message);
   /// A node is gone.
@@ -47,6 +50,7 @@ class RemoteCasting final : public Casting {
  private:
   class Attempt;
   std::shared_ptr<Attempt> current();
+  RemoteOrder order();
 
   NodePool& nodes_;
   transport::ChannelThread& channels_;

@@ -22,6 +22,7 @@ namespace troupe::actors {
 namespace {
 
 constexpr std::size_t recent_steps = 20;
+constexpr std::size_t most_interludes = 64;
 
 class Supervisor {
  public:
@@ -72,6 +73,7 @@ class Supervisor {
         [this](StopNow) { stop_now(); },
         [this](Pause) { pause(); },
         [this](Resume) { resume(); },
+        [this](Interlude& interlude) { heard(std::move(interlude)); },
     };
   }
 
@@ -84,7 +86,7 @@ class Supervisor {
     clearing,    // The cast is asked to go; what comes next is in `next_`.
     ended,
   };
-  enum class Next : std::uint8_t { try_again, finish };
+  enum class Next : std::uint8_t { try_again, begin_anew, finish };
 
   // An attempt.
 
@@ -151,7 +153,8 @@ class Supervisor {
 
   /// Whether the rounds that are out reach a moment for which nothing may be in flight.
   bool must_drain() const {
-    return drain_asked_ || paused_ || evaluation_is_due(given_out_) || save_is_due(given_out_);
+    return drain_asked_ || paused_ || !interludes_.empty() || evaluation_is_due(given_out_) ||
+           save_is_due(given_out_);
   }
   bool evaluation_is_due(std::int64_t at) const {
     if (!spec_->validation || at <= evaluated_step_) return false;
@@ -169,12 +172,15 @@ class Supervisor {
   void drained() {
     if (evaluation_is_due(step_)) return evaluate();
     const bool is_end = step_ >= spec_->steps || drain_asked_;
-    const bool must_save = save_is_due(step_) || (is_end && collected_step_ != step_);
+    const bool is_asked = !interludes_.empty();
+    const bool must_save = save_is_due(step_) || (is_end && collected_step_ != step_) ||
+                           (is_asked && snapshot_step_ != step_);
     // One at a time: a slow disk holds the run up, and does not fill its memory. Saved comes.
-    if ((must_save || is_end) && saving_ > 0) return;
+    if ((must_save || is_end || is_asked) && saving_ > 0) return;
     // The ledger has what is saved, or more. Recorded comes.
     if (must_save && unrecorded_ > 0) return;
     if (must_save) return collect();
+    if (is_asked) return hold_interludes();
     if (is_end) return conclude();
     if (!must_drain()) go_on();
   }
@@ -352,6 +358,45 @@ class Supervisor {
     finish(std::move(outcome));
   }
 
+  // Interludes: nothing is in flight, and all that was done is saved.
+
+  void heard(Interlude interlude) {
+    if (phase_ == Phase::ended || (phase_ == Phase::clearing && next_ == Next::finish))
+      return interlude.done(Error{"the run is ending"});
+    if (interludes_.size() >= most_interludes)
+      return interlude.done(Error{"found " + std::to_string(interludes_.size()) +
+                                  " changes that wait already; try again later"});
+    interludes_.push_back(std::move(interlude));
+    go_on();
+  }
+
+  void hold_interludes() {
+    const bool is_saved = step_ == 0 || saved_step_ == step_;
+    for (auto& [change, done] : std::exchange(interludes_, {})) {
+      if (!is_saved) {
+        done(Error{"step " + std::to_string(step_) + " was not saved: " + save_problem_});
+        continue;
+      }
+      if (!change) {
+        done(step_);
+        continue;
+      }
+      auto changed = change(step_);
+      if (!changed) {
+        done(changed.error());
+        continue;
+      }
+      spec_ = std::move(*changed);
+      changed_.push_back(std::move(done));
+    }
+    changed_.empty() ? go_on() : clear(Next::begin_anew);
+  }
+
+  void answer(std::vector<std::function<void(Result<std::int64_t>)>>& waiting,
+              const Result<std::int64_t>& what) {
+    for (const auto& done : std::exchange(waiting, {})) done(what);
+  }
+
   // Failures.
 
   void down(const caf::actor_addr& who, const caf::error& why) {
@@ -422,14 +467,17 @@ class Supervisor {
       if (!recorder_) return end();
       return rt::stop(recorder_);  // It tells what it has, and goes.
     }
-    const auto& last = failures_.back().why;
+    const std::string last =
+        next_ == Next::begin_anew ? "the run was to begin anew" : failures_.back().why;
     auto newest = spec_->checkpoints->newest(spec_->memory(0, 0, usual_->devices()));
     if (!newest)
       return finish(failed(
           last + " (and the newest checkpoint cannot be read: " + newest.error().text + ")"));
     if (!*newest && !start_)
       return finish(failed(last + " (and the checkpoints of this run are gone)"));
+    auto waiting = std::exchange(changed_, {});
     begin(*newest ? std::move(**newest) : *start_);
+    answer(waiting, step_);
   }
 
   /// Without its events a run cannot be told from one that stands still; so it ends.
@@ -444,6 +492,8 @@ class Supervisor {
 
   void end() {
     phase_ = Phase::ended;
+    for (auto& interlude : std::exchange(interludes_, {})) changed_.push_back(interlude.done);
+    answer(changed_, Error{"the run has ended"});
     outcome_.most_parcels = most_parcels_;
     ending_->tell(std::move(outcome_));
     self_->quit();
@@ -511,6 +561,7 @@ class Supervisor {
   /// Without those who do not go.
   void end_anyway(const std::string& what) {
     if (next_ == Next::try_again) outcome_ = failed(failures_.back().why);
+    if (next_ == Next::begin_anew) outcome_ = failed("the run was to begin anew");
     outcome_.why += (outcome_.why.empty() ? "" : "; then ") + what + ", for too long";
     end();
   }
@@ -615,6 +666,8 @@ class Supervisor {
   std::vector<std::size_t> most_parcels_;
   int unrecorded_ = 0;  // Events that the recorder has not written yet.
   Patience patience_;
+  std::vector<Interlude> interludes_;  // That wait for nothing to be in flight.
+  std::vector<std::function<void(Result<std::int64_t>)>> changed_;  // Who waits for a new cast.
   bool drain_asked_ = false;
   bool paused_ = false;
 };

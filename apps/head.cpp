@@ -16,6 +16,7 @@ struct HeadArguments {
   std::string interface = "127.0.0.1";
   std::string keys;
   std::string allow;
+  bool allow_chaos = false;
 };
 
 ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
@@ -27,6 +28,7 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
   options.events = to_endpoint(arguments.events);
   options.interface = arguments.interface;
   options.say = say;
+  if (arguments.allow_chaos) options.drills = HeadOptions::Drills::allowed;
   std::string join = "troupe node";
   if (arguments.keys.empty() != arguments.allow.empty())
     return complain(ExitCode::usage,
@@ -65,6 +67,8 @@ void add_head(Program& program) {
   command->add_option("--events", arguments.events, "where events are published");
   command->add_option("--keys", arguments.keys, "a file of `troupe keys new`: who this head is");
   command->add_option("--allow", arguments.allow, "a list of hosts: who may come, and as what");
+  command->add_flag("--allow-chaos", arguments.allow_chaos,
+                    "let `troupe chaos` kill, stop and slow down nodes here: for drills");
   command->add_option("--interface", arguments.interface,
                       "the address by which nodes reach this machine");
 }

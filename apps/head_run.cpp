@@ -1,8 +1,10 @@
 #include "apps/head_run.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "actors/rt.h"
+#include "apps/live_changes.h"
 #include "apps/recorder.h"
 #include "apps/run_folder.h"
 
@@ -19,11 +21,12 @@ HeadRun::HeadRun(config::Loaded loaded, RunSetup setup, bool resume, Surrounding
     : loaded_(std::move(loaded)),
       resume_(resume),
       around_(std::move(around)),
-      files_(setup.files.get()),
+      disk_(*setup.files),
       setup_(std::move(setup)) {
   report_.name = loaded_.config.name;
   report_.state = "starting";
   report_.steps = loaded_.config.train.steps;
+  report_.log_every = loaded_.config.log.every;
 }
 
 void HeadRun::finish() {
@@ -32,7 +35,10 @@ void HeadRun::finish() {
 }
 
 Status HeadRun::prepare() {
-  auto made = ProcessRun::make(loaded_, std::move(setup_), *files_,
+  if (resume_)
+    if (auto taken = take_changes(disk_, loaded_); !taken) return taken;
+  now_ = std::make_shared<const config::Loaded>(loaded_);
+  auto made = ProcessRun::make(loaded_, std::move(setup_), disk_,
                                {.are_here = [](int) { return false; }, .cores = 1});
   if (!made) return made.error();
   run_ = std::move(*made);
@@ -43,20 +49,22 @@ Status HeadRun::prepare() {
 }
 
 void HeadRun::start() {
-  const auto& config = loaded_.config;
-  casting_ = std::make_unique<actors::RemoteCasting>(
-      around_.nodes, around_.channels,
-      actors::RemoteOrder{
-          .run = config.name,
-          .config = run_->chosen(),
+  casting_ =
+      std::make_unique<actors::RemoteCasting>(around_.nodes, around_.channels, order(loaded_));
+  thread_ = std::thread([this] { run(); });
+}
+
+actors::RemoteOrder HeadRun::order(const config::Loaded& loaded) {
+  const auto& config = loaded.config;
+  return {.run = config.name,
+          .config = run_->chosen(loaded.tree),
           .fewest = config.elastic.nodes.fewest,
           .most = config.elastic.nodes.most,
           .node_patience = in_milliseconds(config.limits.start_patience),
           .prepare_patience = in_milliseconds(config.limits.prepare_patience),
           .interface = around_.interface,
           .placed = [this](const std::vector<actors::NodeHere>& nodes,
-                           const actors::Placement& placement) { placed(nodes, placement); }});
-  thread_ = std::thread([this] { run(); });
+                           const actors::Placement& placement) { placed(nodes, placement); }};
 }
 
 void HeadRun::run() {
@@ -64,8 +72,10 @@ void HeadRun::run() {
   std::string moved;
   const auto folder = run_folder(config, resume_, moved);
   if (!folder) return end("failed", folder.error().text);
-  auto opened = Recorder::open(*folder + "/events.jsonl", Recorder::Display::nothing,
-                               config.log.every, config.train.steps);
+  const std::string events = *folder + "/events.jsonl";
+  const auto before = disk_.inspect(events);
+  auto opened =
+      Recorder::open(events, Recorder::Display::nothing, config.log.every, config.train.steps);
   if (!opened) return end("failed", opened.error().text);
   Recorder& recorder = **opened;
   const auto record_event = [&](const Value& event) { record(recorder, event); };
@@ -74,6 +84,7 @@ void HeadRun::run() {
     record_ = record_event;
     report_.state = "running";
     report_.step = run_->step();
+    report_.began = before ? static_cast<std::int64_t>(before->bytes) : 0;
   }
   record_event(state_event(config, "running", {}));
   auto outcome = run_->play(bell_, record_event, casting_.get(), [this](const caf::actor& leader) {
@@ -82,7 +93,7 @@ void HeadRun::run() {
   });
   using How = actors::Outcome::How;
   if (outcome.how == How::done && config.train.export_path)
-    if (auto exported = export_weights(*files_, *config.train.export_path, outcome.weights);
+    if (auto exported = export_weights(disk_, *config.train.export_path, outcome.weights);
         !exported) {
       outcome.how = How::failed;
       outcome.why = within("train.export", exported.error()).text;
@@ -90,13 +101,13 @@ void HeadRun::run() {
   const std::string state = outcome.how == How::done      ? "done"
                             : outcome.how == How::stopped ? "stopped"
                                                           : "failed";
-  record_event(state_event(config, state, outcome.why));
-  {
-    const std::lock_guard lock(mutex_);
-    record_ = nullptr;
-  }
   outcome.weights.clear();
-  end(state, outcome.why);
+  // Told and known at once: who has heard of its end may submit it anew.
+  const std::lock_guard lock(mutex_);
+  record_event(state_event(config, state, outcome.why));
+  record_ = nullptr;
+  report_.state = state;
+  report_.why = outcome.why;
 }
 
 void HeadRun::record(Recorder& recorder, const Value& event) {
@@ -118,15 +129,24 @@ void HeadRun::end(const std::string& state, const std::string& why) {
 void HeadRun::placed(const std::vector<actors::NodeHere>& nodes,
                      const actors::Placement& placement) {
   const std::string where = to_text(nodes, placement);
-  std::function<void(const Value&)> record;
   {
     const std::lock_guard lock(mutex_);
     report_.where = where;
-    record = record_;
+    nodes_.clear();
+    for (const auto& node : nodes) nodes_.push_back(node.name);
   }
   Value changed = event("plan.changed", loaded_.config.name);
   changed.set("why", where);
-  if (record) record(changed);
+  tell(changed);
+}
+
+void HeadRun::tell(const Value& event) {
+  std::function<void(const Value&)> record;
+  {
+    const std::lock_guard lock(mutex_);
+    record = record_;
+  }
+  if (record) record(event);
 }
 
 RunStanding HeadRun::report() const {
@@ -134,10 +154,12 @@ RunStanding HeadRun::report() const {
   return report_;
 }
 
+/// Whether somebody leads it.
 template <class Order>
-void HeadRun::tell_leader(Order order) {
+bool HeadRun::tell_leader(Order order) {
   const std::lock_guard lock(mutex_);
-  if (leader_) actors::rt::post(leader_, order);
+  if (leader_) actors::rt::post(leader_, std::move(order));
+  return static_cast<bool>(leader_);
 }
 
 void HeadRun::stop_now() { tell_leader(actors::StopNow{}); }
@@ -147,6 +169,68 @@ void HeadRun::pause(bool paused) {
   if (report_.state == "running" || report_.state == "paused")
     report_.state = paused ? "paused" : "running";
 }
+
+void HeadRun::hold(actors::Interlude interlude) {
+  const auto answer = interlude.done;
+  if (!tell_leader(std::move(interlude))) {
+    const auto known = report();
+    answer(Error{"the run '" + known.name + "' is not under way: it is " + known.state});
+  }
+}
+
+void HeadRun::save(Answer answer) { hold({.change = {}, .done = std::move(answer)}); }
+
+void HeadRun::cast_anew(Answer answer) {
+  hold({.change = [this](std::int64_t) { return Result(run_->changed(*now())); },
+        .done = std::move(answer)});
+}
+
+void HeadRun::set(const std::string& setting, std::optional<std::int64_t> from, Answer answer) {
+  // What is wrong with it in any case is told before anything is held up.
+  const auto step = report().step;
+  if (auto good = config::set_live(*now(), setting, std::max(from.value_or(step), step)); !good)
+    return answer(good.error());
+  hold({.change = [this, setting,
+                   from](std::int64_t reached) { return change(setting, from, reached); },
+        .done = std::move(answer)});
+}
+
+/// On the supervisor's thread, while nothing is in flight.
+Result<actors::RunSpecPtr> HeadRun::change(const std::string& setting,
+                                           std::optional<std::int64_t> from, std::int64_t step) {
+  if (from.value_or(step) < step)
+    return Error{"found " + setting + " from step " + std::to_string(*from) + " on, but " +
+                 std::to_string(step) + " steps are done; wanted that step or a later one"};
+  auto loaded = config::set_live(*now(), setting, from.value_or(step));
+  if (!loaded) return loaded.error();
+  // Whoever goes on from here, however this process ends, has to know of it first.
+  if (auto kept = keep_changes(disk_, *loaded); !kept) return kept.error();
+  const auto changed = std::make_shared<const config::Loaded>(std::move(*loaded));
+  {
+    const std::lock_guard lock(mutex_);
+    now_ = changed;
+    report_.steps = changed->config.train.steps;
+    report_.log_every = changed->config.log.every;
+  }
+  casting_->change(order(*changed));
+  Value told = event("run.changed", loaded_.config.name);
+  told.set("step", from.value_or(step));
+  told.set("set", setting);
+  tell(told);
+  return Result(run_->changed(*changed));
+}
+
+std::shared_ptr<const config::Loaded> HeadRun::now() const {
+  const std::lock_guard lock(mutex_);
+  return now_;
+}
+
+bool HeadRun::plays_on(const std::string& node) const {
+  const std::lock_guard lock(mutex_);
+  return !report_.has_ended() && std::ranges::find(nodes_, node) != nodes_.end();
+}
+
+int HeadRun::fewest_nodes() const { return now()->config.elastic.nodes.fewest; }
 
 void HeadRun::heard(std::uint64_t peer, transport::Message message) {
   casting_->heard(peer, std::move(message));

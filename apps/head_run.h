@@ -4,11 +4,15 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "actors/messages.h"
 #include "actors/remote_cast.h"
 #include "apps/bell.h"
+#include "apps/full_disk.h"
 #include "apps/head_service.h"
 #include "apps/process_run.h"
 #include "config/load.h"
@@ -38,6 +42,20 @@ class HeadRun {
   void finish();
   void stop_now();
   void pause(bool paused);
+
+  /// Told once, on any thread: after how many steps, or why not.
+  using Answer = std::function<void(Result<std::int64_t>)>;
+  /// Finishes what is in flight, and saves it.
+  void save(Answer answer);
+  /// Sets a live key: a learning rate from so many steps on, or from the next one that can be.
+  void set(const std::string& setting, std::optional<std::int64_t> from, Answer answer);
+  /// Saves, and goes on with the nodes that may be used then.
+  void cast_anew(Answer answer);
+  bool plays_on(const std::string& node) const;
+  int fewest_nodes() const;
+  /// A drill: nothing of it can be saved for so long.
+  void fill_disk(std::chrono::nanoseconds time) { disk_.fill_for(time); }
+
   /// What a node says.
   void heard(std::uint64_t peer, transport::Message message);
   void lost(std::uint64_t peer, const std::string& why);
@@ -48,18 +66,26 @@ class HeadRun {
   void end(const std::string& state, const std::string& why);
   void placed(const std::vector<actors::NodeHere>& nodes, const actors::Placement& placement);
   template <class Order>
-  void tell_leader(Order order);
+  bool tell_leader(Order order);
+  void hold(actors::Interlude interlude);
+  std::shared_ptr<const config::Loaded> now() const;
+  actors::RemoteOrder order(const config::Loaded& loaded);
+  Result<actors::RunSpecPtr> change(const std::string& setting, std::optional<std::int64_t> from,
+                                    std::int64_t step);
+  void tell(const Value& event);
 
   config::Loaded loaded_;
   bool resume_;
   Surroundings around_;
-  storage::Files* files_;
+  FullDisk disk_;  // Where it is saved.
   RunSetup setup_;
   std::unique_ptr<ProcessRun> run_;
   std::unique_ptr<actors::RemoteCasting> casting_;
   Bell bell_;
   mutable std::mutex mutex_;
   RunStanding report_;
+  std::shared_ptr<const config::Loaded> now_;  // With what was set meanwhile.
+  std::vector<std::string> nodes_;             // That have a part in it.
   caf::actor leader_;
   std::function<void(const Value&)> record_;
   std::thread thread_;

@@ -1,15 +1,19 @@
 #include "apps/head_service.h"
 
+#include <algorithm>
 #include <latch>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "apps/head_orders.h"
 #include "apps/head_run.h"
 #include "apps/node_gate.h"
 #include "apps/recorder.h"
 #include "apps/run_setup.h"
+#include "apps/told_events.h"
 #include "config/load.h"
 #include "transport/publisher.h"
 
@@ -32,11 +36,7 @@ class HeadService::Service {
   explicit Service(HeadOptions options) : options_(std::move(options)) {}
 
   ~Service() {
-    std::vector<std::shared_ptr<HeadRun>> runs;
-    {
-      const std::lock_guard lock(mutex_);
-      for (const auto& [_, run] : runs_) runs.push_back(run);
-    }
+    const auto runs = all_runs();
     for (const auto& run : runs) run->drain();
     // A run needs its nodes until it has ended, and they need somebody who hears them: the gate is
     // closed after the runs, and only then do these go.
@@ -71,6 +71,9 @@ class HeadService::Service {
     auto gate = NodeGate::open(std::move(listening), std::move(events));
     if (!gate) return gate.error();
     gate_ = std::move(*gate);
+    orders_.emplace(HeadPeople{*gate_, [this](const std::string& name) { return find(name); },
+                               [this] { return all_runs(); },
+                               [this](const Value& event) { publish(event); }, options_.drills});
     opened_.count_down();
     return Done{};
   }
@@ -113,26 +116,40 @@ class HeadService::Service {
  private:
   void publish(const Value& event) {
     transport::Message message;
-    if (const Value* type = event.find("type"); type && type->text()) message.type = *type->text();
-    if (const Value* run = event.find("run"); run && run->text()) message.run = *run->text();
+    message.type = text_in(event, "type");
+    message.run = text_in(event, "run");
+    if (message.run.empty()) told_.add(event);
     message.body = event;
     (void)publisher_->publish(std::move(message));
   }
 
   void asked(const transport::Peer& peer, transport::Message message) {
     opened_.wait();
-    auto answer = answer_to(peer, message);
+    const auto answer =
+        std::make_shared<OneAnswer>([this, to = peer.id, re = message.id](
+                                        const Result<Value>& answer) { say(to, re, answer); });
+    if (!orders_->take(message, answer)) (*answer)(answer_to(peer, message));
+  }
+
+  void say(transport::PeerId to, std::uint64_t re, const Result<Value>& answer) {
     transport::Message said;
-    said.re = message.id;
+    said.re = re;
     if (answer) {
       said.type = "answer";
-      said.body = std::move(*answer);
+      said.body = *answer;
     } else {
       said.type = "error";
       said.body.set("code", "refused");
       said.body.set("message", answer.error().text);
     }
-    (void)gate_->send(peer.id, said);
+    (void)gate_->send(to, said);
+  }
+
+  std::vector<std::shared_ptr<HeadRun>> all_runs() const {
+    std::vector<std::shared_ptr<HeadRun>> runs;
+    const std::lock_guard lock(mutex_);
+    for (const auto& [_, run] : runs_) runs.push_back(run);
+    return runs;
   }
 
   void joined(const actors::NodeHere& node) {
@@ -148,19 +165,11 @@ class HeadService::Service {
     lost.set("node", name);
     lost.set("why", why);
     publish(lost);
-    std::vector<std::shared_ptr<HeadRun>> runs;
-    {
-      const std::lock_guard lock(mutex_);
-      for (const auto& [_, run] : runs_) runs.push_back(run);
-    }
-    for (const auto& run : runs) run->lost(peer, why);
+    for (const auto& run : all_runs()) run->lost(peer, why);
   }
 
   Result<Value> answer_to(const transport::Peer& peer, transport::Message& message) {
-    const auto text_of = [&](const char* key) -> std::string {
-      const Value* value = message.body.find(key);
-      return value && value->text() ? *value->text() : std::string();
-    };
+    const auto text_of = [&](const char* key) { return text_in(message.body, key); };
     Value answer = Value::Map{};
     if (message.type == "hello") {
       answer.set("version", TROUPE_VERSION);
@@ -205,22 +214,32 @@ class HeadService::Service {
       answer.set("nodes", std::move(nodes));
       return answer;
     }
-    if (message.type == "node.cordon" || message.type == "node.uncordon") {
-      const auto name = text_of("node");
-      if (!gate_->nodes().cordon(name, message.type == "node.cordon"))
-        return Error{"there is no node '" + name + "'; `troupe nodes` lists those that are there"};
-      return answer;
-    }
+    if (message.type == "run.events") return events_of(message);
     if (message.type.find("run.") == 0)
       return answer_about_run(message, text_of("run"), text_of("mode"));
     return Error{"'" + message.type + "' is nothing that this head does"};
   }
 
+  /// Of a run, or of none: those of the head itself.
+  Result<Value> events_of(const transport::Message& message) {
+    const auto name = text_in(message.body, "run");
+    const Value* asked = message.body.find("from");
+    const std::int64_t from =
+        asked && asked->integer() ? std::max<std::int64_t>(0, *asked->integer()) : 0;
+    if (name.empty()) return transport::to_value(told_.page(from));
+    const auto run = find(name);
+    if (!run) return unknown_run(name);
+    // Until then an earlier run of that name may still lie there.
+    if (run->report().began < 0) return transport::to_value(EventPage{{}, from});
+    const auto page = read_page("runs/" + name + "/events.jsonl", from);
+    if (!page) return page.error();
+    return transport::to_value(*page);
+  }
+
   Result<Value> answer_about_run(const transport::Message& message, const std::string& name,
                                  const std::string& mode) {
     const auto run = find(name);
-    if (!run)
-      return Error{"there is no run '" + name + "'; `troupe runs` lists those that are known"};
+    if (!run) return unknown_run(name);
     if (message.type == "run.stop")
       mode == "now" ? run->stop_now() : run->drain();
     else if (message.type == "run.pause")
@@ -233,11 +252,13 @@ class HeadService::Service {
   }
 
   HeadOptions options_;
+  ToldEvents told_;
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<HeadRun>> runs_;
   std::map<std::uint64_t, std::string> submitted_;  // The socket's thread alone.
   std::unique_ptr<transport::Publisher> publisher_;
   std::unique_ptr<NodeGate> gate_;
+  std::optional<HeadOrders> orders_;
   std::latch opened_{1};  // Somebody may be heard before open() has returned.
 };
 

@@ -19,8 +19,10 @@ struct RunStanding {
   std::string state;  // "starting", "running", "paused", "done", "stopped", "failed"
   std::int64_t step = 0;
   std::int64_t steps = 0;
-  double loss = 0;    // Of the last step.
-  std::string where;  // "stages 0 1 on alpha, 2 3 on beta"
+  std::int64_t log_every = 10;
+  std::int64_t began = -1;  // Where this life of it begins in its file of events; -1: not yet.
+  double loss = 0;          // Of the last step.
+  std::string where;        // "stages 0 1 on alpha, 2 3 on beta"
   std::string why;
 
   static constexpr auto fields() {
@@ -28,6 +30,8 @@ struct RunStanding {
                       transport::required("state", &RunStanding::state),
                       transport::required("step", &RunStanding::step),
                       transport::required("steps", &RunStanding::steps),
+                      transport::optional("log_every", &RunStanding::log_every),
+                      transport::optional("began", &RunStanding::began),
                       transport::optional("loss", &RunStanding::loss),
                       transport::optional("where", &RunStanding::where),
                       transport::optional("why", &RunStanding::why));
@@ -41,6 +45,8 @@ struct HeadOptions {
   std::optional<transport::KeyPair> keys;
   transport::AllowList allowed;
   std::string interface = "127.0.0.1";  // Where nodes reach the head's channels.
+  enum class Drills { forbidden, allowed };
+  Drills drills = Drills::forbidden;  // Whether `troupe chaos` may do harm here.
   std::function<void(const std::string&)> say;
 };
 

@@ -10,6 +10,7 @@
 #include "apps/process_run.h"
 #include "apps/run_setup.h"
 #include "apps/signals.h"
+#include "apps/suffer.h"
 #include "apps/wire_keys.h"
 #include "config/load.h"
 #include "kernels/linear.h"
@@ -31,7 +32,7 @@ class Home final : public actors::RunHome {
  public:
   static Result<std::shared_ptr<actors::RunHome>> open(const Value& config,
                                                        const actors::Placement& placement, int here,
-                                                       int cores) {
+                                                       int cores, const actors::Pace& pace) {
     auto loaded = config::load_message(config, "prepare");
     if (!loaded) return loaded.error();
     auto home = std::make_shared<Home>();
@@ -46,8 +47,8 @@ class Home final : public actors::RunHome {
                const auto index = static_cast<std::size_t>(device);
                return index < placement.stages.size() && placement.stages[index] == here;
              },
-         .cores =
-             home->loaded_.config.train.threads ? std::optional<int>() : std::optional(cores)});
+         .cores = home->loaded_.config.train.threads ? std::optional<int>() : std::optional(cores),
+         .pace = &pace});
     if (!run) return run.error();
     home->run_ = std::move(*run);
     return std::shared_ptr<actors::RunHome>(std::move(home));
@@ -77,6 +78,7 @@ ExitCode node(const NodeArguments& arguments, const CommonFlags& flags) {
   const int machine = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const int cores = arguments.cores > 0 ? arguments.cores : machine;
   Bell bell;
+  actors::Pace pace;
   std::string rejected;
   const auto say = [quiet = flags.quiet](const std::string& text) {
     if (!quiet) std::fprintf(stderr, "%s\n", text.c_str());
@@ -89,9 +91,10 @@ ExitCode node(const NodeArguments& arguments, const CommonFlags& flags) {
   options.dial = std::move(*dial);
   options.interface = arguments.interface;
   if (arguments.carrier == "tcp") options.carriers = actors::Carriers::tcp;
-  options.open_run = [cores](const Value& config, const actors::Placement& placement, int here) {
-    return Home::open(config, placement, here, cores);
+  options.open_run = [&](const Value& config, const actors::Placement& placement, int here) {
+    return Home::open(config, placement, here, cores, pace);
   };
+  options.suffer = [&](const actors::Chaos& chaos) { suffer(chaos, pace); };
   options.say = say;
   options.rejected = [&](const std::string& why) {
     rejected = why;

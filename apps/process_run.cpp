@@ -187,9 +187,10 @@ void ProcessRun::make_devices(const Devices& devices) {
   const int machine = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const int cores = devices.cores.value_or(config_.train.threads.value_or(machine));
   for (int device = 0; device < count; ++device)
-    devices_.push_back(devices.are_here(device) ? std::make_unique<actors::ComputingThread>(
-                                                      std::max(1, cores / std::max(1, here)))
-                                                : nullptr);
+    devices_.push_back(devices.are_here(device)
+                           ? std::make_unique<actors::ComputingThread>(
+                                 std::max(1, cores / std::max(1, here)), devices.pace)
+                           : nullptr);
   reader_ = std::make_unique<actors::ComputingThread>(1);
 }
 
@@ -222,7 +223,10 @@ Result<std::vector<std::string>> ProcessRun::resume() {
   const storage::Checkpoint& checkpoint = (*found)->checkpoint;
   if (auto same = storage::match_model(checkpoint.manifest(), setup_.model_description); !same)
     return within(checkpoint.directory(), same.error());
-  if (auto same = storage::match_recipe(checkpoint.manifest(), recipe_); !same)
+  // What is set to change later made none of its numbers.
+  storage::Manifest made = checkpoint.manifest();
+  made.recipe = config::recipe_until(std::move(made.recipe), made.step);
+  if (auto same = storage::match_recipe(made, config::recipe_until(recipe_, made.step)); !same)
     return within(checkpoint.directory(), same.error());
   auto start = actors::start_point(checkpoint, host_);
   if (!start) return start.error();
@@ -244,8 +248,7 @@ Status ProcessRun::check(const actors::StartPoint& start, const std::string& whe
   return Done{};
 }
 
-Value ProcessRun::chosen() const {
-  Value tree = tree_;
+Value ProcessRun::chosen(Value tree) const {
   Value::List boundaries = {plan_.stages.front().first};
   for (const auto& stage : plan_.stages) boundaries.push_back(stage.last);
   config::set_at(tree, "pipeline.stages", std::move(boundaries));
@@ -258,50 +261,66 @@ Value ProcessRun::chosen() const {
   return tree;
 }
 
-std::shared_ptr<actors::RunSpec> ProcessRun::spec() {
+std::shared_ptr<actors::RunSpec> ProcessRun::spec(const config::RunConfig& config,
+                                                  const Value& recipe) {
   auto spec = std::make_shared<actors::RunSpec>();
-  spec->name = config_.name;
+  spec->name = config.name;
   spec->model = &setup_.model;
   for (const auto& stage : plan_.stages) spec->stages.push_back({stage.first, stage.last});
   spec->keep = rounds_->keep();
-  spec->optimizer = config_.optimizer;
+  spec->optimizer = config.optimizer;
   spec->delays = rounds_->delays();
-  if (rounds_->asynchronous()) spec->staleness = config_.staleness;
+  if (rounds_->asynchronous()) spec->staleness = config.staleness;
   spec->clip =
       rounds_->asynchronous() ? actors::ClipScope::each_stage : actors::ClipScope::all_stages;
   spec->precision = setup_.precision;
-  spec->seed = config_.seed;
+  spec->seed = config.seed;
   spec->batches = &*batches_;
   if (validation_) spec->validation = &*validation_;
   spec->micro = setup_.micro;
-  spec->samples_in_step = config_.batch.global;
-  spec->targets_in_step = config_.batch.global * setup_.train->shape().target.count();
+  spec->samples_in_step = config.batch.global;
+  spec->targets_in_step = config.batch.global * setup_.train->shape().target.count();
   if (setup_.of_tokens()) spec->tokens_in_sample = setup_.train->shape().input[0];
   spec->round = [this](std::int64_t first, std::int64_t left) { return rounds_->at(first, left); };
-  const auto evaluated = config_.train.eval_batches * (config_.batch.global / setup_.micro);
+  const auto evaluated = config.train.eval_batches * (config.batch.global / setup_.micro);
   spec->evaluation = actors::evaluation_round(*rounds_->of_one_step(), static_cast<int>(evaluated));
-  spec->steps = config_.train.steps;
-  spec->eval_every = config_.train.eval_every;
-  spec->save_every_steps = config_.checkpoint.every.steps;
-  spec->save_every_time = config_.checkpoint.every.time;
-  spec->recipe = recipe_;
+  spec->steps = config.train.steps;
+  spec->eval_every = config.train.eval_every;
+  spec->save_every_steps = config.checkpoint.every.steps;
+  spec->save_every_time = config.checkpoint.every.time;
+  spec->recipe = recipe;
   spec->model_description = setup_.model_description;
   for (const auto& device : devices_) spec->executors.push_back(device.get());
   spec->reader = reader_.get();
-  spec->measures_staleness = config_.log.staleness && rounds_->asynchronous();
+  spec->measures_staleness = config.log.staleness && rounds_->asynchronous();
   spec->rounds_ahead = rounds_->asynchronous() ? 1 : 2;
-  actors::cut_stages(*spec, config_.parallel.exchange);
-  spec->strikes = config_.limits.strikes;
-  spec->strike_window = config_.limits.strike_window;
-  spec->stall_patience = config_.limits.stuck_floor;
+  actors::cut_stages(*spec, config.parallel.exchange);
+  spec->strikes = config.limits.strikes;
+  spec->strike_window = config.limits.strike_window;
+  spec->stall_patience = config.limits.stuck_floor;
   return spec;
+}
+
+std::shared_ptr<actors::RunSpec> ProcessRun::led(const config::RunConfig& config,
+                                                 const Value& recipe) {
+  auto led = spec(config, recipe);
+  led->ledger = &*ledger_;
+  led->checkpoints = store_.get();
+  led->record = record_;
+  led->casting = casting_;
+  led->keep_timeline = [this](const schedules::Timeline& timeline) {
+    if (auto kept = write_timeline(files_, "runs/" + config_.name + "/timeline.jsonl", timeline);
+        !kept)
+      warn(kept.error().text);
+  };
+  return led;
 }
 
 actors::Outcome ProcessRun::play(Bell& bell, Record record, actors::Casting* casting,
                                  const std::function<void(const caf::actor&)>& led_by) {
   record_ = std::move(record);
-  auto ledger = storage::Ledger::open(files_, "runs/" + config_.name + "/ledger",
-                                      terms_of(config_, setup_));
+  auto ledger =
+      storage::Ledger::open(files_, "runs/" + config_.name + "/ledger", terms_of(config_, setup_));
   if (!ledger) {
     actors::Outcome refused;
     refused.how = actors::Outcome::How::failed;
@@ -310,24 +329,15 @@ actors::Outcome ProcessRun::play(Bell& bell, Record record, actors::Casting* cas
   }
   ledger_ = std::move(*ledger);
   store_ = std::make_unique<Store>(*this);
-  const auto led = spec();
-  led->ledger = &*ledger_;
-  led->checkpoints = store_.get();
-  led->record = record_;
-  led->casting = casting;
-  led->keep_timeline = [this](const schedules::Timeline& timeline) {
-    if (auto kept = write_timeline(files_, "runs/" + config_.name + "/timeline.jsonl", timeline);
-        !kept)
-      warn(kept.error().text);
-  };
+  casting_ = casting;
   actors::rt::Config system_config(actor_threads);
   std::mutex mutex;
   std::optional<actors::Outcome> outcome;
   {
     caf::actor_system system(system_config);
     {
-      const auto supervisor =
-          actors::spawn_supervisor(system, led, std::move(start_), [&](actors::Outcome ended) {
+      const auto supervisor = actors::spawn_supervisor(
+          system, led(config_, recipe_), std::move(start_), [&](actors::Outcome ended) {
             const std::lock_guard lock(mutex);
             outcome = std::move(ended);
             bell.ring();

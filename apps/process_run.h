@@ -12,6 +12,7 @@
 #include "actors/run_spec.h"
 #include "apps/bell.h"
 #include "apps/run_setup.h"
+#include "config/recipe.h"
 #include "schedules/plan.h"
 
 namespace troupe::apps {
@@ -26,6 +27,7 @@ class ProcessRun {
   struct Devices {
     std::function<bool(int device)> are_here = [](int) { return true; };
     std::optional<int> cores;  // Nothing: all that the configuration or the machine gives.
+    const actors::Pace* pace = nullptr;  // Of their computing; outlives the run.
   };
 
   /// Plans the run. Checkpoints and the like are kept in `files`. Errors mean exit code 3. What was
@@ -46,15 +48,21 @@ class ProcessRun {
 
   /// The configuration with all in it that was chosen here: by which all other processes of the run
   /// make the same plan.
-  Value chosen() const;
+  Value chosen() const { return chosen(tree_); }
+  /// Likewise, of one in which live keys alone are others.
+  Value chosen(Value tree) const;
   /// What the players here need, without a place for checkpoints and events.
-  std::shared_ptr<actors::RunSpec> spec();
+  std::shared_ptr<actors::RunSpec> spec() { return spec(config_, recipe_); }
 
   /// Plays to the end, once. A ring of the bell asks to finish what is in flight, save and stop.
   /// Any thread may call `record`. `casting` may be null: then all players are here. `led_by` hears
   /// who leads it: no longer than until `play` returns.
   actors::Outcome play(Bell& bell, Record record, actors::Casting* casting = nullptr,
                        const std::function<void(const caf::actor&)>& led_by = {});
+  /// While it plays: what its players are to be told once live keys are others.
+  actors::RunSpecPtr changed(const config::Loaded& loaded) {
+    return led(loaded.config, config::recipe_of(loaded.tree));
+  }
 
   std::int64_t step() const { return start_.step; }
   const RunSetup& setup() const { return setup_; }
@@ -67,6 +75,9 @@ class ProcessRun {
   Status check_ties() const;
   Status check(const actors::StartPoint& start, const std::string& where);
   void make_devices(const Devices& devices);
+  std::shared_ptr<actors::RunSpec> spec(const config::RunConfig& config, const Value& recipe);
+  /// With a place for checkpoints and events.
+  std::shared_ptr<actors::RunSpec> led(const config::RunConfig& config, const Value& recipe);
   void warn(const std::string& text);
 
   class Store;
@@ -87,6 +98,7 @@ class ProcessRun {
   std::unique_ptr<actors::Executor> reader_;
   std::optional<storage::Ledger> ledger_;
   std::unique_ptr<Store> store_;
+  actors::Casting* casting_ = nullptr;
 };
 
 }  // namespace troupe::apps

@@ -60,6 +60,7 @@ std::string sentence(const Value& event) {
   if (type == "plan.changed") return "on " + text_of(event, "why");
   if (type == "stage.stalled")
     return "stalled: " + text_of(event, "who") + ": " + text_of(event, "what");
+  if (type == "run.changed") return text_of(event, "set") + " after step " + text_of(event, "step");
   return type + " " + to_json(event);
 }
 

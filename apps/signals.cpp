@@ -19,6 +19,8 @@ void on_signal(int signal) {
 
 }  // namespace
 
+bool signal_came() { return stop_requested; }
+
 void ring_on_signals(Bell& bell) {
   bell_for_signals = &bell;
   struct sigaction action = {};

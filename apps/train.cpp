@@ -1,6 +1,7 @@
 #include <cstdio>
 
 #include "apps/command.h"
+#include "apps/live_changes.h"
 #include "apps/local_nodes.h"
 #include "apps/process_run.h"
 #include "apps/recorder.h"
@@ -130,7 +131,7 @@ Result<std::unique_ptr<LocalNodes>> start_nodes(const TrainArguments& arguments,
 }
 
 ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
-  const auto loaded = config::load({arguments.config, arguments.settings});
+  auto loaded = config::load({arguments.config, arguments.settings});
   if (!loaded) return complain(ExitCode::invalid, loaded.error().text);
   if (!loaded->warnings.empty()) std::fputs(loaded->warnings.c_str(), stderr);
   const auto& config = loaded->config;
@@ -140,6 +141,9 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   if (!setup) return complain(ExitCode::invalid, "error: " + setup.error().text);
 
   storage::Files& files = *setup->files;
+  if (arguments.resume)
+    if (auto taken = take_changes(files, *loaded); !taken)
+      return complain(ExitCode::invalid, "error: " + taken.error().text);
   ProcessRun::Devices devices;
   if (arguments.nodes > 0) devices = {.are_here = [](int) { return false; }, .cores = 1};
   auto made = ProcessRun::make(*loaded, std::move(*setup), files, devices);

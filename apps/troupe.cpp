@@ -38,6 +38,8 @@ int run(int count, char** words) {
   add_head(program);
   add_node(program);
   add_ask_head(program);
+  add_follow(program);
+  add_play(program);
   add_keys(program);
   add_audit(program);
   add_report(program);

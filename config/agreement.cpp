@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "config/rate_changes.h"
 #include "config/schema.h"
 #include "config/toml.h"
 #include "config/units.h"
@@ -182,6 +183,9 @@ void check_learning_rate(const Examined& examined) {
     examined.error({"optimizer.schedule.min_lr", "optimizer.lr"},
                    "optimizer.schedule.min_lr = " + to_toml(Value(rate.min_lr)) +
                        " is more than optimizer.lr = " + to_toml(Value(rate.lr)));
+  if (const Value* changes = value_at(examined.tree, "optimizer.changes"))
+    if (auto read = parse_rate_changes(*changes->text()); !read)
+      examined.error({"optimizer.changes"}, "optimizer.changes: " + read.error().text);
   if (optimizer.nesterov && optimizer.momentum == 0)
     examined.error({"optimizer.nesterov"},
                    "optimizer.nesterov needs a momentum, but optimizer.momentum = 0");

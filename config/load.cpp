@@ -5,6 +5,9 @@
 #include <functional>
 
 #include "config/agreement.h"
+#include "config/rate_changes.h"
+#include "config/recipe.h"
+#include "config/run_config.h"
 #include "config/schema.h"
 #include "config/validate.h"
 
@@ -52,9 +55,13 @@ Result<Loaded> load_message(Value body, std::string name) {
   return check(document_from(std::move(body), std::move(name), found), found, "run");
 }
 
-Result<Loaded> set_live(const Loaded& running, const std::string& setting) {
+Result<Loaded> set_live(const Loaded& running, const std::string& setting, std::int64_t steps) {
+  const auto& rate = running.config.optimizer.rate;
+  auto changes = rate.changes;
+  const double height = changes.empty() ? rate.lr : changes.back().lr;
   Diagnostics found;
   Document document{.sources = running.sources, .tree = running.tree};
+  set_at(document.tree, "optimizer.lr", height);
   apply_settings({setting}, document, found);
   auto changed = check(std::move(document), found, running.config.name);
   if (!changed) return changed;
@@ -69,6 +76,24 @@ Result<Loaded> set_live(const Loaded& running, const std::string& setting) {
                .position = now ? now->position : Position{}});
     return Error{fixed.render(changed->sources)};
   }
+
+  const double wanted = changed->config.optimizer.rate.lr;
+  set_at(changed->tree, "optimizer.lr", *value_at(running.tree, "optimizer.lr"));
+  // What follows another key, such as the end of a schedule that follows train.steps.
+  if (const auto moved = recipe_changes(recipe_of(changed->tree), recipe_of(running.tree));
+      !moved.empty())
+    return Error{"error: " + setting +
+                 " would change the numbers of steps that are done: " + moved[0]};
+  if (wanted != height) {
+    if (!changes.empty() && changes.back().from > steps)
+      return Error{"error: " + setting + " from step " + std::to_string(steps) +
+                   ": what comes from step " + std::to_string(changes.back().from) +
+                   " on was set already"};
+    std::erase_if(changes, [&](const auto& change) { return change.from == steps; });
+    changes.push_back({steps, wanted});
+    set_at(changed->tree, "optimizer.changes", to_text(changes));
+  }
+  changed->config = read_run_config(changed->tree);
   return changed;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "config/document.h"
@@ -23,8 +24,9 @@ Result<Loaded> load(const DocumentRequest& request);
 /// The same for the body of a message; `name` is what diagnostics call it.
 Result<Loaded> load_message(Value body, std::string name);
 
-/// Sets one key of a run that is under way, as `run.set` asks. An error where the key is not live
-/// or the value not legal.
-Result<Loaded> set_live(const Loaded& running, const std::string& setting);
+/// Sets one key of a run of which so many steps are done or can no more be changed, as `run.set`
+/// asks. A learning rate goes to optimizer.changes: so whoever has the new tree computes the steps
+/// before as they were. An error where the key is not live or the value not legal.
+Result<Loaded> set_live(const Loaded& running, const std::string& setting, std::int64_t steps);
 
 }  // namespace troupe::config

@@ -115,7 +115,6 @@ std::vector<Key> run_keys() {
        .fallback = 3,
        .least = 1,
        .most = 1e6,
-       .change = live,
        .help = "How many of the newest stay."},
       {.name = "train.steps",
        .presence = required,

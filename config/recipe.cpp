@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "config/rate_changes.h"
 #include "core/json.h"
 #include "schedules/registry.h"
 
@@ -61,6 +62,20 @@ Value recipe_of(const Value& tree) {
            *value_at(recipe, "optimizer.schedule.kind")->text() == "constant"
                ? Value(0)
                : *value_at(tree, "train.steps"));
+  return recipe;
+}
+
+Value recipe_until(Value recipe, std::int64_t step) {
+  Value* optimizer = recipe.find("optimizer");
+  const Value* told = optimizer ? optimizer->find("changes") : nullptr;
+  auto changes = told && told->text() ? parse_rate_changes(*told->text())
+                                      : Result<std::vector<models::LearningRate::Change>>(Error{});
+  if (!changes) return recipe;
+  std::erase_if(*changes, [&](const auto& change) { return change.from >= step; });
+  if (changes->empty())
+    std::erase_if(*optimizer->map(), [](const auto& entry) { return entry.key == "changes"; });
+  else
+    optimizer->set("changes", to_text(*changes));
   return recipe;
 }
 

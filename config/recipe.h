@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@ bool is_recipe(const Key& key, const Value& tree);
 
 /// That half of a complete tree. Where a key says "auto", put what was chosen there first (set_at).
 Value recipe_of(const Value& tree);
+
+/// What of a recipe made the weights after so many steps: without the changes that come later.
+Value recipe_until(Value recipe, std::int64_t step);
 
 /// A line for each key, the same for equal recipes however they were kept meanwhile.
 std::string recipe_text(const Value& recipe);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "config/rate_changes.h"
 #include "config/read_tree.h"
 #include "config/schema.h"
 
@@ -36,6 +37,10 @@ models::OptimizerConfig read_optimizer(const TreeReader& tree) {
   optimizer.rate.total_steps =
       tree.count("optimizer.schedule.total_steps").value_or(tree.integer("train.steps"));
   optimizer.rate.min_lr = tree.number("optimizer.schedule.min_lr");
+  // What cannot be read is complained of where the keys are compared.
+  if (tree.has("optimizer.changes"))
+    if (auto changes = parse_rate_changes(*tree.value("optimizer.changes").text()))
+      optimizer.rate.changes = std::move(*changes);
   if (tree.has("optimizer.momentum")) {
     optimizer.momentum = tree.number("optimizer.momentum");
     optimizer.nesterov = tree.boolean("optimizer.nesterov");

@@ -14,32 +14,46 @@ double cosine_of_half_turns(double f) {
   return 1 + sum;
 }
 
+/// The height that holds at a step.
+double height_at(const LearningRate& rate, std::int64_t step) {
+  double height = rate.lr;
+  for (const auto& change : rate.changes)
+    if (change.from <= step) height = change.lr;
+  return height;
+}
+
 }  // namespace
 
 double LearningRate::at(std::int64_t step) const {
+  const double height = height_at(*this, step);
   if (step < warmup_steps) {
     const std::int64_t first = warmup == Warmup::above_zero ? 1 : 0;
-    return lr * static_cast<double>(step + first) / static_cast<double>(warmup_steps);
+    return height * static_cast<double>(step + first) / static_cast<double>(warmup_steps);
   }
   const double progress = step >= total_steps ? 1
                                               : static_cast<double>(step - warmup_steps) /
                                                     static_cast<double>(total_steps - warmup_steps);
   switch (kind) {
     case Kind::constant:
-      return lr;
+      return height;
     case Kind::linear:
-      return min_lr + (lr - min_lr) * (1 - progress);
+      return min_lr + (height - min_lr) * (1 - progress);
     case Kind::cosine:
-      return min_lr + (lr - min_lr) * 0.5 * (1 + cosine_of_half_turns(progress));
+      return min_lr + (height - min_lr) * 0.5 * (1 + cosine_of_half_turns(progress));
   }
-  return lr;
+  return height;
 }
 
 double LearningRate::highest_until(std::int64_t step) const {
-  // It rises, and then goes one way: an end of a piece is the highest.
-  const double top = std::max(at(std::min(step, warmup_steps)),
-                              at(std::clamp<std::int64_t>(warmup_steps - 1, 0, step)));
-  return std::max({at(0), top, at(step)});
+  // It rises, and then goes one way, anew with each change: an end of a piece is the highest.
+  std::vector<std::int64_t> ends = {0, step, std::min(step, warmup_steps),
+                                    std::clamp<std::int64_t>(warmup_steps - 1, 0, step)};
+  for (const auto& change : changes)
+    if (change.from > 0 && change.from <= step)
+      ends.insert(ends.end(), {change.from - 1, change.from});
+  double highest = 0;
+  for (const auto end : ends) highest = std::max(highest, at(end));
+  return highest;
 }
 
 }  // namespace troupe::models

@@ -1,4 +1,7 @@
 #include "catch.h"
+#include "config/rate_changes.h"
+#include "config/recipe.h"
+#include "config/schema.h"
 #include "good_run.h"
 
 using namespace troupe;
@@ -6,7 +9,9 @@ using namespace troupe::config;
 
 namespace {
 
-Result<Loaded> set(const std::string& setting) { return set_live(*load_text(good_run), setting); }
+Result<Loaded> set(const std::string& setting, std::int64_t steps = 100) {
+  return set_live(*load_text(good_run), setting, steps);
+}
 
 }  // namespace
 
@@ -20,16 +25,67 @@ TEST_CASE("live keys are set while a run is under way", "[config]") {
 
 TEST_CASE("other keys are not, however they are written", "[config]") {
   const std::string said =
-      "--set:1:14: error: optimizer.lr cannot be changed while the run is under way\n"
-      "    1 | optimizer.lr=0.5\n"
-      "      |              ^~~\n";
-  CHECK(set("optimizer.lr=0.5").error().text == said);
-  CHECK(set("optimizer={ lr = 0.5 }").error().text.find("optimizer.lr cannot be changed") !=
+      "--set:1:15: error: optimizer.eps cannot be changed while the run is under way\n"
+      "    1 | optimizer.eps=0.5\n"
+      "      |               ^~~\n";
+  CHECK(set("optimizer.eps=0.5").error().text == said);
+  CHECK(set("optimizer={ eps = 0.5 }").error().text.find("optimizer.eps cannot be changed") !=
         std::string::npos);
-  CHECK(set("optimizer.lr=0.001").ok());  // As it is anyway.
+  CHECK(set("optimizer.eps=1e-8").ok());  // As it is anyway.
 }
 
 TEST_CASE("a live key is checked like any other", "[config]") {
   CHECK(set("train.steps=0").error().text.find("train.steps wants") != std::string::npos);
   CHECK(set("train.stops=1").error().text.find("did you mean 'train.steps'?") != std::string::npos);
+}
+
+TEST_CASE("a learning rate that is set holds from a step on, and changes none before", "[config]") {
+  const auto first = set("optimizer.lr=0.5", 100);
+  REQUIRE(first.ok());
+  CHECK(*value_at(first->tree, "optimizer.changes")->text() == "0.5 from 100");
+  const auto second = set_live(*first, "optimizer.lr=0.25", 200);
+  REQUIRE(second.ok());
+  const auto back = set_live(*second, "optimizer.lr=0.001", 300);
+  REQUIRE(back.ok());
+  const auto before = load_text(good_run)->config.optimizer.rate;
+  const auto& rate = back->config.optimizer.rate;
+  CHECK(rate.changes.size() == 3);
+  for (const std::int64_t step : {0, 50, 99, 300, 400}) CHECK(rate.at(step) == before.at(step));
+  CHECK(rate.at(100) == 500 * before.at(100));
+  CHECK(rate.at(200) == 250 * before.at(200));
+}
+
+TEST_CASE("a file with the same changes gives the same recipe", "[config]") {
+  const auto live = set("optimizer.lr=0.5", 100);
+  const auto file =
+      load_text(std::string(good_run) + "\n[optimizer]\nchanges = \"5e-1 from 100\"\n");
+  REQUIRE(live.ok());
+  if (!file) FAIL(file.error().text);
+  CHECK(file->config.optimizer.rate.changes == live->config.optimizer.rate.changes);
+}
+
+TEST_CASE("what is set live cannot touch steps that are done", "[config]") {
+  const auto later = set("optimizer.lr=0.5", 100);
+  CHECK(set_live(*later, "optimizer.lr=0.25", 50).error().text.find("was set already") !=
+        std::string::npos);
+  const auto follows =
+      set_live(*load_text(good_run, {"optimizer.schedule.kind=cosine"}), "train.steps=2000", 10);
+  REQUIRE(!follows.ok());
+  CHECK(follows.error().text.find("would change the numbers of steps that are done") !=
+        std::string::npos);
+}
+
+TEST_CASE("changes of a learning rate that cannot be read are told of", "[config]") {
+  for (const std::string bad :
+       {"0.5", "0.5 from", "x from 1", "0.5 from -1", "1 from 20, 1 from 10", "0.5 from 1,", ""})
+    CHECK(!parse_rate_changes(bad).ok());
+  CHECK(to_text(*parse_rate_changes(" 1e-3 from 120,5e-4   from 200 ")) ==
+        "0.001 from 120, 5e-04 from 200");
+}
+
+TEST_CASE("a recipe has the changes that have come to pass", "[config]") {
+  const auto recipe = recipe_of(set("optimizer.lr=0.5", 100)->tree);
+  const auto before = recipe_of(load_text(good_run)->tree);
+  CHECK(recipe_changes(recipe_until(recipe, 100), before).empty());
+  CHECK(recipe_changes(recipe_until(recipe, 101), recipe).empty());
 }

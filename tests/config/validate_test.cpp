@@ -78,7 +78,8 @@ TEST_CASE("a key of another kind is said to be one", "[config]") {
         "--set:1:11: error: optimizer.momentum has no meaning with optimizer.kind = \"adamw\"; it "
         "belongs to sgd, muon\n"
         "    1 | optimizer.momentum=0.9\n"
-        "      |           ^~~~~~~~ keys here: kind, lr, betas, eps, weight_decay, clip_norm, "
+        "      |           ^~~~~~~~ keys here: kind, lr, changes, betas, eps, weight_decay, "
+        "clip_norm, "
         "schedule\n");
   CHECK(complaint({"model.dims=[1, 2]"}) ==
         "error: model.dims has no meaning with model.kind = \"gpt2\"; it belongs to mlp");

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tuple>
+
+#include "transport/fields.h"
+
+namespace troupe::actors {
+
+/// A drill: a person to a head, and the head to the node that is meant, which does it to itself.
+struct Chaos {
+  static constexpr std::string_view type = "chaos";
+
+  enum class What : std::uint8_t {
+    kill,       // As kill -9.
+    stop,       // Stands still, and goes on after a while as if no time had passed.
+    slow,       // All that it computes takes so many times as long.
+    partition,  // Closes its connections, and makes no new ones for a while.
+    disk_full,  // Of a run: nothing can be saved.
+  };
+
+  What what = What::kill;
+  std::string target;  // A node, or the run whose disk is full.
+  double seconds = 5;
+  double times = 4;
+
+  std::chrono::nanoseconds time() const {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+        std::chrono::duration<double>(seconds));
+  }
+  static constexpr auto fields() {
+    return std::tuple(transport::required("what", &Chaos::what),
+                      transport::required("target", &Chaos::target),
+                      transport::optional("seconds", &Chaos::seconds).at_least(0).at_most(3600),
+                      transport::optional("times", &Chaos::times).at_least(1).at_most(1000));
+  }
+};
+constexpr std::array<std::string_view, 5> enum_names(Chaos::What) {
+  return {"kill", "stop", "slow", "partition", "disk-full"};
+}
+
+}  // namespace troupe::actors

@@ -1,0 +1,49 @@
+#include "apps/event_reader.h"
+
+#include <string_view>
+#include <utility>
+
+#include "apps/told_events.h"
+#include "core/json.h"
+#include "transport/fields.h"
+
+namespace troupe::apps {
+namespace {
+
+constexpr JsonLimits limits = {.bytes = std::size_t{64} << 10, .depth = 16};
+
+}  // namespace
+
+Status EventReader::read(const std::function<void(const Value& event)>& tell) {
+  for (;;) {
+    Value body = Value::Map{};
+    body.set("run", run_);
+    body.set("from", next_);
+    const auto answer = client_.ask("run.events", std::move(body));
+    if (!answer) return answer.error();
+    const auto page = transport::from_value<EventPage>(*answer, "run.events");
+    if (!page) return page.error();
+    if (page->lines.empty()) return Done{};
+    next_ = page->next;
+    std::string_view rest = page->lines;
+    while (!rest.empty()) {
+      const auto end = rest.find('\n');
+      const auto event = parse_json(rest.substr(0, end), limits);
+      if (!event) return within("an event of '" + run_ + "'", event.error());
+      tell(*event);
+      rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
+    }
+  }
+}
+
+Result<std::unique_ptr<EventBell>> EventBell::open(transport::DialOptions options, Bell& bell) {
+  auto events = std::make_unique<EventBell>();
+  transport::SubscriberEvents heard;
+  heard.event = [&bell](const transport::Message&) { bell.ring(); };
+  auto subscriber = transport::Subscriber::dial(std::move(options), "", std::move(heard));
+  if (!subscriber) return subscriber.error();
+  events->subscriber_ = std::move(*subscriber);
+  return events;
+}
+
+}  // namespace troupe::apps

@@ -1,0 +1,130 @@
+#include "apps/head_orders.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "actors/chaos.h"
+#include "apps/recorder.h"
+
+namespace troupe::apps {
+namespace {
+
+HeadRun::Answer with_step(const Answer& answer, const std::string& run) {
+  return [answer, run](const Result<std::int64_t>& step) {
+    if (!step) return (*answer)(step.error());
+    Value told = Value::Map{};
+    told.set("run", run);
+    told.set("step", *step);
+    (*answer)(told);
+  };
+}
+
+Error unknown_node(const std::string& name) {
+  return {"there is no node '" + name + "'; `troupe nodes` lists those that are there"};
+}
+
+}  // namespace
+
+Error unknown_run(const std::string& name) {
+  return {"there is no run '" + name + "'; `troupe runs` lists those that are known"};
+}
+
+std::string text_in(const Value& body, const char* key) {
+  const Value* value = body.find(key);
+  return value && value->text() ? *value->text() : std::string();
+}
+
+bool HeadOrders::take(const transport::Message& message, const Answer& answer) {
+  const auto& type = message.type;
+  const auto node = text_in(message.body, "node");
+  if (type == "run.set" || type == "run.checkpoint")
+    hold(message, answer);
+  else if (type == "node.drain")
+    drain(node, answer);
+  else if (type == "node.cordon" || type == "node.uncordon")
+    (*answer)(cordon(node, type == "node.cordon"));
+  else if (type == actors::Chaos::type)
+    (*answer)(chaos(message));
+  else
+    return false;
+  return true;
+}
+
+void HeadOrders::hold(const transport::Message& message, const Answer& answer) {
+  const auto name = text_in(message.body, "run");
+  const auto run = people_.find_run(name);
+  if (!run) return (*answer)(unknown_run(name));
+  if (message.type == "run.checkpoint") return run->save(with_step(answer, name));
+  const Value* from = message.body.find("from");
+  if (from && !(from->integer() && *from->integer() >= 0))
+    return (*answer)(Error{"run.set: from: wanted a number of steps, 0 or more"});
+  run->set(text_in(message.body, "set"),
+           from ? std::optional(*from->integer()) : std::optional<std::int64_t>(),
+           with_step(answer, name));
+}
+
+/// Nothing of any run is on the node any more when this is answered.
+void HeadOrders::drain(const std::string& node, const Answer& answer) {
+  // First, so that nothing new comes to it meanwhile.
+  if (auto cordoned = cordon(node, true); !cordoned) return (*answer)(cordoned);
+  int others = 0;
+  for (const auto& one : people_.gate.nodes().all()) others += one.cordoned ? 0 : 1;
+  std::vector<std::shared_ptr<HeadRun>> there;
+  for (const auto& run : people_.all_runs()) {
+    if (!run->plays_on(node)) continue;
+    there.push_back(run);
+    if (others >= run->fewest_nodes()) continue;
+    (void)cordon(node, false);
+    return (*answer)(Error{"node '" + node + "' cannot be spared: the run '" + run->report().name +
+                           "' wants " + std::to_string(run->fewest_nodes()) +
+                           " nodes at least (elastic.nodes), and " + std::to_string(others) +
+                           " would be left; start another one, or stop the run"});
+  }
+  // The last of the runs answers for all; one that cannot go on answers before.
+  const std::shared_ptr<void> all(nullptr, [answer, node, count = there.size()](void*) {
+    Value told = Value::Map{};
+    told.set("node", node);
+    told.set("runs", static_cast<std::int64_t>(count));
+    (*answer)(told);
+  });
+  for (const auto& run : there)
+    // The run outlives whoever answers for it.
+    run->cast_anew([answer, all, run = run.get()](const Result<std::int64_t>& step) {
+      if (!step && !run->report().has_ended()) (*answer)(step.error());
+    });
+}
+
+Result<Value> HeadOrders::cordon(const std::string& node, bool cordoned) {
+  if (!people_.gate.nodes().cordon(node, cordoned)) return unknown_node(node);
+  Value told = event(cordoned ? "node.cordoned" : "node.uncordoned", "");
+  told.set("node", node);
+  people_.publish(told);
+  Value answer = Value::Map{};
+  answer.set("node", node);
+  return answer;
+}
+
+Result<Value> HeadOrders::chaos(const transport::Message& message) {
+  if (people_.drills == HeadOptions::Drills::forbidden)
+    return Error{"this head allows no drills; start it with `troupe head --allow-chaos`"};
+  const auto chaos = transport::from_message<actors::Chaos>(message);
+  if (!chaos) return chaos.error();
+  if (chaos->what == actors::Chaos::What::disk_full) {
+    const auto run = people_.find_run(chaos->target);
+    if (!run) return unknown_run(chaos->target);
+    run->fill_disk(chaos->time());
+  } else {
+    const auto nodes = people_.gate.nodes().all();
+    const auto found = std::ranges::find(nodes, chaos->target, &actors::NodeHere::name);
+    if (found == nodes.end()) return unknown_node(chaos->target);
+    if (auto said = people_.gate.send(found->peer, transport::to_message(*chaos)); !said)
+      return said.error();
+  }
+  Value told = event(std::string(actors::Chaos::type), "");
+  const Value body = transport::to_value(*chaos);
+  for (const auto& entry : *body.map()) told.set(entry.key, entry.value);
+  people_.publish(told);
+  return body;
+}
+
+}  // namespace troupe::apps

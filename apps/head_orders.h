@@ -1,0 +1,48 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apps/head_run.h"
+#include "apps/head_service.h"
+#include "apps/node_gate.h"
+#include "apps/one_answer.h"
+
+namespace troupe::apps {
+
+/// Who is known to a head, and how it speaks.
+struct HeadPeople {
+  NodeGate& gate;
+  std::function<std::shared_ptr<HeadRun>(const std::string& name)> find_run;
+  std::function<std::vector<std::shared_ptr<HeadRun>>()> all_runs;
+  std::function<void(const Value& event)> publish;
+  HeadOptions::Drills drills = HeadOptions::Drills::forbidden;
+};
+
+/// What changes a run under way, or the nodes under it: run.set, run.checkpoint, node.cordon,
+/// node.uncordon, node.drain and chaos. Whatever waits for a run is answered once it has come to a
+/// moment at which nothing is in flight.
+class HeadOrders {
+ public:
+  explicit HeadOrders(HeadPeople people) : people_(std::move(people)) {}
+
+  /// Whether it is one of these.
+  bool take(const transport::Message& message, const Answer& answer);
+
+ private:
+  void hold(const transport::Message& message, const Answer& answer);
+  void drain(const std::string& node, const Answer& answer);
+  Result<Value> cordon(const std::string& node, bool cordoned);
+  Result<Value> chaos(const transport::Message& message);
+
+  HeadPeople people_;
+};
+
+Error unknown_run(const std::string& name);
+
+/// The text at a key; empty where there is none.
+std::string text_in(const Value& body, const char* key);
+
+}  // namespace troupe::apps

@@ -1,0 +1,141 @@
+#include <cstdio>
+#include <filesystem>
+#include <thread>
+
+#include "apps/command.h"
+#include "apps/event_reader.h"
+#include "apps/head_address.h"
+#include "apps/head_service.h"
+#include "apps/node_processes.h"
+#include "apps/scenario.h"
+#include "apps/scenario_player.h"
+#include "apps/signals.h"
+#include "apps/which_head.h"
+#include "config/document.h"
+
+namespace troupe::apps {
+namespace {
+
+constexpr auto nodes_patience = std::chrono::seconds(30);
+
+struct PlayArguments {
+  WhichHead head;
+  std::string scenario;
+};
+
+/// A head in this process, and nodes beside it that share the machine, for one scenario.
+class OwnCluster {
+ public:
+  Status open(int nodes) {
+    HeadOptions options;
+    options.listen = options.events = "tcp://127.0.0.1:0";
+    options.drills = HeadOptions::Drills::allowed;
+    options.say = [](const std::string&) {};
+    auto head = HeadService::open(std::move(options));
+    if (!head) return head.error();
+    head_ = std::move(*head);
+    const int machine = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    cores_ = std::max(1, machine / nodes);
+    return Done{};
+  }
+  Status start(const std::string& name) {
+    return processes_.start(endpoint(), name, cores_, "auto");
+  }
+  const std::string& endpoint() const { return head_->endpoint(); }
+
+ private:
+  int cores_ = 1;
+  NodeProcesses processes_;  // A head's runs need them until they have ended: they go last.
+  std::unique_ptr<HeadService> head_;
+};
+
+/// Nobody waits for what a scenario that has failed left under way.
+void stop_all(HeadClient& client) {
+  const auto runs = client.ask("run.list", Value::Map{});
+  if (!runs) return;
+  const Value* list = runs->find("runs");
+  if (!list || !list->list()) return;
+  for (const auto& run : *list->list()) {
+    Value body = Value::Map{};
+    body.set("run", text_of(run, "name"));
+    body.set("mode", "now");
+    (void)client.ask("run.stop", std::move(body));
+  }
+}
+
+ExitCode play(const PlayArguments& arguments, const CommonFlags& flags) {
+  const auto say = [quiet = flags.quiet](const std::string& text) {
+    if (!quiet) std::fprintf(stderr, "%s\n", text.c_str());
+  };
+  const auto text = config::read_text_file(arguments.scenario);
+  if (!text) return complain(ExitCode::invalid, "error: " + text.error().text);
+  const auto scenario = parse_scenario(arguments.scenario, *text);
+  if (!scenario) return complain(ExitCode::invalid, "error: " + scenario.error().text);
+
+  WhichHead head = arguments.head;
+  std::unique_ptr<OwnCluster> own;
+  if (scenario->nodes > 0 && head.address.empty()) {
+    own = std::make_unique<OwnCluster>();
+    if (auto opened = own->open(scenario->nodes); !opened)
+      return complain(ExitCode::failed, "error: " + opened.error().text);
+    head = {.address = own->endpoint(), .keys = {}};
+  }
+  auto client = head.dial();
+  if (!client) return no_head(client.error());
+  const auto events = head.events_of(**client);
+  if (!events) return no_head(events.error());
+  Bell bell;
+  ring_on_signals(bell);
+  auto ringing = EventBell::open(*events, bell);
+  if (!ringing) return no_head(ringing.error());
+
+  ScenarioPlayer player({**client, bell, head.options()->endpoint,
+                         [&](const std::string& name) -> Status {
+                           if (!own) return Error{"start: this cluster is not the scenario's own"};
+                           return own->start(name);
+                         },
+                         say});
+  const auto fail = [&](int line, const std::string& what) {
+    if (own) stop_all(**client);
+    const std::string place = scenario->path + ":" + std::to_string(line) + ": ";
+    return complain(signal_came() ? ExitCode::interrupted : ExitCode::failed,
+                    "error: " + place + what);
+  };
+  const auto start = std::chrono::steady_clock::now();
+  if (!own)
+    if (auto begun = player.begin(); !begun) return no_head(begun.error());
+  for (int i = 1; own && i <= scenario->nodes; ++i) {
+    // One after another: a run takes them in the order in which they came.
+    const std::string name = "node-" + std::to_string(i);
+    const Pattern joined(Value(Value::Map{{"type", "node.joined", {}}, {"node", name, {}}}));
+    auto started = own->start(name);
+    if (started) started = player.wait_for(joined, nodes_patience);
+    if (!started) return fail(1, "cluster: " + started.error().text);
+  }
+  for (std::size_t i = 0; i < scenario->acts.size(); ++i) {
+    const Act& act = scenario->acts[i];
+    if (auto played =
+            player.play(act, std::filesystem::path(scenario->path).parent_path().string());
+        !played)
+      return fail(act.line, "act " + std::to_string(i + 1) + ": " + played.error().text);
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+    char line[80];
+    std::snprintf(line, sizeof line, "act %zu of %zu is played, after %.1f s", i + 1,
+                  scenario->acts.size(), passed.count());
+    say(line);
+  }
+  say("all expectations were met");
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_play(Program& program) {
+  auto [command, arguments] = add_command(
+      program, program.app, "play", "play a scenario: messages, and what shall come of them", play);
+  command->add_option("scenario", arguments.scenario, "a .toml file; config/scenarios has some")
+      ->required();
+  arguments.head.add_to(*command);
+}
+
+}  // namespace troupe::apps

@@ -1,0 +1,60 @@
+#include "apps/which_head.h"
+
+#include <cstdio>
+#include <utility>
+
+#include "apps/head_address.h"
+#include "core/json.h"
+
+namespace troupe::apps {
+
+void WhichHead::add_to(CLI::App& command) {
+  command.add_option("--head", address,
+                     "where the head listens (TROUPE_HEAD, or the last one here)");
+  keys.add_to(command);
+}
+
+Result<transport::DialOptions> WhichHead::options() const {
+  const auto endpoint = find_head(address);
+  if (!endpoint) return endpoint.error();
+  return keys.dial(*endpoint);
+}
+
+Result<std::unique_ptr<HeadClient>> WhichHead::dial() const {
+  const auto options = this->options();
+  if (!options) return options.error();
+  return HeadClient::dial(*options);
+}
+
+Result<transport::DialOptions> WhichHead::events_of(const HeadClient& client) const {
+  auto options = this->options();
+  if (options) options->endpoint = client.events();
+  return options;
+}
+
+ExitCode no_head(const Error& error) { return complain(ExitCode::no_head, "error: " + error.text); }
+
+ExitCode ask(const WhichHead& head, const std::string& type, Value body, const CommonFlags& flags,
+             const std::function<void(const Value&)>& plainly) {
+  auto client = head.dial();
+  if (!client) return no_head(client.error());
+  const auto answer = (*client)->ask(type, std::move(body));
+  if (!answer) {
+    const bool is_marked = answer.error().text.find("error: ") != std::string::npos;
+    return complain(ExitCode::failed, (is_marked ? "" : "error: ") + answer.error().text);
+  }
+  if (flags.output == "json")
+    std::puts(to_json(*answer).c_str());
+  else
+    plainly(*answer);
+  return ExitCode::done;
+}
+
+std::string text_of(const Value& value, const char* key) {
+  const Value* found = value.find(key);
+  if (!found) return "";
+  if (found->text()) return *found->text();
+  return to_json(*found);
+}
+
+}  // namespace troupe::apps

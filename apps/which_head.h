@@ -1,0 +1,36 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "apps/command.h"
+#include "apps/head_client.h"
+#include "apps/wire_keys.h"
+#include "core/result.h"
+#include "core/value.h"
+
+namespace troupe::apps {
+
+/// The head that is meant by a command, and how to speak to it.
+struct WhichHead {
+  std::string address;
+  DialKeys keys;
+
+  void add_to(CLI::App& command);
+  Result<transport::DialOptions> options() const;
+  Result<std::unique_ptr<HeadClient>> dial() const;
+  /// The same keys, where its events are.
+  Result<transport::DialOptions> events_of(const HeadClient& client) const;
+};
+
+ExitCode no_head(const Error& error);
+
+/// Asks once, and prints the answer: as JSON, or as `plainly` does.
+ExitCode ask(const WhichHead& head, const std::string& type, Value body, const CommonFlags& flags,
+             const std::function<void(const Value&)>& plainly);
+
+/// What stands at a key, as one reads it; empty where there is nothing.
+std::string text_of(const Value& value, const char* key);
+
+}  // namespace troupe::apps

@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""Compares the ways in which replicas exchange their gradients: the loss, the time of a step, and whether
+the weights are the same with another exchange or another number of replicas, as they must be.
+
+    python3 exchanges.py config/quickstart.toml
+"""
+
+import statistics
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from troupe import Client, HeadError
+
+EXCHANGES = ("all_to_all", "server")
+REPLICAS = (1, 2)
+WARM_UP = 5  # Steps whose time says nothing yet.
+
+
+def measure(client: Client, config: str, **settings: object) -> dict[str, object]:
+    run = client.submit(config, **settings)
+    loss, weights, seconds = float("nan"), "", []
+    for event in client.events(run):
+        if event["type"] == "step":
+            loss = event["loss"]
+            if event["step"] > WARM_UP:
+                seconds.append(event["seconds"])
+        elif event["type"] == "checkpoint.saved":
+            weights = event["weights"]
+    if client.status(run)["state"] != "done":
+        raise HeadError(f"{run}: {client.status(run)['why']}")
+    return {"loss": loss, "seconds": statistics.median(seconds), "weights": weights}
+
+
+def compare(client: Client, config: str, **settings: object) -> dict[str, set[str]]:
+    """The weights that each exchange made, over all numbers of replicas: one, where they agree."""
+    made: dict[str, set[str]] = {}
+    for exchange in EXCHANGES:
+        for replicas in REPLICAS:
+            chosen = {"parallel.exchange": exchange, "pipeline.replicas": replicas, "pipeline.stages": 1}
+            try:
+                got = measure(client, config, name=f"{exchange}-{replicas}", **chosen, **settings)
+            except HeadError as error:
+                print(f"{exchange:<12} {replicas} replicas: {error}", flush=True)
+                continue
+            made.setdefault(exchange, set()).add(str(got["weights"]))
+            print(
+                f"{exchange:<12} {replicas} replicas: loss {got['loss']:.6f}"
+                f"  {1000 * float(got['seconds']):.1f} ms a step  weights {got['weights']}",
+                flush=True,
+            )
+    return made
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    with Client() as head:
+        made = set().union(*compare(head, sys.argv[1]).values())
+    print("all have made the same weights" if len(made) == 1 else f"found {len(made)} different weights")

@@ -1,0 +1,227 @@
+"""A client of a head."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import zmq
+
+from .configuration import configuration
+from .keys import Keys
+from .wire import HeadError, NoHead, decode, encode
+
+_PORT = 4700
+_HELLO_PATIENCE = 5.0  # Seconds.
+_LOOK_EVERY = 0.5  # Seconds; an event is heard at once, this is for those that were not.
+_ENDS = ("done", "stopped", "failed")
+
+Event = dict[str, Any]
+
+
+def default_head() -> str:
+    """TROUPE_HEAD, or else the head that was started last on this machine by this user."""
+    if head := os.environ.get("TROUPE_HEAD"):
+        return head
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    try:
+        return (Path(state) / "troupe" / "head").read_text().split("\n")[0]
+    except OSError:
+        raise NoHead("no head is known: name one, or set TROUPE_HEAD, or start `troupe head`") from None
+
+
+def _endpoint(address: str) -> str:
+    if "://" in address:
+        return address
+    has_port = ":" in address.rsplit("]", 1)[-1]
+    return f"tcp://{address}" + ("" if has_port else f":{_PORT}")
+
+
+class Client:
+    """Asks a head, one question after another; not to be shared by threads.
+
+    `patience` is how long, in seconds, an answer may take. What the head refuses raises HeadError.
+    """
+
+    def __init__(self, head: str | None = None, keys: Keys | None = None, patience: float = 60.0):
+        self._endpoint = _endpoint(head or default_head())
+        self._keys = keys or Keys.from_environment()
+        self._patience = min(patience, _HELLO_PATIENCE)
+        self._context = zmq.Context()
+        self._context.linger = 0
+        self._socket = self._open(zmq.DEALER, self._endpoint)
+        try:
+            welcome = self.ask("hello")
+        except HeadError:
+            self.close()
+            raise
+        self._patience = patience
+        self.version: str = welcome["version"]
+        self._events: str = welcome["events"]
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends all connections; what was asked goes on."""
+        self._context.destroy(linger=0)
+
+    def ask(self, type: str, /, **body: Any) -> dict[str, Any]:
+        """Sends any message, and returns the body of its answer."""
+        id = secrets.randbits(62) | 1
+        self._socket.send_multipart(encode(type, id, body))
+        until = time.monotonic() + self._patience
+        while (left := until - time.monotonic()) > 0:
+            if not self._socket.poll(left * 1000):
+                break
+            answer = decode(self._socket.recv_multipart())
+            if answer.re != id:
+                continue  # To a question whose patience had ended.
+            if answer.type == "error":
+                raise HeadError(answer.body.get("message", "the head refused, and did not say why"))
+            return answer.body
+        raise NoHead(
+            f"the head at {self._endpoint} has not answered {type!r} within {self._patience:g} s;"
+            " is it running there, and does it know these keys?"
+        )
+
+    # Runs.
+
+    def submit(
+        self,
+        config: str | os.PathLike[str] | Mapping[str, Any],
+        *,
+        resume: bool = False,
+        **settings: Any,
+    ) -> str:
+        """Gives a run to the head and returns its name.
+
+        `config` is a file or a table. Settings lie over it: `optimizer__lr=1e-3`, or
+        `**{"optimizer.lr": 1e-3}`. With `resume` it goes on from its newest checkpoint.
+        """
+        body = configuration(config, settings)
+        if resume:
+            body["resume"] = True
+        return self.ask("run.submit", **body)["run"]
+
+    def runs(self) -> list[dict[str, Any]]:
+        """How all runs stand: name, state, step, steps, loss, where, why."""
+        return self.ask("run.list")["runs"]
+
+    def status(self, run: str | None = None) -> dict[str, Any]:
+        """How one run stands; without a name the runs and the nodes of the head."""
+        return self.ask("run.get", run=run) if run else self.ask("status")
+
+    def stop(self, run: str, *, now: bool = False) -> None:
+        """Finishes the step, saves and ends; with `now` it just ends."""
+        self.ask("run.stop", run=run, mode="now" if now else "drain")
+
+    def pause(self, run: str) -> None:
+        self.ask("run.pause", run=run)
+
+    def resume(self, run: str) -> None:
+        """Lets a paused run go on."""
+        self.ask("run.resume", run=run)
+
+    def checkpoint(self, run: str) -> int:
+        """Saves now, and returns the number of steps that are in it."""
+        return self.ask("run.checkpoint", run=run)["step"]
+
+    def set(self, run: str, key: str, value: Any, *, after: int | None = None) -> int:
+        """Changes a live key, such as optimizer.lr, and returns after how many steps it holds.
+
+        A rate may be set for a later step: `after=500`. It is part of the run's record from then on.
+        """
+        body: dict[str, Any] = {"run": run, "set": f"{key}={json.dumps(value)}"}
+        if after is not None:
+            body["from"] = after
+        step = self.ask("run.set", **body)["step"]
+        return step if after is None else after
+
+    # Events.
+
+    def events(self, run: str | None = None, *, follow: bool = True) -> Iterator[Event]:
+        """All events of a run from its first one on, each once, until it has ended.
+
+        Without `follow` those that there are now. Without a run: the head's own, of nodes that come
+        and go, which never end.
+        """
+        bell = self._open(zmq.SUB, self._events)
+        bell.subscribe(b"" if run is None else f"{run}/".encode())
+        try:
+            at = 0
+            while True:
+                # First whether it has ended: then what is read below is all that there is.
+                has_ended = run is not None and self.status(run)["state"] in _ENDS
+                while True:
+                    page = self.ask("run.events", run=run or "", **{"from": at})
+                    at = page["next"]
+                    if not page["lines"]:
+                        break
+                    yield from map(json.loads, page["lines"].splitlines())
+                if has_ended or not follow:
+                    return
+                self._wait(bell)
+        finally:
+            bell.close(linger=0)
+
+    def wait(self, run: str) -> dict[str, Any]:
+        """Waits until a run has ended, and returns how it stands then."""
+        for _ in self.events(run):
+            pass
+        return self.status(run)
+
+    # Nodes.
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return self.ask("node.list")["nodes"]
+
+    def drain(self, node: str) -> None:
+        """Moves all that a node plays to others, after a save; it gets nothing new."""
+        self.ask("node.drain", node=node)
+
+    def cordon(self, node: str) -> None:
+        """From now on the node gets nothing new."""
+        self.ask("node.cordon", node=node)
+
+    def uncordon(self, node: str) -> None:
+        self.ask("node.uncordon", node=node)
+
+    def chaos(self, what: str, target: str, *, seconds: float = 5.0, times: float = 4.0) -> None:
+        """A drill: kill, stop, slow (so many times) or partition a node; disk-full for a run.
+
+        Only where the head was started with --allow-chaos.
+        """
+        self.ask("chaos", what=what, target=target, seconds=float(seconds), times=float(times))
+
+    def _open(self, kind: int, endpoint: str) -> zmq.Socket:
+        socket = self._context.socket(kind)
+        if self._keys:
+            self._keys.apply_to(socket)
+        socket.connect(endpoint)
+        return socket
+
+    @staticmethod
+    def _wait(bell: zmq.Socket) -> None:
+        """Until something was published, or for a while; of many events one ring is enough."""
+        if not bell.poll(_LOOK_EVERY * 1000):
+            return
+        try:
+            while True:
+                bell.recv_multipart(zmq.NOBLOCK)
+        except zmq.Again:
+            pass

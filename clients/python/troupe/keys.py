@@ -1,0 +1,41 @@
+"""CURVE keys, as `troupe keys new` writes them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import zmq
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Who this is, and whom it expects: without them a connection stays on this machine."""
+
+    public: str
+    secret: str
+    head: str
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], head: str) -> Keys:
+        """From a file of `troupe keys new`; `head` is the head's public key, as it prints it."""
+        words = dict(
+            line.split(" ", 1)
+            for line in Path(path).read_text().splitlines()
+            if line.startswith(("public ", "secret "))
+        )
+        if set(words) != {"public", "secret"}:
+            raise ValueError(f"{path}: wanted a line `public KEY` and a line `secret KEY`")
+        return cls(words["public"], words["secret"], head)
+
+    @classmethod
+    def from_environment(cls) -> Keys | None:
+        """TROUPE_KEYS and TROUPE_HEAD_KEY, as the program has them."""
+        path, head = os.environ.get("TROUPE_KEYS"), os.environ.get("TROUPE_HEAD_KEY")
+        return cls.read(path, head) if path and head else None
+
+    def apply_to(self, socket: zmq.Socket) -> None:
+        socket.curve_publickey = self.public.encode()
+        socket.curve_secretkey = self.secret.encode()
+        socket.curve_serverkey = self.head.encode()

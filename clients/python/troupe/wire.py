@@ -1,0 +1,62 @@
+"""Messages as bytes, and back; transport/wire.h says how they lie on the wire."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, NamedTuple, Sequence
+
+import msgpack
+
+_PRELUDE = struct.Struct("<4sBBHII")
+_MAGIC = b"TRPE"
+_MAJOR, _MINOR = 1, 0
+# What a head may answer: more is no answer of ours.
+_MOST_BYTES = 8 << 20
+
+
+class HeadError(Exception):
+    """The head has refused what it was asked for; the text says why, and what to do."""
+
+
+class NoHead(HeadError):
+    """No head answers there, or not any more."""
+
+
+class Message(NamedTuple):
+    type: str
+    id: int
+    re: int
+    run: str
+    body: dict[str, Any]
+
+
+def encode(type: str, id: int, body: dict[str, Any]) -> list[bytes]:
+    """The parts of a message."""
+    envelope = msgpack.packb({"type": type, "id": id})
+    packed = msgpack.packb(body)
+    return [_PRELUDE.pack(_MAGIC, _MAJOR, _MINOR, 0, len(envelope), len(packed)), envelope, packed]
+
+
+def decode(parts: Sequence[bytes]) -> Message:
+    """Raises HeadError where the parts are no message of this version."""
+    if len(parts) < 3 or len(parts[0]) != _PRELUDE.size:
+        raise HeadError(f"found {len(parts)} parts that are no message of Troupe")
+    magic, major, _, _, envelope_bytes, body_bytes = _PRELUDE.unpack(parts[0])
+    if magic != _MAGIC or major != _MAJOR:
+        raise HeadError(f"found a message of wire version {major}; this client speaks {_MAJOR}")
+    if (len(parts[1]), len(parts[2])) != (envelope_bytes, body_bytes) or body_bytes > _MOST_BYTES:
+        raise HeadError("found a message whose parts are not as long as it says")
+    try:
+        envelope = msgpack.unpackb(parts[1])
+        body = msgpack.unpackb(parts[2])
+    except (ValueError, msgpack.UnpackException) as error:
+        raise HeadError(f"found a message that cannot be read: {error}") from error
+    if not isinstance(envelope, dict) or not isinstance(body, dict):
+        raise HeadError("found a message that is no table")
+    return Message(
+        type=str(envelope.get("type", "")),
+        id=int(envelope.get("id", 0)),
+        re=int(envelope.get("re", 0)),
+        run=str(envelope.get("run", "")),
+        body=body,
+    )
