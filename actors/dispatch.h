@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "actors/messages.h"
+#include "actors/player_id.h"
 #include "core/result.h"
 #include "core/tensor.h"
 #include "core/value.h"
+#include "transport/wire.h"
 
 namespace troupe::actors {
 
@@ -29,6 +31,14 @@ struct Dispatch {
 /// Tensors are shared with the message; only moments, which change with the next step, are copied.
 template <class Message>
 Dispatch to_dispatch(const Message& message, MemoryPool& memory);
+
+/// One without tensors goes between a head and a node as a message of the control plane.
+transport::Message as_message(PlayerId to, Dispatch dispatch);
+struct AddressedDispatch {
+  PlayerId to;
+  Dispatch dispatch;
+};
+Result<AddressedDispatch> as_dispatch(transport::Message message);
 
 /// What a head sends ahead to an optimizer's process: the state to begin with.
 Result<Snapshot> to_snapshot(Dispatch dispatch);

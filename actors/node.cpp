@@ -1,37 +1,51 @@
 #include "actors/node.h"
 
+#include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <thread>
 #include <utility>
 #include <variant>
 
+#include "transport/conversation.h"
+
 namespace troupe::actors {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr std::size_t most_waiting = 100'000;
 
-/// What the thread of a node is told by that of its socket.
+/// What the thread of a node is told by others.
 struct Connected {};
 struct Lost {
   std::string why;
 };
-using News = std::variant<Connected, Lost, transport::Message>;
+struct Leave {
+  std::string reason;
+};
+using News = std::variant<Connected, Lost, Leave, transport::Message>;
+
+std::uint64_t random_incarnation() {
+  std::random_device random;
+  return (static_cast<std::uint64_t>(random()) << 31 ^ random()) | 1;
+}
 
 }  // namespace
 
 /// All that waits is done here, on one thread, in the order in which it came.
 class Node::Work {
  public:
-  explicit Work(NodeOptions options) : options_(std::move(options)) {}
+  explicit Work(NodeOptions options)
+      : options_(std::move(options)), term_(options_.term), conversation_(random_incarnation()) {}
 
   Status start() {
-    std::random_device random;
-    incarnation_ = (static_cast<std::uint64_t>(random()) << 31) ^ random();
-    options_.dial.seed = incarnation_;
+    options_.dial.seed = conversation_.incarnation();
     if (auto dialed = dial(); !dialed) return dialed;
     thread_ = std::thread([this] { run(); });
     return Done{};
@@ -45,12 +59,23 @@ class Node::Work {
     came_.notify_all();
     if (thread_.joinable()) thread_.join();
     sites_.clear();
+    conversation_.pause();
     client_.reset();
+  }
+
+  void hear(News news) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (news_.size() >= most_waiting) return;  // The head gives up on one that is so far behind.
+      news_.push_back(std::move(news));
+    }
+    came_.notify_all();
   }
 
  private:
   struct Here {
     std::uint64_t epoch = 0;
+    std::chrono::nanoseconds head_patience{};
     std::unique_ptr<Site> site;
   };
 
@@ -63,47 +88,73 @@ class Node::Work {
          .refused =
              [this](const std::string& why) { options_.say("the head is not there: " + why); }});
     if (!client) return client.error();
-    const std::lock_guard lock(client_mutex_);
     client_ = std::move(*client);
     return Done{};
   }
 
-  void hear(News news) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (news_.size() >= most_waiting) return;  // The head gives up on one that is so far behind.
-      news_.push_back(std::move(news));
-    }
-    came_.notify_all();
+  void run() {
+    while (auto news = next()) std::visit([this](auto& one) { heard(one); }, *news);
   }
 
-  void run() {
-    for (;;) {
-      News news;
-      {
-        std::unique_lock lock(mutex_);
-        came_.wait(lock, [&] { return stopping_ || !news_.empty(); });
-        if (stopping_) return;
-        news = std::move(news_.front());
-        news_.pop_front();
-      }
-      std::visit([this](auto& one) { heard(one); }, news);
+  /// Nothing at the end.
+  std::optional<News> next() {
+    std::unique_lock lock(mutex_);
+    const auto came = [&] { return stopping_ || !news_.empty(); };
+    if (!headless_until_) {
+      came_.wait(lock, came);
+    } else if (!came_.wait_until(lock, *headless_until_, came)) {
+      headless_until_.reset();
+      lock.unlock();
+      retire("its head has been gone for too long (limits.head_patience)");
+      lock.lock();
+      came_.wait(lock, came);
     }
+    if (stopping_) return {};
+    News news = std::move(news_.front());
+    news_.pop_front();
+    return news;
   }
 
   void heard(Connected&) {
-    (void)say(transport::to_message(Join{options_.name, options_.inventory}));
+    auto join = transport::to_message(Join{options_.name, options_.inventory, was_welcome_});
+    join.incarnation = conversation_.incarnation();
+    join.ack = conversation_.ack();
+    join.term = term_;
+    (void)client_->send(join);
   }
 
   void heard(Lost& lost) {
-    // Whoever leads the runs cannot be heard: nothing that would be decided here could be told.
-    if (!sites_.empty()) options_.say("lost the head, so its runs end here: " + lost.why);
-    sites_.clear();
+    conversation_.pause();
+    is_welcome_ = false;
+    if (leaving_) return retire("it leaves, and its head is gone");
+    if (sites_.empty()) return;
+    options_.say("lost the head; its runs wait for it: " + lost.why);
+    std::chrono::nanoseconds patience{};
+    for (const auto& [run, here] : sites_) patience = std::max(patience, here.head_patience);
+    headless_until_ = Clock::now() + patience;
+  }
+
+  void heard(Leave& leave) {
+    leaving_ = true;
+    if (sites_.empty() || !is_welcome_) return retire(leave.reason);
+    options_.say("leaving: " + leave.reason);
+    (void)say(transport::to_message(Leaving{leave.reason}));
   }
 
   void heard(transport::Message& message) {
+    if (message.term < term_) return;  // Of a head that has had its time.
     if (message.type == Welcome::type) return welcome(message);
     if (message.type == Rejected::type) return reject(message);
+    if (message.type == Retire::type) {
+      const auto order = transport::from_message<Retire>(message);
+      return retire(order ? order->reason : order.error().text);
+    }
+    auto now = conversation_.hear(std::move(message));
+    if (!now) return options_.say("dropped a message: " + now.error().text);
+    for (auto& one : *now) act_on(one);
+  }
+
+  void act_on(transport::Message& message) {
     if (message.type == Prepare::type) return prepare(message);
     if (message.type == Stop::type) return stop(message);
     if (message.type == Chaos::type) return suffer(message);
@@ -111,24 +162,21 @@ class Node::Work {
     if (found == sites_.end() || found->second.epoch != message.epoch) return;  // It is over.
     auto& site = *found->second.site;
     if (message.type == Start::type) return start(site, message);
-    auto told = tell(site, message);
-    if (!told) options_.say("dropped a message: " + told.error().text);
-  }
-
-  static Status tell(Site& site, transport::Message& message) {
-    const Value* to = message.body.find("to");
-    if (!to) return Error{message.type + ": names no player"};
-    const auto player = transport::from_value<PlayerId>(*to, message.type + ".to");
-    if (!player) return player.error();
-    Dispatch dispatch{message.type, std::move(message.body), {}, {}};
-    if (!message.payload.empty()) dispatch.bytes = std::move(message.payload[0]);
-    return site.deliver(*player, std::move(dispatch));
+    if (auto told = site.deliver(std::move(message)); !told)
+      options_.say("dropped a message: " + told.error().text);
   }
 
   void welcome(const transport::Message& message) {
     const auto welcome = transport::from_message<Welcome>(message);
     if (!welcome) return options_.say(welcome.error().text);
-    options_.say("joined " + options_.dial.endpoint + " as " + welcome->name);
+    const auto send = [this](const transport::Message& said) { return client_->send(said); };
+    if (auto resumed = conversation_.resume(message.incarnation, message.ack, send); !resumed)
+      return retire(resumed.error().text);
+    options_.say((was_welcome_ ? "back at " : "joined ") + options_.dial.endpoint + " as " +
+                 welcome->name);
+    term_ = message.term;
+    was_welcome_ = is_welcome_ = true;
+    headless_until_.reset();
   }
 
   void reject(const transport::Message& message) {
@@ -138,18 +186,20 @@ class Node::Work {
                              : reject.error().text);
   }
 
+  void retire(const std::string& why) {
+    sites_.clear();
+    options_.retired(why);
+  }
+
   void prepare(const transport::Message& message) {
-    const auto answer = [&](auto body) {
-      auto said = transport::to_message(body);
-      said.run = message.run;
-      said.epoch = message.epoch;
-      (void)say(std::move(said));
-    };
+    const auto answer = [&](auto body) { (void)say_about(message, transport::to_message(body)); };
     sites_.erase(message.run);  // An attempt that the head has given up.
+    if (leaving_) return answer(PrepareFailed{"it is leaving"});
     auto order = transport::from_message<Prepare>(message);
     if (!order) return answer(PrepareFailed{order.error().text});
     auto home = options_.open_run(order->config, order->placement, order->here);
     if (!home) return answer(PrepareFailed{home.error().text});
+    const auto head_patience = (*home)->head_patience();
     auto site =
         Site::open(channels_, {.home = std::move(*home),
                                .prepare = std::move(*order),
@@ -165,16 +215,13 @@ class Node::Work {
                                }});
     if (!site) return answer(PrepareFailed{site.error().text});
     const auto address = (*site)->address();
-    sites_[message.run] = {message.epoch, std::move(*site)};
+    sites_[message.run] = {message.epoch, head_patience, std::move(*site)};
     answer(Prepared{address});
   }
 
   void start(Site& site, const transport::Message& message) {
     const auto fail = [&](const std::string& why) {
-      auto said = transport::to_message(PrepareFailed{why});
-      said.run = message.run;
-      said.epoch = message.epoch;
-      (void)say(std::move(said));
+      (void)say_about(message, transport::to_message(PrepareFailed{why}));
     };
     const auto order = transport::from_message<Start>(message);
     if (!order) return fail(order.error().text);
@@ -184,6 +231,7 @@ class Node::Work {
   void stop(const transport::Message& message) {
     const auto found = sites_.find(message.run);
     if (found != sites_.end() && found->second.epoch <= message.epoch) sites_.erase(found);
+    if (leaving_ && sites_.empty()) retire("it has left");
   }
 
   void suffer(const transport::Message& message) {
@@ -196,43 +244,43 @@ class Node::Work {
 
   /// Without a connection to anybody for so long.
   void part(std::chrono::nanoseconds time) {
-    // The head first: it must not believe that it could give this node something to do.
-    std::shared_ptr<transport::ControlClient> client;
-    {
-      const std::lock_guard lock(client_mutex_);
-      client.swap(client_);
-    }
-    client.reset();
+    conversation_.pause();
+    client_.reset();
     sites_.clear();
-    std::unique_lock lock(mutex_);
-    news_.clear();
-    came_.wait_for(lock, time, [this] { return stopping_; });
-    if (stopping_) return;
-    lock.unlock();
-    if (auto dialed = dial(); !dialed) options_.rejected(dialed.error().text);
+    is_welcome_ = false;
+    headless_until_.reset();
+    {
+      std::unique_lock lock(mutex_);
+      std::erase_if(news_, [](const News& one) { return !std::holds_alternative<Leave>(one); });
+      if (came_.wait_for(lock, time, [this] { return stopping_; })) return;
+    }
+    if (auto dialed = dial(); !dialed) retire(dialed.error().text);
   }
 
-  Status say(transport::Message message) {
-    message.incarnation = incarnation_;
-    std::shared_ptr<transport::ControlClient> client;
-    {
-      const std::lock_guard lock(client_mutex_);
-      client = client_;
-    }
-    if (!client) return Error{"this node is cut off: a drill"};
-    return client->send(message);
+  Status say_about(const transport::Message& order, transport::Message message) {
+    message.run = order.run;
+    message.epoch = order.epoch;
+    return say(std::move(message));
   }
+  Status say(transport::Message message) { return conversation_.say(std::move(message)); }
 
   NodeOptions options_;
-  std::uint64_t incarnation_ = 0;
   transport::ChannelThread channels_;
-  std::map<std::string, Here> sites_;  // By run. The thread's own.
+
+  // The thread's own.
+  std::uint64_t term_;
+  std::map<std::string, Here> sites_;  // By run.
+  bool was_welcome_ = false;           // At any time,
+  bool is_welcome_ = false;            // and on this connection.
+  bool leaving_ = false;
+  std::optional<Clock::time_point> headless_until_;
+
+  transport::Conversation conversation_;
   std::mutex mutex_;
   std::condition_variable came_;
   std::deque<News> news_;
   bool stopping_ = false;
-  std::mutex client_mutex_;  // Of the next line: players speak to the head from any thread.
-  std::shared_ptr<transport::ControlClient> client_;
+  std::unique_ptr<transport::ControlClient> client_;
   std::thread thread_;
 };
 
@@ -244,5 +292,7 @@ Result<std::unique_ptr<Node>> Node::start(NodeOptions options) {
   if (auto started = node->work_->start(); !started) return started.error();
   return node;
 }
+
+void Node::leave(const std::string& reason) { work_->hear(Leave{reason}); }
 
 }  // namespace troupe::actors

@@ -3,76 +3,19 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
-#include <tuple>
 
 #include "actors/chaos.h"
+#include "actors/node_messages.h"
 #include "actors/site.h"
 #include "transport/control_socket.h"
-#include "transport/fields.h"
 
 namespace troupe::actors {
-
-/// What a process with devices can do.
-struct Inventory {
-  std::string host;
-  std::int64_t pid = 0;
-  std::string version;  // Of this program: all processes of a run are of one.
-  int cores = 1;
-  std::int64_t memory = 0;  // Bytes.
-  bool bf16 = false;        // Whether it has products in bf16.
-
-  static constexpr auto fields() {
-    return std::tuple(transport::required("host", &Inventory::host),
-                      transport::required("pid", &Inventory::pid),
-                      transport::required("version", &Inventory::version),
-                      transport::required("cores", &Inventory::cores).at_least(1),
-                      transport::required("memory", &Inventory::memory).at_least(0),
-                      transport::required("bf16", &Inventory::bf16));
-  }
-};
-
-/// Node to head: here I am.
-struct Join {
-  static constexpr std::string_view type = "node.join";
-
-  std::string name;  // Wanted; the head may choose another one.
-  Inventory inventory;
-
-  static constexpr auto fields() {
-    return std::tuple(transport::required("name", &Join::name),
-                      transport::required("inventory", &Join::inventory));
-  }
-};
-
-/// Head to node: be welcome.
-struct Welcome {
-  static constexpr std::string_view type = "node.welcome";
-
-  std::string name;
-
-  static constexpr auto fields() { return std::tuple(transport::required("name", &Welcome::name)); }
-};
-
-/// Head to node: not here.
-struct Rejected {
-  static constexpr std::string_view type = "node.reject";
-
-  std::string reason;
-  std::string found;
-  std::string wanted;
-
-  static constexpr auto fields() {
-    return std::tuple(transport::required("reason", &Rejected::reason),
-                      transport::required("found", &Rejected::found),
-                      transport::required("wanted", &Rejected::wanted));
-  }
-};
 
 struct NodeOptions {
   std::string name;
   Inventory inventory;
+  std::uint64_t term = 0;  // Of the newest head that this host knows.
   transport::DialOptions dial;
   std::string interface = "127.0.0.1";  // Where other nodes reach this one.
   Carriers carriers = Carriers::shm_and_tcp;
@@ -83,9 +26,14 @@ struct NodeOptions {
   std::function<void(const Chaos&)> suffer;          // A drill, whatever is done to all of it.
   std::function<void(const std::string&)> say;       // For the person who started it.
   std::function<void(const std::string&)> rejected;  // By the head: there is no use in going on.
+  /// There is nothing more to do for this process: it has left, its head has given it up, or its
+  /// head was gone for too long. Another one in its place may be welcome.
+  std::function<void(const std::string& why)> retired;
 };
 
-/// A process with devices: dials the head, and has a site of every run that it is given.
+/// A process with devices: dials the head, and has a site of every run that it is given. It belongs
+/// to one life of one head. A connection that ends and comes back changes nothing; where its head
+/// has given it up meanwhile, it is of no more use.
 class Node {
  public:
   static Result<std::unique_ptr<Node>> start(NodeOptions options);
@@ -93,6 +41,9 @@ class Node {
   ~Node();
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
+
+  /// Retires as soon as no run has a part here any more. Any thread.
+  void leave(const std::string& reason);
 
  private:
   class Work;

@@ -5,7 +5,7 @@
 
 namespace troupe::actors {
 
-NodeHere NodePool::add(std::uint64_t peer, std::string wanted, Inventory inventory) {
+NodeHere NodePool::add(std::uint64_t incarnation, std::string wanted, Inventory inventory) {
   const std::lock_guard lock(mutex_);
   const auto is_taken = [&](const std::string& name) {
     return std::ranges::find(nodes_, name, &NodeHere::name) != nodes_.end();
@@ -13,19 +13,19 @@ NodeHere NodePool::add(std::uint64_t peer, std::string wanted, Inventory invento
   if (wanted.empty()) wanted = inventory.host;
   std::string name = wanted;
   for (int number = 2; is_taken(name); ++number) name = wanted + "-" + std::to_string(number);
-  nodes_.push_back({peer, name, std::move(inventory), false});
+  nodes_.push_back({incarnation, name, std::move(inventory)});
   changed_.notify_all();
   return nodes_.back();
 }
 
-std::string NodePool::remove(std::uint64_t peer) {
+std::optional<NodeHere> NodePool::remove(std::uint64_t incarnation) {
   const std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find(nodes_, peer, &NodeHere::peer);
+  const auto found = std::ranges::find(nodes_, incarnation, &NodeHere::incarnation);
   if (found == nodes_.end()) return {};
-  std::string name = std::move(found->name);
+  NodeHere gone = std::move(*found);
   nodes_.erase(found);
   changed_.notify_all();
-  return name;
+  return gone;
 }
 
 bool NodePool::cordon(const std::string& name, bool cordoned) {
@@ -37,6 +37,19 @@ bool NodePool::cordon(const std::string& name, bool cordoned) {
   return true;
 }
 
+void NodePool::set_away(std::uint64_t incarnation, bool away) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find(nodes_, incarnation, &NodeHere::incarnation);
+  if (found != nodes_.end()) found->away = away;
+  changed_.notify_all();
+}
+
+std::optional<NodeHere> NodePool::find(std::uint64_t incarnation) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find(nodes_, incarnation, &NodeHere::incarnation);
+  return found == nodes_.end() ? std::nullopt : std::optional(*found);
+}
+
 std::vector<NodeHere> NodePool::all() const {
   const std::lock_guard lock(mutex_);
   return nodes_;
@@ -45,7 +58,7 @@ std::vector<NodeHere> NodePool::all() const {
 std::vector<NodeHere> NodePool::usable() const {
   std::vector<NodeHere> found;
   std::ranges::copy_if(nodes_, std::back_inserter(found),
-                       [](const NodeHere& node) { return !node.cordoned; });
+                       [](const NodeHere& node) { return !node.cordoned && !node.away; });
   return found;
 }
 

@@ -5,34 +5,44 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "actors/node.h"
+#include "actors/node_messages.h"
+#include "core/result.h"
 #include "transport/wire.h"
 
 namespace troupe::actors {
 
 /// A node as the head knows it.
 struct NodeHere {
-  std::uint64_t peer = 0;  // Its connection: a new one with each life.
+  std::uint64_t incarnation = 0;  // Its life: random, never used again.
   std::string name;
   Inventory inventory;
   bool cordoned = false;  // Gets nothing new.
+  bool away = false;      // Has no connection now; it may come back. Gets nothing new either.
+
+  /// For a person, who may see several lives of one name: "node alpha (process 4711)".
+  std::string title() const {
+    return "node " + name + " (process " + std::to_string(inventory.pid) + ")";
+  }
 };
 
 /// The nodes that are there, in the order in which they came. Any thread.
 class NodePool {
  public:
-  using Send = std::function<Status(std::uint64_t peer, const transport::Message&)>;
+  using Send = std::function<Status(std::uint64_t incarnation, const transport::Message&)>;
 
   explicit NodePool(Send send) : send_(std::move(send)) {}
 
   /// With the name that it gets: the one it wants, or that with a number where it is taken.
-  NodeHere add(std::uint64_t peer, std::string wanted, Inventory inventory);
-  /// Its name, where it was there.
-  std::string remove(std::uint64_t peer);
+  NodeHere add(std::uint64_t incarnation, std::string wanted, Inventory inventory);
+  /// What was there.
+  std::optional<NodeHere> remove(std::uint64_t incarnation);
   bool cordon(const std::string& name, bool cordoned);
+  void set_away(std::uint64_t incarnation, bool away);
+  std::optional<NodeHere> find(std::uint64_t incarnation) const;
 
   std::vector<NodeHere> all() const;
   /// Those that may be used, as soon as there are so many; all that are there where the patience
@@ -42,8 +52,8 @@ class NodePool {
   /// Lets those who wait look whether they are cancelled.
   void wake() { changed_.notify_all(); }
 
-  Status send(std::uint64_t peer, const transport::Message& message) const {
-    return send_(peer, message);
+  Status send(std::uint64_t incarnation, const transport::Message& message) const {
+    return send_(incarnation, message);
   }
 
  private:

@@ -73,40 +73,37 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
     return send(to, std::move(dispatch));
   }
 
-  void heard(std::uint64_t peer, transport::Message message) {
+  void heard(std::uint64_t node, transport::Message message) {
     if (message.epoch != static_cast<std::uint64_t>(number_)) return;
-    if (message.type == Prepared::type) return prepared(peer, message);
+    if (message.type == Prepared::type) return prepared(node, message);
     if (message.type == PrepareFailed::type) {
       const auto failed = transport::from_message<PrepareFailed>(message);
-      return lost(peer, failed ? failed->why : failed.error().text);
+      return lost(node, failed ? failed->why : failed.error().text);
     }
     if (message.type == StageFailed::type) {
       const auto failed = transport::from_message<StageFailed>(message);
-      return failed ? end(failed->player, failed->why) : lost(peer, failed.error().text);
+      return failed ? end(failed->player, failed->why) : lost(node, failed.error().text);
     }
-    Dispatch dispatch{message.type, std::move(message.body), {}, {}};
-    if (!message.payload.empty()) dispatch.bytes = std::move(message.payload[0]);
+    auto addressed = as_dispatch(std::move(message));
+    if (!addressed) return lost(node, addressed.error().text);
     if (auto supervisor = caf::actor_cast<caf::actor>(supervisor_))
-      if (auto delivered = deliver(std::move(dispatch), *spec_, supervisor); !delivered)
-        lost(peer, delivered.error().text);
+      if (auto told = deliver(std::move(addressed->dispatch), *spec_, supervisor); !told)
+        lost(node, told.error().text);
   }
 
   /// All players that are there end.
-  void lost(std::uint64_t peer, const std::string& why) {
-    std::string name;
+  void lost(std::uint64_t node, const std::string& why) {
+    std::string text;
     int process = -1;
     {
       const std::lock_guard lock(mutex_);
-      for (std::size_t i = 0; i < used_.size(); ++i)
-        if (used_[i].peer == peer) {
-          process = static_cast<int>(i);
-          name = used_[i].name;
-        }
+      process = process_of(node);
       if (process < 0) return;
-      if (failure_.empty()) failure_ = "node " + name + ": " + why;
+      text = used_[static_cast<std::size_t>(process)].title() + ": " + why;
+      if (failure_.empty()) failure_ = text;
     }
     changed_.notify_all();
-    lost_process(process, "node " + name + ": " + why);
+    lost_process(process, text);
   }
 
  private:
@@ -237,13 +234,13 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
     return Done{};
   }
 
-  void prepared(std::uint64_t peer, const transport::Message& message) {
+  void prepared(std::uint64_t node, const transport::Message& message) {
     const auto read = transport::from_message<Prepared>(message);
-    if (!read) return lost(peer, read.error().text);
+    if (!read) return lost(node, read.error().text);
     {
       const std::lock_guard lock(mutex_);
       for (std::size_t i = 0; i < used_.size(); ++i)
-        if (used_[i].peer == peer && addresses_[i].tcp.empty()) {
+        if (used_[i].incarnation == node && addresses_[i].tcp.empty()) {
           addresses_[i] = read->address;
           ++prepared_;
         }
@@ -251,21 +248,23 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
     changed_.notify_all();
   }
 
+  /// With the lock held; -1 where it has no part.
+  int process_of(std::uint64_t node) const {
+    const auto found = std::ranges::find(used_, node, &NodeHere::incarnation);
+    return found == used_.end() ? -1 : static_cast<int>(found - used_.begin());
+  }
+
   /// With the lock held.
   Status send(PlayerId to, Dispatch dispatch) {
-    transport::Message message;
-    message.type = dispatch.type;
-    message.body = std::move(dispatch.body);
-    message.body.set("to", transport::to_value(to));
-    if (!dispatch.bytes.empty()) message.payload.push_back(std::move(dispatch.bytes));
-    return say(used_[static_cast<std::size_t>(placement_.process_of(to))], std::move(message));
+    const auto process = static_cast<std::size_t>(placement_.process_of(to));
+    return say(used_[process], as_message(to, std::move(dispatch)));
   }
 
   Status say(const NodeHere& node, transport::Message message) const {
     message.run = order_.run;
     message.epoch = static_cast<std::uint64_t>(number_);
-    auto sent = casting_.nodes_.send(node.peer, message);
-    if (!sent) return within("node " + node.name, sent.error());
+    auto sent = casting_.nodes_.send(node.incarnation, message);
+    if (!sent) return within(node.title(), sent.error());
     return Done{};
   }
 
@@ -282,7 +281,7 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
   }
   std::string name_of(int process) const {
     return process < static_cast<int>(used_.size())
-               ? "node " + used_[static_cast<std::size_t>(process)].name
+               ? used_[static_cast<std::size_t>(process)].title()
                : "the head";
   }
   bool is_over() {
@@ -367,12 +366,12 @@ std::shared_ptr<RemoteCasting::Attempt> RemoteCasting::current() {
   return attempt_.lock();
 }
 
-void RemoteCasting::heard(std::uint64_t peer, transport::Message message) {
-  if (const auto attempt = current()) attempt->heard(peer, std::move(message));
+void RemoteCasting::heard(std::uint64_t node, transport::Message message) {
+  if (const auto attempt = current()) attempt->heard(node, std::move(message));
 }
 
-void RemoteCasting::lost(std::uint64_t peer, const std::string& why) {
-  if (const auto attempt = current()) attempt->lost(peer, why);
+void RemoteCasting::lost(std::uint64_t node, const std::string& why) {
+  if (const auto attempt = current()) attempt->lost(node, why);
 }
 
 }  // namespace troupe::actors

@@ -9,6 +9,7 @@
 #include "actors/cast.h"
 #include "actors/mesh.h"
 #include "actors/node_pool.h"
+#include "actors/placement.h"
 
 namespace troupe::actors {
 
@@ -43,9 +44,9 @@ class RemoteCasting final : public Casting {
   void change(RemoteOrder order);
 
   /// What a node says about this run; any thread.
-  void heard(std::uint64_t peer, transport::Message message);
+  void heard(std::uint64_t node, transport::Message message);
   /// A node is gone.
-  void lost(std::uint64_t peer, const std::string& why);
+  void lost(std::uint64_t node, const std::string& why);
 
  private:
   class Attempt;

@@ -50,8 +50,11 @@ class Warden {
   std::map<caf::actor_addr, PlayerId> watched_;
 };
 
-std::string name_of_process(int process, int head) {
-  return process == head ? "the head" : "node " + std::to_string(process) + " of the run";
+/// With the attempt: another loss at the same place is another one.
+std::string name_of_process(int process, int head, int attempt) {
+  return process == head
+             ? "the head"
+             : "node " + std::to_string(process) + " of attempt " + std::to_string(attempt);
 }
 
 }  // namespace
@@ -165,9 +168,9 @@ Result<std::unique_ptr<Site>> Site::open(transport::ChannelThread& thread, SiteO
                                     int, PlayerId to,
                                     Dispatch dispatch) { site->arrived(to, std::move(dispatch)); },
                  .on_lost =
-                     [state = site->state_.get(), head = given.placement.head()](
-                         int other, const std::string& why) {
-                       const auto text = name_of_process(other, head) + ": " + why;
+                     [state = site->state_.get(), head = given.placement.head(),
+                      attempt = site->order_.attempt](int other, const std::string& why) {
+                       const auto text = name_of_process(other, head, attempt) + ": " + why;
                        state->lost(text);
                        const std::lock_guard lock(state->gate);
                        for (const auto& [id, envoy] : state->envoys)
@@ -187,12 +190,7 @@ Carry Site::carry() {
   return [this](PlayerId to, Dispatch dispatch) -> Status {
     if (to.kind != PlayerId::Kind::supervisor || !dispatch.tensors.empty())
       return mesh_->send(order_.prepare.placement.process_of(to), to, dispatch);
-    transport::Message message;
-    message.type = dispatch.type;
-    message.body = std::move(dispatch.body);
-    message.body.set("to", transport::to_value(to));
-    if (!dispatch.bytes.empty()) message.payload.push_back(std::move(dispatch.bytes));
-    return order_.tell_head(message);
+    return order_.tell_head(as_message(to, std::move(dispatch)));
   };
 }
 
@@ -242,6 +240,12 @@ Status Site::start(const Start& start) {
   state_->open = true;
   for (auto& [to, dispatch] : state_->take_all()) arrived(to, std::move(dispatch));
   return Done{};
+}
+
+Status Site::deliver(transport::Message message) {
+  auto addressed = as_dispatch(std::move(message));
+  if (!addressed) return addressed.error();
+  return deliver(addressed->to, std::move(addressed->dispatch));
 }
 
 Status Site::deliver(PlayerId to, Dispatch dispatch) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <caf/all.hpp>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -20,6 +21,8 @@ class RunHome {
  public:
   virtual ~RunHome() = default;
   virtual RunSpecPtr spec() = 0;
+  /// How long it waits for a head that is gone.
+  virtual std::chrono::nanoseconds head_patience() const = 0;
 };
 
 struct SiteOrder {
@@ -46,8 +49,8 @@ class Site {
   /// Waits for channels and state. Then the players play.
   Status start(const Start& start);
 
-  /// From the head, once it was started.
-  Status deliver(PlayerId to, Dispatch dispatch);
+  /// From the head to a player, once they play.
+  Status deliver(transport::Message message);
 
  private:
   class State;
@@ -55,6 +58,7 @@ class Site {
 
   bool is_here(PlayerId player) const;
   Carry carry();
+  Status deliver(PlayerId to, Dispatch dispatch);
   void arrived(PlayerId to, Dispatch dispatch);
 
   SiteOrder order_;

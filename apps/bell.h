@@ -17,6 +17,8 @@ class Bell {
   void wait();
   /// The same, but no longer than this.
   void wait_for(std::chrono::milliseconds patience);
+  /// Readable from the ring until somebody has waited, for who waits for other things too.
+  int descriptor() const { return event_; }
 
  private:
   int event_;

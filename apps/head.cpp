@@ -1,14 +1,22 @@
-#include <csignal>
+#include <unistd.h>
+
+#include <atomic>
 #include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "apps/bell.h"
 #include "apps/command.h"
 #include "apps/head_address.h"
 #include "apps/head_service.h"
+#include "apps/kept_process.h"
 #include "apps/signals.h"
 
 namespace troupe::apps {
 namespace {
+
+constexpr ExitCode deposed{76};  // Another head came after this one.
 
 struct HeadArguments {
   std::string listen = "127.0.0.1:" + std::to_string(usual_head_port);
@@ -17,9 +25,46 @@ struct HeadArguments {
   std::string keys;
   std::string allow;
   bool allow_chaos = false;
+  std::string state = ".troupe";
+  bool supervised = false;
 };
 
+/// The line that starts a head with them, which nobody supervises.
+std::vector<std::string> words_of(const HeadArguments& arguments, const CommonFlags& flags) {
+  std::vector<std::string> words{"head",           "--listen",    arguments.listen,    "--events",
+                                 arguments.events, "--interface", arguments.interface, "--state",
+                                 arguments.state};
+  if (!arguments.keys.empty())
+    words.insert(words.end(), {"--keys", arguments.keys, "--allow", arguments.allow});
+  if (flags.quiet) words.emplace_back("-q");
+  return words;
+}
+
+/// One who dies of a signal comes back; who ends by itself has said why.
+ExitCode supervise(const HeadArguments& arguments, const CommonFlags& flags) {
+  Bell bell;
+  std::atomic<int> code = 0;
+  KeepOptions options;
+  options.arguments = [&] { return words_of(arguments, flags); };
+  options.end_patience = std::chrono::hours(1);  // Its runs finish their step and are saved.
+  options.ended = [&](const ProcessEnd& end) {
+    code = end.code;
+    if (end.signal == 0) bell.ring();
+    if (end.signal != 0 && !flags.quiet)
+      std::fprintf(stderr, "the head, process %d, %s; it comes back\n",
+                   static_cast<int>(end.process), to_text(end).c_str());
+    return end.signal != 0;
+  };
+  {
+    const KeptProcess process(std::move(options));
+    ring_on_signals(bell);
+    bell.wait();
+  }
+  return static_cast<ExitCode>(code.load());
+}
+
 ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
+  if (arguments.supervised) return supervise(arguments, flags);
   const auto say = [quiet = flags.quiet](const std::string& text) {
     if (!quiet) std::fprintf(stderr, "%s\n", text.c_str());
   };
@@ -27,8 +72,16 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
   options.listen = to_endpoint(arguments.listen);
   options.events = to_endpoint(arguments.events);
   options.interface = arguments.interface;
+  options.state = arguments.state;
   options.say = say;
   if (arguments.allow_chaos) options.drills = HeadOptions::Drills::allowed;
+  options.deposed = [](std::uint64_t term) {
+    std::fprintf(stderr,
+                 "error: the nodes know a head of term %llu, which came after this one; start it "
+                 "with the folder of that one (--state), or the nodes anew\n",
+                 static_cast<unsigned long long>(term));
+    std::_Exit(static_cast<int>(deposed));  // Whatever it wrote now would be wrong.
+  };
   std::string join = "troupe node";
   if (arguments.keys.empty() != arguments.allow.empty())
     return complain(ExitCode::usage,
@@ -47,13 +100,15 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
   const auto& service = **opened;
   remember_head(service.endpoint());
   say("troupe " TROUPE_VERSION " leads at " + service.endpoint() + "; events at " +
-      service.events());
+      service.events() + "; process " + std::to_string(getpid()) + ", term " +
+      std::to_string(service.term()));
   say("on each machine:  " + join + " --head " + service.endpoint());
   say("then:             troupe submit CONFIG --wait");
   Bell bell;
   ring_on_signals(bell);
   bell.wait();
-  say("stopping: runs finish their step and are saved; once more to stop at once");
+  say("stopping: runs finish their step and are saved, and go on when this head comes back; once "
+      "more to stop at once");
   return ExitCode::done;
 }
 
@@ -71,6 +126,10 @@ void add_head(Program& program) {
                     "let `troupe chaos` kill, stop and slow down nodes here: for drills");
   command->add_option("--interface", arguments.interface,
                       "the address by which nodes reach this machine");
+  command->add_option("--state", arguments.state,
+                      "the folder of what it remembers: one that comes back leads its runs on");
+  command->add_flag("--supervised", arguments.supervised,
+                    "start it again where it dies, as systemd would");
 }
 
 }  // namespace troupe::apps

@@ -1,7 +1,7 @@
 #include "apps/head_client.h"
 
+#include <chrono>
 #include <condition_variable>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <random>
@@ -25,47 +25,73 @@ std::uint64_t random_id() {
 class HeadClient::Line {
  public:
   Status dial(const transport::DialOptions& options) {
-    const std::string& endpoint = options.endpoint;
+    endpoint_ = options.endpoint;
     auto client = transport::ControlClient::dial(
         options,
-        {.connected = [this] { set([this] { connected_ = true; }); },
+        {.connected = [this] { set([this] { ++connection_; }); },
          .message =
              [this](transport::Message message) {
-               set([&] { answers_[message.re] = std::move(message); });
+               set([&] {
+                 if (message.re == asked_) answer_ = std::move(message);
+               });
              },
-         .gone = [this](transport::Gone, const std::string& why) { set([&] { gone_ = why; }); },
+         .gone = [this](transport::Gone, const std::string&) { set([this] { ++ended_; }); },
          .refused = [this](const std::string& why) { set([&] { refused_ = why; }); }});
     if (!client) return client.error();
     client_ = std::move(*client);
     std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, connect_patience, [&] { return connected_; }))
-      return Error{"no head answers at " + endpoint +
-                   (refused_.empty() ? "" : " (" + refused_ + ")") +
-                   "; is `troupe head` running there?"};
-    return Done{};
+    return wait_for_connection(lock, Clock::now() + connect_patience);
   }
 
+  /// On the next connection again, where one ends: the head knows by the id what it has done.
   Result<Value> ask(const std::string& type, Value body) {
     transport::Message message;
     message.type = type;
     message.id = random_id();
     message.body = std::move(body);
-    if (auto sent = client_->send(message); !sent) return sent.error();
+    const auto end = Clock::now() + answer_patience;
     std::unique_lock lock(mutex_);
-    const bool answered = changed_.wait_for(
-        lock, answer_patience, [&] { return answers_.contains(message.id) || !gone_.empty(); });
-    const auto found = answers_.extract(message.id);
-    if (found.empty())
-      return Error{answered ? "the head is gone: " + gone_
-                            : "the head has not answered '" + type + "' within " +
-                                  std::to_string(answer_patience.count()) + " s"};
-    auto& answer = found.mapped();
+    asked_ = message.id;
+    answer_.reset();
+    while (!answer_) {
+      if (auto connected = wait_for_connection(lock, end); !connected) return connected.error();
+      const auto asked_on = connection_;
+      if (auto sent = say(message); !sent && connection_ == asked_on && ended_ < connection_)
+        return sent.error();
+      const bool answered =
+          changed_.wait_until(lock, end, [&] { return answer_ || ended_ >= asked_on; });
+      if (!answered)
+        return Error{"the head has not answered '" + type + "' within " +
+                     std::to_string(answer_patience.count()) + " s"};
+    }
+    auto answer = std::move(*answer_);
     if (answer.type != "error") return std::move(answer.body);
     const Value* text = answer.body.find("message");
     return Error{text && text->text() ? *text->text() : "the head refused, and did not say why"};
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
+  Status wait_for_connection(std::unique_lock<std::mutex>& lock, Clock::time_point end) {
+    if (changed_.wait_until(lock, end, [&] { return connection_ > ended_; })) return Done{};
+    return Error{"no head answers at " + endpoint_ +
+                 (refused_.empty() ? "" : " (" + refused_ + ")") +
+                 "; is `troupe head` running there?"};
+  }
+
+  /// With the lock held. A connection begins with a hello.
+  Status say(const transport::Message& message) {
+    if (greeted_ != connection_ && message.type != "hello") {
+      transport::Message hello;
+      hello.type = "hello";
+      hello.id = random_id();
+      if (auto sent = client_->send(hello); !sent) return sent;
+    }
+    greeted_ = connection_;
+    return client_->send(message);
+  }
+
   template <class Change>
   void set(Change change) {
     {
@@ -75,11 +101,15 @@ class HeadClient::Line {
     changed_.notify_all();
   }
 
+  std::string endpoint_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool connected_ = false;
-  std::string gone_, refused_;
-  std::map<std::uint64_t, transport::Message> answers_;
+  std::uint64_t connection_ = 0;  // Of those that were made, the newest,
+  std::uint64_t ended_ = 0;       // and of those that have ended.
+  std::uint64_t greeted_ = 0;     // The newest on which a hello was said.
+  std::string refused_;
+  std::uint64_t asked_ = 0;  // The id of the question,
+  std::optional<transport::Message> answer_;
   std::unique_ptr<transport::ControlClient> client_;  // Last: its thread uses the others.
 };
 

@@ -20,7 +20,8 @@ class HeadClient {
   HeadClient(const HeadClient&) = delete;
   HeadClient& operator=(const HeadClient&) = delete;
 
-  /// The answer. An error is either the head's refusal or that it does not answer any more.
+  /// The answer, for which it waits while a head comes back. An error is either the head's refusal
+  /// or that it does not answer any more.
   Result<Value> ask(const std::string& type, Value body);
 
   /// Where the head publishes events.

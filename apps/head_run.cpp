@@ -42,9 +42,18 @@ Status HeadRun::prepare() {
                                {.are_here = [](int) { return false; }, .cores = 1});
   if (!made) return made.error();
   run_ = std::move(*made);
-  if (!resume_) return run_->start();
-  auto resumed = run_->resume();
-  if (!resumed) return resumed.error();
+  if (resume_) {
+    if (auto resumed = run_->resume(); !resumed) return resumed.error();
+  } else if (auto started = run_->start(); !started) {
+    return started;
+  }
+  report_.step = run_->step();
+  // What an earlier run of its name has left is out of the way before anybody remembers this one:
+  // what is found there later is its own.
+  std::string moved;
+  auto folder = run_folder(loaded_.config, resume_, moved);
+  if (!folder) return folder.error();
+  folder_ = std::move(*folder);
   return Done{};
 }
 
@@ -69,10 +78,7 @@ actors::RemoteOrder HeadRun::order(const config::Loaded& loaded) {
 
 void HeadRun::run() {
   const auto& config = loaded_.config;
-  std::string moved;
-  const auto folder = run_folder(config, resume_, moved);
-  if (!folder) return end("failed", folder.error().text);
-  const std::string events = *folder + "/events.jsonl";
+  const std::string events = folder_ + "/events.jsonl";
   const auto before = disk_.inspect(events);
   auto opened =
       Recorder::open(events, Recorder::Display::nothing, config.log.every, config.train.steps);
@@ -82,7 +88,7 @@ void HeadRun::run() {
   {
     const std::lock_guard lock(mutex_);
     record_ = record_event;
-    report_.state = "running";
+    report_.state = paused_ ? "paused" : "running";
     report_.step = run_->step();
     report_.began = before ? static_cast<std::int64_t>(before->bytes) : 0;
   }
@@ -90,6 +96,7 @@ void HeadRun::run() {
   auto outcome = run_->play(bell_, record_event, casting_.get(), [this](const caf::actor& leader) {
     const std::lock_guard lock(mutex_);
     leader_ = leader;
+    if (leader_ && paused_) actors::rt::post(leader_, actors::Pause{});
   });
   using How = actors::Outcome::How;
   if (outcome.how == How::done && config.train.export_path)
@@ -102,6 +109,7 @@ void HeadRun::run() {
                             : outcome.how == How::stopped ? "stopped"
                                                           : "failed";
   outcome.weights.clear();
+  around_.ended(state, outcome.why);
   // Told and known at once: who has heard of its end may submit it anew.
   const std::lock_guard lock(mutex_);
   record_event(state_event(config, state, outcome.why));
@@ -121,9 +129,12 @@ void HeadRun::record(Recorder& recorder, const Value& event) {
 }
 
 void HeadRun::end(const std::string& state, const std::string& why) {
-  const std::lock_guard lock(mutex_);
-  report_.state = state;
-  report_.why = why;
+  {
+    const std::lock_guard lock(mutex_);
+    report_.state = state;
+    report_.why = why;
+  }
+  around_.ended(state, why);
 }
 
 void HeadRun::placed(const std::vector<actors::NodeHere>& nodes,
@@ -166,6 +177,7 @@ void HeadRun::stop_now() { tell_leader(actors::StopNow{}); }
 void HeadRun::pause(bool paused) {
   paused ? tell_leader(actors::Pause{}) : tell_leader(actors::Resume{});
   const std::lock_guard lock(mutex_);
+  paused_ = paused;
   if (report_.state == "running" || report_.state == "paused")
     report_.state = paused ? "paused" : "running";
 }
@@ -232,9 +244,9 @@ bool HeadRun::plays_on(const std::string& node) const {
 
 int HeadRun::fewest_nodes() const { return now()->config.elastic.nodes.fewest; }
 
-void HeadRun::heard(std::uint64_t peer, transport::Message message) {
-  casting_->heard(peer, std::move(message));
+void HeadRun::heard(std::uint64_t node, transport::Message message) {
+  casting_->heard(node, std::move(message));
 }
-void HeadRun::lost(std::uint64_t peer, const std::string& why) { casting_->lost(peer, why); }
+void HeadRun::lost(std::uint64_t node, const std::string& why) { casting_->lost(node, why); }
 
 }  // namespace troupe::apps

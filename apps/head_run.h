@@ -27,12 +27,13 @@ class HeadRun {
     transport::ChannelThread& channels;
     std::string interface;
     std::function<void(const Value&)> publish;  // Every event; any thread.
+    std::function<void(const std::string& state, const std::string& why)> ended;  // Likewise.
   };
 
   HeadRun(config::Loaded loaded, RunSetup setup, bool resume, Surroundings around);
   ~HeadRun() { finish(); }
 
-  /// Whether the plan can be made: before start().
+  /// Whether the plan can be made, and its folder: before start().
   Status prepare();
   void start();
 
@@ -57,8 +58,8 @@ class HeadRun {
   void fill_disk(std::chrono::nanoseconds time) { disk_.fill_for(time); }
 
   /// What a node says.
-  void heard(std::uint64_t peer, transport::Message message);
-  void lost(std::uint64_t peer, const std::string& why);
+  void heard(std::uint64_t node, transport::Message message);
+  void lost(std::uint64_t node, const std::string& why);
 
  private:
   void run();
@@ -79,6 +80,7 @@ class HeadRun {
   Surroundings around_;
   FullDisk disk_;  // Where it is saved.
   RunSetup setup_;
+  std::string folder_;
   std::unique_ptr<ProcessRun> run_;
   std::unique_ptr<actors::RemoteCasting> casting_;
   Bell bell_;
@@ -87,6 +89,7 @@ class HeadRun {
   std::shared_ptr<const config::Loaded> now_;  // With what was set meanwhile.
   std::vector<std::string> nodes_;             // That have a part in it.
   caf::actor leader_;
+  bool paused_ = false;  // Also before there is somebody to tell.
   std::function<void(const Value&)> record_;
   std::thread thread_;
 };

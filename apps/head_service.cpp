@@ -1,6 +1,7 @@
 #include "apps/head_service.h"
 
 #include <algorithm>
+#include <atomic>
 #include <latch>
 #include <map>
 #include <mutex>
@@ -8,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/head_journal.h"
 #include "apps/head_orders.h"
 #include "apps/head_run.h"
 #include "apps/node_gate.h"
@@ -29,6 +31,11 @@ Value fields_of(const actors::NodeHere& node) {
   return value;
 }
 
+/// The same port as before, where any would do.
+std::string listen_at(const std::string& wanted, const std::string& before) {
+  return wanted.ends_with(":0") && !before.empty() ? before : wanted;
+}
+
 }  // namespace
 
 class HeadService::Service {
@@ -36,53 +43,64 @@ class HeadService::Service {
   explicit Service(HeadOptions options) : options_(std::move(options)) {}
 
   ~Service() {
+    is_closing_ = true;
     const auto runs = all_runs();
     for (const auto& run : runs) run->drain();
-    // A run needs its nodes until it has ended, and they need somebody who hears them: the gate is
-    // closed after the runs, and only then do these go.
+    // A run needs its nodes until it has ended, and they need somebody who hears them: the gate
+    // goes after the runs have ended, and before they go.
     for (const auto& run : runs) run->finish();
-    gate_.reset();
   }
 
   Status open() {
+    auto journal = HeadJournal::open(options_.state);
+    if (!journal) return journal.error();
+    journal_ = std::move(*journal);
     transport::PublisherOptions publishing;
-    publishing.endpoint = options_.events;
+    publishing.endpoint = listen_at(options_.events, journal_->published());
     publishing.keys = options_.keys;
     publishing.allowed = options_.allowed;
     auto publisher = transport::Publisher::bind(std::move(publishing));
     if (!publisher) return publisher.error();
     publisher_ = std::move(*publisher);
-    transport::ServerOptions listening;
-    listening.endpoint = options_.listen;
-    listening.keys = options_.keys;
-    listening.allowed = options_.allowed;
+    GateOptions gate_options;
+    gate_options.listening.endpoint = listen_at(options_.listen, journal_->listened());
+    gate_options.listening.keys = options_.keys;
+    gate_options.listening.allowed = options_.allowed;
+    gate_options.term = journal_->term();
+    gate_options.reconnect_patience = options_.reconnect_patience;
     GateEvents events;
     events.joined = [this](const actors::NodeHere& node) { joined(node); };
-    events.lost = [this](const std::string& name, std::uint64_t peer, const std::string& why) {
-      lost(name, peer, why);
+    events.lost = [this](const actors::NodeHere& node, const std::string& why) { lost(node, why); };
+    events.leaving = [this](const actors::NodeHere& node, const std::string& why) {
+      leaving(node, why);
     };
-    events.about_run = [this](std::uint64_t peer, transport::Message message) {
-      if (const auto run = find(message.run)) run->heard(peer, std::move(message));
+    events.deposed = options_.deposed;
+    events.about_run = [this](std::uint64_t node, transport::Message message) {
+      if (const auto run = find(message.run)) run->heard(node, std::move(message));
     };
     events.asked = [this](const transport::Peer& peer, transport::Message message) {
       asked(peer, std::move(message));
     };
     events.say = options_.say;
-    auto gate = NodeGate::open(std::move(listening), std::move(events));
+    auto gate = NodeGate::open(std::move(gate_options), std::move(events));
     if (!gate) return gate.error();
     gate_ = std::move(*gate);
     orders_.emplace(HeadPeople{*gate_, [this](const std::string& name) { return find(name); },
                                [this] { return all_runs(); },
                                [this](const Value& event) { publish(event); }, options_.drills});
+    auto noted = journal_->listens(endpoint(), this->events());
+    if (noted) go_on_with_runs();
     opened_.count_down();
-    return Done{};
+    return noted;
   }
 
   const std::string& endpoint() const { return gate_->endpoint(); }
   const std::string& events() const { return publisher_->endpoint(); }
 
-  Result<std::string> submit(Value body, bool resume) {
-    auto loaded = config::load_message(std::move(body), "run.submit");
+  std::uint64_t term() const { return journal_->term(); }
+
+  Result<std::string> submit(Value body, bool resume, std::uint64_t submission) {
+    auto loaded = config::load_message(body, "run.submit");
     if (!loaded) return loaded.error();
     const std::string name = loaded->config.name;
     {
@@ -94,16 +112,11 @@ class HeadService::Service {
         return Error{"the head remembers " + std::to_string(most_runs) +
                      " runs, which is all it can"};
     }
-    auto setup = set_up(loaded->config);
-    if (!setup) return setup.error();
-    auto run = std::make_shared<HeadRun>(
-        std::move(*loaded), std::move(*setup), resume,
-        HeadRun::Surroundings{gate_->nodes(), gate_->channels(), options_.interface,
-                              [this](const Value& event) { publish(event); }});
-    if (auto prepared = run->prepare(); !prepared) return prepared.error();
-    run->start();
-    const std::lock_guard lock(mutex_);
-    runs_[name] = std::move(run);
+    auto run = make_run(std::move(*loaded), resume);
+    if (!run) return run.error();
+    // It is remembered once it is known to be good, and begins once it is remembered.
+    if (auto noted = journal_->submitted(name, submission, body); !noted) return noted.error();
+    start(name, std::move(*run));
     return name;
   }
 
@@ -114,6 +127,77 @@ class HeadService::Service {
   }
 
  private:
+  Result<std::shared_ptr<HeadRun>> make_run(config::Loaded loaded, bool resume) {
+    auto setup = set_up(loaded.config);
+    if (!setup) return setup.error();
+    const std::string name = loaded.config.name;
+    auto run = std::make_shared<HeadRun>(
+        std::move(loaded), std::move(*setup), resume,
+        HeadRun::Surroundings{gate_->nodes(), gate_->channels(), options_.interface,
+                              [this](const Value& event) { publish(event); },
+                              [this, name](const std::string& state, const std::string& why) {
+                                changed(name, state, why);
+                              }});
+    if (auto prepared = run->prepare(); !prepared) return prepared.error();
+    return run;
+  }
+
+  void start(const std::string& name, std::shared_ptr<HeadRun> run) {
+    run->start();
+    const std::lock_guard lock(mutex_);
+    runs_[name] = std::move(run);
+  }
+
+  /// Those of an earlier life.
+  void go_on_with_runs() {
+    for (const auto& [name, known] : journal_->runs()) {
+      submitted_.emplace(known.submission, name);
+      auto loaded = config::load_message(known.config, "the journal's run " + name);
+      if (!loaded) {
+        options_.say(loaded.error().text);
+        continue;
+      }
+      RunStanding standing{.name = name, .state = known.state, .why = known.why};
+      if (standing.has_ended()) {
+        standing.steps = loaded->config.train.steps;
+        if (standing.state == "done") standing.step = standing.steps;
+        const std::lock_guard lock(mutex_);
+        ended_before_[name] = std::move(standing);
+        continue;
+      }
+      auto run = make_run(std::move(*loaded), true);
+      if (!run) {
+        options_.say("run " + name + " cannot go on: " + run.error().text);
+        changed(name, "failed", run.error().text);
+        standing.state = "failed";
+        standing.why = run.error().text;
+        const std::lock_guard lock(mutex_);
+        ended_before_[name] = std::move(standing);
+        continue;
+      }
+      options_.say("run " + name + " goes on after step " + std::to_string((*run)->report().step));
+      if (known.state == "paused") (*run)->pause(true);
+      if (known.state == "stopping") (*run)->drain();
+      start(name, std::move(*run));
+    }
+  }
+
+  /// From a run, or from who gives it orders.
+  void changed(const std::string& run, const std::string& state, const std::string& why) {
+    // One that ends because this head does goes on in its next life.
+    if (is_closing_ && state == "stopped") return;
+    if (auto noted = journal_->changed(run, state, why); !noted)
+      options_.say("a change of run " + run + " to '" + state +
+                   "' is not remembered: " + noted.error().text);
+  }
+
+  std::vector<std::shared_ptr<HeadRun>> all_runs() const {
+    std::vector<std::shared_ptr<HeadRun>> runs;
+    const std::lock_guard lock(mutex_);
+    for (const auto& [_, run] : runs_) runs.push_back(run);
+    return runs;
+  }
+
   void publish(const Value& event) {
     transport::Message message;
     message.type = text_in(event, "type");
@@ -142,14 +226,7 @@ class HeadService::Service {
       said.body.set("code", "refused");
       said.body.set("message", answer.error().text);
     }
-    (void)gate_->send(to, said);
-  }
-
-  std::vector<std::shared_ptr<HeadRun>> all_runs() const {
-    std::vector<std::shared_ptr<HeadRun>> runs;
-    const std::lock_guard lock(mutex_);
-    for (const auto& [_, run] : runs_) runs.push_back(run);
-    return runs;
+    (void)gate_->answer(to, std::move(said));
   }
 
   void joined(const actors::NodeHere& node) {
@@ -159,13 +236,23 @@ class HeadService::Service {
     options_.say("node " + node.name + " has joined");
   }
 
-  void lost(const std::string& name, std::uint64_t peer, const std::string& why) {
-    options_.say("node " + name + " is lost: " + why);
+  void lost(const actors::NodeHere& node, const std::string& why) {
+    options_.say("node " + node.name + " is lost: " + why);
     Value lost = event("node.lost", "");
-    lost.set("node", name);
+    lost.set("node", node.name);
     lost.set("why", why);
     publish(lost);
-    for (const auto& run : all_runs()) run->lost(peer, why);
+    for (const auto& run : all_runs()) run->lost(node.incarnation, why);
+  }
+
+  void leaving(const actors::NodeHere& node, const std::string& why) {
+    options_.say("node " + node.name + " is leaving: " + why);
+    Value leaving = event("node.leaving", "");
+    leaving.set("node", node.name);
+    leaving.set("why", why);
+    publish(leaving);
+    for (const auto& run : all_runs())
+      if (run->plays_on(node.name)) run->cast_anew([](const Result<std::int64_t>&) {});
   }
 
   Result<Value> answer_to(const transport::Peer& peer, transport::Message& message) {
@@ -190,7 +277,7 @@ class HeadService::Service {
           resume = entry.value.boolean() && *entry.value.boolean();
           return true;
         });
-      auto name = submit(std::move(config), resume);
+      auto name = submit(std::move(config), resume, message.id);
       if (!name) return name.error();
       if (submitted_.size() > most_runs) submitted_.erase(submitted_.begin());
       submitted_.emplace(message.id, *name);
@@ -201,6 +288,8 @@ class HeadService::Service {
       Value::List runs, nodes;
       {
         const std::lock_guard lock(mutex_);
+        for (const auto& [name, standing] : ended_before_)
+          if (!runs_.contains(name)) runs.push_back(transport::to_value(standing));
         for (const auto& [_, run] : runs_) runs.push_back(transport::to_value(run->report()));
       }
       for (const auto& node : gate_->nodes().all()) nodes.push_back(fields_of(node));
@@ -220,6 +309,11 @@ class HeadService::Service {
     return Error{"'" + message.type + "' is nothing that this head does"};
   }
 
+  bool has_ended_before(const std::string& name) const {
+    const std::lock_guard lock(mutex_);
+    return ended_before_.contains(name);
+  }
+
   /// Of a run, or of none: those of the head itself.
   Result<Value> events_of(const transport::Message& message) {
     const auto name = text_in(message.body, "run");
@@ -228,9 +322,9 @@ class HeadService::Service {
         asked && asked->integer() ? std::max<std::int64_t>(0, *asked->integer()) : 0;
     if (name.empty()) return transport::to_value(told_.page(from));
     const auto run = find(name);
-    if (!run) return unknown_run(name);
+    if (!run && !has_ended_before(name)) return unknown_run(name);
     // Until then an earlier run of that name may still lie there.
-    if (run->report().began < 0) return transport::to_value(EventPage{{}, from});
+    if (run && run->report().began < 0) return transport::to_value(EventPage{{}, from});
     const auto page = read_page("runs/" + name + "/events.jsonl", from);
     if (!page) return page.error();
     return transport::to_value(*page);
@@ -239,23 +333,33 @@ class HeadService::Service {
   Result<Value> answer_about_run(const transport::Message& message, const std::string& name,
                                  const std::string& mode) {
     const auto run = find(name);
-    if (!run) return unknown_run(name);
-    if (message.type == "run.stop")
+    if (!run) {
+      const std::lock_guard lock(mutex_);
+      const auto before = ended_before_.find(name);
+      if (before != ended_before_.end()) return transport::to_value(before->second);
+      return unknown_run(name);
+    }
+    if (message.type == "run.stop") {
+      if (!run->report().has_ended()) changed(name, "stopping", "");
       mode == "now" ? run->stop_now() : run->drain();
-    else if (message.type == "run.pause")
-      run->pause(true);
-    else if (message.type == "run.resume")
-      run->pause(false);
-    else if (message.type != "run.get")
+    } else if (message.type == "run.pause" || message.type == "run.resume") {
+      const bool pauses = message.type == "run.pause";
+      if (!run->report().has_ended()) changed(name, pauses ? "paused" : "running", "");
+      run->pause(pauses);
+    } else if (message.type != "run.get") {
       return Error{"'" + message.type + "' is nothing that this head does"};
+    }
     return transport::to_value(run->report());
   }
 
   HeadOptions options_;
   ToldEvents told_;
+  std::unique_ptr<HeadJournal> journal_;
+  std::atomic<bool> is_closing_ = false;
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<HeadRun>> runs_;
-  std::map<std::uint64_t, std::string> submitted_;  // The socket's thread alone.
+  std::map<std::string, RunStanding> ended_before_;  // In an earlier life.
+  std::map<std::uint64_t, std::string> submitted_;   // The socket's thread alone.
   std::unique_ptr<transport::Publisher> publisher_;
   std::unique_ptr<NodeGate> gate_;
   std::optional<HeadOrders> orders_;
@@ -273,5 +377,6 @@ Result<std::unique_ptr<HeadService>> HeadService::open(HeadOptions options) {
 
 const std::string& HeadService::endpoint() const { return service_->endpoint(); }
 const std::string& HeadService::events() const { return service_->events(); }
+std::uint64_t HeadService::term() const { return service_->term(); }
 
 }  // namespace troupe::apps

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 
@@ -40,27 +42,35 @@ struct RunStanding {
 };
 
 struct HeadOptions {
-  std::string listen;  // "tcp://127.0.0.1:4700"
-  std::string events;  // Where events are published.
+  std::string state;   // A folder for what it remembers from one life to the next.
+  std::string listen;  // "tcp://127.0.0.1:4700"; with port 0 the one it had before, or a free one.
+  std::string events;  // Where events are published; likewise.
   std::optional<transport::KeyPair> keys;
   transport::AllowList allowed;
   std::string interface = "127.0.0.1";  // Where nodes reach the head's channels.
   enum class Drills { forbidden, allowed };
   Drills drills = Drills::forbidden;  // Whether `troupe chaos` may do harm here.
+  /// For a node whose connection has ended, though nobody says that its process has.
+  std::chrono::milliseconds reconnect_patience{1000};
   std::function<void(const std::string&)> say;
+  /// There is a head that came after this one, which must end at once and write nothing more.
+  std::function<void(std::uint64_t term)> deposed;
 };
 
-/// Knows nodes and runs; leads the runs, and answers whoever asks.
+/// Knows nodes and runs; leads the runs, and answers whoever asks. A run that it led in an earlier
+/// life, and that had not ended, goes on from its newest checkpoint.
 class HeadService {
  public:
   static Result<std::unique_ptr<HeadService>> open(HeadOptions options);
-  /// Drains all runs, and saves them.
+  /// Drains all runs, and saves them. They go on in its next life.
   ~HeadService();
   HeadService(const HeadService&) = delete;
   HeadService& operator=(const HeadService&) = delete;
 
   const std::string& endpoint() const;
   const std::string& events() const;
+  /// Of its lives, which this one is.
+  std::uint64_t term() const;
 
  private:
   class Service;

@@ -4,33 +4,56 @@
 #include <thread>
 #include <utility>
 
+#include "apps/node_process.h"
+
 namespace troupe::apps {
 
-Result<std::unique_ptr<LocalNodes>> LocalNodes::start(int count, actors::RemoteOrder order) {
+LocalNodes::~LocalNodes() {
+  for (const auto& process : processes_) process->ask_to_end();
+}
+
+Result<std::unique_ptr<LocalNodes>> LocalNodes::start(
+    int count, actors::RemoteOrder order, std::chrono::milliseconds reconnect_patience) {
   auto local = std::make_unique<LocalNodes>();
+  GateOptions options;
+  options.listening.endpoint = "tcp://127.0.0.1:0";
+  options.reconnect_patience = reconnect_patience;
   GateEvents events;
   // Nodes are started, and so heard, only once there is a casting.
-  events.lost = [local = local.get()](const std::string&, std::uint64_t peer,
-                                      const std::string& why) { local->casting_->lost(peer, why); };
-  events.about_run = [local = local.get()](std::uint64_t peer, transport::Message message) {
-    local->casting_->heard(peer, std::move(message));
+  events.lost = [local = local.get()](const actors::NodeHere& node, const std::string& why) {
+    local->casting_->lost(node.incarnation, why);
   };
-  transport::ServerOptions listening;
-  listening.endpoint = "tcp://127.0.0.1:0";
-  auto gate = NodeGate::open(std::move(listening), std::move(events));
+  events.leaving = [local = local.get()](const actors::NodeHere& node, const std::string&) {
+    local->casting_->leaving(node.incarnation);
+  };
+  events.about_run = [local = local.get()](std::uint64_t node, transport::Message message) {
+    local->casting_->heard(node, std::move(message));
+  };
+  auto gate = NodeGate::open(std::move(options), std::move(events));
   if (!gate) return gate.error();
   local->gate_ = std::move(*gate);
-  const std::string carrier = order.carriers == actors::Carriers::tcp ? "tcp" : "auto";
+  NodeArguments arguments;
+  arguments.head = local->gate_->endpoint();
+  arguments.carrier = order.carriers == actors::Carriers::tcp ? "tcp" : "auto";
   order.fewest = order.most = count;
   local->casting_ = std::make_unique<actors::RemoteCasting>(
       local->gate_->nodes(), local->gate_->channels(), std::move(order));
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  for (int i = 0; i < count; ++i)
-    if (auto started =
-            local->processes_.start(local->gate_->endpoint(), "node-" + std::to_string(i),
-                                    std::max(1, cores / count), carrier);
-        !started)
-      return started.error();
+  arguments.cores = std::max(1, cores / count);
+  for (int i = 0; i < count; ++i) {
+    arguments.name = "node-" + std::to_string(i);
+    KeepOptions kept;
+    kept.arguments = [arguments] {
+      auto words = arguments.words();
+      words.emplace_back("-q");
+      return words;
+    };
+    kept.ended = [gate = local->gate_.get()](const ProcessEnd& end) {
+      gate->process_ended(notice_of(end));
+      return true;
+    };
+    local->processes_.push_back(std::make_unique<KeptProcess>(std::move(kept)));
+  }
   return local;
 }
 

@@ -2,10 +2,11 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "actors/remote_cast.h"
+#include "apps/kept_process.h"
 #include "apps/node_gate.h"
-#include "apps/node_processes.h"
 #include "core/result.h"
 
 namespace troupe::apps {
@@ -14,7 +15,9 @@ namespace troupe::apps {
 class LocalNodes {
  public:
   /// They share its cores.
-  static Result<std::unique_ptr<LocalNodes>> start(int count, actors::RemoteOrder order);
+  static Result<std::unique_ptr<LocalNodes>> start(int count, actors::RemoteOrder order,
+                                                   std::chrono::milliseconds reconnect_patience);
+  ~LocalNodes();
 
   actors::Casting& casting() { return *casting_; }
 
@@ -22,7 +25,7 @@ class LocalNodes {
   // The gate tells the casting of nodes that go, so it goes before it; and both hear of the last.
   std::unique_ptr<actors::RemoteCasting> casting_;
   std::unique_ptr<NodeGate> gate_;
-  NodeProcesses processes_;
+  std::vector<std::unique_ptr<KeptProcess>> processes_;
 };
 
 }  // namespace troupe::apps

@@ -1,127 +1,117 @@
-#include "actors/node.h"
+// `troupe node`: the small daemon of a host. It starts the node process, watches it, tells the head
+// how it ended, starts another one, and takes it down with itself.
 
-#include <unistd.h>
-
+#include <algorithm>
+#include <atomic>
 #include <cstdio>
-#include <thread>
+#include <latch>
+#include <memory>
 
 #include "apps/command.h"
 #include "apps/head_address.h"
-#include "apps/process_run.h"
-#include "apps/run_setup.h"
+#include "apps/node_process.h"
 #include "apps/signals.h"
-#include "apps/suffer.h"
-#include "apps/wire_keys.h"
-#include "config/load.h"
-#include "kernels/linear.h"
+#include "transport/control_socket.h"
 
 namespace troupe::apps {
 namespace {
 
-struct NodeArguments {
-  std::string head;
-  std::string name;
-  int cores = 0;
-  std::string interface = "127.0.0.1";
-  std::string carrier = "auto";
-  DialKeys keys;
+struct DaemonArguments {
+  NodeArguments node;
+  double leave_patience = 30;  // Seconds.
 };
 
-/// A run's devices in this process, with all that they stand on.
-class Home final : public actors::RunHome {
+/// The daemon's own line to the head. What cannot be told now need not be told later: a head that
+/// comes back finds out by itself who is there.
+class Line {
  public:
-  static Result<std::shared_ptr<actors::RunHome>> open(const Value& config,
-                                                       const actors::Placement& placement, int here,
-                                                       int cores, const actors::Pace& pace) {
-    auto loaded = config::load_message(config, "prepare");
-    if (!loaded) return loaded.error();
-    auto home = std::make_shared<Home>();
-    home->loaded_ = std::move(*loaded);
-    auto setup = set_up(home->loaded_.config);
-    if (!setup) return setup.error();
-    storage::Files& files = *setup->files;
-    auto run = ProcessRun::make(
-        home->loaded_, std::move(*setup), files,
-        {.are_here =
-             [&](int device) {
-               const auto index = static_cast<std::size_t>(device);
-               return index < placement.stages.size() && placement.stages[index] == here;
-             },
-         .cores = home->loaded_.config.train.threads ? std::optional<int>() : std::optional(cores),
-         .pace = &pace});
-    if (!run) return run.error();
-    home->run_ = std::move(*run);
-    return std::shared_ptr<actors::RunHome>(std::move(home));
+  Status dial(const transport::DialOptions& options) {
+    auto client = transport::ControlClient::dial(
+        options, {.connected =
+                      [this] {
+                        dialed_.wait();
+                        transport::Message hello;
+                        hello.type = "hello";
+                        (void)client_->send(hello);
+                      },
+                  .message =
+                      [this](const transport::Message& message) {
+                        term_ = std::max<std::uint64_t>(term_, message.term);
+                      }});
+    if (!client) return client.error();
+    client_ = std::move(*client);
+    dialed_.count_down();
+    return Done{};
   }
-  actors::RunSpecPtr spec() override { return run_->spec(); }
+  void tell(const actors::ExitNotice& notice) {
+    (void)client_->send(transport::to_message(notice));
+  }
+  /// Of the newest head.
+  std::uint64_t term() const { return term_; }
 
  private:
-  config::Loaded loaded_;
-  std::unique_ptr<ProcessRun> run_;
+  std::atomic<std::uint64_t> term_ = 0;
+  std::latch dialed_{1};  // It may be connected before dial() has returned.
+  std::unique_ptr<transport::ControlClient> client_;
 };
 
-actors::Inventory inventory(int cores) {
-  char host[256] = "node";
-  (void)gethostname(host, sizeof host - 1);
-  const auto pages = sysconf(_SC_PHYS_PAGES);
-  return {.host = host,
-          .pid = getpid(),
-          .version = TROUPE_VERSION,
-          .cores = cores,
-          .memory = pages * sysconf(_SC_PAGESIZE),
-          .bf16 = kernels::has_bf16_products()};
+/// Whether another process in its place would fare better.
+bool is_worth_another(const ProcessEnd& end) {
+  if (end.signal != 0) return true;
+  const auto code = static_cast<ExitCode>(end.code);
+  return code != ExitCode::usage && code != ExitCode::no_head;
 }
 
-ExitCode node(const NodeArguments& arguments, const CommonFlags& flags) {
+ExitCode node(const DaemonArguments& given, const CommonFlags& flags) {
+  auto arguments = given.node;
   const auto head = find_head(arguments.head);
   if (!head) return complain(ExitCode::usage, "error: " + head.error().text);
-  const int machine = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  const int cores = arguments.cores > 0 ? arguments.cores : machine;
-  Bell bell;
-  actors::Pace pace;
-  std::string rejected;
-  const auto say = [quiet = flags.quiet](const std::string& text) {
-    if (!quiet) std::fprintf(stderr, "%s\n", text.c_str());
-  };
-  actors::NodeOptions options;
-  options.name = arguments.name;
-  options.inventory = inventory(cores);
-  auto dial = arguments.keys.dial(*head);
+  arguments.head = *head;
+  const auto dial = arguments.keys.dial(*head);
   if (!dial) return complain(ExitCode::usage, "error: " + dial.error().text);
-  options.dial = std::move(*dial);
-  options.interface = arguments.interface;
-  if (arguments.carrier == "tcp") options.carriers = actors::Carriers::tcp;
-  options.open_run = [&](const Value& config, const actors::Placement& placement, int here) {
-    return Home::open(config, placement, here, cores, pace);
+  Line line;
+  if (auto dialed = line.dial(*dial); !dialed)
+    return complain(ExitCode::usage, "error: " + dialed.error().text);
+
+  Bell bell;
+  std::atomic<int> code = 0;
+  std::atomic<bool> leaves = false;
+  KeepOptions options;
+  options.arguments = [&] {
+    arguments.term = line.term();
+    auto words = arguments.words();
+    if (flags.quiet) words.emplace_back("-q");
+    return words;
   };
-  options.suffer = [&](const actors::Chaos& chaos) { suffer(chaos, pace); };
-  options.say = say;
-  options.rejected = [&](const std::string& why) {
-    rejected = why;
-    bell.ring();
+  options.end_patience = std::chrono::milliseconds(static_cast<int>(1000 * given.leave_patience));
+  options.ended = [&](const ProcessEnd& end) {
+    line.tell(notice_of(end));
+    const bool again = is_worth_another(end);
+    if (!flags.quiet && (end.signal != 0 || end.code != 0))
+      std::fprintf(stderr, "node process %d %s%s\n", static_cast<int>(end.process),
+                   to_text(end).c_str(), again && !leaves ? "; another one is started" : "");
+    if (!again) {
+      code = end.code;
+      bell.ring();
+    }
+    return again;
   };
-  auto started = actors::Node::start(std::move(options));
-  if (!started) return complain(ExitCode::failed, "error: " + started.error().text);
+  KeptProcess process(std::move(options));
   ring_on_signals(bell);
   bell.wait();
-  if (!rejected.empty())
-    return complain(ExitCode::no_head, "error: the head rejects this node: " + rejected);
-  return ExitCode::done;
+  leaves = true;
+  return static_cast<ExitCode>(code.load());
 }
 
 }  // namespace
 
 void add_node(Program& program) {
+  add_node_process(program);
   auto [command, arguments] =
       add_command(program, program.app, "node", "lend this machine's devices to a head", node);
-  command->add_option("--head", arguments.head, "where the head listens");
-  command->add_option("--name", arguments.name, "what the head shall call it (the host's name)");
-  command->add_option("--cores", arguments.cores, "how many cores it may use (all)");
-  command->add_option("--interface", arguments.interface,
-                      "the address by which other nodes reach this machine");
-  arguments.keys.add_to(*command);
-  command->add_option("--carrier", arguments.carrier, "auto: shared memory on one machine; or tcp")
-      ->check(CLI::IsMember({"auto", "tcp"}));
+  arguments.node.add_to(*command);
+  command->add_option("--leave-patience", arguments.leave_patience,
+                      "seconds in which its runs may save and go on without it, once it shall end");
 }
 
 }  // namespace troupe::apps

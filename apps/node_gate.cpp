@@ -1,22 +1,44 @@
 #include "apps/node_gate.h"
 
+#include <algorithm>
+#include <optional>
+#include <random>
 #include <utility>
+#include <vector>
 
-#include "actors/node.h"
+#include "actors/node_messages.h"
 
 namespace troupe::apps {
+namespace {
 
-NodeGate::NodeGate(GateEvents events)
-    : events_(std::move(events)),
-      nodes_([this](std::uint64_t peer, const transport::Message& message) {
-        return server_->send(peer, message);
+std::uint64_t random_incarnation() {
+  std::random_device random;
+  return (static_cast<std::uint64_t>(random()) << 31 ^ random()) | 1;
+}
+
+}  // namespace
+
+NodeGate::NodeGate(GateOptions options, GateEvents events)
+    : options_(std::move(options)),
+      events_(std::move(events)),
+      incarnation_(random_incarnation()),
+      nodes_([this](std::uint64_t node, const transport::Message& message) {
+        return send(node, message);
       }) {}
 
-NodeGate::~NodeGate() { server_.reset(); }
+NodeGate::~NodeGate() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  changed_.notify_all();
+  if (watch_.joinable()) watch_.join();
+  const std::lock_guard lock(mutex_);
+  for (auto& [node, line] : lines_) line.conversation->pause();
+}
 
-Result<std::unique_ptr<NodeGate>> NodeGate::open(transport::ServerOptions listening,
-                                                 GateEvents events) {
-  std::unique_ptr<NodeGate> gate(new NodeGate(std::move(events)));
+Result<std::unique_ptr<NodeGate>> NodeGate::open(GateOptions options, GateEvents events) {
+  std::unique_ptr<NodeGate> gate(new NodeGate(std::move(options), std::move(events)));
   transport::ServerEvents heard;
   heard.message = [gate = gate.get()](const transport::Peer& peer, transport::Message message) {
     gate->heard(peer, std::move(message));
@@ -26,19 +48,46 @@ Result<std::unique_ptr<NodeGate>> NodeGate::open(transport::ServerOptions listen
   heard.refused = [gate = gate.get()](const std::string& address, const std::string& why) {
     gate->events_.say(address + " was refused: " + why);
   };
-  auto server = transport::ControlServer::bind(std::move(listening), std::move(heard));
+  auto server = transport::ControlServer::bind(gate->options_.listening, std::move(heard));
   if (!server) return server.error();
   gate->server_ = std::move(*server);
   gate->opened_.count_down();
+  gate->watch_ = std::thread([gate = gate.get()] { gate->watch(); });
   return gate;
 }
 
 void NodeGate::heard(const transport::Peer& peer, transport::Message message) {
   opened_.wait();
+  if (message.term > options_.term) events_.deposed(message.term);
   if (message.type == actors::Join::type) return join(peer, message);
-  const bool is_request = message.run.empty() || message.type.starts_with("run.");
-  is_request ? events_.asked(peer, std::move(message))
-             : events_.about_run(peer.id, std::move(message));
+  if (message.type == actors::ExitNotice::type) {
+    const auto notice = transport::from_message<actors::ExitNotice>(message);
+    return notice ? process_ended(*notice) : events_.say(notice.error().text);
+  }
+  std::uint64_t node = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto line =
+        std::ranges::find(lines_, peer.id, [](const auto& entry) { return entry.second.peer; });
+    if (line != lines_.end()) node = line->first;
+  }
+  if (node == 0) return events_.asked(peer, std::move(message));
+  const auto conversation = conversation_with(node);
+  if (!conversation) return;
+  auto now = conversation->hear(std::move(message));
+  if (!now) return (void)server_->strike(peer.id, now.error().text);
+  for (auto& one : *now) heard_from_node(node, std::move(one));
+}
+
+void NodeGate::heard_from_node(std::uint64_t node, transport::Message message) {
+  if (message.type == actors::Leaving::type) {
+    const auto here = nodes_.find(node);
+    const auto leaving = transport::from_message<actors::Leaving>(message);
+    if (!here || !leaving) return;
+    nodes_.cordon(here->name, true);
+    return events_.leaving(*here, leaving->reason);
+  }
+  events_.about_run(node, std::move(message));
 }
 
 void NodeGate::join(const transport::Peer& peer, const transport::Message& message) {
@@ -46,20 +95,141 @@ void NodeGate::join(const transport::Peer& peer, const transport::Message& messa
   const auto reject = [&](const std::string& reason, const std::string& found,
                           const std::string& wanted) {
     events_.say("a node was rejected: " + reason + ": found " + found + ", wanted " + wanted);
-    (void)server_->send(peer.id, transport::to_message(actors::Rejected{reason, found, wanted}));
+    (void)answer(peer.id, transport::to_message(actors::Rejected{reason, found, wanted}));
   };
   if (!join) return reject("its message", join.error().text, "one of this version");
   if (join->inventory.version != TROUPE_VERSION)
     return reject("version", "troupe " + join->inventory.version,
                   "troupe " TROUPE_VERSION ", as the head is");
-  const auto node = nodes_.add(peer.id, join->name, std::move(join->inventory));
-  (void)server_->send(peer.id, transport::to_message(actors::Welcome{node.name}));
-  events_.joined(node);
+  const auto node = message.incarnation;
+  if (const auto known = nodes_.find(node)) return welcome(*known, peer.id, message);
+  if (join->again)
+    return (void)answer(
+        peer.id, transport::to_message(
+                     actors::Retire{"the head does not know it any more, and goes on without it"}));
+  // What had its name, has no connection and was on its host has died.
+  std::optional<std::uint64_t> before;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [other, line] : lines_) {
+      const auto here = nodes_.find(other);
+      if (line.peer == 0 && line.wanted == join->name && here &&
+          here->inventory.host == join->inventory.host)
+        before = other;
+    }
+  }
+  if (before) lose(*before, "another process has taken its place");
+  const std::string wanted = join->name;
+  const auto here = nodes_.add(node, join->name, std::move(join->inventory));
+  {
+    const std::lock_guard lock(mutex_);
+    lines_[node] = {std::make_shared<transport::Conversation>(incarnation_), wanted, 0, {}, ""};
+  }
+  welcome(here, peer.id, message);
+  events_.joined(here);
+}
+
+void NodeGate::welcome(const actors::NodeHere& node, transport::PeerId peer,
+                       const transport::Message& join) {
+  std::shared_ptr<transport::Conversation> conversation;
+  transport::PeerId before = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = lines_.find(node.incarnation);
+    if (found == lines_.end()) return;  // It was lost just now; it will hear of it when it dials.
+    before = std::exchange(found->second.peer, peer);
+    conversation = found->second.conversation;
+  }
+  if (before != 0 && before != peer)
+    (void)server_->cut(before, "it has come by another connection");
+  auto welcome = transport::to_message(actors::Welcome{node.name});
+  welcome.ack = conversation->ack();
+  (void)answer(peer, std::move(welcome));
+  auto resumed = conversation->resume(
+      join.incarnation, join.ack,
+      [this, peer](const transport::Message& message) -> Status { return answer(peer, message); });
+  if (!resumed) return (void)server_->strike(peer, resumed.error().text);
+  nodes_.set_away(node.incarnation, false);
 }
 
 void NodeGate::gone(const transport::Peer& peer, const std::string& why) {
   opened_.wait();
-  if (const auto name = nodes_.remove(peer.id); !name.empty()) events_.lost(name, peer.id, why);
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found =
+        std::ranges::find(lines_, peer.id, [](const auto& entry) { return entry.second.peer; });
+    if (found == lines_.end()) return;
+    auto& line = found->second;
+    line.conversation->pause();
+    line.peer = 0;
+    line.lost_at = Clock::now() + options_.reconnect_patience;
+    line.why = why;
+    nodes_.set_away(found->first, true);
+  }
+  changed_.notify_all();
+}
+
+void NodeGate::lose(std::uint64_t node, const std::string& why) {
+  transport::PeerId peer = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto line = lines_.extract(node);
+    if (line.empty()) return;
+    line.mapped().conversation->pause();
+    peer = line.mapped().peer;
+  }
+  if (peer != 0) (void)server_->cut(peer, why);
+  if (const auto here = nodes_.remove(node)) events_.lost(*here, why);
+}
+
+void NodeGate::process_ended(const actors::ExitNotice& notice) {
+  auto why = "its process " + notice.how;
+  if (!notice.last_words.empty()) why += "; it said last: " + notice.last_words;
+  for (const auto& node : nodes_.all())
+    if (node.inventory.host == notice.host && node.inventory.pid == notice.pid)
+      return lose(node.incarnation, why);
+}
+
+/// Loses those who have not come back in time.
+void NodeGate::watch() {
+  std::unique_lock lock(mutex_);
+  while (!closing_) {
+    auto next = Clock::time_point::max();
+    std::optional<std::pair<std::uint64_t, std::string>> late;
+    for (const auto& [node, line] : lines_) {
+      if (line.peer != 0) continue;
+      next = std::min(next, line.lost_at);
+      if (line.lost_at <= Clock::now()) late.emplace(node, line.why);
+    }
+    if (late) {
+      lock.unlock();
+      lose(late->first, late->second + ", and it has not come back within " +
+                            std::to_string(options_.reconnect_patience.count()) + " ms");
+      lock.lock();
+    } else if (next == Clock::time_point::max()) {
+      changed_.wait(lock);
+    } else {
+      changed_.wait_until(lock, next);
+    }
+  }
+}
+
+Status NodeGate::send(std::uint64_t node, const transport::Message& message) {
+  const auto conversation = conversation_with(node);
+  if (!conversation) return Error{"it is not there any more"};
+  return conversation->say(message);
+}
+
+Status NodeGate::answer(transport::PeerId peer, transport::Message message) {
+  message.term = options_.term;
+  message.incarnation = incarnation_;
+  return server_->send(peer, message);
+}
+
+std::shared_ptr<transport::Conversation> NodeGate::conversation_with(std::uint64_t node) {
+  const std::lock_guard lock(mutex_);
+  const auto found = lines_.find(node);
+  return found == lines_.end() ? nullptr : found->second.conversation;
 }
 
 }  // namespace troupe::apps

@@ -127,7 +127,8 @@ Result<std::unique_ptr<LocalNodes>> start_nodes(const TrainArguments& arguments,
     recorder.say("nodes: " + actors::to_text(nodes, placement));
   };
   if (arguments.carrier == "tcp") order.carriers = actors::Carriers::tcp;
-  return LocalNodes::start(arguments.nodes, std::move(order));
+  return LocalNodes::start(arguments.nodes, std::move(order),
+                           in_milliseconds(config.limits.reconnect_patience));
 }
 
 ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {

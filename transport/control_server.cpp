@@ -7,10 +7,8 @@
 #include <unordered_map>
 #include <variant>
 
-#include "transport/connections.h"
 #include "transport/control_socket.h"
-#include "transport/zap.h"
-#include "transport/zmq_parts.h"
+#include "transport/listening_socket.h"
 
 namespace troupe::transport {
 namespace {
@@ -26,10 +24,6 @@ constexpr int last_words = 1 << 16;
 /// One who is told why it is refused has so long to read it.
 constexpr auto farewell = std::chrono::seconds(1);
 constexpr std::size_t most_farewells = 1024;
-/// Of what was refused, this much is told.
-constexpr Rate telling_address = {.per_second = 1.0 / 60, .at_once = 1};
-constexpr Rate telling_all = {.per_second = 10, .at_once = 100};
-
 struct Session {
   Peer peer;
   std::string routing_id;
@@ -68,66 +62,46 @@ class ControlServer::Loop {
       : options_(std::move(options)),
         events_(std::move(events)),
         orders_(options_.link),
+        listening_({options_.endpoint, options_.link, options_.keys, options_.allowed},
+                   events_.refused),
         strikes_(options_.strikes),
-        hellos_(options_.hellos_of_address, options_.hellos),
-        telling_(telling_address, telling_all) {}
+        hellos_(options_.hellos_of_address, options_.hellos) {}
   ~Loop() {
     stop_ = true;
     orders_.wake().ring();
-    if (!thread_.joinable()) return;
-    thread_.join();
-    remove_socket_file(bound_);
+    if (thread_.joinable()) thread_.join();
   }
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
   Status start() {
-    const auto endpoint = parse_endpoint(options_.endpoint);
-    if (!endpoint) return endpoint.error();
-    if (auto safe = check_security(*endpoint, options_.keys, options_.link.plain); !safe)
-      return safe;
-    try {
-      zap_ = zap_socket(context_);
-      socket_ = zmq::socket_t(context_, zmq::socket_type::router);
-      set_link_options(socket_, options_.link, *endpoint);
-      set_server_keys(socket_, options_.keys);
-      socket_.set(zmq::sockopt::router_mandatory, true);
-      socket_.set(zmq::sockopt::backlog, options_.backlog);
-      connections_.emplace(context_, socket_);
-      auto bound = bind_socket(socket_, *endpoint);
-      if (!bound) return bound.error();
-      bound_ = *bound;
-    } catch (const zmq::error_t& error) {
-      return Error{options_.endpoint + ": " + error.what()};
-    }
+    auto opened = listening_.open(zmq::socket_type::router, [this](zmq::socket_t& socket) {
+      socket.set(zmq::sockopt::router_mandatory, true);
+      socket.set(zmq::sockopt::backlog, options_.backlog);
+    });
+    if (!opened) return opened;
     thread_ = std::thread([this] { run(); });
     return Done{};
   }
 
-  const std::string& endpoint() const { return bound_; }
+  const std::string& endpoint() const { return listening_.endpoint(); }
   const Counters& counters() const { return counters_; }
 
   Status order(Order order, std::size_t bytes) {
     if (orders_.push(std::move(order), bytes)) return Done{};
-    return Error{bound_ + ": " + std::to_string(options_.link.queue) + " orders or " +
+    return Error{endpoint() + ": " + std::to_string(options_.link.queue) + " orders or " +
                  std::to_string(options_.link.queue_bytes) + " bytes wait for this socket already"};
   }
 
  private:
   void run() {
     block_signals();
-    std::vector<zmq_pollitem_t> items = {
-        {socket_.handle(), 0, ZMQ_POLLIN, 0},
-        {connections_->socket().handle(), 0, ZMQ_POLLIN, 0},
-        {zap_.handle(), 0, ZMQ_POLLIN, 0},
-        {nullptr, orders_.wake().descriptor(), ZMQ_POLLIN, 0},
-    };
+    auto items = listening_.items();
+    items.push_back({nullptr, orders_.wake().descriptor(), ZMQ_POLLIN, 0});
     while (!stop_) {
       wait_for(items, until(next_duty(), Clock::now()));
       now_ = Clock::now();
-      while (
-          answer_next(zap_, options_.allowed, [this](const auto& answer) { not_let_in(answer); })) {
-      }
+      listening_.let_in(counters_);
       follow_connections();
       int read = 0;
       while (read < fair_share && receive()) ++read;
@@ -140,8 +114,8 @@ class ControlServer::Loop {
   // What comes in.
 
   bool receive() {
-    if (!parts_.receive(socket_, most_parts)) return false;
-    connections_->heard(parts_.descriptor());
+    if (!parts_.receive(listening_.socket(), most_parts)) return false;
+    listening_.connections().heard(parts_.descriptor());
     const std::string routing_id(parts_[0]);
     const auto found = sessions_.find(routing_id);
     Session* const session = found == sessions_.end() ? nullptr : &found->second;
@@ -185,7 +159,7 @@ class ControlServer::Loop {
 
   void open_session(const std::string& routing_id, Message message) {
     const std::string key = parts_.property("User-Id");
-    const auto connection = connections_->find(parts_.descriptor());
+    const auto connection = listening_.connections().find(parts_.descriptor());
     if (connection.number == 0) return;  // It has ended already.
     const std::string address = host_of(connection.far_end);
     const auto subject = subject_of(key, address, message.incarnation);
@@ -195,13 +169,13 @@ class ControlServer::Loop {
       reject(routing_id, connection,
              rejection("quarantined", "a peer that was struck off for what it sent",
                        "nothing from it for " + std::to_string(seconds) + " s"));
-      tell_refused(address,
-                   "was struck off, and is quarantined for " + std::to_string(seconds) + " s more");
+      listening_.tell_refused(
+          address, "was struck off, and is quarantined for " + std::to_string(seconds) + " s more");
       return;
     }
     if (!hellos_.admit(address, now_)) {
       counters_.add(Count::too_many_hellos);
-      tell_refused(address, "says hello too often");
+      listening_.tell_refused(address, "says hello too often");
       return;
     }
 
@@ -234,8 +208,9 @@ class ControlServer::Loop {
   void bad(const std::string& routing_id, const Session* session, Count count,
            const std::string& why) {
     counters_.add(count);
-    const auto connection = session ? session->connection : connections_->find(parts_.descriptor());
-    tell_refused(connection.far_end, why);
+    const auto connection =
+        session ? session->connection : listening_.connections().find(parts_.descriptor());
+    listening_.tell_refused(connection.far_end, why);
     if (session) {
       strike(*session, why);
       return;
@@ -265,8 +240,9 @@ class ControlServer::Loop {
       return;
     }
     counters_.add(Count::wrong_version);
-    const auto connection = connections_->find(parts_.descriptor());
-    tell_refused(connection.far_end, "speaks version " + found + " of the wire, wanted " + wanted);
+    const auto connection = listening_.connections().find(parts_.descriptor());
+    listening_.tell_refused(connection.far_end,
+                            "speaks version " + found + " of the wire, wanted " + wanted);
     reject(routing_id, connection, rejection("version", found, wanted));
   }
 
@@ -276,7 +252,7 @@ class ControlServer::Loop {
       shut(connection.descriptor, connection.far_end);
       return;
     }
-    if (const auto parts = encode(why)) send_parts(socket_, routing_id, *parts);
+    if (const auto parts = encode(why)) send_parts(listening_.socket(), routing_id, *parts);
   }
   /// From now on nothing is read from a connection, until it has ended.
   bool say_farewell(const std::string& routing_id, const Connection& connection) {
@@ -285,8 +261,8 @@ class ControlServer::Loop {
     return true;
   }
 
-  std::optional<TimePoint> next_duty() const {
-    auto next = connections_->next_look();
+  std::optional<TimePoint> next_duty() {
+    auto next = listening_.connections().next_look();
     for (const auto& [unused, farewell] : farewells_)
       if (!next || farewell.time < *next) next = farewell.time;
     return next;
@@ -299,32 +275,23 @@ class ControlServer::Loop {
     });
   }
 
-  void not_let_in(const ZapAnswer& answer) {
-    counters_.add(Count::unknown_key);
-    tell_refused(answer.address, answer.refused);
-  }
-
-  void tell_refused(const std::string& address, const std::string& why) {
-    if (events_.refused && telling_.admit(host_of(address), now_)) events_.refused(address, why);
-  }
-
   // Connections, of which a ROUTER itself tells nothing.
 
   void follow_connections() {
-    while (const auto news = connections_->next()) switch (news->what) {
+    while (const auto news = listening_.connections().next()) switch (news->what) {
         case Connections::What::ended:
           lose(news->connection);
           break;
         case Connections::What::not_accepted:
-          tell_refused("", "cannot accept a connection: " + news->why);
+          listening_.tell_refused("", "cannot accept a connection: " + news->why);
           break;
       }
   }
 
   void end_endless() {
-    for (const auto& connection : connections_->endless(now_)) {
+    for (const auto& connection : listening_.connections().endless(now_)) {
       counters_.add(Count::malformed);
-      tell_refused(connection.far_end, "sends parts of a message without end");
+      listening_.tell_refused(connection.far_end, "sends parts of a message without end");
       shut(connection.descriptor, connection.far_end);
     }
   }
@@ -333,8 +300,8 @@ class ControlServer::Loop {
     // What it said last may still wait to be read.
     for (int i = 0; i < last_words && receive(); ++i) {
     }
-    if (connections_->silent(connection)) counters_.add(Count::failed_connection);
-    connections_->forget(connection);
+    if (listening_.connections().silent(connection)) counters_.add(Count::failed_connection);
+    listening_.connections().forget(connection);
     const auto found = by_connection_.find(connection.number);
     if (found != by_connection_.end())
       forget(found->second, Gone::closed, "its connection has ended");
@@ -384,7 +351,7 @@ class ControlServer::Loop {
   }
 
   void send(const std::string& routing_id, const std::vector<std::string>& parts) {
-    switch (send_parts(socket_, routing_id, parts)) {
+    switch (send_parts(listening_.socket(), routing_id, parts)) {
       case 0:
         counters_.add(Count::sent);
         return;
@@ -411,10 +378,6 @@ class ControlServer::Loop {
                                 std::uint64_t incarnation) {
     return (key.empty() ? address : key) + "/" + std::to_string(incarnation);
   }
-  /// Without the port, which is another one for each connection.
-  static std::string host_of(const std::string& address) {
-    return address.substr(0, address.rfind(':'));
-  }
 
   struct Farewell {
     TimePoint time;
@@ -426,13 +389,7 @@ class ControlServer::Loop {
   Counters counters_;
   Handover<Order> orders_;
   std::atomic<bool> stop_ = false;
-  std::string bound_;
-
-  // The context outlives its sockets. The thread's own, as is all that follows.
-  zmq::context_t context_{1};
-  zmq::socket_t socket_;
-  zmq::socket_t zap_;
-  std::optional<Connections> connections_;
+  ListeningSocket listening_;  // The thread's own, as is all that follows.
   TimePoint now_ = Clock::now();
   Parts parts_;
   PeerId last_peer_ = 0;
@@ -442,7 +399,6 @@ class ControlServer::Loop {
   std::map<std::string, Farewell> farewells_;
   Strikes strikes_;
   RateLimit hellos_;
-  RateLimit telling_;
 
   std::thread thread_;
 };

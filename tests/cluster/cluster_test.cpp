@@ -1,54 +1,15 @@
 // Runs over several processes, by real sockets and shared memory, with real deaths.
 
+#include "cluster/cluster.h"
+
 #include <signal.h>
 
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <set>
-
-#include "apps/program.h"
 #include "catch.h"
-#include "cluster/process.h"
-#include "core/json.h"
 
 using namespace troupe;
 using namespace troupe::tests;
 
 namespace {
-
-// Tied weights and dropout; small enough for many processes on two cores.
-const std::string gpt = R"(
-seed = 3
-[model]
-kind    = "gpt2"
-vocab   = 32
-context = 16
-width   = 32
-heads   = 2
-layers  = 4
-dropout = 0.1
-[data]
-train = "made:markov?states=32"
-validate = "made:markov?states=32&stream=1"
-[batch]
-global = 16
-micro  = 2
-[optimizer]
-kind = "adamw"
-lr   = 3e-3
-clip_norm = 1.0
-[precision]
-compute = "fp32"
-[pipeline]
-stages = 1
-[checkpoint]
-every = "20 steps"
-[train]
-steps = 12
-eval_every = 6
-)";
 
 // Batch norm: running statistics have to travel too.
 const std::string resnet = R"(
@@ -75,70 +36,6 @@ stages = 1
 [train]
 steps = 4
 )";
-
-/// Of the weights that a run has saved last.
-std::string digest(const Workplace& here, const std::string& run) {
-  std::ifstream events(here.path() / "runs" / run / "events.jsonl");
-  std::string found;
-  for (std::string line; std::getline(events, line);) {
-    const auto event = parse_json(line);
-    if (!event || *event->find("type")->text() != "checkpoint.saved") continue;
-    found = *event->find("weights")->text();
-  }
-  return found;
-}
-
-std::vector<std::string> with(std::vector<std::string> words,
-                              const std::vector<std::string>& settings) {
-  for (const auto& setting : settings) {
-    words.push_back("--set");
-    words.push_back(setting);
-  }
-  return words;
-}
-
-/// What is there that a process could leave behind.
-std::set<std::string> leavings(const Workplace& here) {
-  std::set<std::string> found;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", error))
-    found.insert(entry.path().string());
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(here.path()))
-    if (entry.is_socket()) found.insert(entry.path().string());
-  return found;
-}
-
-/// Processes of the program, ours excepted.
-int processes_of_program(const Workplace& here) {
-  int count = 0;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    const auto folder = std::filesystem::read_symlink(entry.path() / "cwd", error);
-    if (!error && folder == std::filesystem::canonical(here.path())) ++count;
-  }
-  return count;
-}
-
-struct Cluster {
-  const Workplace& here;
-  Process head;
-  std::vector<std::unique_ptr<Process>> nodes;
-
-  Cluster(const Workplace& place, const std::vector<std::string>& names,
-          const std::vector<std::string>& more = {})
-      : here(place), head(place, {"head", "--listen", "127.0.0.1:0", "--events", "127.0.0.1:0"}) {
-    INFO(head.said());
-    REQUIRE(head.says("troupe submit"));
-    for (const auto& name : names) start_node(name, more);
-  }
-  void start_node(const std::string& name, const std::vector<std::string>& more = {}) {
-    std::vector<std::string> words{"node", "--name", name, "--cores", "1"};
-    words.insert(words.end(), more.begin(), more.end());
-    nodes.push_back(std::make_unique<Process>(here, words));
-    INFO(nodes.back()->said());
-    REQUIRE(nodes.back()->says("joined"));
-  }
-};
 
 }  // namespace
 
@@ -258,12 +155,7 @@ TEST_CASE("a node that is killed is done without, and nothing changes", "[cluste
     CHECK(code == 0);
     CHECK(submit.said().find("going on from the newest checkpoint") != std::string::npos);
     CHECK(cluster.head.says("node alpha is lost"));
-    const Ended runs =
-        troupe::tests::troupe(here, {"runs", "--head", [&] {
-                                       std::string head;
-                                       std::ifstream(here.path() / "troupe/head") >> head;
-                                       return head;
-                                     }()});
+    const Ended runs = troupe::tests::troupe(here, {"runs", "--head", head_of(here)});
     CHECK(runs.out.find("150/150") != std::string::npos);
     for (std::size_t i = 1; i < cluster.nodes.size(); ++i) cluster.nodes[i]->send(SIGTERM);
     cluster.head.send(SIGTERM);
@@ -295,8 +187,7 @@ TEST_CASE("with keys only those come in who are on the list", "[cluster]") {
                       "head.key", "--allow", "hosts.allow"});
   INFO(head.said());
   REQUIRE(head.says("troupe submit"));
-  std::string address;
-  std::ifstream(here.path() / "troupe/head") >> address;
+  const std::string address = head_of(here);
   Process node(here, {"node", "--keys", "alpha.key", "--head-key", head_key});
   REQUIRE(node.says("joined"));
   const auto ask = [&](const std::string& key) {
@@ -324,16 +215,15 @@ TEST_CASE("what goes wrong around a head is said in a line", "[cluster]") {
   CHECK(nobody.err.find("no head answers at tcp://127.0.0.1:1") != std::string::npos);
 
   Cluster cluster(here, {});
-  std::string address;
-  std::ifstream(here.path() / "troupe/head") >> address;
+  const std::string address = head_of(here);
   REQUIRE(!address.empty());
-  const Ended second =
-      troupe::tests::troupe(here, {"head", "--listen", address, "--events", "127.0.0.1:0"});
+  const Ended second = troupe::tests::troupe(
+      here, {"head", "--listen", address, "--events", "127.0.0.1:0", "--state", "other"});
   CHECK(second.code == 1);
   CHECK(second.err.find("another program listens there") != std::string::npos);
 
-  const Ended open =
-      troupe::tests::troupe(here, {"head", "--listen", "0.0.0.0:0", "--events", "127.0.0.1:0"});
+  const Ended open = troupe::tests::troupe(
+      here, {"head", "--listen", "0.0.0.0:0", "--events", "127.0.0.1:0", "--state", "other"});
   CHECK(open.code == 1);
   CHECK(open.err.find("without keys everybody on the network could give orders") !=
         std::string::npos);

@@ -7,6 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdint>
+
 #include "catch.h"
 
 namespace troupe::tests {
@@ -51,7 +54,8 @@ Process::~Process() {
 bool Process::read_more(Clock::time_point end) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
   pollfd ready{output_, POLLIN, 0};
-  if (left.count() <= 0 || poll(&ready, 1, static_cast<int>(left.count())) <= 0) return false;
+  const auto patience = static_cast<int>(std::max<std::int64_t>(0, left.count()));
+  if (poll(&ready, 1, patience) <= 0) return false;
   char bytes[4096];
   const auto count = read(output_, bytes, sizeof bytes);
   if (count <= 0) return false;
@@ -59,11 +63,35 @@ bool Process::read_more(Clock::time_point end) {
   return true;
 }
 
-bool Process::says(const std::string& text, std::chrono::seconds patience) {
+std::size_t Process::find(const std::string& text, std::size_t from,
+                          std::chrono::seconds patience) {
   const auto end = Clock::now() + patience;
-  while (said_.find(text) == std::string::npos)
-    if (!read_more(end)) return said_.find(text) != std::string::npos;
+  while (said_.find(text, from) == std::string::npos && read_more(end)) {
+  }
+  return said_.find(text, from);
+}
+
+bool Process::says(const std::string& text, std::chrono::seconds patience) {
+  return find(text, 0, patience) != std::string::npos;
+}
+
+bool Process::says_once_more(const std::string& text, std::chrono::seconds patience) {
+  const auto found = find(text, seen_, patience);
+  if (found == std::string::npos) return false;
+  seen_ = found + text.size();
   return true;
+}
+
+void Process::listen(std::chrono::milliseconds time) {
+  const auto end = Clock::now() + time;
+  while (read_more(end)) {
+  }
+}
+
+void Process::see_all() {
+  while (read_more(Clock::now())) {
+  }
+  seen_ = said_.size();
 }
 
 void Process::send(int signal) const { kill(id_, signal); }
@@ -72,9 +100,9 @@ std::optional<int> Process::wait(std::chrono::seconds patience) {
   const auto end = Clock::now() + patience;
   while (read_more(end)) {
   }
-  if (code_ || Clock::now() >= end) return code_;
+  if (code_) return code_;
   int status = 0;
-  if (waitpid(id_, &status, 0) != id_) return {};
+  if (waitpid(id_, &status, Clock::now() >= end ? WNOHANG : 0) != id_) return {};
   code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return code_;
 }

@@ -21,6 +21,13 @@ class Process {
 
   /// Waits until it has said so, on either stream, or has ended. Gives all that it said so far.
   bool says(const std::string& text, std::chrono::seconds patience = std::chrono::seconds(30));
+  /// The same, of what it has not yet been seen to say by this.
+  bool says_once_more(const std::string& text,
+                      std::chrono::seconds patience = std::chrono::seconds(30));
+  /// Listens for so long, or until it has ended.
+  void listen(std::chrono::milliseconds time);
+  /// All that it has said by now counts as seen.
+  void see_all();
   const std::string& said() const { return said_; }
 
   void send(int signal) const;
@@ -30,10 +37,13 @@ class Process {
 
  private:
   bool read_more(std::chrono::steady_clock::time_point end);
+  /// Where it is found from there on; npos where it does not come.
+  std::size_t find(const std::string& text, std::size_t from, std::chrono::seconds patience);
 
   pid_t id_ = -1;
   int output_ = -1;
   std::string said_;
+  std::size_t seen_ = 0;  // Of what was said.
   std::optional<int> code_;
 };
 

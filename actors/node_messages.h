@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tuple>
+
+#include "transport/fields.h"
+
+/// What a head and the processes of a host tell each other, of no run.
+namespace troupe::actors {
+
+/// What a process with devices can do.
+struct Inventory {
+  std::string host;
+  std::int64_t pid = 0;
+  std::string version;  // Of this program: all processes of a run are of one.
+  int cores = 1;
+  std::int64_t memory = 0;  // Bytes.
+  bool bf16 = false;        // Whether it has products in bf16.
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("host", &Inventory::host),
+                      transport::required("pid", &Inventory::pid),
+                      transport::required("version", &Inventory::version),
+                      transport::required("cores", &Inventory::cores).at_least(1),
+                      transport::required("memory", &Inventory::memory).at_least(0),
+                      transport::required("bf16", &Inventory::bf16));
+  }
+};
+
+/// Node to head: here I am. Its envelope has the highest term that the node knows, and all that it
+/// has heard from this head.
+struct Join {
+  static constexpr std::string_view type = "node.join";
+
+  std::string name;  // Wanted; the head may choose another one.
+  Inventory inventory;
+  bool again = false;  // It was welcome before, and its connection has ended since.
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("name", &Join::name),
+                      transport::required("inventory", &Join::inventory),
+                      transport::optional("again", &Join::again));
+  }
+};
+
+/// Head to node: be welcome. From now on what both say is numbered.
+struct Welcome {
+  static constexpr std::string_view type = "node.welcome";
+
+  std::string name;
+
+  static constexpr auto fields() { return std::tuple(transport::required("name", &Welcome::name)); }
+};
+
+/// Head to node: not here.
+struct Rejected {
+  static constexpr std::string_view type = "node.reject";
+
+  std::string reason;
+  std::string found;
+  std::string wanted;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("reason", &Rejected::reason),
+                      transport::required("found", &Rejected::found),
+                      transport::required("wanted", &Rejected::wanted));
+  }
+};
+
+/// Head to node: end. Its runs go on without it, or it belongs to a head that is no more; another
+/// process in its place is welcome.
+struct Retire {
+  static constexpr std::string_view type = "retire";
+
+  std::string reason;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("reason", &Retire::reason));
+  }
+};
+
+/// Node to head: take its part in all runs away, at the next moment at which nothing is lost.
+struct Leaving {
+  static constexpr std::string_view type = "node.leaving";
+
+  std::string reason;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("reason", &Leaving::reason));
+  }
+};
+
+/// Daemon to head: a node process of its host has ended.
+struct ExitNotice {
+  static constexpr std::string_view type = "exit_notice";
+
+  std::string host;
+  std::int64_t pid = 0;
+  std::string how;         // "was ended by signal 9 (Killed)"
+  std::string last_words;  // The end of what it wrote to its stderr.
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("host", &ExitNotice::host),
+                      transport::required("pid", &ExitNotice::pid),
+                      transport::required("how", &ExitNotice::how),
+                      transport::required("last_words", &ExitNotice::last_words));
+  }
+};
+
+}  // namespace troupe::actors

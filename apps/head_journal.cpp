@@ -1,0 +1,197 @@
+#include "apps/head_journal.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <tuple>
+#include <utility>
+
+#include "transport/fields.h"
+
+namespace troupe::apps {
+namespace {
+
+// The records.
+
+constexpr std::string_view term_type = "term";
+
+Value term_record(std::uint64_t term) {
+  Value value;
+  value.set("type", std::string(term_type));
+  value.set("term", static_cast<std::int64_t>(term));
+  return value;
+}
+
+struct ListenRecord {
+  static constexpr std::string_view type = "listen";
+  std::string endpoint;
+  std::string events;
+  static constexpr auto fields() {
+    return std::tuple(transport::required("endpoint", &ListenRecord::endpoint),
+                      transport::required("events", &ListenRecord::events));
+  }
+};
+struct RunRecord {
+  static constexpr std::string_view type = "run";
+  std::string run;
+  std::int64_t submission = 0;
+  Value config;
+  static constexpr auto fields() {
+    return std::tuple(transport::required("run", &RunRecord::run),
+                      transport::required("submission", &RunRecord::submission),
+                      transport::required("config", &RunRecord::config));
+  }
+};
+struct StateRecord {
+  static constexpr std::string_view type = "state";
+  std::string run;
+  std::string state;
+  std::string why;
+  static constexpr auto fields() {
+    return std::tuple(transport::required("run", &StateRecord::run),
+                      transport::required("state", &StateRecord::state),
+                      transport::optional("why", &StateRecord::why));
+  }
+};
+
+template <class Record>
+Value to_value(const Record& record) {
+  Value value = transport::to_value(record);
+  value.set("type", std::string(Record::type));
+  return value;
+}
+
+}  // namespace
+
+HeadJournal::~HeadJournal() {
+  if (lock_ >= 0) close(lock_);
+}
+
+Result<std::unique_ptr<HeadJournal>> HeadJournal::open(const std::string& folder) {
+  std::unique_ptr<HeadJournal> journal(new HeadJournal());
+  if (auto made = journal->files_->make_directory(folder); !made) return made.error();
+  if (auto locked = journal->lock(folder); !locked) return locked.error();
+  const std::string path = folder + "/journal";
+  if (auto read = journal->read(path); !read) return read.error();
+  ++journal->term_;
+  if (auto begun = journal->begin(path); !begun) return begun.error();
+  return journal;
+}
+
+/// One that belongs to the open file, not to the process: it goes with its holder, however that
+/// ends.
+Status HeadJournal::lock(const std::string& folder) {
+  const std::string path = folder + "/lock";
+  lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (lock_ < 0) return Error{path + ": cannot be opened: " + std::strerror(errno)};
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  if (fcntl(lock_, F_OFD_SETLK, &whole) != 0)
+    return Error{folder + ": another head lives there; stop it, or give this one a folder of its " +
+                 "own with --state"};
+  return Done{};
+}
+
+Status HeadJournal::read(const std::string& path) {
+  if (!files_->exists(path)) return Done{};
+  const auto bytes = files_->read(path);
+  if (!bytes) return bytes.error();
+  const auto read = storage::read_records(bytes->text());
+  if (!read.flaw.empty())
+    return Error{path + ": " + read.flaw +
+                 "; put a copy of it there, or move it away to begin without its runs"};
+  for (const auto& record : read.good)
+    if (auto learned = learn(record.value, path + ": line " + std::to_string(record.line));
+        !learned)
+      return learned;
+  return Done{};
+}
+
+/// Anew, with what is still needed; whoever reads finds the old one or this one, whole.
+Status HeadJournal::begin(const std::string& path) {
+  const std::string unfinished = path + ".new";
+  if (files_->exists(unfinished))
+    if (auto removed = files_->remove(unfinished); !removed) return removed;
+  auto records = storage::RecordWriter::open(*files_, unfinished);
+  if (!records) return records.error();
+  for (const auto& record : all())
+    if (auto appended = records->append(record); !appended) return appended;
+  if (auto synced = records->sync(); !synced) return synced;
+  if (auto renamed = files_->rename(unfinished, path); !renamed) return renamed;
+  records_ = std::move(*records);
+  return files_->sync_directory(storage::parent_of(path));
+}
+
+Status HeadJournal::learn(const Value& record, const std::string& place) {
+  const Value* type = record.find("type");
+  const auto is = [&](std::string_view name) {
+    return type && type->text() && *type->text() == name;
+  };
+  if (is(term_type)) {
+    const Value* term = record.find("term");
+    if (!term || !term->integer() || *term->integer() < 1)
+      return Error{place + ".term: wanted a number from 1 up"};
+    term_ = static_cast<std::uint64_t>(*term->integer());
+  } else if (is(ListenRecord::type)) {
+    auto read = transport::from_value<ListenRecord>(record, place);
+    if (!read) return read.error();
+    listened_ = std::move(read->endpoint);
+    published_ = std::move(read->events);
+  } else if (is(RunRecord::type)) {
+    auto read = transport::from_value<RunRecord>(record, place);
+    if (!read) return read.error();
+    runs_[read->run] = {static_cast<std::uint64_t>(read->submission), std::move(read->config),
+                        "running", ""};
+  } else if (is(StateRecord::type)) {
+    auto read = transport::from_value<StateRecord>(record, place);
+    if (!read) return read.error();
+    auto& run = runs_[read->run];
+    run.state = std::move(read->state);
+    run.why = std::move(read->why);
+  } else {
+    return Error{place + ": found a record of a type that this version does not know"};
+  }
+  return Done{};
+}
+
+std::vector<Value> HeadJournal::all() const {
+  std::vector<Value> records{term_record(term_)};
+  if (!listened_.empty()) records.push_back(to_value(ListenRecord{listened_, published_}));
+  for (const auto& [name, run] : runs_) {
+    const auto submission = static_cast<std::int64_t>(run.submission);
+    records.push_back(to_value(RunRecord{name, submission, run.config}));
+    records.push_back(to_value(StateRecord{name, run.state, run.why}));
+  }
+  return records;
+}
+
+std::map<std::string, RememberedRun> HeadJournal::runs() const {
+  const std::lock_guard lock(mutex_);
+  return runs_;
+}
+
+Status HeadJournal::listens(const std::string& endpoint, const std::string& events) {
+  if (endpoint == listened_ && events == published_) return Done{};
+  return write(to_value(ListenRecord{endpoint, events}));
+}
+
+Status HeadJournal::submitted(const std::string& run, std::uint64_t submission,
+                              const Value& config) {
+  return write(to_value(RunRecord{run, static_cast<std::int64_t>(submission), config}));
+}
+
+Status HeadJournal::changed(const std::string& run, const std::string& state,
+                            const std::string& why) {
+  return write(to_value(StateRecord{run, state, why}));
+}
+
+Status HeadJournal::write(const Value& record) {
+  const std::lock_guard lock(mutex_);
+  if (auto written = records_->append(record); !written) return written;
+  if (auto synced = records_->sync(); !synced) return synced;
+  return learn(record, "a record of its own");
+}
+
+}  // namespace troupe::apps

@@ -1,0 +1,159 @@
+// `troupe node-process`: what a daemon, or `troupe train --nodes`, starts.
+
+#include "apps/node_process.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <thread>
+#include <utility>
+
+#include "actors/node.h"
+#include "actors/pace.h"
+#include "apps/process_run.h"
+#include "apps/run_setup.h"
+#include "apps/signals.h"
+#include "apps/suffer.h"
+#include "config/load.h"
+#include "kernels/linear.h"
+
+namespace troupe::apps {
+namespace {
+
+/// A run's devices in this process, with all that they stand on.
+class Home final : public actors::RunHome {
+ public:
+  static Result<std::shared_ptr<actors::RunHome>> open(const Value& config,
+                                                       const actors::Placement& placement, int here,
+                                                       int cores, const actors::Pace& pace) {
+    auto loaded = config::load_message(config, "prepare");
+    if (!loaded) return loaded.error();
+    auto home = std::make_shared<Home>();
+    home->loaded_ = std::move(*loaded);
+    auto setup = set_up(home->loaded_.config);
+    if (!setup) return setup.error();
+    storage::Files& files = *setup->files;
+    auto run = ProcessRun::make(
+        home->loaded_, std::move(*setup), files,
+        {.are_here =
+             [&](int device) {
+               const auto index = static_cast<std::size_t>(device);
+               return index < placement.stages.size() && placement.stages[index] == here;
+             },
+         .cores = home->loaded_.config.train.threads ? std::optional<int>() : std::optional(cores),
+         .pace = &pace});
+    if (!run) return run.error();
+    home->run_ = std::move(*run);
+    return std::shared_ptr<actors::RunHome>(std::move(home));
+  }
+  actors::RunSpecPtr spec() override { return run_->spec(); }
+  std::chrono::nanoseconds head_patience() const override {
+    return loaded_.config.limits.head_patience;
+  }
+
+ private:
+  config::Loaded loaded_;
+  std::unique_ptr<ProcessRun> run_;
+};
+
+actors::Inventory inventory(int cores) {
+  return {.host = this_host(),
+          .pid = getpid(),
+          .version = TROUPE_VERSION,
+          .cores = cores,
+          .memory = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE),
+          .bf16 = kernels::has_bf16_products()};
+}
+
+ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) {
+  const int machine = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const int cores = arguments.cores > 0 ? arguments.cores : machine;
+  Bell bell;
+  actors::Pace pace;
+  constexpr int unknown = -1;
+  std::atomic<int> code = unknown;
+  const auto end = [&](ExitCode with) {
+    code = static_cast<int>(with);
+    bell.ring();
+  };
+  const auto say = [quiet = flags.quiet](const std::string& text) {
+    if (!quiet) std::fprintf(stderr, "%s\n", text.c_str());
+  };
+  actors::NodeOptions options;
+  options.name = arguments.name;
+  options.inventory = inventory(cores);
+  options.term = arguments.term;
+  auto dial = arguments.keys.dial(arguments.head);
+  if (!dial) return complain(ExitCode::usage, "error: " + dial.error().text);
+  options.dial = std::move(*dial);
+  options.interface = arguments.interface;
+  if (arguments.carrier == "tcp") options.carriers = actors::Carriers::tcp;
+  options.open_run = [cores, &pace](const Value& config, const actors::Placement& placement,
+                                    int here) {
+    return Home::open(config, placement, here, cores, pace);
+  };
+  options.suffer = [&pace](const actors::Chaos& chaos) { suffer(chaos, pace); };
+  options.say = say;
+  options.rejected = [&](const std::string& why) {
+    end(complain(ExitCode::no_head, "error: the head rejects this node: " + why));
+  };
+  options.retired = [&](const std::string& why) {
+    say("this node process ends: " + why);
+    end(ExitCode::done);
+  };
+  auto started = actors::Node::start(std::move(options));
+  if (!started) return complain(ExitCode::failed, "error: " + started.error().text);
+  ring_on_signals(bell);
+  bell.wait();
+  if (code == unknown) {
+    (*started)->leave("it was asked to end");
+    while (code == unknown) bell.wait();
+  }
+  return static_cast<ExitCode>(code.load());
+}
+
+}  // namespace
+
+void NodeArguments::add_to(CLI::App& command) {
+  command.add_option("--head", head, "where the head listens");
+  command.add_option("--name", name, "what the head shall call it (the host's name)");
+  command.add_option("--cores", cores, "how many cores it may use (all)");
+  command.add_option("--interface", interface,
+                     "the address by which other nodes reach this machine");
+  keys.add_to(command);
+  command.add_option("--carrier", carrier, "auto: shared memory on one machine; or tcp")
+      ->check(CLI::IsMember({"auto", "tcp"}));
+}
+
+std::vector<std::string> NodeArguments::words() const {
+  std::vector<std::string> words{
+      "node-process", "--head",    head,    "--cores", std::to_string(cores), "--interface",
+      interface,      "--carrier", carrier, "--term",  std::to_string(term)};
+  const std::pair<std::string, std::string> said[] = {
+      {"--name", name}, {"--keys", keys.keys}, {"--head-key", keys.head_key}};
+  for (const auto& [option, value] : said)
+    if (!value.empty()) words.insert(words.end(), {option, value});
+  return words;
+}
+
+std::string this_host() {
+  char host[256] = "node";
+  (void)gethostname(host, sizeof host - 1);
+  return host;
+}
+
+actors::ExitNotice notice_of(const ProcessEnd& end) {
+  return {this_host(), end.process, to_text(end), end.last_words};
+}
+
+void add_node_process(Program& program) {
+  auto [command, arguments] = add_command(program, program.app, "node-process",
+                                          "what `troupe node` starts and watches", node_process);
+  command->group("");  // Not for people.
+  arguments.add_to(*command);
+  command->add_option("--term", arguments.term);
+}
+
+}  // namespace troupe::apps

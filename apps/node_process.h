@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "actors/node_messages.h"
+#include "apps/command.h"
+#include "apps/kept_process.h"
+#include "apps/wire_keys.h"
+
+namespace troupe::apps {
+
+/// What a person says of a node, to its daemon and on to its process.
+struct NodeArguments {
+  std::string head;
+  std::string name;
+  int cores = 0;  // 0: all.
+  std::string interface = "127.0.0.1";
+  std::string carrier = "auto";
+  DialKeys keys;
+  std::uint64_t term = 0;  // Of the newest head that is known.
+
+  void add_to(CLI::App& command);
+  /// The line that starts a process with them; `head` is an endpoint.
+  std::vector<std::string> words() const;
+};
+
+/// The command that runs such a process; not for people.
+void add_node_process(Program& program);
+
+std::string this_host();
+/// What a head is told of a process' end.
+actors::ExitNotice notice_of(const ProcessEnd& end);
+
+}  // namespace troupe::apps

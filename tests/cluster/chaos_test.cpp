@@ -1,0 +1,185 @@
+// Whoever dies, and whenever: the weights are those of a run to which nothing happened.
+
+#include <signal.h>
+
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "catch.h"
+#include "cluster/cluster.h"
+
+using namespace troupe;
+using namespace troupe::tests;
+
+namespace {
+
+constexpr int nodes = 4;
+
+/// A head and four nodes that train, and somebody who kills them.
+class Chaos {
+ public:
+  Chaos(const Workplace& here, const std::string& config, const std::vector<std::string>& settings,
+        unsigned seed, std::chrono::duration<double> longest_freeze)
+      : here_(here),
+        random_(seed),
+        longest_freeze_(longest_freeze),
+        head_(here,
+              {"head", "--listen", "127.0.0.1:0", "--events", "127.0.0.1:0", "--supervised"}) {
+    REQUIRE(head_.says("troupe submit"));
+    for (int node = 0; node < nodes; ++node) daemons_.push_back(start_daemon(node));
+    for (const auto& daemon : daemons_) REQUIRE(daemon->says("joined"));
+    auto words = with({"submit", config, "--wait", "--output", "plain"}, settings);
+    for (const std::string more : {"name=chaos", "log.every=1", "pipeline.stages=2",
+                                   "pipeline.replicas=2", "limits.strikes=100000"})
+      words.insert(words.end(), {"--set", more});
+    submit_.emplace(here, words);
+  }
+
+  /// So many steps further; those that are done again count too.
+  void let_steps_pass(int steps) {
+    submit_->see_all();
+    for (int step = 0; step < steps; ++step) {
+      INFO(told());
+      REQUIRE(submit_->says_once_more("\nstep ", std::chrono::seconds(120)));
+    }
+  }
+  int random(int count) { return static_cast<int>(random_() % static_cast<unsigned>(count)); }
+
+  /// Gives in words what it has done.
+  std::string strike() {
+    const int kind = random(10);
+    const auto which = static_cast<std::size_t>(random(nodes));
+    auto& daemon = daemons_[which];
+    const auto name = " of node " + std::to_string(which);
+    const auto children = children_of(daemon->id());
+    if (kind < 5 && !children.empty()) {
+      kill(children.front(), SIGKILL);
+      return "the process" + name;
+    }
+    if (kind < 7) {
+      daemon->send(SIGKILL);
+      daemon->wait();
+      daemon = start_daemon(static_cast<int>(which));
+      return "the daemon" + name;
+    }
+    const auto heads = children_of(head_.id());
+    if (kind < 9 && !heads.empty()) {
+      kill(heads.front(), SIGKILL);
+      return "the head";
+    }
+    if (children.empty()) return "nobody: the process" + name + " is not there";
+    kill(children.front(), SIGSTOP);
+    const double seconds = 0.2 * std::pow(longest_freeze_.count() / 0.2, random(1000) / 1000.0);
+    frozen_.emplace_back(children.front(),
+                         Clock::now() + std::chrono::milliseconds(std::lround(1000 * seconds)));
+    return "for a while the process" + name;
+  }
+
+  /// Wakes up those whose time has come.
+  void thaw() {
+    std::erase_if(frozen_, [](const auto& frozen) {
+      if (frozen.second > Clock::now()) return false;
+      kill(frozen.first, SIGCONT);
+      return true;
+    });
+  }
+
+  void let_time_pass(double seconds) {
+    submit_->listen(std::chrono::milliseconds(std::lround(1000 * seconds)));
+  }
+
+  bool is_under_way() { return !submit_->wait(std::chrono::seconds(0)); }
+  /// Waits for the end of the run, and of all processes.
+  void end() {
+    const auto code = submit_->wait(std::chrono::seconds(300));
+    INFO(told());
+    CHECK(code == 0);
+    for (const auto& [process, time] : frozen_) kill(process, SIGCONT);
+    for (const auto& daemon : daemons_) daemon->send(SIGTERM);
+    for (const auto& daemon : daemons_) CHECK(daemon->wait() == 0);
+    head_.send(SIGTERM);
+    CHECK(head_.wait() == 0);
+  }
+
+  std::string told() { return "head:\n" + head_.said() + "\nrun:\n" + submit_->said(); }
+
+ private:
+  std::unique_ptr<Process> start_daemon(int node) const {
+    return std::make_unique<Process>(
+        here_, std::vector<std::string>{"node", "--name", "n" + std::to_string(node), "--cores",
+                                        "1", "--head", head_of(here_)});
+  }
+
+  using Clock = std::chrono::steady_clock;
+
+  const Workplace& here_;
+  std::mt19937 random_;
+  std::chrono::duration<double> longest_freeze_;
+  std::vector<std::pair<pid_t, Clock::time_point>> frozen_;
+  Process head_;
+  std::vector<std::unique_ptr<Process>> daemons_;
+  std::optional<Process> submit_;
+};
+
+}  // namespace
+
+TEST_CASE("thirty deaths at any moment change no bit and leave nothing behind", "[cluster]") {
+  const Workplace here;
+  const auto before = leavings(here);
+  here.write("gpt.toml", gpt);
+  const std::vector<std::string> settings{"train.steps=600", "checkpoint.every=10 steps",
+                                          "train.eval_every=200"};
+  const auto one = digest_of_one(here, settings);
+  std::string victims;
+  {
+    // One that is frozen wakes up after the others have gone on.
+    Chaos chaos(here, "gpt.toml", settings, 1, std::chrono::milliseconds(200));
+    for (int death = 0; death < 30; ++death) {
+      INFO(victims);
+      chaos.let_steps_pass(1 + chaos.random(5));
+      chaos.thaw();
+      victims += chaos.strike() + "; ";
+      REQUIRE(chaos.is_under_way());
+    }
+    INFO(victims);
+    chaos.end();
+  }
+  INFO(victims);
+  CHECK(digest(here, "chaos") == one);
+  CHECK(leavings(here) == before);
+  CHECK(processes_of_program(here) == 0);
+}
+
+// Minutes: `./dev test --chaos`.
+TEST_CASE("deaths every two seconds, and freezes of up to a minute, change no bit", "[.chaos]") {
+  const Workplace here;
+  const auto before = leavings(here);
+  here.write("gpt.toml", "extends = \"" TROUPE_CONFIG "/gpt-small.toml\"\n");
+  const std::vector<std::string> settings{"train.steps=40", "train.eval_every=20", "batch.global=4",
+                                          "batch.micro=1", "checkpoint.every=2 steps"};
+  const auto one = digest_of_one(here, settings);
+  const auto seed = std::random_device{}();
+  INFO("seed " << seed);
+  int deaths = 0;
+  {
+    Chaos chaos(here, "gpt.toml", settings, seed, std::chrono::seconds(60));
+    std::mt19937 random(seed);
+    std::exponential_distribution<double> gap(1 / 2.0);
+    for (; chaos.is_under_way() && deaths < 2000; ++deaths) {
+      chaos.let_time_pass(gap(random));
+      chaos.thaw();
+      chaos.strike();
+    }
+    chaos.end();
+  }
+  WARN(deaths << " deaths and freezes");
+  CHECK(digest(here, "chaos") == one);
+  CHECK(leavings(here) == before);
+  CHECK(processes_of_program(here) == 0);
+}

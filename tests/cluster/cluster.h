@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cluster/process.h"
+
+namespace troupe::tests {
+
+/// Tied weights and dropout; small enough for many processes on two cores.
+extern const std::string gpt;
+
+std::vector<std::string> with(std::vector<std::string> words,
+                              const std::vector<std::string>& settings);
+
+/// Of the weights that a run has saved last.
+std::string digest(const Workplace& here, const std::string& run);
+/// Of a run in one process: what all others must have.
+std::string digest_of_one(const Workplace& here, const std::vector<std::string>& settings);
+/// How often each step was done, as a run's events tell.
+std::map<std::int64_t, int> times_done(const Workplace& here, const std::string& run);
+/// The address of the head that was started last there.
+std::string head_of(const Workplace& here);
+
+/// What is there that a process could leave behind.
+std::set<std::string> leavings(const Workplace& here);
+/// Processes of the program in that folder, once those that are about to end have ended.
+int processes_of_program(const Workplace& here);
+/// Those that a process has started.
+std::vector<pid_t> children_of(pid_t process);
+/// Waits until a process that is not ours to wait for is no more.
+bool is_gone(pid_t process, std::chrono::seconds patience = std::chrono::seconds(10));
+
+/// A head, and a daemon for each name.
+struct Cluster {
+  const Workplace& here;
+  Process head;
+  std::vector<std::unique_ptr<Process>> nodes;
+
+  Cluster(const Workplace& place, const std::vector<std::string>& names,
+          const std::vector<std::string>& more = {});
+  void start_node(const std::string& name, const std::vector<std::string>& more = {});
+  /// The process that a daemon keeps.
+  pid_t node_process(std::size_t node) const;
+  /// Asks all to end, and waits until they have.
+  void end();
+};
+
+}  // namespace troupe::tests

@@ -1,0 +1,99 @@
+// A daemon and the node process that it keeps.
+
+#include <signal.h>
+
+#include "catch.h"
+#include "cluster/cluster.h"
+
+using namespace troupe;
+using namespace troupe::tests;
+
+namespace {
+
+const std::vector<std::string> settings{"train.steps=150"};
+
+/// A run over two nodes, past a step that is not the last one that was saved.
+struct RunOverTwo {
+  const Workplace here;
+  const std::set<std::string> before = leavings(here);
+  std::string one;
+  Cluster cluster;
+  Process submit;
+
+  RunOverTwo()
+      : one((here.write("gpt.toml", gpt), digest_of_one(here, settings))),
+        cluster(here, {"alpha", "beta"}),
+        submit(here, with({"submit", "gpt.toml", "--wait", "--output", "plain"},
+                          {"name=many", "train.steps=150", "pipeline.stages=2", "log.every=5"})) {
+    INFO(submit.said());
+    REQUIRE(submit.says("step 45 "));
+  }
+  void ends_as_one() {
+    const auto code = submit.wait();
+    INFO(submit.said() << cluster.head.said());
+    CHECK(code == 0);
+    CHECK(digest(here, "many") == one);
+  }
+  void leaves_nothing() {
+    CHECK(leavings(here) == before);
+    CHECK(processes_of_program(here) == 0);
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(RunOverTwo, "a node process that dies is started again, and the head hears why",
+                 "[cluster]") {
+  const pid_t victim = cluster.node_process(0);
+  kill(victim, SIGKILL);
+  INFO(cluster.head.said() << cluster.nodes[0]->said());
+  CHECK(cluster.head.says("node alpha is lost: its process was ended by signal 9 (Killed)"));
+  CHECK(cluster.nodes[0]->says("node process " + std::to_string(victim) +
+                               " was ended by signal 9 (Killed); another one is started"));
+  CHECK(cluster.head.says("node alpha has joined"));
+  ends_as_one();
+  CHECK(submit.said().find("going on from the newest checkpoint") != std::string::npos);
+  cluster.end();
+  leaves_nothing();
+}
+
+TEST_CASE_METHOD(RunOverTwo, "a node that is asked to end leaves, and no step is done twice",
+                 "[cluster]") {
+  cluster.nodes[0]->send(SIGTERM);
+  CHECK(cluster.nodes[0]->wait() == 0);
+  CHECK(cluster.head.says("node alpha is leaving: it was asked to end"));
+  ends_as_one();
+  const auto times = times_done(here, "many");
+  CHECK(times.size() == 150);
+  for (const auto& [step, count] : times) CHECK(count == 1);
+  cluster.nodes.erase(cluster.nodes.begin());
+  cluster.end();
+  leaves_nothing();
+}
+
+TEST_CASE_METHOD(RunOverTwo, "a daemon that is killed takes its node process along", "[cluster]") {
+  const pid_t node = cluster.node_process(1);
+  cluster.nodes[1]->send(SIGKILL);
+  CHECK(is_gone(node));
+  ends_as_one();
+  cluster.nodes.pop_back();
+  cluster.end();
+  leaves_nothing();
+}
+
+TEST_CASE("nodes on this machine are started again too", "[cluster]") {
+  const Workplace here;
+  here.write("gpt.toml", gpt);
+  const auto one = digest_of_one(here, settings);
+  Process train(here, with({"train", "gpt.toml", "--nodes", "2", "--output", "plain"},
+                           {"name=many", "train.steps=150", "pipeline.stages=2", "log.every=5"}));
+  INFO(train.said());
+  REQUIRE(train.says("step 45 "));
+  const auto nodes = children_of(train.id());
+  REQUIRE(nodes.size() == 2);
+  kill(nodes[1], SIGKILL);
+  CHECK(train.wait() == 0);
+  CHECK(train.said().find("was ended by signal 9 (Killed)") != std::string::npos);
+  CHECK(digest(here, "many") == one);
+  CHECK(processes_of_program(here) == 0);
+}

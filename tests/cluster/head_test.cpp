@@ -1,0 +1,138 @@
+// A head that dies and comes back.
+
+#include <signal.h>
+
+#include "catch.h"
+#include "cluster/cluster.h"
+
+using namespace troupe;
+using namespace troupe::tests;
+
+namespace {
+
+std::vector<std::string> head_words(const std::vector<std::string>& more) {
+  std::vector<std::string> words{"head", "--listen", "127.0.0.1:0", "--events", "127.0.0.1:0"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+}  // namespace
+
+TEST_CASE("a head that is killed comes back and leads its runs to their end", "[cluster]") {
+  const Workplace here;
+  const auto before = leavings(here);
+  here.write("gpt.toml", gpt);
+  const auto one = digest_of_one(here, {"train.steps=150"});
+
+  Process head(here, head_words({"--supervised"}));
+  REQUIRE(head.says("troupe submit"));
+  const auto address = head_of(here);
+  Process alpha(here, {"node", "--name", "alpha", "--cores", "1"});
+  Process beta(here, {"node", "--name", "beta", "--cores", "1"});
+  REQUIRE(alpha.says("joined"));
+  REQUIRE(beta.says("joined"));
+  Process submit(here, with({"submit", "gpt.toml", "--wait", "--output", "plain"},
+                            {"name=many", "train.steps=150", "pipeline.stages=2", "log.every=5"}));
+  INFO(submit.said());
+  REQUIRE(submit.says("step 45 "));
+  const auto heads = children_of(head.id());
+  REQUIRE(heads.size() == 1);
+  kill(heads.front(), SIGKILL);
+  CHECK(head.says("was ended by signal 9 (Killed); it comes back"));
+  CHECK(head.says("run many goes on after step "));
+  const auto code = submit.wait();
+  INFO(head.said() << alpha.said());
+  CHECK(code == 0);
+  CHECK(head_of(here) == address);
+  CHECK(digest(here, "many") == one);
+
+  // What has ended is still known.
+  const Ended runs = troupe::tests::troupe(here, {"runs", "--head", address});
+  CHECK(runs.out.find("150/150") != std::string::npos);
+  for (Process* node : {&alpha, &beta}) node->send(SIGTERM);
+  for (Process* node : {&alpha, &beta}) CHECK(node->wait() == 0);
+  head.send(SIGTERM);
+  CHECK(head.wait() == 0);
+  CHECK(leavings(here) == before);
+  CHECK(processes_of_program(here) == 0);
+}
+
+TEST_CASE("a head that is asked to end goes on with its runs in its next life", "[cluster]") {
+  const Workplace here;
+  here.write("gpt.toml", gpt);
+  const auto one = digest_of_one(here, {"train.steps=400"});
+  std::string address;
+  {
+    Process head(here, head_words({}));
+    REQUIRE(head.says("troupe submit"));
+    address = head_of(here);
+    Process alpha(here, {"node", "--name", "alpha", "--head", address});
+    REQUIRE(alpha.says("joined"));
+    Process submit(here, with({"submit", "gpt.toml", "--wait", "--output", "plain"},
+                              {"name=many", "train.steps=400", "log.every=5"}));
+    REQUIRE(submit.says("step 45 "));
+    head.send(SIGTERM);
+    CHECK(head.wait() == 0);
+    CHECK(submit.wait() == 75);
+  }
+  Process head(here, head_words({}));
+  REQUIRE(head.says("run many goes on after step"));
+  REQUIRE(head.says("troupe submit"));
+  CHECK(head_of(here) == address);
+  // It waits for a node; by then somebody listens.
+  Process events(here, {"events", "many", "--head", address, "--output", "plain"});
+  Process beta(here, {"node", "--name", "beta", "--head", address});
+  INFO(head.said() << beta.said());
+  REQUIRE(events.says("run many: done"));
+  CHECK(digest(here, "many") == one);
+  // It was saved before it ended: no step was done twice.
+  const auto times = times_done(here, "many");
+  CHECK(times.size() == 400);
+  for (const auto& [step, count] : times) CHECK(count == 1);
+}
+
+TEST_CASE("a head that others have come after is refused and ends", "[cluster]") {
+  const Workplace here;
+  std::string address;
+  {
+    Process head(here, head_words({}));
+    REQUIRE(head.says("term 1"));
+    address = head_of(here);
+  }
+  Process alpha(here, {"node", "--name", "alpha", "--head", address});
+  {
+    Process head(here, head_words({}));
+    REQUIRE(head.says("term 2"));
+    REQUIRE(alpha.says("joined"));
+  }
+  Process head(here, {"head", "--listen", address, "--events", "127.0.0.1:0", "--state", "other"});
+  CHECK(head.wait() == 76);
+  INFO(head.said());
+  CHECK(head.said().find("the nodes know a head of term 2, which came after this one") !=
+        std::string::npos);
+}
+
+TEST_CASE("two heads do not live in one folder", "[cluster]") {
+  const Workplace here;
+  Process first(here, head_words({}));
+  REQUIRE(first.says("troupe submit"));
+  const Ended second = troupe::tests::troupe(here, head_words({}));
+  CHECK(second.code == 1);
+  CHECK(second.err.find("another head lives there") != std::string::npos);
+}
+
+TEST_CASE("a head names what is damaged in its journal, and does not begin", "[cluster]") {
+  const Workplace here;
+  {
+    Process head(here, head_words({}));
+    REQUIRE(head.says("troupe submit"));
+  }
+  auto journal = here.read(".troupe/journal");
+  REQUIRE(journal.find("\"term\":1") != std::string::npos);
+  journal[journal.find("\"term\":1") + 7] = '7';
+  here.write(".troupe/journal", journal);
+  const Ended ended = troupe::tests::troupe(here, head_words({}));
+  CHECK(ended.code == 1);
+  CHECK(ended.err.find(".troupe/journal: line 1 does not follow") != std::string::npos);
+  CHECK(here.read(".troupe/journal") == journal);
+}

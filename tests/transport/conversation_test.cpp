@@ -1,0 +1,157 @@
+#include "transport/conversation.h"
+
+#include <deque>
+#include <random>
+
+#include "catch.h"
+
+using namespace troupe;
+using namespace troupe::transport;
+
+namespace {
+
+Message order(int number) {
+  Message message;
+  message.type = "prepare";
+  message.body.set("number", number);
+  return message;
+}
+
+/// Two ends, and a connection that loses what is on its way when it is cut.
+struct Pair {
+  Conversation head{11}, node{22};
+  std::deque<Message> to_head, to_node;
+  std::vector<int> head_heard, node_heard;
+  int acks = 0;
+
+  void connect() {
+    // The node says its hello, the head its welcome.
+    REQUIRE(head.resume(22, node.ack(), into(to_node)));
+    REQUIRE(node.resume(11, head.ack(), into(to_head)));
+  }
+  void cut() {
+    head.pause();
+    node.pause();
+    to_head.clear();
+    to_node.clear();
+  }
+  static Conversation::Send into(std::deque<Message>& wire) {
+    return [&wire](const Message& message) -> Status {
+      wire.push_back(message);
+      return Done{};
+    };
+  }
+  bool deliver(std::deque<Message>& wire, Conversation& end, std::vector<int>& heard) {
+    if (wire.empty()) return false;
+    auto message = std::move(wire.front());
+    wire.pop_front();
+    acks += message.type == "ack" ? 1 : 0;
+    const auto now = end.hear(std::move(message));
+    REQUIRE(now);
+    for (const auto& one : *now)
+      heard.push_back(static_cast<int>(*one.body.find("number")->integer()));
+    return true;
+  }
+  bool deliver_to_node() { return deliver(to_node, node, node_heard); }
+  bool deliver_to_head() { return deliver(to_head, head, head_heard); }
+};
+
+std::vector<int> up_to(int count) {
+  std::vector<int> numbers;
+  for (int i = 0; i < count; ++i) numbers.push_back(i);
+  return numbers;
+}
+
+}  // namespace
+
+TEST_CASE("what is said over connections that end arrives once and in order", "[transport]") {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    std::mt19937 random(seed);
+    Pair pair;
+    pair.connect();
+    int said = 0, answered = 0;
+    for (int i = 0; i < 400; ++i) switch (random() % 8) {
+        case 0:
+          pair.cut();
+          // What is said now waits for the next connection.
+          REQUIRE(pair.head.say(order(said++)));
+          pair.connect();
+          break;
+        case 1:
+        case 2:
+          REQUIRE(pair.head.say(order(said++)));
+          break;
+        case 3:
+          REQUIRE(pair.node.say(order(answered++)));
+          break;
+        case 4:
+        case 5:
+          pair.deliver_to_node();
+          break;
+        default:
+          pair.deliver_to_head();
+      }
+    while (pair.deliver_to_node() || pair.deliver_to_head()) {
+    }
+    INFO("seed " << seed);
+    CHECK(pair.node_heard == up_to(said));
+    CHECK(pair.head_heard == up_to(answered));
+  }
+}
+
+TEST_CASE("one who only listens says what it has heard, so that much can be said", "[transport]") {
+  Pair pair;
+  pair.connect();
+  for (int i = 0; i < 5000; ++i) {
+    REQUIRE(pair.head.say(order(i)));
+    while (pair.deliver_to_node() || pair.deliver_to_head()) {
+    }
+  }
+  CHECK(pair.node_heard == up_to(5000));
+  CHECK(pair.acks == 5000 / 64);
+}
+
+TEST_CASE("one who never acknowledges is as good as gone", "[transport]") {
+  Pair pair;
+  pair.connect();
+  Status said = Done{};
+  int count = 0;
+  for (; said && count < 10'000; ++count) said = pair.head.say(order(count));
+  REQUIRE_FALSE(said);
+  CHECK(count == 1025);
+  CHECK(said.error().text.find("prepare: the other end has not acknowledged 1024 messages") == 0);
+}
+
+TEST_CASE("what need not arrive is dropped without a connection", "[transport]") {
+  Pair pair;
+  Message pulse = order(7);
+  pulse.type = "player_pulse";
+  REQUIRE(pair.node.say(pulse));
+  pair.connect();
+  CHECK_FALSE(pair.deliver_to_head());
+  REQUIRE(pair.node.say(pulse));
+  CHECK(pair.deliver_to_head());
+  CHECK(pair.head_heard == std::vector<int>{7});
+}
+
+TEST_CASE("another process at the other end is not taken for the one of before", "[transport]") {
+  Pair pair;
+  pair.connect();
+  pair.cut();
+  const auto resumed = pair.node.resume(12, 0, Pair::into(pair.to_head));
+  REQUIRE_FALSE(resumed);
+  CHECK(resumed.error().text.find("found process 12 at the other end") == 0);
+  pair.connect();
+
+  Message of_another = order(1);
+  of_another.incarnation = 12;
+  of_another.seq = 1;
+  CHECK(pair.node.hear(of_another)->empty());
+  Message too_much = order(1);
+  too_much.incarnation = 11;
+  too_much.seq = 1;
+  too_much.ack = 5;
+  const auto heard = pair.node.hear(too_much);
+  REQUIRE_FALSE(heard);
+  CHECK(heard.error().text.find("envelope.ack: found 5, wanted at most 0") == 0);
+}
