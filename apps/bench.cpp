@@ -1,10 +1,16 @@
+#include <unistd.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <thread>
 
 #include "apps/command.h"
 #include "apps/this_machine.h"
 #include "bench/kernel_bench.h"
+#include "bench/link.h"
+#include "bench/transport_bench.h"
+#include "core/json.h"
 #include "storage/files.h"
 
 namespace troupe::apps {
@@ -40,10 +46,75 @@ ExitCode kernels(const KernelArguments& arguments, const CommonFlags& flags) {
   return ExitCode::done;
 }
 
+struct TransportArguments {
+  int rounds = 9;
+};
+
+ExitCode transport(const TransportArguments& arguments, const CommonFlags&) {
+  const auto text = bench::measure_transport(arguments.rounds);
+  if (!text) return complain(ExitCode::failed, "error: " + text.error().text);
+  std::fputs(text->c_str(), stdout);
+  return ExitCode::done;
+}
+
+struct LinkArguments {
+  std::string address;
+  std::string listen;
+};
+
+constexpr auto link_patience = std::chrono::seconds(30);
+
+ExitCode answer_link(const LinkArguments& arguments, const CommonFlags& flags) {
+  auto answer = bench::LinkAnswer::listen(arguments.listen);
+  if (!answer) return complain(ExitCode::failed, "error: " + answer.error().text);
+  std::printf("%s\n", answer->address().c_str());
+  std::fflush(stdout);
+  if (!flags.quiet && isatty(STDOUT_FILENO))
+    std::fputs("on the other machine: troupe bench link ADDRESS, with the line above\n", stderr);
+  if (auto served = answer->serve(link_patience); !served)
+    return complain(ExitCode::failed, "error: " + served.error().text);
+  return ExitCode::done;
+}
+
+ExitCode link(const LinkArguments& arguments, const CommonFlags& flags) {
+  if (arguments.address.empty() == arguments.listen.empty())
+    return complain(ExitCode::usage,
+                    "error: either --listen INTERFACE, or the address that the other machine "
+                    "printed");
+  if (!arguments.listen.empty()) return answer_link(arguments, flags);
+  const auto figures = bench::ask_link(arguments.address, link_patience);
+  if (!figures) return complain(ExitCode::failed, "error: " + figures.error().text);
+  if (flags.output == "json") {
+    Value event = Value::Map{};
+    event.set("type", "link");
+    event.set("latency", figures->latency);
+    event.set("bandwidth", figures->bandwidth);
+    std::printf("%s\n", to_json(event).c_str());
+  } else {
+    std::printf("%.1f us for 64 bytes one way, %.2f GB/s with tensors of 16 MiB\n",
+                figures->latency * 1e6, figures->bandwidth * 1e-9);
+  }
+  return ExitCode::done;
+}
+
 }  // namespace
 
 void add_bench(Program& program) {
   CLI::App& group = add_group(program, "bench", "what this machine does, in ratios to its peak");
+  {
+    auto [command, arguments] = add_command(
+        program, group, "transport", "every carrier between two processes of this machine",
+        transport);
+    command->add_option("--rounds", arguments.rounds, "the median of so many")
+        ->check(CLI::Range(1, 1000));
+  }
+  {
+    auto [command, arguments] =
+        add_command(program, group, "link", "tensors by TCP between two machines", link);
+    command->add_option("address", arguments.address, "what the machine that listens has printed");
+    command->add_option("--listen", arguments.listen,
+                        "be the machine that answers, at this address of its own");
+  }
   auto [command, arguments] =
       add_command(program, group, "kernels", "the kernels that do most of the work", kernels);
   command->add_option("--threads", arguments.threads, "threads of a device")

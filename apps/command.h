@@ -55,6 +55,7 @@ void add_bench(Program& program);
 void add_checkpoint(Program& program);
 void add_config(Program& program);
 void add_data(Program& program);
+void add_doctor(Program& program);
 void add_eval(Program& program);
 void add_follow(Program& program);
 void add_head(Program& program);
@@ -62,11 +63,13 @@ void add_keys(Program& program);
 void add_node(Program& program);
 void add_plan(Program& program);
 void add_play(Program& program);
+void add_render(Program& program);
 void add_report(Program& program);
 void add_sample(Program& program);
 void add_schedule(Program& program);
 void add_trace(Program& program);
 void add_train(Program& program);
+void add_up(Program& program);
 void add_verify(Program& program);
 
 /// Prints an error the way all commands do, and gives back the code.

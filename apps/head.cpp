@@ -10,6 +10,7 @@
 #include "apps/command.h"
 #include "apps/head_address.h"
 #include "apps/head_service.h"
+#include "apps/hosts/interfaces.h"
 #include "apps/kept_process.h"
 #include "apps/signals.h"
 
@@ -21,7 +22,7 @@ constexpr ExitCode deposed{76};  // Another head came after this one.
 struct HeadArguments {
   std::string listen = "127.0.0.1:" + std::to_string(usual_head_port);
   std::string events = "127.0.0.1:" + std::to_string(usual_head_port + 1);
-  std::string interface = "127.0.0.1";
+  std::string interface;
   std::string keys;
   std::string allow;
   bool allow_chaos = false;
@@ -71,7 +72,9 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
   HeadOptions options;
   options.listen = to_endpoint(arguments.listen);
   options.events = to_endpoint(arguments.events);
-  options.interface = arguments.interface;
+  options.interface =
+      arguments.interface.empty() ? address_of_listener(options.listen) : arguments.interface;
+  const std::string interface = options.interface;
   options.state = arguments.state;
   options.say = say;
   if (arguments.allow_chaos) options.drills = HeadOptions::Drills::allowed;
@@ -102,7 +105,7 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
   say("troupe " TROUPE_VERSION " leads at " + service.endpoint() + "; events at " +
       service.events() + "; process " + std::to_string(getpid()) + ", term " +
       std::to_string(service.term()));
-  say("on each machine:  " + join + " --head " + service.endpoint());
+  say("on each machine:  " + join + " --head " + reached_at(service.endpoint(), interface));
   say("then:             troupe submit CONFIG --wait");
   Bell bell;
   ring_on_signals(bell);
@@ -125,7 +128,7 @@ void add_head(Program& program) {
   command->add_flag("--allow-chaos", arguments.allow_chaos,
                     "let `troupe chaos` kill, stop and slow down nodes here: for drills");
   command->add_option("--interface", arguments.interface,
-                      "the address by which nodes reach this machine");
+                      "the address by which nodes reach this machine (where it listens)");
   command->add_option("--state", arguments.state,
                       "the folder of what it remembers: one that comes back leads its runs on");
   command->add_flag("--supervised", arguments.supervised,

@@ -7,6 +7,7 @@
 #include <random>
 #include <utility>
 
+#include "apps/hosts/interfaces.h"
 #include "transport/control_socket.h"
 
 namespace troupe::apps {
@@ -133,7 +134,7 @@ Result<std::unique_ptr<HeadClient>> HeadClient::dial(const transport::DialOption
                  (rights && rights->text() ? *rights->text() : "stranger") +
                  ", who may not give orders; its list of hosts must say operator"};
   if (const Value* events = welcome->find("events"); events && events->text())
-    client->events_ = *events->text();
+    client->events_ = reached_at(*events->text(), options.endpoint);
   return client;
 }
 

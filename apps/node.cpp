@@ -9,6 +9,7 @@
 
 #include "apps/command.h"
 #include "apps/head_address.h"
+#include "apps/hosts/interfaces.h"
 #include "apps/node_process.h"
 #include "apps/signals.h"
 #include "transport/control_socket.h"
@@ -69,6 +70,11 @@ ExitCode node(const DaemonArguments& given, const CommonFlags& flags) {
   arguments.head = *head;
   const auto dial = arguments.keys.dial(*head);
   if (!dial) return complain(ExitCode::usage, "error: " + dial.error().text);
+  if (arguments.interface.empty()) {
+    auto towards = address_towards(*head);
+    if (!towards) return complain(ExitCode::no_head, "error: " + towards.error().text);
+    arguments.interface = std::move(*towards);
+  }
   Line line;
   if (auto dialed = line.dial(*dial); !dialed)
     return complain(ExitCode::usage, "error: " + dialed.error().text);

@@ -88,7 +88,7 @@ ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) 
   auto dial = arguments.keys.dial(arguments.head);
   if (!dial) return complain(ExitCode::usage, "error: " + dial.error().text);
   options.dial = std::move(*dial);
-  options.interface = arguments.interface;
+  if (!arguments.interface.empty()) options.interface = arguments.interface;
   if (arguments.carrier == "tcp") options.carriers = actors::Carriers::tcp;
   options.open_run = [cores, &pace](const Value& config, const actors::Placement& placement,
                                     int here) {
@@ -121,18 +121,20 @@ void NodeArguments::add_to(CLI::App& command) {
   command.add_option("--name", name, "what the head shall call it (the host's name)");
   command.add_option("--cores", cores, "how many cores it may use (all)");
   command.add_option("--interface", interface,
-                     "the address by which other nodes reach this machine");
+                     "the address by which other nodes reach this machine (the one towards the head)");
   keys.add_to(command);
   command.add_option("--carrier", carrier, "auto: shared memory on one machine; or tcp")
       ->check(CLI::IsMember({"auto", "tcp"}));
 }
 
 std::vector<std::string> NodeArguments::words() const {
-  std::vector<std::string> words{
-      "node-process", "--head",    head,    "--cores", std::to_string(cores), "--interface",
-      interface,      "--carrier", carrier, "--term",  std::to_string(term)};
-  const std::pair<std::string, std::string> said[] = {
-      {"--name", name}, {"--keys", keys.keys}, {"--head-key", keys.head_key}};
+  std::vector<std::string> words{"node-process", "--head",  head,     "--cores",
+                                 std::to_string(cores),     "--carrier", carrier,
+                                 "--term",       std::to_string(term)};
+  const std::pair<std::string, std::string> said[] = {{"--name", name},
+                                                      {"--interface", interface},
+                                                      {"--keys", keys.keys},
+                                                      {"--head-key", keys.head_key}};
   for (const auto& [option, value] : said)
     if (!value.empty()) words.insert(words.end(), {option, value});
   return words;

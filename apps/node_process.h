@@ -16,7 +16,7 @@ struct NodeArguments {
   std::string head;
   std::string name;
   int cores = 0;  // 0: all.
-  std::string interface = "127.0.0.1";
+  std::string interface;  // Empty: this machine alone.
   std::string carrier = "auto";
   DialKeys keys;
   std::uint64_t term = 0;  // Of the newest head that is known.

@@ -42,6 +42,9 @@ int run(int count, char** words) {
   add_play(program);
   add_keys(program);
   add_audit(program);
+  add_doctor(program);
+  add_up(program);
+  add_render(program);
   add_report(program);
   add_trace(program);
   add_eval(program);

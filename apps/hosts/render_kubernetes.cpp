@@ -1,0 +1,251 @@
+#include <algorithm>
+
+#include "apps/hosts/render.h"
+
+namespace troupe::apps {
+namespace {
+
+using Flavour = KubernetesOrder::Flavour;
+
+constexpr const char* lead_script = R"(# Leads the run, and ends with it.
+troupe head --listen 0.0.0.0:4700 --events 0.0.0.0:4701 --interface "$POD_IP" \
+  --keys /keys/head.key --allow /keys/hosts.allow &
+head=$!
+# Before Kubernetes takes the pod away: the head finishes the step and saves.
+trap 'kill -TERM "$head"' TERM
+TROUPE_KEYS=/keys/me.key troupe submit /run/troupe/run.json --wait --resume --head 127.0.0.1:4700 &
+submit=$!
+code=0
+# A signal ends a wait early.
+while kill -0 "$submit" 2>/dev/null; do
+  wait "$submit"
+  code=$?
+done
+kill -TERM "$head" 2>/dev/null
+wait "$head"
+exit "$code"
+)";
+
+std::string words(const std::vector<std::string>& all) {
+  std::string text = "[";
+  for (const auto& word : all) text += (text.size() > 1 ? ", " : "") + ("\"" + word + "\"");
+  return text + "]";
+}
+
+std::string labels(const std::string& name, const std::string& role) {
+  return "app.kubernetes.io/name: troupe\napp.kubernetes.io/instance: " + name +
+         (role.empty() ? "" : "\napp.kubernetes.io/component: " + role) + "\n";
+}
+
+/// What a pod runs, and whether it keeps what runs leave.
+struct Container {
+  std::string role;
+  std::vector<std::string> command;
+  bool keeps_runs = false;
+};
+
+std::string pod_template(const KubernetesOrder& order, const Container& container,
+                         const std::string& restart) {
+  const JobOrder& job = order.job;
+  std::string resources;
+  if (job.cores > 0) resources += "cpu: \"" + std::to_string(job.cores) + "\"\n";
+  if (!job.memory.empty()) resources += "memory: " + job.memory + "\n";
+  std::string text = "metadata:\n  labels:\n" + indented(labels(job.name, container.role), 4);
+  text += "spec:\n";
+  text += "  subdomain: " + job.name + "\n";
+  text += "  restartPolicy: " + restart + "\n";
+  text += "  terminationGracePeriodSeconds: " + std::to_string(job.grace.count()) + "\n";
+  text += "  containers:\n";
+  text += "    - name: troupe\n";
+  text += "      image: " + order.image + "\n";
+  text += "      workingDir: /work\n";
+  // No shell in between where it can be helped: it would not pass SIGTERM on.
+  text += "      command: " + words(container.command) + "\n";
+  text += R"(      env:
+        - name: POD_IP
+          valueFrom: {fieldRef: {fieldPath: status.podIP}}
+        - name: POD_NAME
+          valueFrom: {fieldRef: {fieldPath: metadata.name}}
+        - name: TROUPE_HEAD_KEY
+          valueFrom: {secretKeyRef: {name: )" +
+          job.name + R"(-keys, key: head.public}}
+)";
+  if (!resources.empty())
+    text += "      resources:\n        requests:\n" + indented(resources, 10) +
+            "        limits:\n" + indented(resources, 10);
+  text += R"(      securityContext: {allowPrivilegeEscalation: false}
+      volumeMounts:
+        - {name: shared-memory, mountPath: /dev/shm}
+        - {name: keys, mountPath: /keys, readOnly: true}
+        - {name: run, mountPath: /run/troupe, readOnly: true}
+)";
+  if (container.keeps_runs) text += "        - {name: runs, mountPath: /work/runs}\n";
+  text += R"(  volumes:
+    - name: shared-memory
+      emptyDir: {medium: Memory, sizeLimit: )" +
+          order.shared_memory + R"(}
+    - name: keys
+      secret: {secretName: )" +
+          job.name + R"(-keys, defaultMode: 0400}
+    - name: run
+      configMap: {name: )" +
+          job.name + "-run}\n";
+  if (container.keeps_runs)
+    text += "    - name: runs\n      persistentVolumeClaim: {claimName: " + job.name + "-runs}\n";
+  return text;
+}
+
+std::string metadata(const std::string& name, const std::string& of) {
+  return "metadata:\n  name: " + name + "\n  labels:\n" + indented(labels(of, ""), 4);
+}
+
+std::string surroundings(const KubernetesOrder& order) {
+  const std::string& name = order.job.name;
+  // All pods of a Job are alike, so each of them mounts the volume.
+  const std::string access =
+      order.flavour == Flavour::job ? "ReadWriteMany" : "ReadWriteOnce";
+  return "apiVersion: v1\nkind: Service\n" + metadata(name, name) +
+         "spec:\n  clusterIP: None\n  publishNotReadyAddresses: true\n  selector:\n" +
+         indented(labels(name, ""), 4) +
+         "  ports:\n    - {name: control, port: 4700}\n    - {name: events, port: 4701}\n" +
+         "---\napiVersion: v1\nkind: ConfigMap\n" + metadata(name + "-run", name) +
+         "data:\n  lead.sh: |\n" + indented(lead_script, 4) + "  run.json: |\n" +
+         indented(order.job.run, 4) +
+         "---\napiVersion: v1\nkind: PersistentVolumeClaim\n" + metadata(name + "-runs", name) +
+         "spec:\n  accessModes: [" + access + "]\n  resources: {requests: {storage: " +
+         order.storage + "}}\n";
+}
+
+std::vector<std::string> node_command(const std::string& head) {
+  return {"troupe",      "node",          "--head", head,          "--interface",
+          "$(POD_IP)",   "--name",        "$(POD_NAME)", "--keys", "/keys/node.key"};
+}
+
+/// What a Job does about pods that fail: those that were taken away, and those that saved their run
+/// and ask to be run again (exit code 75), do not count.
+constexpr const char* failure_policy = R"(backoffLimit: 20
+podFailurePolicy:
+  rules:
+    - action: Ignore
+      onPodConditions: [{type: DisruptionTarget, status: "True"}]
+    - action: Ignore
+      onExitCodes: {operator: In, values: [75]}
+)";
+
+std::string job(const KubernetesOrder& order) {
+  const std::string& name = order.job.name;
+  const std::string pods = std::to_string(order.job.nodes + 1);
+  std::string node;
+  for (const auto& word : node_command(name + "-0." + name + ":4700")) {
+    // Here a shell expands what Kubernetes would.
+    const bool is_variable = word.starts_with("$(");
+    node += " " + (is_variable ? "$" + word.substr(2, word.size() - 3) : word);
+  }
+  const Container either{"pod",
+                         {"sh", "-c",
+                          "[ $JOB_COMPLETION_INDEX = 0 ] && exec sh /run/troupe/lead.sh; exec" +
+                              node},
+                         true};
+  return "apiVersion: batch/v1\nkind: Job\n" + metadata(name, name) +
+         "spec:\n  # The pod of index 0 leads, and the job ends with it (Kubernetes 1.31).\n"
+         "  completionMode: Indexed\n  completions: " +
+         pods + "\n  parallelism: " + pods +
+         "\n  successPolicy: {rules: [{succeededIndexes: \"0\"}]}\n" +
+         indented(failure_policy, 2) + "  template:\n" +
+         indented(pod_template(order, either, "Never"), 4);
+}
+
+std::string replicated_job(const KubernetesOrder& order, const Container& container, int pods) {
+  return "- name: " + container.role + "\n  replicas: 1\n  template:\n    spec:\n" +
+         "      completionMode: Indexed\n      completions: " + std::to_string(pods) +
+         "\n      parallelism: " + std::to_string(pods) + "\n" + indented(failure_policy, 6) +
+         "      template:\n" + indented(pod_template(order, container, "Never"), 8);
+}
+
+std::string jobset(const KubernetesOrder& order) {
+  const std::string& name = order.job.name;
+  const Container head{"head", {"sh", "/run/troupe/lead.sh"}, true};
+  const Container node{"node", node_command(name + "-head-0-0." + name + ":4700"), false};
+  return "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\n" + metadata(name, name) +
+         "spec:\n  network: {enableDNSHostnames: true, subdomain: " + name +
+         "}\n  # It ends with its head, as the nodes never end by themselves.\n"
+         "  successPolicy: {operator: All, targetReplicatedJobs: [head]}\n"
+         "  failurePolicy: {maxRestarts: 20}\n  replicatedJobs:\n" +
+         indented(replicated_job(order, head, 1), 4) +
+         indented(replicated_job(order, node, order.job.nodes), 4);
+}
+
+std::string stateful_set(const KubernetesOrder& order, const Container& container, int pods) {
+  const std::string& name = order.job.name;
+  return "apiVersion: apps/v1\nkind: StatefulSet\n" + metadata(name + "-" + container.role, name) +
+         "spec:\n  serviceName: " + name + "\n  replicas: " + std::to_string(pods) +
+         "\n  podManagementPolicy: Parallel\n  selector:\n    matchLabels:\n" +
+         indented(labels(name, container.role), 6) + "  template:\n" +
+         indented(pod_template(order, container, "Always"), 4);
+}
+
+std::string stateful_sets(const KubernetesOrder& order) {
+  const std::string& name = order.job.name;
+  const Container head{"head",
+                       {"troupe", "head", "--listen", "0.0.0.0:4700", "--events", "0.0.0.0:4701",
+                        "--interface", "$(POD_IP)", "--keys", "/keys/head.key", "--allow",
+                        "/keys/hosts.allow"},
+                       true};
+  const Container node{"node", node_command(name + "-head-0." + name + ":4700"), false};
+  return stateful_set(order, head, 1) + "---\n" + stateful_set(order, node, order.job.nodes);
+}
+
+std::string introduction(const KubernetesOrder& order) {
+  const std::string& name = order.job.name;
+  std::string text =
+      "# The run " + name + " on a head and " + std::to_string(order.job.nodes) +
+      " nodes. Keys first, once:\n"
+      "#\n"
+      "#   troupe keys new head\n"
+      "#   troupe keys new node > hosts.allow\n"
+      "#   troupe keys new me --roles operator >> hosts.allow\n"
+      "#   kubectl create secret generic " +
+      name +
+      "-keys --from-file=head.key --from-file=node.key --from-file=me.key \\\n"
+      "#     --from-file=hosts.allow --from-literal=head.public=\"$(sed -n 's/^public //p' "
+      "head.key)\"\n"
+      "#\n";
+  if (order.flavour == Flavour::statefulset)
+    text += "# then kubectl apply -f THIS, and to give it the run, or any other:\n#\n#   kubectl "
+            "exec " +
+            name + "-head-0 -- sh -c 'TROUPE_KEYS=/keys/me.key troupe submit /run/troupe/run.json "
+                   "--resume'\n";
+  else
+    text += "# then kubectl apply -f THIS.\n";
+  return text;
+}
+
+}  // namespace
+
+std::string indented(const std::string& text, int blanks) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto end = std::min(text.find('\n', at), text.size());
+    if (end > at) out += std::string(static_cast<std::size_t>(blanks), ' ');
+    out += text.substr(at, end - at) + "\n";
+    at = end + 1;
+  }
+  return out;
+}
+
+std::string render_kubernetes(const KubernetesOrder& order) {
+  const auto workload = [&] {
+    switch (order.flavour) {
+      case Flavour::job:
+        return job(order);
+      case Flavour::jobset:
+        return jobset(order);
+      case Flavour::statefulset:
+        return stateful_sets(order);
+    }
+    return std::string();
+  };
+  return introduction(order) + "---\n" + surroundings(order) + "---\n" + workload();
+}
+
+}  // namespace troupe::apps

@@ -1,0 +1,91 @@
+#include "apps/hosts/render.h"
+#include "apps/hosts/ssh.h"
+
+namespace troupe::apps {
+namespace {
+
+// Quoted as it stands: the shell of the job reads it.
+constexpr const char* keys_part = R"sh(
+# Keys for this job alone, in a folder that nobody else reads and all its machines see.
+umask 077
+keys=$PWD/.troupe-$SLURM_JOB_ID
+rm -rf "$keys"
+mkdir "$keys"
+trap 'rm -rf "$keys"' EXIT
+(
+  cd "$keys"
+  "$troupe" keys new head >/dev/null
+  "$troupe" keys new node >hosts.allow
+  "$troupe" keys new me --roles operator >>hosts.allow
+)
+TROUPE_HEAD_KEY=$(sed -n 's/^public //p' "$keys/head.key")
+export TROUPE_HEAD_KEY
+)sh";
+
+constexpr const char* head_part = R"sh(
+# A port that other jobs on this machine do not take.
+port=$((20000 + SLURM_JOB_ID % 20000 * 2))
+TROUPE_HEAD=$(hostname):$port
+export TROUPE_HEAD
+"$troupe" head --listen "0.0.0.0:$port" --events "0.0.0.0:$((port + 1))" \
+  --keys "$keys/head.key" --allow "$keys/hosts.allow" &
+head=$!
+
+# A machine that fails takes its node with it, and nothing else.
+TROUPE_KEYS=$keys/node.key srun --no-kill --kill-on-bad-exit=0 --wait=0 "$troupe" node &
+nodes=$!
+
+# Slurm's notice, before preemption or the end of the time: the head finishes the step and saves.
+noticed=
+trap 'noticed=yes; kill -TERM "$head" 2>/dev/null || true' TERM
+
+TROUPE_KEYS=$keys/me.key "$troupe" submit "$keys/run.json" --wait --resume &
+submit=$!
+code=0
+# A signal ends a wait early.
+while kill -0 "$submit" 2>/dev/null; do
+  code=0
+  wait "$submit" || code=$?
+done
+kill -TERM "$head" 2>/dev/null || true
+wait "$head" || true
+kill -TERM "$nodes" 2>/dev/null || true
+wait "$nodes" || true
+
+if [ -n "$noticed" ]; then
+  scontrol requeue "$SLURM_JOB_ID"
+  exit 75
+fi
+exit "$code"
+)sh";
+
+}  // namespace
+
+std::string render_slurm(const SlurmOrder& order) {
+  const JobOrder& job = order.job;
+  const auto option = [](const std::string& name, const std::string& value) {
+    return value.empty() ? "" : "#SBATCH --" + name + "=" + value + "\n";
+  };
+  std::string text = "#!/usr/bin/env bash\n";
+  text += "# The run " + job.name + " on " + std::to_string(job.nodes) +
+          " machines. From a folder that all of them share: sbatch THIS\n";
+  text += option("job-name", job.name);
+  text += option("output", job.name + "-%j.log");
+  text += option("open-mode", "append");
+  text += option("nodes", std::to_string(job.nodes));
+  text += option("ntasks-per-node", "1");
+  text += job.cores > 0 ? option("cpus-per-task", std::to_string(job.cores))
+                        : "#SBATCH --exclusive\n";
+  text += option("mem", job.memory);
+  text += option("time", order.time);
+  text += option("partition", order.partition);
+  text += "#SBATCH --requeue\n#SBATCH --no-kill\n";
+  text += option("signal", "B:TERM@" + std::to_string(job.grace.count()));
+  text += "set -euo pipefail\n";
+  text += "troupe=" + shell_quoted(job.program) + "\n";
+  text += keys_part;
+  text += "cat >\"$keys/run.json\" <<'RUN'\n" + job.run + "RUN\n";
+  return text + head_part;
+}
+
+}  // namespace troupe::apps

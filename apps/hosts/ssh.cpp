@@ -1,0 +1,80 @@
+#include "apps/hosts/ssh.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace troupe::apps {
+namespace {
+
+constexpr int ssh_failed = 255;
+constexpr int no_such_program = 127;
+
+struct Known {
+  std::string_view said;
+  std::string_view found;
+  std::string_view fix;  // HOST stands for the machine.
+};
+
+constexpr Known known[] = {
+    {"IDENTIFICATION HAS CHANGED", "its host key is another one than before",
+     "find out why before you go on; then: ssh-keygen -R HOST"},
+    {"Host key verification failed", "ssh does not know its host key",
+     "ssh HOST once by hand and compare the key, or add it to ~/.ssh/known_hosts"},
+    {"Permission denied", "ssh asks for a password, and nobody is there to type it",
+     "ssh-copy-id HOST"},
+    {"Could not resolve", "there is no machine of this name",
+     "mend the name in the hostfile, or add it to /etc/hosts or ~/.ssh/config"},
+    {"Connection refused", "no ssh server listens there",
+     "start sshd on it, or name its port in ~/.ssh/config"},
+    {"timed out", "it does not answer", "is it on, and does a firewall let port 22 through?"},
+    {"No route to host", "no way leads there", "is it on, and in the same network?"},
+};
+
+}  // namespace
+
+std::string shell_quoted(const std::string& word) {
+  const bool is_plain = !word.empty() && std::ranges::all_of(word, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_-./:=,@%+").find(c) != std::string_view::npos;
+  });
+  if (is_plain) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string shell_line(const std::vector<std::string>& words) {
+  std::string line;
+  for (const auto& word : words) line += (line.empty() ? "" : " ") + shell_quoted(word);
+  return line;
+}
+
+std::vector<std::string> over_ssh(const std::string& host, const std::string& script) {
+  return {"ssh",
+          "-o",
+          "BatchMode=yes",
+          "-o",
+          "ConnectTimeout=10",
+          "-o",
+          "ServerAliveInterval=10",
+          "--",
+          host,
+          "exec sh -c " + shell_quoted(script)};
+}
+
+SshFailure ssh_failure(const std::string& host, int code, const std::string& said) {
+  if (code == no_such_program && said.empty())
+    return {"there is no ssh on this machine", "install it: apt install openssh-client"};
+  if (code != ssh_failed) return {};
+  for (const auto& [words, found, fix] : known) {
+    if (said.find(words) == std::string::npos) continue;
+    std::string with_host(fix);
+    if (const auto at = with_host.find("HOST"); at != std::string::npos)
+      with_host.replace(at, 4, host);
+    return {std::string(found), with_host};
+  }
+  return {"ssh failed: " + (said.empty() ? "it did not say why" : said),
+          "try it by hand: ssh " + host};
+}
+
+}  // namespace troupe::apps

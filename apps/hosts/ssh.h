@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace troupe::apps {
+
+/// A word as a shell reads it back.
+std::string shell_quoted(const std::string& word);
+/// Words with blanks between.
+std::string shell_line(const std::vector<std::string>& words);
+
+/// Runs a script of the POSIX shell on a machine by the system's ssh, whatever shell its user has
+/// there: without questions, and with an end to the wait for an answer. What else there is to say
+/// to ssh (ports, users, keys) stands in ~/.ssh/config.
+std::vector<std::string> over_ssh(const std::string& host, const std::string& script);
+
+/// Why a machine could not be reached, and what to do about it; both empty where ssh itself did not
+/// fail. `said` is what ssh wrote last.
+struct SshFailure {
+  std::string found;
+  std::string fix;
+};
+SshFailure ssh_failure(const std::string& host, int code, const std::string& said);
+
+}  // namespace troupe::apps

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+
+#include "bench/channel_side.h"
+#include "bench/half_round_trip.h"
+#include "core/result.h"
+#include "transport/descriptor.h"
+
+namespace troupe::bench {
+
+/// Another process of this machine, with channels to and fro. To be made while this process has one
+/// thread.
+class ChannelPeer {
+ public:
+  static Result<std::unique_ptr<ChannelPeer>> make();
+  ~ChannelPeer();
+  ChannelPeer(const ChannelPeer&) = delete;
+  ChannelPeer& operator=(const ChannelPeer&) = delete;
+
+  /// Once all processes have been made: from here on there are threads.
+  Status start();
+  Result<double> measure(Way way, const Size& size) { return echo_->measure(way, size); }
+
+ private:
+  ChannelPeer(transport::Descriptor own, transport::Descriptor other);
+
+  transport::Descriptor control_;
+  pid_t child_ = -1;
+  std::unique_ptr<ChannelEcho> echo_;
+};
+
+/// The same for several channels at once, each of which sends one way: how much they carry
+/// together where a process drives them by so many threads.
+class ChannelStreams {
+ public:
+  static constexpr std::size_t channels = 4, bytes = 16 * mib;
+
+  static Result<std::unique_ptr<ChannelStreams>> make(std::size_t threads);
+  ~ChannelStreams();
+  ChannelStreams(const ChannelStreams&) = delete;
+  ChannelStreams& operator=(const ChannelStreams&) = delete;
+
+  Status start();
+  /// Bytes in a second, over all channels.
+  Result<double> measure();
+
+ private:
+  ChannelStreams(std::size_t threads, transport::Descriptor own, transport::Descriptor other);
+
+  struct Senders;
+
+  std::size_t threads_;
+  transport::Descriptor control_;
+  pid_t child_ = -1;
+  std::unique_ptr<Senders> senders_;
+};
+
+}  // namespace troupe::bench

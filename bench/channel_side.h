@@ -1,0 +1,91 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "bench/half_round_trip.h"
+#include "core/memory_pool.h"
+#include "core/result.h"
+#include "core/tensor.h"
+#include "transport/channel.h"
+#include "transport/channel_thread.h"
+#include "transport/door.h"
+
+namespace troupe::bench {
+
+/// How a tensor travels.
+enum class Way : std::uint8_t { in_place, one_copy, tcp, tcp_without_checksums };
+
+/// What the two sides agree on before they meet.
+struct Meeting {
+  int control = -1;                      // A socket between them, on which addresses are exchanged.
+  std::string interface = "127.0.0.1";   // Where this side's channels end.
+  std::uint64_t secret = 0;              // Of both.
+  enum class Seat : std::uint8_t { asks, answers } seat = Seat::asks;
+  enum class Place : std::uint8_t { one_machine, two_machines } place = Place::one_machine;
+};
+
+/// One of two processes with channels to and fro: by shared memory, where they are on one machine,
+/// and by TCP.
+class ChannelSide {
+ public:
+  using Listener = std::function<void(const transport::Parcel&)>;
+  static Result<std::unique_ptr<ChannelSide>> meet(const Meeting& meeting, const Listener& listener,
+                                                   const transport::OnEnd& on_end);
+  ~ChannelSide();
+  ChannelSide(const ChannelSide&) = delete;
+  ChannelSide& operator=(const ChannelSide&) = delete;
+
+  /// Sends a tensor of so many bytes, the way that its parcel's head says.
+  Status send(Way way, std::size_t bytes);
+
+ private:
+  struct Link {
+    std::unique_ptr<transport::Receiver> receiver;
+    std::unique_ptr<transport::Sender> sender;
+  };
+
+  ChannelSide() = default;
+
+  MemoryPool pool_;
+  std::map<std::size_t, Tensor> made_;
+  transport::ChannelThread thread_;
+  std::unique_ptr<transport::Door> tcp_door_;
+  std::unique_ptr<transport::Door> shm_door_;
+  std::array<Link, 3> links_;  // Shared memory, TCP, TCP without checksums.
+};
+
+/// The side that answers: sends each tensor back the way it came, until the other one hangs up.
+Status echo_channels(const Meeting& meeting);
+
+/// The side that asks.
+class ChannelEcho {
+ public:
+  static Result<std::unique_ptr<ChannelEcho>> meet(const Meeting& meeting);
+
+  Result<double> measure(Way way, const Size& size);
+
+ private:
+  void came_back();
+  void finish(Result<double> seconds);
+
+  Way way_ = Way::tcp;
+  std::size_t bytes_ = 0;
+  int turns_ = 0;
+  int turn_ = 0;
+  std::chrono::steady_clock::time_point start_;
+  std::mutex mutex_;  // Of what comes, and of an end that nobody waited for.
+  std::optional<std::promise<Result<double>>> done_;
+  std::unique_ptr<ChannelSide> side_;  // Last: its thread uses the others.
+};
+
+}  // namespace troupe::bench

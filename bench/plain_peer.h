@@ -1,0 +1,32 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+
+#include "bench/half_round_trip.h"
+#include "core/result.h"
+#include "transport/descriptor.h"
+
+namespace troupe::bench {
+
+/// Another process that sends back what it is told to receive, in a loop that blocks: what a socket
+/// reaches with nothing around it. To be made while this process has one thread.
+class PlainPeer {
+ public:
+  static Result<std::unique_ptr<PlainPeer>> by_tcp();
+  static Result<std::unique_ptr<PlainPeer>> by_unix_socket();
+  ~PlainPeer();
+  PlainPeer(const PlainPeer&) = delete;
+  PlainPeer& operator=(const PlainPeer&) = delete;
+
+  Result<double> measure(const Size& size);
+
+ private:
+  PlainPeer(transport::Descriptor own, transport::Descriptor other);
+
+  transport::Descriptor socket_;
+  pid_t child_ = -1;
+};
+
+}  // namespace troupe::bench

@@ -1,0 +1,105 @@
+"""Whether a file is what Kubernetes takes for a run: check_kubernetes.py FLAVOUR FILE. Says what is wrong, and exits with 1."""
+
+import json
+import sys
+from typing import Any
+
+import yaml
+
+KINDS = {
+    "job": ["Service", "ConfigMap", "PersistentVolumeClaim", "Job"],
+    "jobset": ["Service", "ConfigMap", "PersistentVolumeClaim", "JobSet"],
+    "statefulset": ["Service", "ConfigMap", "PersistentVolumeClaim", "StatefulSet", "StatefulSet"],
+}
+VERSIONS = {
+    "Service": "v1",
+    "ConfigMap": "v1",
+    "PersistentVolumeClaim": "v1",
+    "Job": "batch/v1",
+    "JobSet": "jobset.x-k8s.io/v1alpha2",
+    "StatefulSet": "apps/v1",
+}
+
+
+def want(is_so: bool, what: str) -> None:
+    if not is_so:
+        sys.exit(f"wanted: {what}")
+
+
+def pods(thing: dict[str, Any]) -> list[dict[str, Any]]:
+    """The pod templates of a workload."""
+    spec = thing["spec"]
+    if thing["kind"] == "JobSet":
+        return [one["template"]["spec"]["template"] for one in spec["replicatedJobs"]]
+    return [spec["template"]]
+
+
+def check_pod(template: dict[str, Any], things: dict[str, dict[str, Any]]) -> None:
+    spec = template["spec"]
+    want(spec["terminationGracePeriodSeconds"] >= 30, "time to save the run")
+    want(spec["subdomain"] in things["Service"], "a Service for the pods' names")
+    volumes = {volume["name"]: volume for volume in spec["volumes"]}
+    want(volumes["shared-memory"]["emptyDir"]["medium"] == "Memory", "shared memory in memory")
+    want(volumes["keys"]["secret"]["defaultMode"] == 0o400, "keys that their owner alone may read")
+    want(volumes["run"]["configMap"]["name"] in things["ConfigMap"], "the run's ConfigMap")
+    if "runs" in volumes:
+        claim = volumes["runs"]["persistentVolumeClaim"]["claimName"]
+        want(claim in things["PersistentVolumeClaim"], "the claim for runs/")
+    (container,) = spec["containers"]
+    want(bool(container["image"]), "an image")
+    want(all(isinstance(word, str) for word in container["command"]), "a command of words")
+    mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    want(set(mounts) == set(volumes), "each volume mounted, and each mount a volume")
+    want(mounts["shared-memory"] == "/dev/shm", "shared memory where programs look for it")
+    names = [variable["name"] for variable in container["env"]]
+    want("TROUPE_HEAD_KEY" in names and "POD_IP" in names, "the head's key and the pod's address")
+    for which in ("requests", "limits"):
+        want(set(container.get("resources", {which: {}})[which]) <= {"cpu", "memory"}, "resources")
+
+
+def check_workload(thing: dict[str, Any], things: dict[str, dict[str, Any]]) -> None:
+    for template in pods(thing):
+        check_pod(template, things)
+        restart = template["spec"]["restartPolicy"]
+        want(restart == ("Always" if thing["kind"] == "StatefulSet" else "Never"), f"another restartPolicy than {restart}")
+    spec = thing["spec"]
+    if thing["kind"] == "StatefulSet":
+        want(spec["serviceName"] in things["Service"], "the Service of the StatefulSet")
+        labels = spec["template"]["metadata"]["labels"]
+        want(spec["selector"]["matchLabels"].items() <= labels.items(), "a selector that finds its pods")
+        want(spec["podManagementPolicy"] == "Parallel", "pods that do not wait for each other")
+    if thing["kind"] == "Job":
+        want(spec["completionMode"] == "Indexed" and spec["completions"] == spec["parallelism"], "all pods at once")
+        want(spec["successPolicy"]["rules"] == [{"succeededIndexes": "0"}], "an end with its leader")
+    if thing["kind"] == "JobSet":
+        names = [one["name"] for one in spec["replicatedJobs"]]
+        want(spec["successPolicy"]["targetReplicatedJobs"] == ["head"] and "head" in names, "an end with its head")
+    jobs = [spec] if thing["kind"] == "Job" else [one["template"]["spec"] for one in spec.get("replicatedJobs", [])]
+    for job in jobs:
+        ignored = [rule for rule in job["podFailurePolicy"]["rules"] if rule["action"] == "Ignore"]
+        want(any(75 in rule.get("onExitCodes", {}).get("values", []) for rule in ignored), "75 is no failure")
+        want(any("onPodConditions" in rule for rule in ignored), "preemption is no failure")
+
+
+def main() -> None:
+    flavour, path = sys.argv[1:]
+    with open(path, encoding="utf-8") as file:
+        all_things = [thing for thing in yaml.safe_load_all(file) if thing is not None]
+    want([thing["kind"] for thing in all_things] == KINDS[flavour], f"{KINDS[flavour]}")
+    things: dict[str, dict[str, Any]] = {}
+    for thing in all_things:
+        want(thing["apiVersion"] == VERSIONS[thing["kind"]], f"{VERSIONS[thing['kind']]} of {thing['kind']}")
+        things.setdefault(thing["kind"], {})[thing["metadata"]["name"]] = thing
+    (config_map,) = things["ConfigMap"].values()
+    want(json.loads(config_map["data"]["run.json"])["name"] != "", "the run")
+    want(config_map["data"]["lead.sh"].count("troupe head") == 1, "the script that leads")
+    (service,) = things["Service"].values()
+    want(service["spec"]["clusterIP"] == "None" and service["spec"]["publishNotReadyAddresses"], "a headless Service")
+    for thing in all_things[3:]:
+        check_workload(thing, things)
+        for template in pods(thing):
+            labels = template["metadata"]["labels"]
+            want(service["spec"]["selector"].items() <= labels.items(), "a Service that finds the pods")
+
+
+main()

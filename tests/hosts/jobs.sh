@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Plays the part of Slurm and of Kubernetes for what `troupe render` prints: the run is started, gets notice, is saved, is
+# started again, and ends with the weights of a run that nothing happened to.
+#
+#     jobs.sh TROUPE        exits with 77 where namespaces cannot be made
+set -euo pipefail
+# shellcheck source=tests/hosts/inside.sh
+. "$(dirname "${BASH_SOURCE[0]}")/inside.sh"
+
+# twice FOLDER COMMAND...: runs a job there until it is at step 10, gives it notice, and runs it again.
+twice() {
+  local folder=$1 code=0 job
+  shift
+  (cd "$folder" && exec "$@") >"$folder/first.log" 2>&1 &
+  job=$!
+  timeout 60 tail -n +1 -s 0.1 -f "$folder/first.log" | grep -q -m 1 '^step 10 ' || fail "$folder: no step was seen"
+  kill -TERM "$job"
+  wait "$job" || code=$?
+  [ "$code" = 75 ] || fail "$folder: with notice it ended with $code, wanted 75"
+  (cd "$folder" && "$@") >"$folder/second.log" 2>&1 || fail "$folder: started again it ended with $?"
+  if grep -q '^step 10 ' "$folder/second.log"; then fail "$folder: it began anew"; fi
+  [ "$(digest "$folder")" = "$wanted_digest" ] || fail "$folder: other weights: $(digest "$folder"), wanted $wanted_digest"
+}
+
+mkdir slurm
+cat >bin/srun <<'SRUN'
+#!/bin/sh
+while [ "${1#-}" != "$1" ]; do shift; done
+exec "$@"
+SRUN
+cat >bin/scontrol <<'SCONTROL'
+#!/bin/sh
+echo "$@" >>requeued
+SCONTROL
+cat >bin/hostname <<'HOSTNAME'
+#!/bin/sh
+echo 127.0.0.1
+HOSTNAME
+chmod +x bin/*
+troupe render slurm run.toml --nodes 1 >slurm/job.sh
+export SLURM_JOB_ID=4711
+twice slurm bash job.sh
+grep -qx "requeue 4711" slurm/requeued || fail "the job was not put back into the queue"
+[ -z "$(find slurm -name '.troupe-*')" ] || fail "keys were left behind"
+
+# The script of the pod that leads, at the paths that it has there, and beside it a node.
+troupe render k8s run.toml --flavour jobset >job.yaml
+mkdir pod keys
+(
+  cd keys
+  troupe keys new head >/dev/null
+  troupe keys new node >hosts.allow
+  troupe keys new me --roles operator >>hosts.allow
+  chmod 600 hosts.allow
+)
+/usr/bin/python3 - <<'READ'
+import yaml
+for thing in yaml.safe_load_all(open("job.yaml")):
+    if thing and thing["kind"] == "ConfigMap":
+        for name, text in thing["data"].items():
+            open(f"pod/{name}", "w").write(text.replace("/run/troupe/", "/mnt/pod/").replace("/keys/", "/mnt/keys/"))
+READ
+TROUPE_HEAD_KEY=$(sed -n 's/^public //p' keys/head.key)
+export TROUPE_HEAD_KEY POD_IP=127.0.0.1
+troupe node --head 127.0.0.1:4700 --keys keys/node.key >node.log 2>&1 &
+twice pod sh lead.sh
+echo "Slurm and Kubernetes: $wanted_digest, each started twice"

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# A run over two machines, as far as one machine has them: two network namespaces, each with a name of its own, and a cable
+# between. The head and a node on alpha, a node on beta, keys for all. The weights must be those of the run in one process.
+#
+#     namespaces.sh TROUPE        exits with 77 where namespaces cannot be made
+set -euo pipefail
+# shellcheck source=tests/hosts/inside.sh
+. "$(dirname "${BASH_SOURCE[0]}")/inside.sh"
+
+# A machine is a process that does nothing, in namespaces of its own; it says so when it is in them.
+machine() {
+  local ready
+  exec {ready}< <(exec unshare --net --uts sh -c "hostname $1 && ip link set lo up && echo && exec sleep infinity")
+  echo $! >"$1.pid"
+  read -r -u "$ready" || fail "there is no machine $1"
+}
+on() { nsenter --net --uts --target "$(cat "/mnt/$1.pid")" "${@:2}"; }
+
+machine alpha
+machine beta
+ip link add cable netns "$(cat alpha.pid)" type veth peer name cable netns "$(cat beta.pid)"
+on alpha ip address add 10.77.0.1/24 dev cable
+on beta ip address add 10.77.0.2/24 dev cable
+on alpha ip link set cable up
+on beta ip link set cable up
+# What must not be taken for a way to others.
+on alpha ip link add docker0 type veth peer name inside
+on alpha ip address add 172.17.0.1/16 dev docker0
+on alpha ip link set docker0 up
+
+cat >bin/ssh <<'SSH'
+#!/usr/bin/env bash
+# The way from one namespace to the other.
+while [ "$1" != -- ]; do shift; done
+exec nsenter --net --uts --target "$(cat "/mnt/$2.pid")" sh -c "${*:3}"
+SSH
+chmod +x bin/ssh
+
+troupe keys new head >/dev/null
+for host in alpha beta; do troupe keys new "$host" >>hosts.allow; done
+troupe keys new me --roles operator >>hosts.allow
+chmod 600 hosts.allow
+TROUPE_HEAD_KEY=$(sed -n 's/^public //p' head.key)
+export TROUPE_HEAD_KEY
+printf 'alpha\nbeta\n' >hosts
+
+mkdir alpha
+(cd alpha && exec nsenter --net --uts --target "$(cat ../alpha.pid)" troupe head --listen 0.0.0.0:4700 --events 0.0.0.0:4701 \
+  --keys ../head.key --allow ../hosts.allow) >alpha/head.log 2>&1 &
+head=$!
+
+export TROUPE_HEAD=10.77.0.1:4700 TROUPE_KEYS=/mnt/me.key
+on beta troupe up hosts --node-keys '/mnt/{host}.key' >up.log 2>&1 || { cat up.log; fail "the nodes have not come up"; }
+grep -q 'on each machine:.*--head tcp://10.77.0.1:4700' alpha/head.log || fail "the head does not know by which address it is reached"
+on beta troupe doctor --hosts hosts >doctor.log || { cat doctor.log; fail "the doctor"; }
+grep -q '^ok    link            alpha - beta: ' doctor.log || { cat doctor.log; fail "no link was measured"; }
+grep -q '^alpha: ok    interface       cable 10.77.0.1' doctor.log || { cat doctor.log; fail "the wrong interface was chosen"; }
+
+on beta troupe submit run.toml --wait --set pipeline.stages=2 --set elastic.nodes=2:2 >submit.log 2>&1 || fail "the run over two machines"
+for host in alpha beta; do grep -q "$host: device" submit.log || fail "there is no device on $host"; done
+
+[ "$(digest alpha)" = "$wanted_digest" ] || fail "other weights: $(digest alpha) over two machines, $wanted_digest in one process"
+
+on beta troupe down >down.log 2>&1 || { cat down.log; fail "the nodes do not end"; }
+kill -TERM "$head"
+wait "$head" || fail "the head ended with $?"
+echo "two machines: $(digest alpha); one process: $wanted_digest"
+grep link doctor.log

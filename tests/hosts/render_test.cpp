@@ -1,0 +1,173 @@
+#include "apps/hosts/render.h"
+
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "catch.h"
+#include "core/json.h"
+#include "hosts/here.h"
+
+using namespace troupe;
+using namespace troupe::apps;
+using namespace troupe::tests;
+
+namespace {
+
+const std::string folder = std::string(TROUPE_TEST_DATA) + "/data/";
+
+JobOrder job() {
+  return {"tiny", "{\n  \"name\": \"tiny\"\n}\n", 3, 8, "16Gi", std::chrono::seconds(90), "troupe"};
+}
+
+std::string kubernetes(KubernetesOrder::Flavour flavour) {
+  return render_kubernetes({job(), flavour, "registry.example/troupe:1", "2Gi", "50Gi"});
+}
+
+std::string ssh() {
+  return render_ssh({{"alpha", 2}, {"me@10.0.0.7", 1}},
+                    {"up-0123456789abcdef",
+                     "tcp://10.0.0.1:4700",
+                     "/etc/troupe/{host}.key",
+                     std::string(40, 'k'),
+                     {"/opt/troupe", "/data/it's here", {{"WORDS", "two words"}}},
+                     std::chrono::seconds(30)});
+}
+
+/// With TROUPE_WRITE_GOLDEN set the file is written anew.
+void check_golden(const std::string& name, const std::string& text) {
+  if (std::getenv("TROUPE_WRITE_GOLDEN")) std::ofstream(folder + name) << text;
+  std::ifstream file(folder + name);
+  CHECK(text == std::string(std::istreambuf_iterator<char>(file), {}));
+}
+
+/// Whether a program finds nothing wrong with a text that it reads from a file; what it said is
+/// shown where it does.
+bool passes(const std::string& program, const std::string& text) {
+  const Workplace here;
+  const std::string path = here.write("text", text);
+  const int status = std::system((program + " " + path + " >" + path + ".said 2>&1").c_str());
+  if (status != 0) UNSCOPED_INFO(here.read("text.said"));
+  return status == 0;
+}
+
+const std::string shellcheck = "shellcheck --severity=style --shell=";
+const std::string check_kubernetes = "/usr/bin/python3 " TROUPE_TEST_DATA "/check_kubernetes.py ";
+
+}  // namespace
+
+TEST_CASE("the script for Slurm", "[hosts]") {
+  const auto text = render_slurm({job(), "2-00:00:00", "gpu"});
+  check_golden("slurm.sh", text);
+  CHECK(passes(shellcheck + "bash", text));
+  for (const std::string option : {"--requeue", "--no-kill", "--signal=B:TERM@90", "--nodes=3",
+                                   "--cpus-per-task=8", "--partition=gpu", "--time=2-00:00:00",
+                                   "--open-mode=append"})
+    CHECK(text.find("#SBATCH " + option + "\n") != std::string::npos);
+  auto whole = job();
+  whole.cores = 0;
+  CHECK(render_slurm({whole, "1:00:00", ""}).find("#SBATCH --exclusive\n") != std::string::npos);
+}
+
+TEST_CASE("the objects for Kubernetes, in three flavours", "[hosts]") {
+  using Flavour = KubernetesOrder::Flavour;
+  for (const auto& [flavour, name] : {std::pair(Flavour::job, "job"),
+                                      {Flavour::jobset, "jobset"},
+                                      {Flavour::statefulset, "statefulset"}}) {
+    const auto text = kubernetes(flavour);
+    check_golden(std::string(name) + ".yaml", text);
+    CHECK(passes(check_kubernetes + name, text));
+    // The check can fail.
+    CHECK(!passes(check_kubernetes + name, text.substr(0, text.size() * 2 / 3)));
+  }
+  CHECK(!passes(check_kubernetes + "job", kubernetes(Flavour::jobset)));
+}
+
+TEST_CASE("the script that leads a run in a pod is a good one", "[hosts]") {
+  const auto text = kubernetes(KubernetesOrder::Flavour::job);
+  const auto begin = text.find("  lead.sh: |\n") + 13, end = text.find("  run.json: |");
+  std::string script;
+  for (std::size_t at = begin; at < end;) {
+    const auto line = text.find('\n', at) + 1;
+    script += text.substr(at + 4, line - at - 4);
+    at = line;
+  }
+  CHECK(passes(shellcheck + "sh", script));
+}
+
+TEST_CASE("the script for ssh, and what `up` says there", "[hosts]") {
+  check_golden("ssh.sh", ssh());
+  CHECK(passes(shellcheck + "bash", ssh()));
+  const NodesOrder order{"up-00", "tcp://10.0.0.1:4700", "", "", {"/opt/troupe", "/data", {}}};
+  CHECK(passes(shellcheck + "sh", script_that_starts({"alpha", 3}, order)));
+  CHECK(passes(shellcheck + "sh", script_that_ends("up-00", std::chrono::seconds(5))));
+}
+
+TEST_CASE("what is rendered holds the run, whole", "[hosts]") {
+  const Workplace here;
+  const std::string config = R"(
+name = "tiny"
+[model]
+kind = "mlp"
+dims = [8, 16, 4]
+[data]
+train = "made:gaussians?dims=8&classes=4"
+[batch]
+global = 8
+micro = 4
+[train]
+steps = 7
+)";
+  here.write("tiny.toml", config);
+  const Ended slurm = tests::troupe(here, {"render", "slurm", "tiny.toml", "--nodes", "4"});
+  INFO(slurm.err);
+  REQUIRE(slurm.code == 0);
+  CHECK(passes(shellcheck + "bash", slurm.out));
+  const auto begin = slurm.out.find("<<'RUN'\n") + 8, end = slurm.out.find("\nRUN\n");
+  REQUIRE(end != std::string::npos);
+  here.write("run.json", slurm.out.substr(begin, end - begin));
+  CHECK(tests::troupe(here, {"config", "check", "run.json"}).code == 0);
+  CHECK(parse_json(here.read("run.json"))->find("train")->find("steps")->number() == 7);
+
+  const Ended k8s = tests::troupe(here, {"render", "k8s", "tiny.toml", "--flavour", "jobset"});
+  REQUIRE(k8s.code == 0);
+  CHECK(passes(check_kubernetes + "jobset", k8s.out));
+  const Ended odd =
+      tests::troupe(here, {"render", "k8s", "tiny.toml", "--set", "name=Tiny_1"});
+  CHECK(odd.code == 3);
+  CHECK(odd.err.find("small letters") != std::string::npos);
+  CHECK(tests::troupe(here, {"render", "k8s", "nothing.toml"}).code == 3);
+}
+
+TEST_CASE("a rendered script starts and ends what it says", "[hosts]") {
+  const Workplace here;
+  // In the node's place somebody who joins in words and waits.
+  const auto node = here.write(
+      "node", "#!/bin/sh\necho joined \"$3\" as \"$5\"\nexec sleep 1000\n");
+  std::filesystem::permissions(node, std::filesystem::perms::owner_all);
+  here.write("hosts", "alpha slots=2\nbeta\nlocked\n");
+  const Ended text = with_ssh(here, {"render", "ssh", "hosts", "--head", "10.0.0.1:4700",
+                                     "--program", node});
+  REQUIRE(text.code == 0);
+  const auto script = here.write("nodes.sh", text.out);
+  const auto run = [&](const std::string& word) {
+    const std::string command = "PATH=" TROUPE_TEST_DATA "/bin:$PATH XDG_STATE_HOME=" +
+                                here.path().string() + " bash " + script + " " + word + " >" +
+                                here.path().string() + "/said 2>&1";
+    return WEXITSTATUS(std::system(command.c_str()));
+  };
+  CHECK(run("") == 2);
+  CHECK(run("up") == 1);
+  INFO(here.read("said"));
+  for (const std::string says :
+       {"alpha: joined tcp://10.0.0.1:4700 as alpha-0", "beta: joined", "locked: me@locked: Permission denied",
+        "error: 1 of 3 machines failed"})
+    CHECK(here.read("said").find(says) != std::string::npos);
+  CHECK(run("down") == 1);
+  INFO(here.read("said"));
+  // Both machines are this one: whoever comes first ends all three.
+  CHECK(here.read("said").find("ended 3 processes") != std::string::npos);
+}

@@ -1,0 +1,83 @@
+#include "apps/hosts/ssh.h"
+
+#include "apps/hosts/children.h"
+#include "apps/hosts/remote_place.h"
+#include "catch.h"
+
+using namespace troupe::apps;
+
+TEST_CASE("what is quoted comes out of a shell as it went in", "[hosts]") {
+  for (const std::string word : {"plain", "two words", "it's", "$HOME `id` \"x\" \\ !", "", "*",
+                                 "a\nb", "-n", "~", "#x", "a;b|c&d"}) {
+    Children children;
+    std::string came;
+    children.start({.words = {"sh", "-c", shell_line({"printf", "%s.", word})},
+                    .on_line =
+                        [&](ChildOrder::Stream, const std::string& line) {
+                          came += (came.empty() ? "" : "\n") + line;
+                        },
+                    .on_end = {}});
+    children.wait();
+    CHECK(came == word + ".");
+  }
+}
+
+TEST_CASE("ssh never asks, and its options end before the machine's name", "[hosts]") {
+  const auto words = over_ssh("alpha", "echo it's\n");
+  CHECK(shell_line(words) ==
+        "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=10 -- alpha "
+        "'exec sh -c '\\''echo it'\\''\\'\\'''\\''s\n'\\'''");
+  CHECK(words[words.size() - 2] == "alpha");
+}
+
+TEST_CASE("each way for ssh to fail has its sentence and its remedy", "[hosts]") {
+  struct Case {
+    std::string said, found, fix;
+  };
+  for (const auto& [said, found, fix] : std::vector<Case>{
+           {"me@alpha: Permission denied (publickey,password).\n", "asks for a password",
+            "ssh-copy-id alpha"},
+           {"Host key verification failed.\n", "host key", "ssh alpha once by hand"},
+           {"@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.\n",
+            "another one than before", "ssh-keygen -R alpha"},
+           {"ssh: Could not resolve hostname alpha: Name or service not known\n",
+            "no machine of this name", "hostfile"},
+           {"ssh: connect to host alpha port 22: Connection refused\n", "no ssh server", "sshd"},
+           {"ssh: connect to host alpha port 22: Connection timed out\n", "does not answer", ""},
+           {"something new\n", "something new", "ssh alpha"},
+       }) {
+    const auto failure = ssh_failure("alpha", 255, said);
+    CHECK(failure.found.find(found) != std::string::npos);
+    CHECK(failure.fix.find(fix) != std::string::npos);
+  }
+  CHECK(ssh_failure("alpha", 0, "").found.empty());
+  CHECK(ssh_failure("alpha", 1, "Permission denied").found.empty());
+}
+
+TEST_CASE("how a machine was reached", "[hosts]") {
+  const RemotePlace place{"/usr/bin/troupe", "/data", {}};
+  CHECK(judge_reached("alpha", 0, "", place).verdict == Verdict::ok);
+  CHECK(judge_reached("alpha", 127, "sh: exec: not found", place).found ==
+        "there is no program /usr/bin/troupe");
+  CHECK(judge_reached("alpha", 120, "", place).found == "there is no folder /data");
+  CHECK(judge_reached("alpha", 137, "", place).verdict == Verdict::fail);
+  CHECK(judge_reached("alpha", 3, "first\nlast\n", place).found == "exit code 3: last");
+}
+
+TEST_CASE("a script goes to the folder, sets the variables and becomes the program", "[hosts]") {
+  Children children;
+  std::vector<std::string> lines;
+  const auto run = [&](const RemotePlace& place) {
+    int found = -1;
+    children.start({.words = {"sh", "-c", script_to_run(place, {"-c", "pwd; echo \"$WORDS\""})},
+                    .on_line = [&](ChildOrder::Stream,
+                                   const std::string& line) { lines.push_back(line); },
+                    .on_end = [&](int code) { found = code; }});
+    children.wait();
+    return found;
+  };
+  CHECK(run({"/bin/sh", "/usr", {{"WORDS", "it's  two"}}}) == 0);
+  CHECK(lines == std::vector<std::string>{"/usr", "it's  two"});
+  CHECK(run({"/bin/sh", "/no such folder", {}}) == 120);
+  CHECK(run({"/no/such/program", "/usr", {}}) == 127);
+}
