@@ -38,7 +38,7 @@ class Pulses {
 /// What is known of a node's being alive.
 struct Evidence {
   Pulses pulses;
-  std::optional<Time> closed;        // Its connection, and it has not come back since.
+  std::optional<Time> closed;         // Its connection, and it has not come back since.
   std::optional<std::string> exited;  // What whoever started the process says of its end: a proof.
   int witnesses = 0;  // Others who miss it: its daemon, and neighbours who wait for it.
 };
@@ -71,8 +71,8 @@ double deadly_phi(const DetectorLimits& limits);
 
 Presence judge(const Evidence& evidence, Time now, const DetectorLimits& limits);
 
-/// Looks at all of them. Where more than a third turn silent at once and the last look is longer ago
-/// than `look_every` explains, it was the head that stood still: it is forgiven them, not held
+/// Looks at all of them. Where more than a third turn silent at once and the last look is longer
+/// ago than `look_every` explains, it was the head that stood still: it is forgiven them, not held
 /// against them.
 std::map<std::string, Presence> judge_all(std::map<std::string, Evidence>& all, Time last_look,
                                           Duration look_every, Time now,

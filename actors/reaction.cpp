@@ -33,6 +33,7 @@ Answer Reaction::to(const Event& event) {
 
 void Reaction::on(const JournalRead& read) {
   if (state_.phase != Phase::boot) return;
+  state_.strikes = transport::Strikes(limits_.strikes);
   state_.begun = now_;
   if (read.health == JournalRead::Health::damaged) {
     row(Row::boot_damaged, "the journal is damaged: what was decided cannot be known");
@@ -42,13 +43,13 @@ void Reaction::on(const JournalRead& read) {
   state_.term = found.term + 1;
   state_.epoch = found.epoch;
   state_.saved = read.saved;
-  record(Record::Kind::term);
-  if (read.health == JournalRead::Health::torn)
-    row(Row::boot_torn, "the last record of the journal was torn, and nobody was told of it");
   if (found.has_ended) {
     row(Row::boot_again, "the run has ended: " + found.why);
     return end(0, Phase::done, found.why);
   }
+  record(Record::Kind::term);
+  if (read.health == JournalRead::Health::torn)
+    row(Row::boot_torn, "the last record of the journal was torn, and nobody was told of it");
   state_.phase = Phase::gather;
   if (found.epoch == 0) {
     row(Row::boot_fresh, "a new run");
@@ -77,8 +78,7 @@ void Reaction::on(const Attached& attached) {
   const auto older = std::ranges::find_if(state_.nodes, [&](const auto& entry) {
     return entry.second.name == attached.name && entry.first != attached.life;
   });
-  if (older != state_.nodes.end())
-    lose_from(older->first, "it came back as another process");
+  if (older != state_.nodes.end()) lose_from(older->first, "it came back as another process");
 
   const bool is_new = state_.nodes.try_emplace(attached.life, Node{attached.name}).second;
   if (is_new) state_.changes.push_back(now_);
@@ -112,8 +112,7 @@ void Reaction::on(const Attached& attached) {
       return consider_switch();
     case Phase::recover:
       row(Row::recover_merges, attached.name + " came while the run recovers");
-      if (state_.waits_for.contains(attached.life))
-        order(Freeze{state_.epoch, {attached.life}});
+      if (state_.waits_for.contains(attached.life)) order(Freeze{state_.epoch, {attached.life}});
       return;
     case Phase::suspend:
       if (static_cast<int>(usable().size()) < limits_.fewest)
@@ -187,7 +186,11 @@ void Reaction::on(const Notice& notice) {
   if (found == state_.nodes.end()) return;
   found->second.use = Node::Use::leaving;
   const std::string text = found->second.name + " will go";
-  if (state_.phase != Phase::run) return row(Row::run_notice, text);
+  if (state_.phase != Phase::run) {
+    row(Row::run_notice, text);
+    if (state_.phase == Phase::suspend) release_idle();
+    return;
+  }
   if (!is_member(notice.life)) {
     row(Row::run_notice, text + "; it has no part in the run");
     return release_idle();
@@ -311,12 +314,13 @@ void Reaction::on(const StepDecided& decided) {
 void Reaction::on(const StepFailed& failed) {
   if (state_.phase != Phase::run || failed.epoch != state_.epoch) return;
   if (!is_member(failed.life)) return;
-  const std::string text = name_of(failed.life) + ": step " + number(failed.step) + ": " + failed.why;
+  const std::string text =
+      name_of(failed.life) + ": step " + number(failed.step) + ": " + failed.why;
   auto& names = state_.failed_steps[failed.step];
   names.insert(name_of(failed.life));
   if (names.size() >= names_that_poison) {
     row(Row::step_poisoned, text + ": it fails wherever it is played");
-    order(Abort{state_.epoch, everybody()});
+    give_up_epoch(text);
     return end(exit_failed, Phase::halted, answer_.reason);
   }
   row(Row::step_failed, text);
@@ -328,15 +332,16 @@ void Reaction::on(const StepFailed& failed) {
 
 void Reaction::on(const SavePoint& point) {
   if (state_.phase != Phase::run || point.epoch != state_.epoch) return;
-  if (state_.saving) {
-    row(Row::save_still_goes_on, "step " + number(point.step) +
-                                     " is not saved: the save of step " +
-                                     number(state_.saving->step) + " still goes on");
-    order(GoOn{state_.epoch});
-    return order(Warn{answer_.reason});
+  if (!state_.saving) {
+    row(Row::save_begins, "step " + number(point.step) + " is to be saved");
+    return save(point.step);
   }
-  row(Row::save_begins, "step " + number(point.step) + " is to be saved");
-  save(point.step);
+  row(Row::save_still_goes_on, "step " + number(point.step) + " is not saved: the save of step " +
+                                   number(state_.saving->step) + " still goes on");
+  // Where the boundary is needed, all hold until that save has ended, and this one is asked for.
+  if (point.step >= limits_.steps || wants_boundary()) return;
+  order(GoOn{state_.epoch, point.step});
+  order(Warn{answer_.reason});
 }
 
 void Reaction::on(const ShardsWritten& written) {
@@ -356,7 +361,7 @@ void Reaction::on(const Saved& saved) {
   record(Record::Kind::saved).step = done.step;
   row(Row::save_complete, "step " + number(done.step) + " is saved");
   if (done.meanwhile == Meanwhile::hold) return end_epoch_at_boundary();
-  if (wants_boundary()) ask_save_point();
+  if (wants_boundary() || state_.decided >= limits_.steps) ask_save_point();
 }
 
 void Reaction::on(const SaveFailed& failed) {
@@ -401,8 +406,8 @@ void Reaction::on(const JournalFailed& failed) {
 
 void Reaction::on(const Deposed& deposed) {
   if (deposed.term <= state_.term) return;
-  row(Row::deposed, "a head of term " + number(static_cast<std::int64_t>(deposed.term)) +
-                        " leads the run");
+  row(Row::deposed,
+      "a head of term " + number(static_cast<std::int64_t>(deposed.term)) + " leads the run");
   end(exit_deposed, Phase::done, answer_.reason);
 }
 
@@ -427,8 +432,10 @@ void Reaction::on(const Timeout& timeout) {
     case Phase::recover:
       if (state_.waits_for.empty()) return plan_or_suspend();
       row(Row::recover_waits, "who has not stopped by now is dead");
-      for (const Life life : std::set<Life>(state_.waits_for))
+      for (const Life life : std::set<Life>(state_.waits_for)) {
         lose(life, "it did not say in time that it has stopped");
+        order(Reject{life, "it did not say in time that it has stopped: it is another life now"});
+      }
       return go_on_if_all_frozen();
     case Phase::suspend:
       row(Row::suspend_over, "there were too few nodes for too long");

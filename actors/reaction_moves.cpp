@@ -13,9 +13,8 @@ constexpr std::size_t most_changes = 1024;
 
 }  // namespace
 
-/// The first row is the one that the answer is of; reasons add up.
 void Reaction::row(Row row, const std::string& reason) {
-  if (answer_.row == Row::of_the_past) answer_.row = row;
+  answer_.rows.push_back(row);
   answer_.reason += (answer_.reason.empty() ? "" : "; ") + reason;
 }
 
@@ -99,6 +98,7 @@ void Reaction::suspend() {
   row(Row::suspend_begins, "there are too few nodes: the run waits for more");
   state_.phase = Phase::suspend;
   state_.plan = {};
+  release_idle();
   set_phase_timer(limits_.suspend_patience);
 }
 
@@ -166,6 +166,7 @@ void Reaction::activate() {
 void Reaction::consider_switch() {
   const auto nodes = usable();
   if (state_.phase != Phase::run || state_.better) return;
+  if (static_cast<int>(nodes.size()) < limits_.fewest) return;
   if (std::ranges::all_of(nodes, [this](Life life) { return is_member(life); })) return;
   state_.plans_aside = true;
   order(MakePlan{++state_.plan_number, nodes});
@@ -216,7 +217,7 @@ void Reaction::end_epoch_at_boundary() {
     return prepare(PlanChoice(*state_.better));
   }
   state_.better.reset();
-  order(GoOn{state_.epoch});
+  order(GoOn{state_.epoch, step});
 }
 
 void Reaction::save_failed(const std::string& why) {
@@ -226,14 +227,18 @@ void Reaction::save_failed(const std::string& why) {
   order(Warn{text});
   if (++state_.failed_saves < limits_.save_tries) {
     row(Row::save_failed, text);
-    return failed.meanwhile == Meanwhile::hold ? save(failed.step) : ask_save_point();
+    if (failed.meanwhile == Meanwhile::hold) return save(failed.step);
+    // Somebody may hold still who has not heard of the save.
+    order(GoOn{state_.epoch, failed.step});
+    return ask_save_point();
   }
   row(Row::save_given_up, text);
   state_.failed_saves = 0;
   state_.better.reset();
   if (failed.step >= limits_.steps || state_.is_stopping)
     return end(exit_failed, Phase::halted, text);
-  order(GoOn{state_.epoch});
+  order(GoOn{state_.epoch, failed.step});
+  if (wants_boundary() || state_.decided >= limits_.steps) ask_save_point();
 }
 
 /// Those who leave and have no part may go.

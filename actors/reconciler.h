@@ -1,25 +1,31 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <variant>
 #include <vector>
 
 #include "actors/detector.h"
 #include "actors/reconciler_record.h"
+#include "transport/fields.h"
 #include "transport/strikes.h"
 
 /// The desired configuration of a run against the nodes that live: what a head decides, as a pure
 /// function with the time as an argument. The same code runs in a head and in a simulation of one.
 ///
 /// Whoever calls react() writes down the records of its answer, and only when they are on the disk
-/// takes over its state and carries out its orders, in their order. Where they cannot be written the
-/// answer never was: the head says JournalFailed, and asks again later.
+/// takes over its state and carries out its orders, in their order. Where they cannot be written
+/// the answer never was: the head says JournalFailed, and asks again later.
 ///
-/// Names that others have too (Prepare, Start, Event) are those of this page here.
+/// What has a `type` is said by nodes, or to them, and has its fields on the wire; whom it is for
+/// is no field of it. Names that others have too (Prepare, Start, Event) are those of this page
+/// here.
 namespace troupe::actors::reconciler {
 
 /// What a planner made of the nodes that it was given.
@@ -28,6 +34,11 @@ struct PlanChoice {
   double rate = 0;            // Steps per second.
   std::string text;           // For a person.
 
+  static constexpr auto fields() {
+    return std::tuple(transport::required("members", &PlanChoice::members),
+                      transport::required("rate", &PlanChoice::rate),
+                      transport::required("text", &PlanChoice::text));
+  }
   friend bool operator==(const PlanChoice&, const PlanChoice&) = default;
 };
 
@@ -52,9 +63,8 @@ struct Limits {
                                                         // far as is known: what a switch costs.
   double least_gain = 0.03;                             // Of a switch,
   int saves_between_switches = 2;                       // which come no closer than this.
-  transport::StrikeRules strikes = {.most = 3,
-                                    .within = std::chrono::minutes(10),
-                                    .quarantine = std::chrono::minutes(10)};
+  transport::StrikeRules strikes = {
+      .most = 3, .within = std::chrono::minutes(10), .quarantine = std::chrono::minutes(10)};
 };
 
 // Events.
@@ -69,10 +79,19 @@ struct JournalRead {
 };
 /// A node is there, for the first time in its life or again.
 struct Attached {
+  static constexpr std::string_view type = "member.attached";
+
   Life life = 0;
   std::string name;
   std::uint64_t term = 0;   // The highest that it knows,
   std::uint64_t epoch = 0;  // and what it plays; 0: nothing.
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("life", &Attached::life),
+                      transport::required("name", &Attached::name),
+                      transport::required("term", &Attached::term),
+                      transport::required("epoch", &Attached::epoch));
+  }
 };
 /// A node is gone: it said so, or the detector did.
 struct Lost {
@@ -85,8 +104,15 @@ struct Suspected {
 };
 /// A node will go in so much time.
 struct Notice {
+  static constexpr std::string_view type = "member.notice";
+
   Life life = 0;
   Duration left{};
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("life", &Notice::life),
+                      transport::required("left", &Notice::left));
+  }
 };
 /// Of the request with this number; nothing: no plan fits, and why.
 struct PlanMade {
@@ -95,20 +121,45 @@ struct PlanMade {
   std::string why;
 };
 struct Prepared {
+  static constexpr std::string_view type = "member.prepared";
+
   Life life = 0;
   std::uint64_t epoch = 0;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("life", &Prepared::life),
+                      transport::required("epoch", &Prepared::epoch));
+  }
 };
 struct PrepareFailed {
+  static constexpr std::string_view type = "member.prepare_failed";
+
   Life life = 0;
   std::uint64_t epoch = 0;
   std::string why;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("life", &PrepareFailed::life),
+                      transport::required("epoch", &PrepareFailed::epoch),
+                      transport::required("why", &PrepareFailed::why));
+  }
 };
 struct Loaded {
+  static constexpr std::string_view type = "member.loaded";
+
   Life life = 0;
   std::uint64_t epoch = 0;
   std::string weights;  // The digest of all that it read.
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("life", &Loaded::life),
+                      transport::required("epoch", &Loaded::epoch),
+                      transport::required("weights", &Loaded::weights));
+  }
 };
 struct LoadFailed {
+  static constexpr std::string_view type = "member.load_failed";
+
   enum class Cause : std::uint8_t { node, checkpoint };
 
   Life life = 0;
@@ -116,27 +167,69 @@ struct LoadFailed {
   std::int64_t step = 0;
   Cause cause = Cause::node;
   std::string why;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("life", &LoadFailed::life),
+                      transport::required("epoch", &LoadFailed::epoch),
+                      transport::required("step", &LoadFailed::step),
+                      transport::required("cause", &LoadFailed::cause),
+                      transport::required("why", &LoadFailed::why));
+  }
 };
+constexpr std::array<std::string_view, 2> enum_names(LoadFailed::Cause) {
+  return {"node", "checkpoint"};
+}
 /// A node has stopped where it was.
 struct Frozen {
+  static constexpr std::string_view type = "member.frozen";
+
   Life life = 0;
   std::uint64_t epoch = 0;  // That it was told to freeze.
   std::int64_t step = 0;    // Steps that it knows to be decided.
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("life", &Frozen::life),
+                      transport::required("epoch", &Frozen::epoch),
+                      transport::required("step", &Frozen::step));
+  }
 };
 struct StepDecided {
+  static constexpr std::string_view type = "member.step_decided";
+
   std::uint64_t epoch = 0;
   std::int64_t step = 0;  // Steps done.
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("epoch", &StepDecided::epoch),
+                      transport::required("step", &StepDecided::step));
+  }
 };
 struct StepFailed {
+  static constexpr std::string_view type = "member.step_failed";
+
   Life life = 0;
   std::uint64_t epoch = 0;
   std::int64_t step = 0;
   std::string why;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("life", &StepFailed::life),
+                      transport::required("epoch", &StepFailed::epoch),
+                      transport::required("step", &StepFailed::step),
+                      transport::required("why", &StepFailed::why));
+  }
 };
 /// Nothing is in flight, and a checkpoint is due, was asked for, or the run is at its end.
 struct SavePoint {
+  static constexpr std::string_view type = "member.save_point";
+
   std::uint64_t epoch = 0;
   std::int64_t step = 0;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("epoch", &SavePoint::epoch),
+                      transport::required("step", &SavePoint::step));
+  }
 };
 /// All parts of a save are on the disk, with the sizes and checksums that were told.
 struct ShardsWritten {
@@ -170,10 +263,10 @@ struct Timeout {
   std::uint64_t timer = 0;
 };
 
-using Event = std::variant<JournalRead, Attached, Lost, Suspected, Notice, PlanMade, Prepared,
-                           PrepareFailed, Loaded, LoadFailed, Frozen, StepDecided, StepFailed,
-                           SavePoint, ShardsWritten, Saved, SaveFailed, Slow, JournalFailed,
-                           Deposed, StopAsked, DrainAsked, Timeout>;
+using Event =
+    std::variant<JournalRead, Attached, Lost, Suspected, Notice, PlanMade, Prepared, PrepareFailed,
+                 Loaded, LoadFailed, Frozen, StepDecided, StepFailed, SavePoint, ShardsWritten,
+                 Saved, SaveFailed, Slow, JournalFailed, Deposed, StopAsked, DrainAsked, Timeout>;
 
 // Orders.
 
@@ -192,64 +285,146 @@ struct Foresee {
 };
 /// To nodes, from here on.
 struct Prepare {
+  static constexpr std::string_view type = "epoch.prepare";
+
   std::uint64_t epoch = 0;
   PlanChoice plan;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("epoch", &Prepare::epoch),
+                      transport::required("plan", &Prepare::plan));
+  }
 };
 struct Load {
+  static constexpr std::string_view type = "epoch.load";
+
   std::uint64_t epoch = 0;
   std::vector<Life> nodes;
   std::int64_t step = 0;  // The checkpoint; 0: what the seed or the configuration says.
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("epoch", &Load::epoch),
+                      transport::required("step", &Load::step));
+  }
 };
 struct Activate {
+  static constexpr std::string_view type = "epoch.activate";
+
   std::uint64_t epoch = 0;
   std::vector<Life> nodes;
   std::int64_t step = 0;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("epoch", &Activate::epoch),
+                      transport::required("step", &Activate::step));
+  }
 };
 /// The head is another one, and all goes on.
 struct Adopt {
+  static constexpr std::string_view type = "epoch.adopt";
+
   std::uint64_t term = 0;
   std::uint64_t epoch = 0;
   std::vector<Life> nodes;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("term", &Adopt::term),
+                      transport::required("epoch", &Adopt::epoch));
+  }
 };
 struct Freeze {
+  static constexpr std::string_view type = "epoch.freeze";
+
   std::uint64_t epoch = 0;
   std::vector<Life> nodes;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("epoch", &Freeze::epoch));
+  }
 };
 struct Abort {
+  static constexpr std::string_view type = "epoch.abort";
+
   std::uint64_t epoch = 0;
   std::vector<Life> nodes;
+
+  static constexpr auto fields() { return std::tuple(transport::required("epoch", &Abort::epoch)); }
 };
 /// At the next boundary, as soon as it is reached: SavePoint comes.
 struct AskSavePoint {
+  static constexpr std::string_view type = "epoch.ask_save_point";
+
   std::uint64_t epoch = 0;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("epoch", &AskSavePoint::epoch));
+  }
 };
 /// What nodes do while a save is written.
 enum class Meanwhile : std::uint8_t { go_on, hold };
+constexpr std::array<std::string_view, 2> enum_names(Meanwhile) { return {"go_on", "hold"}; }
 struct Save {
+  static constexpr std::string_view type = "epoch.save";
+
   std::uint64_t save = 0;
   std::uint64_t epoch = 0;
   std::int64_t step = 0;
   Meanwhile meanwhile = Meanwhile::go_on;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("save", &Save::save),
+                      transport::required("epoch", &Save::epoch),
+                      transport::required("step", &Save::step),
+                      transport::required("meanwhile", &Save::meanwhile));
+  }
 };
 struct CommitSave {
   std::uint64_t save = 0;
   std::int64_t step = 0;
 };
 struct AbortSave {
+  static constexpr std::string_view type = "epoch.abort_save";
+
   std::uint64_t save = 0;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("save", &AbortSave::save));
+  }
 };
-/// Nodes that hold need not any more.
+/// Nodes that hold after this step need not any more; one that has not reached it need not hold.
 struct GoOn {
+  static constexpr std::string_view type = "epoch.go_on";
+
   std::uint64_t epoch = 0;
+  std::int64_t step = 0;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("epoch", &GoOn::epoch),
+                      transport::required("step", &GoOn::step));
+  }
 };
 /// A node has no part in the run any more, and may go.
 struct Retire {
+  static constexpr std::string_view type = "epoch.retire";
+
   Life life = 0;
   std::string why;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("life", &Retire::life),
+                      transport::required("why", &Retire::why));
+  }
 };
 struct Reject {
+  static constexpr std::string_view type = "epoch.reject";
+
   Life life = 0;
   std::string why;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("life", &Reject::life),
+                      transport::required("why", &Reject::why));
+  }
 };
 struct Warn {
   std::string text;
@@ -259,9 +434,9 @@ struct End {
   std::string why;
 };
 
-using Order = std::variant<SetTimer, MakePlan, Foresee, Prepare, Load, Activate, Adopt, Freeze,
-                           Abort, AskSavePoint, Save, CommitSave, AbortSave, GoOn, Retire, Reject,
-                           Warn, End>;
+using Order =
+    std::variant<SetTimer, MakePlan, Foresee, Prepare, Load, Activate, Adopt, Freeze, Abort,
+                 AskSavePoint, Save, CommitSave, AbortSave, GoOn, Retire, Reject, Warn, End>;
 
 // State.
 
@@ -298,11 +473,11 @@ struct State {
   std::uint64_t epoch = 0;  // The newest that was written down: a number is never used again.
   std::map<Life, Node> nodes;
 
-  PlanChoice plan;            // Of `epoch`.
-  std::set<Life> waits_for;   // Who has not answered yet.
-  std::string weights;        // What the first of them has loaded.
-  std::int64_t line = 0;      // The step that an epoch begins after.
-  std::int64_t decided = 0;   // The newest step that was heard to be done.
+  PlanChoice plan;                  // Of `epoch`.
+  std::set<Life> waits_for;         // Who has not answered yet.
+  std::string weights;              // What the first of them has loaded.
+  std::int64_t line = 0;            // The step that an epoch begins after.
+  std::int64_t decided = 0;         // The newest step that was heard to be done.
   std::vector<std::int64_t> saved;  // Checkpoints that are complete, oldest first.
 
   std::uint64_t last_timer = 0;
@@ -328,19 +503,66 @@ struct State {
 
 /// The rows of the table: which one an answer is of. Tests count them.
 enum class Row : std::uint8_t {
-  boot_fresh, boot_again, boot_torn, boot_damaged,
-  gather_waits, gather_enough, gather_adopt, gather_lost, gather_over,
-  plan_ready, plan_none, plan_late,
-  loss_under_way, arrival_under_way,
-  prepared_some, prepared_all, prepare_failed,
-  loaded_some, loaded_all, load_failed_node, load_failed_checkpoint, load_differs,
-  run_decided, run_loss, run_spare_lost, run_suspect, run_notice, run_notice_short, run_arrival,
-  run_better, run_not_better, run_slow, step_failed, step_poisoned,
-  save_begins, save_still_goes_on, save_written, save_complete, save_failed, save_given_up,
-  switch_begins, switch_dropped, drain_begins, drain_lost,
-  recover_waits, recover_plans, recover_merges, recover_futile,
-  suspend_begins, suspend_waits, suspend_enough, suspend_over,
-  stop_asked, stop_done, run_done, drain_asked, journal_failed, journal_over, deposed, rejected,
+  boot_fresh,
+  boot_again,
+  boot_torn,
+  boot_damaged,
+  gather_waits,
+  gather_enough,
+  gather_adopt,
+  gather_lost,
+  gather_over,
+  plan_ready,
+  plan_none,
+  plan_late,
+  loss_under_way,
+  arrival_under_way,
+  prepared_some,
+  prepared_all,
+  prepare_failed,
+  loaded_some,
+  loaded_all,
+  load_failed_node,
+  load_failed_checkpoint,
+  load_differs,
+  run_decided,
+  run_loss,
+  run_spare_lost,
+  run_suspect,
+  run_notice,
+  run_notice_short,
+  run_arrival,
+  run_better,
+  run_not_better,
+  run_slow,
+  step_failed,
+  step_poisoned,
+  save_begins,
+  save_still_goes_on,
+  save_written,
+  save_complete,
+  save_failed,
+  save_given_up,
+  switch_begins,
+  switch_dropped,
+  drain_begins,
+  drain_lost,
+  recover_waits,
+  recover_plans,
+  recover_merges,
+  recover_futile,
+  suspend_begins,
+  suspend_waits,
+  suspend_enough,
+  suspend_over,
+  stop_asked,
+  stop_done,
+  run_done,
+  drain_asked,
+  journal_failed,
+  journal_over,
+  deposed,
+  rejected,
   of_the_past,
 };
 std::string_view to_string(Row row);
@@ -350,8 +572,10 @@ struct Answer {
   State state;
   std::vector<Record> records;
   std::vector<Order> orders;
-  Row row = Row::of_the_past;
+  std::vector<Row> rows;  // In the order in which they applied.
   std::string reason;
+
+  Row row() const { return rows.empty() ? Row::of_the_past : rows.front(); }
 };
 
 /// Total: every event in every state has an answer.

@@ -37,13 +37,12 @@ struct Record {
   std::string why;
 
   static constexpr auto fields() {
-    return std::tuple(transport::required("kind", &Record::kind),
-                      transport::required("term", &Record::term),
-                      transport::required("epoch", &Record::epoch),
-                      transport::required("step", &Record::step).at_least(0),
-                      transport::required("lives", &Record::lives),
-                      transport::required("names", &Record::names),
-                      transport::required("why", &Record::why));
+    return std::tuple(
+        transport::required("kind", &Record::kind), transport::required("term", &Record::term),
+        transport::required("epoch", &Record::epoch),
+        transport::required("step", &Record::step).at_least(0),
+        transport::required("lives", &Record::lives), transport::required("names", &Record::names),
+        transport::required("why", &Record::why));
   }
   friend bool operator==(const Record&, const Record&) = default;
 };
@@ -62,7 +61,7 @@ struct Remembered {
   std::vector<Life> members;       // Of it.
   std::vector<std::string> names;  // Theirs.
   bool has_ended = false;
-  std::string why;                 // It has.
+  std::string why;  // It has.
 };
 Remembered remember(const std::vector<Record>& records);
 

@@ -102,9 +102,9 @@ ExitCode link(const LinkArguments& arguments, const CommonFlags& flags) {
 void add_bench(Program& program) {
   CLI::App& group = add_group(program, "bench", "what this machine does, in ratios to its peak");
   {
-    auto [command, arguments] = add_command(
-        program, group, "transport", "every carrier between two processes of this machine",
-        transport);
+    auto [command, arguments] =
+        add_command(program, group, "transport",
+                    "every carrier between two processes of this machine", transport);
     command->add_option("--rounds", arguments.rounds, "the median of so many")
         ->check(CLI::Range(1, 1000));
   }

@@ -58,8 +58,7 @@ class Findings {
 };
 
 double wall_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch())
-      .count();
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 ExitCode examine_here(const DoctorArguments& arguments, const CommonFlags& flags) {
@@ -104,14 +103,12 @@ ExitCode examine_here(const DoctorArguments& arguments, const CommonFlags& flags
 ExitCode examine_hosts(const DoctorArguments& arguments, const CommonFlags& flags) {
   const auto hosts = read_hostfile(arguments.hosts);
   if (!hosts) return complain(ExitCode::invalid, hosts.error().text);
-  const auto place =
-      RemotePlace::like_here(arguments.remote.program, arguments.remote.folder);
+  const auto place = RemotePlace::like_here(arguments.remote.program, arguments.remote.folder);
   if (!place) return complain(ExitCode::invalid, place.error().text);
   Findings findings(flags);
   const auto reports =
-      survey_hosts(*hosts, *place, [&](const std::string& host, const Check& check) {
-        findings.add(host, check);
-      });
+      survey_hosts(*hosts, *place,
+                   [&](const std::string& host, const Check& check) { findings.add(host, check); });
   findings.add(judge_versions(TROUPE_VERSION, reports));
   findings.add(judge_clocks(reports));
   findings.add(judge_processors(reports));
@@ -122,8 +119,7 @@ ExitCode examine_hosts(const DoctorArguments& arguments, const CommonFlags& flag
 }
 
 ExitCode doctor(const DoctorArguments& arguments, const CommonFlags& flags) {
-  return arguments.hosts.empty() ? examine_here(arguments, flags)
-                                 : examine_hosts(arguments, flags);
+  return arguments.hosts.empty() ? examine_here(arguments, flags) : examine_hosts(arguments, flags);
 }
 
 }  // namespace

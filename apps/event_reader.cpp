@@ -39,11 +39,26 @@ Status EventReader::read(const std::function<void(const Value& event)>& tell) {
 Result<std::unique_ptr<EventBell>> EventBell::open(transport::DialOptions options, Bell& bell) {
   auto events = std::make_unique<EventBell>();
   transport::SubscriberEvents heard;
-  heard.event = [&bell](const transport::Message&) { bell.ring(); };
+  heard.event = [&bell, events = events.get()](const transport::Message& event) {
+    const Value* state = event.body.find("state");
+    if (event.type == "run.state" && state && state->text()) {
+      const std::lock_guard lock(events->mutex_);
+      if (*state->text() == "stopped")
+        events->stopped_.insert(event.run);
+      else
+        events->stopped_.erase(event.run);
+    }
+    bell.ring();
+  };
   auto subscriber = transport::Subscriber::dial(std::move(options), "", std::move(heard));
   if (!subscriber) return subscriber.error();
   events->subscriber_ = std::move(*subscriber);
   return events;
+}
+
+bool EventBell::has_stopped(const std::string& run) const {
+  const std::lock_guard lock(mutex_);
+  return stopped_.contains(run);
 }
 
 }  // namespace troupe::apps

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 
 #include "apps/bell.h"
@@ -38,7 +40,12 @@ class EventBell {
  public:
   static Result<std::unique_ptr<EventBell>> open(transport::DialOptions options, Bell& bell);
 
+  /// Whether a run was heard to stop: a head that ends stops its runs, and answers nobody any more.
+  bool has_stopped(const std::string& run) const;
+
  private:
+  mutable std::mutex mutex_;
+  std::set<std::string> stopped_;
   std::unique_ptr<transport::Subscriber> subscriber_;
 };
 

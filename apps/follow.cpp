@@ -60,6 +60,10 @@ ExitCode follow(const WhichHead& head, HeadClient& client, const std::string& ru
     if (auto read = reader.read([](const Value&) {}); !read) return no_head(read.error());
   const auto show = [&](const Value& event) { (*recorder)->record(event); };
   for (; !signal_came(); bell.wait_for(look_every)) {
+    if ((*ringing)->has_stopped(run)) {
+      known->state = "stopped";
+      return tell_end(*known);
+    }
     known = standing(client, run);
     if (!known) return no_head(known.error());
     if (from == From::this_life && known->began >= 0) {

@@ -117,7 +117,8 @@ Result<Value> HeadOrders::chaos(const transport::Message& message) {
     const auto nodes = people_.gate.nodes().all();
     const auto found = std::ranges::find(nodes, chaos->target, &actors::NodeHere::name);
     if (found == nodes.end()) return unknown_node(chaos->target);
-    if (auto said = people_.gate.nodes().send(found->incarnation, transport::to_message(*chaos)); !said)
+    if (auto said = people_.gate.nodes().send(found->incarnation, transport::to_message(*chaos));
+        !said)
       return said.error();
   }
   Value told = event(std::string(actors::Chaos::type), "");

@@ -96,7 +96,10 @@ void HeadRun::run() {
   auto outcome = run_->play(bell_, record_event, casting_.get(), [this](const caf::actor& leader) {
     const std::lock_guard lock(mutex_);
     leader_ = leader;
-    if (leader_ && paused_) actors::rt::post(leader_, actors::Pause{});
+    if (!leader_) return;
+    if (paused_) actors::rt::post(leader_, actors::Pause{});
+    for (auto& interlude : std::exchange(early_, {}))
+      actors::rt::post(leader_, std::move(interlude));
   });
   using How = actors::Outcome::How;
   if (outcome.how == How::done && config.train.export_path)
@@ -110,12 +113,17 @@ void HeadRun::run() {
                                                           : "failed";
   outcome.weights.clear();
   around_.ended(state, outcome.why);
-  // Told and known at once: who has heard of its end may submit it anew.
-  const std::lock_guard lock(mutex_);
-  record_event(state_event(config, state, outcome.why));
-  record_ = nullptr;
-  report_.state = state;
-  report_.why = outcome.why;
+  std::vector<actors::Interlude> early;
+  {
+    // Told and known at once: who has heard of its end may submit it anew.
+    const std::lock_guard lock(mutex_);
+    record_event(state_event(config, state, outcome.why));
+    record_ = nullptr;
+    report_.state = state;
+    report_.why = outcome.why;
+    early = std::exchange(early_, {});
+  }
+  for (const auto& interlude : early) interlude.done(Error{"the run has ended"});
 }
 
 void HeadRun::record(Recorder& recorder, const Value& event) {
@@ -165,12 +173,10 @@ RunStanding HeadRun::report() const {
   return report_;
 }
 
-/// Whether somebody leads it.
 template <class Order>
-bool HeadRun::tell_leader(Order order) {
+void HeadRun::tell_leader(Order order) {
   const std::lock_guard lock(mutex_);
   if (leader_) actors::rt::post(leader_, std::move(order));
-  return static_cast<bool>(leader_);
 }
 
 void HeadRun::stop_now() { tell_leader(actors::StopNow{}); }
@@ -183,11 +189,14 @@ void HeadRun::pause(bool paused) {
 }
 
 void HeadRun::hold(actors::Interlude interlude) {
-  const auto answer = interlude.done;
-  if (!tell_leader(std::move(interlude))) {
-    const auto known = report();
-    answer(Error{"the run '" + known.name + "' is not under way: it is " + known.state});
+  std::string state;
+  {
+    const std::lock_guard lock(mutex_);
+    if (leader_) return actors::rt::post(leader_, std::move(interlude));
+    if (!report_.has_ended()) return early_.push_back(std::move(interlude));
+    state = report_.state;
   }
+  interlude.done(Error{"the run '" + loaded_.config.name + "' is not under way: it is " + state});
 }
 
 void HeadRun::save(Answer answer) { hold({.change = {}, .done = std::move(answer)}); }
@@ -199,7 +208,10 @@ void HeadRun::cast_anew(Answer answer) {
 
 void HeadRun::set(const std::string& setting, std::optional<std::int64_t> from, Answer answer) {
   // What is wrong with it in any case is told before anything is held up.
-  const auto step = report().step;
+  const auto known = report();
+  if (known.has_ended())
+    return answer(Error{"the run '" + known.name + "' is not under way: it is " + known.state});
+  const auto step = known.step;
   if (auto good = config::set_live(*now(), setting, std::max(from.value_or(step), step)); !good)
     return answer(good.error());
   hold({.change = [this, setting,

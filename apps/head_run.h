@@ -67,7 +67,7 @@ class HeadRun {
   void end(const std::string& state, const std::string& why);
   void placed(const std::vector<actors::NodeHere>& nodes, const actors::Placement& placement);
   template <class Order>
-  bool tell_leader(Order order);
+  void tell_leader(Order order);
   void hold(actors::Interlude interlude);
   std::shared_ptr<const config::Loaded> now() const;
   actors::RemoteOrder order(const config::Loaded& loaded);
@@ -89,7 +89,8 @@ class HeadRun {
   std::shared_ptr<const config::Loaded> now_;  // With what was set meanwhile.
   std::vector<std::string> nodes_;             // That have a part in it.
   caf::actor leader_;
-  bool paused_ = false;  // Also before there is somebody to tell.
+  std::vector<actors::Interlude> early_;  // Asked for before there was somebody to tell.
+  bool paused_ = false;                   // Also before there is somebody to tell.
   std::function<void(const Value&)> record_;
   std::thread thread_;
 };

@@ -157,7 +157,10 @@ class HeadService::Service {
         options_.say(loaded.error().text);
         continue;
       }
-      RunStanding standing{.name = name, .state = known.state, .why = known.why};
+      RunStanding standing;
+      standing.name = name;
+      standing.state = known.state;
+      standing.why = known.why;
       if (standing.has_ended()) {
         standing.steps = loaded->config.train.steps;
         if (standing.state == "done") standing.step = standing.steps;

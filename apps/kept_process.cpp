@@ -182,6 +182,7 @@ ProcessEnd KeptProcess::watch(Child child) {
   }
   while (child.output >= 0 && child.read_more(end.last_words)) {
   }
+  while (end.last_words.ends_with('\n')) end.last_words.pop_back();
   int status = 0;
   waitpid(child.process, &status, 0);
   end.code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;

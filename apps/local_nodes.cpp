@@ -23,8 +23,8 @@ Result<std::unique_ptr<LocalNodes>> LocalNodes::start(
   events.lost = [local = local.get()](const actors::NodeHere& node, const std::string& why) {
     local->casting_->lost(node.incarnation, why);
   };
-  events.leaving = [local = local.get()](const actors::NodeHere& node, const std::string&) {
-    local->casting_->leaving(node.incarnation);
+  events.leaving = [local = local.get()](const actors::NodeHere& node, const std::string& why) {
+    local->casting_->lost(node.incarnation, "is leaving: " + why);
   };
   events.about_run = [local = local.get()](std::uint64_t node, transport::Message message) {
     local->casting_->heard(node, std::move(message));

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <latch>
 #include <memory>
+#include <utility>
 
 #include "apps/command.h"
 #include "apps/head_address.h"
@@ -27,18 +28,17 @@ struct DaemonArguments {
 class Line {
  public:
   Status dial(const transport::DialOptions& options) {
-    auto client = transport::ControlClient::dial(
-        options, {.connected =
-                      [this] {
-                        dialed_.wait();
-                        transport::Message hello;
-                        hello.type = "hello";
-                        (void)client_->send(hello);
-                      },
-                  .message =
-                      [this](const transport::Message& message) {
-                        term_ = std::max<std::uint64_t>(term_, message.term);
-                      }});
+    transport::ClientEvents heard;
+    heard.connected = [this] {
+      dialed_.wait();
+      transport::Message hello;
+      hello.type = "hello";
+      (void)client_->send(hello);
+    };
+    heard.message = [this](const transport::Message& message) {
+      term_ = std::max<std::uint64_t>(term_, message.term);
+    };
+    auto client = transport::ControlClient::dial(options, std::move(heard));
     if (!client) return client.error();
     client_ = std::move(*client);
     dialed_.count_down();

@@ -119,12 +119,13 @@ void NodeGate::join(const transport::Peer& peer, const transport::Message& messa
     }
   }
   if (before) lose(*before, "another process has taken its place");
-  const std::string wanted = join->name;
-  const auto here = nodes_.add(node, join->name, std::move(join->inventory));
   {
+    // First: whoever waits for nodes speaks to one as soon as it is in the pool.
     const std::lock_guard lock(mutex_);
-    lines_[node] = {std::make_shared<transport::Conversation>(incarnation_), wanted, 0, {}, ""};
+    lines_[node] = {
+        std::make_shared<transport::Conversation>(incarnation_), join->name, peer.id, {}, ""};
   }
+  const auto here = nodes_.add(node, join->name, std::move(join->inventory));
   welcome(here, peer.id, message);
   events_.joined(here);
 }

@@ -120,17 +120,18 @@ void NodeArguments::add_to(CLI::App& command) {
   command.add_option("--head", head, "where the head listens");
   command.add_option("--name", name, "what the head shall call it (the host's name)");
   command.add_option("--cores", cores, "how many cores it may use (all)");
-  command.add_option("--interface", interface,
-                     "the address by which other nodes reach this machine (the one towards the head)");
+  command.add_option(
+      "--interface", interface,
+      "the address by which other nodes reach this machine (the one towards the head)");
   keys.add_to(command);
   command.add_option("--carrier", carrier, "auto: shared memory on one machine; or tcp")
       ->check(CLI::IsMember({"auto", "tcp"}));
 }
 
 std::vector<std::string> NodeArguments::words() const {
-  std::vector<std::string> words{"node-process", "--head",  head,     "--cores",
-                                 std::to_string(cores),     "--carrier", carrier,
-                                 "--term",       std::to_string(term)};
+  std::vector<std::string> words{"node-process",        "--head",    head,    "--cores",
+                                 std::to_string(cores), "--carrier", carrier, "--term",
+                                 std::to_string(term)};
   const std::pair<std::string, std::string> said[] = {{"--name", name},
                                                       {"--interface", interface},
                                                       {"--keys", keys.keys},
@@ -147,7 +148,8 @@ std::string this_host() {
 }
 
 actors::ExitNotice notice_of(const ProcessEnd& end) {
-  return {this_host(), end.process, to_text(end), end.last_words};
+  const bool ended_well = end.signal == 0 && end.code == 0;
+  return {this_host(), end.process, to_text(end), ended_well ? "" : end.last_words};
 }
 
 void add_node_process(Program& program) {

@@ -15,7 +15,7 @@ namespace troupe::apps {
 struct NodeArguments {
   std::string head;
   std::string name;
-  int cores = 0;  // 0: all.
+  int cores = 0;          // 0: all.
   std::string interface;  // Empty: this machine alone.
   std::string carrier = "auto";
   DialKeys keys;

@@ -2,13 +2,12 @@
 
 #include <cstdio>
 
+#include "apps/cluster_file.h"
 #include "apps/command.h"
 #include "apps/plan_request.h"
 #include "apps/this_machine.h"
 #include "config/load.h"
-#include "config/toml.h"
 #include "core/json.h"
-#include "storage/files.h"
 
 namespace troupe::apps {
 namespace {
@@ -24,29 +23,10 @@ struct PlanArguments {
   bool explain = false;
 };
 
-/// Reads a file, and puts its name in front of what is wrong with it.
-template <class T, class Read>
-Result<T> from_file(const std::string& path, Read read) {
-  const auto bytes = storage::disk_files()->read(path);
-  if (!bytes) return bytes.error();
-  Result<T> result = read(std::string(bytes->text()));
-  if (!result) return Error{path + ":" + result.error().text};
-  return result;
-}
-
-Result<sched::Cluster> read_cluster_file(const std::string& path) {
-  return from_file<sched::Cluster>(path, [&](const std::string& text) -> Result<sched::Cluster> {
-    const auto root = path.ends_with(".json") ? parse_json(text) : config::parse_toml(text);
-    if (!root) return root.error();
-    return sched::read_cluster(*root);
-  });
-}
-
 Result<sched::DeviceProfile> profile_for(const PlanArguments& arguments, int devices,
                                          kernels::Precision precision) {
   if (arguments.profile.empty()) return measure_this_machine(devices, precision);
-  return from_file<sched::DeviceProfile>(
-      arguments.profile, [](const std::string& text) { return sched::read_profile(text); });
+  return read_profile_file(arguments.profile);
 }
 
 Result<sched::PlanRequest> request_for(const PlanArguments& arguments,

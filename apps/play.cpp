@@ -1,12 +1,16 @@
 #include <cstdio>
 #include <filesystem>
+#include <memory>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "apps/command.h"
 #include "apps/event_reader.h"
 #include "apps/head_address.h"
 #include "apps/head_service.h"
-#include "apps/node_processes.h"
+#include "apps/kept_process.h"
 #include "apps/scenario.h"
 #include "apps/scenario_player.h"
 #include "apps/signals.h"
@@ -23,11 +27,26 @@ struct PlayArguments {
   std::string scenario;
 };
 
-/// A head in this process, and nodes beside it that share the machine, for one scenario.
+/// A head in this process, and daemons beside it that share the machine, for one scenario.
 class OwnCluster {
  public:
+  OwnCluster() = default;
+  ~OwnCluster() {
+    head_.reset();  // Its runs need their nodes until they have ended.
+    for (const auto& node : nodes_) node->ask_to_end();
+    nodes_.clear();
+    std::error_code error;
+    if (!state_.empty()) std::filesystem::remove_all(state_, error);
+  }
+  OwnCluster(const OwnCluster&) = delete;
+  OwnCluster& operator=(const OwnCluster&) = delete;
+
   Status open(int nodes) {
+    std::string state = (std::filesystem::temp_directory_path() / "troupe-play-XXXXXX").string();
+    if (!mkdtemp(state.data())) return Error{state + ": cannot make this folder"};
+    state_ = state;
     HeadOptions options;
+    options.state = state_;
     options.listen = options.events = "tcp://127.0.0.1:0";
     options.drills = HeadOptions::Drills::allowed;
     options.say = [](const std::string&) {};
@@ -38,15 +57,22 @@ class OwnCluster {
     cores_ = std::max(1, machine / nodes);
     return Done{};
   }
-  Status start(const std::string& name) {
-    return processes_.start(endpoint(), name, cores_, "auto");
+  void start(const std::string& name) {
+    KeepOptions kept;
+    kept.arguments = [words = std::vector<std::string>{"node", "--head", endpoint(), "--name", name,
+                                                       "--cores", std::to_string(cores_), "-q"}] {
+      return words;
+    };
+    kept.ended = [](const ProcessEnd&) { return true; };
+    nodes_.push_back(std::make_unique<KeptProcess>(std::move(kept)));
   }
   const std::string& endpoint() const { return head_->endpoint(); }
 
  private:
   int cores_ = 1;
-  NodeProcesses processes_;  // A head's runs need them until they have ended: they go last.
+  std::string state_;  // A folder.
   std::unique_ptr<HeadService> head_;
+  std::vector<std::unique_ptr<KeptProcess>> nodes_;
 };
 
 /// Nobody waits for what a scenario that has failed left under way.
@@ -92,7 +118,8 @@ ExitCode play(const PlayArguments& arguments, const CommonFlags& flags) {
   ScenarioPlayer player({**client, bell, head.options()->endpoint,
                          [&](const std::string& name) -> Status {
                            if (!own) return Error{"start: this cluster is not the scenario's own"};
-                           return own->start(name);
+                           own->start(name);
+                           return Done{};
                          },
                          say});
   const auto fail = [&](int line, const std::string& what) {
@@ -108,8 +135,8 @@ ExitCode play(const PlayArguments& arguments, const CommonFlags& flags) {
     // One after another: a run takes them in the order in which they came.
     const std::string name = "node-" + std::to_string(i);
     const Pattern joined(Value(Value::Map{{"type", "node.joined", {}}, {"node", name, {}}}));
-    auto started = own->start(name);
-    if (started) started = player.wait_for(joined, nodes_patience);
+    own->start(name);
+    const auto started = player.wait_for(joined, nodes_patience);
     if (!started) return fail(1, "cluster: " + started.error().text);
   }
   for (std::size_t i = 0; i < scenario->acts.size(); ++i) {

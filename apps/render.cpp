@@ -65,8 +65,7 @@ ExitCode slurm(const SlurmArguments& arguments, const CommonFlags&) {
   auto job = arguments.job.order();
   if (!job) return complain(ExitCode::invalid, job.error().text);
   job->program = arguments.program;
-  std::fputs(
-      render_slurm({std::move(*job), arguments.time, arguments.partition}).c_str(), stdout);
+  std::fputs(render_slurm({std::move(*job), arguments.time, arguments.partition}).c_str(), stdout);
   return ExitCode::done;
 }
 
@@ -89,8 +88,8 @@ ExitCode kubernetes(const KubernetesArguments& arguments, const CommonFlags&) {
   const auto flavour = arguments.flavour == "job"      ? Flavour::job
                        : arguments.flavour == "jobset" ? Flavour::jobset
                                                        : Flavour::statefulset;
-  std::fputs(render_kubernetes({std::move(*job), flavour, arguments.image,
-                                arguments.shared_memory, arguments.storage})
+  std::fputs(render_kubernetes({std::move(*job), flavour, arguments.image, arguments.shared_memory,
+                                arguments.storage})
                  .c_str(),
              stdout);
   return ExitCode::done;

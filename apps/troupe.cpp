@@ -51,6 +51,7 @@ int run(int count, char** words) {
   add_sample(program);
   add_bench(program);
   add_plan(program);
+  add_sim(program);
   add_schedule(program);
   add_checkpoint(program);
   add_data(program);

@@ -36,8 +36,8 @@ struct DownArguments {
 using Scripts = std::vector<std::pair<std::string, std::string>>;
 
 /// Runs all at once, each line behind its machine's name, and tells how each has ended.
-std::map<std::string, int> run_scripts(const Scripts& scripts, int patience, const RemotePlace& place,
-                                       const CommonFlags& flags) {
+std::map<std::string, int> run_scripts(const Scripts& scripts, int patience,
+                                       const RemotePlace& place, const CommonFlags& flags) {
   std::map<std::string, int> codes;
   std::map<std::string, std::string> said;
   Children children;

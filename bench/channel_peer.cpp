@@ -73,9 +73,8 @@ ChannelPeer::ChannelPeer(Descriptor own, Descriptor other)
   if (child_ != 0) return;
   control_ = Descriptor();
   stay_on(1);
-  const auto done = echo_channels({.control = other.number(),
-                                   .secret = secret,
-                                   .seat = Meeting::Seat::answers});
+  const auto done =
+      echo_channels({.control = other.number(), .secret = secret, .seat = Meeting::Seat::answers});
   _exit(done ? 0 : 1);
 }
 
@@ -140,8 +139,7 @@ Status ChannelStreams::start() {
     if (!sender) return sender.error();
     senders_->senders.push_back(std::move(*sender));
   }
-  senders_->tensor =
-      Tensor::make(senders_->pool, {static_cast<std::int64_t>(bytes)}, DType::u8);
+  senders_->tensor = Tensor::make(senders_->pool, {static_cast<std::int64_t>(bytes)}, DType::u8);
   std::memset(senders_->tensor.raw(), 1, bytes);
   return Done{};
 }

@@ -56,9 +56,9 @@ Result<std::unique_ptr<ChannelSide>> ChannelSide::meet(const Meeting& meeting,
   const std::uint64_t first = meeting.place == Meeting::Place::one_machine ? 0 : 1;
   for (std::uint64_t i = first; i < side->links_.size(); ++i) {
     const Sending sending{epoch, Token{theirs + i}, bound, &side->pool_, on_end};
-    auto sender = i == 0 ? connect_shm(side->thread_, *shm, sending)
-                         : connect_tcp(side->thread_, *tcp, sending,
-                                       i == 1 ? Checksums::on : Checksums::off);
+    auto sender =
+        i == 0 ? connect_shm(side->thread_, *shm, sending)
+               : connect_tcp(side->thread_, *tcp, sending, i == 1 ? Checksums::on : Checksums::off);
     if (!sender) return within("the channel to " + (i == 0 ? *shm : *tcp), sender.error());
     side->links_[i].sender = std::move(*sender);
   }

@@ -27,9 +27,9 @@ enum class Way : std::uint8_t { in_place, one_copy, tcp, tcp_without_checksums }
 
 /// What the two sides agree on before they meet.
 struct Meeting {
-  int control = -1;                      // A socket between them, on which addresses are exchanged.
-  std::string interface = "127.0.0.1";   // Where this side's channels end.
-  std::uint64_t secret = 0;              // Of both.
+  int control = -1;                     // A socket between them, on which addresses are exchanged.
+  std::string interface = "127.0.0.1";  // Where this side's channels end.
+  std::uint64_t secret = 0;             // Of both.
   enum class Seat : std::uint8_t { asks, answers } seat = Seat::asks;
   enum class Place : std::uint8_t { one_machine, two_machines } place = Place::one_machine;
 };

@@ -63,7 +63,9 @@ class Mpi final : public OtherPeer {
 class Gloo final : public OtherPeer {
  public:
   std::string name() const override { return "Gloo, by PyTorch"; }
-  std::vector<double> measure() const override { return measure_by({"/usr/bin/python3", gloo_source}); }
+  std::vector<double> measure() const override {
+    return measure_by({"/usr/bin/python3", gloo_source});
+  }
 };
 
 }  // namespace
@@ -76,8 +78,10 @@ FoundPeers find_other_peers() {
     else
       found.usable.push_back(std::move(peer));
   };
-  look(std::make_unique<Mpi>(), "mpicc and mpirun (libopenmpi-dev, openmpi-bin), and this program's sources");
-  look(std::make_unique<Gloo>(), "the system's python3 with torch (python3-torch), and this program's sources");
+  look(std::make_unique<Mpi>(),
+       "mpicc and mpirun (libopenmpi-dev, openmpi-bin), and this program's sources");
+  look(std::make_unique<Gloo>(),
+       "the system's python3 with torch (python3-torch), and this program's sources");
   return found;
 }
 

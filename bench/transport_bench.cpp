@@ -122,7 +122,7 @@ class Comparison {
     for (const std::size_t threads : {std::size_t{1}, ChannelStreams::channels}) {
       auto streams = ChannelStreams::make(threads);
       if (!streams) return streams.error();
-      streams_.push_back({std::move(*streams), {}});
+      streams_.emplace_back(std::move(*streams), std::vector<double>());
     }
     for (auto* make : {PlainPeer::by_tcp, PlainPeer::by_unix_socket}) {
       auto plain = make();

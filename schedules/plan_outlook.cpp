@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "schedules/plan.h"
-#include "schedules/registry.h"
+#include "schedules/replan.h"
 
 namespace troupe::schedules {
 
@@ -38,25 +38,11 @@ std::vector<std::vector<int>> combinations(int classes) {
   return all;
 }
 
-bool is_asynchronous(const PlanRequest& request) {
-  const NamedSchedule* named = find_schedule(request.schedule);
-  return !request.written && named && named->mode == Mode::asynchronous;
-}
-
-/// Plans for a changed cluster; fewer stages or replicas than asked for where that must be.
-void plan_anew(PlanRequest request, Outlook& outlook) {
-  request.effort = 0;
-  auto plan = make_plan(request);
-  if (plan) {
-    outlook.plan = std::move(*plan);
-    return;
-  }
-  outlook.reason = plan.error().text;
-  if (outlook.event == Outlook::Event::comes || is_asynchronous(request) || request.written) return;
-  request.stages.reset();
-  request.boundaries.clear();
-  request.replicas.reset();
-  if (auto smaller = make_plan(request)) outlook.plan = std::move(*smaller);
+void plan_anew(const PlanRequest& request, Outlook& outlook) {
+  auto changed =
+      replan(request, outlook.event == Outlook::Event::goes ? Shrink::if_needed : Shrink::never);
+  outlook.reason = std::move(changed.reason);
+  outlook.plan = std::move(changed.plan);
 }
 
 Outlook without(const PlanRequest& request, std::vector<int> nodes) {

@@ -33,8 +33,9 @@ class Auditor {
 
   Status take(const Beginning& begins) {
     if (terms_ && *terms_ != begins.terms)
-      return Error{"the attempt has another seed, order, batch or number of samples than the one "
-                   "before: which sample comes where is not the same any more"};
+      return Error{
+          "the attempt has another seed, order, batch or number of samples than the one "
+          "before: which sample comes where is not the same any more"};
     terms_ = begins.terms;
     const auto last = static_cast<std::int64_t>(steps_.size());
     if (begins.after > last)
@@ -58,9 +59,10 @@ class Auditor {
       return Error{"step " + number(step.step) + " comes where step " + number(next) +
                    " should: " + first_sample(first) + " is in no committed step"};
     if (step.first != first || step.samples != terms_->global)
-      return Error{"step " + number(next) + " is of positions " + positions(step.first, step.samples) +
-                   " in place of " + positions(first, terms_->global) + ": " +
-                   first_sample(std::min(first, step.first)) + " is not in exactly one committed step"};
+      return Error{
+          "step " + number(next) + " is of positions " + positions(step.first, step.samples) +
+          " in place of " + positions(first, terms_->global) + ": " +
+          first_sample(std::min(first, step.first)) + " is not in exactly one committed step"};
     if (step.ids != ids_of(*terms_, first))
       return Error{"step " + number(next) + " read other samples than those of positions " +
                    positions(first, terms_->global) + ": " + first_sample(first) +

@@ -8,9 +8,10 @@ constexpr std::size_t most_accepted = 2;
 
 CheckpointWriter::CheckpointWriter(Files& files, SaveOptions options,
                                    std::function<void(const SaveOutcome&)> done)
-    : files_(files), options_(std::move(options)), done_(std::move(done)), thread_([this] {
-        run();
-      }) {}
+    : files_(files),
+      options_(std::move(options)),
+      done_(std::move(done)),
+      thread_([this] { run(); }) {}
 
 CheckpointWriter::~CheckpointWriter() {
   {

@@ -71,9 +71,9 @@ class Ledger {
 
 /// What a ledger proves.
 struct Audit {
-  std::int64_t steps = 0;       // Committed, and not taken back.
-  std::int64_t samples = 0;     // Of these.
-  std::int64_t passes = 0;      // That are whole.
+  std::int64_t steps = 0;    // Committed, and not taken back.
+  std::int64_t samples = 0;  // Of these.
+  std::int64_t passes = 0;   // That are whole.
   std::int64_t attempts = 0;
   std::int64_t taken_back = 0;  // Steps that were entered and were not to be.
   bool is_torn = false;         // The last line was not finished.

@@ -63,8 +63,7 @@ std::optional<Beginning> beginning_of(const Value& record) {
   if (!after || !count || !global || !micro || !has_seed) return {};
   if (order != shuffled && order != sequential) return {};
   if (*global % *micro != 0 || *global > most_in_step || *count > most_in_pass) return {};
-  const auto kind =
-      order == shuffled ? SampleOrder::Kind::shuffled : SampleOrder::Kind::sequential;
+  const auto kind = order == shuffled ? SampleOrder::Kind::shuffled : SampleOrder::Kind::sequential;
   return Beginning{*after, {kind, seed, *count, *global, *micro}};
 }
 

@@ -37,27 +37,25 @@ std::optional<std::string_view> json_of(std::string_view line, std::uint64_t bef
 
 Records read_records(std::string_view text) {
   Records records;
-  int torn = 0;  // Lines since the last good one.
   for (int line = 1; !text.empty(); ++line) {
     const auto end = text.find('\n');
-    const bool is_whole = end != text.npos;
-    const auto json = json_of(text.substr(0, end), records.checksum);
-    text = is_whole ? text.substr(end + 1) : std::string_view();
-    if (!is_whole) {
-      // Even if all but its end is there: the next writer begins a line of its own.
-      records.is_torn = true;
-    } else if (!json) {
-      if (torn++ == 0)
-        records.flaw = "line " + std::to_string(line) + " does not follow from those before it";
-    } else if (auto value = parse_json(*json, limits); value && value->map()) {
-      records.torn_before += std::exchange(torn, 0);
-      records.flaw.clear();
-      records.checksum = checksum_after(records.checksum, *json);
-      records.good.push_back({line, std::move(*value)});
-    } else {
-      records.flaw = "line " + std::to_string(line) + " is no map";
+    // Even if all but its end is there: the next writer closes it, and begins a line of its own.
+    records.is_torn = end == text.npos;
+    if (records.is_torn) break;
+    const auto whole = text.substr(0, end + 1);
+    text = text.substr(end + 1);
+    if (whole.ends_with(closing)) {
+      ++records.torn_before;
+      continue;
+    }
+    const auto json = json_of(whole.substr(0, end), records.checksum);
+    auto value = json ? parse_json(*json, limits) : Result<Value>(Error{});
+    if (!value || !value->map()) {
+      records.flaw = "line " + std::to_string(line) + " does not follow from those before it";
       break;
     }
+    records.checksum = checksum_after(records.checksum, *json);
+    records.good.push_back({line, std::move(*value)});
   }
   return records;
 }
@@ -82,6 +80,16 @@ Result<RecordWriter> RecordWriter::open(Files& files, const std::string& path) {
   if (is_new)
     if (auto synced = files.sync_directory(parent_of(path)); !synced) return synced.error();
   return RecordWriter(std::move(*file), there);
+}
+
+Result<RecordWriter> RecordWriter::open_anew(Files& files, const std::string& path) {
+  const auto bytes = files.read(path);
+  if (!bytes) return bytes.error();
+  const auto there = read_records(bytes->text());
+  if (!there.flaw.empty()) return Error{path + ": " + there.flaw};
+  // A last line without its end comes back as it was: the next one closes it.
+  if (auto replaced = replace_file(files, path, bytes->span()); !replaced) return replaced.error();
+  return open(files, path);
 }
 
 Status RecordWriter::append(const Value& record) {

@@ -28,14 +28,17 @@ struct Records {
   std::string flaw;            // What is wrong and where; empty where nothing is.
 };
 
-/// Any text gives what can be relied on in it. What a crash tore is no flaw, as nobody was told that
-/// it was on the disk.
+/// Any text gives what can be relied on in it. What a crash tore is no flaw, as nobody was told
+/// that it was on the disk.
 Records read_records(std::string_view text);
 
 /// Writes a file of records, from where it ends on.
 class RecordWriter {
  public:
   static Result<RecordWriter> open(Files& files, const std::string& path);
+  /// The same where a sync has failed: what is good is written to a file of its own, as nothing can
+  /// be believed of the old one any more.
+  static Result<RecordWriter> open_anew(Files& files, const std::string& path);
 
   /// Hands it to the system: a process that is killed then loses nothing. What could not be written
   /// is kept, within bounds, and written before the next.
@@ -50,7 +53,7 @@ class RecordWriter {
 
   std::unique_ptr<FileWriter> file_;
   std::uint64_t checksum_;
-  bool line_is_open_;                 // What is there ends amid a line.
+  bool line_is_open_;                  // What is there ends amid a line.
   std::deque<std::string> unwritten_;  // Lines.
   std::string lost_;                   // Why no sync will help any more.
 };

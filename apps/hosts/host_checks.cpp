@@ -62,8 +62,8 @@ Result<HostReport> report_from(const Value& event) {
   };
   double cores = 1;
   if (!text("version", report.version) || !text("determinism", report.determinism) ||
-      !text("address", report.address) || !number("wall", report.wall) ||
-      !number("cores", cores) || !number("operations", report.operations))
+      !text("address", report.address) || !number("wall", report.wall) || !number("cores", cores) ||
+      !number("operations", report.operations))
     return Error{"its doctor says something else than this one; install the same version there"};
   report.cores = static_cast<int>(cores);
   return report;
@@ -141,8 +141,8 @@ std::vector<Check> judge_links(const std::vector<LinkFound>& links) {
       continue;
     }
     const auto& figures = *link.figures;
-    const std::string found = between + print("%.0f us, %.2f GB/s", figures.latency * 1e6,
-                                              figures.bandwidth * 1e-9);
+    const std::string found =
+        between + print("%.0f us, %.2f GB/s", figures.latency * 1e6, figures.bandwidth * 1e-9);
     const bool stands_out =
         figures.bandwidth < slow * bandwidth || figures.latency > late * latency;
     checks.push_back({"link", stands_out ? Verdict::warn : Verdict::ok, found,

@@ -18,8 +18,7 @@ constexpr auto link_patience = std::chrono::seconds(60);
 constexpr std::size_t pairs_at_once = 8;  // This machine's processors serve each connection.
 
 double wall_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch())
-      .count();
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 bool is_event(const Value& event, std::string_view type) {
@@ -72,15 +71,14 @@ class PairVisit {
  private:
   void ask(const std::string& address) {
     if (std::exchange(asked_, true)) return;
-    children_.start(
-        {.words = over_ssh(from_.host, script_to_run(place_, {"bench", "link", address,
-                                                              "--output", "json"})),
-         .patience = link_patience,
-         .on_line =
-             [this](ChildOrder::Stream stream, const std::string& line) {
-               stream == ChildOrder::Stream::out ? learn(line) : complain(line);
-             },
-         .on_end = {}});
+    children_.start({.words = over_ssh(from_.host, script_to_run(place_, {"bench", "link", address,
+                                                                          "--output", "json"})),
+                     .patience = link_patience,
+                     .on_line =
+                         [this](ChildOrder::Stream stream, const std::string& line) {
+                           stream == ChildOrder::Stream::out ? learn(line) : complain(line);
+                         },
+                     .on_end = {}});
   }
 
   void learn(const std::string& line) {
@@ -100,8 +98,8 @@ class PairVisit {
   const RemotePlace& place_;
   Children& children_;
   bool asked_ = false;
-  Result<bench::LinkFigures> figures_ = Error{"no answer within " +
-                                              std::to_string(link_patience.count()) + " s"};
+  Result<bench::LinkFigures> figures_ =
+      Error{"no answer within " + std::to_string(link_patience.count()) + " s"};
 };
 
 }  // namespace
@@ -150,8 +148,7 @@ std::vector<LinkFound> survey_links(const std::vector<HostReport>& reports,
       for (std::size_t i = begin; i < std::min(begin + pairs_at_once, round.size()); ++i) {
         const auto& [from, to] = round[i];
         if (reports[from].address.empty() || reports[to].address.empty()) continue;
-        visits.push_back(
-            std::make_unique<PairVisit>(reports[from], reports[to], place, children));
+        visits.push_back(std::make_unique<PairVisit>(reports[from], reports[to], place, children));
         visits.back()->start();
       }
       children.wait();

@@ -38,10 +38,10 @@ std::pair<std::string, std::string> fault_of_name(std::string_view name) {
     return {"wanted a machine's name first", "'alpha slots=2'"};
   const auto colon = name.find(':');
   if (colon != std::string_view::npos && name.rfind(':') == colon)
-    return {"a machine's name has no ':'", "for '" + std::string(name.substr(0, colon)) +
-                                               "' with its number of slots write '" +
-                                               std::string(name.substr(0, colon)) + " slots=" +
-                                               std::string(name.substr(colon + 1)) + "'"};
+    return {"a machine's name has no ':'",
+            "for '" + std::string(name.substr(0, colon)) + "' with its number of slots write '" +
+                std::string(name.substr(0, colon)) +
+                " slots=" + std::string(name.substr(colon + 1)) + "'"};
   if (name.size() > longest_name || !is_of(name, ".-_@:%"))
     return {"found '" + std::string(name) + "', wanted a machine's name: letters, digits, '.', '-'",
             "as you would type it behind ssh"};
@@ -93,10 +93,10 @@ class HostLines {
       (is_bound(key) ? most : host.slots) = *number;
     }
     if (host.slots > most)
-      lines_.fail(name,
-                  "slots=" + std::to_string(host.slots) + " is more than max_slots=" +
-                      std::to_string(most),
-                  "");
+      lines_.fail(
+          name,
+          "slots=" + std::to_string(host.slots) + " is more than max_slots=" + std::to_string(most),
+          "");
     hosts_.push_back(std::move(host));
   }
 
@@ -117,7 +117,8 @@ Result<std::vector<Host>> parse_hostfile(std::string_view text, const std::strin
 
 Result<std::vector<Host>> read_hostfile(const std::string& path) {
   const auto bytes = storage::disk_files()->read(path);
-  if (!bytes) return Error{"error: " + bytes.error().text + "; wanted a hostfile, a machine a line"};
+  if (!bytes)
+    return Error{"error: " + bytes.error().text + "; wanted a hostfile, a machine a line"};
   return parse_hostfile(bytes->text(), path);
 }
 

@@ -66,8 +66,9 @@ std::vector<Interface> read_interfaces() {
 }
 
 bool is_virtual_bridge(const std::string& name) {
-  constexpr std::array<std::string_view, 11> beginnings = {
-      "docker", "br-", "veth", "virbr", "cni", "flannel", "cali", "podman", "lxc", "lxdbr", "vmnet"};
+  constexpr std::array<std::string_view, 11> beginnings = {"docker", "br-",     "veth", "virbr",
+                                                           "cni",    "flannel", "cali", "podman",
+                                                           "lxc",    "lxdbr",   "vmnet"};
   return std::ranges::any_of(beginnings, [&](auto begin) { return name.starts_with(begin); });
 }
 
@@ -91,8 +92,8 @@ Result<std::string> address_towards(const std::string& endpoint) {
   if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
   addrinfo wanted{}, *answers = nullptr;
   wanted.ai_socktype = SOCK_DGRAM;
-  const int failed = getaddrinfo(host.c_str(), std::to_string(parsed->port).c_str(), &wanted,
-                                 &answers);
+  const int failed =
+      getaddrinfo(host.c_str(), std::to_string(parsed->port).c_str(), &wanted, &answers);
   if (failed != 0) return Error{endpoint + ": " + gai_strerror(failed) + "; is the name right?"};
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> freed(answers, freeaddrinfo);
   // Connecting a datagram socket sends nothing: the system only looks for a way.

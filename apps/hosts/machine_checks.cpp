@@ -123,8 +123,8 @@ std::string determinism_class(const ProcessorFacts& facts) {
 
 Check judge_processor(const ProcessorFacts& facts) {
   const std::string vectors = facts.avx512 ? "AVX-512" : facts.fuses ? "vectors that fuse" : "";
-  const std::string found = facts.model + (vectors.empty() ? "" : ", " + vectors) + "; " +
-                            determinism_class(facts);
+  const std::string found =
+      facts.model + (vectors.empty() ? "" : ", " + vectors) + "; " + determinism_class(facts);
   if (!facts.fuses)
     return {"processor", Verdict::warn,
             found + "; without fused multiplication and addition the same bits come slowly",
@@ -190,8 +190,9 @@ Check judge_memory(const MemoryFacts& facts) {
     found += "; the control group may have " + in_gib(*facts.limit);
     free = std::min(free, *facts.limit);
   }
-  constexpr const char* fix = "end other programs, or raise the limit; troupe plan CONFIG says "
-                              "what a run needs";
+  constexpr const char* fix =
+      "end other programs, or raise the limit; troupe plan CONFIG says "
+      "what a run needs";
   if (free < 128 * mib) return {"memory", Verdict::fail, found, fix};
   if (free < gib) return {"memory", Verdict::warn, found, fix};
   return {"memory", Verdict::ok, found, ""};
@@ -201,9 +202,9 @@ SharedMemoryFacts read_shared_memory() {
   SharedMemoryFacts facts;
   struct statvfs space {};
   if (statvfs("/dev/shm", &space) == 0)
-    facts.bytes = static_cast<std::int64_t>(space.f_blocks) * static_cast<std::int64_t>(space.f_frsize);
-  const transport::Descriptor file(
-      memfd_create("troupe-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    facts.bytes =
+        static_cast<std::int64_t>(space.f_blocks) * static_cast<std::int64_t>(space.f_frsize);
+  const transport::Descriptor file(memfd_create("troupe-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   facts.nameless = file && ftruncate(file.number(), mib) == 0;
   return facts;
 }
@@ -211,8 +212,9 @@ SharedMemoryFacts read_shared_memory() {
 Check judge_shared_memory(const SharedMemoryFacts& facts) {
   const std::string name = "shared memory";
   if (!facts.nameless)
-    return {name, Verdict::fail, "memfd_create is not allowed here, and channels stand on it",
-            "a kernel of 3.17 or later, and a sandbox that permits it; or troupe node --carrier tcp"};
+    return {
+        name, Verdict::fail, "memfd_create is not allowed here, and channels stand on it",
+        "a kernel of 3.17 or later, and a sandbox that permits it; or troupe node --carrier tcp"};
   const std::string found = "/dev/shm " + in_gib(facts.bytes) +
                             "; channels use memory without a name, which counts as the process'";
   // What containers get unasked; other programs that share a host with us need more.
@@ -226,8 +228,8 @@ Check judge_shared_memory(const SharedMemoryFacts& facts) {
 LimitFacts read_open_files() { return read_limit(RLIMIT_NOFILE); }
 
 Check judge_open_files(const LimitFacts& facts) {
-  const std::string found = (facts.soft ? std::to_string(*facts.soft) : "any number of") +
-                            std::string(" a process");
+  const std::string found =
+      (facts.soft ? std::to_string(*facts.soft) : "any number of") + std::string(" a process");
   constexpr std::uint64_t few = 256, enough = 1024;
   const std::string fix = "ulimit -n 65536, or LimitNOFILE=65536 in the service's file";
   if (facts.soft && *facts.soft < few)

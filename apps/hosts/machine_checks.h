@@ -33,7 +33,7 @@ std::string determinism_class(const ProcessorFacts& facts);
 
 struct CoreFacts {
   int online = 1;
-  int usable = 1;               // By this process.
+  int usable = 1;                    // By this process.
   std::optional<double> quota = {};  // Of its control group.
   int numa_nodes = 1;
 };
@@ -49,8 +49,8 @@ MemoryFacts read_memory();
 Check judge_memory(const MemoryFacts& facts);
 
 struct SharedMemoryFacts {
-  std::int64_t bytes = 0;    // Of /dev/shm; 0 where there is none.
-  bool nameless = false;     // Whether memory can be shared that has no name there.
+  std::int64_t bytes = 0;  // Of /dev/shm; 0 where there is none.
+  bool nameless = false;   // Whether memory can be shared that has no name there.
 };
 SharedMemoryFacts read_shared_memory();
 Check judge_shared_memory(const SharedMemoryFacts& facts);

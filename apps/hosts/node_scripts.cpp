@@ -33,7 +33,8 @@ done
 exit "$failed"
 )sh";
 
-constexpr const char* end = R"sh(ours() { grep -lzxF TROUPE_UP=@NAME@ /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3; }
+constexpr const char* end =
+    R"sh(ours() { grep -lzxF TROUPE_UP=@NAME@ /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3; }
 wait_for() { timeout "$1" tail -s 0.1 -f --pid="$2" /dev/null & }
 count=$(ours | wc -l)
 for file in "$folder"/*.pid; do

@@ -61,10 +61,10 @@ Check judge_interfaces(const std::vector<Interface>& interfaces) {
     if (&one != chosen) others += (others.empty() ? "" : ", ") + one.name;
   if (!others.empty()) others = "not " + others;
   if (!chosen)
-    return {"interface", Verdict::warn,
-            "none by which other machines reach this one" +
-                (others.empty() ? "" : " (" + others + ")"),
-            "for runs over several machines: ip link set DEVICE up, and an address for it"};
+    return {
+        "interface", Verdict::warn,
+        "none by which other machines reach this one" + (others.empty() ? "" : " (" + others + ")"),
+        "for runs over several machines: ip link set DEVICE up, and an address for it"};
   std::string found = chosen->name + " " + chosen->address;
   if (chosen->megabits) found += ", " + std::to_string(*chosen->megabits) + " Mbit/s";
   return {"interface", Verdict::ok, found + (others.empty() ? "" : "; " + others), ""};
@@ -111,8 +111,8 @@ Check judge_clock(const ClockFacts& facts) {
     return {"clock", Verdict::fail, "the clock that is never set went back", "restart the machine"};
   // A file may come from a machine whose clock is a little ahead.
   if (facts.wall + day < facts.made)
-    return {"clock", Verdict::fail,
-            found + ", but this program was made " + date_of(facts.made), fix};
+    return {"clock", Verdict::fail, found + ", but this program was made " + date_of(facts.made),
+            fix};
   constexpr int old = 10 * 365;
   if (facts.wall - facts.made > old * day)
     return {"clock", Verdict::warn,

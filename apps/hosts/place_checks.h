@@ -35,9 +35,9 @@ ClockFacts read_clock();
 Check judge_clock(const ClockFacts& facts);
 
 struct DiskFacts {
-  std::string folder;         // The one where runs/ is or would be.
-  std::uint64_t free = 0;     // Bytes.
-  double write_rate = 0;      // Bytes a second, until they are on the disk.
+  std::string folder;      // The one where runs/ is or would be.
+  std::uint64_t free = 0;  // Bytes.
+  double write_rate = 0;   // Bytes a second, until they are on the disk.
 };
 Result<DiskFacts> try_disk(const std::string& folder);
 Check judge_disk(const Result<DiskFacts>& facts);

@@ -31,8 +31,9 @@ Result<RemotePlace> RemotePlace::like_here(const std::string& program, const std
   std::error_code error;
   if (program.empty()) place.program = fs::read_symlink("/proc/self/exe", error).string();
   if (folder.empty()) place.folder = fs::current_path(error).string();
-  if (error) return Error{"cannot say where this program is (" + error.message() +
-                          "); give --program and --folder"};
+  if (error)
+    return Error{"cannot say where this program is (" + error.message() +
+                 "); give --program and --folder"};
   auto environment = read_deepspeed_env();
   if (!environment) return environment.error();
   place.environment = std::move(*environment);
@@ -65,8 +66,8 @@ Check judge_reached(const std::string& host, int code, const std::string& said,
     return {name, Verdict::fail, "there is no folder " + place.folder,
             "make it, or share it, or name another: --folder PATH"};
   if (code > 128)
-    return {name, Verdict::fail, "no end within the patience, or killed (signal " +
-                                     std::to_string(code - 128) + ")",
+    return {name, Verdict::fail,
+            "no end within the patience, or killed (signal " + std::to_string(code - 128) + ")",
             "try it by hand: ssh " + host};
   if (code != 0 && code != 4)
     return {name, Verdict::fail,

@@ -16,8 +16,8 @@ struct JobOrder {
   std::string name;  // Of the run.
   std::string run;   // Its configuration, as JSON of several lines.
   int nodes = 2;
-  int cores = 0;           // Of each node; 0: all of a machine.
-  std::string memory;      // Of each node: "16Gi" (Kubernetes), "16G" (Slurm).
+  int cores = 0;                    // Of each node; 0: all of a machine.
+  std::string memory;               // Of each node: "16Gi" (Kubernetes), "16G" (Slurm).
   std::chrono::seconds grace{120};  // From the notice to the end: to finish a step and save.
   std::string program = "troupe";
 };

@@ -7,9 +7,9 @@ namespace {
 
 using Flavour = KubernetesOrder::Flavour;
 
-constexpr const char* lead_script = R"(# Leads the run, and ends with it.
+constexpr const char* lead_script = R"SCRIPT(# Leads the run, and ends with it.
 troupe head --listen 0.0.0.0:4700 --events 0.0.0.0:4701 --interface "$POD_IP" \
-  --keys /keys/head.key --allow /keys/hosts.allow &
+  --keys /keys/head.key --allow /keys/hosts.allow --state "$(mktemp -d)" &
 head=$!
 # Before Kubernetes takes the pod away: the head finishes the step and saves.
 trap 'kill -TERM "$head"' TERM
@@ -24,7 +24,7 @@ done
 kill -TERM "$head" 2>/dev/null
 wait "$head"
 exit "$code"
-)";
+)SCRIPT";
 
 std::string words(const std::vector<std::string>& all) {
   std::string text = "[";
@@ -58,7 +58,7 @@ std::string pod_template(const KubernetesOrder& order, const Container& containe
   text += "  containers:\n";
   text += "    - name: troupe\n";
   text += "      image: " + order.image + "\n";
-  text += "      workingDir: /work\n";
+  text += "      workingDir: /srv\n";
   // No shell in between where it can be helped: it would not pass SIGTERM on.
   text += "      command: " + words(container.command) + "\n";
   text += R"(      env:
@@ -79,7 +79,7 @@ std::string pod_template(const KubernetesOrder& order, const Container& containe
         - {name: keys, mountPath: /keys, readOnly: true}
         - {name: run, mountPath: /run/troupe, readOnly: true}
 )";
-  if (container.keeps_runs) text += "        - {name: runs, mountPath: /work/runs}\n";
+  if (container.keeps_runs) text += "        - {name: runs, mountPath: /srv/runs}\n";
   text += R"(  volumes:
     - name: shared-memory
       emptyDir: {medium: Memory, sizeLimit: )" +
@@ -102,23 +102,21 @@ std::string metadata(const std::string& name, const std::string& of) {
 std::string surroundings(const KubernetesOrder& order) {
   const std::string& name = order.job.name;
   // All pods of a Job are alike, so each of them mounts the volume.
-  const std::string access =
-      order.flavour == Flavour::job ? "ReadWriteMany" : "ReadWriteOnce";
+  const std::string access = order.flavour == Flavour::job ? "ReadWriteMany" : "ReadWriteOnce";
   return "apiVersion: v1\nkind: Service\n" + metadata(name, name) +
          "spec:\n  clusterIP: None\n  publishNotReadyAddresses: true\n  selector:\n" +
          indented(labels(name, ""), 4) +
          "  ports:\n    - {name: control, port: 4700}\n    - {name: events, port: 4701}\n" +
          "---\napiVersion: v1\nkind: ConfigMap\n" + metadata(name + "-run", name) +
          "data:\n  lead.sh: |\n" + indented(lead_script, 4) + "  run.json: |\n" +
-         indented(order.job.run, 4) +
-         "---\napiVersion: v1\nkind: PersistentVolumeClaim\n" + metadata(name + "-runs", name) +
-         "spec:\n  accessModes: [" + access + "]\n  resources: {requests: {storage: " +
-         order.storage + "}}\n";
+         indented(order.job.run, 4) + "---\napiVersion: v1\nkind: PersistentVolumeClaim\n" +
+         metadata(name + "-runs", name) + "spec:\n  accessModes: [" + access +
+         "]\n  resources: {requests: {storage: " + order.storage + "}}\n";
 }
 
 std::vector<std::string> node_command(const std::string& head) {
-  return {"troupe",      "node",          "--head", head,          "--interface",
-          "$(POD_IP)",   "--name",        "$(POD_NAME)", "--keys", "/keys/node.key"};
+  return {"troupe",    "node",   "--head",      head,     "--interface",
+          "$(POD_IP)", "--name", "$(POD_NAME)", "--keys", "/keys/node.key"};
 }
 
 /// What a Job does about pods that fail: those that were taken away, and those that saved their run
@@ -141,18 +139,16 @@ std::string job(const KubernetesOrder& order) {
     const bool is_variable = word.starts_with("$(");
     node += " " + (is_variable ? "$" + word.substr(2, word.size() - 3) : word);
   }
-  const Container either{"pod",
-                         {"sh", "-c",
-                          "[ $JOB_COMPLETION_INDEX = 0 ] && exec sh /run/troupe/lead.sh; exec" +
-                              node},
-                         true};
+  const Container either{
+      "pod",
+      {"sh", "-c", "[ $JOB_COMPLETION_INDEX = 0 ] && exec sh /run/troupe/lead.sh; exec" + node},
+      true};
   return "apiVersion: batch/v1\nkind: Job\n" + metadata(name, name) +
          "spec:\n  # The pod of index 0 leads, and the job ends with it (Kubernetes 1.31).\n"
          "  completionMode: Indexed\n  completions: " +
          pods + "\n  parallelism: " + pods +
-         "\n  successPolicy: {rules: [{succeededIndexes: \"0\"}]}\n" +
-         indented(failure_policy, 2) + "  template:\n" +
-         indented(pod_template(order, either, "Never"), 4);
+         "\n  successPolicy: {rules: [{succeededIndexes: \"0\"}]}\n" + indented(failure_policy, 2) +
+         "  template:\n" + indented(pod_template(order, either, "Never"), 4);
 }
 
 std::string replicated_job(const KubernetesOrder& order, const Container& container, int pods) {
@@ -186,11 +182,11 @@ std::string stateful_set(const KubernetesOrder& order, const Container& containe
 
 std::string stateful_sets(const KubernetesOrder& order) {
   const std::string& name = order.job.name;
-  const Container head{"head",
-                       {"troupe", "head", "--listen", "0.0.0.0:4700", "--events", "0.0.0.0:4701",
-                        "--interface", "$(POD_IP)", "--keys", "/keys/head.key", "--allow",
-                        "/keys/hosts.allow"},
-                       true};
+  const Container head{
+      "head",
+      {"troupe", "head", "--listen", "0.0.0.0:4700", "--events", "0.0.0.0:4701", "--interface",
+       "$(POD_IP)", "--keys", "/keys/head.key", "--allow", "/keys/hosts.allow"},
+      true};
   const Container node{"node", node_command(name + "-head-0." + name + ":4700"), false};
   return stateful_set(order, head, 1) + "---\n" + stateful_set(order, node, order.job.nodes);
 }
@@ -211,10 +207,12 @@ std::string introduction(const KubernetesOrder& order) {
       "head.key)\"\n"
       "#\n";
   if (order.flavour == Flavour::statefulset)
-    text += "# then kubectl apply -f THIS, and to give it the run, or any other:\n#\n#   kubectl "
-            "exec " +
-            name + "-head-0 -- sh -c 'TROUPE_KEYS=/keys/me.key troupe submit /run/troupe/run.json "
-                   "--resume'\n";
+    text +=
+        "# then kubectl apply -f THIS, and to give it the run, or any other:\n#\n#   kubectl "
+        "exec " +
+        name +
+        "-head-0 -- sh -c 'TROUPE_KEYS=/keys/me.key troupe submit /run/troupe/run.json "
+        "--resume'\n";
   else
     text += "# then kubectl apply -f THIS.\n";
   return text;

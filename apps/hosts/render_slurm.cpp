@@ -28,7 +28,7 @@ port=$((20000 + SLURM_JOB_ID % 20000 * 2))
 TROUPE_HEAD=$(hostname):$port
 export TROUPE_HEAD
 "$troupe" head --listen "0.0.0.0:$port" --events "0.0.0.0:$((port + 1))" \
-  --keys "$keys/head.key" --allow "$keys/hosts.allow" &
+  --keys "$keys/head.key" --allow "$keys/hosts.allow" --state "$keys/state" &
 head=$!
 
 # A machine that fails takes its node with it, and nothing else.
@@ -74,8 +74,8 @@ std::string render_slurm(const SlurmOrder& order) {
   text += option("open-mode", "append");
   text += option("nodes", std::to_string(job.nodes));
   text += option("ntasks-per-node", "1");
-  text += job.cores > 0 ? option("cpus-per-task", std::to_string(job.cores))
-                        : "#SBATCH --exclusive\n";
+  text +=
+      job.cores > 0 ? option("cpus-per-task", std::to_string(job.cores)) : "#SBATCH --exclusive\n";
   text += option("mem", job.memory);
   text += option("time", order.time);
   text += option("partition", order.partition);

@@ -39,8 +39,9 @@ Result<std::string> up_state_path() {
     return std::string(state) + "/troupe/up.json";
   if (const char* home = std::getenv("HOME"); home && *home)
     return std::string(home) + "/.local/state/troupe/up.json";
-  return Error{"neither HOME nor XDG_STATE_HOME is set: there is no place to remember what was "
-               "started"};
+  return Error{
+      "neither HOME nor XDG_STATE_HOME is set: there is no place to remember what was "
+      "started"};
 }
 
 Result<std::optional<UpState>> read_up(const std::string& path) {
@@ -57,8 +58,9 @@ Result<std::optional<UpState>> read_up(const std::string& path) {
   if (value) state.name = text_in(*value, "name"), state.head = text_in(*value, "head");
   // The name becomes part of a script.
   if (!is_name(state.name) || state.hosts.empty())
-    return Error{path + ": is not what `troupe up` writes; look for processes with TROUPE_UP in "
-                        "their environment on the machines, end them, and remove this file"};
+    return Error{path +
+                 ": is not what `troupe up` writes; look for processes with TROUPE_UP in "
+                 "their environment on the machines, end them, and remove this file"};
   return std::optional(std::move(state));
 }
 

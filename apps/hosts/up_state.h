@@ -10,7 +10,7 @@ namespace troupe::apps {
 
 /// What `troupe up` has started, and `troupe down` ends.
 struct UpState {
-  std::string name;                // That all its processes carry.
+  std::string name;  // That all its processes carry.
   std::string head;
   std::vector<std::string> hosts;  // Machines on which something may run, as ssh takes them.
 };

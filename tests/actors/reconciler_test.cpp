@@ -19,7 +19,7 @@ class Head {
     answer = react(state, event, now, limits);
     for (const auto& one : answer.records) records.push_back(one);
     state = answer.state;
-    return answer.row;
+    return answer.row();
   }
   template <class Wanted>
   const Wanted* ordered() const {
@@ -367,12 +367,13 @@ TEST_CASE("a switch pays by its gain and by how long it lasts", "[actors]") {
   State state;
   state.begun = Time{1h};
   state.plan.rate = 1;
-  const Limits limits{.steps = 100'000, .hold_time = 10s};
+  const Limits limits{.steps = 100'000, .hold_time = 15s};
   const Time later{3h};
   const PlanChoice better{{1}, 1.1, ""};
   CHECK(pays(state, better, later, limits));
   CHECK_FALSE(pays(state, PlanChoice{{1}, 1.02, ""}, later, limits));
-  // A node comes or goes every minute: 60 s x 9 % are less than 10 s.
+  // A node comes or goes every minute: it takes less than 2 min x 9 % for granted, which is less
+  // than 15 s.
   for (int minute = 0; minute < 60; ++minute) state.changes.push_back(later - minute * 1min);
   CHECK(time_to_next_change(state, later) < 2min + 1s);
   CHECK_FALSE(pays(state, better, later, limits));
@@ -422,8 +423,7 @@ TEST_CASE("one save at a time, and three tries", "[actors]") {
   head.on(SavePoint{1, 14});
   CHECK(head.on(Timeout{head.state.save_timer}) == Row::save_failed);
   head.on(SavePoint{1, 16});
-  CHECK(head.on(reconciler::SaveFailed{head.state.saving->save, "no room"}) ==
-        Row::save_given_up);
+  CHECK(head.on(reconciler::SaveFailed{head.state.saving->save, "no room"}) == Row::save_given_up);
   CHECK(head.state.phase == Phase::run);
   CHECK(head.on(ShardsWritten{first}) == Row::of_the_past);
   head.on(SavePoint{1, 20});
@@ -454,39 +454,27 @@ TEST_CASE("who fails too often is out for a while", "[actors]") {
   Head head({.fewest = 1, .most = 3, .steps = 100});
   head.run();
   Life life = 3;
-  for (int time = 0; head.come(life) != Row::rejected; ++time) {
-    REQUIRE(time < 10);
-    head.plan(9);
+  std::size_t failures = 0;
+  for (;;) {
     head.run_to(head.state.decided + 1);
-    if (!head.state.saving) head.on(SavePoint{head.state.epoch, head.state.decided});
-    if (head.state.saving) head.save_all();
-    if (head.state.phase == Phase::prepare) {
-      head.prepare_all();
-      head.load_all();
-    }
     head.on(reconciler::StepFailed{life, head.state.epoch, head.state.decided + 1, "broken"});
+    ++failures;
     head.freeze_all();
     head.plan();
     head.prepare_all();
-    head.load_all();
+    REQUIRE(head.load_all() == Row::loaded_all);
+    // Its daemon has started it again, by the same name.
     life += 100;
     head.state.saves_since_switch = 1000;
-    // The same name again.
     if (head.on(Attached{life, "n3"}) == Row::rejected) break;
+    REQUIRE(failures < 10);
     head.plan(9);
     head.on(SavePoint{head.state.epoch, head.state.decided});
-    if (head.state.saving) head.save_all();
+    head.save_all();
     head.prepare_all();
-    head.load_all();
-    head.on(reconciler::StepFailed{life, head.state.epoch, 50 + time, "broken"});
-    head.freeze_all();
-    head.plan();
-    head.prepare_all();
-    head.load_all();
-    life += 100;
-    if (head.on(Attached{life, "n3"}) == Row::rejected) break;
-    head.on(Lost{life, "for the test"});
+    REQUIRE(head.load_all() == Row::loaded_all);
   }
+  CHECK(failures == head.limits.strikes.most);
   CHECK(head.ordered<Reject>());
   head.now += 2h;
   CHECK(head.on(Attached{life, "n3"}) != Row::rejected);
@@ -623,7 +611,7 @@ TEST_CASE("every event in every state has an answer", "[actors]") {
         };
         for (const auto& event : events) {
           const auto answer = react(at, event, before.now, before.limits);
-          CAPTURE(static_cast<int>(at.phase), event.index(), to_string(answer.row));
+          CAPTURE(static_cast<int>(at.phase), event.index(), to_string(answer.row()));
           // Whoever is told of an epoch is told after it was written down.
           for (const auto& order : answer.orders)
             if (const auto* prepare = std::get_if<reconciler::Prepare>(&order))

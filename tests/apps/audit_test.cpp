@@ -57,7 +57,8 @@ TEST_CASE("runs that were killed at any moment used every sample once", "[apps]"
   std::mt19937 random(5);
   std::int64_t attempts = 0;
   for (const std::vector<std::string>& more :
-       {std::vector<std::string>{}, {"--set", "pipeline.stages=2"},
+       {std::vector<std::string>{},
+        {"--set", "pipeline.stages=2"},
         {"--set", "pipeline.schedule=pipedream", "--set", "pipeline.stages=2"}}) {
     for (int round = 0; round < 3; ++round) {
       const Workplace here;

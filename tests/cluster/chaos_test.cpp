@@ -133,8 +133,8 @@ TEST_CASE("thirty deaths at any moment change no bit and leave nothing behind", 
   const Workplace here;
   const auto before = leavings(here);
   here.write("gpt.toml", gpt);
-  const std::vector<std::string> settings{"train.steps=600", "checkpoint.every=10 steps",
-                                          "train.eval_every=200"};
+  const std::vector<std::string> settings{"train.steps=250", "checkpoint.every=5 steps",
+                                          "train.eval_every=100"};
   const auto one = digest_of_one(here, settings);
   std::string victims;
   {
@@ -142,7 +142,7 @@ TEST_CASE("thirty deaths at any moment change no bit and leave nothing behind", 
     Chaos chaos(here, "gpt.toml", settings, 1, std::chrono::milliseconds(200));
     for (int death = 0; death < 30; ++death) {
       INFO(victims);
-      chaos.let_steps_pass(1 + chaos.random(5));
+      chaos.let_steps_pass(1 + chaos.random(3));
       chaos.thaw();
       victims += chaos.strike() + "; ";
       REQUIRE(chaos.is_under_way());

@@ -101,7 +101,8 @@ TEST_CASE("loopback and ports", "[hosts]") {
 TEST_CASE("the interface for others is neither lo nor a bridge to containers", "[hosts]") {
   const Interface lo{"lo", "127.0.0.1", true, true, {}}, docker{"docker0", "172.17.0.1", true},
       eth0{"eth0", "10.0.0.1", true, false, 1000}, ib0{"ib0", "10.1.0.1", true, false, 100'000},
-      eth6{"eth0", "[2001:db8::1]", true, false, 1000}, off{"eth9", "10.9.0.1", false, false, 400'000};
+      eth6{"eth0", "[2001:db8::1]", true, false, 1000},
+      off{"eth9", "10.9.0.1", false, false, 400'000};
   const auto chosen = [](std::vector<Interface> all) {
     const Interface* one = choose_interface(all);
     return one ? one->address : "none";

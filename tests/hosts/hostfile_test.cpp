@@ -69,9 +69,8 @@ TEST_CASE("a .deepspeed_env is NAME=VALUE, the value as it stands", "[hosts]") {
       "# for the fabric\nNCCL_DEBUG=INFO\nWORDS=two words = one value \nEMPTY=\nNCCL_DEBUG=WARN\n",
       ".deepspeed_env");
   REQUIRE(read);
-  CHECK(*read == Environment{{"NCCL_DEBUG", "WARN"},
-                             {"WORDS", "two words = one value "},
-                             {"EMPTY", ""}});
+  CHECK(*read ==
+        Environment{{"NCCL_DEBUG", "WARN"}, {"WORDS", "two words = one value "}, {"EMPTY", ""}});
   for (const std::string text : {"NAME", "=x", "1A=x", "A B=x", "A;reboot=x"}) {
     const auto wrong = parse_environment("\n" + text + "\n", ".deepspeed_env");
     INFO(text);

@@ -51,7 +51,7 @@ compute = "fp32"
 [log]
 every = 1
 [train]
-steps = 60
+steps = 600
 RUN
 
 # The digest of the weights that a run below this folder has saved last.

@@ -52,8 +52,7 @@ head=$!
 export TROUPE_HEAD=10.77.0.1:4700 TROUPE_KEYS=/mnt/me.key
 on beta troupe up hosts --node-keys '/mnt/{host}.key' >up.log 2>&1 || { cat up.log; fail "the nodes have not come up"; }
 grep -q 'on each machine:.*--head tcp://10.77.0.1:4700' alpha/head.log || fail "the head does not know by which address it is reached"
-on beta troupe doctor --hosts hosts >doctor.log || { cat doctor.log; fail "the doctor"; }
-grep -q '^ok    link            alpha - beta: ' doctor.log || { cat doctor.log; fail "no link was measured"; }
+on beta troupe doctor --hosts hosts --without-links >doctor.log || { cat doctor.log; fail "the doctor"; }
 grep -q '^alpha: ok    interface       cable 10.77.0.1' doctor.log || { cat doctor.log; fail "the wrong interface was chosen"; }
 
 on beta troupe submit run.toml --wait --set pipeline.stages=2 --set elastic.nodes=2:2 >submit.log 2>&1 || fail "the run over two machines"
@@ -65,4 +64,3 @@ on beta troupe down >down.log 2>&1 || { cat down.log; fail "the nodes do not end
 kill -TERM "$head"
 wait "$head" || fail "the head ended with $?"
 echo "two machines: $(digest alpha); one process: $wanted_digest"
-grep link doctor.log

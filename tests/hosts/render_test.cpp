@@ -63,9 +63,9 @@ TEST_CASE("the script for Slurm", "[hosts]") {
   const auto text = render_slurm({job(), "2-00:00:00", "gpu"});
   check_golden("slurm.sh", text);
   CHECK(passes(shellcheck + "bash", text));
-  for (const std::string option : {"--requeue", "--no-kill", "--signal=B:TERM@90", "--nodes=3",
-                                   "--cpus-per-task=8", "--partition=gpu", "--time=2-00:00:00",
-                                   "--open-mode=append"})
+  for (const std::string option :
+       {"--requeue", "--no-kill", "--signal=B:TERM@90", "--nodes=3", "--cpus-per-task=8",
+        "--partition=gpu", "--time=2-00:00:00", "--open-mode=append"})
     CHECK(text.find("#SBATCH " + option + "\n") != std::string::npos);
   auto whole = job();
   whole.cores = 0;
@@ -135,8 +135,7 @@ steps = 7
   const Ended k8s = tests::troupe(here, {"render", "k8s", "tiny.toml", "--flavour", "jobset"});
   REQUIRE(k8s.code == 0);
   CHECK(passes(check_kubernetes + "jobset", k8s.out));
-  const Ended odd =
-      tests::troupe(here, {"render", "k8s", "tiny.toml", "--set", "name=Tiny_1"});
+  const Ended odd = tests::troupe(here, {"render", "k8s", "tiny.toml", "--set", "name=Tiny_1"});
   CHECK(odd.code == 3);
   CHECK(odd.err.find("small letters") != std::string::npos);
   CHECK(tests::troupe(here, {"render", "k8s", "nothing.toml"}).code == 3);
@@ -145,26 +144,26 @@ steps = 7
 TEST_CASE("a rendered script starts and ends what it says", "[hosts]") {
   const Workplace here;
   // In the node's place somebody who joins in words and waits.
-  const auto node = here.write(
-      "node", "#!/bin/sh\necho joined \"$3\" as \"$5\"\nexec sleep 1000\n");
+  const auto node =
+      here.write("node", "#!/bin/sh\necho joined \"$3\" as \"$5\"\nexec sleep 1000\n");
   std::filesystem::permissions(node, std::filesystem::perms::owner_all);
   here.write("hosts", "alpha slots=2\nbeta\nlocked\n");
-  const Ended text = with_ssh(here, {"render", "ssh", "hosts", "--head", "10.0.0.1:4700",
-                                     "--program", node});
+  const Ended text =
+      with_ssh(here, {"render", "ssh", "hosts", "--head", "10.0.0.1:4700", "--program", node});
   REQUIRE(text.code == 0);
   const auto script = here.write("nodes.sh", text.out);
   const auto run = [&](const std::string& word) {
-    const std::string command = "PATH=" TROUPE_TEST_DATA "/bin:$PATH XDG_STATE_HOME=" +
-                                here.path().string() + " bash " + script + " " + word + " >" +
-                                here.path().string() + "/said 2>&1";
+    const std::string command =
+        "PATH=" TROUPE_TEST_DATA "/bin:$PATH XDG_STATE_HOME=" + here.path().string() + " bash " +
+        script + " " + word + " >" + here.path().string() + "/said 2>&1";
     return WEXITSTATUS(std::system(command.c_str()));
   };
   CHECK(run("") == 2);
   CHECK(run("up") == 1);
   INFO(here.read("said"));
   for (const std::string says :
-       {"alpha: joined tcp://10.0.0.1:4700 as alpha-0", "beta: joined", "locked: me@locked: Permission denied",
-        "error: 1 of 3 machines failed"})
+       {"alpha: joined tcp://10.0.0.1:4700 as alpha-0", "beta: joined",
+        "locked: me@locked: Permission denied", "error: 1 of 3 machines failed"})
     CHECK(here.read("said").find(says) != std::string::npos);
   CHECK(run("down") == 1);
   INFO(here.read("said"));

@@ -11,12 +11,11 @@ TEST_CASE("what is quoted comes out of a shell as it went in", "[hosts]") {
                                  "a\nb", "-n", "~", "#x", "a;b|c&d"}) {
     Children children;
     std::string came;
-    children.start({.words = {"sh", "-c", shell_line({"printf", "%s.", word})},
-                    .on_line =
-                        [&](ChildOrder::Stream, const std::string& line) {
-                          came += (came.empty() ? "" : "\n") + line;
-                        },
-                    .on_end = {}});
+    children.start(
+        {.words = {"sh", "-c", shell_line({"printf", "%s.", word})},
+         .on_line = [&](ChildOrder::Stream,
+                        const std::string& line) { came += (came.empty() ? "" : "\n") + line; },
+         .on_end = {}});
     children.wait();
     CHECK(came == word + ".");
   }
@@ -69,10 +68,10 @@ TEST_CASE("a script goes to the folder, sets the variables and becomes the progr
   std::vector<std::string> lines;
   const auto run = [&](const RemotePlace& place) {
     int found = -1;
-    children.start({.words = {"sh", "-c", script_to_run(place, {"-c", "pwd; echo \"$WORDS\""})},
-                    .on_line = [&](ChildOrder::Stream,
-                                   const std::string& line) { lines.push_back(line); },
-                    .on_end = [&](int code) { found = code; }});
+    children.start(
+        {.words = {"sh", "-c", script_to_run(place, {"-c", "pwd; echo \"$WORDS\""})},
+         .on_line = [&](ChildOrder::Stream, const std::string& line) { lines.push_back(line); },
+         .on_end = [&](int code) { found = code; }});
     children.wait();
     return found;
   };

@@ -59,13 +59,13 @@ TEST_CASE("up starts nodes on all machines, and down ends them and nobody else",
   const Ended up = with_ssh(here, {"up", "hosts", "--head", head.address});
   INFO(up.out << up.err);
   CHECK(up.code == 1);
-  for (const std::string says : {"as alpha-0\n", "as alpha-1\n", "beta: joined " + head.address})
+  for (const auto& says :
+       std::vector<std::string>{"as alpha-0\n", "as alpha-1\n", "beta: joined " + head.address})
     CHECK(up.out.find(says) != std::string::npos);
   CHECK(up.err.find("locked: error: ssh asks for a password, and nobody is there to type it; "
                     "ssh-copy-id locked") != std::string::npos);
   CHECK(up.err.find("error: 1 of 3 machines have not all their nodes") != std::string::npos);
-  const Ended nodes =
-      with_ssh(here, {"nodes", "--head", head.address, "--output", "json"});
+  const Ended nodes = with_ssh(here, {"nodes", "--head", head.address, "--output", "json"});
   for (const std::string name : {"\"alpha-0\"", "\"alpha-1\"", "\"beta\""})
     CHECK(nodes.out.find(name) != std::string::npos);
   CHECK(processes_with(word) >= 3);
@@ -98,18 +98,19 @@ TEST_CASE("a node that does not join is told with its log, and ended with the ot
   Head head(here);
   here.write("hosts", "alpha\n");
   // A key file that is not there: the node ends at once, and says why.
-  const Ended up = with_ssh(here, {"up", "hosts", "--head", head.address, "--node-keys",
-                                   "/nowhere/{host}.key", "--head-key", std::string(40, '0'),
-                                   "--print"});
+  const Ended up =
+      with_ssh(here, {"up", "hosts", "--head", head.address, "--node-keys", "/nowhere/{host}.key",
+                      "--head-key", std::string(40, '0'), "--print"});
   CHECK(up.code == 0);
   CHECK(up.out.find("/nowhere/alpha.key") != std::string::npos);
-  here.write(".deepspeed_env", "TROUPE_KEYS=/nowhere/alpha.key\nTROUPE_HEAD_KEY=" +
-                                   std::string(40, '0') + "\n");
+  here.write(".deepspeed_env",
+             "TROUPE_KEYS=/nowhere/alpha.key\nTROUPE_HEAD_KEY=" + std::string(40, '0') + "\n");
   const Ended failed = with_ssh(here, {"up", "hosts", "--head", head.address});
   INFO(failed.out << failed.err);
   CHECK(failed.code == 1);
   CHECK(failed.out.find("alpha: error: /nowhere/alpha.key: cannot open") != std::string::npos);
-  CHECK(failed.err.find("alpha: node alpha has not joined the head; its log: ") != std::string::npos);
+  CHECK(failed.err.find("alpha: node alpha has not joined the head; its log: ") !=
+        std::string::npos);
   const Ended down = with_ssh(here, {"down"});
   CHECK(down.code == 0);
   CHECK(down.out == "alpha: ended 0 processes\n");
@@ -123,8 +124,7 @@ TEST_CASE("one who does not end is killed, with its children", "[hosts]") {
   const auto stubborn = here.write(
       "stubborn", "#!/bin/sh\ntrap '' TERM\necho joined as nobody\nsleep 1000 &\nwait\nwait\n");
   std::filesystem::permissions(stubborn, std::filesystem::perms::owner_all);
-  const Ended up =
-      with_ssh(here, {"up", "hosts", "--head", head.address, "--program", stubborn});
+  const Ended up = with_ssh(here, {"up", "hosts", "--head", head.address, "--program", stubborn});
   INFO(up.out << up.err);
   CHECK(up.code == 0);
   const auto marked = mark(here);

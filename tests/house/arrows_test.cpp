@@ -23,9 +23,10 @@ const std::map<std::string, Folders> allowed = {
     {"transport", {"core"}},
     {"config", {"core", "models", "schedules"}},
     {"actors", {"core", "kernels", "models", "storage", "schedules", "transport", "config"}},
+    {"simulation", {"core", "storage", "schedules", "transport", "actors"}},
     {"apps",
-     {"core", "kernels", "models", "storage", "schedules", "transport", "config", "actors",
-      "bench"}},
+     {"simulation", "core", "kernels", "models", "storage", "schedules", "transport", "config",
+      "actors", "bench"}},
     {"bench", {"core", "kernels", "models", "storage", "schedules", "transport", "actors"}},
 };
 

@@ -269,6 +269,9 @@ TEST_CASE("a disk that others fill during a save leaves the older checkpoint", "
     Result<std::unique_ptr<FileWriter>> create(const std::string& path) override {
       return files.create(path);
     }
+    Result<std::unique_ptr<FileWriter>> append(const std::string& path) override {
+      return files.append(path);
+    }
     Status rename(const std::string& from, const std::string& to) override {
       return files.rename(from, to);
     }

@@ -81,9 +81,9 @@ TEST_CASE("an attempt that goes on after steps that nobody entered is found", "[
   const auto found = audit(text_of(files));
   // Step 3 is of positions 8 .. 11.
   const auto place = terms.samples().at(8);
-  CHECK(found.flaw == "line 4: the attempt goes on after step 3, but of step 3 nothing is told: sample " +
-                          std::to_string(place.sample) +
-                          " of pass 0 (position 8) is in no committed step");
+  CHECK(found.flaw ==
+        "line 4: the attempt goes on after step 3, but of step 3 nothing is told: sample " +
+            std::to_string(place.sample) + " of pass 0 (position 8) is in no committed step");
 }
 
 TEST_CASE("steps that are missing, doubled or of other samples are named", "[storage]") {
@@ -96,8 +96,7 @@ TEST_CASE("steps that are missing, doubled or of other samples are named", "[sto
     return audit(text_of(files));
   };
   CHECK(contains(audit_of({step(1), step(3)}).flaw, "step 3 comes where step 2 should"));
-  CHECK(contains(audit_of({step(1), step(2), step(2)}).flaw,
-                 "step 2 comes a second time"));
+  CHECK(contains(audit_of({step(1), step(2), step(2)}).flaw, "step 2 comes a second time"));
   CHECK(contains(audit_of({step(1), step(2), step(2)}).flaw, "is in two committed steps"));
   auto other = step(2);
   other.ids = step(1).ids;

@@ -16,8 +16,9 @@ def _merge(lower: dict[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
     """Tables are merged key by key; all else is replaced."""
     for key, value in upper.items():
         below = lower.get(key)
-        both = isinstance(below, dict) and isinstance(value, Mapping)
-        lower[key] = _merge(below, value) if both else value
+        if isinstance(value, Mapping):  # Never the caller's own table: settings are written to it.
+            value = _merge(below if isinstance(below, dict) else {}, value)
+        lower[key] = value
     return lower
 
 

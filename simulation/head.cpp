@@ -1,0 +1,370 @@
+#include "simulation/head.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe::simulation {
+namespace {
+
+constexpr Duration look_every = std::chrono::milliseconds(50);
+constexpr Duration journal_again = std::chrono::seconds(1);
+
+const std::string journal_path = std::string(folder) + "/journal";
+const std::string ledger_path = std::string(folder) + "/ledger";
+const std::string checkpoints = std::string(folder) + "/checkpoints";
+
+std::int64_t integer(const Value& body, std::string_view key) {
+  const Value* found = body.find(key);
+  return found && found->integer() ? *found->integer() : 0;
+}
+std::string text(const Value& body, std::string_view key) {
+  const Value* found = body.find(key);
+  return found && found->text() ? *found->text() : std::string();
+}
+
+/// What a node says is an event as it is.
+std::optional<recon::Event> event_in(const transport::Message& message) {
+  std::optional<recon::Event> found;
+  const auto try_one = [&]<class Said>(const Said*) {
+    if (found || message.type != Said::type) return;
+    if (auto read = transport::from_message<Said>(message)) found = std::move(*read);
+  };
+  const auto try_all = [&]<class... Said>(const std::tuple<Said...>*) {
+    (try_one(static_cast<const Said*>(nullptr)), ...);
+  };
+  try_all(static_cast<
+          const std::tuple<recon::Attached, recon::Notice, recon::Prepared, recon::PrepareFailed,
+                           recon::Loaded, recon::LoadFailed, recon::Frozen, recon::StepDecided,
+                           recon::StepFailed, recon::SavePoint>*>(nullptr));
+  return found;
+}
+
+}  // namespace
+
+Head::Head(World& world, Network::Address address, const recon::Limits& limits, Planner planner,
+           HeadEars ears)
+    : world_(world),
+      address_(address),
+      limits_(limits),
+      planner_(std::move(planner)),
+      ears_(std::move(ears)) {
+  boot();
+}
+
+Head::~Head() {
+  *alive_ = false;
+  world_.network.close(address_);
+  if (world_.head == address_) world_.head = 0;
+}
+
+void Head::later(Duration time, std::function<void()> what) {
+  world_.clock.after(time, [this, alive = alive_, what = std::move(what)] {
+    if (!*alive || ended_) return;
+    if (world_.clock.now() < paused_until_) return later(paused_until_ - world_.clock.now(), what);
+    what();
+  });
+}
+
+void Head::boot() {
+  using Health = recon::JournalRead::Health;
+  recon::JournalRead read;
+  if (world_.files.exists(journal_path)) {
+    const auto bytes = world_.files.read(journal_path);
+    const auto records = storage::read_records(bytes->text());
+    for (const auto& [line, value] : records.good) {
+      auto record = transport::from_value<recon::Record>(value, "journal");
+      if (record)
+        read.records.push_back(std::move(*record));
+      else
+        read.health = Health::damaged;
+    }
+    if (records.is_torn) read.health = Health::torn;
+    if (!records.flaw.empty()) read.health = Health::damaged;
+  }
+  auto journal = storage::RecordWriter::open(world_.files, journal_path);
+  auto ledger = storage::Ledger::open(world_.files, ledger_path, world_.model.terms());
+  // A disk that is full now may not be later.
+  if (!journal || !ledger) return later(journal_again, [this] { boot(); });
+  journal_ = std::move(*journal);
+  ledger_ = std::move(*ledger);
+  if (const auto bytes = world_.files.read(ledger_path))
+    entered_ = storage::audit(bytes->text()).steps;
+  if (const auto listed = storage::list_checkpoints(world_.files, checkpoints))
+    for (auto one = listed->rbegin(); one != listed->rend(); ++one)
+      if (one->state == storage::ListedCheckpoint::State::complete) read.saved.push_back(one->step);
+  if (world_.bug == Bug::newest_not_found && !read.saved.empty()) read.saved.pop_back();
+  world_.network.open(
+      address_, [this](Network::Address, const transport::Message& message) { receive(message); });
+  last_look_ = world_.clock.now();
+  later(look_every, [this] { look(); });
+  take(read);
+}
+
+/// At all nodes: who is silent, and who has not come back.
+void Head::look() {
+  if (!world_.beats) return;
+  later(look_every, [this] { look(); });
+  actors::DetectorLimits limits;
+  limits.nodes = static_cast<int>(evidence_.size());
+  const auto found =
+      actors::judge_all(evidence_, last_look_, look_every, world_.clock.now(), limits);
+  last_look_ = world_.clock.now();
+  for (const auto& [key, presence] : found) {
+    const Life life = std::stoll(key);
+    switch (presence.is) {
+      case actors::Presence::Is::alive:
+        suspected_.erase(key);
+        break;
+      case actors::Presence::Is::suspect:
+        if (suspected_.insert(key).second) take(recon::Suspected{life, presence.reason});
+        break;
+      case actors::Presence::Is::dead:
+        evidence_.erase(key);
+        if (world_.bug != Bug::deaths_not_heard) take(recon::Lost{life, presence.reason});
+        break;
+    }
+  }
+}
+
+void Head::exited(Life life, const std::string& how) {
+  if (!world_.beats) return take(recon::Lost{life, how});
+  if (const auto found = evidence_.find(std::to_string(life)); found != evidence_.end())
+    found->second.exited = how;
+}
+
+void Head::closed(Life life) {
+  const auto found = evidence_.find(std::to_string(life));
+  if (found != evidence_.end() && !found->second.closed) found->second.closed = world_.clock.now();
+}
+
+void Head::receive(const transport::Message& message) {
+  if (ended_) return;
+  if (world_.clock.now() < paused_until_)
+    return later(paused_until_ - world_.clock.now(), [this, message] { receive(message); });
+  const auto life = static_cast<Life>(message.incarnation);
+  const auto key = std::to_string(life);
+  if (message.type == recon::Attached::type)
+    evidence_.try_emplace(key, actors::Evidence{actors::Pulses(world_.clock.now()), {}, {}, 0});
+  const auto known = evidence_.find(key);
+  if (known == evidence_.end()) {
+    // It was given up: from now on it is another life, or nobody.
+    return tell({life}, recon::Reject{life, "it was given up as dead"});
+  }
+  known->second.pulses.heard(world_.clock.now());
+  known->second.closed.reset();
+  if (message.type == "node.heartbeat") return;
+  if (message.type == "deposed")
+    return take(recon::Deposed{static_cast<std::uint64_t>(integer(message.body, "term"))});
+  if (message.type == "member.part_written") return part_written(message);
+  if (message.type == "member.part_failed")
+    return take(recon::SaveFailed{static_cast<std::uint64_t>(integer(message.body, "save")),
+                                  text(message.body, "why")});
+  auto event = event_in(message);
+  if (!event) return world_.monitor.violated("a head cannot read " + message.type);
+  if (message.type == recon::StepDecided::type) enter_in_ledger(message);
+  take(*event);
+}
+
+// One event after the other.
+
+void Head::take(const recon::Event& event) {
+  waiting_.push_back(event);
+  if (waiting_.size() > 10'000) world_.monitor.violated("more than 10000 events wait in a head");
+  answer_next();
+}
+
+void Head::answer_next() {
+  while (!answers_ && !waiting_.empty() && !ended_) {
+    const auto event = waiting_.front();
+    auto answer = recon::react(state_, event, world_.clock.now(), limits_);
+    if (answer.records.empty()) {
+      waiting_.pop_front();
+      carry_out(answer);
+      continue;
+    }
+    answers_ = true;
+    later(world_.costs.journal, [this, answer = std::move(answer)] {
+      answers_ = false;
+      if (auto written = write(answer.records); !written) {
+        // As if it had never been answered: it is asked again.
+        auto failed = recon::react(state_, recon::JournalFailed{written.error().text},
+                                   world_.clock.now(), limits_);
+        carry_out(failed);
+        answers_ = true;
+        return later(journal_again, [this] {
+          answers_ = false;
+          auto journal = storage::RecordWriter::open_anew(world_.files, journal_path);
+          if (journal) journal_ = std::move(*journal);
+          answer_next();
+        });
+      }
+      waiting_.pop_front();
+      carry_out(answer);
+      answer_next();
+    });
+  }
+}
+
+Status Head::write(const std::vector<recon::Record>& records) {
+  for (const auto& record : records) {
+    using Kind = recon::Record::Kind;
+    if (world_.bug == Bug::epoch_not_recorded && record.kind == Kind::epoch) continue;
+    if (world_.bug == Bug::term_not_recorded && record.kind == Kind::term) continue;
+    if (auto appended = journal_->append(transport::to_value(record)); !appended) return appended;
+  }
+  return world_.bug == Bug::journal_not_synced ? Done{} : journal_->sync();
+}
+
+void Head::carry_out(const recon::Answer& answer) {
+  state_ = answer.state;
+  // From the first term on that it knows, nodes may dial it.
+  if (state_.phase != recon::Phase::boot && world_.head == 0) world_.head = address_;
+  if (ears_.answered) ears_.answered(answer);
+  for (const auto& order : answer.orders) {
+    std::visit([this](const auto& one) { on(one); }, order);
+    if (ended_) break;
+  }
+  if (ears_.changed) ears_.changed(state_);
+}
+
+// What happens outside.
+
+void Head::on(const recon::SetTimer& set) {
+  if (world_.bug == Bug::timers_lost) return;
+  later(set.after, [this, set] { take(recon::Timeout{set.timer}); });
+}
+
+void Head::on(const recon::MakePlan& make) {
+  later(world_.costs.plan, [this, make] { take(planner_(make)); });
+}
+
+void Head::on(const recon::Prepare& order) { tell(order.plan.members, order); }
+
+void Head::on(const recon::Load& order) {
+  tell(order.nodes, order);
+  if (world_.bug == Bug::activated_before_loaded)
+    for (const Life life : order.nodes) take(recon::Loaded{life, order.epoch, "believed"});
+}
+
+void Head::on(const recon::Activate& order) {
+  // Not where it is only said again.
+  if (order.epoch != begun_) {
+    begun_ = order.epoch;
+    if (world_.bug != Bug::ledger_without_beginnings) (void)ledger_->begin(order.step);
+    entered_ = order.step;
+  }
+  tell(order.nodes, order);
+}
+
+void Head::on(const recon::Adopt& order) {
+  begun_ = order.epoch;
+  // What it has is the account of these steps; the nodes say again what came after.
+  (void)ledger_->begin(entered_);
+  tell(order.nodes, order);
+}
+void Head::on(const recon::Freeze& order) { tell(order.nodes, order); }
+void Head::on(const recon::Abort& order) { tell(order.nodes, order); }
+void Head::on(const recon::AskSavePoint& order) { tell(state_.plan.members, order); }
+void Head::on(const recon::GoOn& order) { tell(state_.plan.members, order); }
+
+/// Who is sent away is not listened to any more.
+void Head::on(const recon::Reject& order) {
+  evidence_.erase(std::to_string(order.life));
+  tell({order.life}, order);
+}
+
+void Head::on(const recon::End& end) {
+  ended_ = end;
+  if (world_.head == address_) world_.head = 0;
+}
+
+template <class Order>
+void Head::tell(const std::vector<Life>& nodes, const Order& order) {
+  auto message = transport::to_message(order);
+  message.term = state_.term;
+  for (const Life life : nodes) world_.network.send(address_, life, message);
+}
+
+// Steps and saves.
+
+void Head::enter_in_ledger(const transport::Message& message) {
+  const auto step = integer(message.body, "step");
+  const bool is_next = step == entered_ + 1;
+  if (static_cast<std::uint64_t>(integer(message.body, "epoch")) != begun_) return;
+  if (!is_next && world_.bug != Bug::ledger_doubled) return;
+  storage::LedgerStep entry;
+  entry.step = step;
+  entry.samples = world_.model.terms().global;
+  entry.first = (step - 1) * entry.samples;
+  if (!from_text(text(message.body, "ids"), entry.ids)) return;
+  (void)ledger_->enter(entry);
+  entered_ = step;
+  if (ears_.decided) ears_.decided(step);
+}
+
+void Head::on(const recon::Save& order) {
+  if (world_.bug == Bug::save_skipped_in_hold && order.meanwhile == recon::Meanwhile::hold) {
+    take(recon::Saved{order.save});
+    return;
+  }
+  writes_ = Write{order, {state_.plan.members.begin(), state_.plan.members.end()}, {}};
+  tell(state_.plan.members, order);
+}
+
+void Head::part_written(const transport::Message& message) {
+  const auto save = static_cast<std::uint64_t>(integer(message.body, "save"));
+  if (!writes_ || writes_->save.save != save) return;
+  if (writes_->waits_for.erase(static_cast<Life>(message.incarnation)) == 0) return;
+  if (const auto file = text(message.body, "file"); !file.empty()) {
+    storage::Part part;
+    part.file = file;
+    part.bytes = static_cast<std::uint64_t>(integer(message.body, "bytes"));
+    (void)from_text(text(message.body, "digest"), part.digest);
+    for (const auto& one : *message.body.find("tensors")->list()) {
+      storage::TensorDigest tensor{text(one, "name"), storage::StoredType::f32, Shape{2}, {}};
+      (void)from_text(text(one, "digest"), tensor.digest);
+      part.tensors.push_back(std::move(tensor));
+    }
+    writes_->parts.push_back(std::move(part));
+  }
+  const bool is_first = world_.bug == Bug::commit_before_all_parts && writes_->parts.size() == 1;
+  if (writes_->waits_for.empty() || is_first) take(recon::ShardsWritten{save});
+}
+
+void Head::on(const recon::CommitSave& order) {
+  later(world_.costs.commit, [this, order] {
+    if (!writes_ || writes_->save.save != order.save) return;
+    const auto committed = commit(order);
+    writes_.reset();
+    if (committed)
+      take(recon::Saved{order.save});
+    else
+      take(recon::SaveFailed{order.save, committed.error().text});
+  });
+}
+
+Status Head::commit(const recon::CommitSave& order) {
+  // What a checkpoint is of must be accounted for first.
+  if (entered_ < order.step)
+    return Error{"the ledger has " + std::to_string(entered_) + " steps only"};
+  if (world_.bug != Bug::ledger_not_synced)
+    if (auto synced = ledger_->sync(); !synced) return synced;
+  storage::Manifest manifest;
+  manifest.step = order.step;
+  manifest.samples = order.step * world_.model.terms().global;
+  manifest.recipe = manifest.model = manifest.state = Value(Value::Map{});
+  manifest.parts = writes_->parts;
+  auto saved =
+      storage::commit_checkpoint(world_.files, checkpoint_folder(order.step), std::move(manifest));
+  if (!saved) return saved.error();
+  if (auto synced = world_.files.sync_directory(checkpoints); !synced) return synced;
+  (void)storage::prune_checkpoints(world_.files, checkpoints, limits_.keep);
+  return Done{};
+}
+
+void Head::on(const recon::AbortSave& order) {
+  writes_.reset();
+  tell(state_.plan.members, order);
+}
+
+}  // namespace troupe::simulation

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "actors/detector.h"
+#include "actors/reconciler.h"
+#include "simulation/world.h"
+#include "storage/checkpoint.h"
+#include "storage/ledger.h"
+#include "storage/records.h"
+
+namespace troupe::simulation {
+
+/// What a head hears of its planner; `number` comes back with the answer.
+using Planner = std::function<recon::PlanMade(const recon::MakePlan&)>;
+
+/// For whoever counts what a head did.
+struct HeadEars {
+  std::function<void(const recon::Answer&)> answered;
+  std::function<void(std::int64_t step)> decided;    // A step, in the ledger.
+  std::function<void(const recon::State&)> changed;  // After every answer.
+};
+
+/// A head's process: the real reconciler, detector, records, ledger and checkpoints, with what
+/// carries out their orders. It answers one event at a time: while a record is on its way to the
+/// disk the next one waits.
+class Head {
+ public:
+  Head(World& world, Network::Address address, const recon::Limits& limits, Planner planner,
+       HeadEars ears);
+  ~Head();
+  Head(const Head&) = delete;
+  Head& operator=(const Head&) = delete;
+
+  const recon::State& state() const { return state_; }
+  std::optional<recon::End> ended() const { return ended_; }
+  Network::Address address() const { return address_; }
+
+  void pause(Duration time) { paused_until_ = world_.clock.now() + time; }
+  /// What a daemon says of a process, or the system of a connection.
+  void exited(Life life, const std::string& how);
+  void closed(Life life);
+  void hear(const recon::Event& event) { take(event); }
+
+ private:
+  struct Write {
+    recon::Save save;
+    std::set<Life> waits_for;
+    std::vector<storage::Part> parts;
+  };
+
+  void later(Duration time, std::function<void()> what);
+  void boot();
+  void look();
+  void receive(const transport::Message& message);
+  void take(const recon::Event& event);
+  void answer_next();
+  void carry_out(const recon::Answer& answer);
+  Status write(const std::vector<recon::Record>& records);
+  void enter_in_ledger(const transport::Message& message);
+  void part_written(const transport::Message& message);
+  Status commit(const recon::CommitSave& order);
+
+  void on(const recon::SetTimer& set);
+  void on(const recon::MakePlan& make);
+  void on(const recon::Foresee&) {}
+  void on(const recon::Prepare& order);
+  void on(const recon::Load& order);
+  void on(const recon::Activate& order);
+  void on(const recon::Adopt& order);
+  void on(const recon::Freeze& order);
+  void on(const recon::Abort& order);
+  void on(const recon::AskSavePoint& order);
+  void on(const recon::Save& order);
+  void on(const recon::CommitSave& order);
+  void on(const recon::AbortSave& order);
+  void on(const recon::GoOn& order);
+  void on(const recon::Retire& order) { tell({order.life}, order); }
+  void on(const recon::Reject& order);
+  void on(const recon::Warn&) {}
+  void on(const recon::End& end);
+  template <class Order>
+  void tell(const std::vector<Life>& nodes, const Order& order);
+
+  World& world_;
+  Network::Address address_;
+  recon::Limits limits_;
+  Planner planner_;
+  HeadEars ears_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Time paused_until_{};
+
+  recon::State state_;
+  std::optional<recon::End> ended_;
+  std::deque<recon::Event> waiting_;
+  bool answers_ = false;  // A record is on its way to the disk.
+  std::optional<storage::RecordWriter> journal_;
+  std::optional<storage::Ledger> ledger_;
+  std::int64_t entered_ = 0;                          // Steps in the ledger,
+  std::uint64_t begun_ = 0;                           // and the newest epoch whose beginning is.
+  std::map<std::string, actors::Evidence> evidence_;  // By life.
+  std::set<std::string> suspected_;
+  Time last_look_{};
+  std::optional<Write> writes_;
+};
+
+}  // namespace troupe::simulation

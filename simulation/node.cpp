@@ -1,0 +1,406 @@
+#include "simulation/node.h"
+
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "core/memory_pool.h"
+#include "core/tensor.h"
+#include "storage/checkpoint.h"
+
+namespace troupe::simulation {
+namespace {
+
+constexpr Duration beat_every = std::chrono::milliseconds(100);
+constexpr Duration dial_every = std::chrono::milliseconds(500);
+constexpr std::string_view contribution_type = "peer.contribution";
+constexpr std::string_view decision_type = "peer.decision";
+
+/// 64 bits in an integer that has a sign.
+std::int64_t as_signed(std::uint64_t bits) { return static_cast<std::int64_t>(bits); }
+std::uint64_t as_bits(std::int64_t number) { return static_cast<std::uint64_t>(number); }
+std::int64_t integer(const Value& body, std::string_view key) {
+  const Value* found = body.find(key);
+  return found && found->integer() ? *found->integer() : 0;
+}
+
+template <class... Orders>
+std::optional<recon::HeadSays> order_in(const transport::Message& message,
+                                        const std::variant<Orders...>*) {
+  std::optional<recon::HeadSays> found;
+  const auto try_one = [&]<class Order>(const Order*) {
+    if (found || message.type != Order::type) return;
+    if (auto read = transport::from_message<Order>(message)) found = std::move(*read);
+  };
+  (try_one(static_cast<const Orders*>(nullptr)), ...);
+  return found;
+}
+
+std::string unit_name(int unit) { return "unit." + std::to_string(unit); }
+
+}  // namespace
+
+Node::Node(World& world, Life life, std::string name) : world_(world), name_(std::move(name)) {
+  member_.life = life;
+  world_.network.open(life, [this](Network::Address from, const transport::Message& message) {
+    receive(from, message);
+  });
+  dial();
+  beat();
+}
+
+Node::~Node() {
+  *alive_ = false;
+  world_.network.close(life());
+}
+
+/// Not if the process has ended, and not before it goes on.
+void Node::later(Duration time, std::function<void()> what) {
+  world_.clock.after(time, [this, alive = alive_, what = std::move(what)] {
+    if (!*alive || has_left_) return;
+    if (world_.clock.now() < paused_until_) return later(paused_until_ - world_.clock.now(), what);
+    what();
+  });
+}
+
+void Node::pause(Duration time) {
+  paused_until_ = std::max(paused_until_, world_.clock.now() + time);
+}
+
+Duration Node::slowed(Duration time) const {
+  return std::chrono::duration_cast<Duration>(time * slowness_);
+}
+
+void Node::beat() {
+  later(world_.beats ? beat_every : dial_every, [this] { beat(); });
+  if (head_ != world_.head) dial();
+  if (!world_.beats) return;
+  transport::Message beat;
+  beat.type = "node.heartbeat";
+  tell_head(std::move(beat));
+}
+
+void Node::dial() {
+  head_ = world_.head;
+  if (head_ == 0) return;
+  tell_head(recon::hello(member_, name_));
+}
+
+void Node::give_notice(Duration left) { tell_head(recon::Notice{life(), left}); }
+
+void Node::receive(Network::Address from, const transport::Message& message) {
+  if (has_left_) return;
+  if (world_.clock.now() < paused_until_)
+    return later(paused_until_ - world_.clock.now(),
+                 [this, from, message] { receive(from, message); });
+  if (message.type == contribution_type) return add(message);
+  if (message.type == decision_type) return apply(message);
+  obey(message);
+}
+
+void Node::obey(const transport::Message& message) {
+  auto order = order_in(message, static_cast<const recon::HeadSays*>(nullptr));
+  if (!order) return world_.monitor.violated("a node cannot read " + message.type);
+  if (world_.bug == Bug::old_epochs_heard)
+    std::visit(
+        [&](auto& one) {
+          if constexpr (requires { one.plan; })
+            one.epoch = std::max(one.epoch, member_.epoch + 1);
+          else if constexpr (requires { one.epoch; })
+            one.epoch = member_.epoch;
+        },
+        *order);
+  if (world_.bug == Bug::zombie_plays_on && (std::holds_alternative<recon::Freeze>(*order) ||
+                                             std::holds_alternative<recon::Abort>(*order)))
+    return tell_head(recon::Frozen{life(),
+                                   std::visit(
+                                       [](const auto& one) -> std::uint64_t {
+                                         if constexpr (requires { one.epoch; }) return one.epoch;
+                                         return 0;
+                                       },
+                                       *order),
+                                   member_.decided});
+  if (const auto* prepare = std::get_if<recon::Prepare>(&*order))
+    world_.monitor.told(prepare->epoch, prepare->plan.members);
+  act(recon::heard(member_, message.term, *order));
+}
+
+void Node::act(const recon::MemberAnswer& answer) {
+  member_ = answer.member;
+  world_.monitor.follows(life(), member_.term, member_.epoch);
+  for (const auto& deed : answer.deeds) std::visit([this](const auto& one) { on(one); }, deed);
+}
+
+void Node::on(const recon::StopWork&) {
+  ++work_;
+  holds_ = asked_to_hold_ = false;
+  pending_.reset();
+  go_on_until_ = -1;
+  contributions_.clear();
+  told_.clear();
+}
+
+void Node::on(const recon::MakeReady& make) {
+  const bool fails = std::exchange(fails_next_prepare_, false);
+  later(slowed(world_.costs.prepare), [this, make, fails] {
+    act(recon::is_ready(member_, make, fails ? Status(Error{"no room"}) : Status(Done{})));
+  });
+}
+
+void Node::on(const recon::ReadState& read) {
+  later(slowed(world_.costs.load), [this, read] {
+    if (read.epoch != member_.epoch) return;
+    act(recon::has_read(member_, read, read_checkpoint(read.step)));
+  });
+}
+
+std::set<int> Node::units() const {
+  std::set<int> mine;
+  const auto& members = member_.plan.members;
+  for (int unit = 0; unit < world_.model.units(); ++unit)
+    if (members[static_cast<std::size_t>(unit) % members.size()] == life()) mine.insert(unit);
+  return mine;
+}
+
+recon::ReadOutcome Node::read_checkpoint(std::int64_t step) {
+  using Cause = recon::LoadFailed::Cause;
+  weights_.clear();
+  if (step == 0) {
+    const auto initial = world_.model.initial();
+    for (const int unit : units()) weights_[unit] = initial[static_cast<std::size_t>(unit)];
+    return {"initial", Cause::node, {}};
+  }
+  auto opened = storage::Checkpoint::open(world_.files, checkpoint_folder(step));
+  if (!opened && world_.bug == Bug::damage_not_seen) {
+    for (const int unit : units()) weights_[unit] = 0;
+    return {"unseen", Cause::node, {}};
+  }
+  if (!opened) return {{}, Cause::checkpoint, opened.error().text};
+  MemoryPool memory;
+  for (const int unit : units()) {
+    const auto tensor = opened->load_weight(unit_name(unit), memory);
+    if (!tensor) return {{}, Cause::checkpoint, tensor.error().text};
+    std::memcpy(&weights_[unit], tensor->raw(), sizeof(std::uint64_t));
+    world_.monitor.has(life(), unit, step, weights_[unit]);
+  }
+  return {to_string(opened->manifest().weights_digest), Cause::node, {}};
+}
+
+void Node::on(const recon::PlayOn&) {
+  ++work_;
+  go_on_until_ = member_.decided;
+  compute();
+  if (is_first()) decide();
+}
+
+void Node::on(const recon::Tell& tell) {
+  std::visit(
+      [this](const auto& said) {
+        if constexpr (requires { said.type; }) tell_head(said);
+      },
+      tell.event);
+}
+
+void Node::on(const recon::TellDeposed& deposed) {
+  transport::Message message;
+  message.type = "deposed";
+  message.body.set("term", static_cast<std::int64_t>(deposed.term));
+  tell_head(std::move(message));
+}
+
+/// A head that comes later may not have heard of the newest steps.
+void Node::on(const recon::TellAgain&) {
+  for (const auto& message : told_) tell_head(message);
+  if (holds_) tell_save_point();
+}
+
+// Steps.
+
+void Node::compute() {
+  if (member_.decided >= world_.steps) return;
+  holds_ = false;
+  later(slowed(world_.costs.step(member_.plan)), [this, work = work_] {
+    if (work == work_ && plays()) contribute();
+  });
+}
+
+void Node::contribute() {
+  if (std::exchange(fails_next_step_, false)) {
+    tell_head(recon::StepFailed{life(), member_.epoch, member_.decided + 1, "it was made to"});
+    // Where no head hears that, the next one finds that it plays no more.
+    member_.doing = recon::Member::Doing::nothing;
+    return;
+  }
+  const bool is_off = world_.bug == Bug::position_off_by_one && member_.line > 0;
+  const auto samples = world_.model.read(member_.decided + (is_off ? 1 : 0));
+  transport::Message message;
+  message.type = contribution_type;
+  message.body.set("step", member_.decided + 1);
+  Value::List gradients;
+  for (const auto& [unit, weight] : weights_) {
+    Value one;
+    one.set("unit", unit);
+    one.set("gradient", as_signed(TinyModel::gradient(weight, samples)));
+    gradients.push_back(std::move(one));
+  }
+  message.body.set("gradients", std::move(gradients));
+  tell_peer(member_.plan.members[0], std::move(message));
+}
+
+/// It may come before this node was told that the epoch is in force: then it waits.
+void Node::add(const transport::Message& message) {
+  const bool is_now = message.epoch == member_.epoch || world_.bug == Bug::old_contributions_heard;
+  const auto step = integer(message.body, "step");
+  if (!is_now || !is_first()) return;
+  if (plays() && step <= member_.decided && world_.bug != Bug::old_contributions_heard) return;
+  const Value* gradients = message.body.find("gradients");
+  if (!gradients || !gradients->list()) return;
+  Contribution contribution;
+  for (const auto& one : *gradients->list())
+    contribution.gradients[static_cast<int>(integer(one, "unit"))] =
+        as_bits(integer(one, "gradient"));
+  const auto at = world_.bug == Bug::old_contributions_heard ? member_.decided + 1 : step;
+  contributions_[at].insert_or_assign(static_cast<Life>(message.incarnation), contribution);
+  if (plays()) decide();
+}
+
+void Node::decide() {
+  const auto step = member_.decided + 1;
+  const auto& of_step = contributions_[step];
+  const auto wanted = member_.plan.members.size() -
+                      (world_.bug == Bug::decision_without_all && member_.plan.members.size() > 1);
+  if (of_step.size() < wanted) return;
+  TinyModel::Weights gradients(static_cast<std::size_t>(world_.model.units()));
+  for (const auto& [life, contribution] : of_step)
+    for (const auto& [unit, gradient] : contribution.gradients)
+      gradients[static_cast<std::size_t>(unit)] = gradient;
+  contributions_.erase(step);
+  const auto value = TinyModel::decide(gradients);
+  world_.monitor.decided(step, value);
+  transport::Message decision;
+  decision.type = decision_type;
+  decision.body.set("step", step);
+  decision.body.set("value", as_signed(value));
+  const bool is_save_point = step % world_.save_every == 0 || step == world_.steps;
+  decision.body.set("hold", std::exchange(asked_to_hold_, false) || is_save_point);
+  auto told = transport::to_message(recon::StepDecided{member_.epoch, step});
+  told.body.set("ids", to_string(world_.model.read(step - 1)));
+  told_.push_back(told);
+  tell_head(std::move(told));
+  // Its own part of it first: from now on the step is done.
+  apply(decision);
+  for (const Life peer : member_.plan.members)
+    if (peer != life()) tell_peer(peer, decision);
+}
+
+void Node::apply(const transport::Message& decision) {
+  const bool is_own = decision.incarnation == 0;
+  if (!is_own && decision.epoch != member_.epoch) return;
+  if (!plays()) return;
+  const auto step = integer(decision.body, "step");
+  if (step != member_.decided + 1 && world_.bug != Bug::decision_applied_twice) return;
+  const auto value = as_bits(integer(decision.body, "value"));
+  member_.decided = step;
+  for (auto& [unit, weight] : weights_) {
+    weight = TinyModel::apply(weight, value);
+    world_.monitor.has(life(), unit, step, weight);
+  }
+  ++work_;
+  const Value* hold = decision.body.find("hold");
+  const bool holds = hold && hold->boolean() && *hold->boolean() && go_on_until_ < step;
+  holds ? reach_boundary() : compute();
+}
+
+// Boundaries.
+
+void Node::reach_boundary() {
+  holds_ = true;
+  if (pending_) return write_pending();
+  if (is_first()) tell_save_point();
+}
+
+void Node::tell_save_point() { tell_head(recon::SavePoint{member_.epoch, member_.decided}); }
+
+void Node::on(const recon::HoldSoon&) {
+  if (holds_ && is_first()) return tell_save_point();
+  asked_to_hold_ = true;
+}
+
+void Node::on(const recon::Resume& resume) {
+  go_on_until_ = std::max(go_on_until_, resume.step);
+  if (holds_ && member_.decided <= resume.step) compute();
+}
+
+void Node::on(const recon::WritePart& part) {
+  pending_ = part;
+  if (member_.decided >= part.step) write_pending();
+}
+
+/// The state is immutable: it is written while training goes on.
+void Node::write_pending() {
+  const auto part = *std::exchange(pending_, std::nullopt);
+  const auto tell_failed = [this, part](const std::string& why) {
+    transport::Message failed;
+    failed.type = "member.part_failed";
+    failed.body.set("save", static_cast<std::int64_t>(part.save));
+    failed.body.set("why", why);
+    tell_head(std::move(failed));
+  };
+  if (part.step != member_.decided && world_.bug != Bug::part_of_wrong_step)
+    return tell_failed("it is beyond step " + std::to_string(part.step));
+  auto weights = weights_;
+  const bool writes_late = world_.bug == Bug::part_of_wrong_step;
+  later(slowed(world_.costs.save), [this, part, weights, tell_failed, writes_late] {
+    if (dropped_.contains(part.save)) return;
+    MemoryPool memory;
+    std::vector<NamedTensor> tensors;
+    for (const auto& [unit, weight] : writes_late ? weights_ : weights) {
+      Tensor tensor = Tensor::make(memory, Shape{2}, DType::f32);
+      std::memcpy(tensor.raw(), &weight, sizeof weight);
+      tensors.push_back({unit_name(unit), std::move(tensor)});
+    }
+    transport::Message written;
+    written.type = "member.part_written";
+    written.body.set("save", static_cast<std::int64_t>(part.save));
+    if (!tensors.empty()) {
+      const auto directory = checkpoint_folder(part.step);
+      Status made = world_.files.make_directory(directory);
+      if (!made) return tell_failed(made.error().text);
+      auto saved =
+          storage::write_part(world_.files, directory,
+                              "weights-" + std::to_string(part.save) + "-" + std::to_string(life()),
+                              storage::PartKind::weights, tensors);
+      if (!saved) return tell_failed(saved.error().text);
+      written.body.set("file", saved->file);
+      written.body.set("bytes", static_cast<std::int64_t>(saved->bytes));
+      written.body.set("digest", to_string(saved->digest));
+      Value::List digests;
+      for (const auto& tensor : saved->tensors) {
+        Value one;
+        one.set("name", tensor.name);
+        one.set("digest", to_string(tensor.digest));
+        digests.push_back(std::move(one));
+      }
+      written.body.set("tensors", std::move(digests));
+    }
+    tell_head(std::move(written));
+  });
+  if (part.meanwhile == recon::Meanwhile::go_on && holds_) compute();
+}
+
+// Saying.
+
+void Node::tell_head(transport::Message message) {
+  message.incarnation = as_bits(life());
+  message.term = member_.term;
+  message.seq = ++seq_;
+  if (head_ != 0) world_.network.send(life(), head_, message);
+}
+
+void Node::tell_peer(Life peer, transport::Message message) {
+  message.incarnation = as_bits(life());
+  message.epoch = member_.epoch;
+  world_.network.send(life(), peer, message);
+}
+
+}  // namespace troupe::simulation

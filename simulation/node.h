@@ -1,0 +1,106 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "actors/member.h"
+#include "simulation/world.h"
+
+namespace troupe::simulation {
+
+/// A node's process: the real half of the protocol, and around it what a node computes and writes.
+/// A step is decided by the first node of the plan, from what all have contributed: no head is
+/// needed for it.
+class Node {
+ public:
+  Node(World& world, Life life, std::string name);
+  ~Node();
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  Life life() const { return member_.life; }
+  const std::string& name() const { return name_; }
+  const recon::Member& member() const { return member_; }
+  bool has_left() const { return has_left_; }
+
+  /// As SIGSTOP does, and SIGCONT.
+  void pause(Duration time);
+  void slow_down(double times) { slowness_ = times; }
+  void fail_next_step() { fails_next_step_ = true; }
+  void fail_next_prepare() { fails_next_prepare_ = true; }
+  /// It knows that it will end.
+  void give_notice(Duration left);
+
+ private:
+  struct Contribution {
+    std::map<int, std::uint64_t> gradients;  // By unit.
+  };
+
+  void later(Duration time, std::function<void()> what);
+  Duration slowed(Duration time) const;
+  void beat();
+  void dial();
+  void receive(Network::Address from, const transport::Message& message);
+  void obey(const transport::Message& message);
+  void act(const recon::MemberAnswer& answer);
+  void on(const recon::StopWork&);
+  void on(const recon::MakeReady& make);
+  void on(const recon::ReadState& read);
+  void on(const recon::PlayOn& play);
+  void on(const recon::HoldSoon&);
+  void on(const recon::WritePart& part);
+  void on(const recon::DropPart& part) { dropped_.insert(part.save); }
+  void on(const recon::Resume& resume);
+  void on(const recon::TellAgain& again);
+  void on(const recon::Leave&) { has_left_ = true; }
+  void on(const recon::Tell& tell);
+  void on(const recon::TellDeposed& deposed);
+
+  void compute();
+  void contribute();
+  void add(const transport::Message& contribution);
+  void decide();
+  void apply(const transport::Message& decision);
+  void reach_boundary();
+  void write_pending();
+  void tell_save_point();
+  recon::ReadOutcome read_checkpoint(std::int64_t step);
+  void tell_head(transport::Message message);
+  template <class Said>
+  void tell_head(const Said& said) {
+    tell_head(transport::to_message(said));
+  }
+  void tell_peer(Life peer, transport::Message message);
+  bool is_first() const {
+    return !member_.plan.members.empty() && member_.plan.members[0] == life();
+  }
+  bool plays() const { return member_.doing == recon::Member::Doing::playing; }
+  std::set<int> units() const;
+
+  World& world_;
+  recon::Member member_;
+  std::string name_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Time paused_until_{};
+  double slowness_ = 1;
+  bool has_left_ = false;
+  bool fails_next_step_ = false;
+  bool fails_next_prepare_ = false;
+  Network::Address head_ = 0;
+  std::uint64_t seq_ = 0;
+
+  std::uint64_t work_ = 0;                // Its number: what is of earlier work is for nobody.
+  std::map<int, std::uint64_t> weights_;  // By unit.
+  bool holds_ = false;                    // At a boundary.
+  bool asked_to_hold_ = false;
+  std::int64_t go_on_until_ = -1;  // The last step after which it need not hold.
+  std::optional<recon::WritePart> pending_;
+  std::set<std::uint64_t> dropped_;
+  std::map<std::int64_t, std::map<Life, Contribution>> contributions_;  // By step.
+  std::vector<transport::Message> told_;  // Steps of the epoch, for a head that comes later.
+};
+
+}  // namespace troupe::simulation

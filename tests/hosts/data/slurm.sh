@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# The run tiny on 3 machines. From a folder that all of them share: sbatch THIS
+#SBATCH --job-name=tiny
+#SBATCH --output=tiny-%j.log
+#SBATCH --open-mode=append
+#SBATCH --nodes=3
+#SBATCH --ntasks-per-node=1
+#SBATCH --cpus-per-task=8
+#SBATCH --mem=16Gi
+#SBATCH --time=2-00:00:00
+#SBATCH --partition=gpu
+#SBATCH --requeue
+#SBATCH --no-kill
+#SBATCH --signal=B:TERM@90
+set -euo pipefail
+troupe=troupe
+
+# Keys for this job alone, in a folder that nobody else reads and all its machines see.
+umask 077
+keys=$PWD/.troupe-$SLURM_JOB_ID
+rm -rf "$keys"
+mkdir "$keys"
+trap 'rm -rf "$keys"' EXIT
+(
+  cd "$keys"
+  "$troupe" keys new head >/dev/null
+  "$troupe" keys new node >hosts.allow
+  "$troupe" keys new me --roles operator >>hosts.allow
+)
+TROUPE_HEAD_KEY=$(sed -n 's/^public //p' "$keys/head.key")
+export TROUPE_HEAD_KEY
+cat >"$keys/run.json" <<'RUN'
+{
+  "name": "tiny"
+}
+RUN
+
+# A port that other jobs on this machine do not take.
+port=$((20000 + SLURM_JOB_ID % 20000 * 2))
+TROUPE_HEAD=$(hostname):$port
+export TROUPE_HEAD
+"$troupe" head --listen "0.0.0.0:$port" --events "0.0.0.0:$((port + 1))" \
+  --keys "$keys/head.key" --allow "$keys/hosts.allow" --state "$keys/state" &
+head=$!
+
+# A machine that fails takes its node with it, and nothing else.
+TROUPE_KEYS=$keys/node.key srun --no-kill --kill-on-bad-exit=0 --wait=0 "$troupe" node &
+nodes=$!
+
+# Slurm's notice, before preemption or the end of the time: the head finishes the step and saves.
+noticed=
+trap 'noticed=yes; kill -TERM "$head" 2>/dev/null || true' TERM
+
+TROUPE_KEYS=$keys/me.key "$troupe" submit "$keys/run.json" --wait --resume &
+submit=$!
+code=0
+# A signal ends a wait early.
+while kill -0 "$submit" 2>/dev/null; do
+  code=0
+  wait "$submit" || code=$?
+done
+kill -TERM "$head" 2>/dev/null || true
+wait "$head" || true
+kill -TERM "$nodes" 2>/dev/null || true
+wait "$nodes" || true
+
+if [ -n "$noticed" ]; then
+  scontrol requeue "$SLURM_JOB_ID"
+  exit 75
+fi
+exit "$code"

@@ -1,0 +1,21 @@
+#include <cstdlib>
+#include <iostream>
+
+#include "catch.h"
+#include "simulation/scenario.h"
+
+using namespace troupe::simulation;
+
+TEST_CASE("every mistake that is planted is found", "[simulation]") {
+  constexpr std::uint64_t most_seeds = 500;
+  for (int number = 1; number < bugs; ++number) {
+    const auto bug = static_cast<Bug>(number);
+    std::uint64_t seed = 0;
+    std::string violation;
+    while (violation.empty() && seed < most_seeds) violation = play({++seed, bug}).violation;
+    INFO(to_string(bug));
+    CHECK(violation != "");
+    if (std::getenv("TROUPE_SEEDS"))
+      std::cout << to_string(bug) << ": seed " << seed << ": " << violation << "\n";
+  }
+}

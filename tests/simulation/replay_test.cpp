@@ -1,0 +1,117 @@
+#include "simulation/replay.h"
+
+#include "catch.h"
+
+using namespace troupe::simulation;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Hosts that are alike: twice as many are twice as fast.
+ReplayOptions options_of(int hosts, Duration step, Duration length) {
+  ReplayOptions options;
+  for (int host = 0; host < hosts; ++host) options.hosts.push_back("h" + std::to_string(host));
+  const double slowest = std::chrono::duration<double>(step).count() * hosts;
+  options.plan = [slowest](const std::vector<int>& there) {
+    HostPlan plan;
+    plan.hosts = there;
+    plan.rate = static_cast<double>(there.size()) / slowest;
+    plan.text = std::to_string(there.size()) + " hosts";
+    return plan;
+  };
+  options.length = length;
+  options.limits.fewest = 2;
+  options.limits.most = hosts;
+  options.limits.steps = 1'000'000;
+  options.limits.start_patience = 5s;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("where nothing fails nearly all time is useful", "[simulation]") {
+  auto options = options_of(8, 1s, 1h);
+  options.save_every = 10;
+  const auto report = replay(options);
+  REQUIRE(report.flaw == "");
+  CHECK(report.goodput() > 0.995);
+  CHECK(report.recoveries.empty());
+  CHECK(report.plans.size() == 1);
+  CHECK(report.steps > 3550);
+  CHECK(report.mean_nodes == Approx(8).epsilon(0.001));
+}
+
+TEST_CASE("a loss costs its detection, its recovery and the steps since the checkpoint",
+          "[simulation]") {
+  auto options = options_of(8, 1s, 10min);
+  options.save_every = 10;
+  options.trace = regular_trace(8, 5min, 1h, 10min, 1);
+  const auto report = replay(options);
+  REQUIRE(report.flaw == "");
+  REQUIRE(report.recoveries.size() == 1);
+  const auto& one = report.recoveries.front();
+  CHECK(one.lost == 1);
+  CHECK(one.at >= 299s);
+  CHECK(one.at <= 301s);
+  CHECK(one.detect > 500ms);
+  CHECK(one.detect < 800ms);
+  CHECK(one.freeze < 20ms);
+  CHECK(one.plan < 20ms);
+  CHECK(one.prepare > 10ms);
+  CHECK(one.prepare < 50ms);
+  CHECK(one.load > 10ms);
+  CHECK(one.steps_again <= 10);
+  CHECK(report.steps_again == one.steps_again);
+  // Seven of eight hosts from then on: the plan is slower, and that is no loss of goodput.
+  CHECK(report.plans.size() == 2);
+  CHECK(report.plans.back().nodes == 7);
+  CHECK(report.goodput() > 0.97);
+  const double all = report.useful + report.again + report.starting + report.waiting +
+                     report.recovering + report.rest;
+  CHECK(all == Approx(600).epsilon(0.001));
+  CHECK(report.rest >= 0);
+}
+
+TEST_CASE("a notice in time costs no step", "[simulation]") {
+  auto options = options_of(8, 1s, 10min);
+  options.save_every = 50;
+  options.trace = regular_trace(8, 5min, 1h, 10min, 1);
+  options.notice = 30s;
+  const auto report = replay(options);
+  REQUIRE(report.flaw == "");
+  CHECK(report.recoveries.empty());
+  CHECK(report.steps_again == 0);
+  CHECK(report.plans.back().nodes == 7);
+}
+
+TEST_CASE("with too few hosts a run waits, and says so", "[simulation]") {
+  auto options = options_of(2, 1s, 10min);
+  options.save_every = 10;
+  options.trace = {{0s, Change::What::comes, "a"},
+                   {0s, Change::What::comes, "b"},
+                   {2min, Change::What::goes, "a"},
+                   {7min, Change::What::comes, "c"},
+                   {8min, Change::What::comes, "a"}};
+  const auto report = replay(options);
+  REQUIRE(report.flaw == "");
+  CHECK(report.waiting == Approx(360).epsilon(0.01));
+  CHECK(report.goodput() < 0.41);
+  CHECK(report.goodput() > 0.37);
+}
+
+TEST_CASE("equal seeds give equal replays", "[simulation]") {
+  auto options = options_of(16, 2s, 2h);
+  SpotStatistics statistics;
+  statistics.most = 16;
+  statistics.live = 12;
+  options.trace = spot_trace(statistics, 2h, 5);
+  options.save_every = 2;
+  const auto once = replay(options);
+  const auto again = replay(options);
+  REQUIRE(once.flaw == "");
+  CHECK(once.steps == again.steps);
+  CHECK(once.useful == again.useful);
+  CHECK(once.timeline.size() == again.timeline.size());
+  CHECK(once.losses > 10);
+  CHECK(once.recoveries.size() > 5);
+}
