@@ -85,7 +85,8 @@ TEST_CASE("an expectation that is not met ends a scenario, and is named", "[apps
   CHECK(code.err.find("found exit code 1, wanted 0") != std::string::npos);
 }
 
-// By hand: now and then the run does not go on after its node has come back, which is not mended yet.
+// By hand: now and then the run does not go on after its node has come back, which is not mended
+// yet.
 TEST_CASE("a node that stood still, and one that was cut off, come back to the same bits",
           "[apps][cluster][.drill]") {
   const Workplace here;
