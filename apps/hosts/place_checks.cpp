@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <set>
 
 #include "storage/files.h"
 #include "transport/keys.h"
@@ -56,10 +57,11 @@ Check judge_loopback(const Result<std::chrono::nanoseconds>& taken) {
 
 Check judge_interfaces(const std::vector<Interface>& interfaces) {
   const Interface* chosen = choose_interface(interfaces);
-  std::string others;
+  std::set<std::string> names;  // One that has several addresses comes several times.
   for (const auto& one : interfaces)
-    if (&one != chosen) others += (others.empty() ? "" : ", ") + one.name;
-  if (!others.empty()) others = "not " + others;
+    if (!chosen || one.name != chosen->name) names.insert(one.name);
+  std::string others;
+  for (const auto& name : names) others += (others.empty() ? "not " : ", ") + name;
   if (!chosen)
     return {
         "interface", Verdict::warn,
