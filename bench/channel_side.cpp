@@ -14,7 +14,8 @@ namespace {
 
 using namespace transport;
 
-constexpr Bound bound{600 * mib, 64};
+// On a busy machine the word that a parcel has arrived comes long after the answer to it.
+constexpr Bound bound{600 * mib, 8192};
 constexpr auto patience = std::chrono::seconds(60);  // Of one measurement.
 constexpr std::size_t address_bytes = 128;
 
@@ -62,6 +63,9 @@ Result<std::unique_ptr<ChannelSide>> ChannelSide::meet(const Meeting& meeting,
     if (!sender) return within("the channel to " + (i == 0 ? *shm : *tcp), sender.error());
     side->links_[i].sender = std::move(*sender);
   }
+  // Nothing is sent before both sides are complete: a listener that waited for its own side would
+  // keep the thread from completing it.
+  if (const auto ready = exchange_text(meeting.control, "ready"); !ready) return ready.error();
   return side;
 }
 
@@ -90,7 +94,7 @@ Status ChannelSide::send(Way way, std::size_t bytes) {
 }
 
 Status echo_channels(const Meeting& meeting) {
-  // The first parcel may come before the other channels are there.
+  // The first parcel may come before meet() returns.
   std::promise<ChannelSide*> made;
   const auto side_made = made.get_future().share();
   auto side = ChannelSide::meet(
