@@ -37,12 +37,17 @@ std::string labels(const std::string& name, const std::string& role) {
          (role.empty() ? "" : "\napp.kubernetes.io/component: " + role) + "\n";
 }
 
-/// What a pod runs, and whether it keeps what runs leave.
+/// What a pod runs, the keys that it may read, and whether it keeps what runs leave.
 struct Container {
   std::string role;
   std::vector<std::string> command;
+  std::vector<std::string> keys;
   bool keeps_runs = false;
 };
+
+const std::vector<std::string> keys_of_head = {"head.key", "hosts.allow", "me.key"};
+const std::vector<std::string> keys_of_node = {"node.key"};
+const std::vector<std::string> keys_of_both = {"head.key", "hosts.allow", "me.key", "node.key"};
 
 std::string pod_template(const KubernetesOrder& order, const Container& container,
                          const std::string& restart) {
@@ -52,7 +57,8 @@ std::string pod_template(const KubernetesOrder& order, const Container& containe
   if (!job.memory.empty()) resources += "memory: " + job.memory + "\n";
   std::string text = "metadata:\n  labels:\n" + indented(labels(job.name, container.role), 4);
   text += "spec:\n";
-  text += "  subdomain: " + job.name + "\n";
+  // A JobSet gives its pods their names, and makes the Service for them.
+  if (order.flavour != Flavour::jobset) text += "  subdomain: " + job.name + "\n";
   text += "  restartPolicy: " + restart + "\n";
   text += "  terminationGracePeriodSeconds: " + std::to_string(job.grace.count()) + "\n";
   text += "  containers:\n";
@@ -85,9 +91,12 @@ std::string pod_template(const KubernetesOrder& order, const Container& containe
       emptyDir: {medium: Memory, sizeLimit: )" +
           order.shared_memory + R"(}
     - name: keys
-      secret: {secretName: )" +
-          job.name + R"(-keys, defaultMode: 0400}
-    - name: run
+      secret:
+        secretName: )" +
+          job.name + "-keys\n        defaultMode: 0400\n        items:\n";
+  for (const auto& key : container.keys)
+    text += "          - {key: " + key + ", path: " + key + "}\n";
+  text += R"(    - name: run
       configMap: {name: )" +
           job.name + "-run}\n";
   if (container.keeps_runs)
@@ -103,14 +112,16 @@ std::string surroundings(const KubernetesOrder& order) {
   const std::string& name = order.job.name;
   // All pods of a Job are alike, so each of them mounts the volume.
   const std::string access = order.flavour == Flavour::job ? "ReadWriteMany" : "ReadWriteOnce";
-  return "apiVersion: v1\nkind: Service\n" + metadata(name, name) +
-         "spec:\n  clusterIP: None\n  publishNotReadyAddresses: true\n  selector:\n" +
-         indented(labels(name, ""), 4) +
-         "  ports:\n    - {name: control, port: 4700}\n    - {name: events, port: 4701}\n" +
-         "---\napiVersion: v1\nkind: ConfigMap\n" + metadata(name + "-run", name) +
-         "data:\n  lead.sh: |\n" + indented(lead_script, 4) + "  run.json: |\n" +
-         indented(order.job.run, 4) + "---\napiVersion: v1\nkind: PersistentVolumeClaim\n" +
-         metadata(name + "-runs", name) + "spec:\n  accessModes: [" + access +
+  const std::string service =
+      "apiVersion: v1\nkind: Service\n" + metadata(name, name) +
+      "spec:\n  clusterIP: None\n  publishNotReadyAddresses: true\n  selector:\n" +
+      indented(labels(name, ""), 4) +
+      "  ports:\n    - {name: control, port: 4700}\n    - {name: events, port: 4701}\n---\n";
+  return (order.flavour == Flavour::jobset ? "" : service) + "apiVersion: v1\nkind: ConfigMap\n" +
+         metadata(name + "-run", name) + "data:\n  lead.sh: |\n" + indented(lead_script, 4) +
+         "  run.json: |\n" + indented(order.job.run, 4) +
+         "---\napiVersion: v1\nkind: PersistentVolumeClaim\n" + metadata(name + "-runs", name) +
+         "spec:\n  accessModes: [" + access +
          "]\n  resources: {requests: {storage: " + order.storage + "}}\n";
 }
 
@@ -142,6 +153,7 @@ std::string job(const KubernetesOrder& order) {
   const Container either{
       "pod",
       {"sh", "-c", "[ $JOB_COMPLETION_INDEX = 0 ] && exec sh /run/troupe/lead.sh; exec" + node},
+      keys_of_both,
       true};
   return "apiVersion: batch/v1\nkind: Job\n" + metadata(name, name) +
          "spec:\n  # The pod of index 0 leads, and the job ends with it (Kubernetes 1.31).\n"
@@ -160,8 +172,8 @@ std::string replicated_job(const KubernetesOrder& order, const Container& contai
 
 std::string jobset(const KubernetesOrder& order) {
   const std::string& name = order.job.name;
-  const Container head{"head", {"sh", "/run/troupe/lead.sh"}, true};
-  const Container node{"node", node_command(name + "-head-0-0." + name + ":4700"), false};
+  const Container head{"head", {"sh", "/run/troupe/lead.sh"}, keys_of_head, true};
+  const Container node{"node", node_command(name + "-head-0-0." + name + ":4700"), keys_of_node};
   return "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\n" + metadata(name, name) +
          "spec:\n  network: {enableDNSHostnames: true, subdomain: " + name +
          "}\n  # It ends with its head, as the nodes never end by themselves.\n"
@@ -185,9 +197,12 @@ std::string stateful_sets(const KubernetesOrder& order) {
   const Container head{
       "head",
       {"troupe", "head", "--listen", "0.0.0.0:4700", "--events", "0.0.0.0:4701", "--interface",
-       "$(POD_IP)", "--keys", "/keys/head.key", "--allow", "/keys/hosts.allow"},
+       "$(POD_IP)", "--keys", "/keys/head.key", "--allow", "/keys/hosts.allow",
+       // A head that comes back leads its runs on.
+       "--state", "/srv/runs/.troupe"},
+      keys_of_head,
       true};
-  const Container node{"node", node_command(name + "-head-0." + name + ":4700"), false};
+  const Container node{"node", node_command(name + "-head-0." + name + ":4700"), keys_of_node};
   return stateful_set(order, head, 1) + "---\n" + stateful_set(order, node, order.job.nodes);
 }
 

@@ -7,13 +7,13 @@ namespace {
 // Quoted as it stands: the shell of the job reads it.
 constexpr const char* keys_part = R"sh(
 # Keys for this job alone, in a folder that nobody else reads and all its machines see.
-umask 077
 keys=$PWD/.troupe-$SLURM_JOB_ID
 rm -rf "$keys"
-mkdir "$keys"
+mkdir -m 700 "$keys"
 trap 'rm -rf "$keys"' EXIT
 (
   cd "$keys"
+  umask 077
   "$troupe" keys new head >/dev/null
   "$troupe" keys new node >hosts.allow
   "$troupe" keys new me --roles operator >>hosts.allow

@@ -8,7 +8,7 @@ import yaml
 
 KINDS = {
     "job": ["Service", "ConfigMap", "PersistentVolumeClaim", "Job"],
-    "jobset": ["Service", "ConfigMap", "PersistentVolumeClaim", "JobSet"],
+    "jobset": ["ConfigMap", "PersistentVolumeClaim", "JobSet"],
     "statefulset": ["Service", "ConfigMap", "PersistentVolumeClaim", "StatefulSet", "StatefulSet"],
 }
 VERSIONS = {
@@ -37,11 +37,14 @@ def pods(thing: dict[str, Any]) -> list[dict[str, Any]]:
 def check_pod(template: dict[str, Any], things: dict[str, dict[str, Any]]) -> None:
     spec = template["spec"]
     want(spec["terminationGracePeriodSeconds"] >= 30, "time to save the run")
-    want(spec["subdomain"] in things["Service"], "a Service for the pods' names")
+    if "Service" in things:
+        want(spec["subdomain"] in things["Service"], "a Service for the pods' names")
     volumes = {volume["name"]: volume for volume in spec["volumes"]}
     want(volumes["shared-memory"]["emptyDir"]["medium"] == "Memory", "shared memory in memory")
     want(volumes["keys"]["secret"]["defaultMode"] == 0o400, "keys that their owner alone may read")
     want(volumes["run"]["configMap"]["name"] in things["ConfigMap"], "the run's ConfigMap")
+    keys = [item["key"] for item in volumes["keys"]["secret"]["items"]]
+    want("runs" in volumes or keys == ["node.key"], "a node that cannot read the head's keys")
     if "runs" in volumes:
         claim = volumes["runs"]["persistentVolumeClaim"]["claimName"]
         want(claim in things["PersistentVolumeClaim"], "the claim for runs/")
@@ -93,13 +96,15 @@ def main() -> None:
     (config_map,) = things["ConfigMap"].values()
     want(json.loads(config_map["data"]["run.json"])["name"] != "", "the run")
     want(config_map["data"]["lead.sh"].count("troupe head") == 1, "the script that leads")
-    (service,) = things["Service"].values()
-    want(service["spec"]["clusterIP"] == "None" and service["spec"]["publishNotReadyAddresses"], "a headless Service")
-    for thing in all_things[3:]:
+    workloads = [thing for thing in all_things if thing["kind"] in ("Job", "JobSet", "StatefulSet")]
+    for thing in workloads:
         check_workload(thing, things)
-        for template in pods(thing):
+    for service in things.get("Service", {}).values():
+        spec = service["spec"]
+        want(spec["clusterIP"] == "None" and spec["publishNotReadyAddresses"], "a headless Service")
+        for template in (template for thing in workloads for template in pods(thing)):
             labels = template["metadata"]["labels"]
-            want(service["spec"]["selector"].items() <= labels.items(), "a Service that finds the pods")
+            want(spec["selector"].items() <= labels.items(), "a Service that finds the pods")
 
 
 main()

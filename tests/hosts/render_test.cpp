@@ -60,12 +60,14 @@ const std::string check_kubernetes = "/usr/bin/python3 " TROUPE_TEST_DATA "/chec
 }  // namespace
 
 TEST_CASE("the script for Slurm", "[hosts]") {
-  const auto text = render_slurm({job(), "2-00:00:00", "gpu"});
+  auto order = job();
+  order.memory = "16G";  // As Slurm writes it.
+  const auto text = render_slurm({order, "2-00:00:00", "gpu"});
   check_golden("slurm.sh", text);
   CHECK(passes(shellcheck + "bash", text));
   for (const std::string option :
        {"--requeue", "--no-kill", "--signal=B:TERM@90", "--nodes=3", "--cpus-per-task=8",
-        "--partition=gpu", "--time=2-00:00:00", "--open-mode=append"})
+        "--partition=gpu", "--mem=16G", "--time=2-00:00:00", "--open-mode=append"})
     CHECK(text.find("#SBATCH " + option + "\n") != std::string::npos);
   auto whole = job();
   whole.cores = 0;

@@ -6,7 +6,7 @@
 #SBATCH --nodes=3
 #SBATCH --ntasks-per-node=1
 #SBATCH --cpus-per-task=8
-#SBATCH --mem=16Gi
+#SBATCH --mem=16G
 #SBATCH --time=2-00:00:00
 #SBATCH --partition=gpu
 #SBATCH --requeue
@@ -16,13 +16,13 @@ set -euo pipefail
 troupe=troupe
 
 # Keys for this job alone, in a folder that nobody else reads and all its machines see.
-umask 077
 keys=$PWD/.troupe-$SLURM_JOB_ID
 rm -rf "$keys"
-mkdir "$keys"
+mkdir -m 700 "$keys"
 trap 'rm -rf "$keys"' EXIT
 (
   cd "$keys"
+  umask 077
   "$troupe" keys new head >/dev/null
   "$troupe" keys new node >hosts.allow
   "$troupe" keys new me --roles operator >>hosts.allow
