@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 
 #include "apps/cluster_file.h"
 #include "apps/command.h"
@@ -100,15 +101,19 @@ sim::ReplayOptions options_for(const SimArguments& arguments, const config::RunC
                                sim::FailureTrace trace) {
   sim::ReplayOptions options;
   for (const auto& node : request.cluster.nodes) options.hosts.push_back(node.name);
-  options.plan = [&book, &request](const std::vector<int>& hosts) {
+  const double bytes = state_bytes(request);
+  const double bandwidth = slowest_link(request.cluster);
+  options.plan = [&book, &request, bytes, bandwidth](const std::vector<int>& hosts) {
     auto entry = book.look_up(hosts);
     sim::HostPlan plan;
     plan.text = entry.made.reason;
     if (!entry.made.plan) return plan;
     const auto& made = *entry.made.plan;
     const auto step = request.objective == sched::Objective::period ? made.period : made.step;
+    const auto positions = static_cast<double>(made.replicas.front().places.size());
     plan.hosts = std::move(entry.nodes);
     plan.rate = 1 / step.count();
+    plan.transfer = duration(bytes / positions / bandwidth);
     plan.text = made.schedule + ", " + std::to_string(made.stages.size()) + " stages, " +
                 std::to_string(made.replicas.size()) + " replicas";
     return plan;
@@ -116,9 +121,10 @@ sim::ReplayOptions options_for(const SimArguments& arguments, const config::RunC
   options.trace = std::move(trace);
   options.length = duration(arguments.hours * 3600);
   options.notice = duration(arguments.notice);
-  const double transfer = state_bytes(request) / slowest_link(request.cluster);
-  options.costs.load += duration(transfer);
-  options.costs.save += duration(transfer);
+  std::vector<int> all;
+  for (std::size_t host = 0; host < options.hosts.size(); ++host)
+    all.push_back(static_cast<int>(host));
+  const auto whole = options.plan(all);
   auto& limits = options.limits;
   limits.fewest = config.elastic.nodes.fewest;
   limits.most = static_cast<int>(options.hosts.size());
@@ -127,24 +133,20 @@ sim::ReplayOptions options_for(const SimArguments& arguments, const config::RunC
   limits.start_patience = config.limits.start_patience;
   limits.gather_patience = config.limits.gather_patience;
   limits.prepare_patience = config.limits.prepare_patience;
-  limits.load_patience =
-      std::max<sim::Duration>(config.limits.load_patience, 5 * options.costs.load);
+  // The whole state through one link is the longest that it can take.
+  const sim::Duration longest = duration(bytes / bandwidth);
+  limits.load_patience = config.limits.load_patience + 2 * longest;
   limits.inventory_patience = config.limits.inventory_patience;
-  limits.save_patience =
-      std::max<sim::Duration>(config.limits.save_patience, 5 * options.costs.save);
+  limits.save_patience = config.limits.save_patience + 2 * longest;
   limits.suspend_patience = config.limits.suspend_patience;
   limits.futile_epochs = config.limits.futile_epochs;
-  limits.hold_time = options.costs.save + options.costs.commit + options.costs.prepare +
-                     options.costs.load + 3 * options.costs.journal;
-  std::vector<int> all;
-  for (std::size_t host = 0; host < options.hosts.size(); ++host)
-    all.push_back(static_cast<int>(host));
-  const double rate = options.plan(all).rate;
+  // Written by the nodes that are there, and read by those that are there then.
+  limits.hold_time = 2 * whole.transfer + std::chrono::milliseconds(200);
   options.save_every =
       config.checkpoint.every.steps > 0
           ? config.checkpoint.every.steps
           : std::max<std::int64_t>(
-                1, static_cast<std::int64_t>(seconds(config.checkpoint.every.time) * rate));
+                1, static_cast<std::int64_t>(seconds(config.checkpoint.every.time) * whole.rate));
   options.seed = arguments.seed;
   return options;
 }

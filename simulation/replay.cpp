@@ -21,7 +21,14 @@ class Replay {
       : options_(options), cluster_(options.seed, {}, model(), options.limits) {
     auto& world = cluster_.world();
     world.beats = false;
-    world.costs = options.costs;
+    const auto transfer = [this](Duration fixed) {
+      return [this, fixed](const recon::PlanChoice& plan) {
+        const auto found = transfers_.find(plan.text);
+        return fixed + (found == transfers_.end() ? Duration(0) : found->second);
+      };
+    };
+    world.costs.load = transfer(std::chrono::milliseconds(30));
+    world.costs.save = transfer(std::chrono::milliseconds(100));
     world.costs.step = [](const recon::PlanChoice& plan) {
       return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(1 / plan.rate));
     };
@@ -124,6 +131,7 @@ class Replay {
     std::ranges::sort(hosts);
     const HostPlan made = options_.plan(hosts);
     if (made.hosts.empty()) return {make.number, {}, made.text};
+    transfers_[made.text] = made.transfer;
     recon::PlanChoice choice{{}, made.rate, made.text};
     for (const int host : made.hosts) choice.members.push_back(lives.at(host));
     return {make.number, choice, {}};
@@ -209,12 +217,12 @@ class Replay {
       return;
     }
     open_ = Recovery{since_begin(), 1, answer.reason, {}, {}, {}, {}, {}, {}, 0};
-    // The longest gone of those that the head still believed in.
-    Time earliest = now();
-    for (const auto& [host, at] : gone_) earliest = std::min(earliest, at);
-    open_->detect = now() - earliest;
+    for (const auto& record : answer.records) {
+      if (record.kind != recon::Record::Kind::dead) continue;
+      const auto gone = gone_.find(record.names.front());
+      if (gone != gone_.end()) open_->detect = now() - gone->second;
+    }
     open_->at -= open_->detect;
-    gone_.clear();
     mark_ = now();
   }
 
@@ -239,7 +247,8 @@ class Replay {
   std::map<std::string, int> number_of_;
   Time begun_{}, phase_since_{}, nodes_since_{};
   Phase phase_ = Phase::boot;
-  std::map<std::string, Time> gone_;
+  std::map<std::string, Time> gone_;  // When each host last went.
+  std::map<std::string, Duration> transfers_;
   std::optional<Recovery> open_;
   Time mark_{};
   ReplayReport report_;

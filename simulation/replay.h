@@ -24,7 +24,6 @@ struct ReplayOptions {
   FailureTrace trace;  // Its nodes are the hosts, in the order in which they first come.
   Duration length{};
   Duration notice{};  // That a host gives before it goes; 0: it is gone without a word.
-  Costs costs;        // `step` is what the plan says.
   recon::Limits limits;
   std::int64_t save_every = 1;  // Steps.
   std::uint64_t seed = 1;
