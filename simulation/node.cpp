@@ -148,7 +148,7 @@ void Node::on(const recon::MakeReady& make) {
 }
 
 void Node::on(const recon::ReadState& read) {
-  later(slowed(world_.costs.load), [this, read] {
+  later(slowed(world_.costs.load(member_.plan)), [this, read] {
     if (read.epoch != member_.epoch) return;
     act(recon::has_read(member_, read, read_checkpoint(read.step)));
   });
@@ -350,7 +350,7 @@ void Node::write_pending() {
     return tell_failed("it is beyond step " + std::to_string(part.step));
   auto weights = weights_;
   const bool writes_late = world_.bug == Bug::part_of_wrong_step;
-  later(slowed(world_.costs.save), [this, part, weights, tell_failed, writes_late] {
+  later(slowed(world_.costs.save(member_.plan)), [this, part, weights, tell_failed, writes_late] {
     if (dropped_.contains(part.save)) return;
     MemoryPool memory;
     std::vector<NamedTensor> tensors;

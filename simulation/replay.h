@@ -15,7 +15,8 @@ namespace troupe::simulation {
 struct HostPlan {
   std::vector<int> hosts;  // Who has a part; empty: no plan fits.
   double rate = 0;         // Steps per second.
-  std::string text;
+  Duration transfer{};     // Until a host has read its part of the state, or written it.
+  std::string text;        // Plans of one text have one transfer time.
 };
 
 struct ReplayOptions {

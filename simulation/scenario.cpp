@@ -42,8 +42,9 @@ class Play {
     world.steps = limits_.steps;
     world.save_every = draw(std::int64_t{2}, std::int64_t{9});
     const Duration step = std::chrono::milliseconds(draw(std::int64_t{20}, std::int64_t{200}));
-    world.costs.step = [step](const recon::PlanChoice&) { return step; };
-    world.costs.save = std::chrono::milliseconds(draw(std::int64_t{1}, std::int64_t{400}));
+    world.costs.step = Costs::always(step);
+    world.costs.save =
+        Costs::always(std::chrono::milliseconds(draw(std::int64_t{1}, std::int64_t{400})));
     planner_is_bad_ = chance(0.2);
     planner_is_late_ = chance(0.1);
     cluster_->plan_with([this](const recon::MakePlan& make) { return plan(make); });

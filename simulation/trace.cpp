@@ -18,6 +18,10 @@ constexpr std::int64_t most_nodes = 65'536;
 
 std::string node_name(std::int64_t node) { return "node" + std::to_string(node); }
 
+Duration later(std::mt19937_64& random, Duration most) {
+  return Duration(std::uniform_int_distribution<std::int64_t>(0, most.count())(random));
+}
+
 Error wrong(int line, const std::string& what) { return {std::to_string(line) + ": " + what}; }
 
 void sort(FailureTrace& trace) { std::ranges::stable_sort(trace, {}, &Change::at); }
@@ -105,7 +109,8 @@ FailureTrace spot_trace(const SpotStatistics& statistics, Duration length, std::
   // Losses of one moment: one more with this chance, cut off at the most.
   const double another = 1 - statistics.moments / statistics.losses;
   const double back = statistics.losses * hours / std::max(1.0, statistics.most - statistics.live);
-  for (Duration at = statistics.tick; at < length; at += statistics.tick) {
+  for (Duration tick = statistics.tick; tick + statistics.tick < length; tick += statistics.tick) {
+    const Duration at = tick + later(random, statistics.tick - Duration(1));
     std::vector<std::int64_t> gone;  // At this moment: who went does not come at once.
     if (chance(statistics.moments * hours)) {
       int losses = 1;
@@ -141,7 +146,9 @@ FailureTrace regular_trace(int nodes, Duration every, Duration back_after, Durat
   for (int node = 0; node < nodes; ++node)
     trace.push_back({Duration(0), What::comes, node_name(node)});
   std::vector<Duration> away_until(static_cast<std::size_t>(nodes));
-  for (Duration at = every; at < length; at += every) {
+  for (Duration about = every; about < length; about += every) {
+    // Not in step with what the run does.
+    const Duration at = about + later(random, every / 10);
     std::vector<int> there;
     for (int node = 0; node < nodes; ++node)
       if (away_until[static_cast<std::size_t>(node)] < at) there.push_back(node);

@@ -43,10 +43,10 @@ struct SpotStatistics {
   int most_at_once = 6;   // and at one of them so many at most.
   Duration tick = std::chrono::seconds(60);
 };
-/// Nodes "node0" and on, drawn by the seed. Losses of a tick come at one moment.
+/// Nodes "node0" and on, drawn by the seed. What happens in a tick happens at one moment of it.
 FailureTrace spot_trace(const SpotStatistics& statistics, Duration length, std::uint64_t seed);
 
-/// All nodes are there, and every so often one of them goes, and is back after a while.
+/// All nodes are there, and about every so often one of them goes, and is back after a while.
 FailureTrace regular_trace(int nodes, Duration every, Duration back_after, Duration length,
                            std::uint64_t seed);
 

@@ -20,11 +20,15 @@ using recon::Life;
 
 /// How long things take.
 struct Costs {
-  /// The time of a step of a plan, where nobody is slow.
-  std::function<Duration(const recon::PlanChoice&)> step;
+  using OfPlan = std::function<Duration(const recon::PlanChoice&)>;
+  static OfPlan always(Duration time) {
+    return [time](const recon::PlanChoice&) { return time; };
+  }
+
+  OfPlan step;                                           // Where nobody is slow.
+  OfPlan load = always(std::chrono::milliseconds(30));   // Until a node has its part of the state,
+  OfPlan save = always(std::chrono::milliseconds(100));  // or has written it.
   Duration prepare = std::chrono::milliseconds(20);
-  Duration load = std::chrono::milliseconds(30);
-  Duration save = std::chrono::milliseconds(100);  // Until a node has written its part.
   Duration commit = std::chrono::milliseconds(20);
   Duration journal = std::chrono::milliseconds(4);  // Until a record is on the disk.
   Duration plan = std::chrono::milliseconds(1);
