@@ -80,7 +80,7 @@ ChannelPeer::ChannelPeer(Descriptor own, Descriptor other)
 
 ChannelPeer::~ChannelPeer() {
   echo_.reset();
-  control_ = Descriptor();
+  hang_up(control_);
   if (child_ > 0) waitpid(child_, nullptr, 0);
 }
 
@@ -115,7 +115,7 @@ ChannelStreams::ChannelStreams(std::size_t threads, Descriptor own, Descriptor o
 
 ChannelStreams::~ChannelStreams() {
   senders_.reset();
-  control_ = Descriptor();
+  hang_up(control_);
   if (child_ > 0) waitpid(child_, nullptr, 0);
 }
 

@@ -40,4 +40,9 @@ bool read_all(int socket, void* to, std::size_t bytes) {
   return true;
 }
 
+void hang_up(transport::Descriptor& socket) {
+  shutdown(socket.number(), SHUT_RDWR);
+  socket = transport::Descriptor();
+}
+
 }  // namespace troupe::bench

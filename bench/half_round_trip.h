@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/result.h"
+#include "transport/descriptor.h"
 
 namespace troupe::bench {
 
@@ -39,5 +40,9 @@ void stay_on(std::size_t core);
 /// All bytes, by a socket that blocks; false where the other end is gone.
 bool write_all(int socket, const void* from, std::size_t bytes);
 bool read_all(int socket, void* to, std::size_t bytes);
+
+/// Also for processes made meanwhile, which have a copy of the descriptor: closing alone tells
+/// whoever reads at the other end nothing.
+void hang_up(transport::Descriptor& socket);
 
 }  // namespace troupe::bench

@@ -40,7 +40,7 @@ PlainPeer::PlainPeer(Descriptor own, Descriptor other) : socket_(std::move(own))
 }
 
 PlainPeer::~PlainPeer() {
-  socket_ = Descriptor();
+  hang_up(socket_);
   if (child_ > 0) waitpid(child_, nullptr, 0);
 }
 

@@ -15,6 +15,7 @@
 #include "bench/half_round_trip.h"
 #include "bench/other_peers.h"
 #include "bench/plain_peer.h"
+#include "bench/zmq_peer.h"
 #include "transport/local_channel.h"
 
 namespace troupe::bench {
@@ -129,6 +130,9 @@ class Comparison {
       if (!plain) return plain.error();
       plain_.push_back(std::move(*plain));
     }
+    auto zmq = ZmqPeer::by_ipc();
+    if (!zmq) return zmq.error();
+    zmq_ = std::move(*zmq);
     stay_on(0);
     if (auto started = peer_->start(); !started) return started;
     for (auto& [streams, rates] : streams_)
@@ -147,7 +151,8 @@ class Comparison {
              {"TCP", by(Way::tcp)},
              {"TCP without checksums", by(Way::tcp_without_checksums)},
              {"plain TCP loop", plain(0)},
-             {"plain Unix socket loop", plain(1)}};
+             {"plain Unix socket loop", plain(1)},
+             {"ZeroMQ ipc", [this](const Size& s) { return zmq_->measure(s); }}};
     return Done{};
   }
 
@@ -198,6 +203,9 @@ class Comparison {
           "shared memory, one copy, to a copy in memory: %.2f at 1 MiB, %.2f at 16 MiB (goal: "
           "0.7)\n",
           ratio(one_copy, copy, 3), ratio(one_copy, copy, 4));
+    for (std::size_t i = rows_.size() - 1; i < all.size(); ++i)
+      print(text, "shared memory, one copy, to %s: %.2f at 1 MiB, %.2f at 16 MiB (goal: over 1)\n",
+            all[i].name.c_str(), ratio(one_copy, all[i], 3), ratio(one_copy, all[i], 4));
     print(text, "TCP to a plain loop at 16 MiB: %.2f, %.2f without checksums (goal: 0.9)\n",
           ratio(rows_[4], rows_[6], 4), ratio(rows_[5], rows_[6], 4));
     return text;
@@ -208,6 +216,7 @@ class Comparison {
   std::unique_ptr<ChannelPeer> peer_;
   std::vector<std::pair<std::unique_ptr<ChannelStreams>, std::vector<double>>> streams_;
   std::vector<std::unique_ptr<PlainPeer>> plain_;
+  std::unique_ptr<ZmqPeer> zmq_;
   FoundPeers others_;
   std::vector<Row> rows_;
   std::map<std::string, std::array<std::vector<double>, sizes.size()>> other_seconds_;
