@@ -2,6 +2,7 @@
 
 #include <cassert>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "core/stream.h"
@@ -66,6 +67,15 @@ inline void accumulate(Stream& stream, Tensor& a, const Tensor& b) {
   with_number(a.dtype(), [&]<class T>(T) {
     kernels::accumulate(stream, a.data<T>(), b.data<T>(), a.count());
   });
+}
+
+/// The same where an empty tensor is zero. The memory of `b` may be that of `a` from then on.
+inline void add(Stream& stream, Tensor& a, Tensor b) {
+  if (b.empty()) return;
+  if (a.empty())
+    a = std::move(b);
+  else
+    accumulate(stream, a, b);
 }
 
 inline std::vector<double> squares_of_blocks(Stream& stream, const Tensor& x) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <utility>
 
 #include "kernels/late.h"
 #include "models/arithmetic.h"
@@ -110,8 +111,10 @@ double Gap::factor(Stream& stream) const {
   return step > 0 ? 1 + std::sqrt(gap / step) : 1;
 }
 
-LateGradients::LateGradients(const GapRules& rules, const Of& of)
-    : rules_(rules), of_(of), sets_(GradientSets::of(rules.config, rules.lateness.staleness)) {}
+LateGradients::LateGradients(const GapRules& rules, Of of)
+    : rules_(rules),
+      of_(std::move(of)),
+      sets_(GradientSets::of(rules.config, rules.lateness.staleness)) {}
 
 void LateGradients::note(Stream& stream, const Tensor& share, std::int64_t count) {
   kernels::Inverses penalties{.sum = static_cast<double>(count), .most = 1};
@@ -124,38 +127,53 @@ void LateGradients::note(Stream& stream, const Tensor& share, std::int64_t count
   penalty_most_ = std::max(penalty_most_, penalties.most);
 }
 
+Tensor& LateGradients::in_set(std::span<Tensor> tensors, int set, std::size_t slot) const {
+  return tensors[static_cast<std::size_t>(set) * rules_.parameters.size() + slot];
+}
+
 void LateGradients::penalise(Stream& stream, std::size_t i, std::span<Tensor> tensors) {
-  const std::size_t slots = rules_.parameters.size();
   const Tensor share = of_.gap ? of_.gap->share(stream, i) : Tensor();
   if (is_measured_) note(stream, share, tensors[rules_.owned[i][0]].count());
   for (const auto slot : rules_.owned[i]) {
     Tensor& gradient = tensors[slot];
-    if (sets_.raw > 0)
-      tensors[static_cast<std::size_t>(sets_.raw) * slots + slot] = copied(stream, gradient);
+    if (sets_.raw > 0) in_set(tensors, sets_.raw, slot) = copied(stream, gradient);
     if (!share.empty()) multiply(stream, share, gradient);
-    if (sets_.decay_share == 0) continue;
-    Tensor& decay = tensors[static_cast<std::size_t>(sets_.decay_share) * slots + slot];
-    if (share.empty())
-      fill(stream, of_.weight, decay);
-    else
-      combine(stream, of_.weight, share, 0, share, decay);
   }
+  const std::size_t first = rules_.owned[i][0];
+  const auto tell = [&](int set, double weight) {
+    const Tensor& gradient = tensors[first];
+    in_set(tensors, set, first) = share.empty()
+                                      ? filled(stream, gradient.shape(), gradient.dtype(), weight)
+                                      : combined(stream, weight, share, 0, share);
+  };
+  if (sets_.decay_share > 0) tell(sets_.decay_share, of_.weight);
+  if (std::ranges::find(of_.lent, first) != of_.lent.end())
+    tell(of_.is_later ? sets_.later_share : sets_.first_share, of_.weight_at_point);
 }
 
 void LateGradients::mend(Stream& stream, std::span<Tensor> tensors) {
   const auto& staleness = rules_.lateness.staleness;
-  for (std::size_t i = 0; i < rules_.owned.size(); ++i) {
-    if (staleness.gap_penalty != S::GapPenalty::none) penalise(stream, i, tensors);
-    for (const auto slot : rules_.owned[i]) {
-      Tensor& gradient = tensors[slot];
-      if (of_.factor != 1) combine(stream, 1 / of_.factor, gradient, 0, gradient, gradient);
-      if (!of_.gap || staleness.delay_compensation == 0) continue;
-      const Tensor old = of_.gap->then(stream, i);
-      with_number(gradient.dtype(), [&]<class T>(T) {
-        kernels::compensate_delay(stream, staleness.delay_compensation, of_.gap->now(i).data<T>(),
-                                  old.data<T>(), gradient.data<T>(), gradient.count());
-      });
-    }
+  if (staleness.gap_penalty != S::GapPenalty::none)
+    for (std::size_t i = 0; i < rules_.owned.size(); ++i) penalise(stream, i, tensors);
+  if (of_.factor != 1)
+    for (Tensor& gradient : tensors.first(rules_.parameters.size()))
+      combine(stream, 1 / of_.factor, gradient, 0, gradient, gradient);
+  if (of_.gap && staleness.delay_compensation > 0)
+    for (std::size_t i = 0; i < rules_.owned.size(); ++i) compensate(stream, i, tensors);
+  if (sets_.later > 0)
+    for (const auto slot : of_.later)
+      in_set(tensors, sets_.later, slot) = std::exchange(tensors[slot], {});
+}
+
+void LateGradients::compensate(Stream& stream, std::size_t i, std::span<Tensor> tensors) {
+  const Tensor old = of_.gap->then(stream, i);
+  for (const auto slot : rules_.owned[i]) {
+    Tensor& gradient = tensors[slot];
+    with_number(gradient.dtype(), [&]<class T>(T) {
+      kernels::compensate_delay(stream, rules_.lateness.staleness.delay_compensation,
+                                of_.gap->now(i).data<T>(), old.data<T>(), gradient.data<T>(),
+                                gradient.count());
+    });
   }
 }
 

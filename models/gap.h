@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/stream.h"
@@ -63,9 +65,15 @@ class LateGradients final : public GradientMend {
   struct Of {
     const Gap* gap = nullptr;  // Null: it came in time.
     double weight = 1;         // What it counts in the mean of a step.
-    double factor = 1;         // By which its parameters' gradients are divided anyway.
+    double factor = 1;         // By which its gradients are divided anyway.
+    /// Of the two points that its step's micro-batches may see: whether it saw the second, and what
+    /// it counts among those that saw the same.
+    bool is_later = false;
+    double weight_at_point = 1;
+    std::vector<std::size_t> lent = {};   // Slots that later stages use as well.
+    std::vector<std::size_t> later = {};  // Borrowed ones, of which it saw the second point.
   };
-  LateGradients(const GapRules& rules, const Of& of);
+  LateGradients(const GapRules& rules, Of of);
 
   int sets() const override { return sets_.count; }
   void mend(Stream& stream, std::span<Tensor> tensors) override;
@@ -76,7 +84,9 @@ class LateGradients final : public GradientMend {
   double penalty_most() const { return penalty_most_; }
 
  private:
+  Tensor& in_set(std::span<Tensor> tensors, int set, std::size_t slot) const;
   void penalise(Stream& stream, std::size_t i, std::span<Tensor> tensors);
+  void compensate(Stream& stream, std::size_t i, std::span<Tensor> tensors);
   void note(Stream& stream, const Tensor& share, std::int64_t count);
 
   const GapRules& rules_;

@@ -19,7 +19,7 @@ void TreeFold::join_last_two(Stream& stream) {
   PartialSum& left = nodes_.back();
   assert(left.slots.size() == right.slots.size());
   for (std::size_t i = 0; i < left.slots.size(); ++i)
-    accumulate(stream, left.slots[i], right.slots[i]);
+    add(stream, left.slots[i], std::move(right.slots[i]));
   left.groups += right.groups;
 }
 
@@ -67,9 +67,7 @@ std::span<Tensor> GradientFold::open_apart(Stream& stream, const std::vector<Par
   assert(done_ < share_.count() && apart_.empty());
   for (const auto& parameter : parameters)
     apart_.push_back(filled(stream, parameter.shape, parameter.type, 0));
-  for (int set = 1; set < sets; ++set)
-    for (const auto& parameter : parameters)
-      apart_.push_back(stream.make(parameter.shape, parameter.type));
+  apart_.resize(apart_.size() * static_cast<std::size_t>(sets));
   return apart_;
 }
 
@@ -84,7 +82,7 @@ void GradientFold::close(Stream& stream) {
   if (current_.empty())
     current_.swap(apart_);
   else
-    for (std::size_t i = 0; i < apart_.size(); ++i) accumulate(stream, current_[i], apart_[i]);
+    for (std::size_t i = 0; i < apart_.size(); ++i) add(stream, current_[i], std::move(apart_[i]));
   apart_.clear();
   if (share_.first_micro_batch() + ++done_ < share_.begin_of(group_ + 1)) return;
   tree_.push(stream, {.first_group = group_, .groups = 1, .slots = std::exchange(current_, {})});

@@ -63,7 +63,7 @@ class GradientFold {
   /// matrices are empty where nothing has been added yet.
   std::span<Tensor> open(Stream& stream, const std::vector<Parameter>& parameters);
   /// The same, but apart from those of others until close(): `sets` tensors for each parameter, set
-  /// after set; the first set is zero, the others are not set to anything.
+  /// after set; the first set is zero, and the others are empty, which counts as zero.
   std::span<Tensor> open_apart(Stream& stream, const std::vector<Parameter>& parameters, int sets);
   /// The micro-batch has added its own.
   void close(Stream& stream);

@@ -156,24 +156,60 @@ Tensor Optimizer::gradient(Stream& stream, StageGradients& gradients,
   return gradients.slots[slots[0]];
 }
 
-void Optimizer::add_use(Stream& stream, StageGradients& gradients, const std::string& name,
-                        const Tensor& other) const {
+void Optimizer::add_to(Stream& stream, StageGradients& gradients, std::size_t at,
+                       const Tensor& other) const {
   // Into new memory: our own may be on its way to the other stage. The order does not matter, since
   // a + b = b + a to the bit.
-  const Tensor own = gradient(stream, gradients, name);
-  gradients.slots[slots_of(name)[0]] = combined(stream, 1, own, 1, other);
+  gradients.slots[at] = combined(stream, 1, gradients.slots[at], 1, other);
+}
+
+void Optimizer::add_use(Stream& stream, StageGradients& gradients, const std::string& name,
+                        const Tensor& other) const {
+  const auto slots = slots_of(name);
+  add_own_uses(stream, gradients, slots);
+  add_to(stream, gradients, slots[0], other);
+}
+
+/// What another stage gave of a parameter at the first and at the later point of its weights.
+Tensor Optimizer::penalised(Stream& stream, const StageGradients& gradients, std::size_t slot,
+                            const Tensor& first, const Tensor& later) const {
+  const auto sets = GradientSets::of(config_, lateness_.staleness);
+  const auto times_share = [&](const Tensor& gradient, int set) {
+    Tensor product = copied(stream, gradient);
+    multiply(stream, gradients.slots[static_cast<std::size_t>(set) * parameters_.size() + slot],
+             product);
+    return product;
+  };
+  Tensor sum = times_share(first, sets.first_share);
+  if (!later.empty()) accumulate(stream, sum, times_share(later, sets.later_share));
+  return sum;
 }
 
 void Optimizer::add_uses(Stream& stream, StageGradients& gradients,
                          const std::vector<std::string>& names,
                          const StageGradients& others) const {
+  const auto sets = GradientSets::of(config_, lateness_.staleness);
+  const bool theirs_are_mended = others.slots.size() > names.size();
+  const bool ours_are_mended = gradients.slots.size() > parameters_.size();
   std::set<std::string_view> added;
-  for (std::size_t use = 0; use < names.size(); ++use) {
-    if (!added.insert(names[use]).second) continue;
-    Tensor sum = others.slots[use];
-    for (std::size_t later = use + 1; later < names.size(); ++later)
-      if (names[later] == names[use]) accumulate(stream, sum, others.slots[later]);
-    add_use(stream, gradients, names[use], sum);
+  for (const auto& name : names) {
+    if (!added.insert(name).second) continue;
+    const auto given = [&](int set) {
+      Tensor sum;
+      for (std::size_t use = 0; use < names.size(); ++use)
+        if (names[use] == name)
+          add(stream, sum, others.slots[static_cast<std::size_t>(set) * names.size() + use]);
+      return sum;
+    };
+    const Tensor first = given(0), later = theirs_are_mended ? given(sets.later) : Tensor();
+    const Tensor all = later.empty() ? first : combined(stream, 1, first, 1, later);
+    const auto slots = slots_of(name);
+    add_use(stream, gradients, name,
+            ours_are_mended ? penalised(stream, gradients, slots[0], first, later) : all);
+    if (!ours_are_mended || sets.raw == 0) continue;
+    add_own_uses(stream, gradients, slots, sets.raw);
+    add_to(stream, gradients, static_cast<std::size_t>(sets.raw) * parameters_.size() + slots[0],
+           all);
   }
 }
 

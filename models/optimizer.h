@@ -86,7 +86,8 @@ class Optimizer {
   void add_use(Stream& stream, StageGradients& gradients, const std::string& name,
                const Tensor& other) const;
 
-  /// Adds what all uses of another stage gave: of each of these names once for each use.
+  /// Adds what all uses of another stage gave: of each of these names once for each use. What came
+  /// late there is penalised as it is here.
   void add_uses(Stream& stream, StageGradients& gradients, const std::vector<std::string>& names,
                 const StageGradients& others) const;
 
@@ -123,6 +124,9 @@ class Optimizer {
   std::string moment_name(const Trained& trained, std::size_t moment) const;
   Tensor* moment(Trained& trained, std::string_view name) const;
   void make_moments(Stream& stream);
+  void add_to(Stream& stream, StageGradients& gradients, std::size_t at, const Tensor& other) const;
+  Tensor penalised(Stream& stream, const StageGradients& gradients, std::size_t slot,
+                   const Tensor& first, const Tensor& later) const;
   void add_own_uses(Stream& stream, StageGradients& gradients, std::span<const std::size_t> slots,
                     int set = 0) const;
   Tensor take(StageGradients& gradients, const Trained& trained, int set) const;

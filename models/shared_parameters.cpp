@@ -35,10 +35,9 @@ std::vector<std::string> borrowed_by(std::span<const SharedParameter> shared, in
 }
 
 Status check_shared(const StalenessOptions& staleness, std::span<const SharedParameter> shared) {
-  if (shared.empty() || !mends_gradients(staleness)) return Done{};
+  if (shared.empty() || staleness.delay_compensation == 0) return Done{};
   return Error{
-      "staleness.gap_penalty, gap_factor and delay_compensation mend gradients by how far "
-      "their weights have moved, but '" +
+      "staleness.delay_compensation mends each gradient by how far its weights have moved, but '" +
       shared[0].name + "' has uses in stages " + std::to_string(shared[0].stages[0]) + " and " +
       std::to_string(shared[0].stages[1]) +
       ", and only the first of them knows; cut the model so that one stage has all uses, "

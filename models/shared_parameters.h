@@ -25,8 +25,9 @@ bool borrows(const SharedParameter& parameter, int stage);
 /// The names of those that a stage borrows.
 std::vector<std::string> borrowed_by(std::span<const SharedParameter> shared, int stage);
 
-/// Whether late gradients can be mended where stages share parameters. They cannot: the distance
-/// that a parameter moved is known to its owner alone, and a user's gradient comes as one sum.
+/// Whether late gradients can be mended where stages share parameters. A penalty can: the owner
+/// alone knows how far a parameter moved, and divides what a user gives by it. Compensation cannot:
+/// it wants the square of each micro-batch's gradient, and a user's gradients come as sums.
 Status check_shared(const StalenessOptions& staleness, std::span<const SharedParameter> shared);
 
 }  // namespace troupe::models

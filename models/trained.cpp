@@ -45,6 +45,9 @@ GradientSets GradientSets::of(const OptimizerConfig& config, const StalenessOpti
   if (staleness.gap_penalty == StalenessOptions::GapPenalty::none) return sets;
   if (config.clip_norm > 0) sets.raw = sets.count++;
   if (config.weight_decay > 0) sets.decay_share = sets.count++;
+  sets.first_share = sets.count++;
+  sets.later_share = sets.count++;
+  sets.later = sets.count++;
   return sets;
 }
 

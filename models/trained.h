@@ -35,9 +35,15 @@ inline constexpr std::string_view spread_name = "spread", drift_name = "drift";
 
 /// Which of several tensors that the sum over a step's micro-batches has for each slot. The
 /// gradients come first; where gaps are penalised, then the gradients without penalty if clipping
-/// must know their length, and the mean of 1 / P if weight decay is to be penalised as well.
+/// must know their length, and the mean of 1 / P if weight decay is to be penalised as well. What
+/// belongs to no set of a slot is empty.
+///
+/// The micro-batches of a step see two points of a stage's weights at most, the older one first. Of
+/// a parameter that is lent, the owner tells 1 / P at both; the borrower gives the gradients at the
+/// second point apart, so that the owner can penalise them when they come.
 struct GradientSets {
   int raw = 0, decay_share = 0;  // 0: there is no such set.
+  int first_share = 0, later_share = 0, later = 0;
   int count = 1;
 
   static GradientSets of(const OptimizerConfig& config, const StalenessOptions& staleness);

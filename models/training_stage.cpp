@@ -53,7 +53,7 @@ TrainingStage::TrainingStage(const Model& model, UnitRange units, const StageOpt
       points_(optimizer, staleness, stage_, options.precision, lateness_.borrowed,
               names_lent(model, units, stage_, lateness_.borrowed)) {
   lent_ = slots_named(stage_.parameters(), names_lent(model, units, stage_, lateness_.borrowed));
-  assert((!mends_gradients(staleness) || (lateness_.borrowed.empty() && lent_.empty())) &&
+  assert((staleness.delay_compensation == 0 || (lateness_.borrowed.empty() && lent_.empty())) &&
          "how far a parameter moved is known to one of two stages alone");
 }
 
@@ -184,6 +184,8 @@ Tensor TrainingStage::forward(Stream& stream, const MicroBatch& m, Tensor input,
   // On the last stage the passes follow one another, as in Nesterov's own method.
   flight.returns = staleness.lag > 0 || staleness.linearize_at == S::LinearizeAt::forward ||
                    (looks_ahead && (staleness.nag_return || stage_.is_last()));
+  flight.points.push_back(flight.tag);
+  for (const auto& loan : loans) flight.points.push_back(loan.tag);
   flight.loans = take_loans(stream, loans);
   if (holds_forward(flight, delay)) flight.forward = seen;
   if (is_measured_ && delay > 0) flight.origin = points_.newest().weights;
@@ -276,22 +278,50 @@ Loan TrainingStage::lend(const std::string& name) const {
 
 // Late gradients.
 
+/// Of the weights of this stage (0), or of what it borrows (1, 2, ...).
+bool TrainingStage::sees_later_point(const InFlight& flight, std::size_t whose) {
+  if (flight.m % round_.step_every == 0) first_points_ = flight.points;
+  return flight.points[whose] != first_points_[whose];
+}
+
+/// How many of a step's micro-batches see what this one sees.
+int TrainingStage::at_point_of(int m) const {
+  const int first = window_of(m) * round_.step_every, size = size_of(window_of(m));
+  int count = 0;
+  for (int other = first; other < first + size; ++other)
+    count += delay_of(other) == delay_of(m) ? 1 : 0;
+  return count * share_of(window_of(m)).micro_batches / size;
+}
+
+std::vector<std::size_t> TrainingStage::borrowed_later(const InFlight& flight) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < lateness_.borrowed.size(); ++i)
+    if (sees_later_point(flight, i + 1)) names.push_back(lateness_.borrowed[i]);
+  return slots_named(stage_.parameters(), names);
+}
+
 /// Runs a pass that ends in parameter gradients, with what mends them.
 template <class Pass>
 Tensor TrainingStage::mended(Stream& stream, InFlight& flight, Pass pass) {
   const auto& staleness = lateness_.staleness;
   const int delay = delay_of(flight.m);
+  // What is borrowed may be late where it is owned.
   const bool is_mending =
-      is_late() && (staleness.gap_penalty != S::GapPenalty::none ||
-                    staleness.gap_factor == S::GapFactor::max || staleness.delay_compensation > 0);
+      (is_late() || !lateness_.borrowed.empty()) &&
+      (staleness.gap_penalty != S::GapPenalty::none || staleness.gap_factor == S::GapFactor::max ||
+       staleness.delay_compensation > 0);
   Tensor dx;
   if (is_mending) {
     const GapRules rules = this->rules();
     const Gap gap(rules, points_.newest(), gap_begins(flight));
-    LateGradients mend(
-        rules, {.gap = delay > 0 ? &gap : nullptr,
-                .weight = 1.0 / share_of(window_of(flight.m)).micro_batches,
-                .factor = staleness.gap_factor == S::GapFactor::max ? flight.gap_factor : 1});
+    LateGradients mend(rules,
+                       {.gap = delay > 0 ? &gap : nullptr,
+                        .weight = 1.0 / share_of(window_of(flight.m)).micro_batches,
+                        .factor = staleness.gap_factor == S::GapFactor::max ? flight.gap_factor : 1,
+                        .is_later = sees_later_point(flight, 0),
+                        .weight_at_point = 1.0 / at_point_of(flight.m),
+                        .lent = lent_,
+                        .later = borrowed_later(flight)});
     if (is_measured_) mend.measure();
     dx = pass(&mend);
     measured_.sums.penalty_mean += mend.penalty_mean() - 1;

@@ -98,11 +98,12 @@ class TrainingStage {
     int m = 0;
     std::int64_t version = 0;  // The newest at the forward pass.
     std::int64_t tag = 0;
-    bool returns = false;  // The backward pass sees what the forward pass saw.
-    WeightsPtr forward;    // What that was, where somebody will ask.
-    WeightsPtr origin;     // The version it came from, for metrics.
-    WeightsPtr backward;   // From the first pass on that comes after the forward pass.
-    Fixed loans;           // Slots that see the same in all passes.
+    std::vector<std::int64_t> points;  // The tag, and those of the loans.
+    bool returns = false;              // The backward pass sees what the forward pass saw.
+    WeightsPtr forward;                // What that was, where somebody will ask.
+    WeightsPtr origin;                 // The version it came from, for metrics.
+    WeightsPtr backward;               // From the first pass on that comes after the forward pass.
+    Fixed loans;                       // Slots that see the same in all passes.
     double gap_factor = 1;
   };
   struct Loaned {
@@ -131,6 +132,9 @@ class TrainingStage {
   static WeightsPtr with(const WeightsPtr& weights, const Fixed& fixed);
 
   GapRules rules() const { return {config_, lateness_, stage_.parameters(), owned_}; }
+  bool sees_later_point(const InFlight& flight, std::size_t whose);
+  int at_point_of(int m) const;
+  std::vector<std::size_t> borrowed_later(const InFlight& flight);
   Tensor tell_gap(Stream& stream, InFlight& flight, Tensor dx);
   void measure_gap(Stream& stream, const InFlight& flight);
   template <class Pass>
@@ -148,6 +152,7 @@ class TrainingStage {
   int window_ = 0;
   std::int64_t first_version_ = 0;  // Of the round.
   std::vector<InFlight> flights_;
+  std::vector<std::int64_t> first_points_;  // Of the window's first micro-batch.
   double gap_factor_ = 1;
 
   bool is_measured_ = false;

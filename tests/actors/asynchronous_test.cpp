@@ -72,6 +72,8 @@ std::vector<Named> pieces() {
   spike.spike_compensation = true;
   auto compensated = stash;
   compensated.delay_compensation = 0.5;
+  auto clipped = with(late("gpt2", 3), Kind::adamw, all);
+  clipped.optimizer.clip_norm = 0.5;
   return {
       {"stale", with(late("mlp", 1), Kind::sgd, stale)},
       {"stale, recomputed", with(late("gpt2", 1), Kind::adamw, stale, true)},
@@ -94,6 +96,8 @@ std::vector<Named> pieces() {
       {"delay compensation", with(late("mlp", 1), Kind::sgd, compensated)},
       {"nadamw", with(late("llama", 1), Kind::nadamw, stash)},
       {"muon", with(late("gpt2", 1), Kind::muon, stash)},
+      {"msnag, stash and gap of tied weights", clipped},
+      {"gap of tied weights, recomputed", with(late("llama", 2), Kind::sgd, gap, true)},
   };
 }
 

@@ -1,10 +1,13 @@
 #include "scalar_pipeline.h"
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "catch.h"
+#include "models/section.h"
 
 namespace troupe::models {
 namespace {
@@ -20,20 +23,21 @@ Tensor make(Stream& stream, double value) {
 
 class ScalarLayer final : public Layer {
  public:
-  ScalarLayer(std::string name, int weights, double c, std::vector<double>& seen)
-      : name_(std::move(name)), weights_(weights), c_(c), seen_(seen) {}
+  ScalarLayer(std::vector<std::string> names, double c, std::vector<double>& seen)
+      : names_(std::move(names)), c_(c), seen_(seen) {}
 
   std::vector<Parameter> parameters() const override {
     std::vector<Parameter> all;
-    for (int i = 0; i < weights_; ++i) {
+    for (const auto& name : names_) {
       auto& parameter = all.emplace_back();
-      parameter.name = name_ + "." + std::to_string(i);
+      parameter.name = name;
       parameter.shape = {1};
       parameter.type = DType::f64;
     }
     return all;
   }
-  int saved() const override { return 2 * weights_; }  // z and h, then z and the gradient of h.
+  // z and h, then z and the gradient of h.
+  int saved() const override { return 2 * static_cast<int>(names_.size()); }
 
   Tensor forward(const In& in, Tensor z, SavedSpan saved, SavedSpan) const override {
     seen_.clear();
@@ -67,8 +71,7 @@ class ScalarLayer final : public Layer {
   }
 
  private:
-  std::string name_;
-  int weights_;
+  std::vector<std::string> names_;
   double c_;
   std::vector<double>& seen_;
 };
@@ -93,34 +96,35 @@ ScalarPipeline::ScalarPipeline(const ScalarRun& run) : run_(run) {
   const int count = static_cast<int>(run.weights.size());
   REQUIRE(run.depths.size() == run.weights.size());
   for (int s = 0; s < count; ++s) {
-    const auto weights = static_cast<int>(run.weights[static_cast<std::size_t>(s)].size());
-    const std::string name = "s" + std::to_string(s);
-    model_.units.push_back({name, std::make_unique<ScalarLayer>(name, weights, run.c, seen_)});
+    auto layer = std::make_unique<ScalarLayer>(names(static_cast<std::size_t>(s)), run.c, seen_);
+    model_.units.push_back({"s" + std::to_string(s), std::move(layer)});
   }
   if (run.end == ScalarRun::End::outside)
-    model_.units.push_back({"outside", std::make_unique<ScalarLayer>("outside", 0, 0, seen_)});
+    model_.units.push_back(
+        {"outside", std::make_unique<ScalarLayer>(std::vector<std::string>(), 0, seen_)});
   model_.loss = std::make_unique<SquareLoss>();
   stages_.reserve(static_cast<std::size_t>(count));
   for (int s = 0; s < count; ++s) {
     const auto at = static_cast<std::size_t>(s);
     const auto steps = lane(run.depths[at]);
     const auto late = delays(steps);
+    std::vector<std::string> borrowed;
+    if (borrows(at)) borrowed.push_back(names(0)[0]);
     TrainingStage training(model_, {s, s + 1},
                            {.precision = kernels::Precision::fp32, .keep = run.keep, .seed = 0},
-                           run.staleness, run.optimizer, {});
+                           run.staleness, run.optimizer, borrowed);
     Optimizer optimizer(
         run.optimizer, training.passes().parameters(), {}, kernels::Precision::fp32,
-        {.staleness = run.staleness, .delay = std::ranges::max(late), .borrowed = {}});
+        {.staleness = run.staleness, .delay = std::ranges::max(late), .borrowed = borrowed});
     std::vector<NamedTensor> first;
     for (std::size_t i = 0; i < run.weights[at].size(); ++i)
-      first.push_back(
-          {"s" + std::to_string(s) + "." + std::to_string(i), scalar(run.weights[at][i])});
+      first.push_back({names(at)[i], scalar(run.weights[at][i])});
     auto weights = optimizer.from(stream_, first, 0);
     REQUIRE(weights.ok());
     training.adopt({*weights, {}});
     if (run.is_measured) training.measure();
     trace_.delays.push_back(late);
-    stages_.push_back({std::move(training), std::move(optimizer), *weights, steps, 0, {}, {}});
+    stages_.push_back({std::move(training), std::move(optimizer), *weights, steps, 0, {}, {}, {}});
     turns_.push_back(at);
   }
   trace_.theta.resize(stages_.size());
@@ -134,7 +138,15 @@ ScalarPipeline::~ScalarPipeline() = default;
 
 Tensor ScalarPipeline::scalar(double value) { return make(stream_, value); }
 
+std::vector<std::string> ScalarPipeline::names(std::size_t s) const {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < run_.weights[s].size(); ++i)
+    names.push_back("s" + std::to_string(i == 0 && borrows(s) ? 0 : s) + "." + std::to_string(i));
+  return names;
+}
+
 double ScalarPipeline::theta(std::size_t s, std::size_t weight) const {
+  if (weight == 0 && borrows(s)) return theta(0);
   return number(std::as_const(stages_[s].weights->slots[weight].value));
 }
 
@@ -178,6 +190,7 @@ void ScalarPipeline::round() {
     place.next = 0;
     place.inputs.assign(count, {});
     place.gradients.assign(count, {});
+    place.loans.assign(count, {});
   }
   trace_.loss.assign(count, 0);
   for (std::size_t s = 0; s < stages_.size(); ++s) {
@@ -219,7 +232,9 @@ void ScalarPipeline::forward(std::size_t s, int m) {
   Tensor input = s == 0 ? scalar(run_.x[at]) : std::exchange(place.inputs[at], {});
   Tensor targets = is_last && !is_outside ? scalar(run_.t[at]) : Tensor();
   Tensor y = place.training.forward(stream_, {.step = 0, .index = m, .first_sample = m},
-                                    std::move(input), std::move(targets), {});
+                                    std::move(input), std::move(targets),
+                                    std::span(place.loans).subspan(at, borrows(s) ? 1 : 0));
+  if (s == 0 && run_.tied) stages_.back().loans[at] = place.training.lend(m, names(0)[0]);
   trace_.forward[s].push_back(seen_);
   if (!is_last) {
     stages_[s + 1].inputs[at] = std::move(y);
@@ -250,7 +265,17 @@ void ScalarPipeline::backward(std::size_t s, int m) {
 
 void ScalarPipeline::step(std::size_t s) {
   auto& place = stages_[s];
-  auto gradients = join(stream_, {place.training.take_gradients(stream_)});
+  auto share = place.training.take_gradients(stream_);
+  if (borrows(s)) {
+    const Section tied{.pieces = {{.slot = 0, .first = 0, .count = 1}}, .has_buffers = false};
+    given_back_.push_back(join(stream_, {part_of(share, tied, run_.weights[s].size())}));
+  }
+  auto gradients = join(stream_, {std::move(share)});
+  if (s == 0 && run_.tied) {
+    REQUIRE(!given_back_.empty());
+    place.optimizer.add_uses(stream_, gradients, {names(0)[0]}, given_back_.front());
+    given_back_.pop_front();
+  }
   const double norm = global_norm(place.optimizer.squared_norms(stream_, gradients));
   place.weights = place.optimizer.step(stream_, place.weights, std::move(gradients), norm);
   place.training.adopt({place.weights, place.optimizer.moments()});

@@ -1,6 +1,7 @@
 #pragma once
 
-#include <memory>
+#include <cstddef>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct ScalarRun {
   double c = 0;
   std::vector<int> depths = {0};  // Of each stage: how far it runs ahead.
   std::vector<double> x = std::vector<double>(16, 1.0), t = std::vector<double>(16, 0.0);
+  bool tied = false;  // The first weight of the last stage is that of the first stage.
   int micro_batches = 8;
   int step_every = 1;
   OptimizerConfig optimizer;
@@ -85,7 +87,10 @@ class ScalarPipeline {
     std::vector<Step> lane;
     std::size_t next = 0;
     std::vector<Tensor> inputs, gradients;
+    std::vector<Loan> loans;
   };
+  bool borrows(std::size_t s) const { return run_.tied && s > 0 && s + 1 == run_.weights.size(); }
+  std::vector<std::string> names(std::size_t s) const;
   std::vector<Step> lane(int depth) const;
   std::vector<int> delays(const std::vector<Step>& lane) const;
   bool advance(std::size_t s);
@@ -102,6 +107,7 @@ class ScalarPipeline {
   Model model_;
   std::vector<Place> stages_;
   std::vector<std::size_t> turns_;
+  std::deque<StageGradients> given_back_;  // Of the borrowed weight, step after step.
   ScalarTrace trace_;
   std::size_t most_held_ = 0;
   bool keeps_metrics_ = false;
