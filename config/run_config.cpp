@@ -23,6 +23,7 @@ RunConfig::Model read_model(const TreeReader& tree) {
 models::OptimizerConfig read_optimizer(const TreeReader& tree) {
   using Kind = models::OptimizerConfig::Kind;
   using Rate = models::LearningRate::Kind;
+  using Form = models::OptimizerConfig::MomentumForm;
   models::OptimizerConfig optimizer;
   optimizer.kind = tree.choice<Kind>("optimizer.kind", {{"sgd", Kind::sgd},
                                                         {"adam", Kind::adam},
@@ -45,6 +46,9 @@ models::OptimizerConfig read_optimizer(const TreeReader& tree) {
     optimizer.momentum = tree.number("optimizer.momentum");
     optimizer.nesterov = tree.boolean("optimizer.nesterov");
   }
+  if (tree.has("optimizer.momentum_form"))
+    optimizer.momentum_form = tree.choice<Form>(
+        "optimizer.momentum_form", {{"pytorch", Form::pytorch}, {"sutskever", Form::sutskever}});
   if (tree.has("optimizer.betas")) {
     const auto& betas = *tree.value("optimizer.betas").list();
     optimizer.beta1 = betas[0].number();

@@ -29,7 +29,7 @@ kernels::UsualStep usual_rule(const OptimizerConfig& config, const S& staleness,
       break;
   }
   if (is_sgd || staleness.gap_scale == S::GapScale::max_lr) {
-    const double highest = config.rate.highest_until(steps);
+    const double highest = config.stride(config.rate.highest_until(steps));
     scale *= highest;
     floor *= highest;
   }
@@ -57,7 +57,7 @@ Tensor Gap::then(Stream& stream, std::size_t i) const {
   const double lr = late_rate(config.rate, rules_.lateness, version - 1);
   const bool is_decoupled = config.kind == OptimizerConfig::Kind::adamw;
   const double kept = is_decoupled ? 1 - lr * config.weight_decay : 1;
-  return combined(stream, 1 / kept, now(i), lr / kept, along);
+  return combined(stream, 1 / kept, now(i), config.stride(lr) / kept, along);
 }
 
 Tensor Gap::usual(Stream& stream, std::size_t i) const {

@@ -19,10 +19,14 @@ namespace troupe::models {
 /// What `optimizer` says in the configuration.
 struct OptimizerConfig {
   enum class Kind : std::uint8_t { sgd, adam, adamw, nadamw, muon };
+  /// Of sgd: v = momentum v + g and w -= lr v, as PyTorch has it; or v = momentum v + lr g and
+  /// w -= v, as Sutskever et al. have it, so that a change of lr leaves the momentum as it is.
+  enum class MomentumForm : std::uint8_t { pytorch, sutskever };
 
   Kind kind = Kind::adamw;
   LearningRate rate;
   double momentum = 0;  // sgd, muon
+  MomentumForm momentum_form = MomentumForm::pytorch;
   bool nesterov = false;
   double beta1 = 0.9;
   double beta2 = 0.999;
@@ -32,6 +36,11 @@ struct OptimizerConfig {
 
   /// With PyTorch's defaults.
   static OptimizerConfig of(Kind kind);
+
+  /// What a step multiplies the rule's direction by: `lr`, unless that is in the direction already.
+  double stride(double lr) const {
+    return kind == Kind::sgd && momentum_form == MomentumForm::sutskever ? 1 : lr;
+  }
 };
 
 /// The moments of a stage's parameters, in the order in which the optimizer first meets their

@@ -29,6 +29,11 @@ void apply(Stream& stream, const Update& update) {
                .gradient_scale = update.gradient_scale,
                .kind = config.nesterov ? SgdStep::Momentum::nesterov : SgdStep::Momentum::plain,
                .turn = update.step == 0 ? SgdStep::Turn::first : SgdStep::Turn::later};
+  if (config.momentum_form == OptimizerConfig::MomentumForm::sutskever) {
+    step.gradient_scale *= step.lr;
+    step.weight_decay *= step.lr;
+    step.lr = 1;
+  }
   if (update.missed_steps > 0) make_up(step, update.missed_steps);
   with_number(update.weight.dtype(), [&]<class T>(T) {
     T* momentum = update.moments.empty() ? nullptr : update.moments[0].data<T>();
@@ -43,8 +48,8 @@ Tensor direction(Stream& /*stream*/, const OptimizerConfig& /*config*/, std::int
   return moments[0];
 }
 
-/// v <- mu v + decay w + [first] phi; w <- w - lr v is linear in w, v and phi, so that three
-/// numbers tell where any number of steps leads.
+/// g = [first] phi + decay w; v <- mu v + g; w <- w - lr v, or with Nesterov w - lr (g + mu v), is
+/// linear in w, v and phi, so that three numbers tell where any number of steps leads.
 struct Linear {
   double w = 0, v = 0, phi = 0;
 
@@ -56,14 +61,19 @@ struct Linear {
 };
 
 Linear where_steps_lead(const Outlook& outlook) {
+  const auto& config = outlook.config;
+  const bool is_inside = config.momentum_form == OptimizerConfig::MomentumForm::sutskever;
   Linear weight{.w = 1}, momentum{.v = 1};
   double fresh = 1;
   for (const double rate : outlook.rates) {
-    Linear moved{.phi = fresh};
-    moved.add(outlook.config.momentum, momentum);
-    moved.add(outlook.config.weight_decay, weight);
+    const double stride = config.stride(rate), inside = is_inside ? rate : 1;
+    Linear gradient{.phi = inside * fresh};
+    gradient.add(inside * config.weight_decay, weight);
+    Linear moved = gradient;
+    moved.add(config.momentum, momentum);
     momentum = moved;
-    weight.add(-rate, momentum);
+    weight.add(-stride * (config.nesterov ? config.momentum : 1), momentum);
+    if (config.nesterov) weight.add(-stride, gradient);
     fresh = 0;
   }
   return weight;

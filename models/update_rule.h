@@ -40,8 +40,8 @@ struct UpdateRule {
   /// What the rule keeps of the past, one tensor of the parameter's shape each: "m", "v".
   std::span<const std::string_view> moments;
   void (*apply)(Stream& stream, const Update& update);
-  /// What the last step went along: times its learning rate, and weight decay beside the gradient
-  /// aside, this was taken from the weights. Null where nobody knows.
+  /// What the last step went along: times OptimizerConfig::stride of its learning rate, and weight
+  /// decay beside the gradient aside, this was taken from the weights. Null where nobody knows.
   Tensor (*direction)(Stream& stream, const OptimizerConfig& config, std::int64_t steps_done,
                       std::span<const Tensor> moments) = nullptr;
   /// The weights after steps on gradients that are zero but for phi. Null where nobody knows.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cassert>
 #include <memory>
-#include <numeric>
 #include <span>
 #include <utility>
 
@@ -65,7 +64,8 @@ Tensor WeightPoints::expected(Stream& stream, const Stage& stage, std::size_t i,
     assert(rule.direction && "no rule tells where this parameter goes");
     if (moments.empty()) return now;
     const Tensor along = rule.direction(stream, config_, version(), moments);
-    const double way = std::accumulate(horizon.rates.begin(), horizon.rates.end(), 0.0);
+    double way = 0;
+    for (const double rate : horizon.rates) way += config_.stride(rate);
     return combined(stream, 1, now, -way, along);
   }
   assert(rule.predict && "no rule tells where this parameter goes");

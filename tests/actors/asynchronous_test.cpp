@@ -74,6 +74,9 @@ std::vector<Named> pieces() {
   compensated.delay_compensation = 0.5;
   auto clipped = with(late("gpt2", 3), Kind::adamw, all);
   clipped.optimizer.clip_norm = 0.5;
+  auto sutskever = with(late("mlp", 1), Kind::sgd, msnag);
+  sutskever.optimizer.momentum_form = models::OptimizerConfig::MomentumForm::sutskever;
+  sutskever.optimizer.rate.warmup_steps = 3;
   return {
       {"stale", with(late("mlp", 1), Kind::sgd, stale)},
       {"stale, recomputed", with(late("gpt2", 1), Kind::adamw, stale, true)},
@@ -98,6 +101,7 @@ std::vector<Named> pieces() {
       {"muon", with(late("gpt2", 1), Kind::muon, stash)},
       {"msnag, stash and gap of tied weights", clipped},
       {"gap of tied weights, recomputed", with(late("llama", 2), Kind::sgd, gap, true)},
+      {"msnag, Sutskever's momentum", sutskever},
   };
 }
 

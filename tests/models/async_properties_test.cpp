@@ -261,6 +261,85 @@ TEST_CASE("three numbers do for any number of sgd's steps", "[models]") {
   }
 }
 
+TEST_CASE("an optimizer goes where its prediction without gradients led", "[models]") {
+  MemoryPool memory;
+  Stream stream(memory);
+  const auto number = [&](double value) {
+    Tensor tensor = stream.make({1}, DType::f64);
+    *tensor.data<double>() = value;
+    return tensor;
+  };
+  for (const auto form :
+       {OptimizerConfig::MomentumForm::pytorch, OptimizerConfig::MomentumForm::sutskever})
+    for (const bool nesterov : {false, true}) {
+      auto config = OptimizerConfig::of(Kind::sgd);
+      config.momentum = 0.9;
+      config.momentum_form = form;
+      config.nesterov = nesterov;
+      config.weight_decay = 0.01;
+      const Parameter parameter = [] {
+        Parameter made;
+        made.shape = {1};
+        made.type = DType::f64;
+        return made;
+      }();
+      Tensor weight = number(2);
+      std::vector<Tensor> moments{number(0.5)};
+      const Tensor start = number(2), phi = number(-0.25), zero = number(0);
+      const std::vector<Tensor> at_start{number(0.5)};
+      std::vector<double> rates;
+      for (int step = 0; step < 6; ++step) {
+        rates.push_back(step == 2 ? 0 : 0.1 / (1 + step));
+        Tensor next = number(0);
+        sgd_rule.apply(stream, {.config = config,
+                                .parameter = parameter,
+                                .step = 3 + step,
+                                .lr = rates.back(),
+                                .weight = weight,
+                                .gradient = step == 0 ? phi : zero,
+                                .decay_share = {},
+                                .next = next,
+                                .moments = moments});
+        weight = next;
+        const Tensor found = sgd_rule.predict(stream, {.config = config,
+                                                       .steps_done = 3,
+                                                       .rates = rates,
+                                                       .phi = phi,
+                                                       .weight = start,
+                                                       .moments = at_start});
+        CHECK(*found.data<double>() == Approx(*weight.data<double>()).epsilon(1e-13));
+      }
+    }
+}
+
+TEST_CASE("the momentum's form matters where the learning rate changes, and only there",
+          "[models]") {
+  const auto form = [](ScalarRun settings, OptimizerConfig::MomentumForm form) {
+    settings.optimizer.momentum_form = form;
+    return run(settings).theta[0];
+  };
+  using Form = OptimizerConfig::MomentumForm;
+  for (const auto& staleness : policies()) {
+    if (staleness.lag > 0) continue;  // It wants longer windows.
+    auto settings = unit(2, 8);
+    settings.optimizer.weight_decay = 0.01;
+    settings.staleness = staleness;
+    const auto plain = form(settings, Form::pytorch), other = form(settings, Form::sutskever);
+    // Only what keeps a usual step from being 0 is another number, 1e-8 times the rate or not.
+    const double margin = mends_gradients(staleness) ? 1e-7 : 1e-14;
+    if (staleness.anneal_steps == 0)
+      for (std::size_t n = 0; n < plain.size(); ++n)
+        CHECK(other[n][0] == Approx(plain[n][0]).epsilon(1e-12).margin(margin));
+    settings.optimizer.rate = {.kind = LearningRate::Kind::linear, .lr = 0.1, .total_steps = 10};
+    CHECK(form(settings, Form::pytorch) != form(settings, Form::sutskever));
+  }
+  // The second of two steps on gradients of 1 with rates 0.1 and 0.05: v = 0.09 + 0.05.
+  auto settings = unit(1, 2);
+  settings.optimizer.rate = {.kind = LearningRate::Kind::linear, .lr = 0.1, .total_steps = 2};
+  const auto theta = form(settings, Form::sutskever);
+  CHECK(theta[2][0] == Approx(1 - 0.1 - (0.09 + 0.05)).epsilon(1e-12));
+}
+
 TEST_CASE("the guard changes no prediction but those that would leap", "[models]") {
   auto settings = unit(2, 8, Kind::adam);
   settings.t.assign(16, 0.25);
