@@ -94,6 +94,7 @@ Result<RoundPtr> Rounds::of(int steps) const {
 }
 
 RoundPtr Rounds::at(std::int64_t first_step, std::int64_t steps_left) const {
+  if (first_step < shape_.synchronous_steps) return one_;
   const auto to_end = steps_ - first_step % steps_;
   const auto steps = static_cast<int>(std::min(to_end, steps_left));
   if (steps == steps_) return whole_;

@@ -18,10 +18,11 @@ struct RoundShape {
   int stages = 1;
   int chunks = 1;
   int replicas = 1;
-  int micro_batches = 1;             // In a step, of all replicas together.
-  int groups = 1;                    // Reduction groups of a step.
-  std::vector<bool> recompute = {};  // By stage; empty: none.
-  int flush_steps = 64;              // Between the drains of an asynchronous schedule.
+  int micro_batches = 1;               // In a step, of all replicas together.
+  int groups = 1;                      // Reduction groups of a step.
+  std::vector<bool> recompute = {};    // By stage; empty: none.
+  int flush_steps = 64;                // Between the drains of an asynchronous schedule,
+  std::int64_t synchronous_steps = 0;  // but for its first steps, after each of which it drains.
 };
 
 /// The rounds of a run, from its first step to its last.

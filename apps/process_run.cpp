@@ -163,6 +163,7 @@ Status ProcessRun::make_plan() {
   if (named && named->mode == schedules::Mode::asynchronous) {
     shape.schedule = config_.pipeline.schedule;
     shape.flush_steps = flush_steps(config_, shape.micro_batches / shape.replicas);
+    shape.synchronous_steps = config_.staleness.synchronous_steps;
     shape.recompute.assign(plan_.stages.size(), config_.pipeline.recompute);
   } else {
     shape.written = *plan_.replicas[0].schedule;

@@ -287,12 +287,18 @@ std::vector<Key> staleness_keys() {
        .half = recipe,
        .help = "Whether a prediction for adam or adamw guards its denominator; frozen is FTPipe's, "
                "and may explode."},
+      {.name = "staleness.synchronous_steps",
+       .fallback = 0,
+       .most = most_steps,
+       .half = recipe,
+       .help = "The first steps of a run, after each of which the pipeline drains, so that no "
+               "weight is stale (PipeMare's T3)."},
       {.name = "staleness.anneal_steps",
        .fallback = 0,
        .most = most_steps,
        .half = recipe,
-       .help = "Steps in which the learning rate of a late stage rises to that of the others "
-               "(PipeMare's T1)."},
+       .help = "Steps after those in which the learning rate of a late stage rises to that of the "
+               "others (PipeMare's T1)."},
       {.name = "staleness.drift_memory",
        .type = Type::number,
        .fallback = 0.135,

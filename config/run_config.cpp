@@ -129,6 +129,7 @@ RunConfig::Staleness read_staleness(const TreeReader& tree) {
       "staleness.clip",
       {{"local", S::Clip::local}, {"local_sqrt_share", S::Clip::local_sqrt_share}});
   staleness.lag = tree.text("pipeline.schedule") == "pipedream-2bw" ? 1 : 0;
+  staleness.synchronous_steps = tree.integer("staleness.synchronous_steps");
   staleness.anneal_steps = tree.integer("staleness.anneal_steps");
   staleness.drift_memory = tree.number("staleness.drift_memory");
   staleness.delay_compensation = tree.number("staleness.delay_compensation");

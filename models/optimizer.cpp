@@ -257,6 +257,12 @@ void Optimizer::watch(Stream& stream, Trained& trained, std::int64_t step, doubl
   }
 }
 
+/// That gradients make up for: none while the pipeline drains after every step.
+int Optimizer::missed_steps(std::int64_t step) const {
+  const auto& staleness = lateness_.staleness;
+  return staleness.spike_compensation && step >= staleness.synchronous_steps ? lateness_.delay : 0;
+}
+
 WeightsPtr Optimizer::step(Stream& stream, const WeightsPtr& weights, StageGradients gradients,
                            double norm) {
   assert(std::isfinite(norm) && "a poisoned step is the caller's to halt at");
@@ -283,7 +289,7 @@ WeightsPtr Optimizer::step(Stream& stream, const WeightsPtr& weights, StageGradi
                  .weight = weight,
                  .gradient = gradient,
                  .decay_share = take(gradients, trained, sets.decay_share),
-                 .missed_steps = lateness_.staleness.spike_compensation ? lateness_.delay : 0,
+                 .missed_steps = missed_steps(weights->version),
                  .next = value,
                  .moments = std::span(trained.moments).first(trained.rule->moments.size())});
     watch(stream, trained, weights->version, lr, weight, value);

@@ -139,6 +139,7 @@ class Optimizer {
   void add_own_uses(Stream& stream, StageGradients& gradients, std::span<const std::size_t> slots,
                     int set = 0) const;
   Tensor take(StageGradients& gradients, const Trained& trained, int set) const;
+  int missed_steps(std::int64_t step) const;
   void watch(Stream& stream, Trained& trained, std::int64_t step, double lr, const Tensor& weight,
              const Tensor& next);
   void place(Stream& stream, const Trained& trained, Tensor value, Weights& weights) const;

@@ -36,8 +36,9 @@ double fractional_power(double base, double exponent) {
 
 double late_rate(const LearningRate& rate, const Lateness& lateness, std::int64_t step) {
   const auto anneal = lateness.staleness.anneal_steps;
-  if (step >= anneal || lateness.delay <= 1) return rate.at(step);
-  const double left = 1 - static_cast<double>(step) / static_cast<double>(anneal);
+  const auto late_steps = step - lateness.staleness.synchronous_steps;
+  if (late_steps < 0 || late_steps >= anneal || lateness.delay <= 1) return rate.at(step);
+  const double left = 1 - static_cast<double>(late_steps) / static_cast<double>(anneal);
   return rate.at(step) / fractional_power(lateness.delay, left);
 }
 

@@ -51,7 +51,11 @@ struct StalenessOptions {
   /// Steps that the weights of all passes, on all stages, lie behind; 0: the newest are seen. 1 is
   /// PipeDream-2BW.
   int lag = 0;
-  /// PipeMare's T1: steps in which the learning rate of a late stage rises to that of the others.
+  /// PipeMare's T3: the first steps of a run, after each of which the pipeline drains, so that no
+  /// weight is stale.
+  std::int64_t synchronous_steps = 0;
+  /// PipeMare's T1: steps after those in which the learning rate of a late stage rises to that of
+  /// the others.
   std::int64_t anneal_steps = 0;
   /// PipeMare's D of T2: what is left of the drift's memory after a micro-batch's delay.
   double drift_memory = 0.135;
@@ -83,7 +87,8 @@ int delay_of(int m, int depth, int step_every);
 /// `depth` in [0, deepest].
 int virtual_depth(int depth, int deepest, int cap);
 
-/// The learning rate of a stage's step: with T1, the rate divided by delay^(1 - step / anneal).
+/// The learning rate of a stage's step: with T1, the rate divided by delay^(1 - step / anneal), the
+/// steps counted from the first one that is late.
 double late_rate(const LearningRate& rate, const Lateness& lateness, std::int64_t step);
 
 /// The bound on one stage's gradient that its share of the parameters leaves it.

@@ -72,6 +72,8 @@ std::vector<Named> pieces() {
   spike.spike_compensation = true;
   auto compensated = stash;
   compensated.delay_compensation = 0.5;
+  auto later = stash;
+  later.synchronous_steps = 4;
   auto clipped = with(late("gpt2", 3), Kind::adamw, all);
   clipped.optimizer.clip_norm = 0.5;
   auto sutskever = with(late("mlp", 1), Kind::sgd, msnag);
@@ -99,6 +101,7 @@ std::vector<Named> pieces() {
       {"delay compensation", with(late("mlp", 1), Kind::sgd, compensated)},
       {"nadamw", with(late("llama", 1), Kind::nadamw, stash)},
       {"muon", with(late("gpt2", 1), Kind::muon, stash)},
+      {"stash, synchronous at first", with(late("gpt2", 1), Kind::adamw, later)},
       {"msnag, stash and gap of tied weights", clipped},
       {"gap of tied weights, recomputed", with(late("llama", 2), Kind::sgd, gap, true)},
       {"msnag, Sutskever's momentum", sutskever},
@@ -186,6 +189,20 @@ TEST_CASE("a step tells how late its gradients were", "[actors]") {
   CHECK(*stages->list()->back().find("delays") == Value(Value::List{1}));
   // What is measured changes nothing.
   CHECK(played.weights == play(pieces()[10].piece, 1).weights);
+}
+
+TEST_CASE("a run that drains after each step has the bits of a plain loop", "[actors]") {
+  for (auto& named : pieces()) {
+    CAPTURE(named.name);
+    Piece piece = named.piece;
+    piece.staleness.synchronous_steps = piece.steps;
+    piece.staleness.nag = false;
+    piece.optimizer.clip_norm = 0;  // By stage, or else by the model.
+    const auto played = play(piece, 1);
+    INFO(played.outcome.why);
+    CHECK(played.outcome.how == Outcome::How::done);
+    CHECK(played.weights == LittleRun(piece).plainly());
+  }
 }
 
 TEST_CASE("with one stage no remedy changes a bit", "[actors]") {

@@ -44,6 +44,15 @@ const std::vector<Undisturbed>& pieces() {
     late.shape.flush_steps = late.save_every = 2;
     late.steps = 4;
     made.push_back(late);
+    auto mended = piece_of("gpt2", "pipedream", 3, 1, 1);
+    mended.shape.micro_batches = mended.shape.groups = 2;
+    mended.shape.flush_steps = mended.save_every = 3;
+    mended.steps = 6;
+    mended.staleness.predict = models::StalenessOptions::Predict::msnag;
+    mended.staleness.linearize_at = models::StalenessOptions::LinearizeAt::forward;
+    mended.staleness.gap_penalty = models::StalenessOptions::GapPenalty::elementwise;
+    mended.staleness.synchronous_steps = 1;
+    made.push_back(mended);
     made[0].save_every = 1;
     made[1].save_every = 2;
     made[1].eval_every = 1;

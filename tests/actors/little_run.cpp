@@ -187,7 +187,9 @@ struct LittleRun::Parts {
   std::optional<storage::Ledger> ledger;
   std::vector<Value> events;
 
-  static Rounds rounds_of(const RoundShape& shape) {
+  static Rounds rounds_of(const Piece& piece) {
+    auto shape = piece.shape;
+    shape.synchronous_steps = piece.staleness.synchronous_steps;
     auto made = Rounds::make(shape);
     if (!made) FAIL(made.error().text);
     return *made;
@@ -202,7 +204,7 @@ struct LittleRun::Parts {
                 of.micro * of.shape.micro_batches, of.micro),
         other_batches(data, {storage::SampleOrder::Kind::shuffled, 6, data.count()},
                       of.micro * of.shape.micro_batches, of.micro),
-        rounds(rounds_of(of.shape)) {
+        rounds(rounds_of(of)) {
     if (piece.cuts.empty())
       piece.cuts = even_cuts(static_cast<int>(model.units.size()), piece.shape.stages);
     if (piece.layer_fault) {

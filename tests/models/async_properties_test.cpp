@@ -340,6 +340,18 @@ TEST_CASE("the momentum's form matters where the learning rate changes, and only
   CHECK(theta[2][0] == Approx(1 - 0.1 - (0.09 + 0.05)).epsilon(1e-12));
 }
 
+TEST_CASE("late rates rise once steps are late", "[models]") {
+  const LearningRate rate{.lr = 0.1};
+  Lateness lateness;
+  lateness.delay = 4;
+  lateness.staleness.anneal_steps = 2;
+  lateness.staleness.synchronous_steps = 3;
+  CHECK(late_rate(rate, lateness, 2) == 0.1);
+  CHECK(late_rate(rate, lateness, 3) == Approx(0.1 / 4));
+  CHECK(late_rate(rate, lateness, 4) == Approx(0.1 / 2));  // 4^(1/2)
+  CHECK(late_rate(rate, lateness, 5) == 0.1);
+}
+
 TEST_CASE("the guard changes no prediction but those that would leap", "[models]") {
   auto settings = unit(2, 8, Kind::adam);
   settings.t.assign(16, 0.25);
