@@ -147,7 +147,7 @@ Result<sched::PlanRequest> plan_request(const config::RunConfig& config, const R
   request.chunks = pipeline.chunks;
   request.replicas = pipeline.replicas;
   request.exchange = config.parallel.exchange;
-  request.recompute = pipeline.recompute ? sched::Recompute::everything : sched::Recompute::nothing;
+  request.recompute = pipeline.recompute;
   request.memory = pipeline.memory;
   request.objective =
       is_asynchronous(config) ? sched::Objective::period : sched::Objective::makespan;

@@ -164,7 +164,8 @@ Status ProcessRun::make_plan() {
     shape.schedule = config_.pipeline.schedule;
     shape.flush_steps = flush_steps(config_, shape.micro_batches / shape.replicas);
     shape.synchronous_steps = config_.staleness.synchronous_steps;
-    shape.recompute.assign(plan_.stages.size(), config_.pipeline.recompute);
+    for (int stage = 0; stage < shape.stages; ++stage)
+      shape.recompute.push_back(config_.pipeline.recompute.in(stage));
   } else {
     shape.written = *plan_.replicas[0].schedule;
   }

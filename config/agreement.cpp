@@ -139,6 +139,23 @@ void check_stages(const Examined& examined, std::int64_t layers) {
                        "; nearest: " + nearest_multiples(*stages.count, chunks));
 }
 
+/// Who recomputes decides how long a stage takes, and so where stages should be cut.
+void check_recompute(const Examined& examined) {
+  const auto& again = examined.config.pipeline.recompute.by_stage;
+  const auto& stages = examined.config.pipeline.stages;
+  if (again.empty()) return;
+  if (stages.boundaries.empty())
+    examined.error({"pipeline.recompute", "pipeline.stages"},
+                   "pipeline.recompute has an entry for each stage, but pipeline.stages does not "
+                   "say which layers these are; write boundaries such as pipeline.stages = [0, 3, "
+                   "6], which `troupe plan` shows");
+  else if (again.size() != static_cast<std::size_t>(*stages.count))
+    examined.error({"pipeline.recompute", "pipeline.stages"},
+                   "pipeline.recompute has " + to_string(again.size()) +
+                       " entries, but there are " + to_string(*stages.count) +
+                       " stages; it must have one for each");
+}
+
 bool is_file(std::string_view schedule) { return schedule.find_first_of("./\\") != schedule.npos; }
 
 void check_schedule(const Examined& examined) {
@@ -249,6 +266,7 @@ void check_agreement(const Examined& examined) {
   check_names(examined);
   check_batch(examined);
   if (const auto layers = check_model(examined)) check_stages(examined, *layers);
+  check_recompute(examined);
   check_schedule(examined);
   check_learning_rate(examined);
   check_evaluation(examined);

@@ -3,6 +3,7 @@
 
 #include "config/agreement.h"
 #include "config/schema.h"
+#include "config/toml.h"
 #include "schedules/registry.h"
 
 namespace troupe::config {
@@ -12,7 +13,7 @@ using std::to_string;
 using Staleness = RunConfig::Staleness;
 
 std::string written(const Examined& examined, std::string_view key) {
-  return std::string(key) + " = \"" + *value_at(examined.tree, key)->text() + "\"";
+  return std::string(key) + " = " + to_toml(*value_at(examined.tree, key));
 }
 
 /// Micro-batches of a replica in one optimizer step; nothing where that is not known yet.
@@ -51,6 +52,10 @@ void warn_of_idle_keys(const Examined& examined, const std::string& why) {
   if (staleness.linearize_at != Staleness::LinearizeAt::current) warn("staleness.linearize_at");
   if (staleness.gap_penalty != Staleness::GapPenalty::none) warn("staleness.gap_penalty");
   if (staleness.gap_factor != Staleness::GapFactor::none) warn("staleness.gap_factor");
+  if (staleness.delay_compensation > 0) warn("staleness.delay_compensation");
+  if (staleness.spike_compensation) warn("staleness.spike_compensation");
+  if (staleness.synchronous_steps > 0) warn("staleness.synchronous_steps");
+  if (staleness.anneal_steps > 0) warn("staleness.anneal_steps");
 }
 
 bool knows_gaps(const Staleness& staleness) {
@@ -112,18 +117,40 @@ void check_last_update(const Examined& examined) {
                    "\"stash\"");
 }
 
+/// On the last stage nothing is late.
+bool keeps_late_activations(const RunConfig& config, int stages) {
+  bool keeps = false;
+  for (int stage = 0; stage + 1 < stages; ++stage) keeps |= !config.pipeline.recompute.in(stage);
+  return keeps;
+}
+
+void check_compensation(const Examined& examined) {
+  const auto& staleness = examined.config.staleness;
+  if (staleness.delay_compensation == 0) return;
+  if (staleness.gap_penalty != Staleness::GapPenalty::none)
+    examined.error({"staleness.delay_compensation", "staleness.gap_penalty"},
+                   written(examined, "staleness.delay_compensation") + " and " +
+                       written(examined, "staleness.gap_penalty") +
+                       " both mend a gradient for the same gap; use one of them");
+  if (staleness.gap_source == Staleness::GapSource::last_update)
+    examined.error({"staleness.gap_source", "staleness.delay_compensation"},
+                   "staleness.delay_compensation measures the gap by the old weights; use "
+                   "staleness.gap_source = \"stash\"");
+}
+
 void check_gap(const Examined& examined, int stages) {
   const auto& config = examined.config;
   const auto& staleness = config.staleness;
   if (!knows_gaps(staleness)) return;
-  if (staleness.linearize_at != Staleness::LinearizeAt::forward && !config.pipeline.recompute &&
-      staleness.lag == 0)
+  if (staleness.linearize_at != Staleness::LinearizeAt::forward && staleness.lag == 0 &&
+      keeps_late_activations(config, stages))
     examined.error({gap_key(staleness), "staleness.linearize_at", "pipeline.recompute"},
                    written(examined, gap_key(staleness)) + " with " +
                        written(examined, "staleness.linearize_at") +
-                       " needs activations of the newest "
-                       "weights, but pipeline.recompute = false keeps old ones; set "
-                       "pipeline.recompute = true, or staleness.linearize_at = \"forward\"");
+                       " needs activations of the newest weights, but " +
+                       written(examined, "pipeline.recompute") +
+                       " keeps old ones; set pipeline.recompute = true, or "
+                       "staleness.linearize_at = \"forward\"");
   if (staleness.gap_source == Staleness::GapSource::last_update) check_last_update(examined);
   const auto every = step_every(config);
   if (staleness.gap_source != Staleness::GapSource::last_update || !every) return;
@@ -193,6 +220,7 @@ void check_staleness(const Examined& examined) {
   const int stages = *pipeline.stages.count;
   if (stages == 1) warn_of_idle_keys(examined, "with one stage no weight is stale");
   check_gap(examined, stages);
+  check_compensation(examined);
   if (schedule->name == "pipedream-2bw") check_two_versions(examined, stages);
 }
 

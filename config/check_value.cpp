@@ -65,6 +65,7 @@ std::string unreadable(Type type, const std::string& text) {
     case Type::integer:
     case Type::number:
     case Type::boolean:
+    case Type::switches:
     case Type::text:
     case Type::choice:
     case Type::integers:
@@ -86,6 +87,10 @@ bool is_legal(const Key& key, const Value& value) {
       return is_number(key, value);
     case Type::boolean:
       return value.boolean();
+    case Type::switches:
+      return value.boolean() || is_list(key, value, [](const Key&, const Value& item) {
+               return item.boolean() != nullptr;
+             });
     case Type::text:
       return text;
     case Type::choice:

@@ -42,6 +42,10 @@ Value form(const Key& key) {
       return numeric(key, "number");
     case Type::boolean:
       return object({{"type", "boolean"}});
+    case Type::switches: {
+      const Value either = object({{"type", "boolean"}});
+      return any_of({either, object({{"type", "array"}, {"items", either}, {"minItems", 1}})});
+    }
     case Type::text:
       return object({{"type", "string"}});
     case Type::choice:

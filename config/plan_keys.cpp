@@ -45,11 +45,11 @@ std::vector<Key> pipeline_keys() {
        .half = recipe,
        .help = "Shards of each layer."},
       {.name = "pipeline.recompute",
-       .type = Type::boolean,
+       .type = Type::switches,
        .fallback = false,
        .half = shape,
        .help = "Whether a stage keeps its input alone and computes the rest again: less memory, "
-               "more time."},
+               "more time. A list says it of each stage, and wants the boundaries of stages."},
       {.name = "pipeline.memory",
        .type = Type::bytes_or_auto,
        .fallback = "auto",

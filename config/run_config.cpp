@@ -71,6 +71,14 @@ RunConfig::Stages read_stages(const Value& value) {
   return stages;
 }
 
+schedules::Recompute read_recompute(const Value& value) {
+  schedules::Recompute recompute;
+  if (const auto* everywhere = value.boolean()) recompute.everywhere = *everywhere;
+  if (const auto* list = value.list())
+    for (const auto& stage : *list) recompute.by_stage.push_back(*stage.boolean());
+  return recompute;
+}
+
 RunConfig::Pipeline read_pipeline(const TreeReader& tree) {
   RunConfig::Pipeline pipeline;
   pipeline.schedule = tree.text("pipeline.schedule");
@@ -78,7 +86,7 @@ RunConfig::Pipeline read_pipeline(const TreeReader& tree) {
   pipeline.chunks = tree.small("pipeline.chunks");
   pipeline.replicas = tree.small("pipeline.replicas");
   pipeline.tensor = tree.small("pipeline.tensor");
-  pipeline.recompute = tree.boolean("pipeline.recompute");
+  pipeline.recompute = read_recompute(tree.value("pipeline.recompute"));
   if (tree.text("pipeline.memory") != "auto")
     pipeline.memory = *parse_bytes(tree.text("pipeline.memory"));
   return pipeline;

@@ -11,6 +11,7 @@
 #include "models/optimizer.h"
 #include "models/staleness.h"
 #include "schedules/exchange.h"
+#include "schedules/recompute.h"
 
 namespace troupe::config {
 
@@ -51,7 +52,7 @@ struct RunConfig {
     int chunks = 1;
     int replicas = 1;
     int tensor = 1;
-    bool recompute = false;
+    schedules::Recompute recompute;
     std::optional<std::int64_t> memory;  // Bytes that a device may use.
   };
 

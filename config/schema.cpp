@@ -160,6 +160,8 @@ std::string wanted(const Key& key) {
       return "a number " + bounds(key);
     case Type::boolean:
       return "true or false";
+    case Type::switches:
+      return "true, false, or a list of these such as [true, false]";
     case Type::text:
       return "a string";
     case Type::choice: {

@@ -13,6 +13,7 @@ enum class Type {
   integer,
   number,
   boolean,
+  switches,  // A boolean, or a list of them
   text,
   choice,         // One of `Key::choices`.
   integers,       // A list.

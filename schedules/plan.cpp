@@ -73,6 +73,7 @@ bool would_fit(const PlanRequest& request, int devices, int chunks) {
   node.devices.resize(static_cast<std::size_t>(devices), {.memory = largest_memory(request)});
   other.cluster = {{node}, {}};
   other.boundaries.clear();
+  other.recompute.by_stage.clear();
   other.stages = devices * chunks;
   other.replicas = 1;
   return fits(other);

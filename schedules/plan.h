@@ -10,14 +10,12 @@
 #include "schedules/cluster.h"
 #include "schedules/cost_model.h"
 #include "schedules/exchange.h"
+#include "schedules/recompute.h"
 #include "schedules/schedule.h"
 #include "schedules/search.h"
 #include "schedules/versions.h"
 
 namespace troupe::schedules {
-
-/// Whether forward passes keep all that the backward pass needs, or their input alone.
-enum class Recompute : std::uint8_t { nothing, everything };
 
 /// How many of what the runtime holds at once, beside what the schedule says.
 struct HoldingRules {
@@ -45,7 +43,7 @@ struct PlanRequest {
   int chunks = 1;                    // Stages on a device.
   std::optional<int> replicas;       // Nothing: as many as there is room for.
   Exchange exchange = Exchange::all_to_all;
-  Recompute recompute = Recompute::nothing;
+  Recompute recompute;          // By stage only with boundaries, which say where stages are.
   std::optional<Bytes> memory;  // That a device may use; nothing: all that it has.
   /// Whether all devices join at the end of a step, as clipping by the norm of all gradients makes
   /// them, or go on to the next.

@@ -138,8 +138,11 @@ Result<Schedule> lanes_for(const PlanRequest& request, const PlanShape& shape, i
   const NamedSchedule* named = find_schedule(shape.schedule);
   if (request.step_every && named && named->mode == Mode::asynchronous)
     lanes = with_update_every(lanes, *request.step_every);
-  if (request.recompute == Recompute::everything)
-    lanes = with_recompute(lanes, std::vector<bool>(static_cast<std::size_t>(lanes.stages), true));
+  if (request.recompute.anywhere()) {
+    std::vector<bool> again;
+    for (int stage = 0; stage < lanes.stages; ++stage) again.push_back(request.recompute.in(stage));
+    lanes = with_recompute(lanes, again);
+  }
   return with_updates(lanes);
 }
 

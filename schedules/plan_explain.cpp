@@ -53,7 +53,7 @@ std::string explain_seat(const PlanRequest& request, const Plan& plan, const Pla
        "what its lane holds when the device holds most: at most " +
            counted(static_cast<std::size_t>(seat.in_flight), "micro-batch", "es") +
            " in flight, of " + show(stash) + " each" +
-           (request.recompute == Recompute::everything
+           (request.recompute.in(seat.stage)
                 ? " while it is computed again, of " +
                       show(request.units[stage.first].stash_input) + " before"
                 : ""));
@@ -66,8 +66,8 @@ std::string explain_seat(const PlanRequest& request, const Plan& plan, const Pla
   line("total", memory.total(), "weights + gradients + optimizer + activations + buffers");
   text += "  forward = sum over its units = " + show(stage.forward) + "\n";
   text += "  backward = sum over its units, both halves" +
-          std::string(request.recompute == Recompute::everything ? ", and forward once more" : "") +
-          " = " + show(stage.backward) + "\n";
+          std::string(request.recompute.in(seat.stage) ? ", and forward once more" : "") + " = " +
+          show(stage.backward) + "\n";
   return text;
 }
 

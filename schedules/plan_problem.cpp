@@ -25,24 +25,36 @@ Backward backward_of(const Schedule& schedule) {
   return found;
 }
 
-Seconds work_of(const UnitCost& unit, Backward backward, Recompute recompute) {
+enum class Kept : std::uint8_t { all, input };
+
+Seconds work_of(const UnitCost& unit, Backward backward, Kept kept) {
   const Seconds halves = unit.backward_input + unit.backward_weight;
   Seconds work = unit.forward;
-  if (recompute == Recompute::everything) work += unit.forward;
+  if (kept == Kept::input) work += unit.forward;
   if (backward.fused && backward.halves) return work + std::max(unit.backward, halves);
   return work + (backward.halves ? halves : unit.backward);
 }
 
+/// Where stages recompute one by one, boundaries say which stage a unit is in.
+Kept kept_of(const PlanRequest& request, int unit) {
+  const auto& cuts = request.boundaries;
+  const int stage = request.recompute.by_stage.empty()
+                        ? 0
+                        : static_cast<int>(std::ranges::upper_bound(cuts, unit) - cuts.begin()) - 1;
+  return request.recompute.in(stage) ? Kept::input : Kept::all;
+}
+
 Chain chain_of(const PlanRequest& request, Backward backward) {
-  const bool kept = request.recompute == Recompute::nothing;
   Chain chain;
-  for (const UnitCost& unit : request.units) {
+  for (int u = 0; u < static_cast<int>(request.units.size()); ++u) {
+    const UnitCost& unit = request.units[static_cast<std::size_t>(u)];
+    const Kept kept = kept_of(request, u);
     Piece piece;
-    piece.work = work_of(unit, backward, request.recompute);
+    piece.work = work_of(unit, backward, kept);
     piece.weights = unit.weight;
     piece.fixed = request.holding.gradient_sums * unit.gradient + unit.optimizer;
     // What is recomputed is there for one micro-batch at a time.
-    (kept ? piece.stash : piece.fixed) += unit.stash;
+    (kept == Kept::all ? piece.stash : piece.fixed) += unit.stash;
     piece.passing = unit.workspace;
     piece.boundary = unit.boundary;
     piece.reduced = unit.gradient;
@@ -122,7 +134,7 @@ void reserve_buffers(const PlanRequest& request, const Route& route, PartitionPr
     Bytes& memory = problem.devices[route[s]].memory;
     if (s > 0 && route[s - 1] != route[s]) memory -= slots * largest_boundary;
     if (s + 1 < route.size() && route[s + 1] != route[s]) memory -= slots * largest_boundary;
-    if (request.recompute == Recompute::everything)
+    if (request.recompute.in(static_cast<int>(s)))
       memory -= problem.seats[s].in_flight * largest_input;
   }
 }

@@ -47,7 +47,7 @@ std::optional<Plan> search_lanes(const PlanRequest& request, const PlanDraft& dr
   const SchedulePtr& played = draft.schedules.front();
   const bool alike = std::ranges::all_of(
       draft.schedules, [&](const SchedulePtr& schedule) { return schedule == played; });
-  if (!alike || request.recompute == Recompute::everything) return std::nullopt;
+  if (!alike || request.recompute.anywhere()) return std::nullopt;
   const auto drafts = cuts_by_chunks(request, draft);
   if (drafts.empty()) return std::nullopt;
 

@@ -25,6 +25,12 @@ std::string list(const std::vector<int>& numbers) {
 
 Status check_boundaries(const PlanRequest& request) {
   const auto& cuts = request.boundaries;
+  const auto& again = request.recompute.by_stage;
+  if (!again.empty() && again.size() + 1 != cuts.size())
+    return Error{"recompute has " + std::to_string(again.size()) +
+                 " entries, but boundaries make " +
+                 std::to_string(std::max<std::size_t>(cuts.size(), 1) - 1) +
+                 " stages; there must be one for each, and boundaries must be there"};
   if (cuts.empty()) return Done{};
   const int units = static_cast<int>(request.units.size());
   const std::string where = "boundaries " + list(cuts) + ": ";

@@ -74,6 +74,8 @@ std::vector<Named> pieces() {
   compensated.delay_compensation = 0.5;
   auto later = stash;
   later.synchronous_steps = 4;
+  auto here_and_there = with(late("gpt2", 1), Kind::adamw, stale);
+  here_and_there.shape.recompute = {true, false, true, false};
   auto clipped = with(late("gpt2", 3), Kind::adamw, all);
   clipped.optimizer.clip_norm = 0.5;
   auto sutskever = with(late("mlp", 1), Kind::sgd, msnag);
@@ -102,6 +104,7 @@ std::vector<Named> pieces() {
       {"nadamw", with(late("llama", 1), Kind::nadamw, stash)},
       {"muon", with(late("gpt2", 1), Kind::muon, stash)},
       {"stash, synchronous at first", with(late("gpt2", 1), Kind::adamw, later)},
+      {"stale, two stages recomputed", here_and_there},
       {"msnag, stash and gap of tied weights", clipped},
       {"gap of tied weights, recomputed", with(late("llama", 2), Kind::sgd, gap, true)},
       {"msnag, Sutskever's momentum", sutskever},

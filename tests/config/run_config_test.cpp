@@ -85,7 +85,7 @@ every = 1
   CHECK(config.pipeline.stages.boundaries == std::vector{0, 1, 2, 4, 6});
   CHECK(config.pipeline.chunks == 2);
   CHECK(config.pipeline.replicas == 2);
-  CHECK(config.pipeline.recompute);
+  CHECK(config.pipeline.recompute.in(0));
   CHECK(config.pipeline.memory == 2147483648);
   CHECK(config.parallel.groups == 4);
   CHECK(config.parallel.exchange == RunConfig::Parallel::Exchange::server);

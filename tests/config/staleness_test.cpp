@@ -158,3 +158,42 @@ TEST_CASE("what changes nothing is a warning", "[config]") {
         "warning: staleness.predict = \"aggmsnag\" counts on gradients that are spread over "
         "pipeline.replicas = 2; msnag is used in its place");
 }
+
+TEST_CASE("stages may recompute one by one, where it is said which they are", "[config]") {
+  CHECK(complaint({"pipeline.recompute=[true, false]"}) ==
+        "error: pipeline.recompute has an entry for each stage, but pipeline.stages does not say "
+        "which layers these are; write boundaries such as pipeline.stages = [0, 3, 6], which "
+        "`troupe plan` shows");
+  const auto with = [](std::string recompute) {
+    return complaint(asynchronous({"pipeline.stages=[0, 2, 4, 6]", "staleness.preset=ws_ga",
+                                   "staleness.linearize_at=current",
+                                   "pipeline.recompute=" + std::move(recompute)}));
+  };
+  CHECK(with("[true, true]") ==
+        "error: pipeline.recompute has 2 entries, but there are 3 stages; it must have one for "
+        "each");
+  // The last stage is never late.
+  CHECK(with("[true, true, false]").empty());
+  CHECK(with("[true, false, true]")
+            .starts_with("error: staleness.gap_penalty = \"elementwise\" with "
+                         "staleness.linearize_at = \"current\" needs activations of the newest "
+                         "weights, but pipeline.recompute = [true, false, true] keeps old ones"));
+}
+
+TEST_CASE("a gap is mended once, and compensated for by the old weights", "[config]") {
+  CHECK(complaint(asynchronous({"staleness.preset=ws_ga", "staleness.delay_compensation=0.5"})) ==
+        "error: staleness.delay_compensation = 0.5 and staleness.gap_penalty = \"elementwise\" "
+        "both mend a gradient for the same gap; use one of them");
+  CHECK(complaint(asynchronous(
+            {"staleness.gap_source=last_update", "staleness.delay_compensation=0.5"})) ==
+        "error: staleness.delay_compensation measures the gap by the old weights; use "
+        "staleness.gap_source = \"stash\"");
+  CHECK(complaint(asynchronous({"staleness.delay_compensation=0.5"})).empty());
+}
+
+TEST_CASE("steps that are synchronous anyway need not be asked for", "[config]") {
+  CHECK(complaint({"staleness.synchronous_steps=10"}) ==
+        "warning: staleness.synchronous_steps = 10 changes nothing: the schedule \"1f1b\" is "
+        "synchronous, so no weight is stale");
+  CHECK(complaint(asynchronous({"staleness.synchronous_steps=10"})).empty());
+}

@@ -118,7 +118,10 @@ TEST_CASE("each type says what it wants", "[config]") {
        "optimizer.betas wants a list of 2 numbers from 0 to 0.999999, but found a list [0.9]"},
       {"optimizer.betas=[0.9, 1]",
        "optimizer.betas wants a list of 2 numbers from 0 to 0.999999, but found a list [0.9, 1]"},
-      {"pipeline.recompute=1", "pipeline.recompute wants true or false, but found an integer 1"},
+      {"pipeline.recompute=1",
+       "pipeline.recompute wants true, false, or a list of these such as [true, false], but found "
+       "an "
+       "integer 1"},
       {"pipeline.stages=[1, 2]",
        "pipeline.stages wants an integer from 1 to 4096, \"auto\", or boundaries such as [0, 3, "
        "6], but found a list [1, 2]"},
@@ -215,6 +218,6 @@ TEST_CASE("a preset stands for three keys, each of which may be written", "[conf
   const auto with_recompute =
       load_text(good_run, {"pipeline.schedule=pipedream", "staleness.preset=ga_jfl"});
   REQUIRE(with_recompute.ok());
-  CHECK(with_recompute->config.pipeline.recompute);
+  CHECK(with_recompute->config.pipeline.recompute.in(0));
   CHECK_FALSE(value_at(with_recompute->tree, "staleness.preset"));
 }

@@ -101,7 +101,7 @@ PlanRequest random_request(Dice& dice) {
   if (request.schedule == "hanayo") request.chunks = 2;
   if (dice.one_in(2)) request.stages = dice.roll(1, 6);
   if (dice.one_in(2)) request.replicas = dice.roll(1, request.groups);
-  if (dice.one_in(4)) request.recompute = Recompute::everything;
+  if (dice.one_in(4)) request.recompute.everywhere = true;
   request.effort = 100'000;
   return request;
 }
@@ -318,7 +318,7 @@ TEST_CASE("unequal devices are put in the order that suits the model", "[schedul
 
 TEST_CASE("recomputation holds inputs, and one micro-batch whole", "[schedules]") {
   PlanRequest request = two_stages();
-  request.recompute = Recompute::everything;
+  request.recompute.everywhere = true;
   const Plan plan = planned(request);
   CHECK(plan.seats[0].memory.activations == 10 + 1);
   CHECK(plan.stages[0].backward == Seconds(2 + 4));
