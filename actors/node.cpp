@@ -7,7 +7,6 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <random>
 #include <thread>
 #include <utility>
 #include <variant>
@@ -31,18 +30,15 @@ struct Leave {
 };
 using News = std::variant<Connected, Lost, Leave, transport::Message>;
 
-std::uint64_t random_incarnation() {
-  std::random_device random;
-  return (static_cast<std::uint64_t>(random()) << 31 ^ random()) | 1;
-}
-
 }  // namespace
 
 /// All that waits is done here, on one thread, in the order in which it came.
 class Node::Work {
  public:
   explicit Work(NodeOptions options)
-      : options_(std::move(options)), term_(options_.term), conversation_(random_incarnation()) {}
+      : options_(std::move(options)),
+        term_(options_.term),
+        conversation_(transport::new_incarnation()) {}
 
   Status start() {
     options_.dial.seed = conversation_.incarnation();

@@ -49,6 +49,7 @@ class HeadClient::Line {
     transport::Message message;
     message.type = type;
     message.id = random_id();
+    message.incarnation = incarnation_;
     message.body = std::move(body);
     const auto end = Clock::now() + answer_patience;
     std::unique_lock lock(mutex_);
@@ -87,6 +88,7 @@ class HeadClient::Line {
       transport::Message hello;
       hello.type = "hello";
       hello.id = random_id();
+      hello.incarnation = incarnation_;
       if (auto sent = client_->send(hello); !sent) return sent;
     }
     greeted_ = connection_;
@@ -102,6 +104,8 @@ class HeadClient::Line {
     changed_.notify_all();
   }
 
+  /// What others at this address do is not held against this process.
+  const std::uint64_t incarnation_ = random_id();
   std::string endpoint_;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -14,6 +14,7 @@
 #include "apps/node_process.h"
 #include "apps/signals.h"
 #include "transport/control_socket.h"
+#include "transport/conversation.h"
 
 namespace troupe::apps {
 namespace {
@@ -33,6 +34,7 @@ class Line {
       dialed_.wait();
       transport::Message hello;
       hello.type = "hello";
+      hello.incarnation = incarnation_;
       (void)client_->send(hello);
     };
     heard.message = [this](const transport::Message& message) {
@@ -51,6 +53,7 @@ class Line {
   std::uint64_t term() const { return term_; }
 
  private:
+  const std::uint64_t incarnation_ = transport::new_incarnation();
   std::atomic<std::uint64_t> term_ = 0;
   std::latch dialed_{1};  // It may be connected before dial() has returned.
   std::unique_ptr<transport::ControlClient> client_;
@@ -112,7 +115,6 @@ ExitCode node(const DaemonArguments& given, const CommonFlags& flags) {
 }  // namespace
 
 void add_node(Program& program) {
-  add_node_process(program);
   auto [command, arguments] =
       add_command(program, program.app, "node", "lend this machine's devices to a head", node);
   arguments.node.add_to(*command);

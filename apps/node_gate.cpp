@@ -2,26 +2,16 @@
 
 #include <algorithm>
 #include <optional>
-#include <random>
 #include <utility>
 #include <vector>
 
 #include "actors/node_messages.h"
 
 namespace troupe::apps {
-namespace {
-
-std::uint64_t random_incarnation() {
-  std::random_device random;
-  return (static_cast<std::uint64_t>(random()) << 31 ^ random()) | 1;
-}
-
-}  // namespace
-
 NodeGate::NodeGate(GateOptions options, GateEvents events)
     : options_(std::move(options)),
       events_(std::move(events)),
-      incarnation_(random_incarnation()),
+      incarnation_(transport::new_incarnation()),
       nodes_([this](std::uint64_t node, const transport::Message& message) {
         return send(node, message);
       }) {}

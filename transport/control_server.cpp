@@ -176,6 +176,7 @@ class ControlServer::Loop {
     if (!hellos_.admit(address, now_)) {
       counters_.add(Count::too_many_hellos);
       listening_.tell_refused(address, "says hello too often");
+      shut(connection.descriptor, connection.far_end);  // It dials again after a while.
       return;
     }
 

@@ -87,7 +87,7 @@ struct ServerOptions {
   AllowList allowed;
   LinkOptions link;
   StrikeRules strikes;
-  Rate hellos_of_address = {.per_second = 10, .at_once = 64};
+  Rate hellos_of_address = {.per_second = 10, .at_once = 1024};  // A cluster may come from one.
   Rate hellos = {.per_second = 2000, .at_once = 2000};
   int backlog = 4096;  // Connections that wait to be accepted.
 };

@@ -1,5 +1,6 @@
 #include "transport/conversation.h"
 
+#include <random>
 #include <string>
 #include <utility>
 
@@ -18,6 +19,11 @@ bool needs_to_arrive(const Message& message) {
 }
 
 }  // namespace
+
+std::uint64_t new_incarnation() {
+  std::random_device random;
+  return (static_cast<std::uint64_t>(random()) << 31 ^ random()) | 1;
+}
 
 Status Conversation::resume(std::uint64_t incarnation, std::uint64_t ack, Send send) {
   const std::lock_guard lock(mutex_);

@@ -11,6 +11,9 @@
 
 namespace troupe::transport {
 
+/// For a process, or for what else lives once: 62 random bits, never 0, never used again.
+std::uint64_t new_incarnation();
+
 /// One end of a conversation between two processes that outlives its connections: what is said
 /// while there is none is said on the next one; everything once, and in order. Any thread; it knows
 /// no socket.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import struct
 from typing import Any, NamedTuple, Sequence
 
@@ -12,6 +13,8 @@ _MAGIC = b"TRPE"
 _MAJOR, _MINOR = 1, 0
 # What a head may answer: more is no answer of ours.
 _MOST_BYTES = 8 << 20
+# What others at this address do is not held against this process.
+_INCARNATION = secrets.randbits(62) | 1
 
 
 class HeadError(Exception):
@@ -32,7 +35,7 @@ class Message(NamedTuple):
 
 def encode(type: str, id: int, body: dict[str, Any]) -> list[bytes]:
     """The parts of a message."""
-    envelope = msgpack.packb({"type": type, "id": id})
+    envelope = msgpack.packb({"type": type, "id": id, "incarnation": _INCARNATION})
     packed = msgpack.packb(body)
     return [_PRELUDE.pack(_MAGIC, _MAJOR, _MINOR, 0, len(envelope), len(packed)), envelope, packed]
 
