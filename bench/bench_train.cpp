@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "bench/child.h"
-#include "core/json.h"
+#include "bench/figures.h"
 #include "core/stream.h"
 #include "kernels/peak.h"
 
@@ -58,11 +58,6 @@ struct Measured {
   std::vector<double> seconds;
   double peak_mib = 0;
 };
-
-double median(std::vector<double> numbers) {
-  std::sort(numbers.begin(), numbers.end());
-  return numbers.empty() ? 0 : numbers[numbers.size() / 2];
-}
 
 ChildOrder order_for(const Contestant& contestant, const Setting& setting,
                      const std::string& here) {
@@ -113,18 +108,9 @@ ChildOrder order_for(const Contestant& contestant, const Setting& setting,
 
 /// Seconds of each step but the first, which warms up.
 std::vector<double> seconds_of(const Contestant& contestant, const ChildResult& result) {
+  if (!contestant.is_peer()) return step_seconds(result.lines);
   std::vector<double> seconds;
-  for (const auto& line : result.lines) {
-    if (contestant.is_peer()) {
-      seconds.push_back(std::atof(line.c_str()));
-      continue;
-    }
-    const auto event = parse_json(line);
-    if (!event) continue;
-    const Value* type = event->find("type");
-    if (type && type->text() && *type->text() == "step")
-      seconds.push_back(event->find("seconds")->number());
-  }
+  for (const auto& line : result.lines) seconds.push_back(std::atof(line.c_str()));
   if (!seconds.empty()) seconds.erase(seconds.begin());
   return seconds;
 }

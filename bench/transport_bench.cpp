@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bench/channel_peer.h"
+#include "bench/figures.h"
 #include "bench/half_round_trip.h"
 #include "bench/other_peers.h"
 #include "bench/plain_peer.h"
@@ -23,11 +24,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using namespace transport;
-
-double median(std::vector<double> numbers) {
-  std::ranges::sort(numbers);
-  return numbers.empty() ? 0 : numbers[numbers.size() / 2];
-}
 
 Result<double> measure_hand_over(const Size& size) {
   MemoryPool pool;

@@ -1,0 +1,102 @@
+// What it costs to have a pipeline in node processes instead of one: the same run, on the same two
+// cores, in one process, over shared memory and over TCP. Runs are interleaved, figures are medians
+// over all steps but the first of each run.
+//
+//     ./dev bench cluster [ROUNDS]
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "bench/child.h"
+#include "bench/figures.h"
+
+namespace troupe::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double goal = 0.97;
+
+struct Place {
+  const char* name;
+  std::vector<std::string> words;
+  std::vector<double> seconds = {};
+};
+
+struct Setting {
+  const char* name;
+  const char* config;
+  int steps;
+  double tokens;  // In a step.
+};
+
+ChildOrder order_for(const Setting& setting, const Place& place,
+                     const std::vector<std::string>& plan, const std::string& program) {
+  ChildOrder order{
+      {program, "train", std::string(TROUPE_ROOT "/config/") + setting.config, "--output", "json"},
+      {},
+      2};
+  std::vector<std::string> keys = {"name=bench",
+                                   "train.steps=" + std::to_string(setting.steps),
+                                   "precision.compute=fp32",
+                                   "optimizer.schedule.total_steps=1000",
+                                   "checkpoint.every=1000000 steps",
+                                   "checkpoint.keep=1"};
+  keys.insert(keys.end(), plan.begin(), plan.end());
+  for (const auto& key : keys) order.command.insert(order.command.end(), {"--set", key});
+  order.command.insert(order.command.end(), place.words.begin(), place.words.end());
+  return order;
+}
+
+bool measure(const Setting& setting, const std::string& how, const std::vector<std::string>& plan,
+             int rounds, const std::string& program) {
+  std::vector<Place> places = {{"one process", {"--set", "train.threads=2"}},
+                               {"two, shared memory", {"--nodes", "2"}},
+                               {"two, TCP", {"--nodes", "2", "--carrier", "tcp"}}};
+  for (int round = 0; round < rounds; ++round)
+    for (auto& place : places) {
+      const auto ran = run_child(order_for(setting, place, plan, program));
+      if (!ran || ran->exit_status != 0)
+        return std::fprintf(stderr, "error: the run in %s has failed\n", place.name), false;
+      std::ranges::copy(step_seconds(ran->lines), std::back_inserter(place.seconds));
+    }
+  std::printf("\n%s, %s\n", setting.name, how.c_str());
+  const double one = median(places[0].seconds);
+  for (const auto& place : places)
+    std::printf("  %-20s %8.0f tokens/s  %.3f\n", place.name,
+                setting.tokens / median(place.seconds), one / median(place.seconds));
+  return true;
+}
+
+int run(int rounds) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  const std::string program = fs::read_symlink("/proc/self/exe").parent_path() / "../apps/troupe";
+  std::string folder = (fs::temp_directory_path() / "troupe-bench-XXXXXX").string();
+  if (!mkdtemp(folder.data())) return 1;
+  fs::current_path(folder);
+  std::printf("Rates of two node processes to one process, 2 cores, %d rounds (goal: %.2f)\n",
+              rounds, goal);
+  const std::vector<std::string> stages = {"pipeline.stages=2", "pipeline.schedule=zb-h1"};
+  const std::vector<std::string> replicas = {"pipeline.stages=1", "pipeline.replicas=2"};
+  const Setting gpt_small{"gpt-small", "gpt-small.toml", 4, 8192};
+  const Setting gpt_tiny{"gpt-tiny", "gpt-tiny.toml", 30, 2048};
+  bool good = true;
+  for (const auto& setting : {gpt_small, gpt_tiny})
+    for (const auto& [how, plan] :
+         {std::pair("2 stages, zb-h1", stages), std::pair("2 replicas", replicas)})
+      good = good && measure(setting, how, plan, rounds, program);
+  fs::current_path("/");
+  fs::remove_all(folder);
+  return good ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace troupe::bench
+
+int main(int count, char** words) {
+  return troupe::bench::run(count > 1 ? std::max(1, std::atoi(words[1])) : 3);
+}
