@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "apps/hosts/interfaces.h"
+#include "core/json.h"
 #include "transport/control_socket.h"
 
 namespace troupe::apps {
@@ -67,6 +68,7 @@ class HeadClient::Line {
                      std::to_string(answer_patience.count()) + " s"};
     }
     auto answer = std::move(*answer_);
+    if (answer.type != "error" && !answer.payload.empty()) return parse_json(answer.payload[0]);
     if (answer.type != "error") return std::move(answer.body);
     const Value* text = answer.body.find("message");
     return Error{text && text->text() ? *text->text() : "the head refused, and did not say why"};

@@ -17,6 +17,7 @@
 #include "apps/run_setup.h"
 #include "apps/told_events.h"
 #include "config/load.h"
+#include "core/json.h"
 #include "transport/publisher.h"
 
 namespace troupe::apps {
@@ -34,6 +35,20 @@ Value fields_of(const actors::NodeHere& node) {
 /// The same port as before, where any would do.
 std::string listen_at(const std::string& wanted, const std::string& before) {
   return wanted.ends_with(":0") && !before.empty() ? before : wanted;
+}
+
+/// What would take a reader more memory than wire.h lets it, as a long list of nodes does, goes as
+/// JSON beside the body.
+transport::Message answer_of(const Value& body) {
+  transport::Message answer;
+  answer.type = "answer";
+  answer.body = body;
+  const auto parts = transport::encode(answer);
+  if (parts && transport::decode(std::vector<std::string_view>(parts->begin(), parts->end())))
+    return answer;
+  answer.body = Value::Map{};
+  answer.payload.push_back(to_json(body));
+  return answer;
 }
 
 }  // namespace
@@ -220,15 +235,14 @@ class HeadService::Service {
 
   void say(transport::PeerId to, std::uint64_t re, const Result<Value>& answer) {
     transport::Message said;
-    said.re = re;
     if (answer) {
-      said.type = "answer";
-      said.body = *answer;
+      said = answer_of(*answer);
     } else {
       said.type = "error";
       said.body.set("code", "refused");
       said.body.set("message", answer.error().text);
     }
+    said.re = re;
     (void)gate_->answer(to, std::move(said));
   }
 

@@ -129,6 +129,13 @@ std::vector<pid_t> children_of(pid_t process) {
   return children;
 }
 
+long resident_bytes(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/statm");
+  long pages = 0, resident = 0;
+  file >> pages >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
 bool is_gone(pid_t process, std::chrono::seconds patience) {
   const int file = static_cast<int>(syscall(SYS_pidfd_open, process, 0));
   if (file < 0) return true;

@@ -32,6 +32,8 @@ std::set<std::string> leavings(const Workplace& here);
 int processes_of_program(const Workplace& here);
 /// Those that a process has started.
 std::vector<pid_t> children_of(pid_t process);
+/// The memory that a process has now.
+long resident_bytes(pid_t process);
 /// Waits until a process that is not ours to wait for is no more.
 bool is_gone(pid_t process, std::chrono::seconds patience = std::chrono::seconds(10));
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import struct
 from typing import Any, NamedTuple, Sequence
@@ -52,6 +53,8 @@ def decode(parts: Sequence[bytes]) -> Message:
     try:
         envelope = msgpack.unpackb(parts[1])
         body = msgpack.unpackb(parts[2])
+        if len(parts) > 3:  # An answer that is too long for values.
+            body = json.loads(parts[3])
     except (ValueError, msgpack.UnpackException) as error:
         raise HeadError(f"found a message that cannot be read: {error}") from error
     if not isinstance(envelope, dict) or not isinstance(body, dict):
