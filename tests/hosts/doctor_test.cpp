@@ -86,8 +86,7 @@ TEST_CASE("the doctor looks at many machines, and one failure hides no other", "
     CHECK(ended.out.find(says) != std::string::npos);
 }
 
-// By hand: now and then one of the two ends waits in vain.
-TEST_CASE("the doctor measures what lies between machines", "[hosts][.link]") {
+TEST_CASE("the doctor measures what lies between machines", "[hosts]") {
   const Workplace here;
   here.write("hosts", "alpha\nbeta\n");
   const Ended ended = with_ssh(here, {"doctor", "--hosts", "hosts"});

@@ -52,8 +52,9 @@ head=$!
 export TROUPE_HEAD=10.77.0.1:4700 TROUPE_KEYS=/mnt/me.key
 on beta troupe up hosts --node-keys '/mnt/{host}.key' >up.log 2>&1 || { cat up.log; fail "the nodes have not come up"; }
 grep -q 'on each machine:.*--head tcp://10.77.0.1:4700' alpha/head.log || fail "the head does not know by which address it is reached"
-on beta troupe doctor --hosts hosts --without-links >doctor.log || { cat doctor.log; fail "the doctor"; }
+on beta troupe doctor --hosts hosts >doctor.log || { cat doctor.log; fail "the doctor"; }
 grep -q '^alpha: ok    interface       cable 10.77.0.1' doctor.log || { cat doctor.log; fail "the wrong interface was chosen"; }
+grep -q ' link            alpha - beta: ' doctor.log || { cat doctor.log; fail "the link was not measured"; }
 
 on beta troupe submit run.toml --wait --set pipeline.stages=2 --set elastic.nodes=2:2 >submit.log 2>&1 || fail "the run over two machines"
 for host in alpha beta; do grep -q "$host: device" submit.log || fail "there is no device on $host"; done
