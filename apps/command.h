@@ -61,6 +61,7 @@ void add_follow(Program& program);
 void add_head(Program& program);
 void add_keys(Program& program);
 void add_node(Program& program);
+void add_node_process(Program& program);
 void add_plan(Program& program);
 void add_play(Program& program);
 void add_render(Program& program);

@@ -12,6 +12,7 @@ enum class ExitCode : int {
   no_head = 5,
   too_few_nodes = 6,
   preempted = 75,     // Its state is saved: run it again.
+  deposed = 76,       // The nodes know a head that came after this one.
   interrupted = 130,  // Nothing was saved.
 };
 

@@ -17,8 +17,6 @@
 namespace troupe::apps {
 namespace {
 
-constexpr ExitCode deposed{76};  // Another head came after this one.
-
 struct HeadArguments {
   std::string listen = "127.0.0.1:" + std::to_string(usual_head_port);
   std::string events = "127.0.0.1:" + std::to_string(usual_head_port + 1);
@@ -83,7 +81,7 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
                  "error: the nodes know a head of term %llu, which came after this one; start it "
                  "with the folder of that one (--state), or the nodes anew\n",
                  static_cast<unsigned long long>(term));
-    std::_Exit(static_cast<int>(deposed));  // Whatever it wrote now would be wrong.
+    std::_Exit(static_cast<int>(ExitCode::deposed));  // Whatever it wrote now would be wrong.
   };
   std::string join = "troupe node";
   if (arguments.keys.empty() != arguments.allow.empty())

@@ -26,9 +26,6 @@ struct NodeArguments {
   std::vector<std::string> words() const;
 };
 
-/// The command that runs such a process; not for people.
-void add_node_process(Program& program);
-
 std::string this_host();
 /// What a head is told of a process' end.
 actors::ExitNotice notice_of(const ProcessEnd& end);

@@ -37,6 +37,7 @@ int run(int count, char** words) {
   add_verify(program);
   add_head(program);
   add_node(program);
+  add_node_process(program);
   add_ask_head(program);
   add_follow(program);
   add_play(program);
