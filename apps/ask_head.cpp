@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "apps/command.h"
+#include "apps/head_tables.h"
 #include "apps/which_head.h"
 #include "config/units.h"
 
@@ -16,36 +17,8 @@ struct Asked {
   WhichHead head;
 };
 
-void print_runs(const Value& answer) {
-  const Value* runs = answer.find("runs");
-  if (!runs || !runs->list() || runs->list()->empty()) {
-    std::puts("no runs");
-    return;
-  }
-  std::printf("%-24s %-10s %12s %10s  %s\n", "run", "state", "step", "loss", "where");
-  for (const auto& run : *runs->list())
-    std::printf(
-        "%-24s %-10s %6s/%-5s %10.4f  %s\n", text_of(run, "name").c_str(),
-        text_of(run, "state").c_str(), text_of(run, "step").c_str(), text_of(run, "steps").c_str(),
-        run.find("loss") ? run.find("loss")->number() : 0.0,
-        (text_of(run, "why").empty() ? text_of(run, "where") : text_of(run, "why")).c_str());
-}
-
-void print_nodes(const Value& answer) {
-  const Value* nodes = answer.find("nodes");
-  if (!nodes || !nodes->list() || nodes->list()->empty()) {
-    std::puts("no nodes");
-    return;
-  }
-  std::printf("%-20s %-20s %8s %6s %10s %s\n", "node", "host", "pid", "cores", "memory", "");
-  for (const auto& node : *nodes->list()) {
-    const Value* memory = node.find("memory");
-    std::printf("%-20s %-20s %8s %6s %6.1f GiB %s\n", text_of(node, "name").c_str(),
-                text_of(node, "host").c_str(), text_of(node, "pid").c_str(),
-                text_of(node, "cores").c_str(), memory ? memory->number() / (1 << 30) : 0.0,
-                text_of(node, "cordoned") == "true" ? "cordoned" : "");
-  }
-}
+void print_runs(const Value& answer) { std::fputs(runs_table(answer).c_str(), stdout); }
+void print_nodes(const Value& answer) { std::fputs(nodes_table(answer).c_str(), stdout); }
 
 ExitCode runs(const Asked& asked, const CommonFlags& flags) {
   return ask(asked.head, "run.list", Value::Map{}, flags, print_runs);

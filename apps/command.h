@@ -68,6 +68,7 @@ void add_render(Program& program);
 void add_report(Program& program);
 void add_sample(Program& program);
 void add_schedule(Program& program);
+void add_top(Program& program);
 void add_trace(Program& program);
 void add_sim(Program& program);
 void add_train(Program& program);

@@ -40,6 +40,7 @@ int run(int count, char** words) {
   add_node_process(program);
   add_ask_head(program);
   add_follow(program);
+  add_top(program);
   add_play(program);
   add_keys(program);
   add_audit(program);

@@ -49,6 +49,10 @@ TEST_CASE("a head that is killed comes back and leads its runs to their end", "[
   // What has ended is still known.
   const Ended runs = troupe::tests::troupe(here, {"runs", "--head", address});
   CHECK(runs.out.find("150/150") != std::string::npos);
+  const Ended top = troupe::tests::troupe(here, {"top", "--head", address});
+  CHECK(top.code == 0);
+  CHECK(top.out.find("alpha") != std::string::npos);
+  CHECK(top.out.find("150/150") != std::string::npos);
   for (Process* node : {&alpha, &beta}) node->send(SIGTERM);
   for (Process* node : {&alpha, &beta}) CHECK(node->wait() == 0);
   head.send(SIGTERM);

@@ -1,0 +1,71 @@
+#include "apps/head_tables.h"
+
+#include <cstdio>
+
+#include "apps/which_head.h"
+
+namespace troupe::apps {
+namespace {
+
+const Value::List* list_in(const Value& answer, const char* key) {
+  const Value* list = answer.find(key);
+  return list && list->list() && !list->list()->empty() ? list->list() : nullptr;
+}
+
+double number_in(const Value& value, const char* key) {
+  const Value* number = value.find(key);
+  return number ? number->number() : 0;
+}
+
+template <class... Words>
+std::string line(const char* format, Words... words) {
+  char text[512];
+  std::snprintf(text, sizeof text, format, words...);
+  return text;
+}
+
+/// "12m", "3h20m".
+std::string time_left(double seconds) {
+  const auto minutes = static_cast<long>(seconds / 60);
+  if (minutes < 1) return line("%.0fs", seconds);
+  return minutes < 60 ? line("%ldm", minutes) : line("%ldh%02ldm", minutes / 60, minutes % 60);
+}
+
+}  // namespace
+
+std::string nodes_table(const Value& answer) {
+  const auto* nodes = list_in(answer, "nodes");
+  if (!nodes) return "no nodes\n";
+  std::string text =
+      line("%-20s %-20s %8s %6s %10s %s\n", "node", "host", "pid", "cores", "memory", "");
+  for (const auto& node : *nodes)
+    text += line("%-20s %-20s %8s %6s %6.1f GiB %s\n", text_of(node, "name").c_str(),
+                 text_of(node, "host").c_str(), text_of(node, "pid").c_str(),
+                 text_of(node, "cores").c_str(), number_in(node, "memory") / (1 << 30),
+                 text_of(node, "cordoned") == "true" ? "cordoned" : "");
+  return text;
+}
+
+std::string runs_table(const Value& answer, const std::map<std::string, double>& speeds) {
+  const auto* runs = list_in(answer, "runs");
+  if (!runs) return "no runs\n";
+  std::string text = line("%-24s %-10s %12s %10s", "run", "state", "step", "loss");
+  if (!speeds.empty()) text += line(" %10s %7s", "steps/s", "left");
+  text += "  where\n";
+  for (const auto& run : *runs) {
+    const auto name = text_of(run, "name"), why = text_of(run, "why");
+    text +=
+        line("%-24s %-10s %6s/%-5s %10.4f", name.c_str(), text_of(run, "state").c_str(),
+             text_of(run, "step").c_str(), text_of(run, "steps").c_str(), number_in(run, "loss"));
+    if (const auto speed = speeds.find(name); speed != speeds.end() && speed->second > 0)
+      text += line(
+          " %10.2f %7s", speed->second,
+          time_left((number_in(run, "steps") - number_in(run, "step")) / speed->second).c_str());
+    else if (!speeds.empty())
+      text += line(" %10s %7s", "", "");
+    text += "  " + (why.empty() ? text_of(run, "where") : why) + "\n";
+  }
+  return text;
+}
+
+}  // namespace troupe::apps
