@@ -53,6 +53,7 @@ void add_ask_head(Program& program);
 void add_audit(Program& program);
 void add_bench(Program& program);
 void add_checkpoint(Program& program);
+void add_completion(Program& program);
 void add_config(Program& program);
 void add_data(Program& program);
 void add_doctor(Program& program);

@@ -58,6 +58,7 @@ int run(int count, char** words) {
   add_checkpoint(program);
   add_data(program);
   add_config(program);
+  add_completion(program);
   app.add_subcommand("version", "print the version")->callback([] {
     std::puts("troupe " TROUPE_VERSION);
   });

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace troupe::apps {
+
+/// What may stand in the place of a word.
+struct Candidate {
+  std::string word;
+  std::string help;
+};
+
+/// What may stand in the place of the last of the words behind `troupe`, which may be empty.
+/// Nothing where it is a file or a name that only a head knows.
+std::vector<Candidate> candidates(const CLI::App& program, const std::vector<std::string>& words);
+
+}  // namespace troupe::apps
