@@ -11,6 +11,7 @@
 
 #include "apps/head_journal.h"
 #include "apps/head_orders.h"
+#include "apps/head_questions.h"
 #include "apps/head_run.h"
 #include "apps/node_gate.h"
 #include "apps/recorder.h"
@@ -59,6 +60,7 @@ class HeadService::Service {
 
   ~Service() {
     is_closing_ = true;
+    if (questions_) questions_->close();
     const auto runs = all_runs();
     for (const auto& run : runs) run->drain();
     // A run needs its nodes until it has ended, and they need somebody who hears them: the gate
@@ -103,6 +105,7 @@ class HeadService::Service {
     orders_.emplace(HeadPeople{*gate_, [this](const std::string& name) { return find(name); },
                                [this] { return all_runs(); },
                                [this](const Value& event) { publish(event); }, options_.drills});
+    questions_.emplace([this] { return gate_->nodes().all(); });
     auto noted = journal_->listens(endpoint(), this->events());
     if (noted) go_on_with_runs();
     opened_.count_down();
@@ -230,7 +233,8 @@ class HeadService::Service {
     const auto answer =
         std::make_shared<OneAnswer>([this, to = peer.id, re = message.id](
                                         const Result<Value>& answer) { say(to, re, answer); });
-    if (!orders_->take(message, answer)) (*answer)(answer_to(peer, message));
+    if (!orders_->take(message, answer) && !questions_->take(message, answer))
+      (*answer)(answer_to(peer, message));
   }
 
   void say(transport::PeerId to, std::uint64_t re, const Result<Value>& answer) {
@@ -378,6 +382,7 @@ class HeadService::Service {
   std::map<std::string, RunStanding> ended_before_;  // In an earlier life.
   std::map<std::uint64_t, std::string> submitted_;   // The socket's thread alone.
   std::unique_ptr<transport::Publisher> publisher_;
+  std::optional<HeadQuestions> questions_;  // Whoever the gate hears may still ask.
   std::unique_ptr<NodeGate> gate_;
   std::optional<HeadOrders> orders_;
   std::latch opened_{1};  // Somebody may be heard before open() has returned.

@@ -17,7 +17,7 @@ class OneAnswer {
   using Say = std::function<void(const Result<Value>&)>;
 
   explicit OneAnswer(Say say) : say_(std::move(say)) {}
-  ~OneAnswer() { (*this)(Error{"the run has ended before that"}); }
+  ~OneAnswer() { (*this)(Error{"the run, or this head, has ended before that"}); }
   OneAnswer(const OneAnswer&) = delete;
   OneAnswer& operator=(const OneAnswer&) = delete;
 

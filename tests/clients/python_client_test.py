@@ -131,9 +131,29 @@ class ClusterTest(unittest.TestCase):
         with self.assertRaisesRegex(HeadError, "unknown key 'batch.gobal'"):
             self.client.submit(SMALL, name="bad", batch__gobal=3)
         with self.assertRaisesRegex(HeadError, "is nothing that this head does"):
-            self.client.ask("sim.request")
+            self.client.ask("stage.status")
         with self.assertRaisesRegex(HeadError, "there is no node 'gamma'"):
             self.client.drain("gamma")
+
+    def test_a_configuration_is_judged_planned_and_simulated_for_the_nodes_that_are_there(self) -> None:
+        self.assertEqual(self.client.validate(SMALL), "")
+        with self.assertRaisesRegex(HeadError, "batch.gobal"):
+            self.client.validate(SMALL, batch__gobal=3)
+        plan = self.client.plan(SMALL, name="thought")
+        self.assertEqual(len(plan["stages"]), 2)
+        for name in ("alpha", "beta"):
+            self.assertIn(name, plan["table"])
+        played = self.client.simulate(SMALL, hours=0.005, fail_every=3, train__steps=10**9)
+        self.assertAlmostEqual(played["seconds"], 18, delta=1)
+        self.assertGreater(played["losses"], 0)
+        self.assertLess(0, played["goodput"])
+        with self.assertRaisesRegex(HeadError, "steps; wanted at most 1"):
+            self.client.simulate(SMALL, hours=1000)
+        with self.assertRaisesRegex(HeadError, "sim.request.hours: wanted a number from 0"):
+            self.client.simulate(SMALL, hours=-1)
+        with self.assertRaisesRegex(HeadError, "sim.request.config: is missing"):
+            self.client.ask("sim.request")
+        self.assertEqual(self.client.runs(), [])
 
     def test_a_rate_that_is_set_is_that_of_a_configuration(self) -> None:
         run = self.client.submit(SMALL, name="set", train__steps=200)

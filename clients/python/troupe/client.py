@@ -99,6 +99,35 @@ class Client:
             " is it running there, and does it know these keys?"
         )
 
+    # What is no run yet.
+
+    def validate(self, config: str | os.PathLike[str] | Mapping[str, Any], **settings: Any) -> str:
+        """Only checks a configuration, and its data on the head's machine; returns warnings."""
+        return self.ask("config.validate", **configuration(config, settings))["warnings"]
+
+    def plan(self, config: str | os.PathLike[str] | Mapping[str, Any], **settings: Any) -> dict[str, Any]:
+        """What would run where on the nodes that are there: as `troupe plan --output json` has it,
+        and `table` for people."""
+        return self.ask("plan.request", **configuration(config, settings))
+
+    def simulate(
+        self,
+        config: str | os.PathLike[str] | Mapping[str, Any],
+        *,
+        hours: float = 1.0,
+        fail_every: float = 0.0,
+        notice: float = 0.0,
+        spot: bool = False,
+        seed: int = 1,
+        **settings: Any,
+    ) -> dict[str, Any]:
+        """Hours of a run on the nodes that are there, while they come and go: as `troupe sim
+        --output json` has it."""
+        return self.ask(
+            "sim.request", config=configuration(config, settings), hours=float(hours), seed=seed,
+            fail_every=float(fail_every), notice=float(notice), spot=spot,
+        )
+
     # Runs.
 
     def submit(

@@ -1,0 +1,179 @@
+#include "apps/head_questions.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "apps/plan_request.h"
+#include "apps/run_setup.h"
+#include "apps/sim_request.h"
+#include "config/load.h"
+#include "core/json.h"
+#include "schedules/plan.h"
+
+namespace troupe::apps {
+namespace {
+
+namespace sched = troupe::schedules;
+
+constexpr std::size_t most_waiting = 16;
+constexpr double most_simulated_steps = 1e6;
+
+/// Between hosts of which nothing is known.
+constexpr sched::Link usual_network{.latency = 50e-6, .bandwidth = 1.25e9};
+
+/// Each of the run's devices has an equal part of its node's cores and memory.
+sched::Cluster cluster_of(const std::vector<actors::NodeHere>& nodes, int devices) {
+  const bool one_host = std::ranges::all_of(
+      nodes, [&](const auto& node) { return node.inventory.host == nodes.front().inventory.host; });
+  const int count = static_cast<int>(nodes.size());
+  const int each = (devices + count - 1) / count;
+  const auto within = nominal_device().link;
+  sched::Cluster cluster;
+  for (const auto& node : nodes) {
+    auto& place = cluster.nodes.emplace_back();
+    place.name = node.name;
+    place.zone = node.inventory.host;
+    place.devices.assign(static_cast<std::size_t>(each),
+                         {.speed = static_cast<double>(node.inventory.cores) / each,
+                          .memory = node.inventory.memory / each});
+    place.inside = within;
+    place.outside = one_host ? within : usual_network;
+  }
+  return cluster;
+}
+
+Result<Value> validate(const config::Loaded& loaded) {
+  if (auto setup = set_up(loaded.config); !setup) return setup.error();
+  Value answer = Value::Map{};
+  answer.set("name", loaded.config.name);
+  answer.set("warnings", loaded.warnings);
+  return answer;
+}
+
+Result<sched::PlanRequest> request_for(const config::Loaded& loaded,
+                                       const std::vector<actors::NodeHere>& nodes) {
+  const auto setup = set_up(loaded.config);
+  if (!setup) return setup.error();
+  return plan_request(loaded.config, *setup, cluster_of(nodes, devices_wanted(loaded.config)),
+                      nominal_device());
+}
+
+Result<Value> plan(const config::Loaded& loaded, const std::vector<actors::NodeHere>& nodes) {
+  const auto request = request_for(loaded, nodes);
+  if (!request) return request.error();
+  const auto made = sched::make_plan(*request);
+  if (!made) return made.error();
+  const auto changes = sched::outlooks(*request);
+  Value answer = sched::to_value(*request, *made);
+  answer.set("outlooks", sched::to_value(*made, changes));
+  answer.set("table", sched::to_table(*request, *made) + "\n" + sched::to_table(*made, changes));
+  return answer;
+}
+
+Result<SimTerms> terms_in(const Value& body) {
+  SimTerms terms;
+  const auto read = [&](const char* key, double& into, double most) -> Status {
+    const Value* value = body.find(key);
+    if (!value) return Done{};
+    if (!value->is_number() || !(value->number() >= 0 && value->number() <= most))
+      return Error{"sim.request." + std::string(key) + ": wanted a number from 0 to " +
+                   std::to_string(static_cast<long>(most))};
+    into = value->number();
+    return Done{};
+  };
+  constexpr double most_hours = 10'000, most_seconds = 3600 * most_hours;
+  if (auto good = read("hours", terms.hours, most_hours); !good) return good.error();
+  if (auto good = read("notice", terms.notice, most_seconds); !good) return good.error();
+  if (auto good = read("fail_every", terms.fail_every, most_seconds); !good) return good.error();
+  if (const Value* seed = body.find("seed"); seed && seed->integer())
+    terms.seed = static_cast<std::uint64_t>(*seed->integer());
+  if (const Value* spot = body.find("spot"); spot && spot->boolean()) terms.spot = *spot->boolean();
+  return terms;
+}
+
+Result<Value> simulated(const config::Loaded& loaded, const std::vector<actors::NodeHere>& nodes,
+                        const SimTerms& terms) {
+  const auto request = request_for(loaded, nodes);
+  if (!request) return request.error();
+  const auto made = sched::make_plan(*request);
+  if (!made) return made.error();
+  // So that its answer, and the end of this head, need not be waited for.
+  if (const double steps = terms.hours * 3600 / made->step.count(); steps > most_simulated_steps)
+    return Error{"sim.request.hours: found " + shortest(terms.hours) + ", which are about " +
+                 shortest(std::round(steps)) + " steps; wanted at most " +
+                 shortest(most_simulated_steps) +
+                 " from a head; ask for less, or use `troupe sim`"};
+  const auto done =
+      simulate(loaded.config, {.cluster = cluster_of(nodes, devices_wanted(loaded.config))}, terms);
+  if (!done) return done.error();
+  if (!done->report.flaw.empty())
+    return Error{"the simulation contradicts itself: " + done->report.flaw};
+  return to_value(done->report);
+}
+
+}  // namespace
+
+HeadQuestions::HeadQuestions(Nodes nodes) : nodes_(std::move(nodes)), thread_([this] { run(); }) {}
+
+void HeadQuestions::close() {
+  std::deque<Question> refused;
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+    refused.swap(waiting_);
+  }
+  came_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+bool HeadQuestions::take(const transport::Message& message, const Answer& answer) {
+  if (message.type != "config.validate" && message.type != "plan.request" &&
+      message.type != "sim.request")
+    return false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (closing_) return true;  // Nobody else has the answer: it is a refusal.
+    if (waiting_.size() < most_waiting) {
+      waiting_.push_back({message, answer});
+      came_.notify_all();
+      return true;
+    }
+  }
+  (*answer)(Error{"the head has " + std::to_string(most_waiting) +
+                  " such questions to answer already; ask again a little later"});
+  return true;
+}
+
+void HeadQuestions::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    came_.wait(lock, [&] { return closing_ || !waiting_.empty(); });
+    if (closing_) return;
+    const Question question = std::move(waiting_.front());
+    waiting_.pop_front();
+    lock.unlock();
+    (*question.answer)(answer_to(question.message));
+    lock.lock();
+  }
+}
+
+Result<Value> HeadQuestions::answer_to(const transport::Message& message) const {
+  const bool simulates = message.type == "sim.request";
+  const Value* config = simulates ? message.body.find("config") : &message.body;
+  if (!config) return Error{"sim.request.config: is missing; wanted a configuration"};
+  const auto loaded = config::load_message(*config, message.type);
+  if (!loaded) return loaded.error();
+  if (message.type == "config.validate") return validate(*loaded);
+  auto nodes = nodes_();
+  std::erase_if(nodes, [](const auto& node) { return node.cordoned || node.away; });
+  if (nodes.empty())
+    return Error{"there is no node to plan for; start one with `troupe node --head ADDRESS`"};
+  if (!simulates) return plan(*loaded, nodes);
+  const auto terms = terms_in(message.body);
+  if (!terms) return terms.error();
+  return simulated(*loaded, nodes, *terms);
+}
+
+}  // namespace troupe::apps

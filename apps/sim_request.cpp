@@ -1,0 +1,180 @@
+#include "apps/sim_request.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "apps/plan_request.h"
+#include "apps/run_setup.h"
+#include "schedules/registry.h"
+#include "schedules/replan.h"
+
+namespace troupe::apps {
+namespace {
+
+namespace sched = troupe::schedules;
+namespace sim = troupe::simulation;
+
+double seconds(sim::Duration time) { return std::chrono::duration<double>(time).count(); }
+sim::Duration duration(double seconds) {
+  return std::chrono::duration_cast<sim::Duration>(std::chrono::duration<double>(seconds));
+}
+
+/// As many nodes as there are may have a part: a synchronous schedule changes no number by it.
+Result<sched::PlanRequest> elastic_request(const config::RunConfig& config, SimPlace place) {
+  const auto setup = set_up(config);
+  if (!setup) return setup.error();
+  auto request = plan_request(config, *setup, std::move(place.cluster), place.profile);
+  if (!request) return request.error();
+  const auto* named = sched::find_schedule(request->schedule);
+  const bool asynchronous = named && named->mode == sched::Mode::asynchronous;
+  if (!asynchronous && !request->written) request->replicas.reset();
+  return request;
+}
+
+/// Weights and what the optimizer remembers: what is saved and read.
+double state_bytes(const sched::PlanRequest& request) {
+  double bytes = 0;
+  for (const auto& unit : request.units) bytes += static_cast<double>(unit.weight + unit.optimizer);
+  return bytes;
+}
+
+/// Through the slowest of the hosts' own links.
+double slowest_link(const sched::Cluster& cluster) {
+  double slowest = std::numeric_limits<double>::infinity();
+  for (const auto& node : cluster.nodes) slowest = std::min(slowest, node.outside.bandwidth);
+  return slowest;
+}
+
+sim::FailureTrace trace_for(const SimTerms& terms, int nodes) {
+  const auto length = duration(terms.hours * 3600);
+  if (terms.spot) {
+    sim::SpotStatistics statistics;
+    // As the traces of 32 nodes, for as many as there are.
+    const double share = static_cast<double>(nodes) / statistics.most;
+    statistics.most = nodes;
+    statistics.live *= share;
+    statistics.losses *= share;
+    statistics.moments *= share;
+    return sim::spot_trace(statistics, length, terms.seed);
+  }
+  if (terms.fail_every > 0)
+    return sim::regular_trace(nodes, duration(terms.fail_every), duration(terms.fail_every / 2),
+                              length, terms.seed);
+  return terms.trace;
+}
+
+sim::ReplayOptions options_for(const SimTerms& terms, const config::RunConfig& config,
+                               const sched::PlanRequest& request, sched::PlanBook& book) {
+  sim::ReplayOptions options;
+  for (const auto& node : request.cluster.nodes) options.hosts.push_back(node.name);
+  const double bytes = state_bytes(request);
+  const double bandwidth = slowest_link(request.cluster);
+  options.plan = [&book, &request, bytes, bandwidth](const std::vector<int>& hosts) {
+    auto entry = book.look_up(hosts);
+    sim::HostPlan plan;
+    plan.text = entry.made.reason;
+    if (!entry.made.plan) return plan;
+    const auto& made = *entry.made.plan;
+    const auto step = request.objective == sched::Objective::period ? made.period : made.step;
+    const auto positions = static_cast<double>(made.replicas.front().places.size());
+    plan.hosts = std::move(entry.nodes);
+    plan.rate = 1 / step.count();
+    plan.transfer = duration(bytes / positions / bandwidth);
+    plan.text = made.schedule + ", " + std::to_string(made.stages.size()) + " stages, " +
+                std::to_string(made.replicas.size()) + " replicas";
+    return plan;
+  };
+  options.trace = trace_for(terms, static_cast<int>(options.hosts.size()));
+  options.length = duration(terms.hours * 3600);
+  options.notice = duration(terms.notice);
+  std::vector<int> all;
+  for (std::size_t host = 0; host < options.hosts.size(); ++host)
+    all.push_back(static_cast<int>(host));
+  const auto whole = options.plan(all);
+  auto& limits = options.limits;
+  limits.fewest = config.elastic.nodes.fewest;
+  limits.most = static_cast<int>(options.hosts.size());
+  limits.steps = std::max<std::int64_t>(config.train.steps, 1);
+  limits.keep = config.checkpoint.keep;
+  limits.start_patience = config.limits.start_patience;
+  limits.gather_patience = config.limits.gather_patience;
+  limits.prepare_patience = config.limits.prepare_patience;
+  // The whole state through one link is the longest that it can take.
+  const sim::Duration longest = duration(bytes / bandwidth);
+  limits.load_patience = config.limits.load_patience + 2 * longest;
+  limits.inventory_patience = config.limits.inventory_patience;
+  limits.save_patience = config.limits.save_patience + 2 * longest;
+  limits.suspend_patience = config.limits.suspend_patience;
+  limits.futile_epochs = config.limits.futile_epochs;
+  // Written by the nodes that are there, and read by those that are there then.
+  limits.hold_time = 2 * whole.transfer + std::chrono::milliseconds(200);
+  options.save_every =
+      config.checkpoint.every.steps > 0
+          ? config.checkpoint.every.steps
+          : std::max<std::int64_t>(
+                1, static_cast<std::int64_t>(seconds(config.checkpoint.every.time) * whole.rate));
+  options.seed = terms.seed;
+  return options;
+}
+
+Value to_value(const sim::Recovery& recovery) {
+  Value value;
+  value.set("time", seconds(recovery.at));
+  value.set("why", recovery.why);
+  value.set("lost", recovery.lost);
+  value.set("detect", seconds(recovery.detect));
+  value.set("freeze", seconds(recovery.freeze));
+  value.set("plan", seconds(recovery.plan));
+  value.set("prepare", seconds(recovery.prepare));
+  value.set("load", seconds(recovery.load));
+  value.set("again", seconds(recovery.again));
+  value.set("steps_again", recovery.steps_again);
+  return value;
+}
+
+}  // namespace
+
+Value to_value(const sim::ReplayReport& report) {
+  Value value;
+  value.set("seconds", seconds(report.length));
+  value.set("steps", report.steps);
+  value.set("steps_again", report.steps_again);
+  value.set("losses", report.losses);
+  value.set("arrivals", report.arrivals);
+  value.set("mean_nodes", report.mean_nodes);
+  value.set("goodput", report.goodput());
+  Value time;
+  time.set("useful", report.useful);
+  time.set("again", report.again);
+  time.set("starting", report.starting);
+  time.set("waiting", report.waiting);
+  time.set("recovering", report.recovering);
+  time.set("rest", report.rest);
+  value.set("time", std::move(time));
+  Value::List plans, recoveries;
+  for (const auto& plan : report.plans) {
+    Value one;
+    one.set("time", seconds(plan.at));
+    one.set("nodes", plan.nodes);
+    one.set("steps_per_second", plan.rate);
+    one.set("plan", plan.text);
+    plans.push_back(std::move(one));
+  }
+  for (const auto& recovery : report.recoveries) recoveries.push_back(to_value(recovery));
+  value.set("plans", std::move(plans));
+  value.set("recoveries", std::move(recoveries));
+  return value;
+}
+
+Result<Simulated> simulate(const config::RunConfig& config, SimPlace place, const SimTerms& terms) {
+  const auto request = elastic_request(config, std::move(place));
+  if (!request) return request.error();
+  sched::PlanBook book(*request);
+  auto report = sim::replay(options_for(terms, config, *request, book));
+  return Simulated{std::move(report), book.plans_made()};
+}
+
+}  // namespace troupe::apps
