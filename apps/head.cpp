@@ -3,6 +3,8 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "apps/hosts/interfaces.h"
 #include "apps/kept_process.h"
 #include "apps/signals.h"
+#include "apps/status_page.h"
 
 namespace troupe::apps {
 namespace {
@@ -20,6 +23,7 @@ namespace {
 struct HeadArguments {
   std::string listen = "127.0.0.1:" + std::to_string(usual_head_port);
   std::string events = "127.0.0.1:" + std::to_string(usual_head_port + 1);
+  std::string http = "127.0.0.1:" + std::to_string(usual_head_port + 2);
   std::string interface;
   std::string keys;
   std::string allow;
@@ -33,6 +37,7 @@ std::vector<std::string> words_of(const HeadArguments& arguments, const CommonFl
   std::vector<std::string> words{"head",           "--listen",    arguments.listen,    "--events",
                                  arguments.events, "--interface", arguments.interface, "--state",
                                  arguments.state};
+  words.insert(words.end(), {"--http", arguments.http});
   if (!arguments.keys.empty())
     words.insert(words.end(), {"--keys", arguments.keys, "--allow", arguments.allow});
   if (flags.quiet) words.emplace_back("-q");
@@ -60,6 +65,18 @@ ExitCode supervise(const HeadArguments& arguments, const CommonFlags& flags) {
     bell.wait();
   }
   return static_cast<ExitCode>(code.load());
+}
+
+/// Null where it cannot be: a head without a page leads as well.
+std::unique_ptr<StatusPage> open_page(const std::string& address, const HeadService& service,
+                                      const std::function<void(const std::string&)>& say) {
+  auto page = StatusPage::listen(address, [&service] { return service.status(); });
+  if (!page) {
+    say("there is no page: " + page.error().text);
+    return nullptr;
+  }
+  say("its page:         " + (*page)->address());
+  return std::move(*page);
 }
 
 ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
@@ -105,6 +122,7 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
       std::to_string(service.term()));
   say("on each machine:  " + join + " --head " + reached_at(service.endpoint(), interface));
   say("then:             troupe submit CONFIG --wait");
+  const auto page = arguments.http == "off" ? nullptr : open_page(arguments.http, service, say);
   Bell bell;
   ring_on_signals(bell);
   bell.wait();
@@ -121,6 +139,9 @@ void add_head(Program& program) {
   command->add_option("--listen", arguments.listen,
                       "where nodes and people dial; port 0 takes a free one");
   command->add_option("--events", arguments.events, "where events are published");
+  command->add_option("--http", arguments.http,
+                      "where browsers and Prometheus find its page, on this machine alone; off: "
+                      "nowhere");
   command->add_option("--keys", arguments.keys, "a file of `troupe keys new`: who this head is");
   command->add_option("--allow", arguments.allow, "a list of hosts: who may come, and as what");
   command->add_flag("--allow-chaos", arguments.allow_chaos,

@@ -117,6 +117,13 @@ class HeadService::Service {
 
   std::uint64_t term() const { return journal_->term(); }
 
+  Value status() const {
+    Value status = Value::Map{};
+    status.set("runs", runs_known());
+    status.set("nodes", nodes_here());
+    return status;
+  }
+
   Result<std::string> submit(Value body, bool resume, std::uint64_t submission) {
     auto loaded = config::load_message(body, "run.submit");
     if (!loaded) return loaded.error();
@@ -305,29 +312,33 @@ class HeadService::Service {
       answer.set("run", *name);
       return answer;
     }
-    if (message.type == "run.list" || message.type == "status") {
-      Value::List runs, nodes;
-      {
-        const std::lock_guard lock(mutex_);
-        for (const auto& [name, standing] : ended_before_)
-          if (!runs_.contains(name)) runs.push_back(transport::to_value(standing));
-        for (const auto& [_, run] : runs_) runs.push_back(transport::to_value(run->report()));
-      }
-      for (const auto& node : gate_->nodes().all()) nodes.push_back(fields_of(node));
-      answer.set("runs", std::move(runs));
-      if (message.type == "status") answer.set("nodes", std::move(nodes));
+    if (message.type == "status") return status();
+    if (message.type == "run.list") {
+      answer.set("runs", runs_known());
       return answer;
     }
     if (message.type == "node.list") {
-      Value::List nodes;
-      for (const auto& node : gate_->nodes().all()) nodes.push_back(fields_of(node));
-      answer.set("nodes", std::move(nodes));
+      answer.set("nodes", nodes_here());
       return answer;
     }
     if (message.type == "run.events") return events_of(message);
     if (message.type.find("run.") == 0)
       return answer_about_run(message, text_of("run"), text_of("mode"));
     return Error{"'" + message.type + "' is nothing that this head does"};
+  }
+
+  Value::List runs_known() const {
+    Value::List runs;
+    const std::lock_guard lock(mutex_);
+    for (const auto& [name, standing] : ended_before_)
+      if (!runs_.contains(name)) runs.push_back(transport::to_value(standing));
+    for (const auto& [_, run] : runs_) runs.push_back(transport::to_value(run->report()));
+    return runs;
+  }
+  Value::List nodes_here() const {
+    Value::List nodes;
+    for (const auto& node : gate_->nodes().all()) nodes.push_back(fields_of(node));
+    return nodes;
   }
 
   bool has_ended_before(const std::string& name) const {
@@ -399,6 +410,7 @@ Result<std::unique_ptr<HeadService>> HeadService::open(HeadOptions options) {
 
 const std::string& HeadService::endpoint() const { return service_->endpoint(); }
 const std::string& HeadService::events() const { return service_->events(); }
+Value HeadService::status() const { return service_->status(); }
 std::uint64_t HeadService::term() const { return service_->term(); }
 
 }  // namespace troupe::apps

@@ -69,6 +69,8 @@ class HeadService {
 
   const std::string& endpoint() const;
   const std::string& events() const;
+  /// The nodes and runs, as it answers whoever asks; any thread.
+  Value status() const;
   /// Of its lives, which this one is.
   std::uint64_t term() const;
 

@@ -144,6 +144,9 @@ Result<Descriptor> listen_at(const SocketAddress& address) {
   Descriptor socket(
       ::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) return system_error("cannot make a socket");
+  // A port whose last connections have just ended is free.
+  const int yes = 1;
+  setsockopt(socket.number(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (bind(socket.number(), reinterpret_cast<const sockaddr*>(&address.storage), address.size) != 0)
     return system_error("cannot have this address");
   if (listen(socket.number(), SOMAXCONN) != 0) return system_error("cannot listen there");

@@ -1,0 +1,203 @@
+#include "apps/status_page.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <fstream>
+#include <string_view>
+#include <utility>
+
+#include "apps/head_tables.h"
+#include "apps/markup.h"
+#include "apps/which_head.h"
+#include "core/json.h"
+#include "transport/endpoint.h"
+#include "transport/socket.h"
+
+namespace troupe::apps {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using transport::Descriptor;
+
+/// Of a visitor that asks, and of one that is answered.
+constexpr auto patience = std::chrono::milliseconds(500);
+constexpr std::size_t most_request_bytes = 8192;
+
+/// Whether the socket is ready before the end.
+bool wait_for(int socket, short what, Clock::time_point end) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+  pollfd item{socket, what, 0};
+  return left.count() > 0 && poll(&item, 1, static_cast<int>(left.count())) > 0;
+}
+
+/// Up to the empty line; empty where it does not come in time, or is too long.
+std::string read_request(int socket, Clock::time_point end) {
+  std::string request;
+  while (request.size() < most_request_bytes && wait_for(socket, POLLIN, end)) {
+    std::array<char, 1024> bytes;
+    const auto count = recv(socket, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (count <= 0) break;
+    request.append(bytes.data(), static_cast<std::size_t>(count));
+    if (request.find("\r\n\r\n") != std::string::npos) return request;
+  }
+  return {};
+}
+
+void write_all(int socket, std::string_view bytes, Clock::time_point end) {
+  while (!bytes.empty() && wait_for(socket, POLLOUT, end)) {
+    const auto sent = send(socket, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent <= 0) return;
+    bytes.remove_prefix(static_cast<std::size_t>(sent));
+  }
+}
+
+std::string response(const std::string& status, const std::string& type, const std::string& body) {
+  return "HTTP/1.1 " + status + "\r\nContent-Type: " + type +
+         "; charset=utf-8\r\nContent-Length: " + std::to_string(body.size()) +
+         "\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n" + body;
+}
+
+double resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  double pages = 0, resident = 0;
+  file >> pages >> resident;
+  return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+/// The figures of one name, each with what tells it from the others.
+class Metrics {
+ public:
+  void begin(const std::string& name, const std::string& help) {
+    name_ = name;
+    text_ += "# HELP " + name + " " + help + "\n# TYPE " + name + " gauge\n";
+  }
+  void add(const std::string& labels, double number) {
+    text_ += name_ + (labels.empty() ? "" : "{" + labels + "}") + " " + shortest(number) + "\n";
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string name_, text_;
+};
+
+std::string label(const std::string& name, std::string_view value) {
+  std::string text = name + "=\"";
+  for (const char c : value) {
+    if (c == '"' || c == '\\') text += '\\';
+    text += c == '\n' ? ' ' : c;
+  }
+  return text + "\"";
+}
+
+const Value::List& list_in(const Value& status, const char* key) {
+  static const Value::List none;
+  const Value* list = status.find(key);
+  return list && list->list() ? *list->list() : none;
+}
+
+}  // namespace
+
+std::string page_of(const Value& status) {
+  return "<!doctype html>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"refresh\" content=\"2\">\n"
+         "<title>troupe</title>\n<style>body { font-family: monospace; white-space: pre; margin: "
+         "2em }</style>\n<body>" +
+         escaped(nodes_table(status) + "\n" + runs_table(status)) + "</body>\n";
+}
+
+std::string metrics_of(const Value& status) {
+  Metrics metrics;
+  const auto& nodes = list_in(status, "nodes");
+  const auto& runs = list_in(status, "runs");
+  metrics.begin("troupe_nodes", "Nodes that have joined.");
+  metrics.add("", static_cast<double>(nodes.size()));
+  metrics.begin("troupe_node_cores", "Cores that a node may use.");
+  for (const auto& node : nodes)
+    metrics.add(label("node", text_of(node, "name")), node.find("cores")->number());
+  metrics.begin("troupe_node_cordoned", "1 where a node gets nothing new.");
+  for (const auto& node : nodes)
+    metrics.add(label("node", text_of(node, "name")), text_of(node, "cordoned") == "true" ? 1 : 0);
+  const auto of_runs = [&](const std::string& key, const std::string& help) {
+    metrics.begin("troupe_run_" + key, help);
+    for (const auto& run : runs)
+      if (const Value* number = run.find(key); number && number->is_number())
+        metrics.add(label("run", text_of(run, "name")), number->number());
+  };
+  of_runs("step", "Steps that a run has done.");
+  of_runs("steps", "Steps that it shall do.");
+  of_runs("loss", "The loss of its last step.");
+  metrics.begin("troupe_run_state", "1 for the state that a run is in.");
+  for (const auto& run : runs)
+    metrics.add(label("run", text_of(run, "name")) + "," + label("state", text_of(run, "state")),
+                1);
+  metrics.begin("process_resident_memory_bytes", "The memory of the head.");
+  metrics.add("", resident_bytes());
+  return metrics.take();
+}
+
+StatusPage::StatusPage(Descriptor listening, Status status)
+    : listening_(std::move(listening)), status_(std::move(status)), thread_([this] { run(); }) {}
+
+StatusPage::~StatusPage() {
+  ends_.ring();
+  thread_.join();
+}
+
+Result<std::unique_ptr<StatusPage>> StatusPage::listen(const std::string& address, Status status) {
+  const auto endpoint = transport::parse_endpoint("tcp://" + address);
+  if (!endpoint) return endpoint.error();
+  if (!transport::is_local(*endpoint))
+    return Error{"--http " + address +
+                 ": wanted an address of this machine alone, such as 127.0.0.1:4702: a page asks "
+                 "for no keys; ssh -L brings it elsewhere"};
+  const auto where = transport::tcp_address(address);
+  if (!where) return where.error();
+  auto listening = transport::listen_at(*where);
+  if (!listening) return within("--http " + address, listening.error());
+  return std::unique_ptr<StatusPage>(new StatusPage(std::move(*listening), std::move(status)));
+}
+
+std::string StatusPage::address() const {
+  return "http://" + transport::to_text(transport::address_of(listening_)) + "/";
+}
+
+void StatusPage::run() {
+  for (;;) {
+    pollfd items[] = {{listening_.number(), POLLIN, 0}, {ends_.descriptor(), POLLIN, 0}};
+    (void)poll(items, 2, -1);
+    if (items[1].revents != 0) return;
+    if (items[0].revents == 0) continue;
+    const Descriptor visitor(accept4(listening_.number(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (visitor) serve(visitor);
+  }
+}
+
+void StatusPage::serve(const Descriptor& visitor) const {
+  const auto request = read_request(visitor.number(), Clock::now() + patience);
+  const auto end = Clock::now() + patience;
+  write_all(visitor.number(), answer_to(request), end);
+  // What it still says would make the system take the answer back.
+  shutdown(visitor.number(), SHUT_WR);
+  std::array<char, 1024> rest;
+  while (wait_for(visitor.number(), POLLIN, end) &&
+         recv(visitor.number(), rest.data(), rest.size(), MSG_DONTWAIT) > 0) {
+  }
+}
+
+std::string StatusPage::answer_to(const std::string& request) const {
+  const std::string line = request.substr(0, request.find("\r\n"));
+  if (line.empty()) return response("400 Bad Request", "text/plain", "no request came\n");
+  if (!line.starts_with("GET "))
+    return response("405 Method Not Allowed", "text/plain", "this page only tells\n");
+  const auto path = line.substr(4, line.find(' ', 4) - 4);
+  if (path == "/") return response("200 OK", "text/html", page_of(status_()));
+  if (path == "/metrics")
+    return response("200 OK", "text/plain; version=0.0.4", metrics_of(status_()));
+  return response("404 Not Found", "text/plain", "there are / and /metrics\n");
+}
+
+}  // namespace troupe::apps
