@@ -68,13 +68,14 @@ Presence judge(const Evidence& evidence, Time now, const DetectorLimits& limits)
     return {Is::dead, doubt,
             "its connection was closed, and it has not come back within " +
                 text_of(in_seconds(limits.reconnect_patience)) + " s"};
+  // Without a connection nothing can be heard: that silence says no more.
+  if (evidence.closed) return {Is::suspect, doubt, "its connection was closed"};
   const bool is_missed = evidence.witnesses >= witnesses_that_count;
   const double deadly = deadly_phi(limits) / (is_missed ? 2 : 1);
   const std::string silence = "it is silent for " +
                               text_of(in_seconds(now - evidence.pulses.last())) + " s: phi " +
                               text_of(doubt) + ", and " + text_of(deadly) + " is too much";
   if (doubt >= deadly) return {Is::dead, doubt, silence};
-  if (evidence.closed) return {Is::suspect, doubt, "its connection was closed"};
   if (doubt > limits.suspect) return {Is::suspect, doubt, silence};
   return {Is::alive, doubt, {}};
 }

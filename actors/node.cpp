@@ -11,6 +11,7 @@
 #include <utility>
 #include <variant>
 
+#include "actors/detector.h"
 #include "transport/conversation.h"
 
 namespace troupe::actors {
@@ -44,6 +45,7 @@ class Node::Work {
     options_.dial.seed = conversation_.incarnation();
     if (auto dialed = dial(); !dialed) return dialed;
     thread_ = std::thread([this] { run(); });
+    heart_ = std::thread([this] { beat(); });
     return Done{};
   }
 
@@ -53,7 +55,9 @@ class Node::Work {
       stopping_ = true;
     }
     came_.notify_all();
-    if (thread_.joinable()) thread_.join();
+    ends_.notify_all();
+    for (auto* thread : {&thread_, &heart_})
+      if (thread->joinable()) thread->join();
     sites_.clear();
     conversation_.pause();
     client_.reset();
@@ -86,6 +90,16 @@ class Node::Work {
     if (!client) return client.error();
     client_ = std::move(*client);
     return Done{};
+  }
+
+  /// Whatever the others do: a node that computes for long, or waits, lives.
+  void beat() {
+    std::unique_lock lock(mutex_);
+    while (!ends_.wait_for(lock, DetectorLimits().heartbeat_every, [this] { return stopping_; })) {
+      lock.unlock();
+      (void)say(transport::to_message(Heartbeat{}));
+      lock.lock();
+    }
   }
 
   void run() {
@@ -273,11 +287,12 @@ class Node::Work {
 
   transport::Conversation conversation_;
   std::mutex mutex_;
-  std::condition_variable came_;
+  std::condition_variable came_, ends_;
   std::deque<News> news_;
   bool stopping_ = false;
   std::unique_ptr<transport::ControlClient> client_;
   std::thread thread_;
+  std::thread heart_;
 };
 
 Node::Node(NodeOptions options) : work_(std::make_unique<Work>(std::move(options))) {}

@@ -54,6 +54,13 @@ struct Welcome {
   static constexpr auto fields() { return std::tuple(transport::required("name", &Welcome::name)); }
 };
 
+/// Node to head: the process lives. Only the newest counts.
+struct Heartbeat {
+  static constexpr std::string_view type = "node.heartbeat";
+
+  static constexpr auto fields() { return std::tuple<>(); }
+};
+
 /// Head to node: not here.
 struct Rejected {
   static constexpr std::string_view type = "node.reject";

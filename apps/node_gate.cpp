@@ -8,6 +8,15 @@
 #include "actors/node_messages.h"
 
 namespace troupe::apps {
+namespace {
+
+constexpr auto look_every = std::chrono::milliseconds(50);
+constexpr auto least_deafness = std::chrono::milliseconds(50);
+
+std::string key_of(std::uint64_t node) { return std::to_string(node); }
+
+}  // namespace
+
 NodeGate::NodeGate(GateOptions options, GateEvents events)
     : options_(std::move(options)),
       events_(std::move(events)),
@@ -34,7 +43,7 @@ Result<std::unique_ptr<NodeGate>> NodeGate::open(GateOptions options, GateEvents
     gate->heard(peer, std::move(message));
   };
   heard.gone = [gate = gate.get()](const transport::Peer& peer, transport::Gone,
-                                   const std::string& why) { gate->gone(peer, why); };
+                                   const std::string&) { gate->gone(peer); };
   heard.refused = [gate = gate.get()](const std::string& address, const std::string& why) {
     gate->events_.say(address + " was refused: " + why);
   };
@@ -46,8 +55,31 @@ Result<std::unique_ptr<NodeGate>> NodeGate::open(GateOptions options, GateEvents
   return gate;
 }
 
+class NodeGate::Deafness {
+ public:
+  explicit Deafness(NodeGate& gate) : gate_(gate), since_(Clock::now()) {
+    const std::lock_guard lock(gate_.mutex_);
+    gate_.deaf_since_ = since_;
+  }
+  ~Deafness() {
+    const std::lock_guard lock(gate_.mutex_);
+    gate_.deaf_since_.reset();
+    const auto time = Clock::now() - since_;
+    if (time < least_deafness) return;
+    for (auto& [node, evidence] : gate_.evidence_)
+      if (evidence.pulses.last() <= since_) evidence.pulses.forgive(time);
+  }
+  Deafness(const Deafness&) = delete;
+  Deafness& operator=(const Deafness&) = delete;
+
+ private:
+  NodeGate& gate_;
+  const Clock::time_point since_;
+};
+
 void NodeGate::heard(const transport::Peer& peer, transport::Message message) {
   opened_.wait();
+  const Deafness deafness(*this);
   if (message.term > options_.term) events_.deposed(message.term);
   if (message.type == actors::Join::type) return join(peer, message);
   if (message.type == actors::ExitNotice::type) {
@@ -70,6 +102,7 @@ void NodeGate::heard(const transport::Peer& peer, transport::Message message) {
 }
 
 void NodeGate::heard_from_node(std::uint64_t node, transport::Message message) {
+  if (message.type == actors::Heartbeat::type) return beat(node);
   if (message.type == actors::Leaving::type) {
     const auto here = nodes_.find(node);
     const auto leaving = transport::from_message<actors::Leaving>(message);
@@ -112,8 +145,7 @@ void NodeGate::join(const transport::Peer& peer, const transport::Message& messa
   {
     // First: whoever waits for nodes speaks to one as soon as it is in the pool.
     const std::lock_guard lock(mutex_);
-    lines_[node] = {
-        std::make_shared<transport::Conversation>(incarnation_), join->name, peer.id, {}, ""};
+    lines_[node] = {std::make_shared<transport::Conversation>(incarnation_), join->name, peer.id};
   }
   const auto here = nodes_.add(node, join->name, std::move(join->inventory));
   welcome(here, peer.id, message);
@@ -130,6 +162,11 @@ void NodeGate::welcome(const actors::NodeHere& node, transport::PeerId peer,
     if (found == lines_.end()) return;  // It was lost just now; it will hear of it when it dials.
     before = std::exchange(found->second.peer, peer);
     conversation = found->second.conversation;
+    if (const auto known = evidence_.find(key_of(node.incarnation)); known != evidence_.end()) {
+      auto& evidence = known->second;
+      evidence.closed.reset();
+      evidence.pulses.forgive(Clock::now() - evidence.pulses.last());
+    }
   }
   if (before != 0 && before != peer)
     (void)server_->cut(before, "it has come by another connection");
@@ -143,7 +180,7 @@ void NodeGate::welcome(const actors::NodeHere& node, transport::PeerId peer,
   nodes_.set_away(node.incarnation, false);
 }
 
-void NodeGate::gone(const transport::Peer& peer, const std::string& why) {
+void NodeGate::gone(const transport::Peer& peer) {
   opened_.wait();
   {
     const std::lock_guard lock(mutex_);
@@ -153,8 +190,7 @@ void NodeGate::gone(const transport::Peer& peer, const std::string& why) {
     auto& line = found->second;
     line.conversation->pause();
     line.peer = 0;
-    line.lost_at = Clock::now() + options_.reconnect_patience;
-    line.why = why;
+    evidence_of(found->first).closed = Clock::now();
     nodes_.set_away(found->first, true);
   }
   changed_.notify_all();
@@ -166,6 +202,7 @@ void NodeGate::lose(std::uint64_t node, const std::string& why) {
     const std::lock_guard lock(mutex_);
     const auto line = lines_.extract(node);
     if (line.empty()) return;
+    evidence_.erase(key_of(node));
     line.mapped().conversation->pause();
     peer = line.mapped().peer;
   }
@@ -181,28 +218,56 @@ void NodeGate::process_ended(const actors::ExitNotice& notice) {
       return lose(node.incarnation, why);
 }
 
-/// Loses those who have not come back in time.
+void NodeGate::beat(std::uint64_t node) {
+  const std::lock_guard lock(mutex_);
+  const auto line = lines_.find(node);
+  if (line == lines_.end()) return;
+  evidence_of(node).pulses.heard(Clock::now());
+  if (line->second.peer != 0) nodes_.set_away(node, false);
+}
+
+/// With the lock held.
+actors::Evidence& NodeGate::evidence_of(std::uint64_t node) {
+  const auto [found, is_new] = evidence_.try_emplace(
+      key_of(node), actors::Evidence{actors::Pulses(Clock::now()), {}, {}, 0});
+  if (is_new) changed_.notify_all();
+  return found->second;
+}
+
 void NodeGate::watch() {
   std::unique_lock lock(mutex_);
+  auto last_look = Clock::now();
   while (!closing_) {
-    auto next = Clock::time_point::max();
-    std::optional<std::pair<std::uint64_t, std::string>> late;
-    for (const auto& [node, line] : lines_) {
-      if (line.peer != 0) continue;
-      next = std::min(next, line.lost_at);
-      if (line.lost_at <= Clock::now()) late.emplace(node, line.why);
-    }
-    if (late) {
-      lock.unlock();
-      lose(late->first, late->second + ", and it has not come back within " +
-                            std::to_string(options_.reconnect_patience.count()) + " ms");
-      lock.lock();
-    } else if (next == Clock::time_point::max()) {
+    if (evidence_.empty()) {
       changed_.wait(lock);
-    } else {
-      changed_.wait_until(lock, next);
+      last_look = Clock::now();
+    }
+    changed_.wait_for(lock, look_every);
+    const auto dead = find_dead(last_look);
+    last_look = Clock::now();
+    for (const auto& [node, why] : dead) {
+      lock.unlock();
+      lose(node, why);
+      lock.lock();
     }
   }
+}
+
+/// With the lock held.
+std::vector<std::pair<std::uint64_t, std::string>> NodeGate::find_dead(
+    Clock::time_point last_look) {
+  std::vector<std::pair<std::uint64_t, std::string>> dead;
+  const auto now = Clock::now();
+  if (deaf_since_ && now - *deaf_since_ >= least_deafness) return dead;
+  actors::DetectorLimits limits;
+  limits.reconnect_patience = options_.reconnect_patience;
+  limits.nodes = static_cast<int>(evidence_.size());
+  const auto found = actors::judge_all(evidence_, last_look, look_every, now, limits);
+  for (const auto& [node, line] : lines_)
+    if (const auto known = found.find(key_of(node));
+        known != found.end() && known->second.is == actors::Presence::Is::dead)
+      dead.emplace_back(node, known->second.reason);
+  return dead;
 }
 
 Status NodeGate::send(std::uint64_t node, const transport::Message& message) {

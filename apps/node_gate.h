@@ -7,9 +7,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "actors/detector.h"
 #include "actors/node_pool.h"
 #include "core/result.h"
 #include "transport/channel_thread.h"
@@ -66,10 +70,11 @@ class NodeGate {
   struct Line {
     std::shared_ptr<transport::Conversation> conversation;
     std::string wanted;          // Its name, as it wants it.
-    transport::PeerId peer = 0;  // 0: its connection has ended,
-    Clock::time_point lost_at;   // and it is lost then,
-    std::string why;             // because of this.
+    transport::PeerId peer = 0;  // 0: its connection has ended.
   };
+
+  /// While a message is acted on nobody else is heard, which is no silence of theirs.
+  class Deafness;
 
   NodeGate(GateOptions options, GateEvents events);
   void heard(const transport::Peer& peer, transport::Message message);
@@ -77,10 +82,14 @@ class NodeGate {
   void join(const transport::Peer& peer, const transport::Message& message);
   void welcome(const actors::NodeHere& node, transport::PeerId peer,
                const transport::Message& join);
-  void gone(const transport::Peer& peer, const std::string& why);
+  void gone(const transport::Peer& peer);
   /// Where it is there.
   void lose(std::uint64_t node, const std::string& why);
+  void beat(std::uint64_t node);
+  actors::Evidence& evidence_of(std::uint64_t node);
+  /// Loses those who are dead, as detector.h judges.
   void watch();
+  std::vector<std::pair<std::uint64_t, std::string>> find_dead(Clock::time_point last_look);
   Status send(std::uint64_t node, const transport::Message& message);
   std::shared_ptr<transport::Conversation> conversation_with(std::uint64_t node);
 
@@ -92,12 +101,14 @@ class NodeGate {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::uint64_t, Line> lines_;  // By incarnation.
+  std::map<std::uint64_t, Line> lines_;               // By incarnation.
+  std::map<std::string, actors::Evidence> evidence_;  // Likewise, of those who have been heard.
+  std::optional<Clock::time_point> deaf_since_;
   bool closing_ = false;
 
   std::latch opened_{1};  // Somebody may be heard before bind() has returned.
   std::unique_ptr<transport::ControlServer> server_;
-  std::thread watch_;  // Loses those who do not come back.
+  std::thread watch_;
 };
 
 }  // namespace troupe::apps
