@@ -8,6 +8,8 @@
 namespace troupe::actors {
 namespace {
 
+constexpr auto loss = caf::sec::cannot_connect_to_node;
+
 class Envoy {
  public:
   static constexpr const char* name = "envoy";
@@ -22,7 +24,10 @@ class Envoy {
   caf::behavior behavior(std::tuple<Message...>*) {
     return {
         [this](const Meet& meet) { self_->end_with(meet.cast->supervisor); },
-        [this](const PlayerEnded& ended) { self_->fail(ended.why); },
+        [this](const PlayerEnded& ended) {
+          if (ended.cause == Cause::failed) return self_->fail(ended.why);
+          self_->quit(caf::make_error(loss, ended.why));
+        },
         [this](const Message& message) { send(to_dispatch(message, *memory_)); }...,
     };
   }
@@ -38,6 +43,8 @@ class Envoy {
 };
 
 }  // namespace
+
+bool is_lost(const caf::error& reason) { return reason == loss; }
 
 caf::actor spawn_envoy(caf::actor_system& system, PlayerId player, Carry carry,
                        MemoryPool& memory) {

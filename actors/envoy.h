@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "actors/cause.h"
 #include "actors/dispatch.h"
 #include "actors/player_id.h"
 #include "core/memory_pool.h"
@@ -14,15 +15,18 @@ namespace troupe::actors {
 /// reached any more.
 using Carry = std::function<Status(PlayerId to, Dispatch dispatch)>;
 
-/// To an envoy: whom it stands for has ended, and why.
+/// To an envoy: whom it stands for has ended, and why; by itself, or with its process.
 struct PlayerEnded {
   std::string why;
+  Cause cause = Cause::failed;
 };
 
 /// Stands in this process for a player that is in another one: what it is told goes there, and it
 /// ends when that one does, for the same reason. So nobody who plays knows where the others are.
 /// `memory` outlives it and all that it sends.
 caf::actor spawn_envoy(caf::actor_system& system, PlayerId player, Carry carry, MemoryPool& memory);
+/// Whether this is why an envoy ended: a process was lost.
+bool is_lost(const caf::error& reason);
 
 }  // namespace troupe::actors
 

@@ -40,7 +40,8 @@ bool NodePool::cordon(const std::string& name, bool cordoned) {
 void NodePool::set_away(std::uint64_t incarnation, bool away) {
   const std::lock_guard lock(mutex_);
   const auto found = std::ranges::find(nodes_, incarnation, &NodeHere::incarnation);
-  if (found != nodes_.end()) found->away = away;
+  if (found == nodes_.end() || found->away == away) return;
+  found->away = away;
   changed_.notify_all();
 }
 
@@ -56,6 +57,11 @@ std::vector<NodeHere> NodePool::all() const {
 }
 
 std::vector<NodeHere> NodePool::usable() const {
+  const std::lock_guard lock(mutex_);
+  return find_usable();
+}
+
+std::vector<NodeHere> NodePool::find_usable() const {
   std::vector<NodeHere> found;
   std::ranges::copy_if(nodes_, std::back_inserter(found),
                        [](const NodeHere& node) { return !node.cordoned && !node.away; });
@@ -65,9 +71,10 @@ std::vector<NodeHere> NodePool::usable() const {
 std::vector<NodeHere> NodePool::wait_for(int fewest, std::chrono::milliseconds patience,
                                          const std::function<bool()>& cancelled) {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, patience,
-                    [&] { return cancelled() || static_cast<int>(usable().size()) >= fewest; });
-  return usable();
+  changed_.wait_for(lock, patience, [&] {
+    return cancelled() || static_cast<int>(find_usable().size()) >= fewest;
+  });
+  return find_usable();
 }
 
 }  // namespace troupe::actors

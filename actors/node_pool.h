@@ -21,7 +21,7 @@ struct NodeHere {
   std::string name;
   Inventory inventory;
   bool cordoned = false;  // Gets nothing new.
-  bool away = false;      // Has no connection now; it may come back. Gets nothing new either.
+  bool away = false;      // Is not heard now; it may come back. Gets nothing new either.
 
   /// For a person, who may see several lives of one name: "node alpha (process 4711)".
   std::string title() const {
@@ -45,6 +45,8 @@ class NodePool {
   std::optional<NodeHere> find(std::uint64_t incarnation) const;
 
   std::vector<NodeHere> all() const;
+  /// Those that may be given something new.
+  std::vector<NodeHere> usable() const;
   /// Those that may be used, as soon as there are so many; all that are there where the patience
   /// ends before.
   std::vector<NodeHere> wait_for(int fewest, std::chrono::milliseconds patience,
@@ -57,7 +59,8 @@ class NodePool {
   }
 
  private:
-  std::vector<NodeHere> usable() const;
+  /// With the lock held.
+  std::vector<NodeHere> find_usable() const;
 
   Send send_;
   mutable std::mutex mutex_;

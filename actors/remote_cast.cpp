@@ -8,6 +8,8 @@
 #include <thread>
 #include <utility>
 
+#include "actors/assembled.h"
+#include "actors/cause.h"
 #include "actors/checkpoints.h"
 #include "actors/envoy.h"
 #include "actors/exchange.h"
@@ -17,6 +19,8 @@
 
 namespace troupe::actors {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t most_held_back = 65'536;
 
@@ -78,21 +82,21 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
     if (message.type == Prepared::type) return prepared(node, message);
     if (message.type == PrepareFailed::type) {
       const auto failed = transport::from_message<PrepareFailed>(message);
-      return lost(node, failed ? failed->why : failed.error().text);
+      return end_all_of(node, failed ? failed->why : failed.error().text, Cause::failed);
     }
     if (message.type == StageFailed::type) {
       const auto failed = transport::from_message<StageFailed>(message);
-      return failed ? end(failed->player, failed->why) : lost(node, failed.error().text);
+      return failed ? end(*failed) : refuse(node, failed.error().text);
     }
     auto addressed = as_dispatch(std::move(message));
-    if (!addressed) return lost(node, addressed.error().text);
+    if (!addressed) return refuse(node, addressed.error().text);
     if (auto supervisor = caf::actor_cast<caf::actor>(supervisor_))
       if (auto told = deliver(std::move(addressed->dispatch), *spec_, supervisor); !told)
-        lost(node, told.error().text);
+        refuse(node, told.error().text);
   }
 
   /// All players that are there end.
-  void lost(std::uint64_t node, const std::string& why) {
+  void end_all_of(std::uint64_t node, const std::string& why, Cause cause) {
     std::string text;
     int process = -1;
     {
@@ -100,17 +104,22 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
       process = process_of(node);
       if (process < 0) return;
       text = used_[static_cast<std::size_t>(process)].title() + ": " + why;
-      if (failure_.empty()) failure_ = text;
+      if (failure_.empty()) {
+        failure_ = text;
+        cause_ = cause;
+      }
     }
     changed_.notify_all();
-    lost_process(process, text);
+    end_process(process, {text, cause});
   }
 
  private:
   Status gather() {
+    const auto began = Clock::now();
     const auto& order = order_;
     std::vector<NodeHere> nodes;
-    wait("waits for nodes", order.node_patience, [&](std::chrono::milliseconds slice) {
+    const auto patience = casting_.has_played_ ? order.suspend_patience : order.node_patience;
+    wait("waits for nodes", patience, [&](std::chrono::milliseconds slice) {
       nodes = casting_.nodes_.wait_for(order.fewest, slice, [this] { return is_over(); });
       return is_over() || static_cast<int>(nodes.size()) >= order.fewest;
     });
@@ -118,19 +127,27 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
     if (static_cast<int>(nodes.size()) < order.fewest)
       return Error{"there are " + std::to_string(nodes.size()) + " nodes, but the run wants " +
                    std::to_string(order.fewest) + " at least (elastic.nodes)"};
-    auto placement = place(*spec_, std::min(order.most, static_cast<int>(nodes.size())));
-    // Those without a device have no part in it.
-    const int used = 1 + *std::ranges::max_element(placement.stages);
-    placement.processes = used + 1;
+    const auto lineup = line_up(*spec_, std::move(nodes), order.most);
+    const auto& placement = lineup.placement;
     {
       const std::lock_guard lock(mutex_);
       placement_ = placement;
-      used_.assign(nodes.begin(), nodes.begin() + used);
+      used_ = lineup.nodes;
       addresses_.resize(static_cast<std::size_t>(placement.processes));
     }
-    if (order.placed) order.placed(used_, placement);
+    if (order.placed) order.placed(lineup);
+    const auto found = Clock::now();
     if (auto prepared = prepare(placement); !prepared) return prepared;
-    return start(placement);
+    const auto ready = Clock::now();
+    if (auto started = start(placement); !started) {
+      // Somebody could not be reached.
+      const std::lock_guard lock(mutex_);
+      cause_ = Cause::lost;
+      return started;
+    }
+    casting_.has_played_ = true;
+    rt::post(supervisor_, Assembled{number_, found - began, ready - found, Clock::now() - ready});
+    return Done{};
   }
 
   /// Waits slice by slice; meanwhile the supervisor hears that nobody stands still.
@@ -170,11 +187,13 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
                auto supervisor = caf::actor_cast<caf::actor>(supervisor_);
                if (!supervisor) return;
                if (auto delivered = deliver(std::move(dispatch), *spec_, supervisor); !delivered)
-                 lost_process(from, delivered.error().text);
+                 end_process(from, {delivered.error().text, Cause::failed});
              },
          .on_lost =
              [this](int process, const std::string& why) {
-               lost_process(process, "the channel to " + name_of(process) + ": " + why);
+               doubt(process);
+               end_process(process,
+                           {"the channel to " + name_of(process) + ": " + why, Cause::lost});
              }});
     if (!mesh) return mesh.error();
     mesh_ = std::move(*mesh);
@@ -236,7 +255,7 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
 
   void prepared(std::uint64_t node, const transport::Message& message) {
     const auto read = transport::from_message<Prepared>(message);
-    if (!read) return lost(node, read.error().text);
+    if (!read) return refuse(node, read.error().text);
     {
       const std::lock_guard lock(mutex_);
       for (std::size_t i = 0; i < used_.size(); ++i)
@@ -268,17 +287,26 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
     return Done{};
   }
 
-  void end(PlayerId player, const std::string& why) const {
-    if (const auto found = envoys_.find(player); found != envoys_.end())
-      rt::post(found->second, PlayerEnded{why});
+  void end(const StageFailed& failed) const {
+    if (const auto found = envoys_.find(failed.player); found != envoys_.end())
+      rt::post(found->second, PlayerEnded{failed.why, failed.cause});
   }
-  void lost_process(int process, const std::string& why) const {
+  void end_process(int process, const PlayerEnded& ended) const {
     for (const auto& [player, envoy] : envoys_)
-      if (placement_.process_of(player) == process) rt::post(envoy, PlayerEnded{why});
+      if (placement_.process_of(player) == process) rt::post(envoy, ended);
   }
-  void fail_all(const std::string& why) const {
-    for (const auto& [player, envoy] : envoys_) rt::post(envoy, PlayerEnded{why});
+  void fail_all(const std::string& why) {
+    const std::unique_lock lock(mutex_);
+    for (const auto& [player, envoy] : envoys_) rt::post(envoy, PlayerEnded{why, cause_});
   }
+  /// Perhaps it is dead: no other attempt uses it before it is heard again.
+  void doubt(int process) {
+    const std::lock_guard lock(mutex_);
+    if (!is_over_)
+      casting_.nodes_.set_away(used_[static_cast<std::size_t>(process)].incarnation, true);
+  }
+  /// It has said what a sane node does not say.
+  void refuse(std::uint64_t node, const std::string& why) { end_all_of(node, why, Cause::failed); }
   std::string name_of(int process) const {
     return process < static_cast<int>(used_.size())
                ? used_[static_cast<std::size_t>(process)].title()
@@ -302,6 +330,7 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
   bool is_over_ = false;
   bool is_open_ = false;
   std::string failure_;
+  Cause cause_ = Cause::failed;
   std::size_t prepared_ = 0;
   std::vector<NodeHere> used_;  // By process.
   Placement placement_;
@@ -311,16 +340,6 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
   std::unique_ptr<Mesh> mesh_;
   std::thread assembling_;
 };
-
-std::string to_text(const std::vector<NodeHere>& nodes, const Placement& placement) {
-  std::string text;
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    text += (text.empty() ? "" : "; ") + nodes[i].name + ": device";
-    for (std::size_t device = 0; device < placement.stages.size(); ++device)
-      if (placement.stages[device] == static_cast<int>(i)) text += " " + std::to_string(device);
-  }
-  return text;
-}
 
 RemoteCasting::RemoteCasting(NodePool& nodes, transport::ChannelThread& channels, RemoteOrder order)
     : nodes_(nodes), channels_(channels), order_(std::move(order)) {}
@@ -371,7 +390,7 @@ void RemoteCasting::heard(std::uint64_t node, transport::Message message) {
 }
 
 void RemoteCasting::lost(std::uint64_t node, const std::string& why) {
-  if (const auto attempt = current()) attempt->lost(node, why);
+  if (const auto attempt = current()) attempt->end_all_of(node, why, Cause::lost);
 }
 
 }  // namespace troupe::actors

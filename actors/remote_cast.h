@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -7,9 +8,9 @@
 #include <string>
 
 #include "actors/cast.h"
+#include "actors/lineup.h"
 #include "actors/mesh.h"
 #include "actors/node_pool.h"
-#include "actors/placement.h"
 
 namespace troupe::actors {
 
@@ -18,16 +19,14 @@ struct RemoteOrder {
   Value config;    // With everything in it that was chosen for the run.
   int fewest = 1;  // Nodes without which an attempt does not begin,
   int most = 1;    // and how many it takes.
-  std::chrono::milliseconds node_patience{60'000};     // Until there are as many.
+  std::chrono::milliseconds node_patience{60'000};     // Until there are as many at first,
+  std::chrono::milliseconds suspend_patience{60'000};  // and once it has played, where some go.
   std::chrono::milliseconds prepare_patience{60'000};  // Until they have prepared.
   std::string interface = "127.0.0.1";
   Carriers carriers = Carriers::shm_and_tcp;
   /// Where its players are, once that is known; on a thread of its own.
-  std::function<void(const std::vector<NodeHere>&, const Placement&)> placed;
+  std::function<void(const Lineup&)> placed;
 };
-
-/// "alpha: device 0 1; beta: device 2 3"
-std::string to_text(const std::vector<NodeHere>& nodes, const Placement& placement);
 
 /// The head's side of a run whose players are on nodes: envoys stand for all of them, so that its
 /// supervisor leads them as if they were here. Each attempt takes the nodes that are there then.
@@ -57,6 +56,7 @@ class RemoteCasting final : public Casting {
   transport::ChannelThread& channels_;
   RemoteOrder order_;
   MemoryPool memory_;  // Of states on their way; outlives all attempts.
+  std::atomic<bool> has_played_ = false;
   std::mutex mutex_;
   std::weak_ptr<Attempt> attempt_;  // Its envoys hold it.
 };

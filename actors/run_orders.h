@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "actors/cause.h"
 #include "actors/mesh.h"
 #include "actors/placement.h"
 #include "actors/player_id.h"
@@ -85,10 +86,12 @@ struct StageFailed {
 
   PlayerId player;
   std::string why;
+  Cause cause = Cause::failed;  // Lost: its process has lost another one.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("player", &StageFailed::player),
-                      transport::required("why", &StageFailed::why));
+                      transport::required("why", &StageFailed::why),
+                      transport::optional("cause", &StageFailed::cause));
   }
 };
 

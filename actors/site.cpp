@@ -232,10 +232,14 @@ Status Site::start(const Start& start) {
     }
     return state_->envoys.emplace(id, spawn_envoy(*system_, id, carry(), *memory_)).first->second;
   });
-  rt::spawn<Warden>(*system_, state_->here,
-                    [tell = order_.tell_head](PlayerId player, const std::string& why) {
-                      (void)tell(transport::to_message(StageFailed{player, why}));
-                    });
+  rt::spawn<Warden>(
+      *system_, state_->here,
+      [tell = order_.tell_head, state = state_.get()](PlayerId player, const std::string& why) {
+        const auto lost = state->why_lost();
+        auto failed =
+            lost.empty() ? StageFailed{player, why} : StageFailed{player, lost, Cause::lost};
+        (void)tell(transport::to_message(failed));
+      });
   for (const auto& player : company.players) rt::post(player.actor, Meet{company.cast});
   state_->open = true;
   for (auto& [to, dispatch] : state_->take_all()) arrived(to, std::move(dispatch));

@@ -7,9 +7,12 @@
 #include <numeric>
 #include <utility>
 
+#include "actors/assembled.h"
 #include "actors/cast.h"
+#include "actors/cause.h"
 #include "actors/checkpoints.h"
 #include "actors/ending.h"
+#include "actors/envoy.h"
 #include "actors/exchange.h"
 #include "actors/recorder_actor.h"
 #include "actors/recovery.h"
@@ -23,6 +26,8 @@ namespace {
 
 constexpr std::size_t recent_steps = 20;
 constexpr std::size_t most_interludes = 64;
+// Losses one after the other without a step between them; further ones are strikes.
+constexpr int most_futile = 5;
 
 class Supervisor {
  public:
@@ -67,6 +72,9 @@ class Supervisor {
         [this](const Pulse& pulse) {
           if (is_now(pulse)) heard(pulse);
         },
+        [this](const Assembled& assembled) {
+          if (is_now(assembled)) loss_.assembled = assembled;
+        },
         [this](Recorded) { heard_recorded(); },
         [this](Look) { look(); },
         [this](Drain) { drain(); },
@@ -108,7 +116,8 @@ class Supervisor {
     snapshots_.clear();
     phase_ = Phase::playing;
     patience_ = {};
-    step_began_ = self_->now();
+    step_began_ = loss_.over = self_->now();
+    attempt_from_ = start.step;
     record(AttemptBegun{start.step});
     const Backstage backstage{spec_, caf::actor_cast<caf::actor>(self_), ending_};
     auto& system = self_->home_system();
@@ -255,6 +264,7 @@ class Supervisor {
                             .ids = storage::ids_of(entry.samples),
                             .loss = entry.mean_loss()}});
       tell_step(entry, is_last ? &round : nullptr);
+      if (loss_.noticed && step_ > loss_.after) tell_recovered();
       if (is_last) rounds_.pop_front();
     }
     go_on();
@@ -407,7 +417,9 @@ class Supervisor {
     if (found == company_.players.end()) return;
     found->actor = nullptr;
     --alive_;
-    if (phase_ != Phase::clearing) return fail_attempt(found->standing.who, reason_of(why));
+    if (phase_ != Phase::clearing)
+      return fail_attempt(found->standing.who, reason_of(why),
+                          is_lost(why) ? Cause::lost : Cause::failed);
     if (alive_ == 0 && saving_ == 0) cleared();
   }
 
@@ -419,16 +431,51 @@ class Supervisor {
 
   /// An actor has failed: all others of its attempt go, and the run goes on from the newest
   /// checkpoint, unless there is no hope.
-  void fail_attempt(const std::string& who, const std::string& why) {
+  void fail_attempt(const std::string& who, const std::string& why, Cause cause) {
     const std::string text = who + ": " + why;
-    failures_.push_back({self_->now().time_since_epoch(), text});
-    const auto verdict = judge(failures_, {spec_->strikes, spec_->strike_window});
-    if (verdict.what == Verdict::What::give_up) {
-      const bool repeated = failures_.size() > 1;
-      return fail_run(repeated ? text + " (given up: " + verdict.reason + ")" : text);
+    // Losses may come as often as they like, as long as something is done between them.
+    futile_ = step_ > attempt_from_ ? 0 : futile_ + 1;
+    last_failure_ = text;
+    if (cause == Cause::lost && futile_ < most_futile) {
+      warn(text + "; going on from the newest checkpoint");
+    } else {
+      failures_.push_back({self_->now().time_since_epoch(), text});
+      const auto verdict = judge(failures_, {spec_->strikes, spec_->strike_window});
+      if (verdict.what == Verdict::What::give_up) {
+        const bool repeated = failures_.size() > 1;
+        return fail_run(repeated ? text + " (given up: " + verdict.reason + ")" : text);
+      }
+      warn(text + "; going on from the newest checkpoint: " + verdict.reason);
     }
-    warn(text + "; going on from the newest checkpoint: " + verdict.reason);
+    // One that comes before all is made good is part of it.
+    if (!loss_.noticed) {
+      loss_ = {};
+      loss_.noticed = self_->now();
+      loss_.why = text;
+    }
+    loss_.after = std::max(loss_.after, step_);
     clear(Next::try_again);
+  }
+
+  /// All that was done before the loss is done again, and a step more: how long each part took.
+  void tell_recovered() {
+    const auto in_seconds = [](rt::Duration time) {
+      return std::chrono::duration<double>(time).count();
+    };
+    const auto [noticed, after, over, assembled, why] = std::exchange(loss_, {});
+    const auto now = self_->now();
+    const auto together = assembled.nodes + assembled.prepare + assembled.load;
+    Value recovered = event("run.recovered");
+    recovered.set("why", why);
+    recovered.set("step", attempt_from_);
+    recovered.set("redone", after - attempt_from_);
+    recovered.set("seconds", in_seconds(now - *noticed));
+    recovered.set("freeze", in_seconds(over - *noticed));
+    recovered.set("nodes", in_seconds(assembled.nodes));
+    recovered.set("prepare", in_seconds(assembled.prepare));
+    recovered.set("load", in_seconds(assembled.load));
+    recovered.set("redo", in_seconds(now - over - together));
+    tell(std::move(recovered));
   }
 
   void fail_run(const std::string& why) {
@@ -468,7 +515,7 @@ class Supervisor {
       return rt::stop(recorder_);  // It tells what it has, and goes.
     }
     const std::string last =
-        next_ == Next::begin_anew ? "the run was to begin anew" : failures_.back().why;
+        next_ == Next::begin_anew ? "the run was to begin anew" : last_failure_;
     auto newest = spec_->checkpoints->newest(spec_->memory(0, 0, usual_->devices()));
     if (!newest)
       return finish(failed(
@@ -528,7 +575,7 @@ class Supervisor {
     }
     all.push_back(std::move(own));
     if (const auto found = find_standstill(all, spec_->stalls_allowed))
-      fail_attempt(found->who, found->what);
+      fail_attempt(found->who, found->what, Cause::failed);
   }
 
   Wait waits_for() const {
@@ -560,7 +607,7 @@ class Supervisor {
 
   /// Without those who do not go.
   void end_anyway(const std::string& what) {
-    if (next_ == Next::try_again) outcome_ = failed(failures_.back().why);
+    if (next_ == Next::try_again) outcome_ = failed(last_failure_);
     if (next_ == Next::begin_anew) outcome_ = failed("the run was to begin anew");
     outcome_.why += (outcome_.why.empty() ? "" : "; then ") + what + ", for too long";
     end();
@@ -642,6 +689,7 @@ class Supervisor {
 
   Company company_;
   int attempt_ = 0;
+  std::int64_t attempt_from_ = 0;  // Steps that were done when it began.
   std::size_t alive_ = 0;
   Phase phase_ = Phase::playing;
   Next next_ = Next::finish;
@@ -662,6 +710,17 @@ class Supervisor {
   rt::TimePoint step_began_;
   std::deque<double> recent_losses_;
   std::vector<Failure> failures_;
+  std::string last_failure_;
+  int futile_ = 0;  // Attempts without a step, one after the other.
+  /// What is being made good.
+  struct Loss {
+    std::optional<rt::TimePoint> noticed;
+    std::int64_t after = 0;  // Steps that were done then.
+    rt::TimePoint over;      // All of the attempt before were gone.
+    Assembled assembled;
+    std::string why;
+  };
+  Loss loss_;
   Outcome outcome_;
   std::vector<std::size_t> most_parcels_;
   int unrecorded_ = 0;  // Events that the recorder has not written yet.

@@ -11,6 +11,8 @@
 namespace troupe::apps {
 namespace {
 
+constexpr std::size_t most_changes = 1024;
+
 std::chrono::milliseconds in_milliseconds(std::chrono::nanoseconds time) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(time);
 }
@@ -27,6 +29,7 @@ HeadRun::HeadRun(config::Loaded loaded, RunSetup setup, bool resume, Surrounding
   report_.state = "starting";
   report_.steps = loaded_.config.train.steps;
   report_.log_every = loaded_.config.log.every;
+  outlook_.begun = std::chrono::steady_clock::now();
 }
 
 void HeadRun::finish() {
@@ -69,11 +72,12 @@ actors::RemoteOrder HeadRun::order(const config::Loaded& loaded) {
           .config = run_->chosen(loaded.tree),
           .fewest = config.elastic.nodes.fewest,
           .most = config.elastic.nodes.most,
-          .node_patience = in_milliseconds(config.limits.start_patience),
+          .node_patience = in_milliseconds(resume_ ? config.limits.suspend_patience
+                                                   : config.limits.start_patience),
+          .suspend_patience = in_milliseconds(config.limits.suspend_patience),
           .prepare_patience = in_milliseconds(config.limits.prepare_patience),
           .interface = around_.interface,
-          .placed = [this](const std::vector<actors::NodeHere>& nodes,
-                           const actors::Placement& placement) { placed(nodes, placement); }};
+          .placed = [this](const actors::Lineup& lineup) { placed(lineup); }};
 }
 
 void HeadRun::run() {
@@ -127,13 +131,16 @@ void HeadRun::run() {
 }
 
 void HeadRun::record(Recorder& recorder, const Value& event) {
-  recorder.record(event);
-  if (const Value* type = event.find("type"); type && type->text() && *type->text() == "step") {
+  const Value told = recorder.record(event);
+  const auto& type = *event.find("type")->text();
+  if (type == "step") learn(event);
+  around_.publish(told);
+  if (type != "checkpoint.saved") return;
+  {
     const std::lock_guard lock(mutex_);
-    report_.step = *event.find("step")->integer();
-    if (const Value* loss = event.find("loss")) report_.loss = loss->number();
+    ++outlook_.saves_since_switch;
   }
-  around_.publish(event);
+  consider_switch();
 }
 
 void HeadRun::end(const std::string& state, const std::string& why) {
@@ -145,17 +152,21 @@ void HeadRun::end(const std::string& state, const std::string& why) {
   around_.ended(state, why);
 }
 
-void HeadRun::placed(const std::vector<actors::NodeHere>& nodes,
-                     const actors::Placement& placement) {
-  const std::string where = to_text(nodes, placement);
+void HeadRun::placed(const actors::Lineup& lineup) {
+  const std::string where = to_text(lineup);
+  double gain = 0;
   {
     const std::lock_guard lock(mutex_);
     report_.where = where;
-    nodes_.clear();
-    for (const auto& node : nodes) nodes_.push_back(node.name);
+    if (lineup_) gain = 1 - busiest(lineup) / busiest(*lineup_);
+    lineup_ = lineup;
   }
   Value changed = event("plan.changed", loaded_.config.name);
   changed.set("why", where);
+  Value::List names;
+  for (const auto& node : lineup.nodes) names.emplace_back(node.name);
+  changed.set("nodes", std::move(names));
+  if (gain != 0) changed.set("gain", gain);
   tell(changed);
 }
 
@@ -251,7 +262,8 @@ std::shared_ptr<const config::Loaded> HeadRun::now() const {
 
 bool HeadRun::plays_on(const std::string& node) const {
   const std::lock_guard lock(mutex_);
-  return !report_.has_ended() && std::ranges::find(nodes_, node) != nodes_.end();
+  return !report_.has_ended() && lineup_ &&
+         std::ranges::count(lineup_->nodes, node, &actors::NodeHere::name) > 0;
 }
 
 int HeadRun::fewest_nodes() const { return now()->config.elastic.nodes.fewest; }
@@ -259,6 +271,65 @@ int HeadRun::fewest_nodes() const { return now()->config.elastic.nodes.fewest; }
 void HeadRun::heard(std::uint64_t node, transport::Message message) {
   casting_->heard(node, std::move(message));
 }
-void HeadRun::lost(std::uint64_t node, const std::string& why) { casting_->lost(node, why); }
+void HeadRun::lost(std::uint64_t node, const std::string& why) {
+  outlook_changes();
+  casting_->lost(node, why);
+}
+
+void HeadRun::arrived() {
+  outlook_changes();
+  consider_switch();
+}
+
+void HeadRun::outlook_changes() {
+  const std::lock_guard lock(mutex_);
+  outlook_.changes.push_back(std::chrono::steady_clock::now());
+  if (outlook_.changes.size() > most_changes) outlook_.changes.erase(outlook_.changes.begin());
+}
+
+void HeadRun::learn(const Value& step) {
+  const std::lock_guard lock(mutex_);
+  report_.step = outlook_.decided = *step.find("step")->integer();
+  if (const Value* loss = step.find("loss")) report_.loss = loss->number();
+  limits_.steps = report_.steps;
+  outlook_.plan.rate = 1 / std::max(1e-6, step.find("seconds")->number());
+  // What it took, so that the next one is judged by it.
+  if (switches_since_ && outlook_.saves_since_switch == 0)
+    limits_.hold_time = std::chrono::steady_clock::now() - *std::exchange(switches_since_, {});
+}
+
+void HeadRun::consider_switch() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!leader_ || switches_since_ || !switch_pays()) return;
+    switches_since_ = std::chrono::steady_clock::now();
+  }
+  hold({.change = [this](std::int64_t) -> Result<actors::RunSpecPtr> {
+          const std::lock_guard lock(mutex_);
+          if (!switch_pays()) return Error{"the nodes that had come have a part, or are gone"};
+          return Result<actors::RunSpecPtr>(run_->changed(*now_));
+        },
+        .done =
+            [this](const Result<std::int64_t>& step) {
+              const std::lock_guard lock(mutex_);
+              if (step)
+                outlook_.saves_since_switch = 0;
+              else
+                switches_since_.reset();
+            }});
+}
+
+bool HeadRun::switch_pays() const {
+  auto nodes = around_.nodes.usable();
+  const auto has_part = [this](const actors::NodeHere& node) {
+    const auto& known = lineup_->nodes;
+    return std::ranges::count(known, node.incarnation, &actors::NodeHere::incarnation) > 0;
+  };
+  if (nodes.empty() || !lineup_ || std::ranges::all_of(nodes, has_part)) return false;
+  const auto better = line_up(*run_->spec(), std::move(nodes), now_->config.elastic.nodes.most);
+  actors::reconciler::PlanChoice choice;
+  choice.rate = outlook_.plan.rate * busiest(*lineup_) / busiest(better);
+  return actors::reconciler::pays(outlook_, choice, std::chrono::steady_clock::now(), limits_);
+}
 
 }  // namespace troupe::apps

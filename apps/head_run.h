@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "actors/messages.h"
+#include "actors/reconciler.h"
 #include "actors/remote_cast.h"
 #include "apps/bell.h"
 #include "apps/full_disk.h"
@@ -60,12 +61,20 @@ class HeadRun {
   /// What a node says.
   void heard(std::uint64_t node, transport::Message message);
   void lost(std::uint64_t node, const std::string& why);
+  /// A node has come: it gets a part at a save point, where that pays.
+  void arrived();
+  /// Whether those who have no part are worth a switch to them; if so it is begun.
+  void consider_switch();
 
  private:
   void run();
+  void outlook_changes();
+  /// With the lock held.
+  bool switch_pays() const;
   void record(class Recorder& recorder, const Value& event);
   void end(const std::string& state, const std::string& why);
-  void placed(const std::vector<actors::NodeHere>& nodes, const actors::Placement& placement);
+  void placed(const actors::Lineup& lineup);
+  void learn(const Value& step);
   template <class Order>
   void tell_leader(Order order);
   void hold(actors::Interlude interlude);
@@ -87,7 +96,10 @@ class HeadRun {
   mutable std::mutex mutex_;
   RunStanding report_;
   std::shared_ptr<const config::Loaded> now_;  // With what was set meanwhile.
-  std::vector<std::string> nodes_;             // That have a part in it.
+  std::optional<actors::Lineup> lineup_;       // Of the plan in force.
+  actors::reconciler::State outlook_;          // What is known of it.
+  actors::reconciler::Limits limits_;
+  std::optional<actors::Time> switches_since_;  // A switch is under way.
   caf::actor leader_;
   std::vector<actors::Interlude> early_;  // Asked for before there was somebody to tell.
   bool paused_ = false;                   // Also before there is somebody to tell.

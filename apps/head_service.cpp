@@ -226,12 +226,13 @@ class HeadService::Service {
     return runs;
   }
 
+  /// Of a run, as it was recorded; or of none, told now.
   void publish(const Value& event) {
     transport::Message message;
     message.type = text_in(event, "type");
     message.run = text_in(event, "run");
-    if (message.run.empty()) told_.add(event);
-    message.body = event;
+    message.body = message.run.empty() ? told_now(event) : event;
+    if (message.run.empty()) told_.add(message.body);
     (void)publisher_->publish(std::move(message));
   }
 
@@ -262,6 +263,7 @@ class HeadService::Service {
     joined.set("node", node.name);
     publish(joined);
     options_.say("node " + node.name + " has joined");
+    for (const auto& run : all_runs()) run->arrived();
   }
 
   void lost(const actors::NodeHere& node, const std::string& why) {

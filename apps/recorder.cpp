@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 
@@ -57,7 +58,14 @@ std::string sentence(const Value& event) {
   if (type == "checkpoint.saved")
     return "step " + text_of(event, "step") + "  saved " + text_of(event, "directory");
   if (type == "warn") return "warning: " + text_of(event, "text");
-  if (type == "plan.changed") return "on " + text_of(event, "why");
+  if (type == "plan.changed") {
+    const double gain = number_of(event, "gain");
+    return "on " + text_of(event, "why") +
+           (gain > 0 ? "; a step takes " + brief(100 * gain, 2) + " % less" : "");
+  }
+  if (type == "run.recovered")
+    return "goes on after " + brief(number_of(event, "seconds"), 3) + " s; " +
+           text_of(event, "redone") + " steps were done again";
   if (type == "stage.stalled")
     return "stalled: " + text_of(event, "who") + ": " + text_of(event, "what");
   if (type == "run.changed") return text_of(event, "set") + " after step " + text_of(event, "step");
@@ -87,8 +95,9 @@ Recorder::~Recorder() {
   std::fclose(events_);
 }
 
-void Recorder::record(const Value& event) {
-  const std::string line = to_json(event) + "\n";
+Value Recorder::record(const Value& event) {
+  Value told = told_now(event);
+  const std::string line = to_json(told) + "\n";
   const std::lock_guard lock(mutex_);
   // Each event is handed to the system at once: a killed process loses none that was recorded.
   std::fwrite(line.data(), 1, line.size(), events_);
@@ -99,6 +108,7 @@ void Recorder::record(const Value& event) {
   } else if (display_ != Display::nothing) {
     show(event);
   }
+  return told;
 }
 
 void Recorder::say(const std::string& text) {
@@ -144,6 +154,13 @@ Value event(const std::string& type, const std::string& run) {
   value.set("type", type);
   value.set("run", run);
   return value;
+}
+
+Value told_now(Value event) {
+  if (event.find("time")) return event;
+  const auto now = std::chrono::floor<std::chrono::microseconds>(std::chrono::system_clock::now());
+  event.set("time", static_cast<double>(now.time_since_epoch().count()) / 1e6);
+  return event;
 }
 
 }  // namespace troupe::apps

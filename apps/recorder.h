@@ -28,8 +28,9 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  /// A map that begins with `type` and `run`, as interface and documentation list them.
-  void record(const Value& event);
+  /// A map that begins with `type` and `run`, as interface and documentation list them. Gives it
+  /// as it was told, with the time.
+  Value record(const Value& event);
 
   /// A line for a person only: what the data is, where results lie.
   void say(const std::string& text);
@@ -53,5 +54,7 @@ class Recorder {
 
 /// An event's beginning.
 Value event(const std::string& type, const std::string& run);
+/// With `time`, where it has none yet: seconds since 1970, for a person and for who measures.
+Value told_now(Value event);
 
 }  // namespace troupe::apps

@@ -121,10 +121,10 @@ Result<std::unique_ptr<LocalNodes>> start_nodes(const TrainArguments& arguments,
   order.run = config.name;
   order.config = run.chosen();
   order.node_patience = in_milliseconds(config.limits.start_patience);
+  order.suspend_patience = in_milliseconds(config.limits.suspend_patience);
   order.prepare_patience = in_milliseconds(config.limits.prepare_patience);
-  order.placed = [&recorder](const std::vector<actors::NodeHere>& nodes,
-                             const actors::Placement& placement) {
-    recorder.say("nodes: " + actors::to_text(nodes, placement));
+  order.placed = [&recorder](const actors::Lineup& lineup) {
+    recorder.say("nodes: " + to_text(lineup));
   };
   if (arguments.carrier == "tcp") order.carriers = actors::Carriers::tcp;
   return LocalNodes::start(arguments.nodes, std::move(order),

@@ -83,6 +83,7 @@ constexpr MessageType table[] = {
     {"run.get", person, 4_KiB},
     {"run.list", person, 4_KiB},
     {"run.pause", person, 4_KiB},
+    {"run.recovered", head, 64_KiB},
     {"run.resume", person, 4_KiB},
     {"run.set", person, 64_KiB},
     {"run.state", head, 64_KiB},
