@@ -1,18 +1,22 @@
 #include "bench/child.h"
 
 #include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
 
 namespace troupe::bench {
 namespace {
 
-[[noreturn]] void become(const ChildOrder& order, int output) {
-  dup2(output, STDOUT_FILENO);
+[[noreturn]] void become(const ChildOrder& order) {
   cpu_set_t cores;
   CPU_ZERO(&cores);
   for (int i = 0; i < order.cores; ++i) CPU_SET(static_cast<std::size_t>(i), &cores);
@@ -27,13 +31,46 @@ namespace {
 
 }  // namespace
 
+Background::Background(const ChildOrder& order, const std::string& folder) {
+  id_ = fork();
+  if (id_ != 0) return;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (chdir(folder.c_str()) != 0) _exit(126);
+  become(order);
+}
+
+Background::~Background() {
+  if (id_ <= 0) return;
+  kill(id_, SIGKILL);
+  waitpid(id_, nullptr, 0);
+}
+
+void Background::end() {
+  if (id_ <= 0) return;
+  kill(id_, SIGTERM);
+  waitpid(id_, nullptr, 0);
+  id_ = -1;
+}
+
+std::vector<pid_t> children_of(pid_t process) {
+  std::vector<pid_t> children;
+  std::error_code error;
+  const auto threads = "/proc/" + std::to_string(process) + "/task";
+  for (const auto& thread : std::filesystem::directory_iterator(threads, error)) {
+    std::ifstream file(thread.path() / "children");
+    for (pid_t child; file >> child;) children.push_back(child);
+  }
+  return children;
+}
+
 std::optional<ChildResult> run_child(const ChildOrder& order) {
   int ends[2];
   if (pipe(ends) != 0) return std::nullopt;
   const pid_t child = fork();
   if (child == 0) {
     close(ends[0]);
-    become(order, ends[1]);
+    dup2(ends[1], STDOUT_FILENO);
+    become(order);
   }
   close(ends[1]);
   ChildResult result;

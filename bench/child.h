@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,6 +21,26 @@ struct ChildOrder {
   std::vector<std::pair<std::string, std::string>> environment;  // Beside our own.
   int cores = 1;                                                 // Runs on cores [0, cores).
 };
+
+/// A program that runs beside us, and is killed with this object. It writes to our streams.
+class Background {
+ public:
+  /// In that folder.
+  Background(const ChildOrder& order, const std::string& folder);
+  ~Background();
+  Background(const Background&) = delete;
+  Background& operator=(const Background&) = delete;
+
+  pid_t id() const { return id_; }
+  /// Asks it to end, and waits until it has.
+  void end();
+
+ private:
+  pid_t id_ = -1;
+};
+
+/// Those that a process has started and that live.
+std::vector<pid_t> children_of(pid_t process);
 
 /// Runs a program to its end. Nothing where it could not be started.
 std::optional<ChildResult> run_child(const ChildOrder& order);

@@ -118,17 +118,6 @@ int processes_of_program(const Workplace& here) {
   return static_cast<int>(processes_in(here).size());
 }
 
-std::vector<pid_t> children_of(pid_t process) {
-  std::vector<pid_t> children;
-  std::error_code error;
-  const auto threads = "/proc/" + std::to_string(process) + "/task";
-  for (const auto& thread : std::filesystem::directory_iterator(threads, error)) {
-    std::ifstream file(thread.path() / "children");
-    for (pid_t child; file >> child;) children.push_back(child);
-  }
-  return children;
-}
-
 long resident_bytes(pid_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/statm");
   long pages = 0, resident = 0;

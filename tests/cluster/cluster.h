@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/child.h"
 #include "cluster/process.h"
 
 namespace troupe::tests {
@@ -30,8 +31,7 @@ std::string head_of(const Workplace& here);
 std::set<std::string> leavings(const Workplace& here);
 /// Processes of the program in that folder, once those that are about to end have ended.
 int processes_of_program(const Workplace& here);
-/// Those that a process has started.
-std::vector<pid_t> children_of(pid_t process);
+using bench::children_of;
 /// The memory that a process has now.
 long resident_bytes(pid_t process);
 /// Waits until a process that is not ours to wait for is no more.
