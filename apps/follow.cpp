@@ -39,6 +39,16 @@ ExitCode tell_end(const RunStanding& report) {
   return report.state == "stopped" ? ExitCode::preempted : ExitCode::failed;
 }
 
+/// A head that ends has told before how its runs stand: that may still be on its way.
+ExitCode end_without_head(const Error& error, const EventBell& events, Bell& bell,
+                          RunStanding known) {
+  for (int looks = 0; looks < 50 && !events.has_stopped(known.name); ++looks)
+    bell.wait_for(std::chrono::milliseconds(10));
+  if (!events.has_stopped(known.name)) return no_head(error);
+  known.state = "stopped";
+  return tell_end(known);
+}
+
 enum class From { first_event, this_life, now };
 
 /// Shows a run until it ends, or until the bell of signals rings: then it goes on alone.
@@ -64,15 +74,17 @@ ExitCode follow(const WhichHead& head, HeadClient& client, const std::string& ru
       known->state = "stopped";
       return tell_end(*known);
     }
-    known = standing(client, run);
-    if (!known) return no_head(known.error());
+    auto now = standing(client, run);
+    if (!now) return end_without_head(now.error(), **ringing, bell, *known);
+    known = std::move(now);
     if (from == From::this_life && known->began >= 0) {
       reader.begin_at(known->began);
       from = From::now;
     }
     // Its end was told before the head knows of it: so this reads to the last event.
     if (from != From::this_life)
-      if (auto read = reader.read(show); !read) return no_head(read.error());
+      if (auto read = reader.read(show); !read)
+        return end_without_head(read.error(), **ringing, bell, *known);
     if (known->has_ended()) return tell_end(*known);
   }
   (*recorder)->say("the run goes on; `troupe attach " + run + "` follows it again");

@@ -65,7 +65,7 @@ std::string published_at(const std::string& said) {
 /// For so long.
 Clock::duration attack_a_run(int steps) {
   constexpr std::size_t members = 64;
-  constexpr long most_growth = long{64} << 20;
+  constexpr long most_growth = long{2 * members} << 20;
   const Workplace here;
   const auto before = leavings(here);
   here.write("gpt.toml", gpt);
