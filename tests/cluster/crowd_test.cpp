@@ -4,7 +4,6 @@
 
 #include <signal.h>
 
-#include <algorithm>
 #include <chrono>
 #include <set>
 #include <string>
@@ -45,19 +44,10 @@ TEST_CASE("two hundred nodes join a head at once, cost it little, and leave it",
   const auto address = head_of(here);
   const long before = resident_bytes(head.id());
   {
-    const auto begin = Clock::now();
     const auto crowd = bench::Crowd::gather(address, count, 60s);
-    const auto joined = Clock::now() - begin;
     if (!crowd) FAIL(crowd.error().text);
-    CHECK(joined < 2s);
-    auto soonest = Clock::duration::max();
-    for (int i = 0; i < 5; ++i) {
-      const auto start = Clock::now();
-      const auto status = status_of(here, address);
-      soonest = std::min(soonest, Clock::now() - start);
-      CHECK(names_of(status).size() == count);
-    }
-    CHECK(soonest < 500ms);  // On a busy machine; `./dev bench head` has the goal of 50 ms.
+    // How soon, `./dev bench head` measures.
+    CHECK(names_of(status_of(here, address)).size() == count);
     CHECK((resident_bytes(head.id()) - before) / count < most_bytes_each);
   }
   const auto end = Clock::now() + 30s;
