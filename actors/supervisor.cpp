@@ -73,7 +73,9 @@ class Supervisor {
           if (is_now(pulse)) heard(pulse);
         },
         [this](const Assembled& assembled) {
-          if (is_now(assembled)) loss_.assembled = assembled;
+          if (!is_now(assembled)) return;
+          is_assembled_ = true;
+          loss_.assembled = assembled;
         },
         [this](Recorded) { heard_recorded(); },
         [this](Look) { look(); },
@@ -121,12 +123,13 @@ class Supervisor {
     record(AttemptBegun{start.step});
     const Backstage backstage{spec_, caf::actor_cast<caf::actor>(self_), ending_};
     auto& system = self_->home_system();
+    is_assembled_ = !spec_->casting;
     company_ = spec_->casting
                    ? spec_->casting->begin(system, backstage, ++attempt_, std::move(start))
                    : spawn_company(system, backstage, ++attempt_, start);
     for (const auto& player : company_.players) self_->watch(player.actor);
     alive_ = company_.players.size();
-    go_on();
+    drain_asked_ ? drain() : go_on();
   }
 
   /// Gives out rounds, as far ahead as is allowed, up to the next moment at which the run must be
@@ -623,14 +626,19 @@ class Supervisor {
   void drain() {
     drain_asked_ = true;
     paused_ = false;
+    // Nobody who could finish anything is there, or has begun to: the newest checkpoint is all.
+    if (phase_ == Phase::playing && !is_assembled_) return stop({});
     go_on();
   }
   void stop_now() {
     if (phase_ == Phase::clearing && next_ == Next::finish) return;
+    stop("it was told to stop at once");
+  }
+  void stop(const std::string& why) {
     Outcome outcome;
     outcome.how = Outcome::How::stopped;
     outcome.step = std::max<std::int64_t>(saved_step_, 0);
-    outcome.why = "it was told to stop at once";
+    outcome.why = why;
     finish(std::move(outcome));
   }
   void pause() {
@@ -691,6 +699,7 @@ class Supervisor {
   int attempt_ = 0;
   std::int64_t attempt_from_ = 0;  // Steps that were done when it began.
   std::size_t alive_ = 0;
+  bool is_assembled_ = false;  // Its players are there, and play.
   Phase phase_ = Phase::playing;
   Next next_ = Next::finish;
   std::optional<StepLedger> ledger_;

@@ -95,6 +95,25 @@ TEST_CASE("a head that is asked to end goes on with its runs in its next life", 
   for (const auto& [step, count] : times) CHECK(count == 1);
 }
 
+TEST_CASE("a head whose run waits for nodes ends when it is asked to", "[cluster]") {
+  const Workplace here;
+  here.write("gpt.toml", gpt);
+  Process head(here, head_words({}));
+  REQUIRE(head.says("troupe submit"));
+  Process alpha(here, {"node", "--name", "alpha", "--cores", "1"});
+  REQUIRE(alpha.says("joined"));
+  Process submit(here, {"submit", "gpt.toml", "--wait", "--output", "plain", "--set", "name=alone",
+                        "--set", "train.steps=100000", "--set", "log.every=1"});
+  REQUIRE(submit.says("step 10 "));
+  alpha.send(SIGKILL);
+  CHECK(submit.says("going on from the newest checkpoint"));
+  head.send(SIGTERM);
+  INFO(head.said());
+  CHECK(head.wait() == 0);
+  INFO(submit.said());
+  CHECK(submit.wait() == 75);
+}
+
 TEST_CASE("a head that others have come after is refused and ends", "[cluster]") {
   const Workplace here;
   std::string address;
