@@ -113,6 +113,9 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
     options.keys = std::move(*keys);
     options.allowed = std::move(*allowed);
   }
+  // From the first that anybody hears of it on, it can be asked to end.
+  Bell bell;
+  ring_on_signals(bell);
   auto opened = HeadService::open(std::move(options));
   if (!opened) return complain(ExitCode::failed, "error: " + opened.error().text);
   const auto& service = **opened;
@@ -123,8 +126,6 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
   say("on each machine:  " + join + " --head " + reached_at(service.endpoint(), interface));
   say("then:             troupe submit CONFIG --wait");
   const auto page = arguments.http == "off" ? nullptr : open_page(arguments.http, service, say);
-  Bell bell;
-  ring_on_signals(bell);
   bell.wait();
   say("stopping: runs finish their step and are saved, and go on when this head comes back; once "
       "more to stop at once");
