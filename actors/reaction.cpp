@@ -6,9 +6,7 @@
 namespace troupe::actors::reconciler {
 namespace {
 
-constexpr int exit_failed = 1;
 constexpr int exit_too_few = 6;
-constexpr int exit_preempted = 75;
 constexpr int exit_deposed = 76;
 constexpr std::size_t names_that_poison = 2;
 

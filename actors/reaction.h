@@ -7,6 +7,9 @@
 
 namespace troupe::actors::reconciler {
 
+constexpr int exit_failed = 1;
+constexpr int exit_preempted = 75;
+
 /// One answer in the making: what only the parts of reconciler.h share.
 class Reaction {
  public:

@@ -6,8 +6,6 @@
 namespace troupe::actors::reconciler {
 namespace {
 
-constexpr int exit_failed = 1;
-constexpr int exit_preempted = 75;
 constexpr Duration longest_back_off = std::chrono::minutes(1);
 constexpr std::size_t most_changes = 1024;
 

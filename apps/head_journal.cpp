@@ -57,7 +57,7 @@ struct StateRecord {
 };
 
 template <class Record>
-Value to_value(const Record& record) {
+Value typed(const Record& record) {
   Value value = transport::to_value(record);
   value.set("type", std::string(Record::type));
   return value;
@@ -158,11 +158,11 @@ Status HeadJournal::learn(const Value& record, const std::string& place) {
 
 std::vector<Value> HeadJournal::all() const {
   std::vector<Value> records{term_record(term_)};
-  if (!listened_.empty()) records.push_back(to_value(ListenRecord{listened_, published_}));
+  if (!listened_.empty()) records.push_back(typed(ListenRecord{listened_, published_}));
   for (const auto& [name, run] : runs_) {
     const auto submission = static_cast<std::int64_t>(run.submission);
-    records.push_back(to_value(RunRecord{name, submission, run.config}));
-    records.push_back(to_value(StateRecord{name, run.state, run.why}));
+    records.push_back(typed(RunRecord{name, submission, run.config}));
+    records.push_back(typed(StateRecord{name, run.state, run.why}));
   }
   return records;
 }
@@ -174,17 +174,17 @@ std::map<std::string, RememberedRun> HeadJournal::runs() const {
 
 Status HeadJournal::listens(const std::string& endpoint, const std::string& events) {
   if (endpoint == listened_ && events == published_) return Done{};
-  return write(to_value(ListenRecord{endpoint, events}));
+  return write(typed(ListenRecord{endpoint, events}));
 }
 
 Status HeadJournal::submitted(const std::string& run, std::uint64_t submission,
                               const Value& config) {
-  return write(to_value(RunRecord{run, static_cast<std::int64_t>(submission), config}));
+  return write(typed(RunRecord{run, static_cast<std::int64_t>(submission), config}));
 }
 
 Status HeadJournal::changed(const std::string& run, const std::string& state,
                             const std::string& why) {
-  return write(to_value(StateRecord{run, state, why}));
+  return write(typed(StateRecord{run, state, why}));
 }
 
 Status HeadJournal::write(const Value& record) {

@@ -25,8 +25,6 @@ struct SimArguments {
   SimTerms terms;
 };
 
-double seconds(sim::Duration time) { return std::chrono::duration<double>(time).count(); }
-
 void print(const sim::ReplayReport& report, int plans_made) {
   const double all = std::max(seconds(report.length), 1e-9);
   const auto percent = [&](double time) { return 100 * time / all; };

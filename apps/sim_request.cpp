@@ -12,12 +12,14 @@
 #include "schedules/replan.h"
 
 namespace troupe::apps {
-namespace {
 
-namespace sched = troupe::schedules;
 namespace sim = troupe::simulation;
 
 double seconds(sim::Duration time) { return std::chrono::duration<double>(time).count(); }
+
+namespace {
+
+namespace sched = troupe::schedules;
 sim::Duration duration(double seconds) {
   return std::chrono::duration_cast<sim::Duration>(std::chrono::duration<double>(seconds));
 }

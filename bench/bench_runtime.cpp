@@ -21,6 +21,7 @@
 #include "actors/rounds.h"
 #include "actors/rt.h"
 #include "actors/supervisor.h"
+#include "bench/figures.h"
 #include "models/option.h"
 #include "models/registry.h"
 #include "schedules/simulate.h"
@@ -41,11 +42,6 @@ namespace troupe::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double median(std::vector<double> numbers) {
-  std::ranges::sort(numbers);
-  return numbers.empty() ? 0 : numbers[numbers.size() / 2];
-}
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();

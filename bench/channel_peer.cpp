@@ -23,7 +23,7 @@ using namespace transport;
 
 constexpr std::uint64_t secret = 1;  // Nobody else is there.
 constexpr int parcels = 8;           // Of each channel, in a measurement.
-constexpr Bound bound{600 * mib, 64};
+constexpr Bound peer_bound{600 * mib, 64};
 using Address = std::array<char, 64>;
 
 /// The ends of a socket between this process and one to come.
@@ -53,7 +53,7 @@ Status receive(int control, std::size_t threads) {
       if (!door) return door.error();
       doors.push_back(std::move(*door));
     }
-    receivers.push_back(doors[i % threads]->expect(Token{i}, {bound, &pool, {count, {}}}));
+    receivers.push_back(doors[i % threads]->expect(Token{i}, {peer_bound, &pool, {count, {}}}));
   }
   for (std::size_t i = 0; i < ChannelStreams::channels; ++i) {
     Address address{};
@@ -135,7 +135,7 @@ Status ChannelStreams::start() {
     if (!read_all(control_.number(), address.data(), address.size()))
       return Error{"the process that receives has ended"};
     auto sender = connect_tcp(*senders_->threads[i % threads_], address.data(),
-                              {{{secret, 0}, 0}, Token{i}, bound, &senders_->pool, {}});
+                              {{{secret, 0}, 0}, Token{i}, peer_bound, &senders_->pool, {}});
     if (!sender) return sender.error();
     senders_->senders.push_back(std::move(*sender));
   }

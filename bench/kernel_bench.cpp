@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 
+#include "bench/figures.h"
 #include "core/random.h"
 #include "core/stream.h"
 #include "kernels/attention.h"
@@ -182,12 +183,6 @@ double seconds_of(const Subject& subject) {
   for (int i = 0; i < times; ++i) subject.run();
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
   return taken.count() / times;
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 
 namespace troupe::config {
 
+constexpr double most_steps = 1e12;
+
 /// The rows that this folder knows by itself, which are all but `model`: first the tables that say
 /// what is computed, then those that say where, how long and how safely.
 std::vector<Key> recipe_keys();

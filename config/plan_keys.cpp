@@ -6,8 +6,6 @@ namespace {
 using enum Half;
 
 constexpr auto live = Change::live;
-constexpr auto required = Key::Presence::required;
-constexpr double most_steps = 1e12;
 constexpr double most_stages = 4096;
 
 std::vector<Key> pipeline_keys() {
@@ -117,7 +115,7 @@ std::vector<Key> run_keys() {
        .most = 1e6,
        .help = "How many of the newest stay."},
       {.name = "train.steps",
-       .presence = required,
+       .presence = Key::Presence::required,
        .least = 1,
        .most = most_steps,
        .change = live,

@@ -8,7 +8,7 @@
 namespace troupe::config {
 namespace {
 
-using Change = models::LearningRate::Change;
+using RateChange = models::LearningRate::Change;
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -26,15 +26,15 @@ bool read(std::string_view text, Number& into) {
 
 }  // namespace
 
-Result<std::vector<Change>> parse_rate_changes(std::string_view text) {
+Result<std::vector<RateChange>> parse_rate_changes(std::string_view text) {
   constexpr std::string_view word = " from ";
-  std::vector<Change> changes;
+  std::vector<RateChange> changes;
   for (std::size_t at = 0; at <= text.size();) {
     const auto end = std::min(text.find(',', at), text.size());
     const auto piece = trimmed(text.substr(at, end - at));
     at = end + 1;
     const auto middle = piece.find(word);
-    Change change;
+    RateChange change;
     if (middle == piece.npos || !read(piece.substr(0, middle), change.lr) ||
         !read(piece.substr(middle + word.size()), change.from) || change.from < 0 ||
         !std::isfinite(change.lr) || change.lr < 0)
@@ -48,7 +48,7 @@ Result<std::vector<Change>> parse_rate_changes(std::string_view text) {
   return changes;
 }
 
-std::string to_text(std::span<const Change> changes) {
+std::string to_text(std::span<const RateChange> changes) {
   std::string text;
   for (const auto& [from, lr] : changes)
     text += (text.empty() ? "" : ", ") + shortest(lr) + " from " + std::to_string(from);

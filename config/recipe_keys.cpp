@@ -5,9 +5,6 @@ namespace {
 
 using enum Half;
 
-constexpr auto required = Key::Presence::required;
-constexpr double most_steps = 1e12;
-
 std::vector<Key> top_keys() {
   return {
       {.name = "name",
@@ -31,7 +28,7 @@ std::vector<Key> data_keys() {
   return {
       {.name = "data.train",
        .type = Type::text,
-       .presence = required,
+       .presence = Key::Presence::required,
        .half = recipe,
        .help = "Made data (\"made:markov?states=64\"), a text file, .jsonl, .bin token shards, IDX "
                "or .safetensors."},
@@ -45,7 +42,7 @@ std::vector<Key> data_keys() {
        .half = recipe,
        .help = "The order of samples: a function of the seed and the pass, or as they lie."},
       {.name = "batch.global",
-       .presence = required,
+       .presence = Key::Presence::required,
        .least = 1,
        .half = recipe,
        .help = "Samples in one optimizer step; constant, whatever the cluster does."},

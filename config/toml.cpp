@@ -39,11 +39,6 @@ std::string said(Position position) {
   return std::to_string(position.line) + ":" + std::to_string(position.column) + ": ";
 }
 
-bool is_bare(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '-';
-}
-
 /// Turns what the library read into our tree.
 class Converter {
  public:
@@ -215,7 +210,8 @@ std::string to_toml(const Value& value) {
 }
 
 std::string to_toml_key(std::string_view key) {
-  if (!key.empty() && std::all_of(key.begin(), key.end(), is_bare)) return std::string(key);
+  if (!key.empty() && std::all_of(key.begin(), key.end(), is_bare_key_character))
+    return std::string(key);
   std::string out;
   write_text(out, key);
   return out;

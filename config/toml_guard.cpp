@@ -3,16 +3,17 @@
 #include <algorithm>
 
 namespace troupe::config {
+
+bool is_bare_key_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '-';
+}
+
 namespace {
 
 constexpr int most_key_parts = 32;
 
 bool is_ascii(char c) { return static_cast<unsigned char>(c) < 0x80; }
-
-bool is_bare(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '-';
-}
 
 /// Walks over a text: strings and comments as wholes, all else character by character.
 class Walker {
@@ -42,7 +43,7 @@ class Walker {
       return stop("outside of quotes only ASCII may stand; put a key or a text in quotes");
     if (c == '.' && after_key_)
       ++dots_;
-    else if (c != '.' && c != ' ' && c != '\t' && !is_bare(c))
+    else if (c != '.' && c != ' ' && c != '\t' && !is_bare_key_character(c))
       dots_ = 0;
     if (dots_ >= most_key_parts)
       return stop("a key of more than " + std::to_string(most_key_parts) + " parts");

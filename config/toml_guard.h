@@ -14,6 +14,9 @@ struct TomlTrouble {
   std::string why;
 };
 
+/// Whether a key may have it without quotes.
+bool is_bare_key_character(char c);
+
 /// The library (3.3) bounds how deep lists and inline tables are nested, but not the parts of a
 /// dotted key; and where no character beyond ASCII may stand, it does not expect one. This is
 /// looked through first; nothing else about a text is judged.

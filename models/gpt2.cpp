@@ -81,7 +81,7 @@ struct Gpt2 {
   }
 };
 
-Result<Model> build(const Value& options) {
+Result<Model> build_gpt2(const Value& options) {
   if (auto divides = check_divides(options, "heads", "width"); !divides) return divides.error();
   const Gpt2 gpt{.vocab = integer(options, "vocab"),
                  .context = integer(options, "context"),
@@ -122,7 +122,7 @@ ModelKind gpt2() {
   return {.name = "gpt2",
           .help = "GPT-2: a causal transformer with trained positions.",
           .options = options,
-          .build = build};
+          .build = build_gpt2};
 }
 
 }  // namespace troupe::models

@@ -81,7 +81,7 @@ struct Llama {
 /// Two thirds of four times the width, rounded up to a multiple of 256.
 std::int64_t usual_ffn(std::int64_t width) { return (8 * width / 3 + 255) / 256 * 256; }
 
-Result<Model> build(const Value& options) {
+Result<Model> build_llama(const Value& options) {
   Llama llama{.vocab = integer(options, "vocab"),
               .context = integer(options, "context"),
               .width = integer(options, "width"),
@@ -162,7 +162,7 @@ ModelKind llama() {
   return {.name = "llama",
           .help = "Llama: a causal transformer with rotated positions and gated networks.",
           .options = options,
-          .build = build};
+          .build = build_llama};
 }
 
 }  // namespace troupe::models

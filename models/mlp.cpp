@@ -25,7 +25,7 @@ LayerPtr linear(const std::string& name, std::int64_t inputs, std::int64_t outpu
       Parameter{.name = name + ".bias", .shape = {outputs}, .init = Init::by_inputs(inputs)});
 }
 
-Result<Model> build(const Value& options) {
+Result<Model> build_mlp(const Value& options) {
   const auto dims = integers(options, "dims");
   const double rate = number(options, "dropout");
   if (dims.size() < 2 || dims.size() > most_layers + 1)
@@ -65,7 +65,7 @@ ModelKind mlp() {
   return {.name = "mlp",
           .help = "Linear layers with ReLU between them.",
           .options = options,
-          .build = build};
+          .build = build_mlp};
 }
 
 }  // namespace troupe::models

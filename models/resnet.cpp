@@ -81,7 +81,7 @@ LayerPtr ending(std::int64_t width, std::int64_t classes, double dropout) {
           Parameter{.name = "fc.bias", .shape = {classes}, .init = Init::by_inputs(width)}));
 }
 
-Result<Model> build(const Value& options) {
+Result<Model> build_resnet(const Value& options) {
   const auto widths = integers(options, "widths"), blocks = integers(options, "blocks");
   const auto channels = integer(options, "channels"), classes = integer(options, "classes");
   if (widths.empty() || widths.size() != blocks.size())
@@ -137,7 +137,7 @@ ModelKind resnet() {
   return {.name = "resnet",
           .help = "Residual network of basic blocks, with a 3x3 stem as for small images.",
           .options = options,
-          .build = build};
+          .build = build_resnet};
 }
 
 }  // namespace troupe::models

@@ -82,7 +82,7 @@ struct Vit {
   }
 };
 
-Result<Model> build(const Value& options) {
+Result<Model> build_vit(const Value& options) {
   if (auto divides = check_divides(options, "patch", "image"); !divides) return divides.error();
   if (auto divides = check_divides(options, "heads", "width"); !divides) return divides.error();
   const Vit vit{.image = integer(options, "image"),
@@ -125,7 +125,7 @@ ModelKind vit() {
   return {.name = "vit",
           .help = "Vision transformer: patches of an image as a sequence, with a class token.",
           .options = options,
-          .build = build};
+          .build = build_vit};
 }
 
 }  // namespace troupe::models

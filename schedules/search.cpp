@@ -22,7 +22,6 @@ constexpr std::size_t most_passes = std::size_t{1} << 20;  // A portfolio of mor
 constexpr std::size_t ranked = 10;
 constexpr std::size_t starts = 4;     // Of local searches.
 constexpr double good_enough = 1e-3;  // Above the bound: a better schedule would hardly show.
-constexpr double rounding = 1e-9;
 // Making a candidate takes about as long as playing its actions so many times.
 constexpr std::int64_t making = 16;
 

@@ -9,6 +9,9 @@
 
 namespace troupe::schedules {
 
+/// Ratios of times that differ by less are the same but for rounding.
+constexpr double rounding = 1e-9;
+
 /// What counts about the lanes of one pipeline: whether they fit, and how long they take. Where
 /// reductions or updates cost anything, they are part of it, as with_updates() would place them.
 class Evaluator {

@@ -11,8 +11,6 @@
 namespace troupe::schedules {
 namespace {
 
-constexpr double rounding = 1e-9;
-
 // Any will do: the search must only draw the same moves each time.
 constexpr std::array<std::uint32_t, 2> key = {0, 0};
 

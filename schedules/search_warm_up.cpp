@@ -4,6 +4,8 @@
 #include <cmath>
 #include <functional>
 
+#include "schedules/search_evaluator.h"
+
 namespace troupe::schedules {
 namespace {
 
@@ -29,9 +31,6 @@ struct RoundTrips {
     return work[last + 1] - work[first] + hops[last] - hops[first];
   }
 };
-
-// A ratio that is whole but for rounding must not be taken for more.
-constexpr double rounding = 1e-9;
 
 /// The fewest forward passes ahead with which a micro-batch may follow every `period`. A loop
 /// between stages r and q holds n[r] - n[q] + 1 micro-batches, and each takes the round trip's

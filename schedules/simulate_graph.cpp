@@ -6,7 +6,7 @@
 namespace troupe::schedules {
 namespace {
 
-constexpr std::uint32_t none = ~std::uint32_t{0};
+constexpr std::uint32_t no_node = ~std::uint32_t{0};
 
 /// The messages of one kind to one stage over one route, in the order of their use.
 struct Queue {
@@ -47,10 +47,10 @@ class StepGraph::Builder {
         slots_(static_cast<std::size_t>(landing_slots)),
         passes_(static_cast<std::size_t>(schedule_.stages) *
                 static_cast<std::size_t>(schedule_.micro_batches)),
-        forward_(passes_, none),
-        backward_(passes_, none),
-        previous_(schedule_.lanes.size(), none),
-        previous_give_(schedule_.lanes.size(), none),
+        forward_(passes_, no_node),
+        backward_(passes_, no_node),
+        previous_(schedule_.lanes.size(), no_node),
+        previous_give_(schedule_.lanes.size(), no_node),
         queues_(2 * schedule_.routes.size() * static_cast<std::size_t>(schedule_.stages)),
         givers_(static_cast<std::size_t>(schedule_.stages)) {}
 
@@ -71,7 +71,7 @@ class StepGraph::Builder {
 
  private:
   void depend(std::uint32_t before, double travel = 0) {
-    if (before != none) graph_.dependences_.push_back({before, travel});
+    if (before != no_node) graph_.dependences_.push_back({before, travel});
   }
 
   void add_dependences(std::uint32_t moment) {
@@ -212,16 +212,16 @@ std::vector<double> StepGraph::slacks(double makespan) const {
 
 std::vector<std::uint32_t> StepGraph::critical_path() const {
   std::vector<std::uint32_t> path;
-  std::uint32_t next = none;
+  std::uint32_t next = no_node;
   for (std::uint32_t moment = 0; moment < moments_.size(); ++moment)
-    if (next == none || moments_[moment].end > moments_[next].end) next = moment;
-  while (next != none) {
+    if (next == no_node || moments_[moment].end > moments_[next].end) next = moment;
+  while (next != no_node) {
     path.push_back(next);
     const auto begin = group_begin(next);
     const auto end = group_end(next);
     const double start = moments_[next].start;
-    next = none;
-    for (auto member = begin; member < end && next == none; ++member)
+    next = no_node;
+    for (auto member = begin; member < end && next == no_node; ++member)
       for (const auto& dependence : before(member))
         if (moments_[dependence.before].end + dependence.travel == start) {
           next = dependence.before;

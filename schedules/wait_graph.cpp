@@ -9,7 +9,7 @@
 namespace troupe::schedules {
 namespace {
 
-constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint32_t nobody = std::numeric_limits<std::uint32_t>::max();
 constexpr std::size_t search_budget = 20'000'000;  // Edges looked at for the shortest circle.
 
 int length(const WaitGraph::Edge& edge) { return edge.cause == Cause::order ? 0 : 1; }
@@ -62,14 +62,14 @@ bool WaitGraph::finishes() const {
 
 std::vector<WaitGraph::Edge> WaitGraph::any_circle(const std::vector<bool>& stuck) const {
   // What is stuck waits for something stuck: following that comes to a circle.
-  std::vector<std::uint32_t> waits_by(node_of_.size(), none);
-  std::uint32_t node = none;
+  std::vector<std::uint32_t> waits_by(node_of_.size(), nobody);
+  std::uint32_t node = nobody;
   for (std::uint32_t edge = 0; edge < edges_.size(); ++edge)
     if (stuck[node_of_[edges_[edge].first]]) {
       node = node_of_[edges_[edge].then];
       waits_by[node] = edge;
     }
-  if (node == none) return {};
+  if (node == nobody) return {};
   const auto next = [&](std::uint32_t at) { return node_of_[edges_[waits_by[at]].first]; };
   for (std::size_t step = 0; step < node_of_.size(); ++step) node = next(node);
   std::vector<Edge> circle;
@@ -90,7 +90,7 @@ std::vector<WaitGraph::Edge> WaitGraph::shortest_circle() const {
 
   // From each node on to what waits for it, nearest first, until that is the node itself.
   std::vector<int> distance(node_of_.size());
-  std::vector<std::uint32_t> seen_from(node_of_.size(), none);
+  std::vector<std::uint32_t> seen_from(node_of_.size(), nobody);
   std::vector<std::uint32_t> by_edge(node_of_.size());
   std::size_t looked_at = 0;
   for (std::uint32_t start = 0; start < node_of_.size() && looked_at < search_budget; ++start) {

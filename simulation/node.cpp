@@ -19,7 +19,7 @@ constexpr std::string_view decision_type = "peer.decision";
 /// 64 bits in an integer that has a sign.
 std::int64_t as_signed(std::uint64_t bits) { return static_cast<std::int64_t>(bits); }
 std::uint64_t as_bits(std::int64_t number) { return static_cast<std::uint64_t>(number); }
-std::int64_t integer(const Value& body, std::string_view key) {
+std::int64_t integer_in(const Value& body, std::string_view key) {
   const Value* found = body.find(key);
   return found && found->integer() ? *found->integer() : 0;
 }
@@ -250,15 +250,15 @@ void Node::contribute() {
 /// It may come before this node was told that the epoch is in force: then it waits.
 void Node::add(const transport::Message& message) {
   const bool is_now = message.epoch == member_.epoch || world_.bug == Bug::old_contributions_heard;
-  const auto step = integer(message.body, "step");
+  const auto step = integer_in(message.body, "step");
   if (!is_now || !is_first()) return;
   if (plays() && step <= member_.decided && world_.bug != Bug::old_contributions_heard) return;
   const Value* gradients = message.body.find("gradients");
   if (!gradients || !gradients->list()) return;
   Contribution contribution;
   for (const auto& one : *gradients->list())
-    contribution.gradients[static_cast<int>(integer(one, "unit"))] =
-        as_bits(integer(one, "gradient"));
+    contribution.gradients[static_cast<int>(integer_in(one, "unit"))] =
+        as_bits(integer_in(one, "gradient"));
   const auto at = world_.bug == Bug::old_contributions_heard ? member_.decided + 1 : step;
   contributions_[at].insert_or_assign(static_cast<Life>(message.incarnation), contribution);
   if (plays()) decide();
@@ -297,9 +297,9 @@ void Node::apply(const transport::Message& decision) {
   const bool is_own = decision.incarnation == 0;
   if (!is_own && decision.epoch != member_.epoch) return;
   if (!plays()) return;
-  const auto step = integer(decision.body, "step");
+  const auto step = integer_in(decision.body, "step");
   if (step != member_.decided + 1 && world_.bug != Bug::decision_applied_twice) return;
-  const auto value = as_bits(integer(decision.body, "value"));
+  const auto value = as_bits(integer_in(decision.body, "value"));
   member_.decided = step;
   for (auto& [unit, weight] : weights_) {
     weight = TinyModel::apply(weight, value);

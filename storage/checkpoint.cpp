@@ -9,7 +9,7 @@ namespace troupe::storage {
 namespace {
 
 /// The step of a directory's name; none where it is not the directory of a checkpoint.
-std::optional<std::int64_t> step_of(std::string_view name) {
+std::optional<std::int64_t> step_in_name(std::string_view name) {
   constexpr std::string_view prefix = "step-";
   if (!name.starts_with(prefix)) return {};
   std::int64_t step = 0;
@@ -99,7 +99,7 @@ Result<std::vector<ListedCheckpoint>> list_checkpoints(Files& files, const std::
   const auto entries = files.list(root);
   if (!entries) return entries.error();
   for (const auto& entry : *entries)
-    if (const auto step = step_of(entry.name);
+    if (const auto step = step_in_name(entry.name);
         step && entry.kind == DirectoryEntry::Kind::directory)
       found.push_back(look_at(files, root + "/" + entry.name, *step));
   std::sort(found.begin(), found.end(),

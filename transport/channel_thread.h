@@ -14,6 +14,9 @@
 
 namespace troupe::transport {
 
+/// What a connection is always asked for.
+constexpr std::uint32_t usual_events = EPOLLIN | EPOLLRDHUP;
+
 /// Something that a ChannelThread looks after. It calls one of its sources at a time.
 class ChannelSource {
  public:

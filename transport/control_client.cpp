@@ -11,10 +11,6 @@ namespace {
 
 /// Of a message: three parts, the payload, and one more that shows there are more.
 constexpr std::size_t most_parts = 3 + 8 + 1;
-/// Messages that are read before the others of the loop have their turn.
-constexpr int fair_share = 256;
-/// Messages that are read at most after the connection has ended.
-constexpr int last_words = 1 << 16;
 /// Of one connection: after so many it is ended.
 constexpr int most_bad_messages = 10;
 

@@ -16,11 +16,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// Of a message: its routing id, three parts, the payload, and one more that shows there are more.
-constexpr std::size_t most_parts = 1 + 3 + 8 + 1;
-/// Messages that are read before the others of the loop have their turn.
-constexpr int fair_share = 256;
-/// Messages that are read at most before a peer whose connection has ended is gone.
-constexpr int last_words = 1 << 16;
+constexpr std::size_t most_with_sender = 1 + 3 + 8 + 1;
 /// One who is told why it is refused has so long to read it.
 constexpr auto farewell = std::chrono::seconds(1);
 constexpr std::size_t most_farewells = 1024;
@@ -114,7 +110,7 @@ class ControlServer::Loop {
   // What comes in.
 
   bool receive() {
-    if (!parts_.receive(listening_.socket(), most_parts)) return false;
+    if (!parts_.receive(listening_.socket(), most_with_sender)) return false;
     listening_.connections().heard(parts_.descriptor());
     const std::string routing_id(parts_[0]);
     const auto found = sessions_.find(routing_id);
@@ -127,10 +123,9 @@ class ControlServer::Loop {
       refuse_version(routing_id, session, *prelude);
       return true;
     }
-    auto message =
-        parts_.all_kept()
-            ? decode(parts)
-            : Error{"found a message of more than " + std::to_string(most_parts - 1) + " parts"};
+    auto message = parts_.all_kept() ? decode(parts)
+                                     : Error{"found a message of more than " +
+                                             std::to_string(most_with_sender - 1) + " parts"};
     if (!message) {
       bad(routing_id, session, Count::malformed, message.error().text);
       return true;

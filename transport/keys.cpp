@@ -10,6 +10,8 @@
 #include <string>
 #include <system_error>
 
+#include "transport/descriptor.h"
+
 namespace troupe::transport {
 namespace {
 
@@ -22,22 +24,6 @@ constexpr std::string_view note =
 Error system_error(const std::string& path, const std::string& doing) {
   return {path + ": cannot " + doing + ": " + std::generic_category().message(errno)};
 }
-
-/// An open file of the system; closed when it goes out of scope.
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  int number() const { return number_; }
-  bool open() const { return number_ >= 0; }
-
- private:
-  int number_;
-};
 
 /// The rest of the line that begins with `word`; empty where there is none.
 std::string line_of(std::string_view text, std::string_view word) {
@@ -68,7 +54,7 @@ bool is_key(std::string_view text) {
 
 Status write_key_pair(const std::string& path, const KeyPair& keys) {
   const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!file.open()) return system_error(path, "create");
+  if (!file) return system_error(path, "create");
   const std::string text = std::string(note) + std::string(public_word) + keys.public_key + "\n" +
                            std::string(secret_word) + keys.secret_key + "\n";
   // A new file gets so few bytes at once or not at all.
@@ -84,7 +70,7 @@ Status write_key_pair(const std::string& path, const KeyPair& keys) {
 Result<KeyPair> read_key_pair(const std::string& path) {
   // Opening a pipe would wait for its other end: O_NONBLOCK does not.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file.open()) return system_error(path, "open");
+  if (!file) return system_error(path, "open");
   struct stat facts {};
   if (::fstat(file.number(), &facts) != 0) return system_error(path, "inspect");
   if (!S_ISREG(facts.st_mode)) return Error{path + ": is not a file; a key file was wanted"};

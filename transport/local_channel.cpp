@@ -12,9 +12,9 @@ namespace troupe::transport {
 namespace {
 
 /// What both ends share: what was sent while the listener was busy.
-class Handover {
+class Passage {
  public:
-  Handover(Bound bound, Listener listener, OnEnd on_end)
+  Passage(Bound bound, Listener listener, OnEnd on_end)
       : credit_(bound),
         line_(bound.parcels),
         listener_(std::move(listener)),
@@ -102,49 +102,48 @@ class Handover {
 
 class LocalSender final : public Sender {
  public:
-  LocalSender(MemoryPool& memory, std::shared_ptr<Handover> handover)
-      : memory_(memory), handover_(std::move(handover)) {}
+  LocalSender(MemoryPool& memory, std::shared_ptr<Passage> passage)
+      : memory_(memory), passage_(std::move(passage)) {}
   ~LocalSender() override {
-    handover_->end_by_sender({ChannelEnd::Why::lost, "the sender is lost: no goodbye came"});
+    passage_->end_by_sender({ChannelEnd::Why::lost, "the sender is lost: no goodbye came"});
   }
 
   Tensor lend(const Shape& shape, DType type) override {
     return Tensor::make(memory_, shape, type);
   }
   Status send(std::span<const std::byte> head, std::span<const Tensor> tensors) override {
-    return handover_->send(head, tensors);
+    return passage_->send(head, tensors);
   }
   Status close(std::chrono::milliseconds patience) override {
-    if (!handover_->settle(patience))
+    if (!passage_->settle(patience))
       return Error{"parcels have not arrived after " + std::to_string(patience.count()) + " ms"};
-    handover_->end_by_sender({ChannelEnd::Why::closed, "the channel was closed by its sender"});
+    passage_->end_by_sender({ChannelEnd::Why::closed, "the channel was closed by its sender"});
     return Done{};
   }
-  ChannelCounters counters() const override { return handover_->counters(); }
+  ChannelCounters counters() const override { return passage_->counters(); }
 
  private:
   MemoryPool& memory_;
-  std::shared_ptr<Handover> handover_;
+  std::shared_ptr<Passage> passage_;
 };
 
 class LocalReceiver final : public Receiver {
  public:
-  explicit LocalReceiver(std::shared_ptr<Handover> handover) : handover_(std::move(handover)) {}
+  explicit LocalReceiver(std::shared_ptr<Passage> passage) : passage_(std::move(passage)) {}
   ~LocalReceiver() override {
-    handover_->end_by_receiver({ChannelEnd::Why::closed, "the channel was closed by its receiver"});
+    passage_->end_by_receiver({ChannelEnd::Why::closed, "the channel was closed by its receiver"});
   }
-  ChannelCounters counters() const override { return handover_->counters(); }
+  ChannelCounters counters() const override { return passage_->counters(); }
 
  private:
-  std::shared_ptr<Handover> handover_;
+  std::shared_ptr<Passage> passage_;
 };
 
 }  // namespace
 
 LocalChannel make_local_channel(MemoryPool& memory, Bound bound, Listener listener, OnEnd on_end) {
-  auto handover = std::make_shared<Handover>(bound, std::move(listener), std::move(on_end));
-  return {std::make_unique<LocalSender>(memory, handover),
-          std::make_unique<LocalReceiver>(handover)};
+  auto passage = std::make_shared<Passage>(bound, std::move(listener), std::move(on_end));
+  return {std::make_unique<LocalSender>(memory, passage), std::make_unique<LocalReceiver>(passage)};
 }
 
 }  // namespace troupe::transport

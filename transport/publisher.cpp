@@ -16,7 +16,6 @@ using Clock = std::chrono::steady_clock;
 /// A topic has a run's name and a type. It cannot be less: a handshake with keys takes a part of
 /// it.
 constexpr std::int64_t longest_subscription = 1024;
-constexpr int fair_share = 256;
 /// Runs whose events are counted; those that were silent the longest begin anew.
 constexpr std::size_t most_runs = 4096;
 

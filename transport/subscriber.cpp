@@ -10,9 +10,7 @@ namespace troupe::transport {
 namespace {
 
 /// Of an event: its topic, three parts, the payload, and one more that shows there are more.
-constexpr std::size_t most_parts = 1 + 3 + 8 + 1;
-constexpr int fair_share = 256;
-constexpr int last_words = 1 << 16;
+constexpr std::size_t most_with_topic = 1 + 3 + 8 + 1;
 constexpr std::size_t most_runs = 4096;
 
 /// Whether the seqs of the events that begin with a topic have no gaps by themselves.
@@ -77,7 +75,7 @@ class Subscriber::Loop {
   }
 
   bool receive() {
-    if (!parts_.receive(*dialer_.socket(), most_parts)) return false;
+    if (!parts_.receive(*dialer_.socket(), most_with_topic)) return false;
     auto event = parts_.all_kept() ? decode(parts_.from(1)) : Error{"found too many parts"};
     if (event && topic_of(*event) != parts_[0])
       event = Error{event->type + ": has another topic than it says"};

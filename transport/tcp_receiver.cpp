@@ -18,7 +18,6 @@ namespace {
 // As much as stays in a processor's cache until its checksum is made.
 constexpr std::size_t most_at_once = std::size_t{512} << 10;
 constexpr int receives_in_turn = 16;
-constexpr std::uint32_t usual_events = EPOLLIN | EPOLLRDHUP;
 
 }  // namespace
 

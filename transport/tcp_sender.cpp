@@ -15,12 +15,11 @@ namespace troupe::transport {
 namespace {
 
 // Above this the sender's thread has better things to do than to copy into the system.
-constexpr std::size_t most_at_once = std::size_t{32} << 10;
+constexpr std::size_t most_gathered = std::size_t{32} << 10;
 // As much as stays in a processor's cache between its checksum and its copy into the system.
 constexpr std::size_t most_in_batch = std::size_t{512} << 10;
 constexpr int batches_in_turn = 8;
 
-constexpr std::uint32_t usual_events = EPOLLIN | EPOLLRDHUP;
 constexpr std::array<std::byte, payload_alignment> nothing{};
 
 }  // namespace
@@ -68,7 +67,7 @@ Status TcpSender::send(std::span<const std::byte> head, std::span<const Tensor> 
   ++counters_.parcels;
   counters_.bytes += bytes;
   if (writing_ || asked_to_write_) return Done{};
-  if (outgoing.front.size() + bytes > most_at_once)
+  if (outgoing.front.size() + bytes > most_gathered)
     ask_to_write();
   else
     write(lock, 1);

@@ -18,13 +18,13 @@ enum Part : std::size_t {
   mechanism,
   credentials
 };
-constexpr std::size_t least_parts = 6;
+constexpr std::size_t least_frames = 6;
 constexpr std::size_t raw_key = 32;
 
 }  // namespace
 
 ZapAnswer answer_zap(const std::vector<std::string>& question, const AllowList& allowed) {
-  if (question.size() < least_parts || question[version] != "1.0") return {};
+  if (question.size() < least_frames || question[version] != "1.0") return {};
   ZapAnswer answer;
   answer.address = question[address];
   std::string user;

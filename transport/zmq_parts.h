@@ -20,6 +20,11 @@
 /// What the sockets of this folder have in common. Not for others: it names ZeroMQ.
 namespace troupe::transport {
 
+/// Messages that are read before the others of the loop have their turn.
+constexpr int fair_share = 256;
+/// Messages that are read at most after a connection has ended.
+constexpr int last_words = 1 << 16;
+
 /// Another thread's bell: a descriptor that a poll loop can wait for.
 class Wake {
  public:

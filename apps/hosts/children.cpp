@@ -22,7 +22,6 @@ using Clock = std::chrono::steady_clock;
 using transport::Descriptor;
 
 constexpr std::size_t longest_line = 64 * 1024;
-constexpr int no_such_program = 127;
 
 struct Pipe {
   Descriptor read_end, write_end;

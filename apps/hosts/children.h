@@ -12,6 +12,9 @@
 
 namespace troupe::apps {
 
+/// A shell's exit code for a command that it does not find.
+constexpr int no_such_program = 127;
+
 /// A program to run, and who hears of it.
 struct ChildOrder {
   enum class Stream { out, error };
@@ -20,7 +23,7 @@ struct ChildOrder {
   std::chrono::milliseconds patience{60'000};  // Then it is killed, with what it has started.
   /// Each line without its end, as it comes; very long ones in pieces.
   std::function<void(Stream, const std::string& line)> on_line;
-  /// Its exit code; 128 + the signal where one ended it; 127 where there is no such program.
+  /// Its exit code; 128 + the signal where one ended it.
   std::function<void(int code)> on_end;
 };
 

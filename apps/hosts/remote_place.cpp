@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "apps/hosts/children.h"
 #include "apps/hosts/ssh.h"
 
 namespace troupe::apps {
@@ -10,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int no_such_folder = 120, no_such_program = 127;
+constexpr int no_such_folder = 120;
 
 std::string last_line(const std::string& text) {
   const auto end = text.find_last_not_of("\r\n");

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <string_view>
 
+#include "apps/hosts/children.h"
+
 namespace troupe::apps {
 namespace {
 
 constexpr int ssh_failed = 255;
-constexpr int no_such_program = 127;
 
 struct Known {
   std::string_view said;

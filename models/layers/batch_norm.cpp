@@ -8,7 +8,6 @@
 namespace troupe::models {
 namespace {
 
-enum Saved { input, mean, rstd, gradient };
 enum Statistic { running_mean, running_variance };
 
 }  // namespace

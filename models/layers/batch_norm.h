@@ -23,6 +23,8 @@ class BatchNorm final : public Layer {
   void backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const override;
 
  private:
+  enum Saved { input, mean, rstd, gradient };
+
   std::string name_;
   std::int64_t channels_;
   float eps_;

@@ -3,12 +3,6 @@
 #include <utility>
 
 namespace troupe::models {
-namespace {
-
-enum Saved { input, gradient };
-
-}  // namespace
-
 Conv2d::Conv2d(Parameter weight, std::int64_t stride, std::int64_t padding)
     : weight_(std::move(weight)), stride_(stride), padding_(padding) {
   assert(weight_.shape.rank() == 4 && weight_.shape[2] == weight_.shape[3]);

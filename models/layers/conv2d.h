@@ -20,6 +20,8 @@ class Conv2d final : public Layer {
   void backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const override;
 
  private:
+  enum Saved { input, gradient };
+
   kernels::Conv2dShape kernel_shape(const Shape& input) const;
 
   Parameter weight_;

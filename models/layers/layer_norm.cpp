@@ -5,13 +5,6 @@
 #include "kernels/norm.h"
 
 namespace troupe::models {
-namespace {
-
-// `moments` is [2, rows]: the means, then 1 / deviation.
-enum Saved { input, moments, gradient };
-
-}  // namespace
-
 LayerNorm::LayerNorm(std::string name, std::int64_t width, float eps)
     : name_(std::move(name)), width_(width), eps_(eps) {}
 

@@ -19,6 +19,9 @@ class LayerNorm final : public Layer {
   void backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const override;
 
  private:
+  // `moments` is [2, rows]: the means, then 1 / deviation.
+  enum Saved { input, moments, gradient };
+
   std::string name_;
   std::int64_t width_;
   float eps_;

@@ -3,13 +3,6 @@
 #include <utility>
 
 namespace troupe::models {
-namespace {
-
-// The bias takes the gradient as it came, the weights as an operand: in fp32 they are one tensor.
-enum Saved { input, gradient, gradient_operand };
-
-}  // namespace
-
 Linear::Linear(Parameter weight, std::optional<Parameter> bias)
     : weight_(std::move(weight)), bias_(std::move(bias)) {}
 

@@ -21,6 +21,9 @@ class Linear final : public Layer {
   void backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const override;
 
  private:
+  // The bias takes the gradient as it came, the weights as an operand: in fp32 they are one tensor.
+  enum Saved { input, gradient, gradient_operand };
+
   Projection weight_;
   std::optional<Parameter> bias_;
 };

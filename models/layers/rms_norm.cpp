@@ -5,12 +5,6 @@
 #include "kernels/norm.h"
 
 namespace troupe::models {
-namespace {
-
-enum Saved { input, rstd, gradient };
-
-}  // namespace
-
 RmsNorm::RmsNorm(std::string name, std::int64_t width, float eps)
     : name_(std::move(name)), width_(width), eps_(eps) {}
 

@@ -19,6 +19,8 @@ class RmsNorm final : public Layer {
   void backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const override;
 
  private:
+  enum Saved { input, rstd, gradient };
+
   std::string name_;
   std::int64_t width_;
   float eps_;

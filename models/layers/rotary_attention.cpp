@@ -7,10 +7,6 @@
 namespace troupe::models {
 namespace {
 
-// Between the halves of the backward pass, a gradient's operand takes the place of the tensor.
-enum Saved { input, queries, keys, values, result, log_sums };
-enum Slot { query_slot, key_slot, value_slot };
-
 kernels::HeadsIn heads_in(const Tensor& x) { return {x.f32(), x.shape().last()}; }
 kernels::HeadsOut heads_out(Tensor& x) { return {x.f32(), x.shape().last()}; }
 

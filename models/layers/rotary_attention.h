@@ -32,6 +32,10 @@ class RotaryAttention final : public Layer {
   void backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const override;
 
  private:
+  // Between the halves of the backward pass, a gradient's operand takes the place of the tensor.
+  enum Saved { input, queries, keys, values, result, log_sums };
+  enum Slot { query_slot, key_slot, value_slot };
+
   void rotate(Stream& stream, kernels::Rotation rotation, Tensor& x, std::int64_t heads) const;
   kernels::AttentionShape kernel_shape(const Shape& input) const;
 

@@ -3,12 +3,6 @@
 #include <utility>
 
 namespace troupe::models {
-namespace {
-
-enum Saved { input, result, log_sums };
-
-}  // namespace
-
 kernels::AttentionShape SelfAttention::kernel_shape(const Shape& input) const {
   assert(input.rank() == 3 && input[2] % (3 * heads_) == 0);
   return {.batch = input[0],

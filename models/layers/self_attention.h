@@ -18,6 +18,8 @@ class SelfAttention final : public Layer {
   Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const override;
 
  private:
+  enum Saved { input, result, log_sums };
+
   kernels::AttentionShape kernel_shape(const Shape& input) const;
 
   std::int64_t heads_;

@@ -6,14 +6,6 @@
 #include "kernels/steps.h"
 
 namespace troupe::models {
-namespace {
-
-// Between the halves of the backward pass, a gradient's operand takes the place of the tensor.
-enum Saved { input, gate, up };
-enum Slot { gate_slot, up_slot };
-
-}  // namespace
-
 SwiGlu::SwiGlu(Parameter gate, Parameter up) : gate_(std::move(gate)), up_(std::move(up)) {}
 
 std::vector<Parameter> SwiGlu::parameters() const { return {gate_.parameter(), up_.parameter()}; }

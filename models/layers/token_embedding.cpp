@@ -5,12 +5,6 @@
 #include "kernels/embedding.h"
 
 namespace troupe::models {
-namespace {
-
-enum Saved { input, gradient };
-
-}  // namespace
-
 TokenEmbedding::TokenEmbedding(Parameter table) : table_(std::move(table)) {
   assert(table_.shape.rank() == 2);
 }

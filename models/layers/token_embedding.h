@@ -18,6 +18,8 @@ class TokenEmbedding final : public Layer {
   void backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const override;
 
  private:
+  enum Saved { input, gradient };
+
   Parameter table_;
 };
 

@@ -33,7 +33,7 @@ struct Undisturbed {
   Played played;
 };
 
-const std::vector<Undisturbed>& pieces() {
+const std::vector<Undisturbed>& undisturbed_pieces() {
   static const std::vector<Undisturbed> all = [] {
     std::vector<Piece> made = {
         piece_of("mlp", "1f1b", 2, 1, 1),        piece_of("mlp", "gpipe", 2, 1, 2),
@@ -74,7 +74,7 @@ const std::vector<Undisturbed>& pieces() {
 
 /// How a run with one actor killed has ended, in a word.
 std::string check_killed(std::uint64_t seed, const std::set<std::string>& names) {
-  const auto& [piece, undisturbed] = pieces()[seed % pieces().size()];
+  const auto& [piece, undisturbed] = undisturbed_pieces()[seed % undisturbed_pieces().size()];
   const auto played = play_and_kill(piece, seed, undisturbed.messages, names);
   CAPTURE(seed, piece.shape.schedule, played.outcome.why);
   REQUIRE(played.ended);

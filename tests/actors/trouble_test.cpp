@@ -24,7 +24,7 @@ Piece two_stages() {
   return piece;
 }
 
-Digest wanted() {
+Digest untroubled() {
   static const Digest digest = LittleRun(two_stages()).plainly();
   return digest;
 }
@@ -36,7 +36,7 @@ bool is_at(const models::Pass& pass, std::uint32_t step, std::uint32_t m) {
 void check_done(const Played& played) {
   INFO(played.outcome.why);
   CHECK(played.outcome.how == Outcome::How::done);
-  CHECK(played.weights == wanted());
+  CHECK(played.weights == untroubled());
   CHECK(played.bytes_left == 0);
 }
 
@@ -272,7 +272,7 @@ TEST_CASE("a recorder that hangs at the end does not undo what is done", "[actor
   const auto played = scene.finish();
   CHECK(played.outcome.how == Outcome::How::done);
   CHECK(played.outcome.why == "it waits for the recorder to end, for too long");
-  CHECK(played.weights == wanted());
+  CHECK(played.weights == untroubled());
 }
 
 TEST_CASE("a checkpoint that is never written ends the run", "[actors]") {

@@ -10,7 +10,7 @@ using namespace troupe::config;
 
 namespace {
 
-std::string error_of(const std::string& text) { return load_text(text).error().text; }
+std::string complaint_about(const std::string& text) { return load_text(text).error().text; }
 
 }  // namespace
 
@@ -18,7 +18,7 @@ TEST_CASE("an unknown key is shown with the one that was meant", "[config]") {
   const std::string text =
       "[model]\nkind = \"mlp\"\ndims = [2, 2]\n[data]\ntrain = \"made:gaussians\"\n"
       "[train]\nsteps = 1\n[batch]\nglobal = 4\ngobal = 64\n";
-  CHECK(error_of(text) ==
+  CHECK(complaint_about(text) ==
         "run.toml:10:1: error: unknown key 'batch.gobal'\n"
         "   10 | gobal = 64\n"
         "      | ^~~~~ did you mean 'batch.global'?   (keys here: global, micro)\n");
@@ -41,7 +41,7 @@ TEST_CASE("a key that is like no other is shown with those that exist", "[config
 }
 
 TEST_CASE("a key with a dot in it is not the path it looks like", "[config]") {
-  CHECK(error_of("\"batch.global\" = 3\n" + good_run).find("unknown key 'batch.global'") !=
+  CHECK(complaint_about("\"batch.global\" = 3\n" + good_run).find("unknown key 'batch.global'") !=
         std::string::npos);
 }
 
@@ -58,8 +58,8 @@ TEST_CASE("all that is wrong is said at once", "[config]") {
 }
 
 TEST_CASE("missing keys are named with what they want", "[config]") {
-  CHECK(error_of("[model]\nkind = \"gpt2\"\nlayers = 1\nwidth = 1\nheads = 1\ncontext = 1\n"
-                 "[batch]\nmicro = 1\n") ==
+  CHECK(complaint_about("[model]\nkind = \"gpt2\"\nlayers = 1\nwidth = 1\nheads = 1\ncontext = 1\n"
+                        "[batch]\nmicro = 1\n") ==
         "run.toml: error: missing key 'data.train': a string\n"
         "run.toml: error: missing key 'train.steps': an integer of at least 1\n"
         "run.toml:1:1: error: missing key 'model.vocab', which model.kind = \"gpt2\" needs: an "
@@ -69,7 +69,7 @@ TEST_CASE("missing keys are named with what they want", "[config]") {
         "run.toml:7:1: error: missing key 'batch.global': an integer of at least 1\n"
         "    7 | [batch]\n"
         "      | ^~~~~~~\n");
-  CHECK(error_of("").starts_with(
+  CHECK(complaint_about("").starts_with(
       "run.toml: error: missing key 'model.kind': one of mlp, gpt2, llama, vit, resnet\n"));
 }
 
@@ -159,7 +159,7 @@ TEST_CASE("each type says what it wants", "[config]") {
 
 TEST_CASE("a list of sizes has at least one", "[config]") {
   const std::string text = "[model]\nkind = \"mlp\"\ndims = []\n";
-  CHECK(error_of(text).find(
+  CHECK(complaint_about(text).find(
             "model.dims wants a list of integers of at least 1, but found a list []") !=
         std::string::npos);
 }

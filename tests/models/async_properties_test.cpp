@@ -17,7 +17,7 @@ namespace {
 using Kind = OptimizerConfig::Kind;
 using S = StalenessOptions;
 
-ScalarRun unit(int depth, int micro_batches, Kind kind = Kind::sgd) {
+ScalarRun of_kind(int depth, int micro_batches, Kind kind = Kind::sgd) {
   ScalarRun run;
   run.depths = {depth};
   run.micro_batches = micro_batches;
@@ -83,7 +83,7 @@ TEST_CASE("delays counted from lanes are those of the closed form", "[models]") 
   for (const int depth : {0, 1, 2, 3, 5, 7})
     for (const int k : {1, 2, 3, 4, 8})
       for (const int n : {1, 4, 9, 16}) {
-        auto settings = unit(depth, n);
+        auto settings = of_kind(depth, n);
         settings.step_every = k;
         const auto trace = run(settings);
         CAPTURE(depth, k, n);
@@ -139,7 +139,7 @@ TEST_CASE("metrics change no bit", "[models]") {
 }
 
 TEST_CASE("metrics tell delays, and how far a prediction misses", "[models]") {
-  auto settings = unit(2, 8);
+  auto settings = of_kind(2, 8);
   const auto of = [&](S::Predict predict) {
     settings.staleness.predict = predict;
     ScalarPipeline pipeline(settings);
@@ -212,7 +212,7 @@ TEST_CASE("where a backward pass linearises makes three algorithms", "[models]")
 
 TEST_CASE("with a step for each micro-batch there is no gradient to count on", "[models]") {
   for (const auto kind : {Kind::sgd, Kind::adam, Kind::adamw}) {
-    auto settings = unit(2, 8, kind);
+    auto settings = of_kind(2, 8, kind);
     settings.staleness.predict = S::Predict::msnag;
     const auto without = run(settings);
     settings.staleness.predict = S::Predict::aggmsnag;
@@ -221,7 +221,7 @@ TEST_CASE("with a step for each micro-batch there is no gradient to count on", "
 }
 
 TEST_CASE("sgd's momentum leads where a geometric series says", "[models]") {
-  auto settings = unit(3, 10);
+  auto settings = of_kind(3, 10);
   settings.staleness.predict = S::Predict::msnag;
   const auto trace = run(settings);
   for (std::size_t m = 4; m < 10; ++m) {
@@ -321,7 +321,7 @@ TEST_CASE("the momentum's form matters where the learning rate changes, and only
   using Form = OptimizerConfig::MomentumForm;
   for (const auto& staleness : policies()) {
     if (staleness.lag > 0) continue;  // It wants longer windows.
-    auto settings = unit(2, 8);
+    auto settings = of_kind(2, 8);
     settings.optimizer.weight_decay = 0.01;
     settings.staleness = staleness;
     const auto plain = form(settings, Form::pytorch), other = form(settings, Form::sutskever);
@@ -334,7 +334,7 @@ TEST_CASE("the momentum's form matters where the learning rate changes, and only
     CHECK(form(settings, Form::pytorch) != form(settings, Form::sutskever));
   }
   // The second of two steps on gradients of 1 with rates 0.1 and 0.05: v = 0.09 + 0.05.
-  auto settings = unit(1, 2);
+  auto settings = of_kind(1, 2);
   settings.optimizer.rate = {.kind = LearningRate::Kind::linear, .lr = 0.1, .total_steps = 2};
   const auto theta = form(settings, Form::sutskever);
   CHECK(theta[2][0] == Approx(1 - 0.1 - (0.09 + 0.05)).epsilon(1e-12));
@@ -353,7 +353,7 @@ TEST_CASE("late rates rise once steps are late", "[models]") {
 }
 
 TEST_CASE("the guard changes no prediction but those that would leap", "[models]") {
-  auto settings = unit(2, 8, Kind::adam);
+  auto settings = of_kind(2, 8, Kind::adam);
   settings.t.assign(16, 0.25);
   settings.staleness.predict = S::Predict::msnag;
   const auto guarded = run(settings);
@@ -369,10 +369,10 @@ TEST_CASE("the guard changes no prediction but those that would leap", "[models]
 }
 
 TEST_CASE("a look-ahead without delay is Nesterov's method", "[models]") {
-  auto ahead = unit(0, 8);
+  auto ahead = of_kind(0, 8);
   ahead.staleness.predict = S::Predict::msnag;
   ahead.staleness.nag = true;
-  auto nesterov = unit(0, 8);
+  auto nesterov = of_kind(0, 8);
   nesterov.optimizer.nesterov = true;
   const auto points = run(ahead), steps = run(nesterov);
   for (std::size_t m = 0; m < 8; ++m)
@@ -380,7 +380,7 @@ TEST_CASE("a look-ahead without delay is Nesterov's method", "[models]") {
 }
 
 TEST_CASE("making up for a spike goes from one predicted point to the next", "[models]") {
-  auto predicted = unit(2, 10), compensated = unit(2, 8);
+  auto predicted = of_kind(2, 10), compensated = of_kind(2, 8);
   predicted.staleness.predict = S::Predict::msnag;
   compensated.staleness.spike_compensation = true;
   const auto points = run(predicted), steps = run(compensated);
@@ -390,7 +390,7 @@ TEST_CASE("making up for a spike goes from one predicted point to the next", "[m
 
 TEST_CASE("the last update tells the gap as well as the old weights do", "[models]") {
   for (const auto kind : {Kind::sgd, Kind::adam, Kind::adamw}) {
-    auto settings = unit(3, 16, kind);
+    auto settings = of_kind(3, 16, kind);
     settings.t.assign(16, 0.25);
     settings.step_every = 4;
     settings.staleness.gap_penalty = S::GapPenalty::elementwise;
@@ -407,7 +407,7 @@ TEST_CASE("a late window is mended micro-batch by micro-batch", "[models]") {
   // The second window: three micro-batches came a step late, the last one in time. With momentum
   // 0.9, v = 1 after the first step, so that P = 1 + 0.1 / (0.1 (1 + 1e-8)); the step decays by the
   // mean of 1 / P. Clipping looks at the gradient without penalty.
-  auto settings = unit(3, 8);
+  auto settings = of_kind(3, 8);
   settings.step_every = 4;
   settings.optimizer.weight_decay = 0.5;
   settings.staleness.gap_penalty = S::GapPenalty::elementwise;
@@ -433,7 +433,7 @@ TEST_CASE("a late window is mended micro-batch by micro-batch", "[models]") {
 }
 
 TEST_CASE("a penalty of one number for a scalar is the penalty of its element", "[models]") {
-  auto settings = unit(2, 8);
+  auto settings = of_kind(2, 8);
   settings.staleness.gap_penalty = S::GapPenalty::elementwise;
   const auto elementwise = run(settings);
   settings.staleness.gap_penalty = S::GapPenalty::tensor_norm;
@@ -468,7 +468,7 @@ TEST_CASE("with two versions all stages see the same one, a step behind", "[mode
 TEST_CASE("stashing holds as many old versions as a pass is late", "[models]") {
   for (const int k : {1, 2, 3, 4}) {
     const auto most_held = [&](S::LinearizeAt at) {
-      auto settings = unit(3, 16);
+      auto settings = of_kind(3, 16);
       settings.step_every = k;
       settings.staleness.linearize_at = at;
       settings.is_measured = false;

@@ -10,7 +10,7 @@ using namespace troupe::schedules;
 
 namespace {
 
-std::string error(std::string_view text) {
+std::string csv_error(std::string_view text) {
   const auto schedule = parse_csv(text, "x");
   REQUIRE_FALSE(schedule.ok());
   return schedule.error().text;
@@ -62,28 +62,28 @@ TEST_CASE("routes of both directions are found, and their cycle", "[schedules]")
 }
 
 TEST_CASE("transfers that cannot be are errors", "[schedules]") {
-  CHECK(error("0F0,0SEND_F0,0B0\n1F0,1B0\n") == "1:2: no row receives what this sends");
-  CHECK(error("0F0,0B0\n1RECV_F0,1F0,1B0\n") == "2:1: no row sends what this receives");
-  CHECK(error("0SEND_F0,0F0,0B0\n1RECV_F0,1F0,1B0\n") ==
+  CHECK(csv_error("0F0,0SEND_F0,0B0\n1F0,1B0\n") == "1:2: no row receives what this sends");
+  CHECK(csv_error("0F0,0B0\n1RECV_F0,1F0,1B0\n") == "2:1: no row sends what this receives");
+  CHECK(csv_error("0SEND_F0,0F0,0B0\n1RECV_F0,1F0,1B0\n") ==
         "1:1: this sends what the row has not made before");
-  CHECK(error("0F0,0SEND_F0,0B0\n1F0,1RECV_F0,1B0\n") ==
+  CHECK(csv_error("0F0,0SEND_F0,0B0\n1F0,1RECV_F0,1B0\n") ==
         "2:2: this receives what the row does not use after");
-  CHECK(error("0F0,0SEND_F0,1RECV_F0,1F0\n") == "1:2: this row sends to itself");
-  CHECK(error("0F0,0SEND_F0,0SEND_F0\n") == "1:3: this transfer is listed twice");
+  CHECK(csv_error("0F0,0SEND_F0,1RECV_F0,1F0\n") == "1:2: this row sends to itself");
+  CHECK(csv_error("0F0,0SEND_F0,0SEND_F0\n") == "1:3: this transfer is listed twice");
 }
 
 TEST_CASE("a cell that is no action is an error", "[schedules]") {
-  CHECK(error("0F0,0F\n").starts_with("1:2: found '0F', expected an action such as 0F1"));
-  CHECK(error("0F0,0F1x\n").starts_with("1:2: found '0F1x'"));
-  CHECK(error("0F0,-1F1\n").starts_with("1:2: found '-1F1'"));
-  CHECK(error("0F0,0REDUCE_GRAD1\n").starts_with("1:2: found '0REDUCE_GRAD1'"));
-  CHECK(error("0F0,(0F1;1B0)\n").starts_with("1:2: found '(0F1;1B0)'"));
-  CHECK(error("0F0,(0F1\n").starts_with("1:2: found '(0F1'"));
-  CHECK(error("(\n").starts_with("1:1: found '('"));
-  CHECK(error("(0F1)OVERLAP_F_B\n").starts_with("1:1: found '(0F1)OVERLAP_F_B'"));
-  CHECK(error("5000F0\n").starts_with("1:1: found '5000F0'"));
-  CHECK(error("") == "1:1: found no row, wanted one for each device");
-  CHECK(error("\n") == "1:1: found 0 actions for 0 stages and 0 micro-batches");
-  CHECK(error("0F0,0F2\n") == "1:1: found 2 actions for 1 stages and 3 micro-batches");
-  CHECK(error("0F0,0F2,0B0\n") == "1:1: no row has 0F1");
+  CHECK(csv_error("0F0,0F\n").starts_with("1:2: found '0F', expected an action such as 0F1"));
+  CHECK(csv_error("0F0,0F1x\n").starts_with("1:2: found '0F1x'"));
+  CHECK(csv_error("0F0,-1F1\n").starts_with("1:2: found '-1F1'"));
+  CHECK(csv_error("0F0,0REDUCE_GRAD1\n").starts_with("1:2: found '0REDUCE_GRAD1'"));
+  CHECK(csv_error("0F0,(0F1;1B0)\n").starts_with("1:2: found '(0F1;1B0)'"));
+  CHECK(csv_error("0F0,(0F1\n").starts_with("1:2: found '(0F1'"));
+  CHECK(csv_error("(\n").starts_with("1:1: found '('"));
+  CHECK(csv_error("(0F1)OVERLAP_F_B\n").starts_with("1:1: found '(0F1)OVERLAP_F_B'"));
+  CHECK(csv_error("5000F0\n").starts_with("1:1: found '5000F0'"));
+  CHECK(csv_error("") == "1:1: found no row, wanted one for each device");
+  CHECK(csv_error("\n") == "1:1: found 0 actions for 0 stages and 0 micro-batches");
+  CHECK(csv_error("0F0,0F2\n") == "1:1: found 2 actions for 1 stages and 3 micro-batches");
+  CHECK(csv_error("0F0,0F2,0B0\n") == "1:1: no row has 0F1");
 }

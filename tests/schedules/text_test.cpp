@@ -18,7 +18,7 @@ std::string expanded(std::string_view text) {
   return to_string(*lane);
 }
 
-std::string error(std::string_view text) {
+std::string text_error(std::string_view text) {
   const auto schedule = parse_schedule(text);
   REQUIRE_FALSE(schedule.ok());
   return schedule.error().text;
@@ -116,19 +116,20 @@ TEST_CASE("an error says where, what was found, and what was expected", "[schedu
   CHECK(lane_error("0F0 \x01") ==
         "1:5: found the byte 1, expected an action such as 0F1, '(' or '{'");
 
-  CHECK(error("") == "1:1: found the end of the text, expected 'sched'");
-  CHECK(error("sched 2") == "1:7: found '2', expected the version, 1");
-  CHECK(error("sched 1\nname a b\n") == "2:8: found 'b', expected the end of the line");
+  CHECK(text_error("") == "1:1: found the end of the text, expected 'sched'");
+  CHECK(text_error("sched 2") == "1:7: found '2', expected the version, 1");
+  CHECK(text_error("sched 1\nname a b\n") == "2:8: found 'b', expected the end of the line");
   const std::string head = "sched 1\nname x\ndevices 1 stages 2 microbatches 1\n";
-  CHECK(error(head + "route 1: 0 0\n") == "4:7: found '1', expected the route's index, 0");
-  CHECK(error(head + "route 0: 0\n") ==
+  CHECK(text_error(head + "route 1: 0 0\n") == "4:7: found '1', expected the route's index, 0");
+  CHECK(text_error(head + "route 0: 0\n") ==
         "4:11: found the end of the line, expected the device of stage 1, 0");
-  CHECK(error(head + "route 0: 0 1\n") == "4:12: found '1', expected the device of stage 1, 0");
-  CHECK(error(head + "route 0: 0 0\ncycle: 1\n") == "5:8: found '1', expected a route, 0");
-  CHECK(error(head + "route 0: 0 0\nd1: 0F0\n") == "5:1: found 'd1', expected 'd0'");
-  CHECK(error(head + "route 0: 0 0\nd0: 0F0\nd1: 0F0\n") ==
+  CHECK(text_error(head + "route 0: 0 1\n") ==
+        "4:12: found '1', expected the device of stage 1, 0");
+  CHECK(text_error(head + "route 0: 0 0\ncycle: 1\n") == "5:8: found '1', expected a route, 0");
+  CHECK(text_error(head + "route 0: 0 0\nd1: 0F0\n") == "5:1: found 'd1', expected 'd0'");
+  CHECK(text_error(head + "route 0: 0 0\nd0: 0F0\nd1: 0F0\n") ==
         "6:1: found 'd1', expected the end of the schedule");
-  CHECK(error("sched 1\nname x\ndevices 5000 stages 2 microbatches 1\n") ==
+  CHECK(text_error("sched 1\nname x\ndevices 5000 stages 2 microbatches 1\n") ==
         "3:9: found '5000', expected the devices, from 1 to 4096");
 }
 

@@ -15,7 +15,7 @@ using What = ReceiveWindow::What;
 
 constexpr std::uint64_t life = 77;
 
-Message message_of(std::string type, std::uint64_t seq = 0) {
+Message numbered(std::string type, std::uint64_t seq = 0) {
   Message message;
   message.type = std::move(type);
   message.seq = seq;
@@ -23,7 +23,7 @@ Message message_of(std::string type, std::uint64_t seq = 0) {
   return message;
 }
 
-Message step_done(std::uint64_t seq) { return message_of("step_done", seq); }
+Message step_done(std::uint64_t seq) { return numbered("step_done", seq); }
 
 std::vector<std::uint64_t> seqs_of(const std::vector<Message>& messages) {
   std::vector<std::uint64_t> seqs;
@@ -38,7 +38,7 @@ using Seqs = std::vector<std::uint64_t>;
 TEST_CASE("what is sent is numbered, and kept until it is acknowledged", "[transport]") {
   SendWindow window;
   for (std::uint64_t i = 1; i <= 3; ++i) {
-    auto message = message_of("step_done");
+    auto message = numbered("step_done");
     REQUIRE(window.stamp(message));
     CHECK(message.seq == i);
   }
@@ -56,7 +56,7 @@ TEST_CASE("what is sent is numbered, and kept until it is acknowledged", "[trans
 
 TEST_CASE("what is not acknowledged is kept up to a bound", "[transport]") {
   SendWindow window({.messages = 2, .bytes = std::size_t{1} << 20});
-  auto message = message_of("step_done");
+  auto message = numbered("step_done");
   REQUIRE(window.stamp(message));
   REQUIRE(window.stamp(message));
   CHECK_FALSE(window.stamp(message));
@@ -105,11 +105,11 @@ TEST_CASE("after a gap messages wait for those before them", "[transport]") {
 
 TEST_CASE("a heartbeat does not wait for what was lost before it", "[transport]") {
   ReceiveWindow window(life);
-  const auto beat = window.accept(message_of("node.heartbeat", 2));
+  const auto beat = window.accept(numbered("node.heartbeat", 2));
   CHECK(beat.what == What::passed);
   CHECK(seqs_of(beat.now) == Seqs{2});
   CHECK(window.ack() == 0);
-  CHECK(window.accept(message_of("node.heartbeat", 2)).what == What::repeated);
+  CHECK(window.accept(numbered("node.heartbeat", 2)).what == What::repeated);
   // It comes only once, although it is counted in its place.
   CHECK(seqs_of(window.accept(step_done(1)).now) == Seqs{1});
   CHECK(window.ack() == 2);
@@ -119,7 +119,7 @@ TEST_CASE("what is held is bounded in number and in bytes", "[transport]") {
   ReceiveWindow window(life, {.messages = 4, .bytes = std::size_t{1} << 20});
   CHECK(window.accept(step_done(5)).what == What::beyond);
   CHECK(window.accept(step_done(4)).what == What::held);
-  CHECK(window.accept(message_of("node.heartbeat", 1'000'000)).what == What::beyond);
+  CHECK(window.accept(numbered("node.heartbeat", 1'000'000)).what == What::beyond);
 
   ReceiveWindow narrow(life, {.messages = 1000, .bytes = 100'000});
   auto large = step_done(2);
@@ -164,7 +164,7 @@ TEST_CASE("over connections that break, every message arrives once and in order"
         case 2:
         case 3:
         case 4: {
-          auto message = message_of(random() % 2 ? "step_done" : "node.heartbeat");
+          auto message = numbered(random() % 2 ? "step_done" : "node.heartbeat");
           if (sender.stamp(message)) line.push_back(message);
           break;
         }

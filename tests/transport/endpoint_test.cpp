@@ -10,7 +10,7 @@ using namespace troupe::transport;
 
 namespace {
 
-std::string why_not(const std::string& text) {
+std::string no_endpoint(const std::string& text) {
   const auto endpoint = parse_endpoint(text);
   return endpoint ? "" : endpoint.error().text;
 }
@@ -24,16 +24,16 @@ TEST_CASE("an endpoint is a host and a port, or a path", "[transport]") {
   CHECK(to_string(*parse_endpoint("tcp://localhost:80")) == "tcp://127.0.0.1:80");
   CHECK(to_string(*parse_endpoint("ipc:///run/head")) == "ipc:///run/head");
 
-  CHECK(why_not("head:4711") ==
+  CHECK(no_endpoint("head:4711") ==
         "\"head:4711\" is not an address: it begins with neither tcp:// nor ipc://; wanted "
         "tcp://HOST:PORT or ipc://PATH");
   for (const auto* bad :
        {"", "tcp://", "tcp://head", "tcp://:1", "tcp://head:", "tcp://head:x", "tcp://head:-1",
         "tcp://head:65536", "tcp://::1:80", "ipc://", "udp://head:1", "inproc://head"}) {
     INFO(bad);
-    CHECK_FALSE(why_not(bad).empty());
+    CHECK_FALSE(no_endpoint(bad).empty());
   }
-  CHECK(why_not("ipc://" + std::string(108, 'x')).find("at most 107") != std::string::npos);
+  CHECK(no_endpoint("ipc://" + std::string(108, 'x')).find("at most 107") != std::string::npos);
 }
 
 TEST_CASE("what only this machine reaches is local", "[transport]") {

@@ -46,7 +46,7 @@ struct Report {
   }
 };
 
-std::string why_not(const std::string& json) {
+std::string refusal(const std::string& json) {
   const auto report = from_value<Report>(*parse_json(json), "stage.status.body");
   return report ? "" : report.error().text;
 }
@@ -87,28 +87,28 @@ TEST_CASE("what is optional keeps its default, and what is unknown is skipped", 
 }
 
 TEST_CASE("an error names the field, what was found and what was wanted", "[transport]") {
-  CHECK(why_not("[]") == "stage.status.body: found a list, wanted a table");
-  CHECK(why_not(R"({"node":"a"})") == "stage.status.body.step: is missing");
-  CHECK(why_not(R"({"node":7,"step":1})") == "stage.status.body.node: found 7, wanted a string");
-  CHECK(why_not(R"({"node":"a","step":"b"})") ==
+  CHECK(refusal("[]") == "stage.status.body: found a list, wanted a table");
+  CHECK(refusal(R"({"node":"a"})") == "stage.status.body.step: is missing");
+  CHECK(refusal(R"({"node":7,"step":1})") == "stage.status.body.node: found 7, wanted a string");
+  CHECK(refusal(R"({"node":"a","step":"b"})") ==
         "stage.status.body.step: found a string, wanted an integer");
-  CHECK(why_not(R"({"node":"a","step":1.5})") ==
+  CHECK(refusal(R"({"node":"a","step":1.5})") ==
         "stage.status.body.step: found 1.5, wanted an integer");
-  CHECK(why_not(R"({"node":"a","step":-1})") ==
+  CHECK(refusal(R"({"node":"a","step":-1})") ==
         "stage.status.body.step: found -1, wanted an integer between 0 and 1000");
-  CHECK(why_not(R"({"node":"a","step":1,"loss":"x"})") ==
+  CHECK(refusal(R"({"node":"a","step":1,"loss":"x"})") ==
         "stage.status.body.loss: found a string, wanted a finite number");
-  CHECK(why_not(R"({"node":"a","step":1,"last":1})") ==
+  CHECK(refusal(R"({"node":"a","step":1,"last":1})") ==
         "stage.status.body.last: found 1, wanted a boolean");
-  CHECK(why_not(R"({"node":"a","step":1,"mode":"later"})") ==
+  CHECK(refusal(R"({"node":"a","step":1,"mode":"later"})") ==
         "stage.status.body.mode: found \"later\", wanted one of drain, now");
-  CHECK(why_not(R"({"node":"a","step":1,"patience":-1})") ==
+  CHECK(refusal(R"({"node":"a","step":1,"patience":-1})") ==
         "stage.status.body.patience: found -1, wanted an integer of at least 0");
-  CHECK(why_not(R"({"node":"a","step":1,"devices":{}})") ==
+  CHECK(refusal(R"({"node":"a","step":1,"devices":{}})") ==
         "stage.status.body.devices: found a table, wanted a list");
-  CHECK(why_not(R"({"node":"a","step":1,"devices":[{"kind":"cpu"},{"cores":1}]})") ==
+  CHECK(refusal(R"({"node":"a","step":1,"devices":[{"kind":"cpu"},{"cores":1}]})") ==
         "stage.status.body.devices[1].kind: is missing");
-  CHECK(why_not(R"({"node":"a","step":1,"devices":[{"kind":"cpu","cores":256}]})") ==
+  CHECK(refusal(R"({"node":"a","step":1,"devices":[{"kind":"cpu","cores":256}]})") ==
         "stage.status.body.devices[0].cores: found 256, wanted an integer between 1 and 255");
 }
 

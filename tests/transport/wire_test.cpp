@@ -32,8 +32,8 @@ std::string prelude(std::size_t envelope, std::size_t body) {
 const std::string run_get = bytes({0x81, 0xa4}) + "type" + bytes({0xa7}) + "run.get";
 const std::string run_submit = bytes({0x81, 0xa4}) + "type" + bytes({0xaa}) + "run.submit";
 
-std::vector<std::string> message_of(const std::string& body,
-                                    const std::string& envelope = run_submit) {
+std::vector<std::string> parts_of(const std::string& body,
+                                  const std::string& envelope = run_submit) {
   return {prelude(envelope.size(), body.size()), envelope, body};
 }
 
@@ -41,7 +41,7 @@ Result<Message> decode_parts(const std::vector<std::string>& parts) {
   return decode(std::vector<std::string_view>(parts.begin(), parts.end()));
 }
 
-std::string why_not(const std::vector<std::string>& parts) {
+std::string undecodable(const std::vector<std::string>& parts) {
   const auto message = decode_parts(parts);
   return message ? "" : message.error().text;
 }
@@ -103,7 +103,7 @@ TEST_CASE("a message has the bytes that its description says", "[transport]") {
 }
 
 TEST_CASE("a type is all that an envelope needs, and unknown names are skipped", "[transport]") {
-  const auto least = decode_parts(message_of(bytes({0x80}), run_get));
+  const auto least = decode_parts(parts_of(bytes({0x80}), run_get));
   REQUIRE(least);
   CHECK(least->type == "run.get");
   CHECK(least->id == 0);
@@ -111,12 +111,12 @@ TEST_CASE("a type is all that an envelope needs, and unknown names are skipped",
 
   const std::string more = bytes({0x82, 0xa4}) + "type" + bytes({0xa7}) + "run.get" +
                            bytes({0xa6}) + "colour" + bytes({0x93, 1, 2, 3});
-  CHECK(decode_parts(message_of(bytes({0x80}), more)));
+  CHECK(decode_parts(parts_of(bytes({0x80}), more)));
 }
 
 TEST_CASE("a message of a type that nobody knows can be read", "[transport]") {
   const std::string envelope = bytes({0x81, 0xa4}) + "type" + bytes({0xa5}) + "later";
-  const auto message = decode_parts(message_of(bytes({0x80}), envelope));
+  const auto message = decode_parts(parts_of(bytes({0x80}), envelope));
   REQUIRE(message);
   CHECK(message->type == "later");
 }
@@ -139,49 +139,48 @@ TEST_CASE("an error of decoding says where, what was found and what was wanted",
        "prelude: found the bytes 00 01 after the version, wanted 00 00"},
       {{prelude(1, 2), bytes({0x80}), bytes({0x80})},
        "prelude: announces an envelope of 1 bytes and a body of 2, but they have 1 and 1"},
-      {message_of(bytes({0x80}), bytes({0x80})), "envelope.type: is missing"},
-      {message_of(bytes({0x80}), bytes({0x90})), "envelope: found a list, wanted a table"},
-      {message_of(bytes({0x80}), bytes({0x81, 0xa4}) + "type" + bytes({3})),
+      {parts_of(bytes({0x80}), bytes({0x80})), "envelope.type: is missing"},
+      {parts_of(bytes({0x80}), bytes({0x90})), "envelope: found a list, wanted a table"},
+      {parts_of(bytes({0x80}), bytes({0x81, 0xa4}) + "type" + bytes({3})),
        "envelope.type: found 3, wanted a string"},
-      {message_of(bytes({0x80}), bytes({0x81, 0xa4}) + "type" + bytes({0xa2}) + "a!"),
+      {parts_of(bytes({0x80}), bytes({0x81, 0xa4}) + "type" + bytes({0xa2}) + "a!"),
        "envelope.type: wanted at most 64 of the characters a-z, 0-9, '_' and '.'"},
-      {message_of(bytes({0x80}), run_get.substr(0, 5)),
+      {parts_of(bytes({0x80}), run_get.substr(0, 5)),
        "envelope: the 5 bytes end in the middle of a value"},
-      {message_of("", run_get), "run.get.body: the 0 bytes end in the middle of a value"},
-      {message_of(a), "run.submit.body.a: the 3 bytes end in the middle of a value"},
-      {message_of(bytes({0x93, 1, 2})),
+      {parts_of("", run_get), "run.get.body: the 0 bytes end in the middle of a value"},
+      {parts_of(a), "run.submit.body.a: the 3 bytes end in the middle of a value"},
+      {parts_of(bytes({0x93, 1, 2})),
        "run.submit.body[2]: the 3 bytes end in the middle of a value"},
-      {message_of(bytes({1})), "run.submit.body: found an integer, wanted a table"},
-      {message_of(bytes({0x80, 0x80})),
+      {parts_of(bytes({1})), "run.submit.body: found an integer, wanted a table"},
+      {parts_of(bytes({0x80, 0x80})),
        "run.submit.body: found 1 bytes behind the value, wanted none"},
-      {message_of(bytes({0x81, 0xc1})),
+      {parts_of(bytes({0x81, 0xc1})),
        "run.submit.body: found the byte 0xc1 at offset 1, which msgpack does not have"},
-      {message_of(a + bytes({0xc4, 0})),
+      {parts_of(a + bytes({0xc4, 0})),
        "run.submit.body.a: found binary, wanted a value; bytes travel as payload, digests as a "
        "text"},
-      {message_of(a + bytes({0xd4, 1, 1})),
+      {parts_of(a + bytes({0xd4, 1, 1})),
        "run.submit.body.a: found an extension of msgpack, wanted a value"},
-      {message_of(a + bytes({0xcf, 0x80, 0, 0, 0, 0, 0, 0, 0})),
+      {parts_of(a + bytes({0xcf, 0x80, 0, 0, 0, 0, 0, 0, 0})),
        "run.submit.body.a: found 9223372036854775808, wanted an integer of at most 63 bits"},
-      {message_of(a + bytes({0xcb, 0x7f, 0xf8, 0, 0, 0, 0, 0, 0})),
+      {parts_of(a + bytes({0xcb, 0x7f, 0xf8, 0, 0, 0, 0, 0, 0})),
        "run.submit.body.a: found NaN, wanted a finite number; what is not known is left out"},
-      {message_of(a + bytes({0xca, 0xff, 0x80, 0, 0})),
+      {parts_of(a + bytes({0xca, 0xff, 0x80, 0, 0})),
        "run.submit.body.a: found an infinity, wanted a finite number; what is not known is left "
        "out"},
-      {message_of(a + bytes({0xa1, 0xff})), "run.submit.body.a: found a text that is not UTF-8"},
-      {message_of(bytes({0x81, 1, 1})),
-       "run.submit.body: found an integer as a key, wanted a text"},
-      {message_of(bytes({0x81, 0x80, 1})), "run.submit.body: found a map as a key, wanted a text"},
-      {message_of(bytes({0x82, 0xa1}) + "a" + bytes({1, 0xa1}) + "a" + bytes({1})),
+      {parts_of(a + bytes({0xa1, 0xff})), "run.submit.body.a: found a text that is not UTF-8"},
+      {parts_of(bytes({0x81, 1, 1})), "run.submit.body: found an integer as a key, wanted a text"},
+      {parts_of(bytes({0x81, 0x80, 1})), "run.submit.body: found a map as a key, wanted a text"},
+      {parts_of(bytes({0x82, 0xa1}) + "a" + bytes({1, 0xa1}) + "a" + bytes({1})),
        "run.submit.body: the key \"a\" comes twice in one map; keep one of them"},
-      {message_of(a + bytes({0xdd, 0xff, 0xff, 0xff, 0xff})),
+      {parts_of(a + bytes({0xdd, 0xff, 0xff, 0xff, 0xff})),
        "run.submit.body.a: found a list of 4294967295 items, wanted at most 65536"},
-      {message_of(a + bytes({0xdc, 0xff, 0xff})),
+      {parts_of(a + bytes({0xdc, 0xff, 0xff})),
        "run.submit.body.a: found a list of 65535 items in a part of 6 bytes"},
-      {message_of(a + bytes({0xde, 0, 9})),
+      {parts_of(a + bytes({0xde, 0, 9})),
        "run.submit.body.a: found a map of 9 items in a part of 6 bytes"},
   };
-  for (const auto& [parts, says] : cases) CHECK(why_not(parts) == says);
+  for (const auto& [parts, says] : cases) CHECK(undecodable(parts) == says);
 }
 
 TEST_CASE("lists and maps nest eight deep, and no deeper", "[transport]") {
@@ -190,10 +189,10 @@ TEST_CASE("lists and maps nest eight deep, and no deeper", "[transport]") {
     return bytes({0x81, 0xa1}) + "a" + std::string(static_cast<std::size_t>(lists), '\x91') +
            bytes({1});
   };
-  CHECK(decode_parts(message_of(nested(7))));
-  CHECK(why_not(message_of(nested(8))) ==
+  CHECK(decode_parts(parts_of(nested(7))));
+  CHECK(undecodable(parts_of(nested(8))) ==
         "run.submit.body.a[0][0][0][0][0][0][0]: nested deeper than 8 levels");
-  CHECK_FALSE(why_not(message_of(nested(100'000))).empty());
+  CHECK_FALSE(undecodable(parts_of(nested(100'000))).empty());
 }
 
 TEST_CASE("a text has at most 64 KiB", "[transport]") {
@@ -213,7 +212,7 @@ TEST_CASE("a key that comes twice is found in long maps, too", "[transport]") {
   std::string body = bytes({0xde, 0, 100});
   for (int i = 0; i < 100; ++i)
     body += bytes({0xa3}) + std::to_string(i == 99 ? 150 : 100 + i) + bytes({1});
-  CHECK(why_not(message_of(body)) ==
+  CHECK(undecodable(parts_of(body)) ==
         "run.submit.body: the key \"150\" comes twice in one map; keep one of them");
 }
 
@@ -230,7 +229,7 @@ TEST_CASE("a body is at most as large as its type may be", "[transport]") {
   const std::string envelope = bytes({0x81, 0xa4}) + "type" + bytes({0xae}) + "node.heartbeat";
   parts[0] = prelude(envelope.size(), parts[2].size());
   parts[1] = envelope;
-  CHECK(why_not(parts) ==
+  CHECK(undecodable(parts) ==
         "node.heartbeat: found 3006 bytes of body and 0 of payload, wanted at most 2048 in all");
 
   message.body = Value::Map{};
@@ -268,8 +267,8 @@ TEST_CASE("numbers that are not finite are sent as nothing", "[transport]") {
 
 TEST_CASE("texts are UTF-8 or refused", "[transport]") {
   const auto reads = [](const std::string& text) {
-    return decode_parts(message_of(bytes({0x81, 0xa1}) + "a" +
-                                   bytes({0xa0 + static_cast<int>(text.size())}) + text))
+    return decode_parts(parts_of(bytes({0x81, 0xa1}) + "a" +
+                                 bytes({0xa0 + static_cast<int>(text.size())}) + text))
         .ok();
   };
   for (const auto* good : {"", "a", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x8e\xad"}) {
@@ -298,25 +297,25 @@ TEST_CASE("decoding allocates at most twice the message and 64 KiB", "[transport
   for (const int count : {1, 100, 500, 700, 900, 1000, 1100, 1500, 5000, 65535}) {
     const std::string list = bytes({0x81, 0xa1}) + "a" + bytes({0xdc, count >> 8, count & 0xff}) +
                              std::string(static_cast<std::size_t>(count), '\x01');
-    if (check(message_of(list))) longest = count;
+    if (check(parts_of(list))) longest = count;
     const std::string maps = bytes({0x81, 0xa1}) + "a" + bytes({0xdc, count >> 8, count & 0xff}) +
                              std::string(static_cast<std::size_t>(count), '\x80');
-    check(message_of(maps));
+    check(parts_of(maps));
     std::string keys = bytes({0xde, count >> 8, count & 0xff});
     for (int i = 0; i < count; ++i)
       keys += bytes({0xa3, 'a' + i % 26, 33 + i / 26 % 90, 33 + i / 2340, 1});
-    check(message_of(keys));
+    check(parts_of(keys));
     std::string texts = bytes({0x81, 0xa1}) + "a" + bytes({0xdc, count >> 8, count & 0xff});
     for (int i = 0; i < count; ++i) texts += bytes({0xb0}) + std::string(16, 'x');
-    check(message_of(texts));
+    check(parts_of(texts));
   }
   CHECK(longest >= 900);
   CHECK(longest < 5000);
-  check(message_of(bytes({0x81, 0xa1}) + "a" + bytes({0xdb, 0xff, 0xff, 0xff, 0xff})));
-  check(message_of(bytes({0xdf, 0xff, 0xff, 0xff, 0xff})));
+  check(parts_of(bytes({0x81, 0xa1}) + "a" + bytes({0xdb, 0xff, 0xff, 0xff, 0xff})));
+  check(parts_of(bytes({0xdf, 0xff, 0xff, 0xff, 0xff})));
   check({std::string(100'000, 'x'), "", ""});
-  check(message_of(bytes({0x80}), std::string(4096, '\x91')));
-  auto with_payload = message_of(bytes({0x80}));
+  check(parts_of(bytes({0x80}), std::string(4096, '\x91')));
+  auto with_payload = parts_of(bytes({0x80}));
   with_payload.push_back(std::string(1'000'000, 'x'));
   CHECK(check(with_payload));
 }
