@@ -194,16 +194,18 @@ TEST_CASE("a causal position sees half of the others, a full one all", "[models]
 
 TEST_CASE("a model beyond all memory is planned without any, and one beyond all numbers refused",
           "[models]") {
-  const auto costs = [](std::int64_t width) {
+  [[maybe_unused]] const auto costs = [](std::int64_t width) {
     Value options;
     options.set("dims", Value::List{width, width, 4});
     const Model model = build("mlp", options);
     return unit_costs(model, {.micro = 8, .input = {width}, .target = {}});
   };
+#ifndef __SANITIZE_THREAD__  // Which leaves no room for 4 TiB of addresses.
   const auto large = costs(1 << 20);
   REQUIRE(large);
   CHECK(large->front().parameters == (std::int64_t{1} << 40) + (1 << 20));
   CHECK(large->front().held.gradient == (std::int64_t{4} << 40) + (4 << 20));
+#endif
   const Model model = [] {
     Value options;
     options.set("dims", Value::List{4, 4});
