@@ -148,7 +148,7 @@ void clear(const HeadOut& head, std::int64_t length, std::int64_t width) {
 
 void forward_head(Stream& stream, const AttentionShape& shape, const HeadIn& q, const HeadIn& k,
                   const HeadIn& v, const HeadOut& out, float* logsumexp) {
-  const auto [length, width] = std::pair(shape.length, shape.width);
+  const auto length = shape.length, width = shape.width;
   Scratch scratch(
       stream, Pack::floats(width, length) + Pack::floats(length, width) + query_block * key_block);
   const Pack transposed_keys(scratch, width, length), values(scratch, length, width);
