@@ -46,7 +46,7 @@ Seconds exchange_time(const Cluster& cluster, Exchange exchange,
                       const std::vector<DevicePlace>& members, Bytes bytes) {
   if (members.size() < 2) return Seconds(0);
   auto next = members;
-  std::ranges::rotate(next, next.begin() + 1);
+  std::rotate(next.begin(), next.begin() + 1, next.end());
   const Link link = slowest_link(cluster, members, next);
   const auto count = static_cast<double>(members.size());
   const double parts = exchange == Exchange::server ? 1 : count;
