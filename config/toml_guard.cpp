@@ -28,7 +28,7 @@ class Walker {
       if (c == '#')
         skip_comment();
       else if (c == '"' || c == '\'')
-        skip_string(c);
+        take_string(c);
       else
         look_at(c);
     }
@@ -48,7 +48,50 @@ class Walker {
     if (dots_ >= most_key_parts)
       return stop("a key of more than " + std::to_string(most_key_parts) + " parts");
     after_key_ = c != '.';
+    follow(c);
     ++at_;
+  }
+
+  /// Whether a key or a value stands here, and what stood before it.
+  void follow(char c) {
+    const bool is_in_list = !open_.empty() && open_.back() == '[';
+    switch (c) {
+      case ' ':
+      case '\t':
+      case '\r':
+        return;
+      case '\n':
+      case ',':
+        in_value_ = is_in_list;
+        break;
+      case '=':
+        in_value_ = true;
+        break;
+      case '[':
+        if (in_value_) open_.push_back(c);
+        break;
+      case '{':
+        open_.push_back(c);
+        in_value_ = false;
+        break;
+      case ']':
+      case '}':
+        if (open_.empty()) break;
+        open_.pop_back();
+        in_value_ = true;
+        break;
+      default:
+        break;
+    }
+    before_ = c;
+  }
+
+  /// The library reads what begins as a number to its end, quotes and all.
+  void take_string(char quote) {
+    if (std::string_view(in_value_ ? "=[,\n" : "\n.[{,").find(before_) == std::string_view::npos)
+      return stop("a quote in the middle of a key or a value; it may only begin or end one");
+    skip_string(quote);
+    before_ = quote;
   }
 
   void skip_string(char quote) {
@@ -104,6 +147,9 @@ class Walker {
   std::size_t at_ = 0;
   int dots_ = 0;
   bool after_key_ = false;
+  bool in_value_ = false;
+  char before_ = '\n';  // Blanks do not count.
+  std::string open_;    // Brackets of values.
   std::optional<TomlTrouble> trouble_;
 };
 

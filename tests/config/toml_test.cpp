@@ -65,6 +65,21 @@ TEST_CASE("nothing that is nested endlessly is read", "[config]") {
   CHECK(error_of(std::string(2 << 20, '#')).find("at most 1048576 are read") != std::string::npos);
 }
 
+TEST_CASE("quotes begin a key or a value, and stand in the middle of none", "[config]") {
+  for (const std::string text : {"a = 0\"\xce\xa3\"", "a = 0.\"\xce\xa3\"", "a = [1, 2'\xce\xa3']",
+                                 "a = {b = +\"\xce\xa3\"}", "a = [\n1\"\xce\xa3\"]", "a\"b\" = 1"})
+    CHECK(error_of(text).find("a quote in the middle of a key or a value") != std::string::npos);
+  const auto good = parse_toml(R"("a b"."c" = "d" # "e
+['f']
+g = [ "h", ["i"], {"j" = 'k', l."m" = """n"n"""},
+  # "o
+  "p" ]
+[["q"."r"]]
+s = {t = [ ], u = ''}
+)");
+  REQUIRE(good);
+}
+
 TEST_CASE("beyond ASCII, characters stand in quotes and comments", "[config]") {
   CHECK(error_of("x = 1\n\u00e9 = 2\n") ==
         "2:1: this is not TOML: outside of quotes only ASCII may stand; put a key or a text in "
