@@ -73,7 +73,7 @@ template Dispatch to_dispatch(const LoanFor&, MemoryPool&);
 template Dispatch to_dispatch(const Taken&, MemoryPool&);
 template Dispatch to_dispatch(const StepGradients&, MemoryPool&);
 template Dispatch to_dispatch(const Norms&, MemoryPool&);
-template Dispatch to_dispatch(const Decision&, MemoryPool&);
+template Dispatch to_dispatch(const Divergence&, MemoryPool&);
 template Dispatch to_dispatch(const NewWeights&, MemoryPool&);
 template Dispatch to_dispatch(const StepDone&, MemoryPool&);
 template Dispatch to_dispatch(const LateGradients&, MemoryPool&);

@@ -22,15 +22,13 @@ struct PlayWire {
 };
 
 struct NormsWire {
-  int attempt = 0;
   int optimizer = 0;
   std::int64_t step = 0;
   std::string names;
   std::vector<std::int64_t> first_blocks;
   std::vector<int> blocks;
   static constexpr auto fields() {
-    return std::tuple(required("attempt", &NormsWire::attempt),
-                      required("optimizer", &NormsWire::optimizer).at_least(0),
+    return std::tuple(required("optimizer", &NormsWire::optimizer).at_least(0),
                       required("step", &NormsWire::step), required("names", &NormsWire::names),
                       required("first_blocks", &NormsWire::first_blocks).at_least(0),
                       required("blocks", &NormsWire::blocks).at_least(0));
@@ -115,7 +113,7 @@ Result<Play> take(Dispatch& from, const RunSpec& spec, const Play*) {
 }
 
 Dispatch put(const Norms& in, MemoryPool&) {
-  NormsWire wire{in.attempt, in.optimizer, in.step, {}, {}, {}};
+  NormsWire wire{in.optimizer, in.step, {}, {}, {}};
   std::vector<std::string> names;
   std::vector<double> values;
   for (const auto& square : in.squares) {
@@ -141,7 +139,7 @@ Result<Norms> take(Dispatch& from, const RunSpec&, const Norms*) {
     return Error{from.type + ": found " + std::to_string(names.size()) + " names and " +
                  std::to_string(values->size()) + " numbers for " + std::to_string(wanted) +
                  " blocks of " + std::to_string(wire->blocks.size()) + " parameters"};
-  Norms norms{wire->attempt, wire->optimizer, wire->step, {}};
+  Norms norms{wire->optimizer, wire->step, {}};
   auto value = values->begin();
   for (std::size_t i = 0; i < names.size(); ++i) {
     const auto end = value + wire->blocks[i];

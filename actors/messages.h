@@ -180,27 +180,31 @@ struct Stepped {
   WorkTime worked;
 };
 
-/// Optimizer actor to supervisor: its part of the norm of all gradients. Where each stage clips by
-/// its own norm: to all optimizer actors of the stage.
+/// Optimizer actor to all of them, itself too: its part of the norm of all gradients. Where each
+/// stage clips by its own norm: to those of its stage.
 struct Norms {
   static constexpr std::string_view type = "norms";
 
-  int attempt = 0;
   int optimizer = 0;
   std::int64_t step = 0;
   std::vector<models::SquaredNorm> squares;
 };
 
-/// Supervisor to optimizer actors: take the step, with this norm of all gradients.
-struct Decision {
-  static constexpr std::string_view type = "decision";
+/// Optimizer actor to supervisor: the gradient of a parameter is not finite any more. Nobody takes
+/// this step.
+struct Divergence {
+  static constexpr std::string_view type = "divergence";
 
+  int attempt = 0;
+  int optimizer = 0;
   std::int64_t step = 0;
-  double norm = 0;
+  std::string parameter;
 
   static constexpr auto fields() {
-    return std::tuple(transport::required("step", &Decision::step),
-                      transport::required("norm", &Decision::norm));
+    return std::tuple(transport::required("attempt", &Divergence::attempt),
+                      transport::required("optimizer", &Divergence::optimizer).at_least(0),
+                      transport::required("step", &Divergence::step),
+                      transport::required("parameter", &Divergence::parameter));
   }
 };
 
@@ -370,7 +374,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::ReadDone)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Normed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Stepped)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Norms)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Decision)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Divergence)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::NewWeights)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::StepDone)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::LateGradients)

@@ -70,6 +70,9 @@ class OptimizerActor {
         start_(std::move(start)),
         step_(start_.step),
         jobs_(executor_at(home_of(*spec_, optimizer)), rt::weak(*self)) {
+    for (int other = 0; other < optimizers_of(*spec_); ++other)
+      if (spec_->clip == ClipScope::all_stages || place_of(*spec_, other).stage == stage_)
+        clip_with_.push_back(other);
     const auto index = static_cast<std::size_t>(stage_);
     const models::Stage passes(*spec_->model, spec_->stages[index], {});
     auto config = spec_->optimizer;
@@ -113,7 +116,6 @@ class OptimizerActor {
         },
         [this](Normed& in) { normed(std::move(in)); },
         [this](Norms& in) { heard(std::move(in)); },
-        [this](const Decision& decision) { step(decision.norm); },
         [this](Stepped& in) { publish(std::move(in)); },
         [this](TakeSnapshot) { take_snapshot(); },
         [this](const JobFailed& failed) { self_->fail(failed.text); },
@@ -191,26 +193,25 @@ class OptimizerActor {
 
   void normed(Normed in) {
     phase_ = Phase::deciding;
-    Norms norms{cast_->attempt, number_, in.step, std::move(in.squares)};
-    if (spec_->clip == ClipScope::all_stages)
-      return self_->tell(cast_->supervisor, std::move(norms));
-    for (const int optimizer : optimizers_of_stage())
+    for (const auto& square : in.squares)
+      if (!std::ranges::all_of(square.blocks, [](double sum) { return std::isfinite(sum); }))
+        return self_->tell(cast_->supervisor,
+                           Divergence{cast_->attempt, number_, in.step, square.name});
+    const Norms norms{number_, in.step, std::move(in.squares)};
+    for (const int optimizer : clip_with_)
       self_->tell(cast_->optimizers[static_cast<std::size_t>(optimizer)], norms);
   }
 
-  /// From one of this stage, perhaps from itself.
+  /// From one of those it clips with, perhaps from itself.
   void heard(Norms in) {
     auto& of_step = squares_[in.step];
     of_step[in.optimizer] = std::move(in.squares);
-    if (of_step.size() < optimizers_of_stage().size()) return;
+    if (of_step.size() < clip_with_.size()) return;
+    // In the order of the optimizers: all who clip together find the same bits.
     std::vector<models::SquaredNorm> squares;
     for (auto& [optimizer, its] : of_step) std::ranges::move(its, std::back_inserter(squares));
     squares_.erase(in.step);
-    const double norm = models::global_norm(squares);
-    if (!std::isfinite(norm))
-      return self_->fail(place() + ": the gradient of stage " + std::to_string(stage_) +
-                         " is not finite any more");
-    step(norm);
+    step(models::global_norm(squares));
   }
 
   void step(double norm) {
@@ -280,9 +281,7 @@ class OptimizerActor {
       case Phase::measuring:
         return computes(place() + ", the norm of its gradients");
       case Phase::deciding:
-        return waits(place() + (spec_->clip == ClipScope::all_stages
-                                    ? " waits for the norm of all gradients"
-                                    : " waits for the norms of its stage's other sections"));
+        return waits(place() + " waits for the norms of the " + missing_in_norm());
       case Phase::stepping:
         return computes(place() + ", the new weights");
     }
@@ -294,18 +293,20 @@ class OptimizerActor {
   }
   std::string place() const { return "step " + std::to_string(step_ + 1); }
 
-  /// Its own number is among them.
-  std::vector<int> optimizers_of_stage() const {
-    std::vector<int> numbers;
-    for (int i = 0; i < optimizers_of(*spec_); ++i)
-      if (place_of(*spec_, i).stage == stage_) numbers.push_back(i);
-    return numbers;
+  /// The first of those it clips with that has not told its norms of this step.
+  std::string missing_in_norm() const {
+    const auto of_step = squares_.find(step_);
+    for (const int other : clip_with_)
+      if (of_step == squares_.end() || !of_step->second.contains(other))
+        return title_of(*spec_, {PlayerId::Kind::optimizer, other});
+    return {};
   }
 
   rt::Base* self_;
   RunSpecPtr spec_;
   int number_;  // Among all optimizers.
   int stage_;
+  std::vector<int> clip_with_;  // By the same norm: itself, and others.
   RoundPtr usual_;
   StartPoint start_;   // Until it has begun.
   std::int64_t step_;  // The one that is being made, 0-based.

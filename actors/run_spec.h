@@ -100,7 +100,9 @@ struct RunSpec {
   Casting* casting = nullptr;                // Null: all players are in this process.
   std::function<void(const Value&)> record;  // An event; from the recorder alone.
 
-  int rounds_ahead = 2;   // That are given out before the first of them is through.
+  int rounds_ahead = 2;  // That are given out before the first of them is through.
+  /// Where it is set, as many more as last so long: a supervisor that is late holds nobody up.
+  std::chrono::nanoseconds lead{};
   int loader_credit = 2;  // Micro-batches that a loader may send before they are taken.
   int strikes = 3;        // Restarts within `strike_window`, after which a run has failed.
   std::chrono::nanoseconds strike_window = std::chrono::minutes(10);

@@ -11,8 +11,8 @@ double StepLedger::Entry::mean_loss() const {
   return sum / static_cast<double>(losses.size());
 }
 
-double StepLedger::Entry::gradient_norm() const {
-  if (norm) return *norm;
+double StepLedger::Entry::gradient_norm(ClipScope clip) const {
+  if (clip == ClipScope::all_stages) return *norms[0];
   // All optimizers of a stage know the same one.
   const std::size_t sections = norms.size() / static_cast<std::size_t>(stages);
   double squares = 0;
@@ -26,7 +26,6 @@ StepLedger::Entry& StepLedger::entry(std::int64_t step) {
     found->second.losses.resize(static_cast<std::size_t>(micro_batches_));
     found->second.samples.resize(static_cast<std::size_t>(micro_batches_));
     found->second.stages = stages_;
-    found->second.squares.resize(static_cast<std::size_t>(optimizers_));
     found->second.norms.resize(static_cast<std::size_t>(optimizers_));
     found->second.late.resize(static_cast<std::size_t>(stages_));
   }
@@ -41,10 +40,9 @@ StepLedger::Entry& StepLedger::add(const MicroBatchLoss& loss) {
   return to;
 }
 
-StepLedger::Entry& StepLedger::add(const Norms& norms) {
-  auto& to = entry(norms.step);
-  to.squares.at(static_cast<std::size_t>(norms.optimizer)) = norms.squares;
-  ++to.squares_known;
+StepLedger::Entry& StepLedger::add(const Divergence& divergence) {
+  auto& to = entry(divergence.step);
+  if (!to.divergence) to.divergence = divergence;
   return to;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "actors/messages.h"
+#include "actors/run_spec.h"
 
 namespace troupe::actors {
 
@@ -20,29 +21,24 @@ class StepLedger {
   struct Entry {
     std::vector<std::optional<double>> losses;                  // By micro-batch.
     std::vector<Digest> samples;                                // Likewise: that were read.
-    std::vector<std::vector<models::SquaredNorm>> squares;      // By optimizer.
     std::vector<std::optional<double>> norms;                   // By optimizer: its step is done.
     std::vector<std::optional<models::StalenessMetrics>> late;  // By stage, where it was told.
-    int losses_known = 0, squares_known = 0, steps_done = 0;
-    std::optional<double> norm;  // Of all gradients, once decided.
+    std::optional<Divergence> divergence;                       // The first that came.
+    int losses_known = 0, steps_done = 0;
     int stages = 1;
 
     /// In the order of the micro-batches.
     double mean_loss() const;
-    /// As decided, or what the stages clipped by adds up to.
-    double gradient_norm() const;
+    /// By which all stages clipped, or what their own norms add up to.
+    double gradient_norm(ClipScope clip) const;
   };
 
   Entry& add(const MicroBatchLoss& loss);
-  Entry& add(const Norms& norms);
+  Entry& add(const Divergence& divergence);
   Entry& add(const StepDone& done);
   Entry& add(const LateGradients& late);
 
-  /// All that a decision needs is known.
-  bool can_decide(const Entry& entry) const {
-    return entry.squares_known == optimizers_ && entry.losses_known == micro_batches_ &&
-           !entry.norm;
-  }
+  bool has_all_losses(const Entry& entry) const { return entry.losses_known == micro_batches_; }
   bool complete(std::int64_t step) const;
   /// What a step is not complete without, for a person.
   std::string missing(std::int64_t step) const;

@@ -26,6 +26,8 @@ namespace {
 
 constexpr std::size_t recent_steps = 20;
 constexpr std::size_t most_interludes = 64;
+constexpr int steps_in_pace = 8;
+constexpr std::int64_t most_ahead = 64;  // Rounds.
 // Losses one after the other without a step between them; further ones are strikes.
 constexpr int most_futile = 5;
 
@@ -53,8 +55,8 @@ class Supervisor {
         [this](const MicroBatchLoss& loss) {
           if (is_now(loss)) heard(loss);
         },
-        [this](const Norms& norms) {
-          if (is_now(norms)) heard(norms);
+        [this](const Divergence& divergence) {
+          if (is_now(divergence)) check_divergence(ledger_->add(divergence));
         },
         [this](const StepDone& done) {
           if (is_now(done)) heard(done);
@@ -118,6 +120,7 @@ class Supervisor {
     snapshots_.clear();
     phase_ = Phase::playing;
     patience_ = {};
+    pace_ = {};
     step_began_ = loss_.over = self_->now();
     attempt_from_ = start.step;
     record(AttemptBegun{start.step});
@@ -137,13 +140,20 @@ class Supervisor {
   void go_on() {
     if (phase_ != Phase::playing) return;
     while (!must_drain() && given_out_ < spec_->steps &&
-           static_cast<int>(rounds_.size()) < spec_->rounds_ahead &&
+           static_cast<int>(rounds_.size()) < rounds_ahead() &&
            unrecorded_ < spec_->most_unrecorded) {
       const auto round = spec_->round(given_out_, spec_->steps - given_out_);
       give_out({round, given_out_});
       given_out_ += round->steps;
     }
     if (rounds_.empty() && (must_drain() || step_ >= spec_->steps)) drained();
+  }
+
+  /// As many as last for the lead, at the pace of the last steps.
+  int rounds_ahead() const {
+    if (spec_->lead.count() == 0 || pace_.count() == 0) return spec_->rounds_ahead;
+    const auto lasting = spec_->lead / pace_ + 1;
+    return static_cast<int>(std::clamp<std::int64_t>(lasting, spec_->rounds_ahead, most_ahead));
   }
 
   void give_out(const Play& play) {
@@ -203,7 +213,7 @@ class Supervisor {
     if (loss.purpose == Round::Purpose::evaluation) return heard_evaluation(loss);
     if (!std::isfinite(loss.mean))
       return fail_run(place_of(loss) + ": the loss is not a number any more");
-    decide(loss.step, ledger_->add(loss));
+    check_divergence(ledger_->add(loss));
     complete_steps();
   }
 
@@ -215,22 +225,13 @@ class Supervisor {
            ", micro-batch " + std::to_string(loss.index);
   }
 
-  void heard(const Norms& norms) { decide(norms.step, ledger_->add(norms)); }
-
-  void decide(std::int64_t step, StepLedger::Entry& entry) {
-    if (!ledger_->can_decide(entry)) return;
-    std::vector<models::SquaredNorm> squares;
-    for (std::size_t i = 0; i < entry.squares.size(); ++i)
-      for (auto& square : entry.squares[i]) {
-        if (!std::ranges::all_of(square.blocks, [](double sum) { return std::isfinite(sum); }))
-          return fail_run(title_of(*spec_, {PlayerId::Kind::optimizer, static_cast<int>(i)}) +
-                          ": step " + std::to_string(step + 1) + ": the gradient of " +
-                          square.name + " is not finite any more");
-        squares.push_back(std::move(square));
-      }
-    entry.norm = models::global_norm(squares);
-    for (const auto& optimizer : company_.cast->optimizers)
-      self_->tell(optimizer, Decision{step, *entry.norm});
+  /// A loss that is not a number comes before the gradients that it makes.
+  void check_divergence(const StepLedger::Entry& entry) {
+    if (!entry.divergence || !ledger_->has_all_losses(entry)) return;
+    const auto& [attempt, optimizer, step, parameter] = *entry.divergence;
+    fail_run(title_of(*spec_, {PlayerId::Kind::optimizer, optimizer}) + ": step " +
+             std::to_string(step + 1) + ": the gradient of " + parameter +
+             " is not finite any more");
   }
 
   void heard(const StepDone& done) {
@@ -275,8 +276,9 @@ class Supervisor {
 
   void tell_step(const StepLedger::Entry& entry, const RoundUnderWay* round) {
     const auto now = self_->now();
-    const double seconds = std::chrono::duration<double>(now - step_began_).count();
-    step_began_ = now;
+    const auto took = now - std::exchange(step_began_, now);
+    const double seconds = std::chrono::duration<double>(took).count();
+    pace_ += (took - pace_) / steps_in_pace;
     recent_losses_.push_back(entry.mean_loss());
     if (recent_losses_.size() > recent_steps) recent_losses_.pop_front();
 
@@ -717,6 +719,7 @@ class Supervisor {
   std::string save_problem_;
   rt::TimePoint saved_at_;
   rt::TimePoint step_began_;
+  rt::Duration pace_{};  // Of a step, as the last ones were.
   std::deque<double> recent_losses_;
   std::vector<Failure> failures_;
   std::string last_failure_;

@@ -29,6 +29,8 @@ constexpr auto save_patience = std::chrono::minutes(10);
 // Actors never compute; two threads are enough for their messages.
 constexpr std::size_t actor_threads = 2;
 constexpr int steps_between_drains = 64;
+// Of a head before its nodes. A pause, a drain or a live change waits for what was given out.
+constexpr auto head_lead = std::chrono::milliseconds(500);
 
 storage::LedgerTerms terms_of(const config::RunConfig& config, const RunSetup& setup) {
   using Order = config::RunConfig::Data::Order;
@@ -310,6 +312,7 @@ std::shared_ptr<actors::RunSpec> ProcessRun::led(const config::RunConfig& config
   led->checkpoints = store_.get();
   led->record = record_;
   led->casting = casting_;
+  if (casting_ && !rounds_->asynchronous()) led->lead = head_lead;
   led->keep_timeline = [this](const schedules::Timeline& timeline) {
     if (auto kept = write_timeline(files_, "runs/" + config_.name + "/timeline.jsonl", timeline);
         !kept)

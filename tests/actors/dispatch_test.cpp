@@ -124,7 +124,7 @@ TEST_CASE("what a supervisor hears from afar is what was said", "[actors]") {
   CHECK(std::isnan(loss.mean));
   CHECK(loss.samples == digest_of(std::string("samples")));
 
-  const auto norms = journey.there(Norms{1, 2, 3, {{"a.weight", {0.1, 4}, 7}, {"b", {none}}}});
+  const auto norms = journey.there(Norms{2, 3, {{"a.weight", {0.1, 4}, 7}, {"b", {none}}}});
   REQUIRE(norms.squares.size() == 2);
   CHECK(norms.squares[0].name == "a.weight");
   CHECK(norms.squares[0].blocks == std::vector<double>{0.1, 4});
@@ -173,7 +173,7 @@ TEST_CASE("a message that is none is refused with the place", "[actors]") {
   without.tensors.clear();
   CHECK(journey.refused(without) == "activation: found 0 tensors, wanted 1");
 
-  auto of_other_sizes = to_dispatch(Norms{1, 2, 3, {{"a", {1}}, {"b", {2}}}}, journey.memory());
+  auto of_other_sizes = to_dispatch(Norms{2, 3, {{"a", {1}}, {"b", {2}}}}, journey.memory());
   of_other_sizes.bytes.resize(8);
   CHECK(journey.refused(of_other_sizes) ==
         "norms: found 2 names and 1 numbers for 2 blocks of 2 parameters");
@@ -186,8 +186,8 @@ TEST_CASE("a message that is none is refused with the place", "[actors]") {
   gradients.body.set("mask", "11");
   CHECK(journey.refused(gradients).find("found 1 tensors for 2 of 2 places") != std::string::npos);
 
-  auto nameless = to_dispatch(Decision{1, 2.5}, journey.memory());
-  nameless.body.set("norm", "large");
-  CHECK(journey.refused(nameless).find("decision.norm: found") != std::string::npos);
+  auto nameless = to_dispatch(Divergence{1, 2, 3, "a.weight"}, journey.memory());
+  nameless.body.set("parameter", 4);
+  CHECK(journey.refused(nameless).find("divergence.parameter: found") != std::string::npos);
   CHECK(journey.refused({"gossip", Value::Map{}, "", {}}).find("'gossip'") != std::string::npos);
 }

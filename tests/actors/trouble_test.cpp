@@ -206,7 +206,7 @@ TEST_CASE("a read that never ends is told", "[actors]") {
         "(given up: the same came twice at the same place)");
 }
 
-TEST_CASE("an optimizer without a decision tells whom it waits for", "[actors]") {
+TEST_CASE("an optimizer without the norms of another one tells of whom", "[actors]") {
   LittleRun run(two_stages());
   Scene scene(run, seed);
   scene.begin();
@@ -214,8 +214,10 @@ TEST_CASE("an optimizer without a decision tells whom it waits for", "[actors]")
   scene.world().freeze(find(scene.world(), "optimizer actor", 1));
   const auto played = scene.finish();
   CHECK(played.outcome.how == Outcome::How::failed);
-  CHECK(played.told("stage.stalled").find("step 2 waits for the norm of all gradients\n") !=
-        std::string::npos);
+  CHECK(
+      played.told("stage.stalled")
+          .find("optimizer of stage 0: step 2 waits for the norms of the optimizer of stage 1\n") !=
+      std::string::npos);
   CHECK(played.outcome.why.find("it does not answer any more") != std::string::npos);
 }
 

@@ -119,7 +119,7 @@ void be_a_node_of_nobody(const Target& target, Random& random) {
   RawConnection line(target.control);
   if (!line.shake_hands()) return;
   line.send_message(hello(random));
-  for (const auto* type : {"stage.failed", "prepare_failed", "prepared", "step_done", "norms",
+  for (const auto* type : {"stage.failed", "prepare_failed", "prepared", "step_done", "divergence",
                            "round_played", "micro_batch_loss", "node.leaving", "saved"})
     for (int times = 0; times < 2; ++times) line.send_message(about(target, type));
   (void)line.wait_for("nothing that this head does");

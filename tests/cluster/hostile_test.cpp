@@ -1,5 +1,6 @@
 // Many who mean no good, all at once, while a run goes on.
 
+#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -7,6 +8,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <filesystem>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -23,14 +26,32 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr std::size_t members = 64;
+
+void keep_thread_on(pid_t thread, unsigned core) {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  CPU_SET(core, &cores);
+  sched_setaffinity(thread, sizeof cores, &cores);
+}
+
+/// All threads that the process has, and those that they start.
+void keep_on(pid_t process, unsigned core) {
+  for (const auto& thread :
+       std::filesystem::directory_iterator("/proc/" + std::to_string(process) + "/task"))
+    keep_thread_on(static_cast<pid_t>(std::stol(thread.path().filename())), core);
+}
+
 /// Attacks from many threads, and as many connections that say nothing at all, until it ends.
 class Mob {
  public:
-  Mob(const Target& target, std::size_t count) : done_(all_attacks().size()) {
+  Mob(const Target& target, std::size_t count, std::optional<unsigned> core = {})
+      : done_(all_attacks().size()) {
     for (std::size_t i = 0; i < count; ++i)
-      members_.emplace_back([this, target, i](const std::stop_token& stop) {
+      members_.emplace_back([this, target, i, core](const std::stop_token& stop) {
         // Those who are attacked have the cores first, as they would on machines of their own.
         setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19);
+        if (core) keep_thread_on(gettid(), *core);
         const RawConnection silent(target.control);
         std::mt19937_64 random(i);
         for (std::size_t next = i; !stop.stop_requested(); ++next) {
@@ -64,7 +85,6 @@ std::string published_at(const std::string& said) {
 
 /// For so long.
 Clock::duration attack_a_run(int steps) {
-  constexpr std::size_t members = 64;
   constexpr long most_growth = long{2 * members} << 20;
   const Workplace here;
   const auto before = leavings(here);
@@ -100,9 +120,52 @@ Clock::duration attack_a_run(int steps) {
   return time;
 }
 
+/// The mean of a run's steps while nothing but steps is done, at a head that has a core of its own,
+/// which it shares with those who attack it, if any do: the nodes have another one, as if they were
+/// on another machine.
+double seconds_of_a_step(std::size_t attackers) {
+  constexpr unsigned head_core = 0, node_core = 1;
+  const Workplace here;
+  here.write("gpt.toml", gpt);
+  Cluster cluster(here, {"alpha", "beta"});
+  keep_on(cluster.head.id(), head_core);
+  for (std::size_t node = 0; node < 2; ++node) keep_on(cluster.node_process(node), node_core);
+  Process submit(here, with({"submit", "gpt.toml", "--wait", "--output", "plain"},
+                            {"name=many", "train.steps=3000", "pipeline.stages=2", "log.every=100",
+                             "train.eval_every=1000000", "checkpoint.every=1000000 steps"}));
+  REQUIRE(submit.says("step 100 "));
+  const Target target{head_of(here), published_at(cluster.head.said()), "many"};
+  Clock::duration time;
+  {
+    const Mob mob(target, attackers, head_core);
+    REQUIRE(submit.says("step 300 "));
+    const auto begin = Clock::now();
+    REQUIRE(submit.says("step 2900 ", std::chrono::minutes(5)));
+    time = Clock::now() - begin;
+  }
+  CHECK(submit.wait(std::chrono::minutes(10)) == 0);
+  cluster.end();
+  return std::chrono::duration<double>(time).count() / 2600;
+}
+
 }  // namespace
 
 TEST_CASE("a run does not mind many who mean no good", "[cluster]") { attack_a_run(150); }
+
+// By hand, on a quiet machine: it measures.
+TEST_CASE("a step takes as long while a head is attacked", "[cluster][.hostile]") {
+  std::vector<double> calm, attacked;
+  for (int round = 0; round < 5; ++round) {
+    calm.push_back(seconds_of_a_step(0));
+    attacked.push_back(seconds_of_a_step(members));
+  }
+  std::ranges::sort(calm);
+  std::ranges::sort(attacked);
+  const double ratio = attacked[2] / calm[2];
+  WARN("a step takes " << calm[2] * 1e3 << " ms, and " << attacked[2] * 1e3
+                       << " ms under attack: " << ratio);
+  CHECK(ratio < 1.02);
+}
 
 // By hand: it takes minutes.
 TEST_CASE("a run does not mind them for a minute", "[cluster][.hostile]") {
