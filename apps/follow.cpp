@@ -150,7 +150,7 @@ ExitCode submit(const SubmitArguments& arguments, const CommonFlags& flags) {
   Value body = loaded->tree;
   if (arguments.resume) body.set("resume", true);
   const auto answer = (*client)->ask("run.submit", std::move(body));
-  if (!answer) return complain(ExitCode::invalid, "error: " + answer.error().text);
+  if (!answer) return refused(answer.refusal());
   const std::string name = text_of(*answer, "run");
   if (arguments.wait) return follow(arguments.head, **client, name, From::this_life, flags);
   std::printf("%s\n", name.c_str());

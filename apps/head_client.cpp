@@ -46,7 +46,7 @@ class HeadClient::Line {
   }
 
   /// On the next connection again, where one ends: the head knows by the id what it has done.
-  Result<Value> ask(const std::string& type, Value body) {
+  Reply ask(const std::string& type, Value body) {
     transport::Message message;
     message.type = type;
     message.id = random_id();
@@ -68,10 +68,13 @@ class HeadClient::Line {
                      std::to_string(answer_patience.count()) + " s"};
     }
     auto answer = std::move(*answer_);
-    if (answer.type != "error" && !answer.payload.empty()) return parse_json(answer.payload[0]);
-    if (answer.type != "error") return std::move(answer.body);
-    const Value* text = answer.body.find("message");
-    return Error{text && text->text() ? *text->text() : "the head refused, and did not say why"};
+    if (answer.type != Refusal::type && !answer.payload.empty())
+      return parse_json(answer.payload[0]);
+    if (answer.type != Refusal::type) return std::move(answer.body);
+    auto refusal = transport::from_message<Refusal>(answer);
+    if (!refusal)
+      return within("the head refused, for a reason that is not known here", refusal.error());
+    return std::move(*refusal);
   }
 
  private:
@@ -144,7 +147,7 @@ Result<std::unique_ptr<HeadClient>> HeadClient::dial(const transport::DialOption
   return client;
 }
 
-Result<Value> HeadClient::ask(const std::string& type, Value body) {
+Reply HeadClient::ask(const std::string& type, Value body) {
   return line_->ask(type, std::move(body));
 }
 

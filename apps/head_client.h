@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "apps/reply.h"
 #include "core/result.h"
 #include "core/value.h"
 #include "transport/control_socket.h"
@@ -20,9 +21,9 @@ class HeadClient {
   HeadClient(const HeadClient&) = delete;
   HeadClient& operator=(const HeadClient&) = delete;
 
-  /// The answer, for which it waits while a head comes back. An error is either the head's refusal
-  /// or that it does not answer any more.
-  Result<Value> ask(const std::string& type, Value body);
+  /// The answer, for which it waits while a head comes back. A head that does not answer any more
+  /// is a refusal as well.
+  Reply ask(const std::string& type, Value body);
 
   /// Where the head publishes events.
   const std::string& events() const { return events_; }

@@ -9,24 +9,33 @@
 namespace troupe::apps {
 namespace {
 
-HeadRun::Answer with_step(const Answer& answer, const std::string& run) {
-  return [answer, run](const Result<std::int64_t>& step) {
-    if (!step) return (*answer)(step.error());
+/// The run outlives whoever answers for it.
+HeadRun::Answer with_step(const Answer& answer, const HeadRun& run,
+                          std::optional<std::int64_t> from = {}) {
+  return [answer, run = &run, from](const Result<std::int64_t>& step) {
+    const auto standing = run->report();
+    if (!step) {
+      const bool is_late = standing.has_ended() || from.value_or(standing.step) < standing.step;
+      return (*answer)(transport::refusal(is_late ? RefusalCode::conflict : RefusalCode::failed,
+                                          from ? "from" : "run", step.error().text));
+    }
     Value told = Value::Map{};
-    told.set("run", run);
+    told.set("run", standing.name);
     told.set("step", *step);
     (*answer)(told);
   };
 }
 
-Error unknown_node(const std::string& name) {
-  return {"there is no node '" + name + "'; `troupe nodes` lists those that are there"};
+Refusal unknown_node(const std::string& name, const std::string& path) {
+  return transport::refusal(RefusalCode::not_found, path, "there is no node '" + name + "'",
+                            "`troupe nodes` lists those that are there");
 }
 
 }  // namespace
 
-Error unknown_run(const std::string& name) {
-  return {"there is no run '" + name + "'; `troupe runs` lists those that are known"};
+Refusal unknown_run(const std::string& name, const std::string& path) {
+  return transport::refusal(RefusalCode::not_found, path, "there is no run '" + name + "'",
+                            "`troupe runs` lists those that are known");
 }
 
 std::string text_in(const Value& body, const char* key) {
@@ -54,13 +63,14 @@ void HeadOrders::hold(const transport::Message& message, const Answer& answer) {
   const auto name = text_in(message.body, "run");
   const auto run = people_.find_run(name);
   if (!run) return (*answer)(unknown_run(name));
-  if (message.type == "run.checkpoint") return run->save(with_step(answer, name));
-  const Value* from = message.body.find("from");
-  if (from && !(from->integer() && *from->integer() >= 0))
-    return (*answer)(Error{"run.set: from: wanted a number of steps, 0 or more"});
-  run->set(text_in(message.body, "set"),
-           from ? std::optional(*from->integer()) : std::optional<std::int64_t>(),
-           with_step(answer, name));
+  if (message.type == "run.checkpoint") return run->save(with_step(answer, *run));
+  const Value* given = message.body.find("from");
+  if (given && !(given->integer() && *given->integer() >= 0))
+    return (*answer)(transport::refusal(RefusalCode::invalid, "from",
+                                        "run.set: from: wanted a number of steps, 0 or more"));
+  const auto from = given ? std::optional(*given->integer()) : std::optional<std::int64_t>();
+  if (auto refused = run->set(text_in(message.body, "set"), from, with_step(answer, *run, from)))
+    (*answer)(*refused);
 }
 
 /// Nothing of any run is on the node any more when this is answered.
@@ -75,10 +85,12 @@ void HeadOrders::drain(const std::string& node, const Answer& answer) {
     there.push_back(run);
     if (others >= run->fewest_nodes()) continue;
     (void)cordon(node, false);
-    return (*answer)(Error{"node '" + node + "' cannot be spared: the run '" + run->report().name +
-                           "' wants " + std::to_string(run->fewest_nodes()) +
-                           " nodes at least (elastic.nodes), and " + std::to_string(others) +
-                           " would be left; start another one, or stop the run"});
+    return (*answer)(transport::refusal(
+        RefusalCode::conflict, "node",
+        "node '" + node + "' cannot be spared: the run '" + run->report().name + "' wants " +
+            std::to_string(run->fewest_nodes()) + " nodes at least (elastic.nodes), and " +
+            std::to_string(others) + " would be left",
+        "start another one, or stop the run"));
   }
   // The last of the runs answers for all; one that cannot go on answers before.
   const std::shared_ptr<void> all(nullptr, [answer, node, count = there.size()](void*) {
@@ -94,8 +106,8 @@ void HeadOrders::drain(const std::string& node, const Answer& answer) {
     });
 }
 
-Result<Value> HeadOrders::cordon(const std::string& node, bool cordoned) {
-  if (!people_.gate.nodes().cordon(node, cordoned)) return unknown_node(node);
+Reply HeadOrders::cordon(const std::string& node, bool cordoned) {
+  if (!people_.gate.nodes().cordon(node, cordoned)) return unknown_node(node, "node");
   Value told = event(cordoned ? "node.cordoned" : "node.uncordoned", "");
   told.set("node", node);
   people_.publish(told);
@@ -104,19 +116,20 @@ Result<Value> HeadOrders::cordon(const std::string& node, bool cordoned) {
   return answer;
 }
 
-Result<Value> HeadOrders::chaos(const transport::Message& message) {
+Reply HeadOrders::chaos(const transport::Message& message) {
   if (people_.drills == HeadOptions::Drills::forbidden)
-    return Error{"this head allows no drills; start it with `troupe head --allow-chaos`"};
+    return transport::refusal(RefusalCode::forbidden, "", "this head allows no drills",
+                              "start it with `troupe head --allow-chaos`");
   const auto chaos = transport::from_message<actors::Chaos>(message);
-  if (!chaos) return chaos.error();
+  if (!chaos) return transport::refusal(RefusalCode::invalid, "", chaos.error().text);
   if (chaos->what == actors::Chaos::What::disk_full) {
     const auto run = people_.find_run(chaos->target);
-    if (!run) return unknown_run(chaos->target);
+    if (!run) return unknown_run(chaos->target, "target");
     run->fill_disk(chaos->time());
   } else {
     const auto nodes = people_.gate.nodes().all();
     const auto found = std::ranges::find(nodes, chaos->target, &actors::NodeHere::name);
-    if (found == nodes.end()) return unknown_node(chaos->target);
+    if (found == nodes.end()) return unknown_node(chaos->target, "target");
     if (auto said = people_.gate.nodes().send(found->incarnation, transport::to_message(*chaos));
         !said)
       return said.error();

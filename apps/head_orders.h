@@ -34,13 +34,14 @@ class HeadOrders {
  private:
   void hold(const transport::Message& message, const Answer& answer);
   void drain(const std::string& node, const Answer& answer);
-  Result<Value> cordon(const std::string& node, bool cordoned);
-  Result<Value> chaos(const transport::Message& message);
+  Reply cordon(const std::string& node, bool cordoned);
+  Reply chaos(const transport::Message& message);
 
   HeadPeople people_;
 };
 
-Error unknown_run(const std::string& name);
+/// `path` is what of the request names it.
+Refusal unknown_run(const std::string& name, const std::string& path = "run");
 
 /// The text at a key; empty where there is none.
 std::string text_in(const Value& body, const char* key);

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "apps/misconfigured.h"
 #include "apps/plan_request.h"
 #include "apps/run_setup.h"
 #include "apps/sim_request.h"
@@ -44,8 +45,8 @@ sched::Cluster cluster_of(const std::vector<actors::NodeHere>& nodes, int device
   return cluster;
 }
 
-Result<Value> validate(const config::Loaded& loaded) {
-  if (auto setup = set_up(loaded.config); !setup) return setup.error();
+Reply validate(const config::Loaded& loaded) {
+  if (auto setup = set_up(loaded.config); !setup) return misconfigured(setup.error());
   Value answer = Value::Map{};
   answer.set("name", loaded.config.name);
   answer.set("warnings", loaded.warnings);
@@ -60,11 +61,11 @@ Result<sched::PlanRequest> request_for(const config::Loaded& loaded,
                       nominal_device());
 }
 
-Result<Value> plan(const config::Loaded& loaded, const std::vector<actors::NodeHere>& nodes) {
+Reply plan(const config::Loaded& loaded, const std::vector<actors::NodeHere>& nodes) {
   const auto request = request_for(loaded, nodes);
-  if (!request) return request.error();
+  if (!request) return misconfigured(request.error());
   const auto made = sched::make_plan(*request);
-  if (!made) return made.error();
+  if (!made) return misconfigured(made.error());
   const auto changes = sched::outlooks(*request);
   Value answer = sched::to_value(*request, *made);
   answer.set("outlooks", sched::to_value(*made, changes));
@@ -72,39 +73,42 @@ Result<Value> plan(const config::Loaded& loaded, const std::vector<actors::NodeH
   return answer;
 }
 
-Result<SimTerms> terms_in(const Value& body) {
-  SimTerms terms;
-  const auto read = [&](const char* key, double& into, double most) -> Status {
+/// What is wrong with them, if anything.
+std::optional<Refusal> read_terms(const Value& body, SimTerms& terms) {
+  const auto read = [&](const char* key, double& into, double most) -> std::optional<Refusal> {
     const Value* value = body.find(key);
-    if (!value) return Done{};
+    if (!value) return {};
     if (!value->is_number() || !(value->number() >= 0 && value->number() <= most))
-      return Error{"sim.request." + std::string(key) + ": wanted a number from 0 to " +
-                   std::to_string(static_cast<long>(most))};
+      return transport::refusal(RefusalCode::invalid, key,
+                                "sim.request." + std::string(key) + ": wanted a number from 0 to " +
+                                    std::to_string(static_cast<long>(most)));
     into = value->number();
-    return Done{};
+    return {};
   };
   constexpr double most_hours = 10'000, most_seconds = 3600 * most_hours;
-  if (auto good = read("hours", terms.hours, most_hours); !good) return good.error();
-  if (auto good = read("notice", terms.notice, most_seconds); !good) return good.error();
-  if (auto good = read("fail_every", terms.fail_every, most_seconds); !good) return good.error();
+  if (auto bad = read("hours", terms.hours, most_hours)) return bad;
+  if (auto bad = read("notice", terms.notice, most_seconds)) return bad;
+  if (auto bad = read("fail_every", terms.fail_every, most_seconds)) return bad;
   if (const Value* seed = body.find("seed"); seed && seed->integer())
     terms.seed = static_cast<std::uint64_t>(*seed->integer());
   if (const Value* spot = body.find("spot"); spot && spot->boolean()) terms.spot = *spot->boolean();
-  return terms;
+  return {};
 }
 
-Result<Value> simulated(const config::Loaded& loaded, const std::vector<actors::NodeHere>& nodes,
-                        const SimTerms& terms) {
+Reply simulated(const config::Loaded& loaded, const std::vector<actors::NodeHere>& nodes,
+                const SimTerms& terms) {
   const auto request = request_for(loaded, nodes);
-  if (!request) return request.error();
+  if (!request) return misconfigured(request.error());
   const auto made = sched::make_plan(*request);
-  if (!made) return made.error();
+  if (!made) return misconfigured(made.error());
   // So that its answer, and the end of this head, need not be waited for.
   if (const double steps = terms.hours * 3600 / made->step.count(); steps > most_simulated_steps)
-    return Error{"sim.request.hours: found " + shortest(terms.hours) + ", which are about " +
-                 shortest(std::round(steps)) + " steps; wanted at most " +
-                 shortest(most_simulated_steps) +
-                 " from a head; ask for less, or use `troupe sim`"};
+    return transport::refusal(RefusalCode::invalid, "hours",
+                              "sim.request.hours: found " + shortest(terms.hours) +
+                                  ", which are about " + shortest(std::round(steps)) +
+                                  " steps; wanted at most " + shortest(most_simulated_steps) +
+                                  " from a head",
+                              "ask for less, or use `troupe sim`");
   const auto done =
       simulate(loaded.config, {.cluster = cluster_of(nodes, devices_wanted(loaded.config))}, terms);
   if (!done) return done.error();
@@ -141,8 +145,10 @@ bool HeadQuestions::take(const transport::Message& message, const Answer& answer
       return true;
     }
   }
-  (*answer)(Error{"the head has " + std::to_string(most_waiting) +
-                  " such questions to answer already; ask again a little later"});
+  (*answer)(transport::refusal(
+      RefusalCode::busy, "",
+      "the head has " + std::to_string(most_waiting) + " such questions to answer already",
+      "ask again a little later"));
   return true;
 }
 
@@ -159,21 +165,25 @@ void HeadQuestions::run() {
   }
 }
 
-Result<Value> HeadQuestions::answer_to(const transport::Message& message) const {
+Reply HeadQuestions::answer_to(const transport::Message& message) const {
   const bool simulates = message.type == "sim.request";
   const Value* config = simulates ? message.body.find("config") : &message.body;
-  if (!config) return Error{"sim.request.config: is missing; wanted a configuration"};
-  const auto loaded = config::load_message(*config, message.type);
-  if (!loaded) return loaded.error();
+  if (!config)
+    return transport::refusal(RefusalCode::invalid, "config",
+                              "sim.request.config: is missing; wanted a configuration");
+  config::Diagnostics found;
+  const auto loaded = config::load_message(*config, message.type, found);
+  if (!loaded) return misconfigured(loaded.error(), found);
   if (message.type == "config.validate") return validate(*loaded);
   auto nodes = nodes_();
   std::erase_if(nodes, [](const auto& node) { return node.cordoned || node.away; });
   if (nodes.empty())
-    return Error{"there is no node to plan for; start one with `troupe node --head ADDRESS`"};
+    return transport::refusal(RefusalCode::conflict, "", "there is no node to plan for",
+                              "start one with `troupe node --head ADDRESS`");
   if (!simulates) return plan(*loaded, nodes);
-  const auto terms = terms_in(message.body);
-  if (!terms) return terms.error();
-  return simulated(*loaded, nodes, *terms);
+  SimTerms terms;
+  if (auto bad = read_terms(message.body, terms)) return *bad;
+  return simulated(*loaded, nodes, terms);
 }
 
 }  // namespace troupe::apps

@@ -38,7 +38,7 @@ class HeadQuestions {
   };
 
   void run();
-  Result<Value> answer_to(const transport::Message& message) const;
+  Reply answer_to(const transport::Message& message) const;
 
   Nodes nodes_;
   std::mutex mutex_;

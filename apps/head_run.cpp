@@ -102,6 +102,7 @@ void HeadRun::run() {
     leader_ = leader;
     if (!leader_) return;
     if (paused_) actors::rt::post(leader_, actors::Pause{});
+    if (stopped_) actors::rt::post(leader_, actors::StopNow{});
     for (auto& interlude : std::exchange(early_, {}))
       actors::rt::post(leader_, std::move(interlude));
   });
@@ -190,13 +191,23 @@ void HeadRun::tell_leader(Order order) {
   if (leader_) actors::rt::post(leader_, std::move(order));
 }
 
-void HeadRun::stop_now() { tell_leader(actors::StopNow{}); }
+// What is asked is kept before it is told: whoever comes to lead meanwhile hears of it either way.
+
+void HeadRun::stop_now() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  tell_leader(actors::StopNow{});
+}
 void HeadRun::pause(bool paused) {
+  {
+    const std::lock_guard lock(mutex_);
+    paused_ = paused;
+    if (report_.state == "running" || report_.state == "paused")
+      report_.state = paused ? "paused" : "running";
+  }
   paused ? tell_leader(actors::Pause{}) : tell_leader(actors::Resume{});
-  const std::lock_guard lock(mutex_);
-  paused_ = paused;
-  if (report_.state == "running" || report_.state == "paused")
-    report_.state = paused ? "paused" : "running";
 }
 
 void HeadRun::hold(actors::Interlude interlude) {
@@ -217,17 +228,21 @@ void HeadRun::cast_anew(Answer answer) {
         .done = std::move(answer)});
 }
 
-void HeadRun::set(const std::string& setting, std::optional<std::int64_t> from, Answer answer) {
-  // What is wrong with it in any case is told before anything is held up.
+std::optional<Refusal> HeadRun::set(const std::string& setting, std::optional<std::int64_t> from,
+                                    Answer answer) {
   const auto known = report();
   if (known.has_ended())
-    return answer(Error{"the run '" + known.name + "' is not under way: it is " + known.state});
+    return transport::refusal(
+        RefusalCode::conflict, "run",
+        "the run '" + known.name + "' is not under way: it is " + known.state);
   const auto step = known.step;
   if (auto good = config::set_live(*now(), setting, std::max(from.value_or(step), step)); !good)
-    return answer(good.error());
+    return transport::refusal(RefusalCode::invalid, setting.substr(0, setting.find('=')),
+                              good.error().text);
   hold({.change = [this, setting,
                    from](std::int64_t reached) { return change(setting, from, reached); },
         .done = std::move(answer)});
+  return {};
 }
 
 /// On the supervisor's thread, while nothing is in flight.

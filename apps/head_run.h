@@ -16,6 +16,7 @@
 #include "apps/full_disk.h"
 #include "apps/head_service.h"
 #include "apps/process_run.h"
+#include "apps/reply.h"
 #include "config/load.h"
 
 namespace troupe::apps {
@@ -50,7 +51,9 @@ class HeadRun {
   /// Finishes what is in flight, and saves it.
   void save(Answer answer);
   /// Sets a live key: a learning rate from so many steps on, or from the next one that can be.
-  void set(const std::string& setting, std::optional<std::int64_t> from, Answer answer);
+  /// What is wrong with it in any case is said at once, and not told.
+  std::optional<Refusal> set(const std::string& setting, std::optional<std::int64_t> from,
+                             Answer answer);
   /// Saves, and goes on with the nodes that may be used then.
   void cast_anew(Answer answer);
   bool plays_on(const std::string& node) const;
@@ -102,7 +105,8 @@ class HeadRun {
   std::optional<actors::Time> switches_since_;  // A switch is under way.
   caf::actor leader_;
   std::vector<actors::Interlude> early_;  // Asked for before there was somebody to tell.
-  bool paused_ = false;                   // Also before there is somebody to tell.
+  bool paused_ = false;                   // Also before there is somebody to tell,
+  bool stopped_ = false;                  // and so is this, which is for good.
   std::function<void(const Value&)> record_;
   std::thread thread_;
 };

@@ -13,6 +13,7 @@
 #include "apps/head_orders.h"
 #include "apps/head_questions.h"
 #include "apps/head_run.h"
+#include "apps/misconfigured.h"
 #include "apps/node_gate.h"
 #include "apps/recorder.h"
 #include "apps/run_setup.h"
@@ -124,25 +125,32 @@ class HeadService::Service {
     return status;
   }
 
-  Result<std::string> submit(Value body, bool resume, std::uint64_t submission) {
-    auto loaded = config::load_message(body, "run.submit");
-    if (!loaded) return loaded.error();
+  /// Answers with its name.
+  Reply submit(Value body, bool resume, std::uint64_t submission) {
+    config::Diagnostics found;
+    auto loaded = config::load_message(body, "run.submit", found);
+    if (!loaded) return misconfigured(loaded.error(), found);
     const std::string name = loaded->config.name;
     {
       const std::lock_guard lock(mutex_);
       const auto known = runs_.find(name);
       if (known != runs_.end() && !known->second->report().has_ended())
-        return Error{"a run '" + name + "' is under way; stop it, or give this one another name"};
+        return transport::refusal(RefusalCode::conflict, "name",
+                                  "a run '" + name + "' is under way",
+                                  "stop it, or give this one another name");
       if (runs_.size() >= most_runs && known == runs_.end())
-        return Error{"the head remembers " + std::to_string(most_runs) +
-                     " runs, which is all it can"};
+        return transport::refusal(
+            RefusalCode::busy, "",
+            "the head remembers " + std::to_string(most_runs) + " runs, which is all it can");
     }
     auto run = make_run(std::move(*loaded), resume);
-    if (!run) return run.error();
+    if (!run) return misconfigured(run.error());
     // It is remembered once it is known to be good, and begins once it is remembered.
     if (auto noted = journal_->submitted(name, submission, body); !noted) return noted.error();
     start(name, std::move(*run));
-    return name;
+    Value answer = Value::Map{};
+    answer.set("run", name);
+    return answer;
   }
 
   std::shared_ptr<HeadRun> find(const std::string& name) const {
@@ -238,22 +246,14 @@ class HeadService::Service {
 
   void asked(const transport::Peer& peer, transport::Message message) {
     opened_.wait();
-    const auto answer =
-        std::make_shared<OneAnswer>([this, to = peer.id, re = message.id](
-                                        const Result<Value>& answer) { say(to, re, answer); });
+    const auto answer = std::make_shared<OneAnswer>(
+        [this, to = peer.id, re = message.id](const Reply& answer) { say(to, re, answer); });
     if (!orders_->take(message, answer) && !questions_->take(message, answer))
       (*answer)(answer_to(peer, message));
   }
 
-  void say(transport::PeerId to, std::uint64_t re, const Result<Value>& answer) {
-    transport::Message said;
-    if (answer) {
-      said = answer_of(*answer);
-    } else {
-      said.type = "error";
-      said.body.set("code", "refused");
-      said.body.set("message", answer.error().text);
-    }
+  void say(transport::PeerId to, std::uint64_t re, const Reply& answer) {
+    auto said = answer ? answer_of(*answer) : transport::to_message(answer.refusal());
     said.re = re;
     (void)gate_->answer(to, std::move(said));
   }
@@ -285,7 +285,7 @@ class HeadService::Service {
       if (run->plays_on(node.name)) run->cast_anew([](const Result<std::int64_t>&) {});
   }
 
-  Result<Value> answer_to(const transport::Peer& peer, transport::Message& message) {
+  Reply answer_to(const transport::Peer& peer, transport::Message& message) {
     const auto text_of = [&](const char* key) { return text_in(message.body, key); };
     Value answer = Value::Map{};
     if (message.type == "hello") {
@@ -307,12 +307,11 @@ class HeadService::Service {
           resume = entry.value.boolean() && *entry.value.boolean();
           return true;
         });
-      auto name = submit(std::move(config), resume, message.id);
-      if (!name) return name.error();
+      auto submitted = submit(std::move(config), resume, message.id);
+      if (!submitted) return submitted;
       if (submitted_.size() > most_runs) submitted_.erase(submitted_.begin());
-      submitted_.emplace(message.id, *name);
-      answer.set("run", *name);
-      return answer;
+      submitted_.emplace(message.id, text_in(*submitted, "run"));
+      return submitted;
     }
     if (message.type == "status") return status();
     if (message.type == "run.list") {
@@ -326,7 +325,12 @@ class HeadService::Service {
     if (message.type == "run.events") return events_of(message);
     if (message.type.find("run.") == 0)
       return answer_about_run(message, text_of("run"), text_of("mode"));
-    return Error{"'" + message.type + "' is nothing that this head does"};
+    return unsupported(message);
+  }
+
+  static Refusal unsupported(const transport::Message& message) {
+    return transport::refusal(RefusalCode::unsupported, "type",
+                              "'" + message.type + "' is nothing that this head does");
   }
 
   Value::List runs_known() const {
@@ -349,7 +353,7 @@ class HeadService::Service {
   }
 
   /// Of a run, or of none: those of the head itself.
-  Result<Value> events_of(const transport::Message& message) {
+  Reply events_of(const transport::Message& message) {
     const auto name = text_in(message.body, "run");
     const Value* asked = message.body.find("from");
     const std::int64_t from =
@@ -364,8 +368,8 @@ class HeadService::Service {
     return transport::to_value(*page);
   }
 
-  Result<Value> answer_about_run(const transport::Message& message, const std::string& name,
-                                 const std::string& mode) {
+  Reply answer_about_run(const transport::Message& message, const std::string& name,
+                         const std::string& mode) {
     const auto run = find(name);
     if (!run) {
       const std::lock_guard lock(mutex_);
@@ -381,7 +385,7 @@ class HeadService::Service {
       if (!run->report().has_ended()) changed(name, pauses ? "paused" : "running", "");
       run->pause(pauses);
     } else if (message.type != "run.get") {
-      return Error{"'" + message.type + "' is nothing that this head does"};
+      return unsupported(message);
     }
     return transport::to_value(run->report());
   }

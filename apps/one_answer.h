@@ -5,8 +5,7 @@
 #include <mutex>
 #include <utility>
 
-#include "core/result.h"
-#include "core/value.h"
+#include "apps/reply.h"
 
 namespace troupe::apps {
 
@@ -14,14 +13,17 @@ namespace troupe::apps {
 /// it is an error. What is said after the first time is nothing to anybody.
 class OneAnswer {
  public:
-  using Say = std::function<void(const Result<Value>&)>;
+  using Say = std::function<void(const Reply&)>;
 
   explicit OneAnswer(Say say) : say_(std::move(say)) {}
-  ~OneAnswer() { (*this)(Error{"the run, or this head, has ended before that"}); }
+  ~OneAnswer() {
+    (*this)(transport::refusal(RefusalCode::conflict, "",
+                               "the run, or this head, has ended before that"));
+  }
   OneAnswer(const OneAnswer&) = delete;
   OneAnswer& operator=(const OneAnswer&) = delete;
 
-  void operator()(const Result<Value>& said) {
+  void operator()(const Reply& said) {
     Say say;
     {
       const std::lock_guard lock(mutex_);

@@ -34,15 +34,19 @@ Result<transport::DialOptions> WhichHead::events_of(const HeadClient& client) co
 
 ExitCode no_head(const Error& error) { return complain(ExitCode::no_head, "error: " + error.text); }
 
+ExitCode refused(const Refusal& refusal) {
+  // Diagnostics of a configuration are marked already, each with its place.
+  const bool is_marked = refusal.text.find("error: ") != std::string::npos;
+  return complain(refusal.code == RefusalCode::invalid ? ExitCode::invalid : ExitCode::failed,
+                  (is_marked ? "" : "error: ") + refusal.text);
+}
+
 ExitCode ask(const WhichHead& head, const std::string& type, Value body, const CommonFlags& flags,
              const std::function<void(const Value&)>& plainly) {
   auto client = head.dial();
   if (!client) return no_head(client.error());
   const auto answer = (*client)->ask(type, std::move(body));
-  if (!answer) {
-    const bool is_marked = answer.error().text.find("error: ") != std::string::npos;
-    return complain(ExitCode::failed, (is_marked ? "" : "error: ") + answer.error().text);
-  }
+  if (!answer) return refused(answer.refusal());
   if (flags.output == "json")
     std::puts(to_json(*answer).c_str());
   else

@@ -26,6 +26,10 @@ struct WhichHead {
 
 ExitCode no_head(const Error& error);
 
+/// Says why something was refused; invalid is what a configuration or a request is that can never
+/// be.
+ExitCode refused(const Refusal& refusal);
+
 /// Asks once, and prints the answer: as JSON, or as `plainly` does.
 ExitCode ask(const WhichHead& head, const std::string& type, Value body, const CommonFlags& flags,
              const std::function<void(const Value&)>& plainly);

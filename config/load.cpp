@@ -52,6 +52,10 @@ Result<Loaded> load(const DocumentRequest& request) {
 
 Result<Loaded> load_message(Value body, std::string name) {
   Diagnostics found;
+  return load_message(std::move(body), std::move(name), found);
+}
+
+Result<Loaded> load_message(Value body, std::string name, Diagnostics& found) {
   return check(document_from(std::move(body), std::move(name), found), found, "run");
 }
 

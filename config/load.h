@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "config/diagnostics.h"
 #include "config/document.h"
 #include "config/run_config.h"
 #include "core/result.h"
@@ -23,6 +24,8 @@ Result<Loaded> load(const DocumentRequest& request);
 
 /// The same for the body of a message; `name` is what diagnostics call it.
 Result<Loaded> load_message(Value body, std::string name);
+/// Likewise; `found` gets the diagnostics one by one.
+Result<Loaded> load_message(Value body, std::string name, Diagnostics& found);
 
 /// Sets one key of a run of which so many steps are done or can no more be changed, as `run.set`
 /// asks. A learning rate goes to optimizer.changes: so whoever has the new tree computes the steps

@@ -135,6 +135,33 @@ class ClusterTest(unittest.TestCase):
         with self.assertRaisesRegex(HeadError, "there is no node 'gamma'"):
             self.client.drain("gamma")
 
+    def test_a_refusal_has_a_code_and_says_of_what(self) -> None:
+        def refusal(ask: Callable[..., object], *words: object, **settings: object) -> tuple[str, str]:
+            with self.assertRaises(HeadError) as raised:
+                ask(*words, **settings)
+            self.assertIn(raised.exception.hint, str(raised.exception))
+            return raised.exception.code, raised.exception.path
+
+        self.assertEqual(refusal(self.client.stop, "nobody"), ("not_found", "run"))
+        self.assertEqual(refusal(self.client.cordon, "gamma"), ("not_found", "node"))
+        self.assertEqual(refusal(self.client.chaos, "kill", "gamma"), ("not_found", "target"))
+        self.assertEqual(refusal(self.client.ask, "stage.status"), ("unsupported", "type"))
+        self.assertEqual(refusal(self.client.submit, SMALL, batch__gobal=3), ("invalid", "batch.gobal"))
+        with self.assertRaises(HeadError) as raised:
+            self.client.validate(SMALL, batch__gobal=3)
+        self.assertTrue(raised.exception.hint.startswith("did you mean 'batch.global'?"))
+        self.assertEqual(refusal(self.client.submit, SMALL, precision__compute="fp16"), ("invalid", "precision.compute"))
+        self.assertEqual(refusal(self.client.validate, SMALL, data__train="nowhere.bin"), ("invalid", "data.train"))
+        self.assertEqual(refusal(self.client.simulate, SMALL, hours=-1), ("invalid", "hours"))
+        run = self.client.submit(SMALL, name="long", train__steps=100_000)
+        self.assertEqual(refusal(self.client.submit, SMALL, name="long"), ("conflict", "name"))
+        self.assertEqual(refusal(self.client.set, run, "seed", 4), ("invalid", "seed"))
+        self.assertEqual(refusal(self.client.set, run, "optimizer.lr", 0.1, after=-1), ("invalid", "from"))
+        self.client.stop(run, now=True)
+        self.client.wait(run)
+        self.assertEqual(refusal(self.client.set, run, "optimizer.lr", 0.1), ("conflict", "run"))
+        self.assertEqual(refusal(self.client.checkpoint, run), ("conflict", "run"))
+
     def test_a_configuration_is_judged_planned_and_simulated_for_the_nodes_that_are_there(self) -> None:
         self.assertEqual(self.client.validate(SMALL), "")
         with self.assertRaisesRegex(HeadError, "batch.gobal"):

@@ -92,7 +92,8 @@ class Client:
             if answer.re != id:
                 continue  # To a question whose patience had ended.
             if answer.type == "error":
-                raise HeadError(answer.body.get("message", "the head refused, and did not say why"))
+                said = {key: str(answer.body.get(key, "")) for key in ("code", "path", "hint")}
+                raise HeadError(str(answer.body.get("message", "the head refused, and did not say why")), **said)
             return answer.body
         raise NoHead(
             f"the head at {self._endpoint} has not answered {type!r} within {self._patience:g} s;"

@@ -19,7 +19,17 @@ _INCARNATION = secrets.randbits(62) | 1
 
 
 class HeadError(Exception):
-    """The head has refused what it was asked for; the text says why, and what to do."""
+    """The head has refused what it was asked for; the text says why, and what to do.
+
+    `code` is one of docs/reference/messages.md; `path` is what of the request it is about, and `hint`
+    what to do, where that can be told apart. What this end finds wrong has no code.
+    """
+
+    def __init__(self, text: str, code: str = "", path: str = "", hint: str = ""):
+        super().__init__(text)
+        self.code = code
+        self.path = path
+        self.hint = hint
 
 
 class NoHead(HeadError):
