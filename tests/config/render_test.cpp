@@ -1,34 +1,19 @@
 #include "config/render.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 
 #include "catch.h"
 #include "config/toml.h"
 #include "core/json.h"
+#include "golden_file.h"
 #include "good_run.h"
 
 using namespace troupe;
 using namespace troupe::config;
 
-namespace {
-
-/// A file of the repository; what differs from it is left beside it as NAME.new.
-void check_golden(const std::string& name, const std::string& text) {
-  const std::string path = std::string(TROUPE_ROOT) + "/" + name;
-  std::ifstream file(path);
-  const std::string golden{std::istreambuf_iterator<char>(file), {}};
-  const bool is_golden = text == golden;
-  INFO("compare " << path << " with what lies beside it as .new");
-  CHECK(is_golden);
-  if (!is_golden) std::ofstream(path + ".new") << text;
-}
-
-}  // namespace
-
 TEST_CASE("a run is shown complete, with what is recipe and what is plan", "[config]") {
-  check_golden("tests/config/data/show.toml", show(*load_text(good_run), Show::values));
+  check_golden(TROUPE_ROOT "/tests/config/data/show.toml",
+               show(*load_text(good_run), Show::values));
 }
 
 TEST_CASE("a run is shown with the place where each value was written", "[config]") {
@@ -38,7 +23,7 @@ TEST_CASE("a run is shown with the place where each value was written", "[config
        .read = in_memory({{"runs/a.toml", "extends = \"base/good.toml\"\n\nbatch.global = 64\n"},
                           {"runs/base/good.toml", good_run}})});
   REQUIRE(loaded.ok());
-  check_golden("tests/config/data/show-origin.toml", show(*loaded, Show::origins));
+  check_golden(TROUPE_ROOT "/tests/config/data/show-origin.toml", show(*loaded, Show::origins));
 }
 
 TEST_CASE("what is shown reads back as the same run", "[config]") {
@@ -59,11 +44,11 @@ TEST_CASE("values of a message have the message as their origin", "[config]") {
 }
 
 TEST_CASE("the JSON schema is the one that was reviewed", "[config]") {
-  check_golden("tests/config/data/schema.json", to_json_lines(json_schema()));
+  check_golden(TROUPE_ROOT "/tests/config/data/schema.json", to_json_lines(json_schema()));
 }
 
 TEST_CASE("the reference page says what the program does", "[config]") {
-  check_golden("docs/reference/config.md", reference_page());
+  check_golden(TROUPE_ROOT "/docs/reference/config.md", reference_page());
 }
 
 TEST_CASE("each key completes once", "[config]") {

@@ -7,8 +7,10 @@
 
 #include "catch.h"
 #include "core/json.h"
+#include "golden_file.h"
 #include "transport/allocations.h"
 #include "transport/message_types.h"
+#include "transport/messages_page.h"
 
 using namespace troupe;
 using namespace troupe::transport;
@@ -365,6 +367,10 @@ TEST_CASE("every message type is in its place", "[transport]") {
   CHECK_FALSE(find_message_type("run.submi"));
   CHECK_FALSE(find_message_type(""));
   CHECK(largest_message() == std::size_t{4} << 20);
+}
+
+TEST_CASE("the page of messages says what the table has", "[transport]") {
+  check_golden(TROUPE_ROOT "/docs/reference/messages.md", messages_page());
 }
 
 TEST_CASE("a role sends what is its own to send", "[transport]") {
