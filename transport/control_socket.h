@@ -42,7 +42,8 @@ struct LinkOptions {
   /// other end is asked so often; ZeroMQ's threads answer, so a process that hangs is not noticed.
   /// A machine that is busy with other things may be late, and the end of a process is heard at
   /// once without being asked for: so there is time.
-  std::chrono::milliseconds ask_every{250};
+  /// Not oftener: hundreds of nodes tell by themselves that they live, and asking adds up.
+  std::chrono::milliseconds ask_every{500};
   std::chrono::milliseconds silence{2000};
   /// From the connection's start until both ends have said who they are.
   std::chrono::milliseconds handshake{5000};

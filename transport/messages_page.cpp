@@ -159,7 +159,7 @@ std::string size_of(std::size_t bytes) {
                                   : std::to_string(bytes / kib) + " KiB";
 }
 
-std::string line_of(const MessageType& type, const Row& row) {
+std::string row_text(const MessageType& type, const Row& row) {
   return "| `" + std::string(row.name) + "` | " + std::string(row.body) + " | " +
          to_string(type.from) + " | " + size_of(type.bytes) + " | " + std::string(row.help) +
          " |\n";
@@ -177,7 +177,7 @@ std::string messages_page() {
     for (const auto& row : section.rows) {
       const auto* type = find_message_type(row.name);
       assert(type && "a message is described that is not in the table");
-      page += line_of(*type, row);
+      page += row_text(*type, row);
       told.push_back(row.name);
     }
   }
