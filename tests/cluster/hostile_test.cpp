@@ -131,7 +131,7 @@ double seconds_of_a_step(std::size_t attackers) {
   keep_on(cluster.head.id(), head_core);
   for (std::size_t node = 0; node < 2; ++node) keep_on(cluster.node_process(node), node_core);
   Process submit(here, with({"submit", "gpt.toml", "--wait", "--output", "plain"},
-                            {"name=many", "train.steps=3000", "pipeline.stages=2", "log.every=100",
+                            {"name=many", "train.steps=2000", "pipeline.stages=2", "log.every=100",
                              "train.eval_every=1000000", "checkpoint.every=1000000 steps"}));
   REQUIRE(submit.says("step 100 "));
   const Target target{head_of(here), published_at(cluster.head.said()), "many"};
@@ -140,12 +140,12 @@ double seconds_of_a_step(std::size_t attackers) {
     const Mob mob(target, attackers, head_core);
     REQUIRE(submit.says("step 300 "));
     const auto begin = Clock::now();
-    REQUIRE(submit.says("step 2900 ", std::chrono::minutes(5)));
+    REQUIRE(submit.says("step 1900 ", std::chrono::minutes(5)));
     time = Clock::now() - begin;
   }
   CHECK(submit.wait(std::chrono::minutes(10)) == 0);
   cluster.end();
-  return std::chrono::duration<double>(time).count() / 2600;
+  return std::chrono::duration<double>(time).count() / 1600;
 }
 
 }  // namespace
@@ -155,14 +155,14 @@ TEST_CASE("a run does not mind many who mean no good", "[cluster]") { attack_a_r
 // By hand, on a quiet machine: it measures.
 TEST_CASE("a step takes as long while a head is attacked", "[cluster][.hostile]") {
   std::vector<double> calm, attacked;
-  for (int round = 0; round < 5; ++round) {
+  for (int round = 0; round < 3; ++round) {
     calm.push_back(seconds_of_a_step(0));
     attacked.push_back(seconds_of_a_step(members));
   }
   std::ranges::sort(calm);
   std::ranges::sort(attacked);
-  const double ratio = attacked[2] / calm[2];
-  WARN("a step takes " << calm[2] * 1e3 << " ms, and " << attacked[2] * 1e3
+  const double ratio = attacked[1] / calm[1];
+  WARN("a step takes " << calm[1] * 1e3 << " ms, and " << attacked[1] * 1e3
                        << " ms under attack: " << ratio);
   CHECK(ratio < 1.02);
 }
