@@ -16,6 +16,7 @@ namespace {
 // The records.
 
 constexpr std::string_view term_type = "term";
+const std::string advice = "; put a copy of it there, or move it away to begin without its runs";
 
 Value term_record(std::uint64_t term) {
   Value value;
@@ -69,8 +70,9 @@ HeadJournal::~HeadJournal() {
   if (lock_ >= 0) close(lock_);
 }
 
-Result<std::unique_ptr<HeadJournal>> HeadJournal::open(const std::string& folder) {
-  std::unique_ptr<HeadJournal> journal(new HeadJournal());
+Result<std::unique_ptr<HeadJournal>> HeadJournal::open(const std::string& folder,
+                                                       std::shared_ptr<storage::Files> files) {
+  std::unique_ptr<HeadJournal> journal(new HeadJournal(std::move(files)));
   if (auto made = journal->files_->make_directory(folder); !made) return made.error();
   if (auto locked = journal->lock(folder); !locked) return locked.error();
   const std::string path = folder + "/journal";
@@ -99,9 +101,9 @@ Status HeadJournal::read(const std::string& path) {
   const auto bytes = files_->read(path);
   if (!bytes) return bytes.error();
   const auto read = storage::read_records(bytes->text());
-  if (!read.flaw.empty())
-    return Error{path + ": " + read.flaw +
-                 "; put a copy of it there, or move it away to begin without its runs"};
+  if (!read.flaw.empty()) return Error{path + ": " + read.flaw + advice};
+  // It got its name when it had a term.
+  if (read.good.empty()) return Error{path + ": holds nothing, and held a term" + advice};
   for (const auto& record : read.good)
     if (auto learned = learn(record.value, path + ": line " + std::to_string(record.line));
         !learned)
@@ -114,14 +116,18 @@ Status HeadJournal::begin(const std::string& path) {
   const std::string unfinished = path + ".new";
   if (files_->exists(unfinished))
     if (auto removed = files_->remove(unfinished); !removed) return removed;
-  auto records = storage::RecordWriter::open(*files_, unfinished);
-  if (!records) return records.error();
-  for (const auto& record : all())
-    if (auto appended = records->append(record); !appended) return appended;
-  if (auto synced = records->sync(); !synced) return synced;
+  {
+    auto records = storage::RecordWriter::open(*files_, unfinished);
+    if (!records) return records.error();
+    for (const auto& record : all())
+      if (auto appended = records->append(record); !appended) return appended;
+    if (auto synced = records->sync(); !synced) return synced;
+  }
   if (auto renamed = files_->rename(unfinished, path); !renamed) return renamed;
+  auto records = storage::RecordWriter::open(*files_, path);
+  if (!records) return records.error();
   records_ = std::move(*records);
-  return files_->sync_directory(storage::parent_of(path));
+  return Done{};
 }
 
 Status HeadJournal::learn(const Value& record, const std::string& place) {
@@ -189,9 +195,12 @@ Status HeadJournal::changed(const std::string& run, const std::string& state,
 
 Status HeadJournal::write(const Value& record) {
   const std::lock_guard lock(mutex_);
-  if (auto written = records_->append(record); !written) return written;
-  if (auto synced = records_->sync(); !synced) return synced;
-  return learn(record, "a record of its own");
+  Status written = records_->append(record);
+  if (written) written = records_->sync();
+  if (written) return learn(record, "a record of its own");
+  // Whoever told it takes it for not told. Where that fails, too, it is tried before the next.
+  (void)records_->take_back();
+  return written;
 }
 
 }  // namespace troupe::apps

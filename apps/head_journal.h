@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/result.h"
@@ -24,11 +25,13 @@ struct RememberedRun {
 };
 
 /// What a head knows from one of its lives to the next: how many there were, where it listens, and
-/// its runs. What is told to it is on the disk when it returns. Any thread.
+/// its runs. What is told to it is on the disk when it returns; where that fails it was never told.
+/// Any thread.
 class HeadJournal {
  public:
   /// Begins a new life, with a higher term. An error where another head lives in that folder.
-  static Result<std::unique_ptr<HeadJournal>> open(const std::string& folder);
+  static Result<std::unique_ptr<HeadJournal>> open(
+      const std::string& folder, std::shared_ptr<storage::Files> files = storage::disk_files());
   ~HeadJournal();
   HeadJournal(const HeadJournal&) = delete;
   HeadJournal& operator=(const HeadJournal&) = delete;
@@ -44,7 +47,7 @@ class HeadJournal {
   Status changed(const std::string& run, const std::string& state, const std::string& why);
 
  private:
-  HeadJournal() = default;
+  explicit HeadJournal(std::shared_ptr<storage::Files> files) : files_(std::move(files)) {}
   Status lock(const std::string& folder);
   Status read(const std::string& path);
   Status learn(const Value& record, const std::string& place);
@@ -52,7 +55,7 @@ class HeadJournal {
   Status write(const Value& record);
   std::vector<Value> all() const;
 
-  std::unique_ptr<storage::Files> files_ = storage::disk_files();
+  std::shared_ptr<storage::Files> files_;
   int lock_ = -1;
   std::uint64_t term_ = 0;
   std::string listened_, published_;

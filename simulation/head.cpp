@@ -71,8 +71,8 @@ void Head::boot() {
   if (world_.files.exists(journal_path)) {
     const auto bytes = world_.files.read(journal_path);
     const auto records = storage::read_records(bytes->text());
-    for (const auto& [line, value] : records.good) {
-      auto record = transport::from_value<recon::Record>(value, "journal");
+    for (const auto& known : records.good) {
+      auto record = transport::from_value<recon::Record>(known.value, "journal");
       if (record)
         read.records.push_back(std::move(*record));
       else
@@ -186,6 +186,7 @@ void Head::answer_next() {
     later(world_.costs.journal, [this, answer = std::move(answer)] {
       answers_ = false;
       if (auto written = write(answer.records); !written) {
+        (void)journal_->take_back();
         // As if it had never been answered: it is asked again.
         auto failed = recon::react(state_, recon::JournalFailed{written.error().text},
                                    world_.clock.now(), limits_);
@@ -193,8 +194,6 @@ void Head::answer_next() {
         answers_ = true;
         return later(journal_again, [this] {
           answers_ = false;
-          auto journal = storage::RecordWriter::open_anew(world_.files, journal_path);
-          if (journal) journal_ = std::move(*journal);
           answer_next();
         });
       }
@@ -357,7 +356,6 @@ Status Head::commit(const recon::CommitSave& order) {
   auto saved =
       storage::commit_checkpoint(world_.files, checkpoint_folder(order.step), std::move(manifest));
   if (!saved) return saved.error();
-  if (auto synced = world_.files.sync_directory(checkpoints); !synced) return synced;
   (void)storage::prune_checkpoints(world_.files, checkpoints, limits_.keep);
   return Done{};
 }

@@ -211,7 +211,7 @@ class Play {
       });
     });
     often(faults_.failing_sync, [this, &world] {
-      disk_.failing_sync = world.files.calls() + clock().between(0, 20);
+      disk_.failing_call = world.files.calls() + clock().between(0, 20);
       set_disk(world);
       had_disk_faults_ = true;
     });

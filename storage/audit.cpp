@@ -14,9 +14,9 @@ class Auditor {
  public:
   Audit follow(const Records& records) {
     audit_.is_torn = records.is_torn;
-    for (const auto& [line, value] : records.good) {
-      line_ = line;
-      if (auto good = take(value); !good) return flawed(good.error().text);
+    for (const auto& record : records.good) {
+      line_ = record.line;
+      if (auto good = take(record.value); !good) return flawed(good.error().text);
     }
     if (!records.flaw.empty()) return flawed(records.flaw);
     if (!terms_) return flawed("it is empty");

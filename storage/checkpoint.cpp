@@ -209,15 +209,20 @@ Result<Pruned> prune_checkpoints(Files& files, const std::string& root, int keep
   int good = 0;
   // With nothing to remove, nothing need be read.
   if (listed->size() <= static_cast<std::size_t>(keep)) return pruned;
+  const auto check = [&](const ListedCheckpoint& each) -> Status {
+    if (each.state != State::complete) return Error{each.problem};
+    const auto checkpoint = Checkpoint::open(files, each.directory);
+    if (!checkpoint) return checkpoint.error();
+    // The sync at the end of its save may have failed.
+    return files.sync_directory(each.directory);
+  };
   for (const auto& each : *listed) {
     if (good == keep) {
       if (auto status = remove_directory(files, each.directory); !status) return status.error();
       pruned.removed.push_back(each.directory);
       continue;
     }
-    const auto checked = each.state == State::complete ? Checkpoint::open(files, each.directory)
-                                                       : Result<Checkpoint>(Error{each.problem});
-    if (checked)
+    if (const auto checked = check(each); checked)
       ++good;
     else
       pruned.bad.push_back({each.directory, checked.error().text});

@@ -115,8 +115,10 @@ Result<Saved> commit_checkpoint(Files& files, const std::string& directory, Mani
   if (auto status = check_parts(manifest.parts); !status) return within(directory, status.error());
   manifest.recipe_digest = digest_of(to_json(manifest.recipe));
   manifest.weights_digest = weights_digest(manifest.parts);
-  // The names of the parts must be on the disk before the manifest speaks of them.
+  // The names of the parts must be on the disk before the manifest speaks of them; that of the
+  // directory may not be, where whoever made it was killed.
   if (auto status = files.sync_directory(directory); !status) return status.error();
+  if (auto status = files.sync_directory(parent_of(directory)); !status) return status.error();
   const auto path = directory + "/" + std::string(manifest_name);
   if (auto status = replace_file(files, path, write_manifest(manifest)); !status)
     return status.error();

@@ -1,13 +1,19 @@
 #include "storage/memory_files.h"
 
 #include <algorithm>
+#include <cassert>
+#include <random>
+#include <set>
 
 namespace troupe::storage {
 
 struct MemoryFiles::File {
   std::vector<std::byte> contents;
   std::size_t durable = 0;  // So many bytes survive a crash: files only grow.
-  enum class Health { good, lost } health = Health::good;  // Lost: no sync will ever help.
+  enum class Health {
+    good,
+    lost
+  } health = Health::good;  // Lost: no sync will help before a restart.
 };
 
 class MemoryFiles::Writer final : public FileWriter {
@@ -17,25 +23,26 @@ class MemoryFiles::Writer final : public FileWriter {
 
   Status write(std::span<const std::byte> bytes) override {
     const std::lock_guard lock(files_.mutex_);
-    if (auto status = enter(); !status) return status;
     auto fits = bytes.size();
+    const Status entered = enter();
+    if (!entered && files_.has_failed_) fits /= 2;
+    if (!entered && !files_.has_failed_) return entered;
     if (const auto capacity = files_.faults_.capacity) {
       const auto used = files_.bytes_in_use();
       fits = std::min<std::uint64_t>(fits, *capacity > used ? *capacity - used : 0);
     }
     file_->contents.insert(file_->contents.end(), bytes.begin(),
                            bytes.begin() + static_cast<std::ptrdiff_t>(fits));
+    if (!entered) return entered;
     if (fits < bytes.size()) return Error{path_ + ": cannot write: No space left on device"};
     return Done{};
   }
 
   Status sync() override {
     const std::lock_guard lock(files_.mutex_);
-    const auto call = files_.calls_;
-    if (auto status = enter(); !status) return status;
-    if (files_.faults_.failing_sync == call) {
-      file_->health = File::Health::lost;
-      return Error{path_ + ": cannot sync: Input/output error"};
+    if (auto status = enter(); !status) {
+      if (files_.has_failed_) file_->health = File::Health::lost;
+      return status;
     }
     if (file_->health == File::Health::good) file_->durable = file_->contents.size();
     return Done{};
@@ -48,6 +55,7 @@ class MemoryFiles::Writer final : public FileWriter {
 
  private:
   Status enter() {
+    files_.has_failed_ = false;
     if (files_.restarts_ != life_) return Error{path_ + ": was opened before a crash"};
     return files_.enter(path_);
   }
@@ -73,7 +81,29 @@ void MemoryFiles::set_faults(const FileFaults& faults) {
 
 void MemoryFiles::restart(const Survival& survival) {
   const std::lock_guard lock(mutex_);
-  if (survival.entries == Survival::Entries::lost) entries_ = durable_entries_;
+  std::mt19937_64 random(survival.seed);
+  switch (survival.entries) {
+    case Survival::Entries::lost:
+      entries_ = durable_entries_;
+      break;
+    case Survival::Entries::kept:
+      break;
+    case Survival::Entries::drawn: {
+      std::set<std::string> paths;
+      for (const auto& entry : entries_) paths.insert(entry.first);
+      for (const auto& entry : durable_entries_) paths.insert(entry.first);
+      for (const auto& path : paths) {
+        if (random() % 2 == 0) continue;
+        const auto durable = durable_entries_.find(path);
+        if (durable == durable_entries_.end())
+          entries_.erase(path);
+        else
+          entries_[path] = durable->second;
+      }
+      drop_orphans(entries_);
+      break;
+    }
+  }
   for (const auto& [path, file] : entries_) {
     if (!file) continue;
     auto left = file->durable;
@@ -86,8 +116,12 @@ void MemoryFiles::restart(const Survival& survival) {
       case Survival::Contents::kept:
         left = file->contents.size();
         break;
+      case Survival::Contents::drawn:
+        left += random() % (file->contents.size() - left + 1);
+        break;
     }
     if (file->health == File::Health::lost) left = file->durable;
+    file->health = File::Health::good;
     file->contents.resize(left);
     file->durable = left;
   }
@@ -102,21 +136,35 @@ std::int64_t MemoryFiles::calls() const {
   return calls_;
 }
 
+bool MemoryFiles::is_durable(const std::string& path) const {
+  const std::lock_guard lock(mutex_);
+  const auto seen = entries_.find(path);
+  const auto durable = durable_entries_.find(path);
+  return seen != entries_.end() && durable != durable_entries_.end() &&
+         seen->second == durable->second &&
+         (!seen->second || seen->second->durable == seen->second->contents.size());
+}
+
 void MemoryFiles::flip_bit(const std::string& path, std::uint64_t byte) {
   const std::lock_guard lock(mutex_);
   auto& file = entries_.at(path);
   assert(file && byte < file->contents.size());
+  const auto durable = durable_entries_.find(path);
+  const bool is_durable = durable != durable_entries_.end() && durable->second == file;
   // Those who have the file open keep the bytes that they saw.
   file = std::make_shared<File>(*file);
   file->contents[byte] ^= std::byte{1};
+  if (is_durable) durable->second = file;
 }
 
 Status MemoryFiles::enter(const std::string& path) {
+  has_failed_ = false;
   if (crashed_ || faults_.crash_at == calls_) {
     crashed_ = true;
     return Error{path + ": the machine is down"};
   }
-  ++calls_;
+  has_failed_ = faults_.failing_call == calls_++;
+  if (has_failed_) return Error{path + ": Input/output error"};
   return Done{};
 }
 
@@ -217,11 +265,14 @@ Status MemoryFiles::sync_directory(const std::string& path) {
   std::erase_if(durable_entries_, in_directory);
   for (const auto& entry : entries_)
     if (in_directory(entry)) durable_entries_.insert(entry);
-  // What was below a directory went with it; a path sorts after those that it is below.
-  for (auto at = durable_entries_.begin(); at != durable_entries_.end();)
-    at = durable_entries_.contains(parent_of(at->first)) ? std::next(at)
-                                                         : durable_entries_.erase(at);
+  drop_orphans(durable_entries_);
   return Done{};
+}
+
+void MemoryFiles::drop_orphans(std::map<std::string, FilePtr>& entries) {
+  // A path sorts after those that it is below.
+  for (auto at = entries.begin(); at != entries.end();)
+    at = entries.contains(parent_of(at->first)) ? std::next(at) : entries.erase(at);
 }
 
 Result<std::vector<DirectoryEntry>> MemoryFiles::list(const std::string& directory) {

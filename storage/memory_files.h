@@ -12,19 +12,22 @@ namespace troupe::storage {
 struct FileFaults {
   /// This call and all after it do nothing and fail, until restart().
   std::optional<std::int64_t> crash_at;
-  /// This call, if it is a sync, fails, and what it should have made durable never will be.
-  std::optional<std::int64_t> failing_sync;
+  /// This call fails, and the next ones do not. Of what a write should have written half is there;
+  /// what a sync of a file should have made durable never will be.
+  std::optional<std::int64_t> failing_call;
   /// Bytes that the disk holds in all; a write beyond them writes what fits and fails.
   std::optional<std::uint64_t> capacity;
 };
 
-/// What is left, after a crash, of what was not synced.
+/// What is left, after a crash, of what was not synced. Where it is drawn, it is so for each name
+/// and each file by itself, as a disk reaches them in any order.
 struct Survival {
-  enum class Entries { lost, kept };
-  enum class Contents { lost, torn, kept };
+  enum class Entries { lost, kept, drawn };
+  enum class Contents { lost, torn, kept, drawn };
 
   Entries entries = Entries::lost;     // Names that were created, renamed or removed.
   Contents contents = Contents::lost;  // Bytes that were written; torn keeps the first half.
+  std::uint64_t seed = 0;
 };
 
 /// A file system in memory that forgets in a crash what was not synced, as a real one may.
@@ -38,6 +41,8 @@ class MemoryFiles final : public Files {
   void restart(const Survival& survival);
   /// Calls so far that change something.
   std::int64_t calls() const;
+  /// Whether a crash would leave all of the file.
+  bool is_durable(const std::string& path) const;
   /// Turns one bit over, as an ageing disk does. The file must be that long.
   void flip_bit(const std::string& path, std::uint64_t byte);
 
@@ -61,12 +66,15 @@ class MemoryFiles final : public Files {
   /// Counts a call; the error if it comes after the crash.
   Status enter(const std::string& path);
   std::uint64_t bytes_in_use() const;
+  /// Entries whose directory is not there, are not either.
+  static void drop_orphans(std::map<std::string, FilePtr>& entries);
 
   mutable std::mutex mutex_;
   FileFaults faults_;
   std::int64_t calls_ = 0;
   std::int64_t restarts_ = 0;
   bool crashed_ = false;
+  bool has_failed_ = false;  // The newest call, as it was to.
   // Null is a directory. What is seen now, and what a crash would leave.
   std::map<std::string, FilePtr> entries_;
   std::map<std::string, FilePtr> durable_entries_;

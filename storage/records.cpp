@@ -1,6 +1,5 @@
 #include "storage/records.h"
 
-#include <charconv>
 #include <cstdio>
 #include <optional>
 #include <span>
@@ -13,7 +12,9 @@ namespace troupe::storage {
 namespace {
 
 constexpr std::size_t digits = 16;
-constexpr std::size_t most_unwritten = 65'536;
+/// Lines that are kept until they are on the disk; at the first of these they are brought there.
+constexpr std::size_t many_lines = 4'096;
+constexpr std::size_t most_lines = 65'536;
 /// What an open line is closed with, so that it is no record even where all of one is there.
 constexpr std::string_view closing = " torn\n";
 constexpr JsonLimits limits = {.bytes = std::size_t{1} << 20, .depth = 16};
@@ -22,14 +23,17 @@ std::uint64_t checksum_after(std::uint64_t before, std::string_view json) {
   return checksum_of(std::as_bytes(std::span(json.data(), json.size())), before);
 }
 
+std::string to_digits(std::uint64_t checksum) {
+  char text[digits + 1];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(checksum));
+  return text;
+}
+
 /// The map of a line, where the line goes on from what the checksum is of.
 std::optional<std::string_view> json_of(std::string_view line, std::uint64_t before) {
   if (line.size() <= digits || line[digits] != ' ') return {};
-  std::uint64_t stated = 0;
-  const auto [end, error] = std::from_chars(line.data(), line.data() + digits, stated, 16);
-  if (error != std::errc() || end != line.data() + digits) return {};
   const auto json = line.substr(digits + 1);
-  if (stated != checksum_after(before, json)) return {};
+  if (line.substr(0, digits) != to_digits(checksum_after(before, json))) return {};
   return json;
 }
 
@@ -37,37 +41,48 @@ std::optional<std::string_view> json_of(std::string_view line, std::uint64_t bef
 
 Records read_records(std::string_view text) {
   Records records;
-  for (int line = 1; !text.empty(); ++line) {
-    const auto end = text.find('\n');
+  std::size_t at = 0;
+  for (int line = 1; at < text.size(); ++line) {
+    const auto rest = text.substr(at);
+    const auto end = rest.find('\n');
     // Even if all but its end is there: the next writer closes it, and begins a line of its own.
-    records.is_torn = end == text.npos;
-    if (records.is_torn) break;
-    const auto whole = text.substr(0, end + 1);
-    text = text.substr(end + 1);
+    records.is_torn = end == rest.npos;
+    // But a crash puts no other end in its place.
+    if (records.is_torn && !json_of(rest.substr(0, rest.size() - 1), records.checksum)) break;
+    const auto whole = rest.substr(0, records.is_torn ? end : end + 1);
+    at += whole.size();
     if (whole.ends_with(closing)) {
       ++records.torn_before;
       continue;
     }
-    const auto json = json_of(whole.substr(0, end), records.checksum);
+    const auto json =
+        records.is_torn ? std::nullopt : json_of(whole.substr(0, end), records.checksum);
     auto value = json ? parse_json(*json, limits) : Result<Value>(Error{});
     if (!value || !value->map()) {
+      records.is_torn = false;
       records.flaw = "line " + std::to_string(line) + " does not follow from those before it";
       break;
     }
     records.checksum = checksum_after(records.checksum, *json);
-    records.good.push_back({line, std::move(*value)});
+    records.good.push_back({line, at, std::move(*value)});
   }
   return records;
 }
 
-RecordWriter::RecordWriter(std::unique_ptr<FileWriter> file, const Records& there)
-    : file_(std::move(file)), checksum_(there.checksum), line_is_open_(there.is_torn) {}
+RecordWriter::RecordWriter(Files& files, std::string path, std::unique_ptr<FileWriter> file,
+                           const Records& there)
+    : files_(&files),
+      path_(std::move(path)),
+      file_(std::move(file)),
+      synced_(there.good.size()),
+      synced_checksum_(there.checksum),
+      checksum_(there.checksum),
+      line_is_open_(there.is_torn) {}
 
 Result<RecordWriter> RecordWriter::open(Files& files, const std::string& path) {
   if (auto made = files.make_directory(parent_of(path)); !made) return made.error();
-  const bool is_new = !files.exists(path);
   Records there;
-  if (!is_new) {
+  if (files.exists(path)) {
     const auto bytes = files.read(path);
     if (!bytes) return bytes.error();
     there = read_records(bytes->text());
@@ -77,37 +92,28 @@ Result<RecordWriter> RecordWriter::open(Files& files, const std::string& path) {
   }
   auto file = files.append(path);
   if (!file) return file.error();
-  if (is_new)
-    if (auto synced = files.sync_directory(parent_of(path)); !synced) return synced.error();
-  return RecordWriter(std::move(*file), there);
-}
-
-Result<RecordWriter> RecordWriter::open_anew(Files& files, const std::string& path) {
-  const auto bytes = files.read(path);
-  if (!bytes) return bytes.error();
-  const auto there = read_records(bytes->text());
-  if (!there.flaw.empty()) return Error{path + ": " + there.flaw};
-  // A last line without its end comes back as it was: the next one closes it.
-  if (auto replaced = replace_file(files, path, bytes->span()); !replaced) return replaced.error();
-  return open(files, path);
+  // Whoever wrote it may have been killed before it was on the disk, or its name was.
+  if (auto synced = (*file)->sync(); !synced) return synced.error();
+  if (auto synced = files.sync_directory(parent_of(path)); !synced) return synced.error();
+  return RecordWriter(files, path, std::move(*file), there);
 }
 
 Status RecordWriter::append(const Value& record) {
-  if (unwritten_.size() == most_unwritten)
-    lost_ = std::to_string(most_unwritten) + " records could not be written, and one more is lost";
+  if (lost_.empty() && lines_.size() == most_lines)
+    lost_ = path_ + ": " + std::to_string(most_lines) +
+            " records could not be brought to the disk, and one more is lost";
   if (!lost_.empty()) return Error{lost_};
   const std::string json = to_json(record);
   checksum_ = checksum_after(checksum_, json);
-  char checksum[digits + 1];
-  std::snprintf(checksum, sizeof checksum, "%016llx", static_cast<unsigned long long>(checksum_));
-  unwritten_.push_back(std::string(checksum) + " " + json + "\n");
-  return flush();
+  lines_.push_back(to_digits(checksum_) + " " + json + "\n");
+  return lines_.size() % many_lines == 0 ? sync() : flush();
 }
 
 /// Line by line: of one that fails the end, at least, is not there.
 Status RecordWriter::flush() {
-  for (; !unwritten_.empty(); unwritten_.pop_front()) {
-    const std::string text = std::string(line_is_open_ ? closing : "") + unwritten_.front();
+  if (!file_) return write_anew();
+  for (; written_ < lines_.size(); ++written_) {
+    const std::string text = std::string(line_is_open_ ? closing : "") + lines_[written_];
     line_is_open_ = true;
     if (auto written = file_->write(std::as_bytes(std::span(text.data(), text.size()))); !written)
       return written;
@@ -119,9 +125,47 @@ Status RecordWriter::flush() {
 Status RecordWriter::sync() {
   if (!lost_.empty()) return Error{lost_};
   if (auto flushed = flush(); !flushed) return flushed;
-  auto synced = file_->sync();
-  if (!synced) lost_ = synced.error().text;
-  return synced;
+  if (lines_.empty()) return Done{};
+  if (auto synced = file_->sync(); !synced) {
+    file_.reset();
+    return synced;
+  }
+  synced_ += lines_.size();
+  synced_checksum_ = checksum_;
+  lines_.clear();
+  written_ = 0;
+  return Done{};
+}
+
+Status RecordWriter::take_back() {
+  if (lines_.empty()) return Done{};
+  lines_.clear();
+  checksum_ = synced_checksum_;
+  file_.reset();
+  return write_anew();
+}
+
+/// What is on the disk, and what should have come after it.
+Status RecordWriter::write_anew() {
+  file_.reset();
+  const auto bytes = files_->read(path_);
+  if (!bytes) return bytes.error();
+  const auto there = read_records(bytes->text());
+  if (there.good.size() < synced_)
+    return Error{path_ + ": of " + std::to_string(synced_) + " records that were on the disk " +
+                 std::to_string(there.good.size()) + " are left"};
+  std::string text(bytes->text().substr(0, synced_ == 0 ? 0 : there.good[synced_ - 1].end));
+  for (const auto& line : lines_) text += line;
+  if (auto replaced = replace_file(*files_, path_, text); !replaced) return replaced;
+  auto file = files_->append(path_);
+  if (!file) return file.error();
+  file_ = std::move(*file);
+  synced_ += lines_.size();
+  synced_checksum_ = checksum_;
+  lines_.clear();
+  written_ = 0;
+  line_is_open_ = false;
+  return Done{};
 }
 
 }  // namespace troupe::storage

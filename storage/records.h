@@ -18,6 +18,7 @@ namespace troupe::storage {
 struct Records {
   struct Record {
     int line = 0;
+    std::size_t end = 0;  // Where the next line begins.
     Value value;
   };
 
@@ -32,30 +33,38 @@ struct Records {
 /// that it was on the disk.
 Records read_records(std::string_view text);
 
-/// Writes a file of records, from where it ends on.
+/// Writes a file of records, from where it ends on. `files` must outlive it.
 class RecordWriter {
  public:
+  /// What is there already is on the disk when this returns.
   static Result<RecordWriter> open(Files& files, const std::string& path);
-  /// The same where a sync has failed: what is good is written to a file of its own, as nothing can
-  /// be believed of the old one any more.
-  static Result<RecordWriter> open_anew(Files& files, const std::string& path);
 
   /// Hands it to the system: a process that is killed then loses nothing. What could not be written
   /// is kept, within bounds, and written before the next.
   Status append(const Value& record);
-  /// Returns when all is on the disk. Once this has failed it fails for ever: the system may have
-  /// thrown away what it could not write.
+  /// Returns when all is on the disk. Where that fails nothing can be believed of the file any
+  /// more, even if another sync should succeed: from then on all is written anew, to a file that
+  /// takes its place.
   Status sync();
+  /// Records that were appended since the last sync are not to be.
+  Status take_back();
 
  private:
-  RecordWriter(std::unique_ptr<FileWriter> file, const Records& there);
+  RecordWriter(Files& files, std::string path, std::unique_ptr<FileWriter> file,
+               const Records& there);
   Status flush();
+  Status write_anew();
 
-  std::unique_ptr<FileWriter> file_;
+  Files* files_;
+  std::string path_;
+  std::unique_ptr<FileWriter> file_;  // Null: what is there is not to be believed.
+  std::size_t synced_;                // Records that are on the disk,
+  std::uint64_t synced_checksum_;     // and theirs.
+  std::deque<std::string> lines_;     // Since then,
+  std::size_t written_ = 0;           // and how many of them the system has.
   std::uint64_t checksum_;
-  bool line_is_open_;                  // What is there ends amid a line.
-  std::deque<std::string> unwritten_;  // Lines.
-  std::string lost_;                   // Why no sync will help any more.
+  bool line_is_open_;  // What is there ends amid a line.
+  std::string lost_;   // Why nothing will help any more.
 };
 
 }  // namespace troupe::storage

@@ -296,7 +296,7 @@ TEST_CASE("training goes on where a checkpoint cannot be written", "[actors]") {
   int went_on = 0, failed = 0;
   for (std::int64_t call = 0; call < good.files().calls(); ++call) {
     LittleRun run(two_stages());
-    run.files().set_faults({.crash_at = {}, .failing_sync = call, .capacity = {}});
+    run.files().set_faults({.crash_at = {}, .failing_call = call, .capacity = {}});
     Scene scene(run, seed);
     scene.begin();
     const auto played = scene.finish();
@@ -321,7 +321,7 @@ TEST_CASE("training goes on where a checkpoint cannot be written", "[actors]") {
 TEST_CASE("a run whose last state cannot be saved has failed", "[actors]") {
   LittleRun run(two_stages());
   Scene scene(run, seed);
-  run.files().set_faults({.crash_at = {}, .failing_sync = {}, .capacity = 100});
+  run.files().set_faults({.crash_at = {}, .failing_call = {}, .capacity = 100});
   scene.begin();
   const auto played = scene.finish();
   CHECK(played.outcome.how == Outcome::How::failed);

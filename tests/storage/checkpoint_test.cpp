@@ -188,7 +188,7 @@ TEST_CASE("a crash at any call of a save leaves the older or the new checkpoint"
           MemoryFiles files;
           save(files, 1);
           MemoryPool pool;
-          files.set_faults({.crash_at = files.calls() + call, .failing_sync = {}, .capacity = {}});
+          files.set_faults({.crash_at = files.calls() + call, .failing_call = {}, .capacity = {}});
           finished = save_checkpoint(files, "run", content_of(pool, second)).ok();
           files.restart({entries, contents});
 
@@ -214,7 +214,7 @@ TEST_CASE("a crash at any call of a prune leaves the newest checkpoint", "[stora
   for (std::int64_t call = 0; !finished; ++call) {
     MemoryFiles files;
     for (const int step : {1, 2, 3}) save(files, step);
-    files.set_faults({.crash_at = files.calls() + call, .failing_sync = {}, .capacity = {}});
+    files.set_faults({.crash_at = files.calls() + call, .failing_call = {}, .capacity = {}});
     finished = prune_checkpoints(files, "run", 1).ok();
     files.restart({});
     INFO("crash at call " << call);
@@ -224,7 +224,8 @@ TEST_CASE("a crash at any call of a prune leaves the newest checkpoint", "[stora
   }
 }
 
-TEST_CASE("a sync that fails at any call fails the save and loses nothing", "[storage]") {
+TEST_CASE("a call that fails fails the save, or is none that matters, and loses nothing",
+          "[storage]") {
   MemoryFiles counting;
   save(counting, 1);
   const auto before = counting.calls();
@@ -234,12 +235,15 @@ TEST_CASE("a sync that fails at any call fails the save and loses nothing", "[st
     MemoryFiles files;
     save(files, 1);
     MemoryPool pool;
-    files.set_faults({.crash_at = {}, .failing_sync = files.calls() + call, .capacity = {}});
+    files.set_faults({.crash_at = {}, .failing_call = files.calls() + call, .capacity = {}});
     const bool saved = save_checkpoint(files, "run", content_of(pool, 2)).ok();
     INFO("failing call " << call);
-    REQUIRE(newest_step(files) == (saved ? 2 : 1));
+    // The last sync may fail of what is all there.
+    const auto seen = newest_step(files);
+    REQUIRE((seen == 2 || (!saved && seen == 1)));
     files.restart({});
-    REQUIRE(newest_step(files) == (saved ? 2 : 1));
+    const auto left = newest_step(files);
+    REQUIRE((left == 2 || (!saved && left == 1)));
     save(files, 2);
     REQUIRE(newest_step(files) == 2);
   }
@@ -248,7 +252,7 @@ TEST_CASE("a sync that fails at any call fails the save and loses nothing", "[st
 TEST_CASE("a full disk is found before anything is written", "[storage]") {
   MemoryFiles files;
   save(files, 1);
-  files.set_faults({.crash_at = {}, .failing_sync = {}, .capacity = 5'000});
+  files.set_faults({.crash_at = {}, .failing_call = {}, .capacity = 5'000});
   MemoryPool pool;
   const auto saved = save_checkpoint(files, "run", content_of(pool, 2));
   REQUIRE_FALSE(saved);
@@ -291,7 +295,7 @@ TEST_CASE("a disk that others fill during a save leaves the older checkpoint", "
   MemoryPool pool;
   bool saved = false;
   for (std::uint64_t room = 0; !saved; room += 100) {
-    files.set_faults({.crash_at = {}, .failing_sync = {}, .capacity = used + room});
+    files.set_faults({.crash_at = {}, .failing_call = {}, .capacity = used + room});
     const auto result = save_checkpoint(boasting, "run", content_of(pool, 2));
     saved = result.ok();
     INFO("room for " << room << " bytes");

@@ -63,7 +63,7 @@ TEST_CASE("a save that fails is told, and the next one goes well", "[storage]") 
   });
   REQUIRE(writer.submit(content_of(pool, 1)));
   REQUIRE(writer.wait_until_idle(10s));
-  files.set_faults({.crash_at = {}, .failing_sync = {}, .capacity = 100});
+  files.set_faults({.crash_at = {}, .failing_call = {}, .capacity = 100});
   REQUIRE(writer.submit(content_of(pool, 2)));
   REQUIRE(writer.wait_until_idle(10s));
   files.set_faults({});

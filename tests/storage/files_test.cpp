@@ -114,7 +114,7 @@ TEST_CASE("what was not synced is lost in a crash", "[storage]") {
 
 TEST_CASE("a full disk takes what fits and says so", "[storage]") {
   MemoryFiles files;
-  files.set_faults({.crash_at = {}, .failing_sync = {}, .capacity = 10});
+  files.set_faults({.crash_at = {}, .failing_call = {}, .capacity = 10});
   auto file = files.create("file");
   REQUIRE(file);
   const auto written = (*file)->write(bytes_of("0123456789abcdef"));
@@ -133,7 +133,7 @@ TEST_CASE("a crash while a file is replaced leaves the old one or the new one", 
       for (std::int64_t call = 0; !finished; ++call) {
         MemoryFiles files;
         REQUIRE(replace_file(files, "file", "the old one"));
-        files.set_faults({.crash_at = files.calls() + call, .failing_sync = {}, .capacity = {}});
+        files.set_faults({.crash_at = files.calls() + call, .failing_call = {}, .capacity = {}});
         finished = replace_file(files, "file", "the new one").ok();
         files.restart({entries, contents});
         const auto text = std::string(files.read("file")->text());

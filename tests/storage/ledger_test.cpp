@@ -135,12 +135,7 @@ TEST_CASE("no line of a ledger can change, go or come unseen", "[storage]") {
     auto changed = good;
     changed[at] = static_cast<char>(changed[at] ^ 1);
     INFO("byte " << at << " of " << good.size());
-    const auto found = audit(changed);
-    // The end of the last line is all that a crash may take: that is said, and proves less.
-    if (at + 1 == good.size())
-      CHECK((found.is_torn && found.steps == 5));
-    else
-      CHECK_FALSE(found.flaw.empty());
+    CHECK_FALSE(audit(changed).flaw.empty());
   }
   for (std::size_t at = 0; at + 1 < lines.size(); ++at) {
     auto without = lines;
@@ -200,7 +195,7 @@ TEST_CASE("what a full disk refused is written once there is room", "[storage]")
   auto ledger = Ledger::open(files, path, terms);
   REQUIRE(ledger->begin(0));
   REQUIRE(ledger->enter(step(1)));
-  files.set_faults({.crash_at = {}, .failing_sync = {}, .capacity = text_of(files).size() + 20});
+  files.set_faults({.crash_at = {}, .failing_call = {}, .capacity = text_of(files).size() + 20});
   CHECK_FALSE(ledger->enter(step(2)));
   CHECK_FALSE(ledger->sync());
   CHECK_FALSE(ledger->enter(step(3)));
@@ -212,15 +207,44 @@ TEST_CASE("what a full disk refused is written once there is room", "[storage]")
   CHECK(found.steps == 4);
 }
 
-TEST_CASE("a ledger whose sync has failed never says again that it is on the disk", "[storage]") {
+TEST_CASE("a ledger whose sync has failed is written anew, as the old one is lost", "[storage]") {
   MemoryFiles files;
   auto ledger = Ledger::open(files, path, terms);
   REQUIRE(ledger->begin(0));
-  files.set_faults({.crash_at = {}, .failing_sync = files.calls(), .capacity = {}});
+  REQUIRE(ledger->enter(step(1)));
+  REQUIRE(ledger->sync());
+  REQUIRE(ledger->enter(step(2)));
+  files.set_faults({.crash_at = {}, .failing_call = files.calls(), .capacity = {}});
   CHECK_FALSE(ledger->sync());
-  files.set_faults({});
-  CHECK_FALSE(ledger->sync());
-  CHECK_FALSE(ledger->enter(step(1)));
+  REQUIRE(ledger->enter(step(3)));
+  REQUIRE(ledger->sync());
+  files.restart({});
+  const auto found = audit(text_of(files));
+  CHECK(found.flaw == "");
+  CHECK(found.steps == 3);
+}
+
+TEST_CASE("records that are taken back are not there, whatever the disk has of them", "[storage]") {
+  MemoryFiles files;
+  auto writer = RecordWriter::open(files, path);
+  const auto record = [](int number) {
+    Value value;
+    value.set("number", number);
+    return value;
+  };
+  REQUIRE(writer->append(record(1)));
+  REQUIRE(writer->sync());
+  files.set_faults({.crash_at = {}, .failing_call = files.calls() + 1, .capacity = {}});
+  REQUIRE(writer->append(record(2)));
+  CHECK_FALSE(writer->sync());
+  REQUIRE(writer->take_back());
+  REQUIRE(writer->append(record(3)));
+  REQUIRE(writer->sync());
+  files.restart({});
+  const auto read = read_records(text_of(files));
+  CHECK(read.flaw == "");
+  REQUIRE(read.good.size() == 2);
+  CHECK(read.good[1].value == record(3));
 }
 
 TEST_CASE("a ledger that was spoiled is not written on", "[storage]") {

@@ -202,7 +202,7 @@ TEST_CASE("a failed write leaves no file behind", "[storage]") {
   const std::array<std::byte, 64> zeros = {};
   const TensorView tensors[] = {{"w", StoredType::u8, Shape{64}, zeros}};
   MemoryFiles files;
-  files.set_faults({.crash_at = {}, .failing_sync = {}, .capacity = 100});
+  files.set_faults({.crash_at = {}, .failing_call = {}, .capacity = 100});
   CHECK_FALSE(write_safetensors(files, "file", tensors));
   CHECK_FALSE(files.exists("file"));
 

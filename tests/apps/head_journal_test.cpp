@@ -1,0 +1,171 @@
+#include "apps/head_journal.h"
+
+#include <random>
+
+#include "apps/program.h"
+#include "catch.h"
+#include "storage/memory_files.h"
+
+using namespace troupe;
+using namespace troupe::apps;
+using namespace troupe::storage;
+using troupe::tests::Workplace;
+
+// The lock is of this machine; all else is on a disk in memory.
+
+namespace {
+
+using Entries = Survival::Entries;
+using Contents = Survival::Contents;
+
+/// What a head was told to be on the disk.
+struct Told {
+  std::uint64_t term = 0;
+  std::string listened;
+  std::map<std::string, std::string> states;  // By run.
+};
+
+Value config(const std::string& name) {
+  Value value;
+  value.set("name", name);
+  return value;
+}
+
+/// A head's life: two runs are submitted, and one of them ends. Nothing goes on once the journal
+/// cannot be opened.
+void live(const std::string& folder, const std::shared_ptr<MemoryFiles>& files, Told& told) {
+  auto journal = HeadJournal::open(folder, files);
+  if (!journal) return;
+  CHECK((*journal)->term() > told.term);
+  told.term = (*journal)->term();
+  if ((*journal)->listens("tcp://127.0.0.1:4700", "tcp://127.0.0.1:4701"))
+    told.listened = "tcp://127.0.0.1:4700";
+  std::uint64_t submission = 0;
+  for (const std::string run : {"one", "two"}) {
+    if ((*journal)->runs().contains(run)) continue;
+    if ((*journal)->submitted(run, ++submission, config(run)))
+      told.states[run] = "running";
+    else
+      // Whoever was refused does not find the run after all.
+      CHECK_FALSE((*journal)->runs().contains(run));
+  }
+  if (told.states.contains("one") && (*journal)->changed("one", "done", "all steps are done"))
+    told.states["one"] = "done";
+}
+
+void check(const std::string& folder, const std::shared_ptr<MemoryFiles>& files, const Told& told) {
+  const auto journal = HeadJournal::open(folder, files);
+  INFO((journal ? "" : journal.error().text));
+  REQUIRE(journal);
+  REQUIRE((*journal)->term() > told.term);
+  if (!told.listened.empty()) REQUIRE((*journal)->listened() == told.listened);
+  const auto runs = (*journal)->runs();
+  for (const auto& [name, state] : told.states) {
+    REQUIRE(runs.contains(name));
+    REQUIRE(runs.at(name).config == config(name));
+    // What was under way when the crash came may have got there.
+    if (state == "done") REQUIRE(runs.at(name).state == "done");
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a crash at any call of a head's life loses nothing that it was told is safe", "[apps]") {
+  const Workplace here;
+  const std::string folder = (here.path() / "state").string();
+  std::filesystem::create_directory(folder);
+  const auto counting = std::make_shared<MemoryFiles>();
+  Told all;
+  live(folder, counting, all);
+  REQUIRE(all.states.size() == 2);
+  const auto calls = counting->calls();
+  std::vector<Survival> survivals = {{Entries::lost, Contents::lost, 0},
+                                     {Entries::kept, Contents::kept, 0},
+                                     {Entries::kept, Contents::torn, 0}};
+  for (std::uint64_t seed = 1; seed <= 10; ++seed)
+    survivals.push_back({Entries::drawn, Contents::drawn, seed});
+  for (const auto& survival : survivals)
+    for (std::int64_t call = 0; call <= 2 * calls; ++call) {
+      const auto files = std::make_shared<MemoryFiles>();
+      Told told;
+      if (call > calls) live(folder, files, told);  // Then it is the second life that is cut off.
+      const auto first = call > calls ? files->calls() + call - calls : call;
+      files->set_faults({.crash_at = first, .failing_call = {}, .capacity = {}});
+      live(folder, files, told);
+      files->restart(survival);
+      INFO("crash at call " << call << ", seed " << survival.seed);
+      check(folder, files, told);
+    }
+}
+
+TEST_CASE("a head whose disk fails once refuses what it cannot note, and goes on", "[apps]") {
+  const Workplace here;
+  const std::string folder = (here.path() / "state").string();
+  std::filesystem::create_directory(folder);
+  const auto counting = std::make_shared<MemoryFiles>();
+  Told all;
+  live(folder, counting, all);
+  for (std::int64_t call = 0; call < counting->calls(); ++call) {
+    const auto files = std::make_shared<MemoryFiles>();
+    files->set_faults({.crash_at = {}, .failing_call = call, .capacity = {}});
+    Told told;
+    live(folder, files, told);
+    INFO("failing call " << call);
+    const bool refused_two = told.term > 0 && !told.states.contains("two");
+    files->restart({});
+    check(folder, files, told);
+    if (refused_two) CHECK_FALSE((*HeadJournal::open(folder, files))->runs().contains("two"));
+  }
+}
+
+TEST_CASE("a head whose disk was full notes what comes once there is room", "[apps]") {
+  const Workplace here;
+  const std::string folder = (here.path() / "state").string();
+  std::filesystem::create_directory(folder);
+  const auto files = std::make_shared<MemoryFiles>();
+  Told told;
+  {
+    auto journal = HeadJournal::open(folder, files);
+    REQUIRE((*journal)->submitted("one", 1, config("one")));
+    files->set_faults({.crash_at = {}, .failing_call = {}, .capacity = 0});
+    CHECK_FALSE((*journal)->submitted("two", 2, config("two")));
+    files->set_faults({});
+    REQUIRE((*journal)->submitted("three", 3, config("three")));
+  }
+  files->restart({});
+  const auto runs = (*HeadJournal::open(folder, files))->runs();
+  CHECK(runs.contains("one"));
+  CHECK_FALSE(runs.contains("two"));
+  CHECK(runs.contains("three"));
+}
+
+TEST_CASE("a head does not begin with a journal that is damaged, and names it", "[apps]") {
+  const Workplace here;
+  const std::string folder = (here.path() / "state").string();
+  const std::string path = folder + "/journal";
+  {
+    auto journal = HeadJournal::open(folder);
+    REQUIRE((*journal)->submitted("one", 1, config("one")));
+    REQUIRE((*journal)->changed("one", "done", "all steps are done"));
+  }
+  const std::string good = here.read("state/journal");
+  const auto refused = [&](const std::string& text) {
+    here.write("state/journal", text);
+    const auto opened = HeadJournal::open(folder);
+    return !opened && opened.error().text.starts_with(path + ": ") &&
+           opened.error().text.ends_with("or move it away to begin without its runs");
+  };
+  std::mt19937_64 random(7);
+  for (int flip = 0; flip < 300; ++flip) {
+    auto bad = good;
+    const auto byte = random() % bad.size();
+    bad[byte] = static_cast<char>(bad[byte] ^ (1 << random() % 8));
+    INFO("byte " << byte << " of " << good.size());
+    CHECK(refused(bad));
+  }
+  CHECK(refused(""));
+  CHECK(refused(good.substr(0, 10)));
+  CHECK(refused(std::string(good.size(), '\0')));
+  here.write("state/journal", good);
+  CHECK((*HeadJournal::open(folder))->runs().at("one").state == "done");
+}

@@ -1,0 +1,176 @@
+#include <fstream>
+#include <random>
+
+#include "catch.h"
+#include "storage/checkpoint.h"
+#include "storage/ledger.h"
+#include "tests/storage/checkpoint_content.h"
+#include "tests/storage/temporary_directory.h"
+
+using namespace troupe;
+using namespace troupe::storage;
+
+// Files of a run on a real disk, spoiled in every way that a disk may.
+
+namespace {
+
+const LedgerTerms terms = {SampleOrder::Kind::shuffled, 7, 10, 4, 2};
+constexpr std::int64_t steps = 3;
+
+std::string read_text(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
+}
+
+/// A run with a checkpoint of each step, large enough that a part of it is mapped.
+class Run {
+ public:
+  Run() {
+    auto ledger = Ledger::open(*files_, ledger_path(), terms);
+    REQUIRE((ledger && ledger->begin(0)));
+    for (std::int64_t step = 1; step <= steps; ++step) {
+      const auto first = (step - 1) * terms.global;
+      REQUIRE(ledger->enter({step, first, terms.global, ids_of(terms, first), 0.5}));
+      REQUIRE(ledger->sync());
+      REQUIRE(save_checkpoint(*files_, root(), content(step)));
+    }
+  }
+
+  Files& files() { return *files_; }
+  std::string root() const { return directory_ / "checkpoints"; }
+  std::string ledger_path() const { return directory_ / "ledger"; }
+  std::string checkpoint(std::int64_t step) const { return root() + "/" + step_directory(step); }
+
+  /// All files of the run, with the step of the checkpoint that they are of; 0: the ledger.
+  std::vector<std::pair<std::string, std::int64_t>> all() {
+    std::vector<std::pair<std::string, std::int64_t>> found{{ledger_path(), 0}};
+    for (std::int64_t step = 1; step <= steps; ++step)
+      for (const auto& entry : *files_->list(checkpoint(step)))
+        found.emplace_back(checkpoint(step) + "/" + entry.name, step);
+    return found;
+  }
+
+  /// Whoever reads is told of the file by its name, and has what is good.
+  void check_damaged(const std::string& path, std::int64_t step) {
+    if (step == 0) {
+      REQUIRE(audit(read_text(path)).flaw != "");
+      const auto opened = Ledger::open(*files_, path, terms);
+      REQUIRE_FALSE(opened);
+      REQUIRE(opened.error().text.starts_with(path));
+      return;
+    }
+    const auto opened = Checkpoint::open(*files_, checkpoint(step));
+    REQUIRE_FALSE(opened);
+    REQUIRE(opened.error().text.starts_with(path));
+    const auto newest = open_newest_checkpoint(*files_, root());
+    REQUIRE((newest && *newest));
+    const auto& good = (*newest)->checkpoint;
+    REQUIRE(good.manifest().step == (step == steps ? steps - 1 : steps));
+    REQUIRE(is_the_content(good));
+    if (step != steps) return;
+    REQUIRE((*newest)->skipped.size() == 1);
+    REQUIRE((*newest)->skipped[0].why.starts_with(path));
+  }
+
+ private:
+  static constexpr std::int64_t many = 30'000;
+
+  CheckpointContent content(std::int64_t step) {
+    auto all = content_of(pool_, step);
+    all.weights.push_back(numbers(pool_, "large", many, static_cast<float>(step)));
+    return all;
+  }
+  bool is_the_content(const Checkpoint& found) {
+    const auto step = found.manifest().step;
+    const auto large = found.load_weight("large", pool_);
+    return is_whole(found) && large &&
+           large->f32()[many - 1] == static_cast<float>(step + many - 1);
+  }
+
+  TemporaryDirectory directory_;
+  std::unique_ptr<Files> files_ = disk_files();
+  MemoryPool pool_;
+};
+
+}  // namespace
+
+TEST_CASE("a bit that turns over in any file of a run is found, and the file named", "[storage]") {
+  Run run;
+  const auto all = run.all();
+  std::mt19937_64 random(6);
+  for (int flip = 0; flip < 1'000; ++flip) {
+    const auto& [path, step] = all[random() % all.size()];
+    const auto good = read_text(path);
+    const auto byte = random() % good.size();
+    const auto bit = random() % 8;
+    auto bad = good;
+    bad[byte] = static_cast<char>(bad[byte] ^ (1 << bit));
+    write_text(path, bad);
+    INFO(path << ": bit " << bit << " of byte " << byte << " of " << good.size());
+    run.check_damaged(path, step);
+    write_text(path, good);
+  }
+}
+
+TEST_CASE("a file of a checkpoint that was cut at any length is named", "[storage]") {
+  Run run;
+  for (const auto& [path, step] : run.all()) {
+    if (step == 0) continue;  // A ledger may have been cut by a crash: see ledger_test.cpp.
+    const auto good = read_text(path);
+    for (const std::size_t length :
+         {std::size_t{0}, std::size_t{1}, std::size_t{8}, std::size_t{512}, good.size() / 2,
+          good.size() / 512 * 512, good.size() - 1}) {
+      if (length >= good.size()) continue;
+      write_text(path, good.substr(0, length));
+      INFO(path << ": " << length << " bytes of " << good.size());
+      run.check_damaged(path, step);
+    }
+    // As long as it was, and nothing in it.
+    write_text(path, std::string(good.size(), '\0'));
+    run.check_damaged(path, step);
+    write_text(path, good + "x");
+    run.check_damaged(path, step);
+    write_text(path, good);
+  }
+}
+
+TEST_CASE("a ledger that was cut at the end of a line proves no more than it holds", "[storage]") {
+  Run run;
+  const auto good = read_text(run.ledger_path());
+  std::int64_t lines = 0;
+  for (std::size_t at = good.find('\n'); at + 1 < good.size(); at = good.find('\n', at + 1)) {
+    write_text(run.ledger_path(), good.substr(0, at + 1));
+    CHECK(audit(read_text(run.ledger_path())).steps == lines++);
+    // A run that goes on behind what is left is found out.
+    auto ledger = Ledger::open(run.files(), run.ledger_path(), terms);
+    REQUIRE((ledger && ledger->begin(steps)));
+    CHECK(audit(read_text(run.ledger_path())).flaw.find("in no committed step") !=
+          std::string::npos);
+  }
+  CHECK(lines == steps);
+}
+
+TEST_CASE("parts of two saves that were swapped are named", "[storage]") {
+  for (const std::string part : {"weights.safetensors", "optimizer.safetensors"}) {
+    Run run;
+    const auto newer = run.checkpoint(steps) + "/" + part;
+    const auto older = run.checkpoint(steps - 1) + "/" + part;
+    REQUIRE(run.files().rename(newer, newer + ".aside"));
+    REQUIRE(run.files().rename(older, newer));
+    REQUIRE(run.files().rename(newer + ".aside", older));
+    for (const auto& [path, step] : {std::pair(newer, steps), std::pair(older, steps - 1)}) {
+      const auto opened = Checkpoint::open(run.files(), run.checkpoint(step));
+      REQUIRE_FALSE(opened);
+      CHECK(opened.error().text ==
+            path + ": is damaged: its bytes do not have the digest that the manifest gives");
+    }
+    const auto newest = open_newest_checkpoint(run.files(), run.root());
+    REQUIRE((newest && *newest));
+    CHECK((*newest)->checkpoint.manifest().step == steps - 2);
+    CHECK((*newest)->skipped.size() == 2);
+  }
+}
