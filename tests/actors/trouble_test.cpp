@@ -296,8 +296,8 @@ TEST_CASE("training goes on where a checkpoint cannot be written", "[actors]") {
   int went_on = 0, failed = 0;
   for (std::int64_t call = 0; call < good.files().calls(); ++call) {
     LittleRun run(two_stages());
-    run.files().set_faults({.crash_at = {}, .failing_call = call, .capacity = {}});
     Scene scene(run, seed);
+    run.files().set_faults({.crash_at = {}, .failing_call = call, .capacity = {}});
     scene.begin();
     const auto played = scene.finish();
     const auto warned = played.told("warn");
@@ -311,7 +311,8 @@ TEST_CASE("training goes on where a checkpoint cannot be written", "[actors]") {
     }
     check_done(played);
     if (warned.empty()) continue;  // This call was no sync.
-    CHECK(warned.find(" was not saved: ") != std::string::npos);
+    CHECK((warned.find(" was not saved: ") != std::string::npos ||
+           warned.find("the ledger is behind: ") != std::string::npos));
     ++went_on;
   }
   CHECK(went_on > 0);
