@@ -14,7 +14,7 @@ using namespace troupe::storage;
 
 namespace {
 
-const LedgerTerms terms = {SampleOrder::Kind::shuffled, 7, 10, 4, 2};
+const LedgerTerms life_terms = {SampleOrder::Kind::shuffled, 7, 10, 4, 2};
 constexpr std::int64_t steps = 3;
 
 std::string read_text(const std::string& path) {
@@ -30,11 +30,11 @@ void write_text(const std::string& path, const std::string& text) {
 class Run {
  public:
   Run() {
-    auto ledger = Ledger::open(*files_, ledger_path(), terms);
+    auto ledger = Ledger::open(*files_, ledger_path(), life_terms);
     REQUIRE((ledger && ledger->begin(0)));
     for (std::int64_t step = 1; step <= steps; ++step) {
-      const auto first = (step - 1) * terms.global;
-      REQUIRE(ledger->enter({step, first, terms.global, ids_of(terms, first), 0.5}));
+      const auto first = (step - 1) * life_terms.global;
+      REQUIRE(ledger->enter({step, first, life_terms.global, ids_of(life_terms, first), 0.5}));
       REQUIRE(ledger->sync());
       REQUIRE(save_checkpoint(*files_, root(), content(step)));
     }
@@ -58,7 +58,7 @@ class Run {
   void check_damaged(const std::string& path, std::int64_t step) {
     if (step == 0) {
       REQUIRE(audit(read_text(path)).flaw != "");
-      const auto opened = Ledger::open(*files_, path, terms);
+      const auto opened = Ledger::open(*files_, path, life_terms);
       REQUIRE_FALSE(opened);
       REQUIRE(opened.error().text.starts_with(path));
       return;
@@ -146,7 +146,7 @@ TEST_CASE("a ledger that was cut at the end of a line proves no more than it hol
     write_text(run.ledger_path(), good.substr(0, at + 1));
     CHECK(audit(read_text(run.ledger_path())).steps == lines++);
     // A run that goes on behind what is left is found out.
-    auto ledger = Ledger::open(run.files(), run.ledger_path(), terms);
+    auto ledger = Ledger::open(run.files(), run.ledger_path(), life_terms);
     REQUIRE((ledger && ledger->begin(steps)));
     CHECK(audit(read_text(run.ledger_path())).flaw.find("in no committed step") !=
           std::string::npos);

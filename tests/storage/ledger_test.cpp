@@ -10,17 +10,17 @@ using namespace troupe::storage;
 
 namespace {
 
-const LedgerTerms terms = {SampleOrder::Kind::shuffled, 7, 10, 4, 2};
+const LedgerTerms ledger_terms = {SampleOrder::Kind::shuffled, 7, 10, 4, 2};
 const std::string path = "runs/r/ledger";
 
 LedgerStep step(std::int64_t number) {
-  const auto first = (number - 1) * terms.global;
-  return {number, first, terms.global, ids_of(terms, first), 0.5};
+  const auto first = (number - 1) * ledger_terms.global;
+  return {number, first, ledger_terms.global, ids_of(ledger_terms, first), 0.5};
 }
 
 /// A ledger that goes on where an earlier one ended.
 void write(Files& files, std::int64_t after, std::int64_t last) {
-  auto ledger = Ledger::open(files, path, terms);
+  auto ledger = Ledger::open(files, path, ledger_terms);
   REQUIRE(ledger);
   REQUIRE(ledger->begin(after));
   for (std::int64_t number = after + 1; number <= last; ++number)
@@ -80,7 +80,7 @@ TEST_CASE("an attempt that goes on after steps that nobody entered is found", "[
   write(files, 3, 5);
   const auto found = audit(text_of(files));
   // Step 3 is of positions 8 .. 11.
-  const auto place = terms.samples().at(8);
+  const auto place = ledger_terms.samples().at(8);
   CHECK(found.flaw ==
         "line 4: the attempt goes on after step 3, but of step 3 nothing is told: sample " +
             std::to_string(place.sample) + " of pass 0 (position 8) is in no committed step");
@@ -89,7 +89,7 @@ TEST_CASE("an attempt that goes on after steps that nobody entered is found", "[
 TEST_CASE("steps that are missing, doubled or of other samples are named", "[storage]") {
   const auto audit_of = [](const std::vector<LedgerStep>& steps) {
     MemoryFiles files;
-    auto ledger = Ledger::open(files, path, terms);
+    auto ledger = Ledger::open(files, path, ledger_terms);
     REQUIRE(ledger);
     REQUIRE(ledger->begin(0));
     for (const auto& one : steps) REQUIRE(ledger->enter(one));
@@ -107,7 +107,7 @@ TEST_CASE("steps that are missing, doubled or of other samples are named", "[sto
   CHECK(contains(audit_of({step(1), moved}).flaw, "is of positions 5..8 in place of 4..7"));
   // Two micro-batches in the wrong order are other samples, too.
   auto swapped = step(1);
-  const SampleOrder order = terms.samples();
+  const SampleOrder order = ledger_terms.samples();
   std::vector<Place> places;
   for (std::int64_t at : {2, 3, 0, 1}) places.push_back(order.at(at));
   const std::vector<Digest> halves = {digest_of(std::as_bytes(std::span(places).first(2))),
@@ -119,7 +119,7 @@ TEST_CASE("steps that are missing, doubled or of other samples are named", "[sto
 TEST_CASE("another seed or batch in the middle of a run is found", "[storage]") {
   MemoryFiles files;
   write(files, 0, 2);
-  auto other = terms;
+  auto other = ledger_terms;
   other.seed = 8;
   auto ledger = Ledger::open(files, path, other);
   REQUIRE(ledger->begin(2));
@@ -176,7 +176,7 @@ TEST_CASE("after a crash the ledger has at least what was synced", "[storage]") 
   using Contents = Survival::Contents;
   for (const auto contents : {Contents::lost, Contents::torn, Contents::kept}) {
     MemoryFiles files;
-    auto ledger = Ledger::open(files, path, terms);
+    auto ledger = Ledger::open(files, path, ledger_terms);
     REQUIRE(ledger->begin(0));
     REQUIRE(ledger->enter(step(1)));
     REQUIRE(ledger->sync());
@@ -192,7 +192,7 @@ TEST_CASE("after a crash the ledger has at least what was synced", "[storage]") 
 
 TEST_CASE("what a full disk refused is written once there is room", "[storage]") {
   MemoryFiles files;
-  auto ledger = Ledger::open(files, path, terms);
+  auto ledger = Ledger::open(files, path, ledger_terms);
   REQUIRE(ledger->begin(0));
   REQUIRE(ledger->enter(step(1)));
   files.set_faults({.crash_at = {}, .failing_call = {}, .capacity = text_of(files).size() + 20});
@@ -209,7 +209,7 @@ TEST_CASE("what a full disk refused is written once there is room", "[storage]")
 
 TEST_CASE("a ledger whose sync has failed is written anew, as the old one is lost", "[storage]") {
   MemoryFiles files;
-  auto ledger = Ledger::open(files, path, terms);
+  auto ledger = Ledger::open(files, path, ledger_terms);
   REQUIRE(ledger->begin(0));
   REQUIRE(ledger->enter(step(1)));
   REQUIRE(ledger->sync());
@@ -251,7 +251,7 @@ TEST_CASE("a ledger that was spoiled is not written on", "[storage]") {
   MemoryFiles files;
   write(files, 0, 3);
   files.flip_bit(path, 30);
-  const auto opened = Ledger::open(files, path, terms);
+  const auto opened = Ledger::open(files, path, ledger_terms);
   REQUIRE_FALSE(opened);
   CHECK(contains(opened.error().text, "line 1 does not follow"));
 }

@@ -19,7 +19,7 @@ std::string file_with(const std::string& header, std::size_t data) {
   return file;
 }
 
-std::string error_of(const std::string& file) {
+std::string complaint_of(const std::string& file) {
   const auto parsed = Safetensors::parse(Bytes::copy_of(file));
   return parsed ? "none" : parsed.error().text;
 }
@@ -61,10 +61,10 @@ TEST_CASE("a tensor need not be aligned, nor the header be padded", "[storage]")
 }
 
 TEST_CASE("empty files and empty tensors are files and tensors", "[storage]") {
-  CHECK(error_of(file_with("{}", 0)) == "none");
-  CHECK(error_of(file_with(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
-                           R"("e":{"dtype":"F32","shape":[0,7],"data_offsets":[0,0]}})",
-                           4)) == "none");
+  CHECK(complaint_of(file_with("{}", 0)) == "none");
+  CHECK(complaint_of(file_with(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+                               R"("e":{"dtype":"F32","shape":[0,7],"data_offsets":[0,0]}})",
+                               4)) == "none");
 }
 
 TEST_CASE("types that Troupe does not compute with can be listed but not loaded", "[storage]") {
@@ -148,13 +148,13 @@ TEST_CASE("a damaged file is refused with the reason", "[storage]") {
        "header: __metadata__ is no map; a map of texts was wanted"},
   };
   for (const auto& [file, error] : cases)
-    CHECK(error_of(file).substr(0, error == "header: 1:" ? 10 : std::string::npos) == error);
+    CHECK(complaint_of(file).substr(0, error == "header: 1:" ? 10 : std::string::npos) == error);
 }
 
 TEST_CASE("no prefix of a file is a file", "[storage]") {
   const auto whole = file_with(two, 14);
   for (std::size_t size = 0; size < whole.size(); ++size)
-    CHECK(error_of(whole.substr(0, size)) != "none");
+    CHECK(complaint_of(whole.substr(0, size)) != "none");
 }
 
 TEST_CASE("what others wrote is written again byte by byte", "[storage]") {
