@@ -33,7 +33,7 @@ done
 exit "$failed"
 )sh";
 
-constexpr const char* last_words =
+constexpr const char* script_of_down =
     R"sh(ours() { grep -lzxF TROUPE_UP=@NAME@ /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3; }
 wait_for() { timeout "$1" tail -s 0.1 -f --pid="$2" /dev/null & }
 count=$(ours | wc -l)
@@ -93,7 +93,7 @@ std::string script_that_starts(const Host& host, const NodesOrder& order) {
 }
 
 std::string script_that_ends(const std::string& name, std::chrono::seconds patience) {
-  return filled(std::string(place_of_notes) + last_words,
+  return filled(std::string(place_of_notes) + script_of_down,
                 {{"@NAME@", name}, {"@PATIENCE@", std::to_string(patience.count())}});
 }
 

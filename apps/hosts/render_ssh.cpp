@@ -13,7 +13,7 @@ on() {
 processes=()
 )";
 
-constexpr const char* last_lines = R"(
+constexpr const char* closing_lines = R"(
 failed=0
 for process in "${processes[@]}"; do
   wait "$process" || failed=$((failed + 1))
@@ -42,7 +42,7 @@ std::string render_ssh(const std::vector<Host>& hosts, const NodesOrder& order) 
   part("up", [&](const Host& host) { return script_that_starts(host, order); });
   part("down", [&](const Host&) { return script_that_ends(order.name, order.patience); });
   text += "*)\n  echo \"usage: $0 up | down\" >&2\n  exit 2\n  ;;\nesac\n";
-  return text + last_lines;
+  return text + closing_lines;
 }
 
 }  // namespace troupe::apps

@@ -19,7 +19,7 @@ Piece four_steps() {
   return piece;
 }
 
-Digest unordered() {
+Digest weights_after_four_steps() {
   static const Digest digest = LittleRun(four_steps()).plainly();
   return digest;
 }
@@ -56,7 +56,7 @@ void check_ended_by(Order order) {
     const auto played = second.finish();
     CAPTURE(seed, reached, played.outcome.why);
     REQUIRE(played.outcome.how == Outcome::How::done);
-    REQUIRE(played.weights == unordered());
+    REQUIRE(played.weights == weights_after_four_steps());
   }
   CHECK(stopped > 30);
 }
@@ -98,7 +98,7 @@ TEST_CASE("a run goes on from a checkpoint with the same bits", "[actors]") {
     }
     Scene scene(run, 6);
     scene.begin();
-    CHECK(scene.finish().weights == unordered());
+    CHECK(scene.finish().weights == weights_after_four_steps());
   }
 }
 
@@ -132,7 +132,7 @@ TEST_CASE("a paused run waits for as long as it must", "[actors]") {
     const auto played = scene.finish();
     CAPTURE(seed, played.outcome.why);
     REQUIRE(played.outcome.how == Outcome::How::done);
-    REQUIRE(played.weights == unordered());
+    REQUIRE(played.weights == weights_after_four_steps());
     REQUIRE(played.told("stage.stalled").empty());
   }
 }

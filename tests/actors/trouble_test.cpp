@@ -24,7 +24,7 @@ Piece two_stages() {
   return piece;
 }
 
-Digest untroubled() {
+Digest weights_of_two_stages() {
   static const Digest digest = LittleRun(two_stages()).plainly();
   return digest;
 }
@@ -36,7 +36,7 @@ bool is_at(const models::Pass& pass, std::uint32_t step, std::uint32_t m) {
 void check_done(const Played& played) {
   INFO(played.outcome.why);
   CHECK(played.outcome.how == Outcome::How::done);
-  CHECK(played.weights == untroubled());
+  CHECK(played.weights == weights_of_two_stages());
   CHECK(played.bytes_left == 0);
 }
 
@@ -274,7 +274,7 @@ TEST_CASE("a recorder that hangs at the end does not undo what is done", "[actor
   const auto played = scene.finish();
   CHECK(played.outcome.how == Outcome::How::done);
   CHECK(played.outcome.why == "it waits for the recorder to end, for too long");
-  CHECK(played.weights == untroubled());
+  CHECK(played.weights == weights_of_two_stages());
 }
 
 TEST_CASE("a checkpoint that is never written ends the run", "[actors]") {
