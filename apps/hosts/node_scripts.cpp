@@ -77,6 +77,7 @@ std::string filled(std::string text, const Fillings& fillings) {
 std::string script_that_starts(const Host& host, const NodesOrder& order) {
   const std::string machine = machine_of(host);
   std::vector<std::string> nodes;
+  nodes.reserve(static_cast<std::size_t>(host.slots));
   for (int slot = 0; slot < host.slots; ++slot)
     nodes.push_back(host.slots == 1 ? machine : machine + "-" + std::to_string(slot));
   std::string script = script_to(order.place);
