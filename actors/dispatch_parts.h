@@ -36,7 +36,7 @@ Result<std::vector<T>> numbers_of(const std::string& bytes, std::string_view typ
     return Error{std::string(type) + ": found " + std::to_string(bytes.size()) +
                  " bytes beside the body, wanted a multiple of " + std::to_string(sizeof(T))};
   std::vector<T> numbers(bytes.size() / sizeof(T));
-  std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(numbers.data(), bytes.data(), bytes.size());
   return numbers;
 }
 

@@ -1,22 +1,10 @@
+#include "transport/allocations.h"
+
 #include <array>
 #include <atomic>
-#include <cstdlib>
-#include <new>
 
 #include "catch.h"
 #include "ends.h"
-
-namespace {
-std::atomic<std::uint64_t> allocations{0};
-}
-
-void* operator new(std::size_t bytes) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  if (void* memory = std::malloc(bytes ? bytes : 1)) return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 using namespace troupe;
 using namespace troupe::transport;
@@ -46,7 +34,7 @@ TEST_CASE("a channel allocates nothing in steady state", "[transport]") {
   // What is under way at once, and so what has to be there, depends on how threads take turns. A
   // channel that allocates for each parcel never has a hundred steps without.
   const auto made = [&] {
-    return allocations.load() + ends.sender_pool.counters().allocations +
+    return Allocations::of_process() + ends.sender_pool.counters().allocations +
            ends.receiver_pool.counters().allocations;
   };
   CHECK(comes_true([&] {
