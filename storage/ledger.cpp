@@ -21,6 +21,14 @@ Digest ids_of(const LedgerTerms& terms, std::int64_t first) {
   return ids_of(micro_batches);
 }
 
+Ledger::Ledger(RecordWriter records, const LedgerTerms& terms)
+    : state_(std::make_unique<State>(std::move(records), terms)) {
+  const auto& last = state_->records.last_before();
+  if (!last) return;
+  if (const auto step = step_of(*last)) state_->steps = step->step;
+  if (const auto begins = beginning_of(*last)) state_->steps = begins->after;
+}
+
 Result<Ledger> Ledger::open(Files& files, const std::string& path, const LedgerTerms& terms) {
   auto records = RecordWriter::open(files, path);
   if (!records) return records.error();
@@ -29,13 +37,19 @@ Result<Ledger> Ledger::open(Files& files, const std::string& path, const LedgerT
 
 Status Ledger::begin(std::int64_t after) {
   const std::lock_guard lock(state_->mutex);
-  return state_->records.append(to_record(Beginning{after, state_->terms}));
+  auto begun = state_->records.append(to_record(Beginning{after, state_->terms}));
+  if (begun) state_->steps = after;
+  return begun;
 }
 
 Status Ledger::enter(const LedgerStep& step) {
   const std::lock_guard lock(state_->mutex);
-  return state_->records.append(to_record(step));
+  auto entered = state_->records.append(to_record(step));
+  if (entered) state_->steps = step.step;
+  return entered;
 }
+
+std::int64_t Ledger::steps() const { return state_->steps; }
 
 Status Ledger::sync() {
   const std::lock_guard lock(state_->mutex);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -51,12 +52,13 @@ class Ledger {
   /// An attempt goes on after so many steps. Later steps that were entered were not to be.
   Status begin(std::int64_t after);
   Status enter(const LedgerStep& step);
+  /// How many steps it has: that were entered, and not taken back.
+  std::int64_t steps() const;
   /// Returns when all that was entered is on the disk: before a checkpoint of it is.
   Status sync();
 
  private:
-  Ledger(RecordWriter records, const LedgerTerms& terms)
-      : state_(std::make_unique<State>(std::move(records), terms)) {}
+  Ledger(RecordWriter records, const LedgerTerms& terms);
 
   struct State {
     State(RecordWriter opened, const LedgerTerms& agreed)
@@ -65,6 +67,7 @@ class Ledger {
     std::mutex mutex;
     RecordWriter records;
     LedgerTerms terms;
+    std::atomic<std::int64_t> steps = 0;  // Read while somebody writes.
   };
   std::unique_ptr<State> state_;
 };

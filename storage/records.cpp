@@ -73,6 +73,7 @@ RecordWriter::RecordWriter(Files& files, std::string path, std::unique_ptr<FileW
                            const Records& there)
     : files_(&files),
       path_(std::move(path)),
+      last_before_(there.good.empty() ? std::nullopt : std::optional(there.good.back().value)),
       file_(std::move(file)),
       synced_(there.good.size()),
       synced_checksum_(there.checksum),

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,9 @@ class RecordWriter {
   /// What is there already is on the disk when this returns.
   static Result<RecordWriter> open(Files& files, const std::string& path);
 
+  /// The last one that was there when it was opened; nothing where there was none.
+  const std::optional<Value>& last_before() const { return last_before_; }
+
   /// Hands it to the system: a process that is killed then loses nothing. What could not be written
   /// is kept, within bounds, and written before the next.
   Status append(const Value& record);
@@ -57,6 +61,7 @@ class RecordWriter {
 
   Files* files_;
   std::string path_;
+  std::optional<Value> last_before_;
   std::unique_ptr<FileWriter> file_;  // Null: what is there is not to be believed.
   std::size_t synced_;                // Records that are on the disk,
   std::uint64_t synced_checksum_;     // and theirs.

@@ -255,3 +255,18 @@ TEST_CASE("a ledger that was spoiled is not written on", "[storage]") {
   REQUIRE_FALSE(opened);
   CHECK(contains(opened.error().text, "line 1 does not follow"));
 }
+
+TEST_CASE("a ledger knows in its next life how many steps it has", "[storage]") {
+  MemoryFiles files;
+  const auto steps = [&] { return Ledger::open(files, path, ledger_terms)->steps(); };
+  CHECK(steps() == 0);
+  write(files, 0, 5);
+  CHECK(steps() == 5);
+  auto ledger = Ledger::open(files, path, ledger_terms);
+  REQUIRE(ledger->begin(3));
+  CHECK(ledger->steps() == 3);
+  CHECK(steps() == 3);
+  REQUIRE(ledger->enter(step(4)));
+  CHECK(ledger->steps() == 4);
+  CHECK(steps() == 4);
+}
