@@ -2,13 +2,18 @@
 
 #include <caf/all.hpp>
 #include <chrono>
+#include <cstdint>
 
 namespace troupe::actors {
 
-/// Who brings players together on nodes, to the supervisor: they can play. How long it waited for
-/// nodes, for them to prepare, and for them to connect and be given their state.
+/// Who brings players together, to the supervisor: they can play, from this step on. How long it
+/// waited for nodes, for them to prepare, and for them to connect and be given their state.
 struct Assembled {
   int attempt = 0;
+  std::int64_t step = 0;
+  bool from_memory = false;  // Of nodes; else as it was loaded.
+  int nodes_here = 0;
+  int copies = 0;  // That are to be kept of a step, of all states together.
   std::chrono::nanoseconds nodes{};
   std::chrono::nanoseconds prepare{};
   std::chrono::nanoseconds load{};

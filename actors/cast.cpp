@@ -1,6 +1,7 @@
 #include "actors/cast.h"
 
 #include <cassert>
+#include <map>
 #include <utility>
 
 #include "actors/checkpoints.h"
@@ -60,6 +61,8 @@ std::string title_of(const RunSpec& spec, PlayerId player) {
       return loader("loader of targets");
     case PlayerId::Kind::supervisor:
       return "supervisor";
+    case PlayerId::Kind::keeper:
+      return "keeper of node " + std::to_string(player.index);
   }
   return {};
 }
@@ -77,14 +80,16 @@ caf::actor spawn_player(caf::actor_system& system, const RunSpecPtr& spec, Playe
     case PlayerId::Kind::targets:
       return spawn_loader(system, spec, player.index, Half::targets);
     case PlayerId::Kind::supervisor:
+    case PlayerId::Kind::keeper:
       break;
   }
-  assert(false && "a supervisor is nobody's player");
+  assert(false && "supervisors and keepers are no players of a run");
   return {};
 }
 
 Company company_of(const Backstage& backstage, int attempt,
-                   const std::function<caf::actor(PlayerId)>& of) {
+                   const std::function<caf::actor(PlayerId)>& of,
+                   const std::vector<std::vector<int>>& keepers) {
   Company company;
   auto cast = std::make_shared<Cast>();
   cast->attempt = attempt;
@@ -106,6 +111,15 @@ Company company_of(const Backstage& backstage, int attempt,
     auto actor = of(id);
     group(id.kind).push_back(actor);
     company.players.push_back({id, std::move(actor), {.who = title_of(*backstage.spec, id)}});
+  }
+  std::map<int, caf::actor> by_process;
+  for (const auto& of_one : keepers) {
+    auto& group = cast->keepers.emplace_back();
+    for (const int process : of_one) {
+      auto& keeper = by_process[process];
+      if (!keeper) keeper = of({PlayerId::Kind::keeper, process});
+      group.push_back(keeper);
+    }
   }
   company.cast = cast;
   return company;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <caf/all.hpp>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -8,6 +9,8 @@
 
 #include "actors/messages.h"
 #include "actors/recovery.h"
+#include "actors/run_spec.h"
+#include "core/result.h"
 
 namespace troupe::actors {
 
@@ -33,13 +36,24 @@ struct Backstage {
   std::shared_ptr<Ending> ending;
 };
 
+/// From where an attempt may go on. What is in the memory of nodes is as good as what is on the
+/// disk, as far as the ledger has its steps.
+struct Origin {
+  std::int64_t saved = 0;      // Steps at the newest state that can be loaded, as far as is known.
+  std::int64_t committed = 0;  // Steps that the ledger has.
+  std::function<Result<StartPoint>()> load;  // On any one thread, until the attempt is assembled.
+};
+
 /// Brings the players of an attempt together: in this process, or in those of others.
 class Casting {
  public:
   virtual ~Casting() = default;
-  /// Must not wait. A player that cannot come ends, with the reason.
+  /// Must not wait. A player that cannot come ends, with the reason. Once all are there, the
+  /// supervisor is told so by Assembled.
   virtual Company begin(caf::actor_system& system, const Backstage& backstage, int attempt,
-                        StartPoint start) = 0;
+                        Origin origin) = 0;
+  /// The run has ended: nobody need know anything of it any more.
+  virtual void over() {}
 };
 
 /// The same list in all processes: by replica its devices and its loaders, then the optimizers.
@@ -55,8 +69,10 @@ caf::actor spawn_player(caf::actor_system& system, const RunSpecPtr& spec, Playe
 Company spawn_company(caf::actor_system& system, const Backstage& backstage, int attempt,
                       const StartPoint& start);
 
-/// Who plays what. `of` makes or finds each player; they have not met yet.
+/// Who plays what. `of` makes or finds each player; they have not met yet. `keepers`: by optimizer
+/// the processes that keep copies of its state.
 Company company_of(const Backstage& backstage, int attempt,
-                   const std::function<caf::actor(PlayerId)>& of);
+                   const std::function<caf::actor(PlayerId)>& of,
+                   const std::vector<std::vector<int>>& keepers = {});
 
 }  // namespace troupe::actors

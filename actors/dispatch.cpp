@@ -82,6 +82,9 @@ template Dispatch to_dispatch(const RoundPlayed&, MemoryPool&);
 template Dispatch to_dispatch(const Pulse&, MemoryPool&);
 template Dispatch to_dispatch(const TakeSnapshot&, MemoryPool&);
 template Dispatch to_dispatch(const Snapshot&, MemoryPool&);
+template Dispatch to_dispatch(const KeepStep&, MemoryPool&);
+template Dispatch to_dispatch(const StateCopy&, MemoryPool&);
+template Dispatch to_dispatch(const Kept&, MemoryPool&);
 
 Status deliver(Dispatch dispatch, const RunSpec& spec, const caf::actor& to) {
   return deliver_as_any(dispatch, spec, to, static_cast<Travelling*>(nullptr));

@@ -16,9 +16,10 @@
 namespace troupe::actors {
 
 /// The messages that players of one run may have for those in another process.
-using Travelling = std::tuple<Play, Activation, Targets, Gradient, LoanFor, Taken, StepGradients,
-                              Norms, Divergence, NewWeights, StepDone, LateGradients,
-                              MicroBatchLoss, RoundPlayed, Pulse, TakeSnapshot, Snapshot>;
+using Travelling =
+    std::tuple<Play, Activation, Targets, Gradient, LoanFor, Taken, StepGradients, Norms,
+               Divergence, NewWeights, StepDone, LateGradients, MicroBatchLoss, RoundPlayed, Pulse,
+               TakeSnapshot, Snapshot, KeepStep, StateCopy, Kept>;
 
 /// One of them on its way: what it says in words, what would be too long for words, and numbers.
 struct Dispatch {

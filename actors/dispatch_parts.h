@@ -111,5 +111,7 @@ Dispatch put(const NewWeights& message, MemoryPool& memory);
 Result<NewWeights> take(Dispatch& from, const RunSpec& spec, const NewWeights* kind);
 Dispatch put(const Snapshot& message, MemoryPool& memory);
 Result<Snapshot> take(Dispatch& from, const RunSpec& spec, const Snapshot* kind);
+Dispatch put(const StateCopy& message, MemoryPool& memory);
+Result<StateCopy> take(Dispatch& from, const RunSpec& spec, const StateCopy* kind);
 
 }  // namespace troupe::actors

@@ -221,4 +221,19 @@ Result<Snapshot> take(Dispatch& from, const RunSpec&, const Snapshot*) {
   return to_snapshot(std::move(from));
 }
 
+Dispatch put(const StateCopy& in, MemoryPool& memory) {
+  auto dispatch = put(in.state, memory);
+  dispatch.type = StateCopy::type;
+  dispatch.body.set("line", in.line);
+  return dispatch;
+}
+Result<StateCopy> take(Dispatch& from, const RunSpec&, const StateCopy*) {
+  const Value* line = from.body.find("line");
+  if (!line || !line->integer()) return Error{from.type + ": names no line"};
+  const auto number = *line->integer();
+  auto state = to_snapshot(std::move(from));
+  if (!state) return state.error();
+  return StateCopy{std::move(*state), number};
+}
+
 }  // namespace troupe::actors

@@ -42,10 +42,11 @@ constexpr std::array<std::string_view, 2> enum_names(Round::Purpose) {
 /// it may come late.
 struct Cast {
   int attempt = 0;
-  std::vector<caf::actor> stages;      // By replica, then device.
-  std::vector<caf::actor> optimizers;  // By stage, then section.
-  std::vector<caf::actor> inputs;      // By replica.
-  std::vector<caf::actor> targets;     // Likewise.
+  std::vector<caf::actor> stages;                // By replica, then device.
+  std::vector<caf::actor> optimizers;            // By stage, then section.
+  std::vector<caf::actor> inputs;                // By replica.
+  std::vector<caf::actor> targets;               // Likewise.
+  std::vector<std::vector<caf::actor>> keepers;  // By optimizer: who keeps copies of its state.
   caf::actor supervisor;
   std::shared_ptr<Ending> ending;  // Where the supervisor dies, the last of them tells of it.
 };
@@ -310,6 +311,49 @@ struct Snapshot {
   std::vector<NamedTensor> moments;
 };
 
+/// Supervisor to optimizer actors: what there is once so many steps are done is to be kept in the
+/// memory of nodes. Comes before they are done, or too late.
+struct KeepStep {
+  static constexpr std::string_view type = "keep_step";
+
+  std::int64_t step = 0;
+  std::int64_t line = 0;  // That is kept already; what is neither need not be kept any more.
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("step", &KeepStep::step).at_least(0),
+                      transport::required("line", &KeepStep::line).at_least(0));
+  }
+};
+
+/// Optimizer actor to those who keep copies of its state.
+struct StateCopy {
+  static constexpr std::string_view type = "state_copy";
+
+  Snapshot state;
+  std::int64_t line = 0;  // As KeepStep has it.
+};
+
+/// Keeper to supervisor: it has a copy. Or it, or the optimizer: there will be none.
+struct Kept {
+  static constexpr std::string_view type = "kept";
+
+  int attempt = 0;
+  int optimizer = 0;
+  std::int64_t step = 0;
+  std::chrono::nanoseconds took{};  // To copy it.
+  bool is_late = false;             // The optimizer was further already.
+  std::string why_not;              // Any other reason why there is none.
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("attempt", &Kept::attempt),
+                      transport::required("optimizer", &Kept::optimizer).at_least(0),
+                      transport::required("step", &Kept::step).at_least(0),
+                      transport::required("took", &Kept::took),
+                      transport::required("is_late", &Kept::is_late),
+                      transport::required("why_not", &Kept::why_not));
+  }
+};
+
 /// Checkpoint store to supervisor.
 struct Saved {
   std::int64_t step = 0;
@@ -384,6 +428,9 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Pulse)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Look)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::TakeSnapshot)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Snapshot)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::KeepStep)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::StateCopy)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Kept)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Saved)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Drain)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::StopNow)

@@ -12,6 +12,9 @@
 #include <variant>
 
 #include "actors/detector.h"
+#include "actors/keep.h"
+#include "core/digest.h"
+#include "core/json.h"
 #include "transport/conversation.h"
 
 namespace troupe::actors {
@@ -36,13 +39,10 @@ using News = std::variant<Connected, Lost, Leave, transport::Message>;
 /// All that waits is done here, on one thread, in the order in which it came.
 class Node::Work {
  public:
-  explicit Work(NodeOptions options)
-      : options_(std::move(options)),
-        term_(options_.term),
-        conversation_(transport::new_incarnation()) {}
+  explicit Work(NodeOptions options) : options_(std::move(options)), term_(options_.term) {}
 
   Status start() {
-    options_.dial.seed = conversation_.incarnation();
+    options_.dial.seed = conversation()->incarnation();
     if (auto dialed = dial(); !dialed) return dialed;
     thread_ = std::thread([this] { run(); });
     heart_ = std::thread([this] { beat(); });
@@ -59,7 +59,7 @@ class Node::Work {
     for (auto* thread : {&thread_, &heart_})
       if (thread->joinable()) thread->join();
     sites_.clear();
-    conversation_.pause();
+    conversation()->pause();
     client_.reset();
   }
 
@@ -77,6 +77,15 @@ class Node::Work {
     std::uint64_t epoch = 0;
     std::chrono::nanoseconds head_patience{};
     std::unique_ptr<Site> site;
+  };
+
+  /// Of a run, from one attempt to the next.
+  struct Memory {
+    Digest config;
+    int nodes = 1;
+    std::chrono::nanoseconds head_patience{};
+    std::shared_ptr<Keep> keep;
+    std::optional<Clock::time_point> until;  // Unless an attempt comes that may use it.
   };
 
   Status dial() {
@@ -110,14 +119,15 @@ class Node::Work {
   std::optional<News> next() {
     std::unique_lock lock(mutex_);
     const auto came = [&] { return stopping_ || !news_.empty(); };
-    if (!headless_until_) {
-      came_.wait(lock, came);
-    } else if (!came_.wait_until(lock, *headless_until_, came)) {
-      headless_until_.reset();
-      lock.unlock();
-      retire("its head has been gone for too long (limits.head_patience)");
-      lock.lock();
-      came_.wait(lock, came);
+    while (!came()) {
+      const auto until = next_patience();
+      if (!until) {
+        came_.wait(lock, came);
+      } else if (!came_.wait_until(lock, *until, came)) {
+        lock.unlock();
+        lose_patience(*until);
+        lock.lock();
+      }
     }
     if (stopping_) return {};
     News news = std::move(news_.front());
@@ -125,16 +135,51 @@ class Node::Work {
     return news;
   }
 
-  void heard(Connected&) {
-    auto join = transport::to_message(Join{options_.name, options_.inventory, was_welcome_});
-    join.incarnation = conversation_.incarnation();
-    join.ack = conversation_.ack();
+  /// When the first of its patiences ends.
+  std::optional<Clock::time_point> next_patience() const {
+    auto next = headless_until_;
+    for (const auto& [run, memory] : keeps_)
+      if (memory.until && (!next || *memory.until < *next)) next = memory.until;
+    return next;
+  }
+  void lose_patience(Clock::time_point now) {
+    std::erase_if(
+        keeps_, [now](const auto& kept) { return kept.second.until && *kept.second.until <= now; });
+    if (!headless_until_ || *headless_until_ > now) return;
+    headless_until_.reset();
+    retire("its head has been gone for too long (limits.head_patience)");
+  }
+
+  void heard(Connected&) { join(); }
+
+  void join() {
+    auto inventory = options_.inventory;
+    for (const auto& [run, memory] : keeps_) inventory.kept.push_back({run, memory.nodes});
+    auto join = transport::to_message(Join{options_.name, std::move(inventory), was_welcome_});
+    join.incarnation = conversation()->incarnation();
+    join.ack = conversation()->ack();
     join.term = term_;
     (void)client_->send(join);
   }
 
+  /// The head knows nothing of it any more. What it keeps may be of use to it all the same.
+  void come_anew(const std::string& why) {
+    if (leaving_) return retire(why);
+    options_.say("comes anew: " + why);
+    sites_.clear();
+    const auto now = Clock::now();
+    for (auto& [run, memory] : keeps_) memory.until = now + memory.head_patience;
+    {
+      const std::lock_guard lock(mutex_);
+      conversation_ = new_conversation();
+    }
+    was_welcome_ = is_welcome_ = false;
+    headless_until_.reset();
+    join();
+  }
+
   void heard(Lost& lost) {
-    conversation_.pause();
+    conversation()->pause();
     is_welcome_ = false;
     if (leaving_) return retire("it leaves, and its head is gone");
     if (sites_.empty()) return;
@@ -157,9 +202,9 @@ class Node::Work {
     if (message.type == Rejected::type) return reject(message);
     if (message.type == Retire::type) {
       const auto order = transport::from_message<Retire>(message);
-      return retire(order ? order->reason : order.error().text);
+      return come_anew(order ? order->reason : order.error().text);
     }
-    auto now = conversation_.hear(std::move(message));
+    auto now = conversation()->hear(std::move(message));
     if (!now) return options_.say("dropped a message: " + now.error().text);
     for (auto& one : *now) act_on(one);
   }
@@ -167,6 +212,7 @@ class Node::Work {
   void act_on(transport::Message& message) {
     if (message.type == Prepare::type) return prepare(message);
     if (message.type == Stop::type) return stop(message);
+    if (message.type == Forget::type) return (void)keeps_.erase(message.run);
     if (message.type == Chaos::type) return suffer(message);
     const auto found = sites_.find(message.run);
     if (found == sites_.end() || found->second.epoch != message.epoch) return;  // It is over.
@@ -180,7 +226,7 @@ class Node::Work {
     const auto welcome = transport::from_message<Welcome>(message);
     if (!welcome) return options_.say(welcome.error().text);
     const auto send = [this](const transport::Message& said) { return client_->send(said); };
-    if (auto resumed = conversation_.resume(message.incarnation, message.ack, send); !resumed)
+    if (auto resumed = conversation()->resume(message.incarnation, message.ack, send); !resumed)
       return retire(resumed.error().text);
     options_.say((was_welcome_ ? "back at " : "joined ") + options_.dial.endpoint + " as " +
                  welcome->name);
@@ -198,6 +244,7 @@ class Node::Work {
 
   void retire(const std::string& why) {
     sites_.clear();
+    keeps_.clear();
     options_.retired(why);
   }
 
@@ -210,9 +257,11 @@ class Node::Work {
     auto home = options_.open_run(order->config, order->placement, order->here);
     if (!home) return answer(PrepareFailed{home.error().text});
     const auto head_patience = (*home)->head_patience();
+    const auto keep = keep_of(message.run, *order, **home);
     auto site =
         Site::open(channels_, {.home = std::move(*home),
                                .prepare = std::move(*order),
+                               .keep = keep,
                                .attempt = static_cast<int>(message.epoch),
                                .epoch = epoch_of(message.run, message.epoch),
                                .interface = options_.interface,
@@ -226,12 +275,30 @@ class Node::Work {
     if (!site) return answer(PrepareFailed{site.error().text});
     const auto address = (*site)->address();
     sites_[message.run] = {message.epoch, head_patience, std::move(*site)};
-    answer(Prepared{address});
+    answer(Prepared{address, keep ? keep->kept() : std::vector<KeptStep>()});
+  }
+
+  /// What its attempts before have left here. All that makes its numbers is in the configuration:
+  /// what was kept under another one is none of its states.
+  std::shared_ptr<Keep> keep_of(const std::string& run, const Prepare& order, RunHome& home) {
+    const bool is_kept = home.spec()->copies > 1;
+    const auto config = digest_of(to_json(order.config));
+    const auto known = keeps_.find(run);
+    if (known != keeps_.end() && (!is_kept || known->second.config != config)) keeps_.erase(known);
+    if (!is_kept) return nullptr;
+    auto& memory = keeps_[run];
+    if (!memory.keep) memory.keep = std::make_shared<Keep>(std::make_shared<ComputingThread>(1));
+    memory.config = config;
+    memory.nodes = order.placement.head();
+    memory.head_patience = home.head_patience();
+    memory.until.reset();
+    return memory.keep;
   }
 
   void start(Site& site, const transport::Message& message) {
     const auto fail = [&](const std::string& why) {
-      (void)say_about(message, transport::to_message(PrepareFailed{why}));
+      const auto cause = site.has_lost() ? Cause::lost : Cause::failed;
+      (void)say_about(message, transport::to_message(PrepareFailed{why, cause}));
     };
     const auto order = transport::from_message<Start>(message);
     if (!order) return fail(order.error().text);
@@ -254,7 +321,7 @@ class Node::Work {
 
   /// Without a connection to anybody for so long.
   void part(std::chrono::nanoseconds time) {
-    conversation_.pause();
+    conversation()->pause();
     client_.reset();
     sites_.clear();
     is_welcome_ = false;
@@ -272,21 +339,30 @@ class Node::Work {
     message.epoch = order.epoch;
     return say(std::move(message));
   }
-  Status say(transport::Message message) { return conversation_.say(std::move(message)); }
+  Status say(transport::Message message) { return conversation()->say(std::move(message)); }
+
+  static std::shared_ptr<transport::Conversation> new_conversation() {
+    return std::make_shared<transport::Conversation>(transport::new_incarnation());
+  }
+  std::shared_ptr<transport::Conversation> conversation() const {
+    const std::lock_guard lock(mutex_);
+    return conversation_;
+  }
 
   NodeOptions options_;
   transport::ChannelThread channels_;
 
   // The thread's own.
   std::uint64_t term_;
-  std::map<std::string, Here> sites_;  // By run.
-  bool was_welcome_ = false;           // At any time,
-  bool is_welcome_ = false;            // and on this connection.
+  std::map<std::string, Memory> keeps_;  // By run,
+  std::map<std::string, Here> sites_;    // and so are these.
+  bool was_welcome_ = false;             // At any time,
+  bool is_welcome_ = false;              // and on this connection.
   bool leaving_ = false;
   std::optional<Clock::time_point> headless_until_;
 
-  transport::Conversation conversation_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<transport::Conversation> conversation_ = new_conversation();
   std::condition_variable came_, ends_;
   std::deque<News> news_;
   bool stopping_ = false;

@@ -26,14 +26,14 @@ struct NodeOptions {
   std::function<void(const Chaos&)> suffer;          // A drill, whatever is done to all of it.
   std::function<void(const std::string&)> say;       // For the person who started it.
   std::function<void(const std::string&)> rejected;  // By the head: there is no use in going on.
-  /// There is nothing more to do for this process: it has left, its head has given it up, or its
-  /// head was gone for too long. Another one in its place may be welcome.
+  /// There is nothing more to do for this process: it has left, or its head was gone for too long.
+  /// Another one in its place may be welcome.
   std::function<void(const std::string& why)> retired;
 };
 
-/// A process with devices: dials the head, and has a site of every run that it is given. It belongs
-/// to one life of one head. A connection that ends and comes back changes nothing; where its head
-/// has given it up meanwhile, it is of no more use.
+/// A process with devices: dials the head, and has a site of every run that it is given. A
+/// connection that ends and comes back changes nothing. Where its head has given it up meanwhile,
+/// or is in another life, it ends its sites and comes as a new one, with the states that it keeps.
 class Node {
  public:
   static Result<std::unique_ptr<Node>> start(NodeOptions options);

@@ -4,13 +4,25 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <vector>
 
 #include "transport/fields.h"
 
 /// What a head and the processes of a host tell each other, of no run.
 namespace troupe::actors {
 
-/// What a process with devices can do.
+/// States of a run that a process has in its memory, from an earlier life of the head.
+struct KeptRun {
+  std::string run;
+  int nodes = 1;  // That it was played on.
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("run", &KeptRun::run),
+                      transport::required("nodes", &KeptRun::nodes).at_least(1));
+  }
+};
+
+/// What a process with devices can do, and what it has.
 struct Inventory {
   std::string host;
   std::int64_t pid = 0;
@@ -18,6 +30,7 @@ struct Inventory {
   int cores = 1;
   std::int64_t memory = 0;  // Bytes.
   bool bf16 = false;        // Whether it has products in bf16.
+  std::vector<KeptRun> kept;
 
   static constexpr auto fields() {
     return std::tuple(transport::required("host", &Inventory::host),
@@ -25,7 +38,8 @@ struct Inventory {
                       transport::required("version", &Inventory::version),
                       transport::required("cores", &Inventory::cores).at_least(1),
                       transport::required("memory", &Inventory::memory).at_least(0),
-                      transport::required("bf16", &Inventory::bf16));
+                      transport::required("bf16", &Inventory::bf16),
+                      transport::optional("kept", &Inventory::kept));
   }
 };
 
@@ -76,8 +90,8 @@ struct Rejected {
   }
 };
 
-/// Head to node: end. Its runs go on without it, or it belongs to a head that is no more; another
-/// process in its place is welcome.
+/// Head to node: it does not know this one, which it has given up, or which belonged to an earlier
+/// life of it. What it plays goes on without it; it is welcome as a new one.
 struct Retire {
   static constexpr std::string_view type = "retire";
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -117,7 +118,10 @@ class OptimizerActor {
         [this](Normed& in) { normed(std::move(in)); },
         [this](Norms& in) { heard(std::move(in)); },
         [this](Stepped& in) { publish(std::move(in)); },
-        [this](TakeSnapshot) { take_snapshot(); },
+        [this](TakeSnapshot) {
+          give_state([to = cast_->supervisor](Snapshot state) { rt::post(to, std::move(state)); });
+        },
+        [this](const KeepStep& order) { heard(order); },
         [this](const JobFailed& failed) { self_->fail(failed.text); },
         [this](Look) { look(); },
     };
@@ -241,19 +245,44 @@ class OptimizerActor {
       ++step_;
     }
     phase_ = Phase::gathering;
+    if (to_keep_ && step_ >= to_keep_->step) keep();
     advance();
   }
 
   /// Weights never change; moments do with the next step, so the snapshot has copies of them.
-  void take_snapshot() {
+  template <class Give>
+  void give_state(Give give) {
     jobs_.post("a snapshot", [workshop = workshop_, number = number_, step = step_,
-                              attempt = cast_->attempt, to = cast_->supervisor](Stream& stream) {
+                              attempt = cast_->attempt, give](Stream& stream) {
       const auto& optimizer = workshop->optimizer;
       Snapshot snapshot{attempt, number, step, optimizer.named(*workshop->weights),
                         optimizer.state()};
       for (auto& moment : snapshot.moments) moment.tensor = copy_of(stream, moment.tensor);
-      rt::post(to, std::move(snapshot));
+      give(std::move(snapshot));
     });
+  }
+
+  void heard(const KeepStep& order) {
+    to_keep_ = order;
+    // While the next step is being taken the state is not that any more.
+    if (step_ > order.step || (step_ == order.step && phase_ == Phase::stepping))
+      miss();
+    else if (step_ == order.step && phase_ != Phase::beginning)
+      keep();
+  }
+  void keep() {
+    if (step_ > to_keep_->step) return miss();
+    const auto& keepers = cast_->keepers;
+    const auto number = static_cast<std::size_t>(number_);
+    give_state([to = keepers.empty() ? std::vector<caf::actor>() : keepers[number],
+                line = to_keep_->line](const Snapshot& state) {
+      for (const auto& keeper : to) rt::post(keeper, StateCopy{state, line});
+    });
+    to_keep_.reset();
+  }
+  void miss() {
+    const auto order = *std::exchange(to_keep_, {});
+    self_->tell(cast_->supervisor, Kept{cast_->attempt, number_, order.step, {}, true, {}});
   }
 
   void look() {
@@ -319,7 +348,8 @@ class OptimizerActor {
   Phase phase_ = Phase::beginning;
   std::map<std::int64_t, Given> given_;
   std::map<std::int64_t, std::map<int, std::vector<models::SquaredNorm>>> squares_;
-  double norm_ = 0;  // By which the step's gradients are clipped.
+  double norm_ = 0;                  // By which the step's gradients are clipped.
+  std::optional<KeepStep> to_keep_;  // Once so many steps are done.
   Patience patience_;
 };
 

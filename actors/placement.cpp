@@ -20,6 +20,8 @@ int Placement::process_of(PlayerId player) const {
       return targets.at(index);
     case PlayerId::Kind::supervisor:
       return head();
+    case PlayerId::Kind::keeper:
+      return player.index;
   }
   return head();
 }

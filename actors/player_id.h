@@ -11,10 +11,10 @@ namespace troupe::actors {
 
 /// Names a player of a run: the same in all of its processes.
 struct PlayerId {
-  enum class Kind : std::uint8_t { stage, optimizer, inputs, targets, supervisor };
+  enum class Kind : std::uint8_t { stage, optimizer, inputs, targets, supervisor, keeper };
 
   Kind kind = Kind::stage;
-  int index = 0;  // Where Cast has it.
+  int index = 0;  // Where Cast has it; of a keeper: its process.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("kind", &PlayerId::kind),
@@ -23,8 +23,8 @@ struct PlayerId {
   friend auto operator<=>(const PlayerId&, const PlayerId&) = default;
 };
 
-constexpr std::array<std::string_view, 5> enum_names(PlayerId::Kind) {
-  return {"stage", "optimizer", "inputs", "targets", "supervisor"};
+constexpr std::array<std::string_view, 6> enum_names(PlayerId::Kind) {
+  return {"stage", "optimizer", "inputs", "targets", "supervisor", "keeper"};
 }
 
 constexpr PlayerId the_supervisor{PlayerId::Kind::supervisor, 0};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <future>
 #include <map>
 #include <optional>
 #include <random>
@@ -12,7 +13,7 @@
 #include "actors/cause.h"
 #include "actors/checkpoints.h"
 #include "actors/envoy.h"
-#include "actors/exchange.h"
+#include "actors/lines.h"
 #include "actors/rt.h"
 #include "actors/run_orders.h"
 #include "actors/site.h"
@@ -22,7 +23,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t most_held_back = 65'536;
+constexpr auto load_patience = std::chrono::minutes(10);
+// In which nodes find a head that has come back.
+constexpr auto return_patience = std::chrono::seconds(1);
 
 std::int64_t random_token() {
   static std::random_device random;
@@ -38,13 +41,13 @@ std::int64_t random_token() {
 class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
  public:
   Attempt(RemoteCasting& casting, RemoteOrder order, const Backstage& backstage, int number,
-          StartPoint start)
+          Origin origin)
       : casting_(casting),
         order_(std::move(order)),
         spec_(backstage.spec),
         supervisor_(caf::actor_cast<caf::weak_actor_ptr>(backstage.supervisor)),
         number_(number),
-        start_(std::move(start)) {}
+        origin_(std::move(origin)) {}
 
   ~Attempt() {
     {
@@ -65,16 +68,11 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
     });
   }
 
-  /// From an envoy: to its player, as soon as there is a way.
+  /// From an envoy, once all are assembled: to its player.
   Status carry(PlayerId to, Dispatch dispatch) {
     const std::lock_guard lock(mutex_);
-    if (!is_open_) {
-      if (held_back_.size() >= most_held_back)
-        return Error{"too much was said before the nodes were there"};
-      held_back_.emplace_back(to, std::move(dispatch));
-      return Done{};
-    }
-    return send(to, std::move(dispatch));
+    const auto process = static_cast<std::size_t>(placement_.process_of(to));
+    return say(used_[process], as_message(to, std::move(dispatch)));
   }
 
   void heard(std::uint64_t node, transport::Message message) {
@@ -82,7 +80,8 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
     if (message.type == Prepared::type) return prepared(node, message);
     if (message.type == PrepareFailed::type) {
       const auto failed = transport::from_message<PrepareFailed>(message);
-      return end_all_of(node, failed ? failed->why : failed.error().text, Cause::failed);
+      return failed ? end_all_of(node, failed->why, failed->cause)
+                    : refuse(node, failed.error().text);
     }
     if (message.type == StageFailed::type) {
       const auto failed = transport::from_message<StageFailed>(message);
@@ -127,6 +126,11 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
     if (static_cast<int>(nodes.size()) < order.fewest)
       return Error{"there are " + std::to_string(nodes.size()) + " nodes, but the run wants " +
                    std::to_string(order.fewest) + " at least (elastic.nodes)"};
+    if (const int wanted = had_before(nodes);
+        !casting_.has_played_ && static_cast<int>(nodes.size()) < wanted) {
+      nodes = casting_.nodes_.wait_for(wanted, return_patience, [this] { return is_over(); });
+      if (is_over()) return Done{};
+    }
     const auto lineup = line_up(*spec_, std::move(nodes), order.most);
     const auto& placement = lineup.placement;
     {
@@ -134,11 +138,13 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
       placement_ = placement;
       used_ = lineup.nodes;
       addresses_.resize(static_cast<std::size_t>(placement.processes));
+      kept_.resize(used_.size());
     }
     if (order.placed) order.placed(lineup);
     const auto found = Clock::now();
     if (auto prepared = prepare(placement); !prepared) return prepared;
     const auto ready = Clock::now();
+    if (auto state = find_state(placement); !state) return state;
     if (auto started = start(placement); !started) {
       // Somebody could not be reached.
       const std::lock_guard lock(mutex_);
@@ -146,8 +152,22 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
       return started;
     }
     casting_.has_played_ = true;
-    rt::post(supervisor_, Assembled{number_, found - began, ready - found, Clock::now() - ready});
+    int copies = 0;
+    for (const auto& keepers : keepers_) copies += static_cast<int>(keepers.size());
+    rt::post(supervisor_,
+             Assembled{number_, step_, in_memory_.has_value(), static_cast<int>(used_.size()),
+                       copies, found - began, ready - found, Clock::now() - ready});
     return Done{};
+  }
+
+  /// Nodes on which the run was played in the life of the head before, as far as one of them is
+  /// here; no more than it takes.
+  int had_before(const std::vector<NodeHere>& nodes) const {
+    int most = 0;
+    for (const auto& node : nodes)
+      for (const auto& kept : node.inventory.kept)
+        if (kept.run == order_.run) most = std::max(most, kept.nodes);
+    return std::min(most, order_.most);
   }
 
   /// Waits slice by slice; meanwhile the supervisor hears that nobody stands still.
@@ -218,6 +238,31 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
     return Done{};
   }
 
+  /// In the memory of these nodes, or else on the disk.
+  Status find_state(const Placement& placement) {
+    if (is_over()) return Done{};
+    {
+      const std::lock_guard lock(mutex_);
+      in_memory_ = find_newest(kept_, placement.optimizers, origin_.committed);
+    }
+    if (in_memory_ && in_memory_->step < origin_.saved) in_memory_.reset();
+    if (in_memory_) {
+      step_ = in_memory_->step;
+      return Done{};
+    }
+    auto loading = std::async(std::launch::async, origin_.load);
+    wait("waits for the newest checkpoint to be read", load_patience,
+         [&](std::chrono::milliseconds slice) {
+           return loading.wait_for(slice) == std::future_status::ready;
+         });
+    auto loaded = loading.get();
+    origin_.load = nullptr;  // It holds what is not needed any more.
+    if (!loaded) return loaded.error();
+    loaded_ = std::move(*loaded);
+    step_ = loaded_.step;
+    return Done{};
+  }
+
   Status start(const Placement& placement) {
     if (is_over()) return Done{};
     const auto head = static_cast<std::size_t>(placement.head());
@@ -226,41 +271,46 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
       for (const auto& to : tokens_) tokens.push_back(to[from]);
       return tokens;
     };
-    const bool has_state = !start_.weights.empty();
+    const bool is_loaded = !loaded_.weights.empty();
+    const auto optimizers = placement.optimizers.size();
+    const auto states = in_memory_  ? in_memory_->from
+                        : is_loaded ? std::vector(optimizers, placement.head())
+                                    : std::vector<int>();
+    if (spec_->copies > 1) {
+      std::vector<std::string> machines;
+      for (std::size_t i = 0; i < used_.size(); ++i) machines.push_back(addresses_[i].machine);
+      keepers_ = keepers_of(placement.optimizers, machines, spec_->copies);
+    }
     for (std::size_t i = 0; i < used_.size(); ++i) {
       const auto message =
-          transport::to_message(Start{addresses_, tokens_of(i), start_.step, has_state});
+          transport::to_message(Start{addresses_, tokens_of(i), step_, states, keepers_});
       if (auto said = say(used_[i], message); !said) return said;
     }
     const auto tokens = tokens_of(head);
     if (auto connected = mesh_->connect(addresses_, {tokens.begin(), tokens.end()}); !connected)
       return connected;
-    for (int i = 0; has_state && i < optimizers_of(*spec_); ++i) {
+    for (int i = 0; is_loaded && i < static_cast<int>(optimizers); ++i) {
       const PlayerId optimizer{PlayerId::Kind::optimizer, i};
-      auto part = part_of(start_, *spec_, i);
+      auto part = part_of(loaded_, *spec_, i);
       const auto dispatch =
           to_dispatch(Snapshot{0, i, part.step, std::move(part.weights), std::move(part.moments)},
                       casting_.memory_);
       if (auto sent = mesh_->send(placement.process_of(optimizer), optimizer, dispatch); !sent)
         return sent;
     }
-    start_ = {};
-    const std::lock_guard lock(mutex_);
-    for (auto& [to, dispatch] : held_back_)
-      if (auto sent = send(to, std::move(dispatch)); !sent) return sent;
-    held_back_.clear();
-    is_open_ = true;
+    loaded_ = {};
     return Done{};
   }
 
   void prepared(std::uint64_t node, const transport::Message& message) {
-    const auto read = transport::from_message<Prepared>(message);
+    auto read = transport::from_message<Prepared>(message);
     if (!read) return refuse(node, read.error().text);
     {
       const std::lock_guard lock(mutex_);
       for (std::size_t i = 0; i < used_.size(); ++i)
         if (used_[i].incarnation == node && addresses_[i].tcp.empty()) {
-          addresses_[i] = read->address;
+          addresses_[i] = std::move(read->address);
+          kept_[i] = std::move(read->kept);
           ++prepared_;
         }
     }
@@ -271,12 +321,6 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
   int process_of(std::uint64_t node) const {
     const auto found = std::ranges::find(used_, node, &NodeHere::incarnation);
     return found == used_.end() ? -1 : static_cast<int>(found - used_.begin());
-  }
-
-  /// With the lock held.
-  Status send(PlayerId to, Dispatch dispatch) {
-    const auto process = static_cast<std::size_t>(placement_.process_of(to));
-    return say(used_[process], as_message(to, std::move(dispatch)));
   }
 
   Status say(const NodeHere& node, transport::Message message) const {
@@ -322,21 +366,26 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
   RunSpecPtr spec_;
   caf::weak_actor_ptr supervisor_;
   int number_;
-  StartPoint start_;
+  Origin origin_;
   std::map<PlayerId, caf::weak_actor_ptr> envoys_;
+
+  // Of the thread that assembles.
+  std::optional<Found> in_memory_;
+  StartPoint loaded_;  // Where nothing newer is in memory.
+  std::int64_t step_ = 0;
+  std::vector<std::vector<int>> keepers_;  // By optimizer.
 
   std::mutex mutex_;
   std::condition_variable changed_;
   bool is_over_ = false;
-  bool is_open_ = false;
   std::string failure_;
   Cause cause_ = Cause::failed;
   std::size_t prepared_ = 0;
   std::vector<NodeHere> used_;  // By process.
   Placement placement_;
   std::vector<MeshAddress> addresses_;
+  std::vector<std::vector<KeptStep>> kept_;  // Likewise.
   std::vector<std::vector<std::int64_t>> tokens_;
-  std::vector<std::pair<PlayerId, Dispatch>> held_back_;
   std::unique_ptr<Mesh> mesh_;
   std::thread assembling_;
 };
@@ -347,9 +396,9 @@ RemoteCasting::RemoteCasting(NodePool& nodes, transport::ChannelThread& channels
 RemoteCasting::~RemoteCasting() = default;
 
 Company RemoteCasting::begin(caf::actor_system& system, const Backstage& backstage, int number,
-                             StartPoint start) {
+                             Origin origin) {
   const auto attempt =
-      std::make_shared<Attempt>(*this, order(), backstage, number, std::move(start));
+      std::make_shared<Attempt>(*this, order(), backstage, number, std::move(origin));
   std::map<PlayerId, caf::weak_actor_ptr> envoys;
   auto company = company_of(backstage, number, [&](PlayerId id) {
     auto envoy = spawn_envoy(
@@ -368,6 +417,12 @@ Company RemoteCasting::begin(caf::actor_system& system, const Backstage& backsta
   for (const auto& player : company.players) rt::post(player.actor, Meet{company.cast});
   attempt->assemble(std::move(envoys));
   return company;
+}
+
+void RemoteCasting::over() {
+  auto message = transport::to_message(Forget{});
+  message.run = order().run;
+  for (const auto& node : nodes_.all()) (void)nodes_.send(node.incarnation, message);
 }
 
 void RemoteCasting::change(RemoteOrder order) {

@@ -37,7 +37,8 @@ class RemoteCasting final : public Casting {
   ~RemoteCasting() override;
 
   Company begin(caf::actor_system& system, const Backstage& backstage, int attempt,
-                StartPoint start) override;
+                Origin origin) override;
+  void over() override;
 
   /// From the next attempt on; any thread.
   void change(RemoteOrder order);

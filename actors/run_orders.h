@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "actors/cause.h"
+#include "actors/lines.h"
 #include "actors/mesh.h"
 #include "actors/placement.h"
 #include "actors/player_id.h"
@@ -39,9 +40,11 @@ struct Prepared {
   static constexpr std::string_view type = "prepared";
 
   MeshAddress address;
+  std::vector<KeptStep> kept;  // Of the run, in its memory.
 
   static constexpr auto fields() {
-    return std::tuple(transport::required("address", &Prepared::address));
+    return std::tuple(transport::required("address", &Prepared::address),
+                      transport::optional("kept", &Prepared::kept));
   }
 };
 
@@ -50,9 +53,11 @@ struct PrepareFailed {
   static constexpr std::string_view type = "prepare_failed";
 
   std::string why;
+  Cause cause = Cause::failed;  // Lost: another process was, on which it waited.
 
   static constexpr auto fields() {
-    return std::tuple(transport::required("why", &PrepareFailed::why));
+    return std::tuple(transport::required("why", &PrepareFailed::why),
+                      transport::optional("cause", &PrepareFailed::cause));
   }
 };
 
@@ -63,19 +68,28 @@ struct Start {
   std::vector<MeshAddress> addresses;  // By process.
   std::vector<std::int64_t> tokens;    // To show there.
   std::int64_t step = 0;               // Steps that were done.
-  bool has_state = false;              // Weights and moments come from the head.
+  std::vector<int> states;  // By optimizer: which process gives its state; empty: none is given.
+  std::vector<std::vector<int>> keepers;  // Likewise: which keep copies of it; empty: none do.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("addresses", &Start::addresses),
                       transport::required("tokens", &Start::tokens),
                       transport::required("step", &Start::step).at_least(0),
-                      transport::required("has_state", &Start::has_state));
+                      transport::required("states", &Start::states).at_least(0),
+                      transport::required("keepers", &Start::keepers).at_least(0));
   }
 };
 
 /// Head to node: this attempt is over.
 struct Stop {
   static constexpr std::string_view type = "stage.stop";
+
+  static constexpr auto fields() { return std::tuple<>(); }
+};
+
+/// Head to node: the run has ended. What is kept of it need not be kept any more.
+struct Forget {
+  static constexpr std::string_view type = "forget";
 
   static constexpr auto fields() { return std::tuple<>(); }
 };

@@ -100,6 +100,7 @@ struct RunSpec {
   Casting* casting = nullptr;                // Null: all players are in this process.
   std::function<void(const Value&)> record;  // An event; from the recorder alone.
 
+  int copies = 1;  // Of each state in the memory of nodes, its own process' too; 1: none is kept.
   int rounds_ahead = 2;  // That are given out before the first of them is through.
   /// Where it is set, as many more as last so long: a supervisor that is late holds nobody up.
   std::chrono::nanoseconds lead{};

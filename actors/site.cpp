@@ -10,6 +10,7 @@
 
 #include "actors/cast.h"
 #include "actors/envoy.h"
+#include "actors/keeper_actor.h"
 #include "actors/rt.h"
 
 namespace troupe::actors {
@@ -65,9 +66,10 @@ transport::Bound bound_of(const RunSpec& spec) {
     for (const auto& parameter : unit.layer->parameters())
       parameters += static_cast<std::size_t>(parameter.shape.count());
   samples = static_cast<std::size_t>(spec.samples_in_step);
-  // A state with two moments, and gradients of several groups; then activations of a step.
+  // States with two moments: one to begin with and one to keep. Gradients of several groups. Then
+  // activations of a step.
   constexpr std::size_t room = std::size_t{256} << 20;
-  return {.bytes = parameters * sizeof(float) * 16 + samples * (std::size_t{1} << 20) + room,
+  return {.bytes = parameters * sizeof(float) * 20 + samples * (std::size_t{1} << 20) + room,
           .parcels = 65'536};
 }
 
@@ -139,6 +141,7 @@ Site::~Site() {
     state_->envoys.clear();
   }
   if (system_) system_->await_all_actors_done();
+  if (order_.keep) order_.keep->settle();
   system_.reset();
   mesh_.reset();  // Nothing arrives any more.
   (void)state_->take_all();
@@ -194,13 +197,70 @@ Carry Site::carry() {
   };
 }
 
-Status Site::start(const Start& start) {
+bool Site::has_lost() const { return !state_->why_lost().empty(); }
+
+Status Site::check_start(const Start& start) const {
   const auto& placement = order_.prepare.placement;
   if (start.addresses.size() != static_cast<std::size_t>(placement.processes) ||
       start.tokens.size() != start.addresses.size())
     return Error{"found " + std::to_string(start.addresses.size()) + " addresses and " +
                  std::to_string(start.tokens.size()) + " tokens for " +
                  std::to_string(placement.processes) + " processes"};
+  const auto fits = [&](std::size_t count) {
+    return count == 0 || count == placement.optimizers.size();
+  };
+  if (!fits(start.states.size()) || !fits(start.keepers.size()))
+    return Error{"found " + std::to_string(start.states.size()) + " states and keepers of " +
+                 std::to_string(start.keepers.size()) + ", wanted those of " +
+                 std::to_string(placement.optimizers.size()) + " optimizers"};
+  for (const auto& keepers : start.keepers)
+    for (const int process : keepers)
+      if (process >= placement.head() || !order_.keep)
+        return Error{"found process " + std::to_string(process) +
+                     " as a keeper, but nothing is kept there"};
+  for (const int process : start.states)
+    if (process >= placement.processes)
+      return Error{"found a state in process " + std::to_string(process) + " of " +
+                   std::to_string(placement.processes)};
+  return Done{};
+}
+
+/// To those who play with them elsewhere.
+Status Site::give_states(const Start& start) {
+  for (std::size_t i = 0; i < start.states.size(); ++i) {
+    const PlayerId optimizer{PlayerId::Kind::optimizer, static_cast<int>(i)};
+    if (start.states[i] != order_.prepare.here || is_here(optimizer)) continue;
+    const auto state = order_.keep ? order_.keep->find(optimizer.index, start.step) : std::nullopt;
+    if (!state)
+      return Error{"the state of the " + title_of(*spec_, optimizer) + " after step " +
+                   std::to_string(start.step) + " is not kept here any more"};
+    const auto to = order_.prepare.placement.process_of(optimizer);
+    if (auto sent = mesh_->send(to, optimizer, to_dispatch(*state, *memory_)); !sent) return sent;
+  }
+  return Done{};
+}
+
+Result<StartPoint> Site::state_of(PlayerId optimizer, int from, std::int64_t step,
+                                  std::chrono::steady_clock::time_point end) {
+  const auto missing = [&](const std::string& why) {
+    return Error{"the state of the " + title_of(*spec_, optimizer) + " did not come" + why};
+  };
+  std::optional<Snapshot> snapshot;
+  if (from == order_.prepare.here) {
+    if (order_.keep) snapshot = order_.keep->find(optimizer.index, step);
+    if (!snapshot) return missing(": it is not kept here any more");
+  } else {
+    auto dispatch = state_->take_state(optimizer, end);
+    if (!dispatch) return missing(has_lost() ? ": " + state_->why_lost() : "");
+    auto came = to_snapshot(std::move(*dispatch));
+    if (!came) return came.error();
+    snapshot = std::move(*came);
+  }
+  return StartPoint{snapshot->step, std::move(snapshot->weights), std::move(snapshot->moments)};
+}
+
+Status Site::start(const Start& start) {
+  if (auto good = check_start(start); !good) return good;
   if (auto connected = mesh_->connect(start.addresses, {start.tokens.begin(), start.tokens.end()});
       !connected)
     return connected;
@@ -208,30 +268,33 @@ Status Site::start(const Start& start) {
   system_ = std::make_unique<caf::actor_system>(config_);
   std::map<PlayerId, StartPoint> starts;
   const auto end = std::chrono::steady_clock::now() + state_patience;
-  for (std::size_t i = 0; start.has_state && i < placement.optimizers.size(); ++i) {
+  if (auto given = give_states(start); !given) return given;
+  for (std::size_t i = 0; i < start.states.size(); ++i) {
     const PlayerId optimizer{PlayerId::Kind::optimizer, static_cast<int>(i)};
     if (!is_here(optimizer)) continue;
-    auto dispatch = state_->take_state(optimizer, end);
-    if (!dispatch)
-      return Error{"the state of the " + title_of(*spec_, optimizer) + " did not come" +
-                   (state_->why_lost().empty() ? "" : ": " + state_->why_lost())};
-    auto snapshot = to_snapshot(std::move(*dispatch));
-    if (!snapshot) return snapshot.error();
-    starts[optimizer] =
-        StartPoint{snapshot->step, std::move(snapshot->weights), std::move(snapshot->moments)};
+    auto state = state_of(optimizer, start.states[i], start.step, end);
+    if (!state) return state.error();
+    starts[optimizer] = std::move(*state);
   }
+  if (order_.keep) order_.keep->begin(start.step);
 
   const std::lock_guard lock(state_->gate);
   const auto supervisor = spawn_envoy(*system_, the_supervisor, carry(), *memory_);
   state_->envoys.emplace(the_supervisor, supervisor);
-  const auto company = company_of({spec_, supervisor, nullptr}, order_.attempt, [&](PlayerId id) {
-    if (is_here(id)) {
-      auto from = starts.contains(id) ? std::move(starts.at(id)) : StartPoint{start.step, {}, {}};
-      auto player = spawn_player(*system_, spec_, id, std::move(from));
-      return state_->here.emplace(id, std::move(player)).first->second;
-    }
-    return state_->envoys.emplace(id, spawn_envoy(*system_, id, carry(), *memory_)).first->second;
-  });
+  const auto spawn = [&](PlayerId id) {
+    if (id.kind == PlayerId::Kind::keeper) return spawn_keeper(*system_, order_.keep);
+    auto from = starts.contains(id) ? std::move(starts.at(id)) : StartPoint{start.step, {}, {}};
+    return spawn_player(*system_, spec_, id, std::move(from));
+  };
+  const auto company = company_of(
+      {spec_, supervisor, nullptr}, order_.attempt,
+      [&](PlayerId id) {
+        return is_here(id)
+                   ? state_->here.emplace(id, spawn(id)).first->second
+                   : state_->envoys.emplace(id, spawn_envoy(*system_, id, carry(), *memory_))
+                         .first->second;
+      },
+      start.keepers);
   rt::spawn<Warden>(
       *system_, state_->here,
       [tell = order_.tell_head, state = state_.get()](PlayerId player, const std::string& why) {
@@ -240,7 +303,9 @@ Status Site::start(const Start& start) {
             lost.empty() ? StageFailed{player, why} : StageFailed{player, lost, Cause::lost};
         (void)tell(transport::to_message(failed));
       });
-  for (const auto& player : company.players) rt::post(player.actor, Meet{company.cast});
+  for (const auto* group : {&state_->here, &state_->envoys})
+    for (const auto& [id, actor] : *group)
+      if (id != the_supervisor) rt::post(actor, Meet{company.cast});
   state_->open = true;
   for (auto& [to, dispatch] : state_->take_all()) arrived(to, std::move(dispatch));
   return Done{};

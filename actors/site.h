@@ -2,11 +2,13 @@
 
 #include <caf/all.hpp>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "actors/envoy.h"
+#include "actors/keep.h"
 #include "actors/mesh.h"
 #include "actors/placement.h"
 #include "actors/rt.h"
@@ -28,6 +30,7 @@ class RunHome {
 struct SiteOrder {
   std::shared_ptr<RunHome> home;
   Prepare prepare;
+  std::shared_ptr<Keep> keep;  // What this process keeps of the run; null: nothing.
   int attempt = 0;
   transport::Epoch epoch;
   std::string interface = "127.0.0.1";
@@ -48,6 +51,8 @@ class Site {
 
   /// Waits for channels and state. Then the players play.
   Status start(const Start& start);
+  /// Whether another process of the attempt is gone.
+  bool has_lost() const;
 
   /// From the head to a player, once they play.
   Status deliver(transport::Message message);
@@ -60,6 +65,10 @@ class Site {
   Carry carry();
   Status deliver(PlayerId to, Dispatch dispatch);
   void arrived(PlayerId to, Dispatch dispatch);
+  Status check_start(const Start& start) const;
+  Status give_states(const Start& start);
+  Result<StartPoint> state_of(PlayerId optimizer, int from, std::int64_t step,
+                              std::chrono::steady_clock::time_point end);
 
   SiteOrder order_;
   RunSpecPtr spec_;

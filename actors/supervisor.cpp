@@ -14,6 +14,8 @@
 #include "actors/ending.h"
 #include "actors/envoy.h"
 #include "actors/exchange.h"
+#include "actors/lines.h"
+#include "actors/loss.h"
 #include "actors/recorder_actor.h"
 #include "actors/recovery.h"
 #include "actors/round_under_way.h"
@@ -30,6 +32,7 @@ constexpr int steps_in_pace = 8;
 constexpr std::int64_t most_ahead = 64;  // Rounds.
 // Losses one after the other without a step between them; further ones are strikes.
 constexpr int most_futile = 5;
+constexpr std::size_t most_rounds_off = 64;
 
 class Supervisor {
  public:
@@ -50,7 +53,9 @@ class Supervisor {
     recorder_ = spawn_recorder(self_->home_system(), spec_, caf::actor_cast<caf::actor>(self_));
     self_->watch(recorder_);
     self_->tell_self_after(spec_->stall_patience, Look{});
-    begin(*start_);
+    step_ = std::max(start_->step, spec_->ledger ? spec_->ledger->steps() : 0);
+    now_saved(start_->step);
+    begin();
     return {
         [this](const MicroBatchLoss& loss) {
           if (is_now(loss)) heard(loss);
@@ -75,9 +80,10 @@ class Supervisor {
           if (is_now(pulse)) heard(pulse);
         },
         [this](const Assembled& assembled) {
-          if (!is_now(assembled)) return;
-          is_assembled_ = true;
-          loss_.assembled = assembled;
+          if (is_now(assembled)) begun(assembled);
+        },
+        [this](const Kept& kept) {
+          if (is_now(kept)) heard(kept);
         },
         [this](Recorded) { heard_recorded(); },
         [this](Look) { look(); },
@@ -108,44 +114,85 @@ class Supervisor {
     return report.attempt == attempt_ && phase_ != Phase::clearing && phase_ != Phase::ended;
   }
 
-  void begin(StartPoint start) {
-    step_ = given_out_ = start.step;
-    saved_step_ = start.step > 0 ? start.step : -1;
-    ending_->saved(start.step);
+  /// Brings players together; rounds are given out once they are.
+  void begin() {
     ledger_.emplace(static_cast<int>(spec_->stages.size()), optimizers_of(*spec_),
                     usual_->micro_batches_in_step());
     rounds_.clear();
-    evaluated_step_ = snapshot_step_ = start.step;
     evaluation_losses_.clear();
     snapshots_.clear();
+    lines_ = {};
     phase_ = Phase::playing;
+    is_assembled_ = false;
     patience_ = {};
     pace_ = {};
-    step_began_ = loss_.over = self_->now();
-    attempt_from_ = start.step;
-    record(AttemptBegun{start.step});
+    attempt_from_ = step_;
+    loss_.over(self_->now());
     const Backstage backstage{spec_, caf::actor_cast<caf::actor>(self_), ending_};
     auto& system = self_->home_system();
-    is_assembled_ = !spec_->casting;
-    company_ = spec_->casting
-                   ? spec_->casting->begin(system, backstage, ++attempt_, std::move(start))
-                   : spawn_company(system, backstage, ++attempt_, start);
+    ++attempt_;
+    Assembled here{.attempt = attempt_};
+    if (spec_->casting) {
+      const auto saved = start_ ? start_->step : saved_step_;
+      company_ = spec_->casting->begin(system, backstage, attempt_,
+                                       {saved, step_, loading(spec_, start_)});
+    } else {
+      const auto start = loading(spec_, start_)();
+      if (!start) return finish(failed(last_failure_ + " (and " + start.error().text + ")"));
+      company_ = spawn_company(system, backstage, attempt_, *start);
+      here.step = start->step;
+    }
     for (const auto& player : company_.players) self_->watch(player.actor);
     alive_ = company_.players.size();
-    drain_asked_ ? drain() : go_on();
+    if (!spec_->casting) return begun(here);
+    if (drain_asked_) drain();
+  }
+
+  /// The state to go on from: the first one, until there is a newer one on the disk.
+  static std::function<Result<StartPoint>()> loading(const RunSpecPtr& spec,
+                                                     const std::optional<StartPoint>& first) {
+    return [spec, first]() -> Result<StartPoint> {
+      if (first) return *first;
+      const int devices = spec->evaluation->devices();
+      auto newest = spec->checkpoints->newest(spec->memory(0, 0, devices));
+      if (!newest) return Error{"the newest checkpoint cannot be read: " + newest.error().text};
+      if (!*newest) return Error{"the checkpoints of this run are gone"};
+      return std::move(**newest);
+    };
+  }
+
+  void begun(const Assembled& assembled) {
+    is_assembled_ = true;
+    loss_.assembled(assembled);
+    step_ = given_out_ = attempt_from_ = assembled.step;
+    evaluated_step_ = snapshot_step_ = step_;
+    collected_step_ = -1;
+    if (!assembled.from_memory) now_saved(step_);
+    lines_ = Lines(step_, assembled.copies, assembled.nodes_here);
+    step_began_ = self_->now();
+    record(AttemptBegun{step_});
+    go_on();
+  }
+
+  void now_saved(std::int64_t step) {
+    saved_step_ = step > 0 ? step : -1;
+    ending_->saved(step);
   }
 
   /// Gives out rounds, as far ahead as is allowed, up to the next moment at which the run must be
   /// drained.
   void go_on() {
-    if (phase_ != Phase::playing) return;
+    if (phase_ != Phase::playing || !is_assembled_) return;
     while (!must_drain() && given_out_ < spec_->steps &&
            static_cast<int>(rounds_.size()) < rounds_ahead() &&
            unrecorded_ < spec_->most_unrecorded) {
       const auto round = spec_->round(given_out_, spec_->steps - given_out_);
-      give_out({round, given_out_});
-      given_out_ += round->steps;
+      const auto first = std::exchange(given_out_, given_out_ + round->steps);
+      // Where no other is far enough off, one that has not begun.
+      if (rounds_.size() <= rounds_off_) keep(given_out_);
+      give_out({round, first});
     }
+    keep_another();
     if (rounds_.empty() && (must_drain() || step_ >= spec_->steps)) drained();
   }
 
@@ -195,8 +242,9 @@ class Supervisor {
     if (evaluation_is_due(step_)) return evaluate();
     const bool is_end = step_ >= spec_->steps || drain_asked_;
     const bool is_asked = !interludes_.empty();
-    const bool must_save = save_is_due(step_) || (is_end && collected_step_ != step_) ||
-                           (is_asked && snapshot_step_ != step_);
+    const bool has_state = step_ == 0 || saved_step_ == step_ || collected_step_ == step_;
+    const bool must_save =
+        save_is_due(step_) || (is_end && collected_step_ != step_) || (is_asked && !has_state);
     // One at a time: a slow disk holds the run up, and does not fill its memory. Saved comes.
     if ((must_save || is_end || is_asked) && saving_ > 0) return;
     // The ledger has what is saved, or more. Recorded comes.
@@ -267,8 +315,10 @@ class Supervisor {
                             .samples = spec_->samples_in_step,
                             .ids = storage::ids_of(entry.samples),
                             .loss = entry.mean_loss()}});
+      if (!spec_->ledger) lines_.entered(step_);
       tell_step(entry, is_last ? &round : nullptr);
-      if (loss_.noticed && step_ > loss_.after) tell_recovered();
+      if (auto recovered = loss_.made_good(event("run.recovered"), self_->now(), step_))
+        tell(std::move(*recovered));
       if (is_last) rounds_.pop_front();
     }
     go_on();
@@ -283,6 +333,36 @@ class Supervisor {
     if (recent_losses_.size() > recent_steps) recent_losses_.pop_front();
 
     tell(step_event(*spec_, {step_, &entry, round, seconds}));
+  }
+
+  // Lines: states in the memory of nodes (lines.h). Evaluations and saves have their own.
+
+  /// Of the rounds that are out, the first whose optimizers hear of it in time.
+  void keep_another() {
+    for (std::size_t i = rounds_off_; i < rounds_.size(); ++i) {
+      const auto& [round, first] = rounds_[i].play;
+      if (keep(first + round->steps)) return;
+    }
+  }
+  bool keep(std::int64_t step) {
+    const auto now = self_->now().time_since_epoch();
+    if (!lines_.may_ask(now) || evaluation_is_due(step) || save_is_due(step)) return false;
+    for (const auto& optimizer : company_.cast->optimizers)
+      self_->tell(optimizer, KeepStep{step, lines_.line()});
+    lines_.ask(step, now);
+    return true;
+  }
+  void heard(const Kept& kept) {
+    if (kept.is_late) {
+      if (lines_.missed(kept.step)) rounds_off_ = std::min(2 * rounds_off_, most_rounds_off);
+    } else if (kept.why_not.empty()) {
+      lines_.kept(kept.step, kept.took);
+    } else if (lines_.missed(kept.step)) {
+      lines_ = {};  // Until the next attempt.
+      warn(title_of(*spec_, {PlayerId::Kind::optimizer, kept.optimizer}) +
+           ": no copies of its state are kept in memory: " + kept.why_not);
+    }
+    go_on();
   }
 
   // Evaluation, while nothing else is in flight.
@@ -442,7 +522,7 @@ class Supervisor {
     futile_ = step_ > attempt_from_ ? 0 : futile_ + 1;
     last_failure_ = text;
     if (cause == Cause::lost && futile_ < most_futile) {
-      warn(text + "; going on from the newest checkpoint");
+      warn(text + "; " + going_on());
     } else {
       failures_.push_back({self_->now().time_since_epoch(), text});
       const auto verdict = judge(failures_, {spec_->strikes, spec_->strike_window});
@@ -450,37 +530,15 @@ class Supervisor {
         const bool repeated = failures_.size() > 1;
         return fail_run(repeated ? text + " (given up: " + verdict.reason + ")" : text);
       }
-      warn(text + "; going on from the newest checkpoint: " + verdict.reason);
+      warn(text + "; " + going_on() + ": " + verdict.reason);
     }
-    // One that comes before all is made good is part of it.
-    if (!loss_.noticed) {
-      loss_ = {};
-      loss_.noticed = self_->now();
-      loss_.why = text;
-    }
-    loss_.after = std::max(loss_.after, step_);
+    loss_.notice(self_->now(), step_, text);
     clear(Next::try_again);
   }
-
-  /// All that was done before the loss is done again, and a step more: how long each part took.
-  void tell_recovered() {
-    const auto in_seconds = [](rt::Duration time) {
-      return std::chrono::duration<double>(time).count();
-    };
-    const auto [noticed, after, over, assembled, why] = std::exchange(loss_, {});
-    const auto now = self_->now();
-    const auto together = assembled.nodes + assembled.prepare + assembled.load;
-    Value recovered = event("run.recovered");
-    recovered.set("why", why);
-    recovered.set("step", attempt_from_);
-    recovered.set("redone", after - attempt_from_);
-    recovered.set("seconds", in_seconds(now - *noticed));
-    recovered.set("freeze", in_seconds(over - *noticed));
-    recovered.set("nodes", in_seconds(assembled.nodes));
-    recovered.set("prepare", in_seconds(assembled.prepare));
-    recovered.set("load", in_seconds(assembled.load));
-    recovered.set("redo", in_seconds(now - over - together));
-    tell(std::move(recovered));
+  std::string going_on() const {
+    const bool is_kept = spec_->casting && spec_->copies > 1;
+    return is_kept ? "going on from the newest state that is left"
+                   : "going on from the newest checkpoint";
   }
 
   void fail_run(const std::string& why) {
@@ -519,16 +577,9 @@ class Supervisor {
       if (!recorder_) return end();
       return rt::stop(recorder_);  // It tells what it has, and goes.
     }
-    const std::string last =
-        next_ == Next::begin_anew ? "the run was to begin anew" : last_failure_;
-    auto newest = spec_->checkpoints->newest(spec_->memory(0, 0, usual_->devices()));
-    if (!newest)
-      return finish(failed(
-          last + " (and the newest checkpoint cannot be read: " + newest.error().text + ")"));
-    if (!*newest && !start_)
-      return finish(failed(last + " (and the checkpoints of this run are gone)"));
+    if (next_ == Next::begin_anew) last_failure_ = "the run was to begin anew";
     auto waiting = std::exchange(changed_, {});
-    begin(*newest ? std::move(**newest) : *start_);
+    begin();
     answer(waiting, step_);
   }
 
@@ -546,6 +597,7 @@ class Supervisor {
     phase_ = Phase::ended;
     for (auto& interlude : std::exchange(interludes_, {})) changed_.push_back(interlude.done);
     answer(changed_, Error{"the run has ended"});
+    if (spec_->casting) spec_->casting->over();
     outcome_.most_parcels = most_parcels_;
     ending_->tell(std::move(outcome_));
     self_->quit();
@@ -587,6 +639,7 @@ class Supervisor {
     const auto step = std::to_string(step_);
     switch (phase_) {
       case Phase::playing:
+        if (!is_assembled_) return {};
         if (!rounds_.empty())
           return waits("step " + std::to_string(step_ + 1) + " waits for " +
                        ledger_->missing(step_));
@@ -620,6 +673,7 @@ class Supervisor {
 
   void heard_recorded() {
     --unrecorded_;
+    if (spec_->ledger) lines_.entered(spec_->ledger->steps());
     if (unrecorded_ == 0 || unrecorded_ + 1 == spec_->most_unrecorded) go_on();
   }
 
@@ -706,8 +760,10 @@ class Supervisor {
   Next next_ = Next::finish;
   std::optional<StepLedger> ledger_;
   std::deque<RoundUnderWay> rounds_;
-  std::int64_t step_ = 0;       // Steps done.
+  std::int64_t step_ = 0;       // Steps done; before an attempt has begun those of the one before.
   std::int64_t given_out_ = 0;  // Steps that are done or in rounds that are out.
+  Lines lines_;
+  std::size_t rounds_off_ = 1;  // What is asked for now is heard before so many rounds are through.
   std::vector<std::optional<double>> evaluation_losses_;
   std::int64_t evaluated_step_ = 0;  // The last one that needs no evaluation any more.
   std::vector<Snapshot> snapshots_;
@@ -724,14 +780,6 @@ class Supervisor {
   std::vector<Failure> failures_;
   std::string last_failure_;
   int futile_ = 0;  // Attempts without a step, one after the other.
-  /// What is being made good.
-  struct Loss {
-    std::optional<rt::TimePoint> noticed;
-    std::int64_t after = 0;  // Steps that were done then.
-    rt::TimePoint over;      // All of the attempt before were gone.
-    Assembled assembled;
-    std::string why;
-  };
   Loss loss_;
   Outcome outcome_;
   std::vector<std::size_t> most_parcels_;

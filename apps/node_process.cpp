@@ -64,7 +64,8 @@ actors::Inventory inventory(int cores) {
           .version = TROUPE_VERSION,
           .cores = cores,
           .memory = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE),
-          .bf16 = kernels::has_bf16_products()};
+          .bf16 = kernels::has_bf16_products(),
+          .kept = {}};
 }
 
 ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) {

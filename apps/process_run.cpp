@@ -292,6 +292,7 @@ std::shared_ptr<actors::RunSpec> ProcessRun::spec(const config::RunConfig& confi
   spec->eval_every = config.train.eval_every;
   spec->save_every_steps = config.checkpoint.every.steps;
   spec->save_every_time = config.checkpoint.every.time;
+  spec->copies = config.elastic.copies;
   spec->recipe = recipe;
   spec->model_description = setup_.model_description;
   for (const auto& device : devices_) spec->executors.push_back(device.get());

@@ -64,7 +64,8 @@ std::string sentence(const Value& event) {
            (gain > 0 ? "; a step takes " + brief(100 * gain, 2) + " % less" : "");
   }
   if (type == "run.recovered")
-    return "goes on after " + brief(number_of(event, "seconds"), 3) + " s; " +
+    return "goes on after " + brief(number_of(event, "seconds"), 3) + " s, from " +
+           (text_of(event, "from") == "memory" ? "memory; " : "the newest checkpoint; ") +
            text_of(event, "redone") + " steps were done again";
   if (type == "stage.stalled")
     return "stalled: " + text_of(event, "who") + ": " + text_of(event, "what");

@@ -160,6 +160,20 @@ TEST_CASE("what a supervisor hears from afar is what was said", "[actors]") {
   CHECK(snapshot.moments[1].name == "w.v");
   CHECK(snapshot.moments[1].tensor.f32()[0] == 3);
 
+  const auto copy = journey.there(
+      StateCopy{{1, 2, 3, {{"w", journey.tensor(1)}}, {{"w.m", journey.tensor(2)}}}, 9});
+  CHECK(copy.line == 9);
+  CHECK(copy.state.optimizer == 2);
+  CHECK(copy.state.step == 3);
+  CHECK(copy.state.moments.at(0).tensor.f32()[0] == 2);
+
+  const auto kept = journey.there(Kept{1, 2, 3, std::chrono::microseconds(4), true, "no room"});
+  CHECK(kept.step == 3);
+  CHECK(kept.took == std::chrono::microseconds(4));
+  CHECK(kept.is_late);
+  CHECK(kept.why_not == "no room");
+  CHECK(journey.there(KeepStep{7, 5}).line == 5);
+
   Round round;
   round.steps = 3;
   const auto play = journey.there(Play{std::make_shared<const Round>(round), 12});
@@ -185,6 +199,10 @@ TEST_CASE("a message that is none is refused with the place", "[actors]") {
   auto gradients = to_dispatch(StepGradients{9, 2, 1, share}, journey.memory());
   gradients.body.set("mask", "11");
   CHECK(journey.refused(gradients).find("found 1 tensors for 2 of 2 places") != std::string::npos);
+
+  auto of_no_line = to_dispatch(StateCopy{{1, 2, 3, {}, {}}, 9}, journey.memory());
+  of_no_line.body.set("line", "9");
+  CHECK(journey.refused(of_no_line) == "state_copy: names no line");
 
   auto nameless = to_dispatch(Divergence{1, 2, 3, "a.weight"}, journey.memory());
   nameless.body.set("parameter", 4);

@@ -6,12 +6,14 @@
 #include <utility>
 #include <vector>
 
+#include "actors/assembled.h"
 #include "actors/cast.h"
 #include "actors/checkpoints.h"
 #include "actors/dispatch.h"
 #include "actors/envoy.h"
 #include "actors/exchange.h"
 #include "actors/placement.h"
+#include "actors/rt.h"
 #include "catch.h"
 #include "little_run.h"
 
@@ -32,7 +34,8 @@ class Wires final : public Casting {
   const Traffic& exchanged() const { return exchanged_; }
 
   Company begin(caf::actor_system& system, const Backstage& backstage, int attempt,
-                StartPoint start) override {
+                Origin origin) override {
+    auto start = *origin.load();
     spec_ = backstage.spec;
     placement_ = place(*spec_, nodes_);
     Company real = company_of(backstage, attempt, [&](PlayerId id) {
@@ -51,6 +54,7 @@ class Wires final : public Casting {
       });
       for (const auto& player : company.players) rt::post(player.actor, Meet{company.cast});
     }
+    rt::post(backstage.supervisor, Assembled{.attempt = attempt, .step = start.step});
     return real;
   }
 

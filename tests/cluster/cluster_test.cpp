@@ -153,7 +153,7 @@ TEST_CASE("a node that is killed is done without, and nothing changes", "[cluste
     const auto code = submit.wait();
     INFO(submit.said());
     CHECK(code == 0);
-    CHECK(submit.said().find("going on from the newest checkpoint") != std::string::npos);
+    CHECK(submit.said().find("going on from the newest state that is left") != std::string::npos);
     CHECK(cluster.head.says("node alpha is lost"));
     const Ended runs = troupe::tests::troupe(here, {"runs", "--head", head_of(here)});
     CHECK(runs.out.find("150/150") != std::string::npos);

@@ -52,7 +52,7 @@ TEST_CASE_METHOD(RunOverTwo, "a node process that dies is started again, and the
                                " was ended by signal 9 (Killed); another one is started"));
   CHECK(cluster.head.says("node alpha has joined"));
   ends_as_one();
-  CHECK(submit.said().find("going on from the newest checkpoint") != std::string::npos);
+  CHECK(submit.said().find("going on from the newest state that is left") != std::string::npos);
   cluster.end();
   leaves_nothing();
 }
@@ -93,7 +93,7 @@ TEST_CASE("nodes on this machine are started again too", "[cluster]") {
   REQUIRE(nodes.size() == 2);
   kill(nodes[1], SIGKILL);
   CHECK(train.wait() == 0);
-  CHECK(train.said().find("going on from the newest checkpoint") != std::string::npos);
+  CHECK(train.said().find("going on from the newest state that is left") != std::string::npos);
   CHECK(digest(here, "many") == one);
   CHECK(processes_of_program(here) == 0);
 }

@@ -106,7 +106,7 @@ TEST_CASE("a head whose run waits for nodes ends when it is asked to", "[cluster
                         "--set", "train.steps=100000", "--set", "log.every=1"});
   REQUIRE(submit.says("step 10 "));
   alpha.send(SIGKILL);
-  CHECK(submit.says("going on from the newest checkpoint"));
+  CHECK(submit.says("going on from the newest state that is left"));
   head.send(SIGTERM);
   INFO(head.said());
   CHECK(head.wait() == 0);

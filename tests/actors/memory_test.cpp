@@ -1,0 +1,260 @@
+// States in the memory of nodes: players of several processes, as far as they can tell, of which
+// some are lost with all that they keep.
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/assembled.h"
+#include "actors/cast.h"
+#include "actors/checkpoints.h"
+#include "actors/dispatch.h"
+#include "actors/envoy.h"
+#include "actors/keep.h"
+#include "actors/keeper_actor.h"
+#include "actors/placement.h"
+#include "actors/rt.h"
+#include "catch.h"
+#include "little_run.h"
+
+using namespace troupe;
+using namespace troupe::actors;
+
+namespace {
+
+/// Nodes that live as long as nobody loses them; attempts come and go.
+class Nodes final : public Casting {
+ public:
+  Nodes(World& world, int nodes, int copies) : copies_(copies) {
+    for (int node = 0; node < nodes; ++node) {
+      threads_.push_back(&world.make_executor());
+      const auto borrowed = std::shared_ptr<Executor>(threads_.back(), [](Executor*) {});
+      keeps_.push_back(std::make_shared<Keep>(borrowed));
+    }
+  }
+
+  Company begin(caf::actor_system& system, const Backstage& backstage, int attempt,
+                Origin origin) override {
+    for (const auto& keeper : keepers_) rt::kill(keeper);
+    keepers_.clear();
+    spec_ = backstage.spec;
+    const int nodes = static_cast<int>(keeps_.size());
+    placement_ = place(*spec_, nodes);
+    std::vector<std::vector<KeptStep>> kept;
+    for (const auto& keep : keeps_) kept.push_back(keep->kept());
+    auto found = find_newest(kept, placement_.optimizers, origin.committed);
+    if (found && found->step < origin.saved) found.reset();
+    StartPoint loaded;
+    if (found)
+      loaded.step = found->step;
+    else
+      loaded = *origin.load();
+    from_memory_ += found ? 1 : 0;
+
+    const std::vector<std::string> machines(static_cast<std::size_t>(nodes), "one");
+    const auto homes = keepers_of(placement_.optimizers, machines, copies_);
+    players_.clear();
+    Company real = company_of(backstage, attempt, [&](PlayerId id) {
+      if (id.kind != PlayerId::Kind::optimizer) return spawn_player(system, spec_, id, {});
+      if (!found) return spawn_player(system, spec_, id, part_of(loaded, *spec_, id.index));
+      const auto index = static_cast<std::size_t>(id.index);
+      auto state =
+          *keeps_[static_cast<std::size_t>(found->from[index])]->find(id.index, found->step);
+      return spawn_player(
+          system, spec_, id,
+          StartPoint{state.step, std::move(state.weights), std::move(state.moments)});
+    });
+    for (const auto& [id, actor, standing] : real.players) players_[id] = rt::weak(actor);
+    for (int node = 0; node < nodes; ++node) {
+      auto& keep = keeps_[static_cast<std::size_t>(node)];
+      keep->begin(loaded.step);
+      keepers_.push_back(spawn_keeper(system, keep));
+      players_[{PlayerId::Kind::keeper, node}] = rt::weak(keepers_.back());
+    }
+    for (int node = 0; node < nodes; ++node) {
+      std::map<PlayerId, caf::actor> all;
+      const auto company = company_of(
+          backstage, attempt,
+          [&](PlayerId id) {
+            const auto actor = caf::actor_cast<caf::actor>(players_.at(id));
+            return all[id] = placement_.process_of(id) == node
+                                 ? actor
+                                 : spawn_envoy(system, id, carry(), memory_);
+          },
+          homes);
+      for (const auto& [id, actor] : all) rt::post(actor, Meet{company.cast});
+    }
+    std::size_t copies = 0;
+    for (const auto& home : homes) copies += home.size();
+    rt::post(backstage.supervisor, Assembled{.attempt = attempt,
+                                             .step = loaded.step,
+                                             .from_memory = found.has_value(),
+                                             .nodes_here = nodes,
+                                             .copies = static_cast<int>(copies)});
+    return real;
+  }
+  void over() override { ++overs_; }
+
+  /// The first ones: their players, and all that they keep.
+  void lose(int nodes) {
+    for (const auto& [id, player] : players_)
+      if (placement_.process_of(id) < nodes)
+        if (const auto actor = caf::actor_cast<caf::actor>(player)) rt::kill(actor);
+    keeps_.erase(keeps_.begin(), keeps_.begin() + nodes);
+  }
+  /// Once nobody plays: bytes that are not given back.
+  std::size_t forget() {
+    keepers_.clear();
+    keeps_.clear();
+    std::size_t bytes = memory_.counters().bytes_in_use;
+    for (auto* thread : threads_) bytes += thread->memory().counters().bytes_in_use;
+    return bytes;
+  }
+  std::size_t most_kept() const {
+    std::size_t most = 0;
+    for (auto* thread : threads_) most = std::max(most, thread->memory().counters().peak_in_use);
+    return most;
+  }
+
+  int from_memory() const { return from_memory_; }
+  int overs() const { return overs_; }
+
+ private:
+  Carry carry() {
+    return [this](PlayerId to, Dispatch dispatch) -> Status {
+      const auto player = caf::actor_cast<caf::actor>(players_.at(to));
+      if (!player) return Error{"it has ended"};
+      return deliver(std::move(dispatch), *spec_, player);
+    };
+  }
+
+  int copies_;
+  MemoryPool memory_;
+  RunSpecPtr spec_;
+  Placement placement_;
+  std::vector<Executor*> threads_;
+  std::vector<std::shared_ptr<Keep>> keeps_;  // By node.
+  std::vector<caf::actor> keepers_;
+  std::map<PlayerId, caf::weak_actor_ptr> players_;
+  int from_memory_ = 0;
+  int overs_ = 0;
+};
+
+Piece piece_in_memory(const std::string& model, const std::string& schedule, int stages,
+                      int replicas) {
+  RoundShape shape;
+  shape.schedule = schedule;
+  shape.stages = stages;
+  shape.replicas = replicas;
+  shape.micro_batches = shape.groups = 4;
+  auto piece = Piece::of(model, shape);
+  piece.steps = 12;
+  return piece;
+}
+
+std::vector<Piece> pieces_in_memory() {
+  std::vector<Piece> pieces = {
+      piece_in_memory("mlp", "1f1b", 4, 1), piece_in_memory("gpt2", "zb-h1", 2, 2),
+      piece_in_memory("resnet", "1f1b", 3, 1), piece_in_memory("mlp", "gpipe", 1, 4)};
+  pieces[0].eval_every = 3;
+  pieces[1].save_every = 5;
+  auto late = piece_in_memory("mlp", "pipedream", 3, 1);
+  late.shape.flush_steps = 2;
+  pieces.push_back(late);
+  return pieces;
+}
+
+struct Lost {
+  Played played;
+  int from_memory = 0;
+};
+
+Lost play_and_lose(const Piece& piece, std::uint64_t seed, std::uint64_t after, int nodes,
+                   int copies, int losses) {
+  LittleRun run(piece);
+  Scene scene(run, seed);
+  Nodes there(scene.world(), nodes, copies);
+  scene.spec().casting = &there;
+  scene.spec().copies = copies;
+  scene.begin();
+  scene.play(after);
+  there.lose(losses);
+  Lost lost{scene.finish(), there.from_memory()};
+  CHECK(there.overs() == 1);
+  CHECK(there.forget() == 0);
+  return lost;
+}
+
+const Value& event_of(const Played& played, const std::string& type) {
+  for (const auto& event : played.events)
+    if (*event.find("type")->text() == type) return event;
+  FAIL("no event " + type);
+  return played.events.front();
+}
+
+}  // namespace
+
+TEST_CASE("states in memory change no bit, and take that of two each at most", "[actors]") {
+  for (const auto& piece : pieces_in_memory()) {
+    const auto wanted = play(piece, 1);
+    REQUIRE(wanted.outcome.how == Outcome::How::done);
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+      const auto [played, from_memory] = play_and_lose(piece, seed, 0, 4, 2, 0);
+      CAPTURE(piece.model, piece.shape.schedule, seed, played.outcome.why);
+      REQUIRE(played.outcome.how == Outcome::How::done);
+      CHECK(played.weights == wanted.weights);
+      CHECK(played.bytes_left == 0);
+      CHECK(from_memory == 0);
+    }
+  }
+}
+
+TEST_CASE("a node is lost at any moment, and the run goes on from memory", "[actors]") {
+  int all = 0, in_memory = 0;
+  std::int64_t redone = 0;
+  for (const auto& piece : pieces_in_memory()) {
+    const auto wanted = play_and_lose(piece, 1, 0, 4, 2, 0).played;
+    for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+      const auto after = wanted.messages / 4 + seed * wanted.messages / 80;
+      const auto [played, from_memory] = play_and_lose(piece, seed, after, 4, 2, 1);
+      CAPTURE(piece.model, piece.shape.schedule, seed, played.outcome.why);
+      REQUIRE(played.outcome.how == Outcome::How::done);
+      CHECK(played.weights == wanted.weights);
+      CHECK(played.bytes_left == 0);
+      CHECK(played.audit.flaw.empty());
+      CHECK(played.audit.steps == piece.steps);
+      CHECK(played.told("stage.stalled").empty());
+      if (played.told("warn").empty()) continue;  // It had ended before.
+      ++all;
+      in_memory += from_memory;
+      const auto& recovered = event_of(played, "run.recovered");
+      CHECK(*recovered.find("from")->text() == (from_memory ? "memory" : "checkpoint"));
+      if (from_memory) redone += *recovered.find("redone")->integer();
+    }
+  }
+  // The others were lost before there was a line.
+  CAPTURE(all, in_memory, redone);
+  CHECK(in_memory > all * 3 / 4);
+  CHECK(redone < 3 * in_memory);
+}
+
+TEST_CASE("where all who keep a state are lost it comes from the disk", "[actors]") {
+  auto piece = piece_in_memory("mlp", "1f1b", 4, 1);
+  piece.save_every = 5;
+  const auto wanted = play_and_lose(piece, 1, 0, 4, 2, 0).played;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    const auto after = wanted.messages / 2 + seed * wanted.messages / 80;
+    const auto two = play_and_lose(piece, seed, after, 4, 2, 2);
+    CHECK(two.played.weights == wanted.weights);
+    CHECK(two.from_memory == 0);
+    CHECK(two.played.audit.flaw.empty());
+    const auto three = play_and_lose(piece, seed, after, 4, 3, 2);
+    CHECK(three.played.weights == wanted.weights);
+    CHECK(three.played.audit.flaw.empty());
+  }
+}

@@ -1,0 +1,169 @@
+// States in the memory of nodes: what a run goes on from when some of them are killed.
+
+#include <signal.h>
+
+#include <algorithm>
+#include <fstream>
+#include <utility>
+
+#include "catch.h"
+#include "cluster/cluster.h"
+#include "core/json.h"
+
+using namespace troupe;
+using namespace troupe::tests;
+
+namespace {
+
+/// What a run's events tell of those of its losses that were made good.
+struct Recovered {
+  std::string from;
+  std::int64_t step = 0;
+  std::int64_t redone = 0;
+};
+std::vector<Recovered> recovered(const Workplace& here, const std::string& run) {
+  std::ifstream file(here.path() / "runs" / run / "events.jsonl");
+  std::vector<Recovered> all;
+  for (std::string line; std::getline(file, line);) {
+    const auto event = parse_json(line);
+    if (event && *event->find("type")->text() == "run.recovered")
+      all.push_back({*event->find("from")->text(), *event->find("step")->integer(),
+                     *event->find("redone")->integer()});
+  }
+  return all;
+}
+
+void check_audit(const Workplace& here, const std::string& run, int steps) {
+  const Ended audit = troupe::tests::troupe(here, {"audit", run});
+  INFO(audit.out << audit.err);
+  CHECK(audit.code == 0);
+  CHECK(audit.out.find(std::to_string(steps)) != std::string::npos);
+}
+
+struct Case {
+  const char* name;
+  std::vector<std::string> settings;
+  std::vector<std::size_t> killed;  // Nodes, all at once.
+  const char* from;
+  int nodes = 4;
+};
+
+}  // namespace
+
+TEST_CASE("after kills a run goes on from memory where copies are left", "[cluster]") {
+  const Workplace here;
+  const auto before = leavings(here);
+  here.write("gpt.toml", gpt);
+  constexpr int steps = 160;
+  const std::vector<std::string> usual{"train.steps=" + std::to_string(steps),
+                                       "checkpoint.every=1000 steps", "train.eval_every=1000"};
+  const std::vector<std::string> late{"pipeline.stages=2", "pipeline.schedule=pipedream",
+                                      "model.tied=false", "staleness.preset=ws",
+                                      "staleness.flush_every=32"};
+  const std::vector<Case> cases = {
+      {"one", {"pipeline.stages=4"}, {1}, "memory"},
+      {"two", {"pipeline.stages=4", "elastic.copies=3"}, {1, 2}, "memory"},
+      {"gone", {"pipeline.stages=4"}, {1, 2}, "checkpoint"},
+      {"disk", {"pipeline.stages=4", "elastic.copies=1"}, {1}, "checkpoint"},
+      {"replicas", {"pipeline.stages=2", "pipeline.replicas=2"}, {0}, "memory"},
+      {"late", late, {0}, "memory", 2},
+  };
+  for (const auto& [name, settings, killed, from, nodes] : cases) {
+    auto words = usual;
+    words.insert(words.end(), settings.begin(), settings.end());
+    const bool is_late = settings == late;
+    auto alone = is_late ? words : usual;
+    alone.push_back("name=alone-" + std::string(name));
+    const Ended one = troupe::tests::troupe(here, with({"train", "gpt.toml", "-q"}, alone));
+    INFO(name << ": " << one.err);
+    REQUIRE(one.code == 0);
+
+    Cluster cluster(here, {});
+    for (int node = 0; node < nodes; ++node) cluster.start_node("n" + std::to_string(node));
+    Process submit(here, with(with({"submit", "gpt.toml", "--wait", "--output", "plain"}, words),
+                              {"name=" + std::string(name), "log.every=1",
+                               "elastic.nodes=" + std::to_string(nodes - killed.size()) + ":4"}));
+    INFO(submit.said() << cluster.head.said());
+    REQUIRE(submit.says("step 60 "));
+    // First all stand still, so that they die together.
+    for (const auto node : killed) kill(cluster.node_process(node), SIGSTOP);
+    for (const auto node : killed) kill(cluster.node_process(node), SIGKILL);
+    CHECK(submit.wait() == 0);
+    CHECK(digest(here, name) == digest(here, "alone-" + std::string(name)));
+    check_audit(here, name, steps);
+    const auto losses = recovered(here, name);
+    REQUIRE(losses.size() == 1);
+    CHECK(losses[0].from == from);
+    if (losses[0].from == "memory") CHECK(losses[0].redone <= 20);
+    if (losses[0].from == "checkpoint") CHECK(losses[0].step == 0);
+    cluster.end();
+  }
+  CHECK(leavings(here) == before);
+  CHECK(processes_of_program(here) == 0);
+}
+
+TEST_CASE("what was kept of a run is let go when it ends", "[cluster]") {
+  const Workplace here;
+  here.write("gpt.toml", gpt);
+  Cluster cluster(here, {"alpha", "beta"});
+  const auto train = [&](const std::string& name) {
+    // 40 MB of states, in each of two nodes.
+    const Ended ended =
+        troupe::tests::troupe(here, with({"submit", "gpt.toml", "--wait", "--head", head_of(here)},
+                                         {"name=" + name, "train.steps=6", "pipeline.stages=2",
+                                          "model.width=256", "train.eval_every=6"}));
+    INFO(ended.err);
+    REQUIRE(ended.code == 0);
+    return resident_bytes(cluster.node_process(0)) + resident_bytes(cluster.node_process(1));
+  };
+  const auto first = train("first");
+  long most = first;
+  for (const std::string name : {"second", "third", "fourth"}) most = std::max(most, train(name));
+  CAPTURE(first, most);
+  CHECK(most < first + (30 << 20));
+  cluster.end();
+}
+
+TEST_CASE("a head that is killed finds in its next life what its nodes have kept", "[cluster]") {
+  const Workplace here;
+  const auto before = leavings(here);
+  here.write("gpt.toml", gpt);
+  const std::vector<std::string> settings{"train.steps=160", "checkpoint.every=1000 steps",
+                                          "train.eval_every=1000"};
+  const auto one = digest_of_one(here, settings);
+  Process head(here,
+               {"head", "--listen", "127.0.0.1:0", "--events", "127.0.0.1:0", "--supervised"});
+  REQUIRE(head.says("troupe submit"));
+  Process alpha(here, {"node", "--name", "alpha", "--cores", "1"});
+  Process beta(here, {"node", "--name", "beta", "--cores", "1"});
+  for (Process* node : {&alpha, &beta}) REQUIRE(node->says("joined"));
+  const auto nodes = [&] {
+    return std::pair(children_of(alpha.id()).front(), children_of(beta.id()).front());
+  };
+  const auto processes = nodes();
+  Process submit(here, with(with({"submit", "gpt.toml", "--wait", "--output", "plain"}, settings),
+                            {"name=many", "pipeline.stages=2", "log.every=1"}));
+  INFO(submit.said() << head.said() << alpha.said());
+  for (const int step : {40, 80}) {
+    REQUIRE(submit.says("\nstep " + std::to_string(step) + " "));
+    const auto heads = children_of(head.id());
+    REQUIRE(heads.size() == 1);
+    kill(heads.front(), SIGKILL);
+    REQUIRE(head.says_once_more("run many goes on"));
+  }
+  CHECK(submit.wait() == 0);
+  CHECK(digest(here, "many") == one);
+  check_audit(here, "many", 160);
+  // Nothing was saved on the disk, and yet it was never begun anew.
+  const auto times = times_done(here, "many");
+  CHECK(times.at(1) == 1);
+  CHECK(times.at(20) == 1);
+  // The processes of the nodes live on.
+  CHECK(nodes() == processes);
+  for (Process* node : {&alpha, &beta}) node->send(SIGTERM);
+  for (Process* node : {&alpha, &beta}) CHECK(node->wait() == 0);
+  head.send(SIGTERM);
+  CHECK(head.wait() == 0);
+  CHECK(leavings(here) == before);
+  CHECK(processes_of_program(here) == 0);
+}
