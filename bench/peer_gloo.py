@@ -28,8 +28,8 @@ def main() -> None:
 
 
 def measure(rank: int, size: int, turns: int) -> None:
-    out = torch.zeros(size, dtype=torch.uint8)
-    come = torch.zeros(size, dtype=torch.uint8)
+    out = torch.ones(size, dtype=torch.uint8)
+    come = torch.ones(size, dtype=torch.uint8)
     start = 0.0
     for turn in range(-1, turns):
         if turn == 0:

@@ -5,6 +5,7 @@
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 int main(int count, char** words) {
   int rank;
@@ -12,8 +13,9 @@ int main(int count, char** words) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   for (int i = 1; i + 1 < count; i += 2) {
     const long bytes = atol(words[i]), turns = atol(words[i + 1]);
-    char* out = calloc(bytes, 1);
-    char* in = calloc(bytes, 1);
+    /* Written to, as the tensors of the others are: memory that nobody has touched is one page of zeros, and fast to read. */
+    char* out = memset(malloc(bytes), 1, bytes);
+    char* in = memset(malloc(bytes), 1, bytes);
     double start = 0;
     for (long turn = -1; turn < turns; ++turn) {
       if (turn == 0) start = MPI_Wtime();
