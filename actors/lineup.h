@@ -1,10 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
 #include "actors/node_pool.h"
 #include "actors/placement.h"
+#include "core/result.h"
 
 namespace troupe::actors {
 
@@ -12,13 +14,16 @@ namespace troupe::actors {
 struct Lineup {
   std::vector<NodeHere> nodes;  // By process; each has a device.
   Placement placement;
+  double busiest = 0;  // Work for each core of the node that has most of that: as a step takes.
 };
 
-/// On the first of these nodes, `most` of them at most.
+/// On as many of these nodes as there are devices, `most` of them at most: on the first of them
+/// where all are alike, or else so that the busiest has least to do for its cores.
 Lineup line_up(const RunSpec& spec, std::vector<NodeHere> nodes, int most);
 
-/// Devices for each core of the node that has most of that: a step takes as long, but for a factor.
-double busiest(const Lineup& lineup);
+/// Why a run cannot begin: so many of the nodes that are there have what it computes in.
+Error too_few(std::size_t fitting, int fewest, kernels::Precision least,
+              const std::vector<NodeHere>& all);
 
 /// "alpha: device 0 1; beta: device 2 3"
 std::string to_text(const Lineup& lineup);

@@ -214,6 +214,7 @@ class Node::Work {
     if (message.type == Stop::type) return stop(message);
     if (message.type == Forget::type) return (void)keeps_.erase(message.run);
     if (message.type == Chaos::type) return suffer(message);
+    if (message.type == Unfit::type) return unfit(message);
     const auto found = sites_.find(message.run);
     if (found == sites_.end() || found->second.epoch != message.epoch) return;  // It is over.
     auto& site = *found->second.site;
@@ -240,6 +241,11 @@ class Node::Work {
     options_.rejected(reject ? reject->reason + ": found " + reject->found + ", wanted " +
                                    reject->wanted
                              : reject.error().text);
+  }
+
+  void unfit(const transport::Message& message) {
+    const auto unfit = transport::from_message<Unfit>(message);
+    options_.say(unfit ? "no part in run " + unfit->run + ": " + unfit->why : unfit.error().text);
   }
 
   void retire(const std::string& why) {

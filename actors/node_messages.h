@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -22,14 +23,29 @@ struct KeptRun {
   }
 };
 
+/// A way to other machines.
+struct Network {
+  std::string name;                      // "eth0"
+  std::string address;                   // Of this host, there.
+  std::optional<std::int64_t> megabits;  // A second, where that is known.
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("name", &Network::name),
+                      transport::required("address", &Network::address),
+                      transport::optional("megabits", &Network::megabits));
+  }
+};
+
 /// What a process with devices can do, and what it has.
 struct Inventory {
   std::string host;
   std::int64_t pid = 0;
   std::string version;  // Of this program: all processes of a run are of one.
   int cores = 1;
+  int numa_nodes = 1;       // That its host has.
   std::int64_t memory = 0;  // Bytes.
-  bool bf16 = false;        // Whether it has products in bf16.
+  std::string precision;    // The best in which it has products, as a configuration names it.
+  std::vector<Network> networks;
   std::vector<KeptRun> kept;
 
   static constexpr auto fields() {
@@ -37,8 +53,10 @@ struct Inventory {
                       transport::required("pid", &Inventory::pid),
                       transport::required("version", &Inventory::version),
                       transport::required("cores", &Inventory::cores).at_least(1),
+                      transport::optional("numa_nodes", &Inventory::numa_nodes).at_least(1),
                       transport::required("memory", &Inventory::memory).at_least(0),
-                      transport::required("bf16", &Inventory::bf16),
+                      transport::required("precision", &Inventory::precision),
+                      transport::optional("networks", &Inventory::networks),
                       transport::optional("kept", &Inventory::kept));
   }
 };
@@ -99,6 +117,19 @@ struct Retire {
 
   static constexpr auto fields() {
     return std::tuple(transport::required("reason", &Retire::reason));
+  }
+};
+
+/// Head to node: a run gives it no part, and why. It may serve others.
+struct Unfit {
+  static constexpr std::string_view type = "node.unfit";
+
+  std::string run;
+  std::string why;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("run", &Unfit::run),
+                      transport::required("why", &Unfit::why));
   }
 };
 

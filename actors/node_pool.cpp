@@ -1,9 +1,36 @@
 #include "actors/node_pool.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <utility>
 
 namespace troupe::actors {
+
+kernels::Precision precision_named(std::string_view name) {
+  using kernels::Precision;
+  for (const auto precision : {Precision::bf16_blocks, Precision::bf16_pairs})
+    if (name == to_string(precision)) return precision;
+  return Precision::fp32;
+}
+
+bool has(const Inventory& inventory, kernels::Precision precision) {
+  return precision_named(inventory.precision) >= precision;
+}
+
+std::string who_lacks(kernels::Precision precision, const std::vector<NodeHere>& nodes) {
+  std::map<kernels::Precision, std::string> names;
+  for (const auto& node : nodes) {
+    if (has(node.inventory, precision)) continue;
+    auto& those = names[precision_named(node.inventory.precision)];
+    those += (those.empty() ? "" : ", ") + node.name;
+  }
+  std::string text;
+  for (const auto& [best, those] : names)
+    text += (text.empty() ? "" : "; ") + those + ": nothing better than " +
+            std::string(to_string(best));
+  return text;
+}
 
 NodeHere NodePool::add(std::uint64_t incarnation, std::string wanted, Inventory inventory) {
   const std::lock_guard lock(mutex_);
@@ -56,25 +83,33 @@ std::vector<NodeHere> NodePool::all() const {
   return nodes_;
 }
 
-std::vector<NodeHere> NodePool::usable() const {
+std::vector<NodeHere> NodePool::usable(kernels::Precision least) const {
   const std::lock_guard lock(mutex_);
-  return find_usable();
+  return find_usable(least);
 }
 
-std::vector<NodeHere> NodePool::find_usable() const {
+std::vector<NodeHere> NodePool::find_usable(kernels::Precision least) const {
   std::vector<NodeHere> found;
-  std::ranges::copy_if(nodes_, std::back_inserter(found),
-                       [](const NodeHere& node) { return !node.cordoned && !node.away; });
+  std::ranges::copy_if(nodes_, std::back_inserter(found), [&](const NodeHere& node) {
+    return !node.cordoned && !node.away && has(node.inventory, least);
+  });
   return found;
 }
 
-std::vector<NodeHere> NodePool::wait_for(int fewest, std::chrono::milliseconds patience,
+void NodePool::wake() {
+  // Not between somebody's look and their sleep.
+  { const std::lock_guard lock(mutex_); }
+  changed_.notify_all();
+}
+
+std::vector<NodeHere> NodePool::wait_for(int fewest, kernels::Precision least,
+                                         std::chrono::milliseconds patience,
                                          const std::function<bool()>& cancelled) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, patience, [&] {
-    return cancelled() || static_cast<int>(find_usable().size()) >= fewest;
+    return cancelled() || static_cast<int>(find_usable(least).size()) >= fewest;
   });
-  return find_usable();
+  return find_usable(least);
 }
 
 }  // namespace troupe::actors

@@ -7,10 +7,12 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "actors/node_messages.h"
 #include "core/result.h"
+#include "kernels/linear.h"
 #include "transport/wire.h"
 
 namespace troupe::actors {
@@ -29,6 +31,16 @@ struct NodeHere {
   }
 };
 
+/// Of a name that a configuration would not know: fp32, which everybody has.
+kernels::Precision precision_named(std::string_view name);
+
+/// Whether it has products in this, or in better. Any processor can compute in all; without the
+/// instructions it is slow.
+bool has(const Inventory& inventory, kernels::Precision precision);
+
+/// Those of them that do not: "beta, gamma: nothing better than fp32"; empty where all do.
+std::string who_lacks(kernels::Precision precision, const std::vector<NodeHere>& nodes);
+
 /// The nodes that are there, in the order in which they came. Any thread.
 class NodePool {
  public:
@@ -45,14 +57,14 @@ class NodePool {
   std::optional<NodeHere> find(std::uint64_t incarnation) const;
 
   std::vector<NodeHere> all() const;
-  /// Those that may be given something new.
-  std::vector<NodeHere> usable() const;
-  /// Those that may be used, as soon as there are so many; all that are there where the patience
-  /// ends before.
-  std::vector<NodeHere> wait_for(int fewest, std::chrono::milliseconds patience,
+  /// Those that may be given something new, and have so good products at least.
+  std::vector<NodeHere> usable(kernels::Precision least = kernels::Precision::fp32) const;
+  /// These, as soon as there are so many; all that are there where the patience ends before.
+  std::vector<NodeHere> wait_for(int fewest, kernels::Precision least,
+                                 std::chrono::milliseconds patience,
                                  const std::function<bool()>& cancelled);
   /// Lets those who wait look whether they are cancelled.
-  void wake() { changed_.notify_all(); }
+  void wake();
 
   Status send(std::uint64_t incarnation, const transport::Message& message) const {
     return send_(incarnation, message);
@@ -60,7 +72,7 @@ class NodePool {
 
  private:
   /// With the lock held.
-  std::vector<NodeHere> find_usable() const;
+  std::vector<NodeHere> find_usable(kernels::Precision least) const;
 
   Send send_;
   mutable std::mutex mutex_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "actors/exchange.h"
 
@@ -26,14 +27,12 @@ int Placement::process_of(PlayerId player) const {
   return head();
 }
 
-Placement place(const RunSpec& spec, int nodes) {
+Placement place(const RunSpec& spec, std::vector<int> nodes_of_devices, int nodes) {
   const RoundPtr usual = spec.round(0, 1);
   const int devices = usual->devices();
-  const int all = devices * spec.replicas();
   Placement placement;
   placement.processes = nodes + 1;
-  for (int device = 0; device < all; ++device)
-    placement.stages.push_back(all <= nodes ? device : device * nodes / all);
+  placement.stages = std::move(nodes_of_devices);
   const auto first_holder = [&](int stage) { return holders_of(*usual, stage).front(); };
   const auto at = [&](int replica, int device) {
     const int place = replica * devices + device;

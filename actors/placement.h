@@ -30,10 +30,9 @@ struct Placement {
   }
 };
 
-/// Consecutive devices go to one node, as evenly as it goes; an optimizer to a device that has its
-/// stage, and loaders to the devices that they feed. Fewer devices than nodes leave the
-/// last nodes without any. Changes no bit of a result.
-Placement place(const RunSpec& spec, int nodes);
+/// Where its devices are given, by replica, then device: an optimizer goes to one that has its
+/// stage, and loaders to those that they feed. Changes no bit of a result.
+Placement place(const RunSpec& spec, std::vector<int> nodes_of_devices, int nodes);
 
 /// Whether what came from elsewhere fits the run.
 Status check(const Placement& placement, const RunSpec& spec);

@@ -119,16 +119,17 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
     std::vector<NodeHere> nodes;
     const auto patience = casting_.has_played_ ? order.suspend_patience : order.node_patience;
     wait("waits for nodes", patience, [&](std::chrono::milliseconds slice) {
-      nodes = casting_.nodes_.wait_for(order.fewest, slice, [this] { return is_over(); });
+      nodes =
+          casting_.nodes_.wait_for(order.fewest, order.least, slice, [this] { return is_over(); });
       return is_over() || static_cast<int>(nodes.size()) >= order.fewest;
     });
     if (is_over()) return Done{};
     if (static_cast<int>(nodes.size()) < order.fewest)
-      return Error{"there are " + std::to_string(nodes.size()) + " nodes, but the run wants " +
-                   std::to_string(order.fewest) + " at least (elastic.nodes)"};
+      return too_few(nodes.size(), order.fewest, order.least, casting_.nodes_.usable());
     if (const int wanted = had_before(nodes);
         !casting_.has_played_ && static_cast<int>(nodes.size()) < wanted) {
-      nodes = casting_.nodes_.wait_for(wanted, return_patience, [this] { return is_over(); });
+      nodes = casting_.nodes_.wait_for(wanted, order.least, return_patience,
+                                       [this] { return is_over(); });
       if (is_over()) return Done{};
     }
     const auto lineup = line_up(*spec_, std::move(nodes), order.most);

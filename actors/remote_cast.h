@@ -11,6 +11,7 @@
 #include "actors/lineup.h"
 #include "actors/mesh.h"
 #include "actors/node_pool.h"
+#include "kernels/linear.h"
 
 namespace troupe::actors {
 
@@ -18,10 +19,11 @@ struct RemoteOrder {
   std::string run;
   Value config;    // With everything in it that was chosen for the run.
   int fewest = 1;  // Nodes without which an attempt does not begin,
-  int most = 1;    // and how many it takes.
-  std::chrono::milliseconds node_patience{60'000};     // Until there are as many at first,
-  std::chrono::milliseconds suspend_patience{60'000};  // and once it has played, where some go.
-  std::chrono::milliseconds prepare_patience{60'000};  // Until they have prepared.
+  int most = 1;    // and how many it takes,
+  kernels::Precision least = kernels::Precision::fp32;  // with so good products at least.
+  std::chrono::milliseconds node_patience{60'000};      // Until there are as many at first,
+  std::chrono::milliseconds suspend_patience{60'000};   // and once it has played, where some go.
+  std::chrono::milliseconds prepare_patience{60'000};   // Until they have prepared.
   std::string interface = "127.0.0.1";
   Carriers carriers = Carriers::shm_and_tcp;
   /// Where its players are, once that is known; on a thread of its own.

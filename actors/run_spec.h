@@ -64,7 +64,8 @@ struct RunSpec {
   std::string name;
   const models::Model* model = nullptr;
   std::vector<models::UnitRange> stages;
-  std::vector<models::Keep> keep;                      // By stage.
+  std::vector<double> work;        // By device of a replica: its part of a step; empty: all alike.
+  std::vector<models::Keep> keep;  // By stage.
   std::vector<std::vector<models::Section>> sections;  // Likewise: what each optimizer steps.
   models::OptimizerConfig optimizer;
   models::StalenessOptions staleness;

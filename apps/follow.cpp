@@ -36,7 +36,8 @@ ExitCode tell_end(const RunStanding& report) {
   if (report.state == "done") return ExitCode::done;
   std::fprintf(stderr, "%s: %s%s\n", report.name.c_str(), report.state.c_str(),
                report.why.empty() ? "" : (": " + report.why).c_str());
-  return report.state == "stopped" ? ExitCode::preempted : ExitCode::failed;
+  if (report.state == "stopped") return ExitCode::preempted;
+  return report.lacks_nodes ? ExitCode::too_few_nodes : ExitCode::failed;
 }
 
 /// A head that ends has told before how its runs stand: that may still be on its way.
@@ -152,6 +153,9 @@ ExitCode submit(const SubmitArguments& arguments, const CommonFlags& flags) {
   const auto answer = (*client)->ask("run.submit", std::move(body));
   if (!answer) return refused(answer.refusal());
   const std::string name = text_of(*answer, "run");
+  const Value* chosen = answer->find("chosen");
+  if (chosen && !arguments.wait && !flags.quiet)
+    std::fprintf(stderr, "computes in %s\n", text_of(*chosen, "why").c_str());
   if (arguments.wait) return follow(arguments.head, **client, name, From::this_life, flags);
   std::printf("%s\n", name.c_str());
   return ExitCode::done;

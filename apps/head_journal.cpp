@@ -45,6 +45,15 @@ struct RunRecord {
                       transport::required("config", &RunRecord::config));
   }
 };
+struct ChoiceRecord {
+  static constexpr std::string_view type = "choice";
+  std::string run;
+  Value choice;
+  static constexpr auto fields() {
+    return std::tuple(transport::required("run", &ChoiceRecord::run),
+                      transport::required("choice", &ChoiceRecord::choice));
+  }
+};
 struct StateRecord {
   static constexpr std::string_view type = "state";
   std::string run;
@@ -148,8 +157,12 @@ Status HeadJournal::learn(const Value& record, const std::string& place) {
   } else if (is(RunRecord::type)) {
     auto read = transport::from_value<RunRecord>(record, place);
     if (!read) return read.error();
-    runs_[read->run] = {static_cast<std::uint64_t>(read->submission), std::move(read->config),
-                        "running", ""};
+    runs_[read->run] = {
+        static_cast<std::uint64_t>(read->submission), std::move(read->config), "running", "", {}};
+  } else if (is(ChoiceRecord::type)) {
+    auto read = transport::from_value<ChoiceRecord>(record, place);
+    if (!read) return read.error();
+    runs_[read->run].choice = std::move(read->choice);
   } else if (is(StateRecord::type)) {
     auto read = transport::from_value<StateRecord>(record, place);
     if (!read) return read.error();
@@ -168,6 +181,7 @@ std::vector<Value> HeadJournal::all() const {
   for (const auto& [name, run] : runs_) {
     const auto submission = static_cast<std::int64_t>(run.submission);
     records.push_back(typed(RunRecord{name, submission, run.config}));
+    if (!run.choice.is_null()) records.push_back(typed(ChoiceRecord{name, run.choice}));
     records.push_back(typed(StateRecord{name, run.state, run.why}));
   }
   return records;
@@ -186,6 +200,10 @@ Status HeadJournal::listens(const std::string& endpoint, const std::string& even
 Status HeadJournal::submitted(const std::string& run, std::uint64_t submission,
                               const Value& config) {
   return write(typed(RunRecord{run, static_cast<std::int64_t>(submission), config}));
+}
+
+Status HeadJournal::chosen(const std::string& run, const Value& choice) {
+  return write(typed(ChoiceRecord{run, choice}));
 }
 
 Status HeadJournal::changed(const std::string& run, const std::string& state,

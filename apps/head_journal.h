@@ -22,6 +22,7 @@ struct RememberedRun {
   Value config;
   std::string state;  // As RunStanding has it; "stopping" where it was asked to.
   std::string why;
+  Value choice;  // What was chosen for it, as RunChoice has it; null: nothing yet.
 };
 
 /// What a head knows from one of its lives to the next: how many there were, where it listens, and
@@ -44,6 +45,7 @@ class HeadJournal {
 
   Status listens(const std::string& endpoint, const std::string& events);
   Status submitted(const std::string& run, std::uint64_t submission, const Value& config);
+  Status chosen(const std::string& run, const Value& choice);
   Status changed(const std::string& run, const std::string& state, const std::string& why);
 
  private:

@@ -77,12 +77,13 @@ void HeadOrders::hold(const transport::Message& message, const Answer& answer) {
 void HeadOrders::drain(const std::string& node, const Answer& answer) {
   // First, so that nothing new comes to it meanwhile.
   if (auto cordoned = cordon(node, true); !cordoned) return (*answer)(cordoned);
-  int others = 0;
-  for (const auto& one : people_.gate.nodes().all()) others += one.cordoned ? 0 : 1;
+  const auto nodes = people_.gate.nodes().all();
   std::vector<std::shared_ptr<HeadRun>> there;
   for (const auto& run : people_.all_runs()) {
     if (!run->plays_on(node)) continue;
     there.push_back(run);
+    const auto others = std::ranges::count_if(
+        nodes, [&](const auto& one) { return !one.cordoned && run->can_use(one); });
     if (others >= run->fewest_nodes()) continue;
     (void)cordon(node, false);
     return (*answer)(transport::refusal(

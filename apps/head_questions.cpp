@@ -7,6 +7,7 @@
 
 #include "apps/misconfigured.h"
 #include "apps/plan_request.h"
+#include "apps/run_choice.h"
 #include "apps/run_setup.h"
 #include "apps/sim_request.h"
 #include "config/load.h"
@@ -21,30 +22,6 @@ namespace sched = troupe::schedules;
 constexpr std::size_t most_waiting = 16;
 constexpr double most_simulated_steps = 1e6;
 
-/// Between hosts of which nothing is known.
-constexpr sched::Link usual_network{.latency = 50e-6, .bandwidth = 1.25e9};
-
-/// Each of the run's devices has an equal part of its node's cores and memory.
-sched::Cluster cluster_of(const std::vector<actors::NodeHere>& nodes, int devices) {
-  const bool one_host = std::ranges::all_of(
-      nodes, [&](const auto& node) { return node.inventory.host == nodes.front().inventory.host; });
-  const int count = static_cast<int>(nodes.size());
-  const int each = (devices + count - 1) / count;
-  const auto within = nominal_device().link;
-  sched::Cluster cluster;
-  for (const auto& node : nodes) {
-    auto& place = cluster.nodes.emplace_back();
-    place.name = node.name;
-    place.zone = node.inventory.host;
-    place.devices.assign(static_cast<std::size_t>(each),
-                         {.speed = static_cast<double>(node.inventory.cores) / each,
-                          .memory = node.inventory.memory / each});
-    place.inside = within;
-    place.outside = one_host ? within : usual_network;
-  }
-  return cluster;
-}
-
 Reply validate(const config::Loaded& loaded) {
   if (auto setup = set_up(loaded.config); !setup) return misconfigured(setup.error());
   Value answer = Value::Map{};
@@ -53,23 +30,22 @@ Reply validate(const config::Loaded& loaded) {
   return answer;
 }
 
-Result<sched::PlanRequest> request_for(const config::Loaded& loaded,
-                                       const std::vector<actors::NodeHere>& nodes) {
-  const auto setup = set_up(loaded.config);
+Result<LivePlan> plan_of(const config::Loaded& loaded, const std::vector<actors::NodeHere>& nodes) {
+  auto setup = set_up(loaded.config);
   if (!setup) return setup.error();
-  return plan_request(loaded.config, *setup, cluster_of(nodes, devices_wanted(loaded.config)),
-                      nominal_device());
+  return plan_for(loaded.config, *setup, nodes);
 }
 
 Reply plan(const config::Loaded& loaded, const std::vector<actors::NodeHere>& nodes) {
-  const auto request = request_for(loaded, nodes);
-  if (!request) return misconfigured(request.error());
-  const auto made = sched::make_plan(*request);
-  if (!made) return misconfigured(made.error());
-  const auto changes = sched::outlooks(*request);
-  Value answer = sched::to_value(*request, *made);
-  answer.set("outlooks", sched::to_value(*made, changes));
-  answer.set("table", sched::to_table(*request, *made) + "\n" + sched::to_table(*made, changes));
+  const auto live = plan_of(loaded, nodes);
+  if (!live) return misconfigured(live.error());
+  const auto changes = sched::outlooks(live->request);
+  Value answer = sched::to_value(live->request, live->plan);
+  answer.set("chosen", transport::to_value(live->choice));
+  answer.set("outlooks", sched::to_value(live->plan, changes));
+  answer.set("table", "computes in " + live->choice.why + "\n" +
+                          sched::to_table(live->request, live->plan) + "\n" +
+                          sched::to_table(live->plan, changes));
   return answer;
 }
 
@@ -97,12 +73,11 @@ std::optional<Refusal> read_terms(const Value& body, SimTerms& terms) {
 
 Reply simulated(const config::Loaded& loaded, const std::vector<actors::NodeHere>& nodes,
                 const SimTerms& terms) {
-  const auto request = request_for(loaded, nodes);
-  if (!request) return misconfigured(request.error());
-  const auto made = sched::make_plan(*request);
-  if (!made) return misconfigured(made.error());
+  const auto live = plan_of(loaded, nodes);
+  if (!live) return misconfigured(live.error());
   // So that its answer, and the end of this head, need not be waited for.
-  if (const double steps = terms.hours * 3600 / made->step.count(); steps > most_simulated_steps)
+  if (const double steps = terms.hours * 3600 / live->plan.step.count();
+      steps > most_simulated_steps)
     return transport::refusal(RefusalCode::invalid, "hours",
                               "sim.request.hours: found " + shortest(terms.hours) +
                                   ", which are about " + shortest(std::round(steps)) +

@@ -22,6 +22,7 @@ std::chrono::milliseconds in_milliseconds(std::chrono::nanoseconds time) {
 HeadRun::HeadRun(config::Loaded loaded, RunSetup setup, bool resume, Surroundings around)
     : loaded_(std::move(loaded)),
       resume_(resume),
+      takes_any_precision_(!loaded_.config.precision.compute),
       around_(std::move(around)),
       disk_(*setup.files),
       setup_(std::move(setup)) {
@@ -32,25 +33,33 @@ HeadRun::HeadRun(config::Loaded loaded, RunSetup setup, bool resume, Surrounding
   outlook_.begun = std::chrono::steady_clock::now();
 }
 
-void HeadRun::finish() {
+void HeadRun::drain() {
+  ends_ = true;
   bell_.ring();
+  around_.nodes.wake();
+}
+
+void HeadRun::finish() {
+  drain();
   if (thread_.joinable()) thread_.join();
 }
 
-Status HeadRun::prepare() {
-  if (resume_)
-    if (auto taken = take_changes(disk_, loaded_); !taken) return taken;
-  now_ = std::make_shared<const config::Loaded>(loaded_);
-  auto made = ProcessRun::make(loaded_, std::move(setup_), disk_,
-                               {.are_here = [](int) { return false; }, .cores = 1});
-  if (!made) return made.error();
-  run_ = std::move(*made);
+Status HeadRun::prepare(std::optional<RunChoice> kept) {
   if (resume_) {
-    if (auto resumed = run_->resume(); !resumed) return resumed.error();
-  } else if (auto started = run_->start(); !started) {
-    return started;
+    if (auto taken = take_changes(disk_, loaded_); !taken) return taken;
+    if (auto taken = take_precision(disk_, loaded_); !taken) return taken;
   }
-  report_.step = run_->step();
+  if (kept) take(*kept, loaded_);
+  choice_ = std::move(kept);
+  if (takes_any_precision_ && loaded_.config.precision.compute) {
+    const auto precision = precision_of(loaded_.config.precision);
+    if (!precision) return precision.error();
+    least_ = *precision;
+  }
+  auto nodes = around_.nodes.usable(least_);
+  if (!choice_ && static_cast<int>(nodes.size()) >= loaded_.config.elastic.nodes.fewest)
+    if (auto chosen = choose(std::move(nodes), setup_); !chosen) return chosen;
+  if (auto made = make(std::move(setup_)); !made) return made;
   // What an earlier run of its name has left is out of the way before anybody remembers this one:
   // what is found there later is its own.
   std::string moved;
@@ -58,6 +67,77 @@ Status HeadRun::prepare() {
   if (!folder) return folder.error();
   folder_ = std::move(*folder);
   return Done{};
+}
+
+Status HeadRun::choose(std::vector<actors::NodeHere> nodes, RunSetup& setup) {
+  auto live = plan_for(loaded_.config, setup, std::move(nodes));
+  if (!live) return live.error();
+  take(live->choice, loaded_);
+  const std::lock_guard lock(mutex_);
+  if (takes_any_precision_) least_ = setup.precision;
+  choice_ = std::move(live->choice);
+  return Done{};
+}
+
+Status HeadRun::choose_late() {
+  const int fewest = loaded_.config.elastic.nodes.fewest;
+  const auto patience = order(loaded_).node_patience;
+  auto nodes = around_.nodes.wait_for(fewest, least_, patience, [this] { return ends_.load(); });
+  if (static_cast<int>(nodes.size()) < fewest)
+    return actors::too_few(nodes.size(), fewest, least_, around_.nodes.usable());
+  auto setup = set_up(loaded_.config);
+  if (!setup) return setup.error();
+  if (auto chosen = choose(std::move(nodes), *setup); !chosen) return chosen;
+  if (auto made = make(std::move(*setup)); !made) return made;
+  casting_->change(order(loaded_));
+  return Done{};
+}
+
+/// The run, of all that is known of its configuration.
+Status HeadRun::make(RunSetup setup) {
+  auto made = ProcessRun::make(
+      loaded_, std::move(setup), disk_,
+      {.are_here = [](int) { return false; }, .cores = 1, .memory = MemoryOf::elsewhere});
+  if (!made) return made.error();
+  run_ = std::move(*made);
+  if (resume_) {
+    if (auto resumed = run_->resume(); !resumed) return resumed.error();
+  } else if (auto started = run_->start(); !started) {
+    return started;
+  }
+  const std::lock_guard lock(mutex_);
+  now_ = std::make_shared<const config::Loaded>(loaded_);
+  report_.step = run_->step();
+  return Done{};
+}
+
+void HeadRun::tell_choice() {
+  Value chosen = event(std::string(RunChoice::type), loaded_.config.name);
+  const Value choice = transport::to_value(*choice_);
+  for (const auto& entry : *choice.map()) chosen.set(entry.key, entry.value);
+  const auto& round = *run_->rounds().of_one_step();
+  chosen.set("samples", loaded_.config.batch.global);
+  chosen.set("micro", run_->setup().micro);
+  chosen.set("micro_batches", round.micro_batches_in_step());
+  chosen.set("replicas", round.replicas);
+  tell(chosen);
+  for (const auto& node : around_.nodes.all())
+    if (!can_use(node)) tell_unfit(node);
+}
+
+void HeadRun::tell_unfit(const actors::NodeHere& node) {
+  kernels::Precision least{};
+  {
+    const std::lock_guard lock(mutex_);
+    least = least_;
+  }
+  const actors::Unfit unfit{loaded_.config.name, "it computes in " + std::string(to_string(least)) +
+                                                     "; " + actors::who_lacks(least, {node})};
+  (void)around_.nodes.send(node.incarnation, transport::to_message(unfit));
+  Value told = event(std::string(actors::Unfit::type), unfit.run);
+  told.set("node", node.name);
+  told.set("why", unfit.why);
+  tell(told);
 }
 
 void HeadRun::start() {
@@ -72,6 +152,7 @@ actors::RemoteOrder HeadRun::order(const config::Loaded& loaded) {
           .config = run_->chosen(loaded.tree),
           .fewest = config.elastic.nodes.fewest,
           .most = config.elastic.nodes.most,
+          .least = least_,
           .node_patience = in_milliseconds(resume_ ? config.limits.suspend_patience
                                                    : config.limits.start_patience),
           .suspend_patience = in_milliseconds(config.limits.suspend_patience),
@@ -97,15 +178,7 @@ void HeadRun::run() {
     report_.began = before ? static_cast<std::int64_t>(before->bytes) : 0;
   }
   record_event(state_event(config, "running", {}));
-  auto outcome = run_->play(bell_, record_event, casting_.get(), [this](const caf::actor& leader) {
-    const std::lock_guard lock(mutex_);
-    leader_ = leader;
-    if (!leader_) return;
-    if (paused_) actors::rt::post(leader_, actors::Pause{});
-    if (stopped_) actors::rt::post(leader_, actors::StopNow{});
-    for (auto& interlude : std::exchange(early_, {}))
-      actors::rt::post(leader_, std::move(interlude));
-  });
+  auto outcome = play();
   using How = actors::Outcome::How;
   if (outcome.how == How::done && config.train.export_path)
     if (auto exported = export_weights(disk_, *config.train.export_path, outcome.weights);
@@ -126,9 +199,32 @@ void HeadRun::run() {
     record_ = nullptr;
     report_.state = state;
     report_.why = outcome.why;
+    report_.lacks_nodes = outcome.how == How::failed && lacks_nodes();
     early = std::exchange(early_, {});
   }
   for (const auto& interlude : early) interlude.done(Error{"the run has ended"});
+}
+
+actors::Outcome HeadRun::play() {
+  actors::Outcome ended;
+  ended.step = run_->step();
+  auto ready = choice_ ? Status(Done{}) : choose_late();
+  if (ready) ready = around_.chosen(*choice_);
+  if (!ready) {
+    ended.how = ends_ ? actors::Outcome::How::stopped : actors::Outcome::How::failed;
+    if (!ends_) ended.why = ready.error().text;
+    return ended;
+  }
+  tell_choice();
+  return run_->play(bell_, record_, casting_.get(), [this](const caf::actor& leader) {
+    const std::lock_guard lock(mutex_);
+    leader_ = leader;
+    if (!leader_) return;
+    if (paused_) actors::rt::post(leader_, actors::Pause{});
+    if (stopped_) actors::rt::post(leader_, actors::StopNow{});
+    for (auto& interlude : std::exchange(early_, {}))
+      actors::rt::post(leader_, std::move(interlude));
+  });
 }
 
 void HeadRun::record(Recorder& recorder, const Value& event) {
@@ -159,7 +255,7 @@ void HeadRun::placed(const actors::Lineup& lineup) {
   {
     const std::lock_guard lock(mutex_);
     report_.where = where;
-    if (lineup_) gain = 1 - busiest(lineup) / busiest(*lineup_);
+    if (lineup_) gain = 1 - lineup.busiest / lineup_->busiest;
     lineup_ = lineup;
   }
   Value changed = event("plan.changed", loaded_.config.name);
@@ -172,12 +268,9 @@ void HeadRun::placed(const actors::Lineup& lineup) {
 }
 
 void HeadRun::tell(const Value& event) {
-  std::function<void(const Value&)> record;
-  {
-    const std::lock_guard lock(mutex_);
-    record = record_;
-  }
-  if (record) record(event);
+  // With the lock held: who tells something may be of another thread than the run, which ends.
+  const std::lock_guard lock(mutex_);
+  if (record_) record_(event);
 }
 
 RunStanding HeadRun::report() const {
@@ -198,6 +291,8 @@ void HeadRun::stop_now() {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
   }
+  ends_ = true;
+  around_.nodes.wake();
   tell_leader(actors::StopNow{});
 }
 void HeadRun::pause(bool paused) {
@@ -281,6 +376,16 @@ bool HeadRun::plays_on(const std::string& node) const {
          std::ranges::count(lineup_->nodes, node, &actors::NodeHere::name) > 0;
 }
 
+bool HeadRun::can_use(const actors::NodeHere& node) const {
+  const std::lock_guard lock(mutex_);
+  return report_.has_ended() || actors::has(node.inventory, least_);
+}
+
+std::optional<RunChoice> HeadRun::choice() const {
+  const std::lock_guard lock(mutex_);
+  return choice_;
+}
+
 int HeadRun::fewest_nodes() const { return now()->config.elastic.nodes.fewest; }
 
 void HeadRun::heard(std::uint64_t node, transport::Message message) {
@@ -291,7 +396,8 @@ void HeadRun::lost(std::uint64_t node, const std::string& why) {
   casting_->lost(node, why);
 }
 
-void HeadRun::arrived() {
+void HeadRun::arrived(const actors::NodeHere& node) {
+  if (!can_use(node)) return tell_unfit(node);
   outlook_changes();
   consider_switch();
 }
@@ -334,8 +440,12 @@ void HeadRun::consider_switch() {
             }});
 }
 
+bool HeadRun::lacks_nodes() const {
+  return static_cast<int>(around_.nodes.usable(least_).size()) < now_->config.elastic.nodes.fewest;
+}
+
 bool HeadRun::switch_pays() const {
-  auto nodes = around_.nodes.usable();
+  auto nodes = around_.nodes.usable(least_);
   const auto has_part = [this](const actors::NodeHere& node) {
     const auto& known = lineup_->nodes;
     return std::ranges::count(known, node.incarnation, &actors::NodeHere::incarnation) > 0;
@@ -343,7 +453,7 @@ bool HeadRun::switch_pays() const {
   if (nodes.empty() || !lineup_ || std::ranges::all_of(nodes, has_part)) return false;
   const auto better = line_up(*run_->spec(), std::move(nodes), now_->config.elastic.nodes.most);
   actors::reconciler::PlanChoice choice;
-  choice.rate = outlook_.plan.rate * busiest(*lineup_) / busiest(better);
+  choice.rate = outlook_.plan.rate * lineup_->busiest / better.busiest;
   return actors::reconciler::pays(outlook_, choice, std::chrono::steady_clock::now(), limits_);
 }
 

@@ -17,6 +17,7 @@
 #include "apps/head_service.h"
 #include "apps/process_run.h"
 #include "apps/reply.h"
+#include "apps/run_choice.h"
 #include "config/load.h"
 
 namespace troupe::apps {
@@ -30,17 +31,22 @@ class HeadRun {
     std::string interface;
     std::function<void(const Value&)> publish;  // Every event; any thread.
     std::function<void(const std::string& state, const std::string& why)> ended;  // Likewise.
+    /// Likewise: keeps what was chosen for it.
+    std::function<Status(const RunChoice&)> chosen;
   };
 
   HeadRun(config::Loaded loaded, RunSetup setup, bool resume, Surroundings around);
   ~HeadRun() { finish(); }
 
-  /// Whether the plan can be made, and its folder: before start().
-  Status prepare();
+  /// Whether the plan can be made, and its folder: before start(). What was chosen in an earlier
+  /// life of the head is kept; else it is chosen now where there are nodes enough, or as soon as
+  /// there are.
+  Status prepare(std::optional<RunChoice> kept = {});
+  std::optional<RunChoice> choice() const;
   void start();
 
   RunStanding report() const;
-  void drain() { bell_.ring(); }
+  void drain();
   /// Drains it, and waits until it has ended.
   void finish();
   void stop_now();
@@ -57,6 +63,8 @@ class HeadRun {
   /// Saves, and goes on with the nodes that may be used then.
   void cast_anew(Answer answer);
   bool plays_on(const std::string& node) const;
+  /// Whether it has what the run computes in.
+  bool can_use(const actors::NodeHere& node) const;
   int fewest_nodes() const;
   /// A drill: nothing of it can be saved for so long.
   void fill_disk(std::chrono::nanoseconds time) { disk_.fill_for(time); }
@@ -64,16 +72,24 @@ class HeadRun {
   /// What a node says.
   void heard(std::uint64_t node, transport::Message message);
   void lost(std::uint64_t node, const std::string& why);
-  /// A node has come: it gets a part at a save point, where that pays.
-  void arrived();
+  /// A node has come: it gets a part at a save point, where that pays; or hears why it gets none.
+  void arrived(const actors::NodeHere& node);
   /// Whether those who have no part are worth a switch to them; if so it is begun.
   void consider_switch();
 
  private:
   void run();
+  Status make(RunSetup setup);
+  Status choose(std::vector<actors::NodeHere> nodes, RunSetup& setup);
+  /// Once there are as many nodes as it begins with.
+  Status choose_late();
+  void tell_choice();
+  void tell_unfit(const actors::NodeHere& node);
+  actors::Outcome play();
   void outlook_changes();
   /// With the lock held.
   bool switch_pays() const;
+  bool lacks_nodes() const;
   void record(class Recorder& recorder, const Value& event);
   void end(const std::string& state, const std::string& why);
   void placed(const actors::Lineup& lineup);
@@ -89,6 +105,7 @@ class HeadRun {
 
   config::Loaded loaded_;
   bool resume_;
+  bool takes_any_precision_;  // The configuration names none.
   Surroundings around_;
   FullDisk disk_;  // Where it is saved.
   RunSetup setup_;
@@ -99,14 +116,17 @@ class HeadRun {
   mutable std::mutex mutex_;
   RunStanding report_;
   std::shared_ptr<const config::Loaded> now_;  // With what was set meanwhile.
-  std::optional<actors::Lineup> lineup_;       // Of the plan in force.
-  actors::reconciler::State outlook_;          // What is known of it.
+  std::optional<RunChoice> choice_;
+  kernels::Precision least_ = kernels::Precision::fp32;  // That its nodes must have.
+  std::optional<actors::Lineup> lineup_;                 // Of the plan in force.
+  actors::reconciler::State outlook_;                    // What is known of it.
   actors::reconciler::Limits limits_;
   std::optional<actors::Time> switches_since_;  // A switch is under way.
   caf::actor leader_;
   std::vector<actors::Interlude> early_;  // Asked for before there was somebody to tell.
   bool paused_ = false;                   // Also before there is somebody to tell,
   bool stopped_ = false;                  // and so is this, which is for good.
+  std::atomic<bool> ends_ = false;        // Whoever waits for nodes need not.
   std::function<void(const Value&)> record_;
   std::thread thread_;
 };

@@ -147,9 +147,10 @@ class HeadService::Service {
     if (!run) return misconfigured(run.error());
     // It is remembered once it is known to be good, and begins once it is remembered.
     if (auto noted = journal_->submitted(name, submission, body); !noted) return noted.error();
-    start(name, std::move(*run));
     Value answer = Value::Map{};
     answer.set("run", name);
+    if (const auto choice = (*run)->choice()) answer.set("chosen", transport::to_value(*choice));
+    start(name, std::move(*run));
     return answer;
   }
 
@@ -160,7 +161,8 @@ class HeadService::Service {
   }
 
  private:
-  Result<std::shared_ptr<HeadRun>> make_run(config::Loaded loaded, bool resume) {
+  Result<std::shared_ptr<HeadRun>> make_run(config::Loaded loaded, bool resume,
+                                            std::optional<RunChoice> kept = {}) {
     auto setup = set_up(loaded.config);
     if (!setup) return setup.error();
     const std::string name = loaded.config.name;
@@ -170,8 +172,11 @@ class HeadService::Service {
                               [this](const Value& event) { publish(event); },
                               [this, name](const std::string& state, const std::string& why) {
                                 changed(name, state, why);
+                              },
+                              [this, name](const RunChoice& choice) {
+                                return journal_->chosen(name, transport::to_value(choice));
                               }});
-    if (auto prepared = run->prepare(); !prepared) return prepared.error();
+    if (auto prepared = run->prepare(std::move(kept)); !prepared) return prepared.error();
     return run;
   }
 
@@ -201,7 +206,10 @@ class HeadService::Service {
         ended_before_[name] = std::move(standing);
         continue;
       }
-      auto run = make_run(std::move(*loaded), true);
+      std::optional<RunChoice> kept;
+      if (auto read = transport::from_value<RunChoice>(known.choice, "choice"); read)
+        kept = std::move(*read);
+      auto run = make_run(std::move(*loaded), true, std::move(kept));
       if (!run) {
         options_.say("run " + name + " cannot go on: " + run.error().text);
         changed(name, "failed", run.error().text);
@@ -263,7 +271,7 @@ class HeadService::Service {
     joined.set("node", node.name);
     publish(joined);
     options_.say("node " + node.name + " has joined");
-    for (const auto& run : all_runs()) run->arrived();
+    for (const auto& run : all_runs()) run->arrived(node);
   }
 
   void lost(const actors::NodeHere& node, const std::string& why) {

@@ -26,6 +26,7 @@ struct RunStanding {
   double loss = 0;          // Of the last step.
   std::string where;        // "stages 0 1 on alpha, 2 3 on beta"
   std::string why;
+  bool lacks_nodes = false;  // It failed with fewer than it wants.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("name", &RunStanding::name),
@@ -36,7 +37,8 @@ struct RunStanding {
                       transport::optional("began", &RunStanding::began),
                       transport::optional("loss", &RunStanding::loss),
                       transport::optional("where", &RunStanding::where),
-                      transport::optional("why", &RunStanding::why));
+                      transport::optional("why", &RunStanding::why),
+                      transport::optional("lacks_nodes", &RunStanding::lacks_nodes));
   }
   bool has_ended() const { return state == "done" || state == "stopped" || state == "failed"; }
 };

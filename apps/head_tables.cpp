@@ -36,12 +36,13 @@ std::string time_left(double seconds) {
 std::string nodes_table(const Value& answer) {
   const auto* nodes = list_in(answer, "nodes");
   if (!nodes) return "no nodes\n";
-  std::string text =
-      line("%-20s %-20s %8s %6s %10s %s\n", "node", "host", "pid", "cores", "memory", "");
+  std::string text = line("%-20s %-20s %8s %6s %10s %-12s %s\n", "node", "host", "pid", "cores",
+                          "memory", "best", "");
   for (const auto& node : *nodes)
-    text += line("%-20s %-20s %8s %6s %6.1f GiB %s\n", text_of(node, "name").c_str(),
+    text += line("%-20s %-20s %8s %6s %6.1f GiB %-12s %s\n", text_of(node, "name").c_str(),
                  text_of(node, "host").c_str(), text_of(node, "pid").c_str(),
                  text_of(node, "cores").c_str(), number_in(node, "memory") / (1 << 30),
+                 text_of(node, "precision").c_str(),
                  text_of(node, "cordoned") == "true" ? "cordoned" : "");
   return text;
 }

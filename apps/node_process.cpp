@@ -12,12 +12,13 @@
 
 #include "actors/node.h"
 #include "actors/pace.h"
+#include "apps/hosts/interfaces.h"
+#include "apps/hosts/machine_checks.h"
 #include "apps/process_run.h"
 #include "apps/run_setup.h"
 #include "apps/signals.h"
 #include "apps/suffer.h"
 #include "config/load.h"
-#include "kernels/linear.h"
 
 namespace troupe::apps {
 namespace {
@@ -43,7 +44,8 @@ class Home final : public actors::RunHome {
                return index < placement.stages.size() && placement.stages[index] == here;
              },
          .cores = home->loaded_.config.train.threads ? std::optional<int>() : std::optional(cores),
-         .pace = &pace});
+         .pace = &pace,
+         .memory = MemoryOf::elsewhere});
     if (!run) return run.error();
     home->run_ = std::move(*run);
     return std::shared_ptr<actors::RunHome>(std::move(home));
@@ -58,13 +60,20 @@ class Home final : public actors::RunHome {
   std::unique_ptr<ProcessRun> run_;
 };
 
-actors::Inventory inventory(int cores) {
+actors::Inventory inventory(int cores, std::string precision) {
+  if (precision.empty()) precision = to_string(best_precision_here());
+  std::vector<actors::Network> networks;
+  for (const auto& interface : read_interfaces())
+    if (interface.is_up && !interface.is_loopback && !is_virtual_bridge(interface.name))
+      networks.push_back({interface.name, interface.address, interface.megabits});
   return {.host = this_host(),
           .pid = getpid(),
           .version = TROUPE_VERSION,
           .cores = cores,
+          .numa_nodes = read_cores().numa_nodes,
           .memory = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE),
-          .bf16 = kernels::has_bf16_products(),
+          .precision = std::move(precision),
+          .networks = std::move(networks),
           .kept = {}};
 }
 
@@ -84,7 +93,7 @@ ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) 
   };
   actors::NodeOptions options;
   options.name = arguments.name;
-  options.inventory = inventory(cores);
+  options.inventory = inventory(cores, arguments.precision);
   options.term = arguments.term;
   auto dial = arguments.keys.dial(arguments.head);
   if (!dial) return complain(ExitCode::usage, "error: " + dial.error().text);
@@ -125,6 +134,10 @@ void NodeArguments::add_to(CLI::App& command) {
       "--interface", interface,
       "the address by which other nodes reach this machine (the one towards the head)");
   keys.add_to(command);
+  command
+      .add_option("--precision", precision,
+                  "the best that it offers where a configuration leaves it open (what it has)")
+      ->check(CLI::IsMember({"fp32", "bf16-pairs", "bf16-blocks"}));
   command.add_option("--carrier", carrier, "auto: shared memory on one machine; or tcp")
       ->check(CLI::IsMember({"auto", "tcp"}));
 }
@@ -135,6 +148,7 @@ std::vector<std::string> NodeArguments::words() const {
                                  std::to_string(term)};
   const std::pair<std::string, std::string> said[] = {{"--name", name},
                                                       {"--interface", interface},
+                                                      {"--precision", precision},
                                                       {"--keys", keys.keys},
                                                       {"--head-key", keys.head_key}};
   for (const auto& [option, value] : said)

@@ -18,6 +18,7 @@ struct NodeArguments {
   int cores = 0;          // 0: all.
   std::string interface;  // Empty: this machine alone.
   std::string carrier = "auto";
+  std::string precision;  // The best that it offers; empty: what it has products in.
   DialKeys keys;
   std::uint64_t term = 0;  // Of the newest head that is known.
 

@@ -6,6 +6,7 @@
 #include "apps/command.h"
 #include "apps/plan_request.h"
 #include "apps/this_machine.h"
+#include "apps/which_head.h"
 #include "config/load.h"
 #include "core/json.h"
 
@@ -21,6 +22,7 @@ struct PlanArguments {
   std::string profile;
   int nodes = 1;
   bool explain = false;
+  WhichHead head;
 };
 
 Result<sched::DeviceProfile> profile_for(const PlanArguments& arguments, int devices,
@@ -62,6 +64,9 @@ ExitCode plan(const PlanArguments& arguments, const CommonFlags& flags) {
   const auto loaded = config::load({arguments.config, arguments.settings});
   if (!loaded) return complain(ExitCode::invalid, loaded.error().text);
   if (!loaded->warnings.empty()) std::fputs(loaded->warnings.c_str(), stderr);
+  if (!arguments.head.address.empty())
+    return ask(arguments.head, "plan.request", loaded->tree, flags,
+               [](const Value& answer) { std::fputs(text_of(answer, "table").c_str(), stdout); });
   const auto request = request_for(arguments, loaded->config);
   if (!request) return complain(ExitCode::invalid, "error: " + request.error().text);
   const auto made = sched::make_plan(*request);
@@ -83,9 +88,12 @@ void add_plan(Program& program) {
   auto* cluster =
       command->add_option("--cluster", arguments.cluster,
                           "a .toml or .json file of nodes; else this machine is shared out");
+  arguments.head.add_to(*command);
+  command->get_option("--head")->description("plan for the nodes of this head")->excludes(cluster);
   command->add_option("--nodes", arguments.nodes, "nodes that this machine stands for")
       ->check(CLI::Range(1, 1024))
-      ->excludes(cluster);
+      ->excludes(cluster)
+      ->excludes("--head");
   command->add_option("--profile", arguments.profile,
                       "what a device of speed 1 does, from `troupe bench kernels --profile`; else "
                       "this machine is measured");

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "apps/schedule_file.h"
+#include "apps/this_machine.h"
 #include "models/unit_costs.h"
 #include "schedules/registry.h"
 
@@ -18,11 +19,6 @@ sched::Seconds time_of(const std::vector<models::KernelWork>& pass,
   for (const auto& kernel : pass)
     time += sched::time_of({kernel.operations, kernel.bytes}, kernel.kernel, profile);
   return time;
-}
-
-bool is_asynchronous(const config::RunConfig& config) {
-  const auto* schedule = sched::find_schedule(config.pipeline.schedule);
-  return schedule && schedule->mode == sched::Mode::asynchronous;
 }
 
 /// Most sums that the fold of so many groups holds whole while a micro-batch has all its
@@ -114,6 +110,11 @@ sched::VersionRule version_rule(const config::RunConfig& config) {
 
 }  // namespace
 
+bool is_asynchronous(const config::RunConfig& config) {
+  const auto* schedule = sched::find_schedule(config.pipeline.schedule);
+  return schedule && schedule->mode == sched::Mode::asynchronous;
+}
+
 int devices_wanted(const config::RunConfig& config) {
   const auto& pipeline = config.pipeline;
   const int stages = pipeline.stages.count.value_or(pipeline.chunks);
@@ -159,6 +160,16 @@ Result<sched::PlanRequest> plan_request(const config::RunConfig& config, const R
       request.holding.section_grain = std::max(request.holding.section_grain, unit.uncut_moments);
   for (const auto& unit : *costs) request.units.push_back(unit_cost(unit, request, profile));
   return request;
+}
+
+Result<sched::PlanRequest> nominal_request(const config::RunConfig& config, const RunSetup& setup,
+                                           MemoryOf memory) {
+  constexpr sched::Bytes unknown = sched::Bytes{1} << 50;
+  const auto profile = nominal_device();
+  auto cluster = this_machine({1, devices_wanted(config)}, profile);
+  if (memory == MemoryOf::elsewhere)
+    for (auto& device : cluster.nodes.front().devices) device.memory = unknown;
+  return plan_request(config, setup, std::move(cluster), profile);
 }
 
 }  // namespace troupe::apps

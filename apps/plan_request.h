@@ -8,6 +8,9 @@
 
 namespace troupe::apps {
 
+/// Whether its schedule is: then the cuts of its stages are part of its numbers.
+bool is_asynchronous(const config::RunConfig& config);
+
 /// Devices that the pipelines of a configuration ask for; where it leaves the stages open, one a
 /// replica.
 int devices_wanted(const config::RunConfig& config);
@@ -17,5 +20,14 @@ int devices_wanted(const config::RunConfig& config);
 Result<schedules::PlanRequest> plan_request(const config::RunConfig& config, const RunSetup& setup,
                                             schedules::Cluster cluster,
                                             const schedules::DeviceProfile& profile);
+
+/// Whether what this machine has bounds what a plan may use, or the memory of others does, which is
+/// not known here.
+enum class MemoryOf { this_machine, elsewhere };
+
+/// The same for middling devices: a cut that hangs neither on where it is made nor on what is
+/// measured.
+Result<schedules::PlanRequest> nominal_request(const config::RunConfig& config,
+                                               const RunSetup& setup, MemoryOf memory);
 
 }  // namespace troupe::apps

@@ -10,9 +10,7 @@
 #include "actors/exchange.h"
 #include "actors/rt.h"
 #include "actors/supervisor.h"
-#include "apps/plan_request.h"
 #include "apps/recorder.h"
-#include "apps/this_machine.h"
 #include "apps/timeline_file.h"
 #include "config/recipe.h"
 #include "config/schema.h"
@@ -120,18 +118,18 @@ class ProcessRun::Store final : public actors::CheckpointStore {
 };
 
 ProcessRun::ProcessRun(const config::Loaded& loaded, RunSetup setup, storage::Files& files)
-    : config_(loaded.config),
-      tree_(loaded.tree),
-      recipe_(config::recipe_of(loaded.tree)),
-      setup_(std::move(setup)),
-      files_(files) {}
+    : config_(loaded.config), tree_(loaded.tree), setup_(std::move(setup)), files_(files) {}
 
 ProcessRun::~ProcessRun() = default;
 
 Result<std::unique_ptr<ProcessRun>> ProcessRun::make(const config::Loaded& loaded, RunSetup setup,
                                                      storage::Files& files, Devices devices) {
   std::unique_ptr<ProcessRun> run(new ProcessRun(loaded, std::move(setup), files));
-  if (auto planned = run->make_plan(); !planned) return planned.error();
+  const auto precision = precision_of(run->config_.precision);
+  if (!precision) return precision.error();
+  run->setup_.precision = *precision;
+  run->recipe_ = run->recipe_of(loaded.tree);
+  if (auto planned = run->make_plan(devices.memory); !planned) return planned.error();
   const auto& config = run->config_;
   run->batches_.emplace(*run->setup_.train, terms_of(config, run->setup_).samples(),
                         config.batch.global, run->setup_.micro);
@@ -144,12 +142,13 @@ Result<std::unique_ptr<ProcessRun>> ProcessRun::make(const config::Loaded& loade
   return run;
 }
 
-Status ProcessRun::make_plan() {
-  // What decides where a model is cut must not be measured: the cuts of an asynchronous run are
-  // part of its numbers.
-  const auto profile = nominal_device();
-  const Shares shares{1, devices_wanted(config_)};
-  auto request = plan_request(config_, setup_, this_machine(shares, profile), profile);
+Value ProcessRun::recipe_of(Value tree) const {
+  config::set_at(tree, "precision.compute", std::string(to_string(setup_.precision)));
+  return config::recipe_of(tree);
+}
+
+Status ProcessRun::make_plan(MemoryOf memory) {
+  auto request = nominal_request(config_, setup_, memory);
   if (!request) return request.error();
   auto plan = schedules::make_plan(*request);
   if (!plan) return plan.error();
@@ -271,6 +270,11 @@ std::shared_ptr<actors::RunSpec> ProcessRun::spec(const config::RunConfig& confi
   spec->name = config.name;
   spec->model = &setup_.model;
   for (const auto& stage : plan_.stages) spec->stages.push_back({stage.first, stage.last});
+  spec->work.resize(static_cast<std::size_t>(rounds_->of_one_step()->devices()));
+  for (const auto& seat : plan_.seats) {
+    const auto& stage = plan_.stages[static_cast<std::size_t>(seat.stage)];
+    spec->work[static_cast<std::size_t>(seat.position)] += (stage.forward + stage.backward).count();
+  }
   spec->keep = rounds_->keep();
   spec->optimizer = config.optimizer;
   spec->delays = rounds_->delays();

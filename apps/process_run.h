@@ -11,6 +11,7 @@
 #include "actors/rounds.h"
 #include "actors/run_spec.h"
 #include "apps/bell.h"
+#include "apps/plan_request.h"
 #include "apps/run_setup.h"
 #include "config/recipe.h"
 #include "schedules/plan.h"
@@ -27,7 +28,8 @@ class ProcessRun {
   struct Devices {
     std::function<bool(int device)> are_here = [](int) { return true; };
     std::optional<int> cores;  // Nothing: all that the configuration or the machine gives.
-    const actors::Pace* pace = nullptr;  // Of their computing; outlives the run.
+    const actors::Pace* pace = nullptr;        // Of their computing; outlives the run.
+    MemoryOf memory = MemoryOf::this_machine;  // That the plan has to fit.
   };
 
   /// Plans the run. Checkpoints and the like are kept in `files`. Errors mean exit code 3. What was
@@ -61,7 +63,7 @@ class ProcessRun {
                        const std::function<void(const caf::actor&)>& led_by = {});
   /// While it plays: what its players are to be told once live keys are others.
   actors::RunSpecPtr changed(const config::Loaded& loaded) {
-    return led(loaded.config, config::recipe_of(loaded.tree));
+    return led(loaded.config, recipe_of(loaded.tree));
   }
 
   std::int64_t step() const { return start_.step; }
@@ -71,7 +73,9 @@ class ProcessRun {
 
  private:
   ProcessRun(const config::Loaded& loaded, RunSetup setup, storage::Files& files);
-  Status make_plan();
+  Status make_plan(MemoryOf memory);
+  /// With what "auto" came to: whoever resumes it elsewhere computes in the same.
+  Value recipe_of(Value tree) const;
   Status check_ties() const;
   Status check(const actors::StartPoint& start, const std::string& where);
   void make_devices(const Devices& devices);

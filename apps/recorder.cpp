@@ -63,6 +63,17 @@ std::string sentence(const Value& event) {
     return "on " + text_of(event, "why") +
            (gain > 0 ? "; a step takes " + brief(100 * gain, 2) + " % less" : "");
   }
+  if (type == "run.chosen") {
+    const std::string stages = text_of(event, "stages");
+    return "computes in " + text_of(event, "why") +
+           (stages == "[]" ? "" : "; stages are cut at " + stages) + "\n" +
+           text_of(event, "samples") + " samples in a step: " + text_of(event, "micro_batches") +
+           " micro-batches of " + text_of(event, "micro") + ", shared out over " +
+           text_of(event, "replicas") +
+           (text_of(event, "replicas") == "1" ? " replica" : " replicas");
+  }
+  if (type == "node.unfit")
+    return text_of(event, "node") + " gets no part: " + text_of(event, "why");
   if (type == "run.recovered")
     return "goes on after " + brief(number_of(event, "seconds"), 3) + " s, from " +
            (text_of(event, "from") == "memory" ? "memory; " : "the newest checkpoint; ") +

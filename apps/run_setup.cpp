@@ -18,10 +18,20 @@ std::int64_t default_micro(std::int64_t global) {
   return micro;
 }
 
+std::int64_t number_in(const Value& table, std::string_view key) {
+  const Value* value = table.find(key);
+  return value && value->integer() ? *value->integer() : 0;
+}
+
+}  // namespace
+
+kernels::Precision best_precision_here() {
+  return kernels::has_bf16_products() ? kernels::fastest_bf16() : kernels::Precision::fp32;
+}
+
 Result<kernels::Precision> precision_of(const config::RunConfig::Precision& precision) {
   using Compute = config::RunConfig::Precision::Compute;
-  if (!precision.compute)
-    return kernels::has_bf16_products() ? kernels::fastest_bf16() : kernels::Precision::fp32;
+  if (!precision.compute) return best_precision_here();
   switch (*precision.compute) {
     case Compute::fp32:
       return kernels::Precision::fp32;
@@ -39,13 +49,6 @@ Result<kernels::Precision> precision_of(const config::RunConfig::Precision& prec
   }
   return kernels::Precision::fp32;
 }
-
-std::int64_t number_in(const Value& table, std::string_view key) {
-  const Value* value = table.find(key);
-  return value && value->integer() ? *value->integer() : 0;
-}
-
-}  // namespace
 
 Status fits(const std::string& key, const storage::Dataset& data, const models::Model& model) {
   const auto& has = data.shape();

@@ -30,6 +30,11 @@ struct RunSetup {
 /// Errors name the key and what it found; they mean exit code 3.
 Result<RunSetup> set_up(const config::RunConfig& config);
 
+/// What "auto" means on this machine alone.
+kernels::Precision best_precision_here();
+/// What a configuration names, as this machine understands it.
+Result<kernels::Precision> precision_of(const config::RunConfig::Precision& precision);
+
 /// Whether a model can take the samples of this data; `key` begins the error.
 Status fits(const std::string& key, const storage::Dataset& data, const models::Model& model);
 

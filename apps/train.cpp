@@ -5,6 +5,7 @@
 #include "apps/local_nodes.h"
 #include "apps/process_run.h"
 #include "apps/recorder.h"
+#include "apps/run_choice.h"
 #include "apps/run_folder.h"
 #include "apps/run_setup.h"
 #include "apps/signals.h"
@@ -142,9 +143,11 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   if (!setup) return complain(ExitCode::invalid, "error: " + setup.error().text);
 
   storage::Files& files = *setup->files;
-  if (arguments.resume)
-    if (auto taken = take_changes(files, *loaded); !taken)
-      return complain(ExitCode::invalid, "error: " + taken.error().text);
+  if (arguments.resume) {
+    auto taken = take_changes(files, *loaded);
+    if (taken) taken = take_precision(files, *loaded);
+    if (!taken) return complain(ExitCode::invalid, "error: " + taken.error().text);
+  }
   ProcessRun::Devices devices;
   if (arguments.nodes > 0) devices = {.are_here = [](int) { return false; }, .cores = 1};
   auto made = ProcessRun::make(*loaded, std::move(*setup), files, devices);

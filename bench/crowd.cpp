@@ -10,7 +10,9 @@ Result<std::unique_ptr<Crowd>> Crowd::gather(const std::string& endpoint, int co
   for (int i = 0; i < count; ++i) {
     actors::NodeOptions options;
     options.name = "extra-" + std::to_string(i);
-    options.inventory = {.host = "nowhere", .pid = i + 1, .version = TROUPE_VERSION, .kept = {}};
+    options.inventory.host = "nowhere";
+    options.inventory.pid = i + 1;
+    options.inventory.version = TROUPE_VERSION;
     options.dial.endpoint = endpoint;
     options.open_run = [](const Value&, const actors::Placement&,
                           int) -> Result<std::shared_ptr<actors::RunHome>> {

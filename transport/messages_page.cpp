@@ -55,7 +55,9 @@ const std::vector<Section>& sections() {
            {"run.get", "`run`",
             "How one stands. [`name`, `state`, `step`, `steps`, `loss`, `where`, `why`]"},
            {"run.submit", "a configuration, [`resume`]",
-            "Begins a run, or goes on with it from its newest checkpoint. [`run`]"},
+            "Begins a run, or goes on with it from its newest checkpoint. [`run`, `chosen` where "
+            "there "
+            "are nodes enough: as the event `run.chosen`]"},
            {"run.events", "[`run`], [`from`]",
             "The events from that byte of its file on; without a run those of the head itself. "
             "[`lines`, `next`]"},
@@ -75,7 +77,7 @@ const std::vector<Section>& sections() {
             "Only checks it, and its data on the head's machine. [`name`, `warnings`]"},
            {"plan.request", "a configuration",
             "What would run where on the nodes that are there. [as `troupe plan --output json`, "
-            "`table`]"},
+            "`chosen`, `table`]"},
            {"sim.request", "`config`, [`hours`, `fail_every`, `notice`, `spot`, `seed`]",
             "Hours of it while nodes come and go. [as `troupe sim --output json`]"},
            {"chaos",
@@ -101,6 +103,8 @@ const std::vector<Section>& sections() {
            {"step", "", "A step is done."},
            {"eval", "", "The model was judged by data that it does not learn from."},
            {"checkpoint.saved", "", "A checkpoint is safe on the disk."},
+           {"run.chosen", "",
+            "What the configuration left open was chosen by the nodes that were there."},
            {"run.changed", "", "A live key was changed."},
            {"run.recovered", "", "A loss is made good, and what it cost."},
            {"plan.changed", "", "Which node has which devices."},
@@ -119,6 +123,8 @@ const std::vector<Section>& sections() {
             "The head: so it is called; from now on what both say is numbered, and comes once."},
            {"node.reject", "`reason`, `found`, `wanted`", "The head: not here."},
            {"node.heartbeat", "", "A node lives."},
+           {"node.unfit", "`run`, `why`",
+            "The head: that run gives you no part. The head publishes it, with `node`."},
            {"node.leaving", "`reason`",
             "A node: take its part away, at the next moment at which nothing is lost. The head "
             "publishes it."},

@@ -12,6 +12,7 @@
 #include "actors/dispatch.h"
 #include "actors/envoy.h"
 #include "actors/exchange.h"
+#include "actors/lineup.h"
 #include "actors/placement.h"
 #include "actors/rt.h"
 #include "catch.h"
@@ -37,7 +38,8 @@ class Wires final : public Casting {
                 Origin origin) override {
     auto start = *origin.load();
     spec_ = backstage.spec;
-    placement_ = place(*spec_, nodes_);
+    const std::vector<NodeHere> nodes(static_cast<std::size_t>(nodes_));
+    placement_ = line_up(*spec_, nodes, nodes_).placement;
     Company real = company_of(backstage, attempt, [&](PlayerId id) {
       const bool is_optimizer = id.kind == PlayerId::Kind::optimizer;
       return spawn_player(system, spec_, id,

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -46,16 +47,6 @@ eval_every = 6
 
 namespace {
 
-std::vector<Value> events(const Workplace& here, const std::string& run, const std::string& type) {
-  std::ifstream file(here.path() / "runs" / run / "events.jsonl");
-  std::vector<Value> found;
-  for (std::string line; std::getline(file, line);) {
-    auto event = parse_json(line);
-    if (event && *event->find("type")->text() == type) found.push_back(std::move(*event));
-  }
-  return found;
-}
-
 std::vector<pid_t> processes_in(const Workplace& here) {
   std::vector<pid_t> found;
   std::error_code error;
@@ -76,6 +67,16 @@ std::vector<std::string> with(std::vector<std::string> words,
     words.push_back(setting);
   }
   return words;
+}
+
+std::vector<Value> events(const Workplace& here, const std::string& run, const std::string& type) {
+  std::ifstream file(here.path() / "runs" / run / "events.jsonl");
+  std::vector<Value> found;
+  for (std::string line; std::getline(file, line);) {
+    auto event = parse_json(line);
+    if (event && *event->find("type")->text() == type) found.push_back(std::move(*event));
+  }
+  return found;
 }
 
 std::string digest(const Workplace& here, const std::string& run) {
@@ -144,8 +145,9 @@ Cluster::Cluster(const Workplace& place, const std::vector<std::string>& names,
 }
 
 void Cluster::start_node(const std::string& name, const std::vector<std::string>& more) {
-  std::vector<std::string> words{"node", "--name", name, "--cores", "1"};
+  std::vector<std::string> words{"node", "--name", name};
   words.insert(words.end(), more.begin(), more.end());
+  if (std::ranges::count(more, "--cores") == 0) words.insert(words.end(), {"--cores", "1"});
   nodes.push_back(std::make_unique<Process>(here, words));
   INFO(nodes.back()->said());
   REQUIRE(nodes.back()->says("joined"));

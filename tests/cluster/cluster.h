@@ -9,6 +9,7 @@
 
 #include "bench/child.h"
 #include "cluster/process.h"
+#include "core/value.h"
 
 namespace troupe::tests {
 
@@ -18,6 +19,8 @@ extern const std::string gpt;
 std::vector<std::string> with(std::vector<std::string> words,
                               const std::vector<std::string>& settings);
 
+/// What was told of a run, of this type.
+std::vector<Value> events(const Workplace& here, const std::string& run, const std::string& type);
 /// Of the weights that a run has saved last.
 std::string digest(const Workplace& here, const std::string& run);
 /// Of a run in one process: what all others must have.

@@ -241,6 +241,6 @@ TEST_CASE("what goes wrong around a head is said in a line", "[cluster]") {
   const Ended alone = troupe::tests::troupe(
       here, with({"submit", "gpt.toml", "--wait", "--head", address},
                  {"name=alone", "limits.start_patience=300ms", "limits.strikes=1"}));
-  CHECK(alone.code == 1);
+  CHECK(alone.code == 6);
   CHECK(alone.err.find("there are 0 nodes, but the run wants 1 at least") != std::string::npos);
 }

@@ -1,0 +1,87 @@
+#include "actors/lineup.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/rounds.h"
+#include "catch.h"
+
+using namespace troupe;
+using namespace troupe::actors;
+
+namespace {
+
+/// Of a run that nobody plays: as much as a lineup asks for.
+RunSpec spec_of(const RoundShape& shape, std::vector<double> work) {
+  const auto rounds = std::make_shared<Rounds>(*Rounds::make(shape));
+  RunSpec spec;
+  spec.work = std::move(work);
+  spec.round = [rounds](std::int64_t first, std::int64_t left) { return rounds->at(first, left); };
+  spec.evaluation = evaluation_round(*rounds->of_one_step(), 1);
+  spec.executors.resize(static_cast<std::size_t>(shape.stages * shape.replicas));
+  spec.sections.assign(static_cast<std::size_t>(shape.stages), {models::Section()});
+  return spec;
+}
+
+/// Nodes a, b, c, ... with so many cores.
+std::vector<NodeHere> nodes_with(const std::vector<int>& cores) {
+  std::vector<NodeHere> nodes;
+  for (const int count : cores) {
+    NodeHere& node = nodes.emplace_back();
+    node.incarnation = nodes.size();
+    node.name = std::string(1, static_cast<char>('a' + nodes.size() - 1));
+    node.inventory.cores = count;
+  }
+  return nodes;
+}
+
+std::string text_of(const RunSpec& spec, const std::vector<int>& cores, int most = 100) {
+  return to_text(line_up(spec, nodes_with(cores), most));
+}
+
+const RoundShape four_stages{.stages = 4, .micro_batches = 4};
+const RoundShape two_by_two{.stages = 2, .replicas = 2, .micro_batches = 4, .groups = 4};
+
+}  // namespace
+
+TEST_CASE("nodes that are alike get consecutive devices, in the order in which they came",
+          "[actors]") {
+  const auto spec = spec_of(four_stages, {});
+  CHECK(text_of(spec, {1, 1, 1, 1, 1}) == "a: device 0; b: device 1; c: device 2; d: device 3");
+  CHECK(text_of(spec, {1, 1, 1}) == "a: device 0 1; b: device 2; c: device 3");
+  CHECK(text_of(spec, {1, 1, 1}, 2) == "a: device 0 1; b: device 2 3");
+  CHECK(text_of(spec, {1}) == "a: device 0 1 2 3");
+}
+
+TEST_CASE("the busiest node has as little to do for its cores as can be", "[actors]") {
+  const auto spec = spec_of(four_stages, {3, 1, 1, 1});
+  // The heavy stage goes to the node that came last.
+  CHECK(text_of(spec, {1, 1, 1, 3}) == "d: device 0; b: device 1; c: device 2; a: device 3");
+  CHECK(line_up(spec, nodes_with({1, 1, 1, 3}), 4).busiest == 1);
+  // A node with three cores has as much as three with one.
+  CHECK(text_of(spec_of(four_stages, {}), {1, 3}) == "a: device 0; b: device 1 2 3");
+  // Of more than there are devices those are taken that make it so.
+  const auto chosen = line_up(spec, nodes_with({1, 1, 1, 1, 2, 3, 2, 2}), 100);
+  CHECK(chosen.busiest == 1);
+  CHECK(chosen.nodes.front().name == "f");
+}
+
+TEST_CASE("replicas have their stages on nodes that are alike", "[actors]") {
+  const auto lineup = line_up(spec_of(two_by_two, {2, 1}), nodes_with({2, 2, 1, 1}), 4);
+  CHECK(lineup.busiest == 1);
+  CHECK(lineup.placement.optimizers == std::vector<int>{0, 1});
+}
+
+TEST_CASE("a node that lacks what a run computes in is named, with the best that it has",
+          "[actors]") {
+  auto nodes = nodes_with({1, 1, 1});
+  nodes[0].inventory.precision = "bf16-blocks";
+  nodes[1].inventory.precision = "bf16-pairs";
+  nodes[2].inventory.precision = "something of a later version";
+  using kernels::Precision;
+  CHECK(who_lacks(Precision::fp32, nodes).empty());
+  CHECK(who_lacks(Precision::bf16_pairs, nodes) == "c: nothing better than fp32");
+  CHECK(who_lacks(Precision::bf16_blocks, nodes) ==
+        "c: nothing better than fp32; b: nothing better than bf16-pairs");
+}

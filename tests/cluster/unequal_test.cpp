@@ -1,0 +1,181 @@
+// Nodes that are not alike: what a run chooses by them, and keeps.
+
+#include <signal.h>
+
+#include "catch.h"
+#include "cluster/cluster.h"
+#include "core/json.h"
+
+using namespace troupe;
+using namespace troupe::tests;
+
+namespace {
+
+std::vector<std::string> submit_words(const std::vector<std::string>& settings) {
+  return with(with({"submit", "gpt.toml", "--wait", "--output", "plain"},
+                   {"name=many", "precision.compute=auto", "pipeline.stages=2", "log.every=5"}),
+              settings);
+}
+
+}  // namespace
+
+TEST_CASE("a run computes in the best that all its nodes have, and says who lacks a better one",
+          "[cluster]") {
+  const Workplace here;
+  here.write("gpt.toml", gpt);
+  const auto one = digest_of_one(here, {"precision.compute=fp32"});
+  Cluster cluster(here, {});
+  cluster.start_node("alpha", {"--precision", "bf16-pairs"});
+  cluster.start_node("beta", {"--precision", "fp32"});
+  Process submit(here, submit_words({}));
+  CHECK(
+      submit.says("computes in fp32, the best that all nodes have; beta: nothing better than "
+                  "fp32"));
+  CHECK(submit.wait() == 0);
+  INFO(submit.said());
+  CHECK(digest(here, "many") == one);
+  const Ended plan =
+      troupe::tests::troupe(here, with({"plan", "gpt.toml", "--head", head_of(here)},
+                                       {"precision.compute=auto", "pipeline.stages=2"}));
+  CHECK(plan.code == 0);
+  CHECK(plan.out.starts_with("computes in fp32, the best that all nodes have; beta: nothing"));
+  cluster.end();
+}
+
+TEST_CASE("what a run has begun in it stays in, whoever comes and whoever leads it", "[cluster]") {
+  const Workplace here;
+  const auto before = leavings(here);
+  here.write("gpt.toml", gpt);
+  const std::vector<std::string> settings{"train.steps=200", "checkpoint.every=10 steps"};
+  const auto one = digest_of_one(here, {"train.steps=200", "precision.compute=bf16-pairs"});
+  std::string address;
+  {
+    Cluster cluster(here, {});
+    address = head_of(here);
+    cluster.start_node("alpha", {"--precision", "bf16-blocks"});
+    cluster.start_node("slow", {"--precision", "fp32"});
+    cluster.start_node("beta", {"--precision", "bf16-pairs"});
+    Process submit(here, submit_words(settings));
+    // As many as the run takes have better than the worst of all.
+    CHECK(
+        submit.says("computes in bf16-pairs, which enough nodes have; slow: nothing better than "
+                    "fp32, and gets no part"));
+    CHECK(
+        cluster.nodes[1]->says("no part in run many: it computes in bf16-pairs; slow: nothing "
+                               "better than fp32"));
+    INFO(submit.said());
+    REQUIRE(submit.says("on alpha: device 0; beta: device 1"));
+    REQUIRE(submit.says("step 30 "));
+    cluster.nodes.back()->send(SIGKILL);
+    cluster.nodes.pop_back();
+    // Better one than another that cannot.
+    CHECK(submit.says("on alpha: device 0 1"));
+    CHECK(submit.says("goes on after"));
+    cluster.start_node("later", {"--precision", "fp32"});
+    CHECK(cluster.nodes.back()->says("no part in run many"));
+    cluster.head.send(SIGKILL);
+    CHECK(cluster.head.wait() == 137);
+    for (const auto& node : cluster.nodes) node->send(SIGTERM);
+    for (const auto& node : cluster.nodes) node->wait();
+    submit.send(SIGKILL);
+  }
+  Process head(here, {"head", "--listen", address, "--events", "127.0.0.1:0"});
+  REQUIRE(head.says("run many goes on after step"));
+  REQUIRE(head.says("troupe submit"));
+  Process slow(here, {"node", "--name", "slow", "--precision", "fp32"});
+  CHECK(slow.says("no part in run many"));
+  Process gamma(here, {"node", "--name", "gamma", "--precision", "bf16-pairs"});
+  Process follow(here, {"attach", "many", "--head", address, "--output", "plain"});
+  INFO(head.said() << follow.said());
+  CHECK(follow.wait() == 0);
+  for (const auto& told : events(here, "many", "run.chosen"))
+    CHECK(*told.find("precision")->text() == "bf16-pairs");
+  CHECK(digest(here, "many") == one);
+  for (Process* node : {&slow, &gamma}) node->send(SIGTERM);
+  for (Process* node : {&slow, &gamma}) CHECK(node->wait() == 0);
+  head.send(SIGTERM);
+  CHECK(head.wait() == 0);
+  CHECK(leavings(here) == before);
+  CHECK(processes_of_program(here) == 0);
+}
+
+TEST_CASE("a run that is resumed computes in what its checkpoint says", "[cluster]") {
+  const Workplace here;
+  here.write("gpt.toml", gpt);
+  const auto one = digest_of_one(here, {"precision.compute=bf16-pairs"});
+  const auto train = [&](const std::vector<std::string>& settings,
+                         const std::vector<std::string>& more) {
+    auto words = with({"train", "gpt.toml", "-q", "--set", "name=two"}, settings);
+    words.insert(words.end(), more.begin(), more.end());
+    return troupe::tests::troupe(here, words);
+  };
+  REQUIRE(train({"precision.compute=bf16-pairs", "train.steps=6"}, {}).code == 0);
+  const Ended other = train({"precision.compute=fp32"}, {"--resume"});
+  CHECK(other.code == 3);
+  CHECK(other.err.find("precision.compute") != std::string::npos);
+  const Ended resumed = train({"precision.compute=auto"}, {"--resume"});
+  INFO(resumed.err);
+  CHECK(resumed.code == 0);
+  CHECK(digest(here, "two") == one);
+}
+
+TEST_CASE("a run whose nodes cannot compute in what it has begun in says so", "[cluster]") {
+  const Workplace here;
+  here.write("gpt.toml", gpt);
+  REQUIRE(troupe::tests::troupe(
+              here, with({"train", "gpt.toml", "-q"},
+                         {"name=many", "precision.compute=bf16-pairs", "train.steps=6"}))
+              .code == 0);
+  Cluster cluster(here, {});
+  cluster.start_node("slow", {"--precision", "fp32"});
+  // Each must be shorter than the next.
+  auto words = submit_words({"limits.heartbeat_every=10ms", "limits.silence_floor=20ms",
+                             "limits.inventory_patience=30ms", "limits.reconnect_patience=40ms",
+                             "limits.stuck_floor=50ms", "limits.decision_patience=60ms",
+                             "limits.head_patience=70ms", "limits.suspend_patience=300ms"});
+  words.insert(words.end(), {"--resume", "--head", head_of(here)});
+  const Ended ended = troupe::tests::troupe(here, words);
+  INFO(ended.err);
+  CHECK(ended.code == 6);
+  CHECK(ended.err.find("there are 0 nodes that compute in bf16-pairs, but the run wants 1 at least "
+                       "(elastic.nodes); slow: nothing better than fp32; they can be used with "
+                       "precision.compute = \"bf16-pairs\" named") != std::string::npos);
+  cluster.end();
+}
+
+TEST_CASE("a node with more cores gets more of the model, and no bit changes", "[cluster]") {
+  const Workplace here;
+  here.write("gpt.toml", gpt);
+  const auto one = digest_of_one(here, {});
+  Cluster cluster(here, {});
+  cluster.start_node("small", {"--cores", "1"});
+  cluster.start_node("big", {"--cores", "3"});
+  Process submit(here, with({"submit", "gpt.toml", "--wait", "--output", "plain"},
+                            {"name=many", "pipeline.stages=2"}));
+  CHECK(submit.wait() == 0);
+  INFO(submit.said());
+  CHECK(digest(here, "many") == one);
+  const auto told = events(here, "many", "run.chosen");
+  REQUIRE(told.size() == 1);
+  const auto& cuts = *told.front().find("stages")->list();
+  REQUIRE(cuts.size() == 3);
+  const auto layers = [&](std::size_t device) {
+    return *cuts[device + 1].integer() - *cuts[device].integer();
+  };
+  const bool big_is_first =
+      submit.said().find("on big: device 0; small: device 1") != std::string::npos;
+  if (!big_is_first)
+    CHECK(submit.said().find("on small: device 0; big: device 1") != std::string::npos);
+  CHECK(layers(big_is_first ? 0 : 1) == 3);
+  CHECK(layers(big_is_first ? 1 : 0) == 1);
+
+  const Ended plan =
+      troupe::tests::troupe(here, {"plan", "gpt.toml", "--head", head_of(here), "--set",
+                                   "pipeline.stages=2", "--output", "json"});
+  INFO(plan.err);
+  REQUIRE(plan.code == 0);
+  const auto figures = parse_json(plan.out);
+  REQUIRE(figures);
+  CHECK(to_json(*figures->find("chosen")->find("stages")) == to_json(*told.front().find("stages")));
+  cluster.end();
+}
