@@ -52,12 +52,13 @@ losses() {
     --out docs/explanation/pictures/staleness-loss.svg
 }
 
-# What a run holds at its peak, less what `stale` does, in copies of one layer's parameters.
+# What a run holds at its peak, less what `stale` does, in copies of one layer's parameters. With these samples a
+# micro-batch's activations are more than a version, so that all peaks are at the same moment.
 memory() {
   local preset copy=3409920  # Bytes: 4 x 852,480 numbers, of a layer of width 256.
   for preset in stale msnag ws msnag_ws ws_ga ws_msnag_ga; do
     train stale "memory-$preset" "staleness.preset=$preset" model.width=256 model.heads=1 model.kv_heads=1 model.ffn=768 \
-      model.context=16 train.steps=24 optimizer.schedule.total_steps=24
+      model.context=32 train.steps=8 optimizer.schedule.warmup_steps=2 optimizer.schedule.total_steps=8
     echo "$preset $(last "memory-$preset" step memory)"
   done | awk -v copy="$copy" '
     NR == 1 { stale = $2; print "| preset | measured |"; print "|---|---|"; next }
