@@ -397,6 +397,7 @@ struct Outcome {
   How how = How::done;
   std::int64_t step = 0;  // Steps that were done and are saved.
   std::string why;
+  bool all_gone = true;                   // Else some actor is stuck, and so is its thread.
   double recent_loss = 0;                 // The mean of the last steps.
   std::vector<NamedTensor> weights;       // The last version, where the run was drained.
   std::vector<std::size_t> most_parcels;  // By device: that ever lay there at once, to be used.

@@ -21,14 +21,15 @@ Verdict judge(const std::vector<Failure>& failures, const Strikes& strikes) {
                                         std::to_string(strikes.allowed) + " in a short time"};
 }
 
-std::optional<Standstill> find_standstill(const std::vector<Standing>& all, int allowed) {
+std::optional<Standstill> find_standstill(const std::vector<Standing>& all,
+                                          const Allowed& allowed) {
   for (const auto& one : all)
-    if (one.silent > allowed) return Standstill{one.who, "it does not answer any more"};
+    if (one.silent > allowed.usual) return Standstill{one.who, "it does not answer any more"};
 
   const Standing* root = nullptr;
   for (const auto& one : all) {
     if (!one.wait) continue;
-    if (one.patiences < allowed) return {};
+    if (one.patiences < allowed.of(one.wait)) return {};
     const bool computes = one.wait.on == Wait::On::executor;
     if (!root || (computes && root->wait.on == Wait::On::message)) root = &one;
   }

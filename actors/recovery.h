@@ -40,11 +40,11 @@ struct Standing {
 };
 
 /// A run moves or stands still as a whole: for one that is slow the others wait, and that is no
-/// mistake. It stands still once nobody has moved for so many patiences.
+/// mistake. It stands still once nobody has moved for as long as is allowed.
 struct Standstill {
   std::string who;  // At the root of it, as far as can be told: who computes before who waits.
   std::string what;
 };
-std::optional<Standstill> find_standstill(const std::vector<Standing>& all, int allowed);
+std::optional<Standstill> find_standstill(const std::vector<Standing>& all, const Allowed& allowed);
 
 }  // namespace troupe::actors

@@ -10,6 +10,7 @@
 
 #include "actors/executor.h"
 #include "actors/round.h"
+#include "actors/wait.h"
 #include "core/value.h"
 #include "models/model.h"
 #include "models/optimizer.h"
@@ -102,6 +103,10 @@ struct RunSpec {
   std::function<void(const Value&)> record;  // An event; from the recorder alone.
 
   int copies = 1;  // Of each state in the memory of nodes, its own process' too; 1: none is kept.
+  /// A sign of life of the supervisor, each patience and before whatever may take long: what it
+  /// does. May be empty.
+  std::function<void(const std::string& doing)> alive;
+
   int rounds_ahead = 2;  // That are given out before the first of them is through.
   /// Where it is set, as many more as last so long: a supervisor that is late holds nobody up.
   std::chrono::nanoseconds lead{};
@@ -109,7 +114,7 @@ struct RunSpec {
   int strikes = 3;        // Restarts within `strike_window`, after which a run has failed.
   std::chrono::nanoseconds strike_window = std::chrono::minutes(10);
   std::chrono::nanoseconds stall_patience = std::chrono::seconds(10);  // Then a wait is told.
-  int stalls_allowed = 6;           // Patiences in which nobody moves; then the attempt has failed.
+  Allowed stalls;                   // In which nobody moves; then the attempt has failed.
   int most_unrecorded = 256;        // Events that wait for the recorder; then the run waits too.
   bool measures_staleness = false;  // For the events of steps.
   int trace_rounds = 20;            // The newest ones, whose every action is remembered.

@@ -137,6 +137,7 @@ class Supervisor {
       company_ = spec_->casting->begin(system, backstage, attempt_,
                                        {saved, step_, loading(spec_, start_)});
     } else {
+      sign("it reads the newest checkpoint");
       const auto start = loading(spec_, start_)();
       if (!start) return finish(failed(last_failure_ + " (and " + start.error().text + ")"));
       company_ = spawn_company(system, backstage, attempt_, *start);
@@ -410,6 +411,7 @@ class Supervisor {
     if (phase_ != Phase::collecting) return;
     snapshots_.push_back(std::move(snapshot));
     if (snapshots_.size() < company_.cast->optimizers.size()) return;
+    sign("it puts the checkpoint of step " + std::to_string(step_) + " together");
     auto content = checkpoint_content(*spec_, step_, std::exchange(snapshots_, {}),
                                       spec_->memory(0, 0, usual_->devices()));
     final_weights_ = content.weights;
@@ -476,6 +478,7 @@ class Supervisor {
         done(step_);
         continue;
       }
+      sign("it changes the run after step " + std::to_string(step_));
       auto changed = change(step_);
       if (!changed) {
         done(changed.error());
@@ -620,9 +623,10 @@ class Supervisor {
     self_->tell_self_after(spec_->stall_patience, Look{});
     Standing own{.who = name, .wait = waits_for()};
     own.patiences = patience_.look(own.wait);
+    sign(own.wait ? own.wait.what : "it waits for nobody");
     if (own.patiences > 0) tell_stalled(own);
     if (phase_ == Phase::clearing) {
-      if (own.patiences >= spec_->stalls_allowed) end_anyway(own.wait.what);
+      if (own.patiences >= spec_->stalls.of(own.wait)) end_anyway(own.wait.what);
       return;
     }
     std::vector<Standing> all;
@@ -631,7 +635,7 @@ class Supervisor {
       all.push_back(player.standing);
     }
     all.push_back(std::move(own));
-    if (const auto found = find_standstill(all, spec_->stalls_allowed))
+    if (const auto found = find_standstill(all, spec_->stalls))
       fail_attempt(found->who, found->what, Cause::failed);
   }
 
@@ -645,7 +649,7 @@ class Supervisor {
                        ledger_->missing(step_));
         if (unrecorded_ > 0 && !paused_)
           return waits("it waits for the recorder to write down what it was told");
-        return paused_ ? Wait{} : waits("it waits for step " + step + " to be saved");
+        return paused_ ? Wait{} : waits_for_disk("it waits for step " + step + " to be saved");
       case Phase::evaluating:
         return waits("it waits for the losses of the evaluation after step " + step);
       case Phase::collecting:
@@ -655,7 +659,7 @@ class Supervisor {
       case Phase::clearing:
         for (const auto& player : company_.players)
           if (player.actor) return waits("it waits for " + player.standing.who + " to end");
-        if (saving_ > 0) return waits("it waits for a checkpoint to be written");
+        if (saving_ > 0) return waits_for_disk("it waits for a checkpoint to be written");
         return waits("it waits for the recorder to end");
       case Phase::ended:
         return {};
@@ -668,6 +672,7 @@ class Supervisor {
     if (next_ == Next::try_again) outcome_ = failed(last_failure_);
     if (next_ == Next::begin_anew) outcome_ = failed("the run was to begin anew");
     outcome_.why += (outcome_.why.empty() ? "" : "; then ") + what + ", for too long";
+    outcome_.all_gone = false;
     end();
   }
 
@@ -712,6 +717,9 @@ class Supervisor {
 
   // Telling.
 
+  void sign(const std::string& doing) const {
+    if (spec_->alive) spec_->alive(doing);
+  }
   Value event(const std::string& type) const { return run_event(*spec_, type); }
   void tell_state(const std::string& state) {
     Value value = event("run.state");

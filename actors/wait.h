@@ -10,7 +10,7 @@ namespace troupe::actors {
 
 /// What an actor cannot go on without.
 struct Wait {
-  enum class On : std::uint8_t { nothing, message, executor };
+  enum class On : std::uint8_t { nothing, message, executor, disk };
 
   On on = On::nothing;
   /// So exact, with the step, that the same text means the same wait:
@@ -21,14 +21,23 @@ struct Wait {
   friend bool operator==(const Wait&, const Wait&) = default;
 };
 
-constexpr std::array<std::string_view, 3> enum_names(Wait::On) {
-  return {"nothing", "message", "executor"};
+constexpr std::array<std::string_view, 4> enum_names(Wait::On) {
+  return {"nothing", "message", "executor", "disk"};
 }
 
 inline Wait waits(std::string what) { return {Wait::On::message, std::move(what)}; }
 inline Wait computes(std::string what) {
   return {Wait::On::executor, "it still computes " + std::move(what)};
 }
+inline Wait waits_for_disk(std::string what) { return {Wait::On::disk, std::move(what)}; }
+
+/// How many patiences a wait may take.
+struct Allowed {
+  int usual = 6;
+  int disk = 30;
+
+  int of(const Wait& wait) const { return wait.on == Wait::On::disk ? disk : usual; }
+};
 
 /// Counts for how long a wait has been the same, in looks.
 class Patience {

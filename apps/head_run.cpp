@@ -1,20 +1,38 @@
 #include "apps/head_run.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 #include "actors/rt.h"
 #include "apps/live_changes.h"
 #include "apps/recorder.h"
 #include "apps/run_folder.h"
+#include "config/units.h"
 
 namespace troupe::apps {
 namespace {
 
 constexpr std::size_t most_changes = 1024;
+constexpr unsigned seconds_for_words = 5;
 
 std::chrono::milliseconds in_milliseconds(std::chrono::nanoseconds time) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(time);
+}
+
+/// A head that cannot lead its runs makes room for its next life, which goes on with them: it dies
+/// as of a signal, so that whoever supervises it starts it again.
+[[noreturn]] void end_head(const config::RunConfig& config, const std::string& last) {
+  alarm(seconds_for_words);
+  std::fprintf(stderr,
+               "run %s: no sign of life for %s (limits.head_patience); the last one was: %s\nthis "
+               "head ends; one that is started with its folder (--state) leads all its runs on\n",
+               config.name.c_str(), config::to_text(config.limits.head_patience).c_str(),
+               last.c_str());
+  std::abort();
 }
 
 }  // namespace
@@ -25,7 +43,9 @@ HeadRun::HeadRun(config::Loaded loaded, RunSetup setup, bool resume, Surrounding
       takes_any_precision_(!loaded_.config.precision.compute),
       around_(std::move(around)),
       disk_(*setup.files),
-      setup_(std::move(setup)) {
+      setup_(std::move(setup)),
+      watchdog_(loaded_.config.limits.head_patience,
+                [this](const std::string& last) { end_head(loaded_.config, last); }) {
   report_.name = loaded_.config.name;
   report_.state = "starting";
   report_.steps = loaded_.config.train.steps;
@@ -179,6 +199,7 @@ void HeadRun::run() {
   }
   record_event(state_event(config, "running", {}));
   auto outcome = play();
+  watchdog_.rest();
   using How = actors::Outcome::How;
   if (outcome.how == How::done && config.train.export_path)
     if (auto exported = export_weights(disk_, *config.train.export_path, outcome.weights);
@@ -216,15 +237,20 @@ actors::Outcome HeadRun::play() {
     return ended;
   }
   tell_choice();
-  return run_->play(bell_, record_, casting_.get(), [this](const caf::actor& leader) {
-    const std::lock_guard lock(mutex_);
-    leader_ = leader;
-    if (!leader_) return;
-    if (paused_) actors::rt::post(leader_, actors::Pause{});
-    if (stopped_) actors::rt::post(leader_, actors::StopNow{});
-    for (auto& interlude : std::exchange(early_, {}))
-      actors::rt::post(leader_, std::move(interlude));
-  });
+  return run_->play({.bell = bell_,
+                     .watchdog = watchdog_,
+                     .record = record_,
+                     .casting = casting_.get(),
+                     .led_by = [this](const caf::actor& leader) { led_by(leader); }});
+}
+
+void HeadRun::led_by(const caf::actor& leader) {
+  const std::lock_guard lock(mutex_);
+  leader_ = leader;
+  if (!leader_) return;
+  if (paused_) actors::rt::post(leader_, actors::Pause{});
+  if (stopped_) actors::rt::post(leader_, actors::StopNow{});
+  for (auto& interlude : std::exchange(early_, {})) actors::rt::post(leader_, std::move(interlude));
 }
 
 void HeadRun::record(Recorder& recorder, const Value& event) {

@@ -18,6 +18,7 @@
 #include "apps/process_run.h"
 #include "apps/reply.h"
 #include "apps/run_choice.h"
+#include "apps/watchdog.h"
 #include "config/load.h"
 
 namespace troupe::apps {
@@ -86,6 +87,7 @@ class HeadRun {
   void tell_choice();
   void tell_unfit(const actors::NodeHere& node);
   actors::Outcome play();
+  void led_by(const caf::actor& leader);
   void outlook_changes();
   /// With the lock held.
   bool switch_pays() const;
@@ -110,6 +112,7 @@ class HeadRun {
   FullDisk disk_;  // Where it is saved.
   RunSetup setup_;
   std::string folder_;
+  Watchdog watchdog_;  // Of run_, which ends before it.
   std::unique_ptr<ProcessRun> run_;
   std::unique_ptr<actors::RemoteCasting> casting_;
   Bell bell_;

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <deque>
+#include <future>
 #include <mutex>
 #include <thread>
 
 #include "actors/checkpoints.h"
 #include "actors/exchange.h"
-#include "actors/rt.h"
 #include "actors/supervisor.h"
 #include "apps/recorder.h"
 #include "apps/timeline_file.h"
@@ -22,8 +22,6 @@
 namespace troupe::apps {
 namespace {
 
-// A save that takes longer than this is stuck, and the end of a run says so instead of hanging.
-constexpr auto save_patience = std::chrono::minutes(10);
 // Actors never compute; two threads are enough for their messages.
 constexpr std::size_t actor_threads = 2;
 constexpr int steps_between_drains = 64;
@@ -85,7 +83,10 @@ class ProcessRun::Store final : public actors::CheckpointStore {
     return actors::newest_checkpoint(run_.files_, run_.config_.checkpoint.directory, memory);
   }
 
-  Status finish() { return writer_.wait_until_idle(save_patience); }
+  Status finish() {
+    return writer_.wait_until_idle(
+        std::chrono::ceil<std::chrono::milliseconds>(run_.config_.limits.save_patience));
+  }
 
  private:
   void tell(const storage::SaveOutcome& outcome) {
@@ -118,9 +119,16 @@ class ProcessRun::Store final : public actors::CheckpointStore {
 };
 
 ProcessRun::ProcessRun(const config::Loaded& loaded, RunSetup setup, storage::Files& files)
-    : config_(loaded.config), tree_(loaded.tree), setup_(std::move(setup)), files_(files) {}
+    : config_(loaded.config),
+      tree_(loaded.tree),
+      setup_(std::move(setup)),
+      files_(files),
+      system_config_(actor_threads) {}
 
-ProcessRun::~ProcessRun() = default;
+ProcessRun::~ProcessRun() {
+  // What comes now waits for all threads.
+  if (watchdog_) watchdog_->sign("its threads end");
+}
 
 Result<std::unique_ptr<ProcessRun>> ProcessRun::make(const config::Loaded& loaded, RunSetup setup,
                                                      storage::Files& files, Devices devices) {
@@ -307,6 +315,8 @@ std::shared_ptr<actors::RunSpec> ProcessRun::spec(const config::RunConfig& confi
   spec->strikes = config.limits.strikes;
   spec->strike_window = config.limits.strike_window;
   spec->stall_patience = config.limits.stuck_floor;
+  spec->stalls.disk = std::max(spec->stalls.usual, static_cast<int>(config.limits.save_patience /
+                                                                    config.limits.stuck_floor));
   return spec;
 }
 
@@ -316,6 +326,9 @@ std::shared_ptr<actors::RunSpec> ProcessRun::led(const config::RunConfig& config
   led->ledger = &*ledger_;
   led->checkpoints = store_.get();
   led->record = record_;
+  led->alive = [watchdog = watchdog_](const std::string& doing) {
+    watchdog->sign("supervisor: " + doing);
+  };
   led->casting = casting_;
   if (casting_ && !rounds_->asynchronous()) led->lead = head_lead;
   led->keep_timeline = [this](const schedules::Timeline& timeline) {
@@ -326,9 +339,10 @@ std::shared_ptr<actors::RunSpec> ProcessRun::led(const config::RunConfig& config
   return led;
 }
 
-actors::Outcome ProcessRun::play(Bell& bell, Record record, actors::Casting* casting,
-                                 const std::function<void(const caf::actor&)>& led_by) {
-  record_ = std::move(record);
+actors::Outcome ProcessRun::play(const Surroundings& around) {
+  watchdog_ = &around.watchdog;
+  watchdog_->sign("it opens its ledger");
+  record_ = around.record;
   auto ledger =
       storage::Ledger::open(files_, "runs/" + config_.name + "/ledger", terms_of(config_, setup_));
   if (!ledger) {
@@ -338,35 +352,60 @@ actors::Outcome ProcessRun::play(Bell& bell, Record record, actors::Casting* cas
     return refused;
   }
   ledger_ = std::move(*ledger);
+  watchdog_->sign("its actors begin");
   store_ = std::make_unique<Store>(*this);
-  casting_ = casting;
-  actors::rt::Config system_config(actor_threads);
+  casting_ = around.casting;
   std::mutex mutex;
   std::optional<actors::Outcome> outcome;
+  const auto has_ended = [&] {
+    const std::lock_guard lock(mutex);
+    return outcome.has_value();
+  };
+  system_ = std::make_unique<caf::actor_system>(system_config_);
   {
-    caf::actor_system system(system_config);
-    {
-      const auto supervisor = actors::spawn_supervisor(
-          system, led(config_, recipe_), std::move(start_), [&](actors::Outcome ended) {
-            const std::lock_guard lock(mutex);
-            outcome = std::move(ended);
-            bell.ring();
-          });
-      if (led_by) led_by(supervisor);
-      const auto has_ended = [&] {
-        const std::lock_guard lock(mutex);
-        return outcome.has_value();
-      };
-      while (!has_ended()) {
-        bell.wait();
-        if (!has_ended()) actors::rt::post(supervisor, actors::Drain{});
-      }
-      if (led_by) led_by({});
+    const auto supervisor = actors::spawn_supervisor(*system_, led(config_, recipe_),
+                                                     std::move(start_), [&](actors::Outcome ended) {
+                                                       const std::lock_guard lock(mutex);
+                                                       outcome = std::move(ended);
+                                                       around.bell.ring();
+                                                     });
+    if (around.led_by) around.led_by(supervisor);
+    while (!has_ended()) {
+      around.bell.wait();
+      if (!has_ended()) actors::rt::post(supervisor, actors::Drain{});
     }
-    system.await_all_actors_done();
+    if (around.led_by) around.led_by({});
   }
-  (void)store_->finish();
+  outcome->all_gone = outcome->all_gone && all_gone();
   return std::move(*outcome);
+}
+
+/// Waits for all that is left of it, but for no one who is stuck.
+bool ProcessRun::all_gone() {
+  watchdog_->sign("its actors end");
+  system_->await_all_actors_done();
+  system_.reset();
+  watchdog_->sign("its last checkpoint is written");
+  if (!store_->finish()) return false;
+  const auto& limits = config_.limits;
+  watchdog_->sign("its devices finish what was begun");
+  return all_idle(limits.stuck_floor * actors::Allowed().usual);
+}
+
+/// Whether all threads that compute do what was posted to them, and soon.
+bool ProcessRun::all_idle(std::chrono::nanoseconds patience) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  std::vector<std::future<void>> idle;
+  const auto ask = [&](actors::Executor& executor) {
+    const auto done = std::make_shared<std::promise<void>>();
+    idle.push_back(done->get_future());
+    executor.post([done](Stream&) { done->set_value(); });
+  };
+  for (const auto& device : devices_)
+    if (device) ask(*device);
+  ask(*reader_);
+  return std::ranges::all_of(
+      idle, [&](const auto& one) { return one.wait_until(end) == std::future_status::ready; });
 }
 
 }  // namespace troupe::apps

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <caf/all.hpp>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -9,10 +10,12 @@
 
 #include "actors/messages.h"
 #include "actors/rounds.h"
+#include "actors/rt.h"
 #include "actors/run_spec.h"
 #include "apps/bell.h"
 #include "apps/plan_request.h"
 #include "apps/run_setup.h"
+#include "apps/watchdog.h"
 #include "config/recipe.h"
 #include "schedules/plan.h"
 
@@ -56,11 +59,18 @@ class ProcessRun {
   /// What the players here need, without a place for checkpoints and events.
   std::shared_ptr<actors::RunSpec> spec() { return spec(config_, recipe_); }
 
-  /// Plays to the end, once. A ring of the bell asks to finish what is in flight, save and stop.
-  /// Any thread may call `record`. `casting` may be null: then all players are here. `led_by` hears
-  /// who leads it: no longer than until `play` returns.
-  actors::Outcome play(Bell& bell, Record record, actors::Casting* casting = nullptr,
-                       const std::function<void(const caf::actor&)>& led_by = {});
+  /// What is around it while it plays.
+  struct Surroundings {
+    Bell& bell;          // A ring asks to finish what is in flight, save and stop.
+    Watchdog& watchdog;  // Has its signs of life, from the first one until it is gone.
+    Record record;       // From any thread.
+    actors::Casting* casting = nullptr;  // Null: all players are here.
+    /// Hears who leads it: no longer than until `play` returns.
+    std::function<void(const caf::actor&)> led_by = {};
+  };
+  /// Plays to the end, once. Where not all of its outcome are gone, threads of it are stuck, and it
+  /// cannot be destroyed: say how it ended, and leave().
+  actors::Outcome play(const Surroundings& around);
   /// While it plays: what its players are to be told once live keys are others.
   actors::RunSpecPtr changed(const config::Loaded& loaded) {
     return led(loaded.config, recipe_of(loaded.tree));
@@ -83,6 +93,8 @@ class ProcessRun {
   /// With a place for checkpoints and events.
   std::shared_ptr<actors::RunSpec> led(const config::RunConfig& config, const Value& recipe);
   void warn(const std::string& text);
+  bool all_gone();
+  bool all_idle(std::chrono::nanoseconds patience);
 
   class Store;
 
@@ -103,6 +115,9 @@ class ProcessRun {
   std::optional<storage::Ledger> ledger_;
   std::unique_ptr<Store> store_;
   actors::Casting* casting_ = nullptr;
+  Watchdog* watchdog_ = nullptr;
+  actors::rt::Config system_config_;
+  std::unique_ptr<caf::actor_system> system_;
 };
 
 }  // namespace troupe::apps

@@ -1,6 +1,9 @@
+#include <atomic>
 #include <cstdio>
+#include <optional>
 
 #include "apps/command.h"
+#include "apps/leave.h"
 #include "apps/live_changes.h"
 #include "apps/local_nodes.h"
 #include "apps/process_run.h"
@@ -9,8 +12,10 @@
 #include "apps/run_folder.h"
 #include "apps/run_setup.h"
 #include "apps/signals.h"
+#include "apps/watchdog.h"
 #include "config/load.h"
 #include "config/render.h"
+#include "config/units.h"
 #include "core/json.h"
 #include "storage/files.h"
 
@@ -90,26 +95,64 @@ Status can_run_here(const config::RunConfig& config, int nodes) {
   return Done{};
 }
 
-ExitCode tell_ending(Recorder& recorder, const config::RunConfig& config, const ProcessRun& run,
-                     const TrainArguments& arguments, const actors::Outcome& outcome) {
+ExitCode code_of(const actors::Outcome& outcome) {
   switch (outcome.how) {
     case actors::Outcome::How::done:
-      recorder.record(state_event(config, "done", {}));
-      conclude(recorder, config, run.setup(), outcome.recent_loss);
       return ExitCode::done;
     case actors::Outcome::How::stopped:
-      recorder.record(state_event(
-          config, "stopped", "after step " + std::to_string(outcome.step) + ", which is saved"));
-      recorder.say("go on with: " + resume_command(arguments));
       return ExitCode::preempted;
     case actors::Outcome::How::failed:
-      recorder.record(state_event(config, "failed", outcome.why));
-      recorder.say("the checkpoints that are listed by `troupe checkpoint ls " +
-                   config.checkpoint.directory + "` are good");
-      recorder.say("to go on from the newest: " + resume_command(arguments));
       return ExitCode::failed;
   }
   return ExitCode::failed;
+}
+
+void tell_failed(Recorder& recorder, const config::RunConfig& config,
+                 const TrainArguments& arguments, const std::string& why) {
+  recorder.record(state_event(config, "failed", why));
+  recorder.say("the checkpoints that are listed by `troupe checkpoint ls " +
+               config.checkpoint.directory + "` are good");
+  recorder.say("to go on from the newest: " + resume_command(arguments));
+}
+
+void tell_ending(Recorder& recorder, const config::RunConfig& config, const ProcessRun& run,
+                 const TrainArguments& arguments, const actors::Outcome& outcome) {
+  switch (outcome.how) {
+    case actors::Outcome::How::done:
+      recorder.record(state_event(config, "done", {}));
+      return conclude(recorder, config, run.setup(), outcome.recent_loss);
+    case actors::Outcome::How::stopped:
+      recorder.record(state_event(
+          config, "stopped", "after step " + std::to_string(outcome.step) + ", which is saved"));
+      return recorder.say("go on with: " + resume_command(arguments));
+    case actors::Outcome::How::failed:
+      return tell_failed(recorder, config, arguments, outcome.why);
+  }
+}
+
+/// What must be said, where nobody can be asked to say it.
+std::string last_words(const TrainArguments& arguments, const std::string& how) {
+  return "run " + how + "\nto go on from its newest checkpoint: " + resume_command(arguments) +
+         "\n";
+}
+
+/// How a run ends that gives no sign of life any more. Its recorder may be gone or stuck, so this
+/// opens another one.
+[[noreturn]] void leave_stuck(const TrainArguments& arguments, const CommonFlags& flags,
+                              const config::RunConfig& config, const std::string& last) {
+  const auto why = [&] {
+    return "there was no sign of life for " + config::to_text(config.limits.head_patience) +
+           " (limits.head_patience); the last one was: " + last;
+  };
+  leave(
+      ExitCode::failed,
+      [&] {
+        auto recorder =
+            Recorder::open("runs/" + config.name + "/events.jsonl", Recorder::display_for(flags),
+                           config.log.every, config.train.steps);
+        if (recorder) tell_failed(**recorder, config, arguments, why());
+      },
+      [&] { return last_words(arguments, config.name + ": failed: " + why()); });
 }
 
 Result<std::unique_ptr<LocalNodes>> start_nodes(const TrainArguments& arguments,
@@ -139,6 +182,14 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   const auto& config = loaded->config;
   if (auto can = can_run_here(config, arguments.nodes); !can)
     return complain(ExitCode::invalid, can.error().text);
+  // Before whatever it watches, which ends before it.
+  std::atomic<std::optional<ExitCode>> told;
+  Watchdog watchdog(config.limits.head_patience, [&](const std::string& last) {
+    if (const auto code = told.load())
+      leave(
+          *code, [] {}, [] { return std::string(); });
+    leave_stuck(arguments, flags, config, last);
+  });
   auto setup = set_up(config);
   if (!setup) return complain(ExitCode::invalid, "error: " + setup.error().text);
 
@@ -183,9 +234,11 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
     if (!started) return complain(ExitCode::failed, "error: " + started.error().text);
     nodes = std::move(*started);
   }
-  auto outcome = run.play(
-      bell, [&](const Value& event) { recorder.record(event); },
-      nodes ? &nodes->casting() : nullptr);
+  auto outcome = run.play({.bell = bell,
+                           .watchdog = watchdog,
+                           .record = [&](const Value& event) { recorder.record(event); },
+                           .casting = nodes ? &nodes->casting() : nullptr});
+  watchdog.sign("it tells how it ended");
   using How = actors::Outcome::How;
   if (outcome.how == How::done && config.train.export_path)
     if (auto exported =
@@ -194,7 +247,16 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
       outcome.how = How::failed;
       outcome.why = within("train.export", exported.error()).text;
     }
-  return tell_ending(recorder, config, run, arguments, outcome);
+  const ExitCode code = code_of(outcome);
+  const auto tell = [&] { tell_ending(recorder, config, run, arguments, outcome); };
+  if (!outcome.all_gone)
+    leave(code, tell, [&] {
+      const bool failed = outcome.how == How::failed;
+      return last_words(arguments, config.name + (failed ? ": failed: " : ": ") + outcome.why);
+    });
+  tell();
+  told = code;
+  return code;
 }
 
 }  // namespace

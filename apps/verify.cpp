@@ -5,8 +5,10 @@
 #include <optional>
 
 #include "apps/command.h"
+#include "apps/leave.h"
 #include "apps/process_run.h"
 #include "apps/run_setup.h"
+#include "apps/watchdog.h"
 #include "config/load.h"
 #include "core/json.h"
 #include "storage/memory_files.h"
@@ -31,8 +33,15 @@ struct Trained {
   std::vector<NamedTensor> weights;
   bool asynchronous = false;
   std::string plan;
+  std::unique_ptr<Watchdog> watchdog;
   std::unique_ptr<ProcessRun> run;  // Its devices own the weights' memory.
 };
+
+[[noreturn]] void give_up(const std::string& why) {
+  const std::string text = "error: " + why;
+  leave(
+      ExitCode::failed, [&] { complain(ExitCode::failed, text); }, [&] { return text + "\n"; });
+}
 
 Result<Trained> train(const VerifyArguments& arguments, std::vector<std::string> settings,
                       storage::Files& files, config::Loaded& loaded) {
@@ -50,8 +59,15 @@ Result<Trained> train(const VerifyArguments& arguments, std::vector<std::string>
   if (auto ready = (*made)->start(); !ready) return Error{"error: " + ready.error().text};
   Trained trained;
   trained.run = std::move(*made);
+  trained.watchdog =
+      std::make_unique<Watchdog>(loaded.config.limits.head_patience, [](const std::string& last) {
+        give_up("there was no sign of life for too long; the last one was: " + last);
+      });
   Bell bell;
-  auto outcome = trained.run->play(bell, [](const Value&) {});
+  auto outcome = trained.run->play(
+      {.bell = bell, .watchdog = *trained.watchdog, .record = [](const Value&) {}});
+  if (!outcome.all_gone) give_up(outcome.why);
+  trained.watchdog->rest();
   if (outcome.how != actors::Outcome::How::done) return Error{"error: " + outcome.why};
   trained.weights = std::move(outcome.weights);
   trained.asynchronous = trained.run->rounds().asynchronous();

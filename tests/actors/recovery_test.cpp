@@ -37,18 +37,28 @@ TEST_CASE("what fails too often in a short time is given up", "[actors]") {
 }
 
 TEST_CASE("a run in which somebody moves does not stand still", "[actors]") {
-  CHECK_FALSE(find_standstill({}, 6));
-  CHECK_FALSE(find_standstill({{.who = "device 0"}, {.who = "device 1"}}, 6));
+  CHECK_FALSE(find_standstill({}, {}));
+  CHECK_FALSE(find_standstill({{.who = "device 0"}, {.who = "device 1"}}, {}));
   CHECK_FALSE(find_standstill({{.who = "device 0", .wait = waits("a"), .patiences = 60},
                                {.who = "device 1", .wait = computes("b"), .patiences = 5}},
-                              6));
+                              {}));
+}
+
+TEST_CASE("who waits for a disk may wait longer", "[actors]") {
+  const auto saves = [](int patiences) {
+    return find_standstill(
+        {{.who = "supervisor", .wait = waits_for_disk("a"), .patiences = patiences}},
+        {.usual = 6, .disk = 30});
+  };
+  CHECK_FALSE(saves(29));
+  CHECK(saves(30));
 }
 
 TEST_CASE("at the root of a standstill is who computes", "[actors]") {
   const auto found = find_standstill({{.who = "device 0", .wait = waits("a"), .patiences = 60},
                                       {.who = "device 1", .wait = computes("b"), .patiences = 6},
                                       {.who = "device 2"}},
-                                     6);
+                                     {});
   REQUIRE(found);
   CHECK(found->who == "device 1");
   CHECK(found->what == "it still computes b, and nobody has moved for too long");
@@ -57,7 +67,7 @@ TEST_CASE("at the root of a standstill is who computes", "[actors]") {
 TEST_CASE("who is silent is told before who waits", "[actors]") {
   const auto found = find_standstill({{.who = "device 0", .wait = computes("a"), .patiences = 7},
                                       {.who = "device 1", .silent = 7}},
-                                     6);
+                                     {});
   REQUIRE(found);
   CHECK(found->who == "device 1");
   CHECK(found->what == "it does not answer any more");

@@ -57,6 +57,50 @@ class SilentStore final : public CheckpointStore {
   }
 };
 
+/// Tells that something was saved when the test says so.
+class LateStore final : public CheckpointStore {
+ public:
+  void save(storage::CheckpointContent, std::function<void(Status)> done) override {
+    waiting_.push_back(std::move(done));
+  }
+  Result<std::optional<StartPoint>> newest(MemoryPool&) override {
+    return std::optional<StartPoint>();
+  }
+  void save_all() {
+    for (const auto& done : std::exchange(waiting_, {})) done(Done{});
+  }
+
+ private:
+  std::vector<std::function<void(Status)>> waiting_;
+};
+
+/// What a supervisor tells of itself, and when.
+class Signs {
+ public:
+  explicit Signs(Scene& scene) : scene_(scene), last_(scene.world().now()) {
+    scene.spec().alive = [this](const std::string& doing) { heard(doing); };
+  }
+  /// The longest time without one.
+  rt::Duration longest() const { return std::max(longest_, silence()); }
+  rt::Duration silence() const { return scene_.world().now() - last_; }
+  const std::string& doing() const { return doing_; }
+  int count() const { return count_; }
+
+ private:
+  void heard(const std::string& doing) {
+    longest_ = std::max(longest_, silence());
+    last_ = scene_.world().now();
+    doing_ = doing;
+    ++count_;
+  }
+
+  Scene& scene_;
+  rt::TimePoint last_;
+  rt::Duration longest_{};
+  std::string doing_;
+  int count_ = 0;
+};
+
 /// The actor of a name that was seen first.
 caf::actor find(World& world, const std::string& name, std::size_t which) {
   for (auto& [its, actor] : world.living())
@@ -286,6 +330,66 @@ TEST_CASE("a checkpoint that is never written ends the run", "[actors]") {
   check_failed(scene.finish(), 0,
                "supervisor: it waits for step 2 to be saved, and nobody has moved for too long; "
                "then it waits for a checkpoint to be written, for too long");
+}
+
+TEST_CASE("a checkpoint that takes long is waited for", "[actors]") {
+  LateStore store;
+  LittleRun run(two_stages());
+  Scene scene(run, seed);
+  scene.spec().checkpoints = &store;
+  scene.begin();
+  int waits = 0;
+  for (; !scene.ended(); ++waits) {
+    REQUIRE(waits < 10);
+    scene.world().run_until([&] { return scene.ended(); }, std::chrono::seconds(50));
+    store.save_all();
+    scene.world().settle();
+  }
+  CHECK(waits >= 2);
+  check_done(scene.finish());
+}
+
+TEST_CASE("a supervisor that waits gives a sign of life each patience", "[actors]") {
+  const auto patience = RunSpec().stall_patience;
+  SilentStore store;
+  for (std::uint64_t s = 1; s <= 40; ++s) {
+    LittleRun run(two_stages());
+    Scene scene(run, s);
+    if (s % 4 == 0) scene.spec().checkpoints = &store;
+    Signs signs(scene);
+    scene.begin();
+    scene.play(40 + s * 5);
+    if (s % 4 == 1) scene.world().freeze(*scene.spec().executors[s % 2]);
+    if (s % 4 == 2) scene.world().freeze(*scene.spec().reader);
+    if (s % 4 == 3) {
+      rt::post(scene.supervisor(), Pause{});
+      scene.world().run_until([&] { return scene.ended(); }, 20 * patience);
+      rt::post(scene.supervisor(), Resume{});
+    }
+    const auto played = scene.finish();
+    CAPTURE(s, signs.doing(), played.outcome.why);
+    REQUIRE(played.ended);
+    CHECK(signs.longest() <= patience);
+  }
+}
+
+TEST_CASE("a supervisor that hangs gives no sign of life", "[actors]") {
+  for (std::uint64_t s = 1; s <= 40; ++s) {
+    LittleRun run(two_stages());
+    Scene scene(run, s);
+    Signs signs(scene);
+    scene.begin();
+    scene.play(20 + s * 10);
+    if (scene.ended()) continue;
+    scene.world().freeze(scene.supervisor());
+    const int count = signs.count();
+    scene.world().run_until([&] { return scene.ended(); }, std::chrono::minutes(10));
+    CAPTURE(s);
+    CHECK_FALSE(scene.ended());
+    CHECK(signs.count() == count);
+    scene.world().thaw();
+    REQUIRE(scene.finish().ended);
+  }
 }
 
 TEST_CASE("training goes on where a checkpoint cannot be written", "[actors]") {

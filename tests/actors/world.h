@@ -56,6 +56,7 @@ class World {
   static std::size_t most_waiting(const Executor& executor);
 
   std::uint64_t steps() const { return steps_; }
+  rt::TimePoint now() const { return scheduler_.clock().now(); }
   std::mt19937_64& random() { return random_; }
 
  private:
