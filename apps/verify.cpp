@@ -1,6 +1,7 @@
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <map>
 #include <optional>
 
@@ -91,7 +92,7 @@ Difference compare(const std::vector<NamedTensor>& a, const std::vector<NamedTen
     const float* right = others.at(name)->f32();
     for (std::int64_t i = 0; i < tensor.count(); ++i) {
       ++found.numbers;
-      if (std::memcmp(left + i, right + i, sizeof(float)) == 0) continue;
+      if (std::bit_cast<std::uint32_t>(left[i]) == std::bit_cast<std::uint32_t>(right[i])) continue;
       ++found.bits;
       const double difference =
           std::abs(static_cast<double>(left[i]) - static_cast<double>(right[i]));
