@@ -127,7 +127,7 @@ class Supervisor {
     patience_ = {};
     pace_ = {};
     attempt_from_ = step_;
-    loss_.over(self_->now());
+    if (next_ == Next::try_again) loss_.over(self_->now());
     const Backstage backstage{spec_, caf::actor_cast<caf::actor>(self_), ending_};
     auto& system = self_->home_system();
     ++attempt_;
@@ -164,7 +164,7 @@ class Supervisor {
 
   void begun(const Assembled& assembled) {
     is_assembled_ = true;
-    loss_.assembled(assembled);
+    if (next_ == Next::try_again) loss_.assembled(assembled);
     step_ = given_out_ = attempt_from_ = assembled.step;
     evaluated_step_ = snapshot_step_ = step_;
     collected_step_ = -1;
@@ -765,7 +765,7 @@ class Supervisor {
   std::size_t alive_ = 0;
   bool is_assembled_ = false;  // Its players are there, and play.
   Phase phase_ = Phase::playing;
-  Next next_ = Next::finish;
+  Next next_ = Next::finish;  // Once all are gone; then why an attempt began.
   std::optional<StepLedger> ledger_;
   std::deque<RoundUnderWay> rounds_;
   std::int64_t step_ = 0;       // Steps done; before an attempt has begun those of the one before.
