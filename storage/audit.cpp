@@ -20,6 +20,7 @@ class Auditor {
     }
     if (!records.flaw.empty()) return flawed(records.flaw);
     if (!terms_) return flawed("it is empty");
+    audit_.taken_back = entered_ - steps_;
     count_samples();
     return audit_;
   }
@@ -37,20 +38,18 @@ class Auditor {
           "the attempt has another seed, order, batch or number of samples than the one "
           "before: which sample comes where is not the same any more"};
     terms_ = begins.terms;
-    const auto last = static_cast<std::int64_t>(steps_.size());
-    if (begins.after > last)
+    if (begins.after > furthest_)
       return Error{"the attempt goes on after step " + number(begins.after) + ", but of step " +
-                   number(last + 1) + " nothing is told: " + first_sample(last * terms_->global) +
-                   " is in no committed step"};
-    audit_.taken_back += last - begins.after;
+                   number(furthest_ + 1) + " nothing is told: " +
+                   first_sample(furthest_ * terms_->global) + " is in no committed step"};
     ++audit_.attempts;
-    steps_.resize(static_cast<std::size_t>(begins.after));
+    steps_ = begins.after;
     return Done{};
   }
 
   Status take(const LedgerStep& step) {
     if (!terms_) return Error{"a step before an attempt has begun"};
-    const auto next = static_cast<std::int64_t>(steps_.size()) + 1;
+    const auto next = steps_ + 1;
     const auto first = (next - 1) * terms_->global;
     if (step.step < next)
       return Error{"step " + number(step.step) + " comes a second time: " +
@@ -67,7 +66,9 @@ class Auditor {
       return Error{"step " + number(next) + " read other samples than those of positions " +
                    positions(first, terms_->global) + ": " + first_sample(first) +
                    " may be in no committed step"};
-    steps_.push_back(line_);
+    steps_ = next;
+    furthest_ = std::max(furthest_, steps_);
+    ++entered_;
     return Done{};
   }
 
@@ -75,7 +76,7 @@ class Auditor {
   /// there. That the order puts every sample once into a pass is looked at too, not believed.
   void count_samples() {
     const SampleOrder order = terms_->samples();
-    audit_.steps = static_cast<std::int64_t>(steps_.size());
+    audit_.steps = steps_;
     audit_.samples = audit_.steps * terms_->global;
     audit_.passes = audit_.samples / terms_->count;
     std::vector<bool> seen(static_cast<std::size_t>(audit_.passes > 0 ? terms_->count : 0));
@@ -114,14 +115,17 @@ class Auditor {
   Audit flawed(const std::string& what) {
     const bool has_place = what.starts_with("line ") || line_ == 0;
     audit_.flaw = has_place ? what : "line " + number(line_) + ": " + what;
-    audit_.steps = static_cast<std::int64_t>(steps_.size());
+    audit_.steps = steps_;
     audit_.samples = terms_ ? audit_.steps * terms_->global : 0;
     return audit_;
   }
 
   Audit audit_;
   std::optional<LedgerTerms> terms_;
-  std::vector<int> steps_;  // The lines of those that are committed.
+  std::int64_t steps_ = 0;     // That are committed.
+  std::int64_t entered_ = 0;   // In all.
+  std::int64_t furthest_ = 0;  // That any attempt came: a checkpoint may be of it that was passed
+                               // over since, and each of its steps was looked at.
   int line_ = 0;
 };
 

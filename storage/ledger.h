@@ -44,7 +44,8 @@ Digest ids_of(const LedgerTerms& terms, std::int64_t first);
 
 /// The account of what a run did with its samples: a file of records that only grows, in the run's
 /// folder. An attempt begins after a step that is saved, and takes back what was entered beyond it.
-/// Any thread.
+/// Where it begins further on than the last one came, as its checkpoint had been passed over, the
+/// steps that led to that count again. Any thread.
 class Ledger {
  public:
   static Result<Ledger> open(Files& files, const std::string& path, const LedgerTerms& terms);

@@ -37,6 +37,11 @@ std::optional<std::string_view> json_of(std::string_view line, std::uint64_t bef
   return json;
 }
 
+/// The text of the first records.
+std::string up_to_last(std::size_t count, const Records& records, std::string_view text) {
+  return std::string(text.substr(0, count == 0 ? 0 : records.good[count - 1].end));
+}
+
 }  // namespace
 
 Records read_records(std::string_view text) {
@@ -51,10 +56,7 @@ Records read_records(std::string_view text) {
     if (records.is_torn && !json_of(rest.substr(0, rest.size() - 1), records.checksum)) break;
     const auto whole = rest.substr(0, records.is_torn ? end : end + 1);
     at += whole.size();
-    if (whole.ends_with(closing)) {
-      ++records.torn_before;
-      continue;
-    }
+    if (whole.ends_with(closing)) continue;
     const auto json =
         records.is_torn ? std::nullopt : json_of(whole.substr(0, end), records.checksum);
     auto value = json ? parse_json(*json, limits) : Result<Value>(Error{});
@@ -69,19 +71,17 @@ Records read_records(std::string_view text) {
   return records;
 }
 
-RecordWriter::RecordWriter(Files& files, std::string path, std::unique_ptr<FileWriter> file,
-                           const Records& there)
+RecordWriter::RecordWriter(Files& files, std::string path, const Records& there)
     : files_(&files),
       path_(std::move(path)),
       last_before_(there.good.empty() ? std::nullopt : std::optional(there.good.back().value)),
-      file_(std::move(file)),
       synced_(there.good.size()),
       synced_checksum_(there.checksum),
-      checksum_(there.checksum),
-      line_is_open_(there.is_torn) {}
+      checksum_(there.checksum) {}
 
 Result<RecordWriter> RecordWriter::open(Files& files, const std::string& path) {
   if (auto made = files.make_directory(parent_of(path)); !made) return made.error();
+  std::string kept;
   Records there;
   if (files.exists(path)) {
     const auto bytes = files.read(path);
@@ -90,13 +90,13 @@ Result<RecordWriter> RecordWriter::open(Files& files, const std::string& path) {
     if (!there.flaw.empty())
       return Error{path + ": " + there.flaw +
                    "; move the file away to begin a new one, which will not know what came before"};
+    kept = up_to_last(there.good.size(), there, bytes->text());
   }
-  auto file = files.append(path);
-  if (!file) return file.error();
-  // Whoever wrote it may have been killed before it was on the disk, or its name was.
-  if (auto synced = (*file)->sync(); !synced) return synced.error();
-  if (auto synced = files.sync_directory(parent_of(path)); !synced) return synced.error();
-  return RecordWriter(files, path, std::move(*file), there);
+  RecordWriter writer(files, path, there);
+  // Whoever wrote it may have been told that a sync of it failed: of that no later sync says a
+  // word.
+  if (auto replaced = writer.replace_with(std::move(kept)); !replaced) return replaced.error();
+  return writer;
 }
 
 Status RecordWriter::append(const Value& record) {
@@ -148,16 +148,20 @@ Status RecordWriter::take_back() {
 
 /// What is on the disk, and what should have come after it.
 Status RecordWriter::write_anew() {
-  file_.reset();
   const auto bytes = files_->read(path_);
   if (!bytes) return bytes.error();
   const auto there = read_records(bytes->text());
   if (there.good.size() < synced_)
     return Error{path_ + ": of " + std::to_string(synced_) + " records that were on the disk " +
                  std::to_string(there.good.size()) + " are left"};
-  std::string text(bytes->text().substr(0, synced_ == 0 ? 0 : there.good[synced_ - 1].end));
-  for (const auto& line : lines_) text += line;
-  if (auto replaced = replace_file(*files_, path_, text); !replaced) return replaced;
+  return replace_with(up_to_last(synced_, there, bytes->text()));
+}
+
+/// A file of what is kept and of all that came since, in the place of the old one.
+Status RecordWriter::replace_with(std::string kept) {
+  file_.reset();
+  for (const auto& line : lines_) kept += line;
+  if (auto replaced = replace_file(*files_, path_, kept); !replaced) return replaced;
   auto file = files_->append(path_);
   if (!file) return file.error();
   file_ = std::move(*file);

@@ -26,7 +26,6 @@ struct Records {
   std::vector<Record> good;    // Up to the first flaw.
   std::uint64_t checksum = 0;  // Of all that are good.
   bool is_torn = false;        // The end has no line of its own: a crash came as it was written.
-  int torn_before = 0;         // Lines that a crash had torn, and whoever wrote on has left out.
   std::string flaw;            // What is wrong and where; empty where nothing is.
 };
 
@@ -37,7 +36,8 @@ Records read_records(std::string_view text);
 /// Writes a file of records, from where it ends on. `files` must outlive it.
 class RecordWriter {
  public:
-  /// What is there already is on the disk when this returns.
+  /// What is there already is on the disk when this returns: in a file that takes the place of the
+  /// one that was there, and without what a crash tore.
   static Result<RecordWriter> open(Files& files, const std::string& path);
 
   /// The last one that was there when it was opened; nothing where there was none.
@@ -54,10 +54,10 @@ class RecordWriter {
   Status take_back();
 
  private:
-  RecordWriter(Files& files, std::string path, std::unique_ptr<FileWriter> file,
-               const Records& there);
+  RecordWriter(Files& files, std::string path, const Records& there);
   Status flush();
   Status write_anew();
+  Status replace_with(std::string kept);
 
   Files* files_;
   std::string path_;
@@ -68,8 +68,8 @@ class RecordWriter {
   std::deque<std::string> lines_;     // Since then,
   std::size_t written_ = 0;           // and how many of them the system has.
   std::uint64_t checksum_;
-  bool line_is_open_;  // What is there ends amid a line.
-  std::string lost_;   // Why nothing will help any more.
+  bool line_is_open_ = false;  // What is there ends amid a line.
+  std::string lost_;           // Why nothing will help any more.
 };
 
 }  // namespace troupe::storage

@@ -86,6 +86,22 @@ TEST_CASE("an attempt that goes on after steps that nobody entered is found", "[
             std::to_string(place.sample) + " of pass 0 (position 8) is in no committed step");
 }
 
+TEST_CASE("a checkpoint that was passed over may be gone on from later", "[storage]") {
+  MemoryFiles files;
+  write(files, 0, 6);
+  // That of step 6 could not be read just then.
+  write(files, 2, 4);
+  write(files, 6, 8);
+  auto found = audit(text_of(files));
+  CHECK(found.flaw == "");
+  CHECK(found.steps == 8);
+  CHECK(found.attempts == 3);
+  CHECK(found.taken_back == 2);
+  // But nobody came to step 9.
+  write(files, 9, 10);
+  CHECK(contains(audit(text_of(files)).flaw, "but of step 9 nothing is told"));
+}
+
 TEST_CASE("steps that are missing, doubled or of other samples are named", "[storage]") {
   const auto audit_of = [](const std::vector<LedgerStep>& steps) {
     MemoryFiles files;
@@ -222,6 +238,26 @@ TEST_CASE("a ledger whose sync has failed is written anew, as the old one is los
   const auto found = audit(text_of(files));
   CHECK(found.flaw == "");
   CHECK(found.steps == 3);
+}
+
+TEST_CASE("what a sync had failed to bring to the disk is there once another process has opened it",
+          "[storage]") {
+  MemoryFiles files;
+  {
+    auto ledger = Ledger::open(files, path, ledger_terms);
+    REQUIRE(ledger->begin(0));
+    REQUIRE(ledger->enter(step(1)));
+    files.set_faults({.crash_at = {}, .failing_call = files.calls(), .capacity = {}});
+    CHECK_FALSE(ledger->sync());
+  }
+  auto ledger = Ledger::open(files, path, ledger_terms);
+  REQUIRE(ledger);
+  REQUIRE(ledger->enter(step(2)));
+  REQUIRE(ledger->sync());
+  files.restart({});
+  const auto found = audit(text_of(files));
+  CHECK(found.flaw == "");
+  CHECK(found.steps == 2);
 }
 
 TEST_CASE("records that are taken back are not there, whatever the disk has of them", "[storage]") {
