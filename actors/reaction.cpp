@@ -40,6 +40,8 @@ void Reaction::on(const JournalRead& read) {
   const auto found = remember(read.records);
   state_.term = found.term + 1;
   state_.epoch = found.epoch;
+  // Nodes remember saves of earlier heads that were given up.
+  state_.last_save = state_.term << 32;
   state_.saved = read.saved;
   if (found.has_ended) {
     row(Row::boot_again, "the run has ended: " + found.why);
@@ -76,7 +78,12 @@ void Reaction::on(const Attached& attached) {
   const auto older = std::ranges::find_if(state_.nodes, [&](const auto& entry) {
     return entry.second.name == attached.name && entry.first != attached.life;
   });
-  if (older != state_.nodes.end()) lose_from(older->first, "it came back as another process");
+  if (older != state_.nodes.end()) {
+    const Life gone = older->first;
+    lose_from(gone, "it came back as another process");
+    // Where the news of this one is late it was the other one that came after it.
+    order(Reject{gone, "another process has its name"});
+  }
 
   const bool is_new = state_.nodes.try_emplace(attached.life, Node{attached.name}).second;
   if (is_new) state_.changes.push_back(now_);
@@ -226,7 +233,8 @@ void Reaction::on(const PlanMade& made) {
     if (!made.choice) {
       row(Row::plan_none, "no plan fits the nodes that are there: " + made.why);
       order(Warn{answer_.reason});
-      return suspend();
+      // There may be others than the planner was told of.
+      return free_passed_over() || usable() != state_.planned_for ? plan_or_suspend() : suspend();
     }
     row(Row::plan_ready, made.choice->text);
     return prepare(*made.choice);
@@ -259,14 +267,16 @@ void Reaction::on(const PrepareFailed& failed) {
 void Reaction::on(const Loaded& loaded) {
   if (state_.phase != Phase::load || loaded.epoch != state_.epoch) return;
   if (state_.waits_for.erase(loaded.life) == 0) return;
-  if (state_.weights.empty()) state_.weights = loaded.weights;
-  if (state_.weights != loaded.weights) {
-    row(Row::load_differs, name_of(loaded.life) + " has read other weights than the others");
-    return on(LoadFailed{loaded.life, loaded.epoch, state_.line, LoadFailed::Cause::checkpoint,
-                         answer_.reason});
-  }
+  state_.weights[loaded.life] = loaded.weights;
   if (!state_.waits_for.empty())
     return row(Row::loaded_some, name_of(loaded.life) + " has its state");
+  if (const auto odd = odd_readers(); !odd.empty()) {
+    row(Row::load_differs, name_of(odd.front()) + " has read other weights than the others");
+    if (2 * odd.size() < state_.weights.size()) return pass_over(odd, answer_.reason);
+    // Nobody can say whose are right.
+    return on(LoadFailed{odd.front(), loaded.epoch, state_.line, LoadFailed::Cause::checkpoint,
+                         answer_.reason});
+  }
   row(Row::loaded_all, "the plan is in force from step " + number(state_.line) + " on");
   activate();
 }
@@ -310,8 +320,9 @@ void Reaction::on(const StepDecided& decided) {
 }
 
 void Reaction::on(const StepFailed& failed) {
-  if (state_.phase != Phase::run || failed.epoch != state_.epoch) return;
-  if (!is_member(failed.life)) return;
+  // While a head gathers those who play, one of them may cease to.
+  const bool is_played = state_.phase == Phase::run || state_.phase == Phase::gather;
+  if (!is_played || failed.epoch != state_.epoch || !is_member(failed.life)) return;
   const std::string text =
       name_of(failed.life) + ": step " + number(failed.step) + ": " + failed.why;
   auto& names = state_.failed_steps[failed.step];
@@ -349,15 +360,15 @@ void Reaction::on(const ShardsWritten& written) {
 }
 
 void Reaction::on(const Saved& saved) {
+  if (!state_.saved.empty() && saved.step <= state_.saved.back()) return;
+  state_.saved.push_back(saved.step);
+  if (std::ssize(state_.saved) > limits_.keep) state_.saved.erase(state_.saved.begin());
+  record(Record::Kind::saved).step = saved.step;
+  row(Row::save_complete, "step " + number(saved.step) + " is saved");
   if (!state_.saving || saved.save != state_.saving->save) return;
-  const Saving done = *state_.saving;
-  state_.saving.reset();
+  const Saving done = *std::exchange(state_.saving, std::nullopt);
   state_.failed_saves = 0;
   ++state_.saves_since_switch;
-  state_.saved.push_back(done.step);
-  if (std::ssize(state_.saved) > limits_.keep) state_.saved.erase(state_.saved.begin());
-  record(Record::Kind::saved).step = done.step;
-  row(Row::save_complete, "step " + number(done.step) + " is saved");
   if (done.meanwhile == Meanwhile::hold) return end_epoch_at_boundary();
   if (wants_boundary() || state_.decided >= limits_.steps) ask_save_point();
 }

@@ -55,8 +55,10 @@ class Reaction {
   void recover();
   void go_on_if_all_frozen();
   void plan_or_suspend();
+  bool free_passed_over();
   void suspend();
   void give_up_epoch(const std::string& why);
+  std::vector<Life> odd_readers() const;
   void pass_over(const std::vector<Life>& failed, const std::string& why);
   void prepare(PlanChoice choice);
   void load();
@@ -66,10 +68,12 @@ class Reaction {
   void save(std::int64_t step);
   void abort_save();
   void end_epoch_at_boundary();
+  bool end_if_all_is_saved();
   void save_failed(const std::string& why);
   void release_idle();
   void end(int code, Phase phase, const std::string& why);
 
+  std::int64_t newest_saved() const { return state_.saved.empty() ? 0 : state_.saved.back(); }
   bool is_member(Life life) const;
   bool wants_boundary() const;
   std::vector<Life> usable() const;

@@ -76,20 +76,30 @@ void Reaction::go_on_if_all_frozen() {
 }
 
 void Reaction::plan_or_suspend() {
+  if (end_if_all_is_saved()) return;
   if (state_.is_stopping) {
     row(Row::stop_done, "it stops; what was done is in the newest checkpoint");
     return end(exit_preempted, Phase::done, answer_.reason);
   }
-  // Those who failed are better than none.
-  if (static_cast<int>(usable().size()) < limits_.fewest)
-    for (auto& [life, node] : state_.nodes)
-      if (node.use == Node::Use::passed_over) node.use = Node::Use::free;
+  if (static_cast<int>(usable().size()) < limits_.fewest) free_passed_over();
   const auto nodes = usable();
   if (nodes.empty() || static_cast<int>(nodes.size()) < limits_.fewest) return suspend();
   state_.phase = Phase::plan;
   state_.plans_aside = false;
+  state_.planned_for = nodes;
   order(MakePlan{++state_.plan_number, nodes});
   set_phase_timer(limits_.plan_patience);
+}
+
+/// Those who failed are better than none. False where there are no such.
+bool Reaction::free_passed_over() {
+  bool were_there = false;
+  for (auto& [life, node] : state_.nodes) {
+    if (node.use != Node::Use::passed_over) continue;
+    node.use = Node::Use::free;
+    were_there = true;
+  }
+  return were_there;
 }
 
 void Reaction::suspend() {
@@ -107,6 +117,18 @@ void Reaction::give_up_epoch(const std::string& why) {
     if (state_.nodes.contains(life)) alive.push_back(life);
   order(Abort{state_.epoch, std::move(alive)});
   ++state_.futile;
+}
+
+/// Who has read otherwise than most.
+std::vector<Life> Reaction::odd_readers() const {
+  std::map<std::string, int> readers;
+  for (const auto& [life, weights] : state_.weights) ++readers[weights];
+  const auto most =
+      std::ranges::max_element(readers, {}, [](const auto& entry) { return entry.second; });
+  std::vector<Life> odd;
+  for (const auto& [life, weights] : state_.weights)
+    if (weights != most->first) odd.push_back(life);
+  return odd;
 }
 
 /// They have no part in the next plan.
@@ -130,7 +152,7 @@ void Reaction::prepare(PlanChoice choice) {
   state_.plan = std::move(choice);
   state_.better.reset();
   state_.phase = Phase::prepare;
-  state_.line = state_.saved.empty() ? 0 : state_.saved.back();
+  state_.line = newest_saved();
   state_.waits_for = {state_.plan.members.begin(), state_.plan.members.end()};
   auto& written = record(Record::Kind::epoch, state_.plan.text);
   written.lives = state_.plan.members;
@@ -154,8 +176,7 @@ void Reaction::activate() {
   state_.decided = state_.line;
   ++state_.futile;  // Until a step of it is done.
   order(Activate{state_.epoch, state_.plan.members, state_.line});
-  for (auto& [life, node] : state_.nodes)
-    if (node.use == Node::Use::passed_over) node.use = Node::Use::free;
+  free_passed_over();
   release_idle();
   wants_boundary() ? ask_save_point() : consider_switch();
 }
@@ -190,15 +211,19 @@ void Reaction::abort_save() {
   state_.saving.reset();
 }
 
+/// A head may have been gone before it could write that down.
+bool Reaction::end_if_all_is_saved() {
+  if (newest_saved() < limits_.steps) return false;
+  row(Row::run_done, "all steps are done and saved");
+  record(Record::Kind::ended, "done").step = newest_saved();
+  end(0, Phase::done, "done");
+  return true;
+}
+
 /// All nodes hold, and the step that they are at is saved: what had to wait for that comes now.
 void Reaction::end_epoch_at_boundary() {
   const auto step = state_.saved.back();
-  if (step >= limits_.steps) {
-    row(Row::run_done, "all steps are done and saved");
-    auto& ended = record(Record::Kind::ended, "done");
-    ended.step = step;
-    return end(0, Phase::done, "done");
-  }
+  if (end_if_all_is_saved()) return;
   if (state_.is_stopping) {
     row(Row::stop_done, "it stops after step " + std::to_string(step) + ", which is saved");
     return end(exit_preempted, Phase::done, answer_.reason);

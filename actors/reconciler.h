@@ -235,9 +235,10 @@ struct SavePoint {
 struct ShardsWritten {
   std::uint64_t save = 0;
 };
-/// The checkpoint is complete.
+/// The checkpoint is complete, even if it was given up meanwhile: older ones may have gone for it.
 struct Saved {
   std::uint64_t save = 0;
+  std::int64_t step = 0;
 };
 struct SaveFailed {
   std::uint64_t save = 0;
@@ -473,16 +474,17 @@ struct State {
   std::uint64_t epoch = 0;  // The newest that was written down: a number is never used again.
   std::map<Life, Node> nodes;
 
-  PlanChoice plan;                  // Of `epoch`.
-  std::set<Life> waits_for;         // Who has not answered yet.
-  std::string weights;              // What the first of them has loaded.
-  std::int64_t line = 0;            // The step that an epoch begins after.
-  std::int64_t decided = 0;         // The newest step that was heard to be done.
-  std::vector<std::int64_t> saved;  // Checkpoints that are complete, oldest first.
+  PlanChoice plan;                      // Of `epoch`.
+  std::set<Life> waits_for;             // Who has not answered yet.
+  std::map<Life, std::string> weights;  // What each of them has loaded.
+  std::int64_t line = 0;                // The step that an epoch begins after.
+  std::int64_t decided = 0;             // The newest step that was heard to be done.
+  std::vector<std::int64_t> saved;      // Checkpoints that are complete, oldest first.
 
   std::uint64_t last_timer = 0;
   std::uint64_t timer = 0;  // Of the phase; others that come are of the past.
   std::uint64_t plan_number = 0;
+  std::vector<Life> planned_for;
   bool plans_aside = false;  // The planner is asked whether a switch would pay.
 
   std::optional<PlanChoice> better;  // To be switched to at the next save point.

@@ -26,6 +26,16 @@ void Cluster::start_head() {
 
 void Cluster::kill_head() { head_.reset(); }
 
+void Cluster::start_rival() {
+  if (head_) {
+    head_->grow_old();
+    rivals_.push_back(std::move(head_));
+    // Nodes find the new one once it leads.
+    world_->head = 0;
+  }
+  start_head();
+}
+
 void Cluster::start_node(const std::string& name) {
   if (nodes_.contains(name)) return;
   nodes_.emplace(name, std::make_unique<Node>(*world_, ++last_life_, name));

@@ -33,8 +33,15 @@ class Cluster {
   /// Where nodes send no heartbeats: after how much silence one is given up.
   void notice_silence_after(Duration time) { silence_ = time; }
 
+  /// Of heads that start from now on.
+  void set_limits(const recon::Limits& limits) { limits_ = limits; }
+
   void start_head();
   void kill_head();
+  /// Somebody starts another one, who takes the first for dead; it is not.
+  void start_rival();
+  /// Those who were taken for dead are.
+  void kill_rivals() { rivals_.clear(); }
   Head* head() { return head_.get(); }
 
   /// Another life of the node of that name, or its first.
@@ -54,6 +61,7 @@ class Cluster {
   Duration silence_{};
   std::map<std::string, std::unique_ptr<Node>> nodes_;
   std::unique_ptr<Head> head_;
+  std::vector<std::unique_ptr<Head>> rivals_;
   Life last_life_ = 0;
   Network::Address last_head_ = 0;
 };

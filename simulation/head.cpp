@@ -1,6 +1,7 @@
 #include "simulation/head.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 namespace troupe::simulation {
@@ -12,6 +13,11 @@ constexpr Duration journal_again = std::chrono::seconds(1);
 const std::string journal_path = std::string(folder) + "/journal";
 const std::string ledger_path = std::string(folder) + "/ledger";
 const std::string checkpoints = std::string(folder) + "/checkpoints";
+
+/// Whoever has made it leads, and nobody of an earlier term any more.
+std::string term_path(std::uint64_t term) {
+  return std::string(folder) + "/term-" + std::to_string(term);
+}
 
 std::int64_t integer(const Value& body, std::string_view key) {
   const Value* found = body.find(key);
@@ -81,6 +87,8 @@ void Head::boot() {
     if (records.is_torn) read.health = Health::torn;
     if (!records.flaw.empty()) read.health = Health::damaged;
   }
+  if (read.health == Health::damaged) return take(read);
+  if (auto claimed = claim_term(read); !claimed) return later(journal_again, [this] { boot(); });
   auto journal = storage::RecordWriter::open(world_.files, journal_path);
   auto ledger = storage::Ledger::open(world_.files, ledger_path, world_.model.terms());
   // A disk that is full now may not be later.
@@ -99,6 +107,20 @@ void Head::boot() {
   later(look_every, [this] { look(); });
   take(read);
 }
+
+/// Even where another head is alive, and the lock of the folder is none: a name is made once.
+Status Head::claim_term(recon::JournalRead& read) {
+  auto term = recon::remember(read.records).term;
+  // Who made these was gone before it could write anything else.
+  for (; world_.files.exists(term_path(term + 1)); ++term)
+    read.records.push_back({recon::Record::Kind::term, term + 1, 0, 0, {}, {}, {}});
+  term_ = term + 1;
+  if (world_.bug == Bug::term_not_claimed) return Done{};
+  if (auto made = storage::write_new_file(world_.files, term_path(term_), {}); !made) return made;
+  return world_.files.sync_directory(folder);
+}
+
+bool Head::is_superseded() const { return world_.files.exists(term_path(term_ + 1)); }
 
 /// At all nodes: who is silent, and who has not come back.
 void Head::look() {
@@ -177,6 +199,7 @@ void Head::answer_next() {
   while (!answers_ && !waiting_.empty() && !ended_) {
     const auto event = waiting_.front();
     auto answer = recon::react(state_, event, world_.clock.now(), limits_);
+    check(event, answer);
     if (answer.records.empty()) {
       waiting_.pop_front();
       carry_out(answer);
@@ -185,6 +208,9 @@ void Head::answer_next() {
     answers_ = true;
     later(world_.costs.journal, [this, answer = std::move(answer)] {
       answers_ = false;
+      if (is_superseded())
+        return carry_out(
+            recon::react(state_, recon::Deposed{term_ + 1}, world_.clock.now(), limits_));
       if (auto written = write(answer.records); !written) {
         (void)journal_->take_back();
         // As if it had never been answered: it is asked again.
@@ -204,11 +230,26 @@ void Head::answer_next() {
   }
 }
 
+/// What is of an earlier epoch changes nothing.
+void Head::check(const recon::Event& event, const recon::Answer& answer) const {
+  const auto epoch = std::visit(
+      [](const auto& one) -> std::optional<std::uint64_t> {
+        // A node that comes says what it plays, whatever that is.
+        if constexpr (std::is_same_v<decltype(one), const recon::Attached&>) return {};
+        if constexpr (requires { one.epoch; }) return one.epoch;
+        return {};
+      },
+      event);
+  if (!epoch || *epoch >= state_.epoch) return;
+  if (!answer.rows.empty() || !answer.records.empty() || !answer.orders.empty())
+    world_.monitor.violated("what a node said of an earlier epoch was heard: " + answer.reason);
+}
+
 Status Head::write(const std::vector<recon::Record>& records) {
+  if (ears_.writes) ears_.writes();
   for (const auto& record : records) {
     using Kind = recon::Record::Kind;
     if (world_.bug == Bug::epoch_not_recorded && record.kind == Kind::epoch) continue;
-    if (world_.bug == Bug::term_not_recorded && record.kind == Kind::term) continue;
     if (auto appended = journal_->append(transport::to_value(record)); !appended) return appended;
   }
   return world_.bug == Bug::journal_not_synced ? Done{} : journal_->sync();
@@ -216,6 +257,9 @@ Status Head::write(const std::vector<recon::Record>& records) {
 
 void Head::carry_out(const recon::Answer& answer) {
   state_ = answer.state;
+  // No order goes out before its record is on the disk.
+  if (!answer.records.empty() && !world_.files.is_durable(journal_path) && !is_superseded())
+    world_.monitor.violated("orders went out, and their records are not on the disk");
   // From the first term on that it knows, nodes may dial it.
   if (state_.phase != recon::Phase::boot && world_.head == 0) world_.head = address_;
   if (ears_.answered) ears_.answered(answer);
@@ -290,6 +334,7 @@ void Head::enter_in_ledger(const transport::Message& message) {
   const auto step = integer(message.body, "step");
   const bool is_next = step == entered_ + 1;
   if (static_cast<std::uint64_t>(integer(message.body, "epoch")) != begun_) return;
+  if (is_superseded()) return;
   if (!is_next && world_.bug != Bug::ledger_doubled) return;
   storage::LedgerStep entry;
   entry.step = step;
@@ -303,7 +348,7 @@ void Head::enter_in_ledger(const transport::Message& message) {
 
 void Head::on(const recon::Save& order) {
   if (world_.bug == Bug::save_skipped_in_hold && order.meanwhile == recon::Meanwhile::hold) {
-    take(recon::Saved{order.save});
+    take(recon::Saved{order.save, order.step});
     return;
   }
   writes_ = Write{order, {state_.plan.members.begin(), state_.plan.members.end()}, {}};
@@ -336,13 +381,14 @@ void Head::on(const recon::CommitSave& order) {
     const auto committed = commit(order);
     writes_.reset();
     if (committed)
-      take(recon::Saved{order.save});
+      take(recon::Saved{order.save, order.step});
     else
       take(recon::SaveFailed{order.save, committed.error().text});
   });
 }
 
 Status Head::commit(const recon::CommitSave& order) {
+  if (is_superseded()) return Error{"another head leads"};
   // What a checkpoint is of must be accounted for first.
   if (entered_ < order.step)
     return Error{"the ledger has " + std::to_string(entered_) + " steps only"};

@@ -23,6 +23,7 @@ using Planner = std::function<recon::PlanMade(const recon::MakePlan&)>;
 
 /// For whoever counts what a head did.
 struct HeadEars {
+  std::function<void()> writes;  // Its journal, from now on.
   std::function<void(const recon::Answer&)> answered;
   std::function<void(std::int64_t step)> decided;    // A step, in the ledger.
   std::function<void(const recon::State&)> changed;  // After every answer.
@@ -48,6 +49,8 @@ class Head {
   void exited(Life life, const std::string& how);
   void closed(Life life);
   void hear(const recon::Event& event) { take(event); }
+  /// Another one leads, and this one does not know: only what it answers is still counted.
+  void grow_old() { ears_.decided = {}, ears_.changed = {}; }
 
  private:
   struct Write {
@@ -64,6 +67,9 @@ class Head {
   void answer_next();
   void carry_out(const recon::Answer& answer);
   Status write(const std::vector<recon::Record>& records);
+  Status claim_term(recon::JournalRead& read);
+  bool is_superseded() const;
+  void check(const recon::Event& event, const recon::Answer& answer) const;
   void enter_in_ledger(const transport::Message& message);
   void part_written(const transport::Message& message);
   Status commit(const recon::CommitSave& order);
@@ -99,6 +105,7 @@ class Head {
 
   recon::State state_;
   std::optional<recon::End> ended_;
+  std::uint64_t term_ = 0;  // That it has claimed.
   std::deque<recon::Event> waiting_;
   bool answers_ = false;  // A record is on its way to the disk.
   std::optional<storage::RecordWriter> journal_;

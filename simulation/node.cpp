@@ -95,6 +95,7 @@ void Node::receive(Network::Address from, const transport::Message& message) {
                  [this, from, message] { receive(from, message); });
   if (message.type == contribution_type) return add(message);
   if (message.type == decision_type) return apply(message);
+  speaker_ = from;
   obey(message);
 }
 
@@ -110,19 +111,23 @@ void Node::obey(const transport::Message& message) {
             one.epoch = member_.epoch;
         },
         *order);
-  if (world_.bug == Bug::zombie_plays_on && (std::holds_alternative<recon::Freeze>(*order) ||
-                                             std::holds_alternative<recon::Abort>(*order)))
-    return tell_head(recon::Frozen{life(),
-                                   std::visit(
-                                       [](const auto& one) -> std::uint64_t {
-                                         if constexpr (requires { one.epoch; }) return one.epoch;
-                                         return 0;
-                                       },
-                                       *order),
-                                   member_.decided});
   if (const auto* prepare = std::get_if<recon::Prepare>(&*order))
     world_.monitor.told(prepare->epoch, prepare->plan.members);
-  act(recon::heard(member_, message.term, *order));
+  const auto answer = recon::heard(member_, message.term, *order);
+  // What is of an earlier head, or of an earlier epoch, changes nothing.
+  const bool is_old = message.term < member_.term || std::visit(
+                                                         [this](const auto& one) {
+                                                           if constexpr (requires { one.epoch; })
+                                                             return one.epoch < member_.epoch;
+                                                           return false;
+                                                         },
+                                                         *order);
+  const bool is_deaf =
+      answer.deeds.empty() || std::holds_alternative<recon::TellDeposed>(answer.deeds.front());
+  if (is_old && (!is_deaf || answer.member.epoch != member_.epoch ||
+                 answer.member.doing != member_.doing || answer.member.plan != member_.plan))
+    world_.monitor.violated("an order of the past was obeyed: " + message.type);
+  act(answer);
 }
 
 void Node::act(const recon::MemberAnswer& answer) {
@@ -132,6 +137,7 @@ void Node::act(const recon::MemberAnswer& answer) {
 }
 
 void Node::on(const recon::StopWork&) {
+  if (world_.bug == Bug::work_not_stopped) return;
   ++work_;
   holds_ = asked_to_hold_ = false;
   pending_.reset();
@@ -141,16 +147,22 @@ void Node::on(const recon::StopWork&) {
 }
 
 void Node::on(const recon::MakeReady& make) {
-  const bool fails = std::exchange(fails_next_prepare_, false);
+  const bool fails = prepares_to_fail_ > 0;
+  if (fails) --prepares_to_fail_;
   later(slowed(world_.costs.prepare), [this, make, fails] {
     act(recon::is_ready(member_, make, fails ? Status(Error{"no room"}) : Status(Done{})));
   });
 }
 
 void Node::on(const recon::ReadState& read) {
-  later(slowed(world_.costs.load(member_.plan)), [this, read] {
+  const bool misreads = std::exchange(misreads_next_, false);
+  const bool fails = std::exchange(fails_next_load_, false);
+  later(slowed(world_.costs.load(member_.plan)), [this, read, misreads, fails] {
     if (read.epoch != member_.epoch) return;
-    act(recon::has_read(member_, read, read_checkpoint(read.step)));
+    auto outcome = fails ? recon::ReadOutcome{{}, recon::LoadFailed::Cause::node, "no room"}
+                         : read_checkpoint(read.step);
+    if (misreads) outcome.weights = "misread";
+    act(recon::has_read(member_, read, outcome));
   });
 }
 
@@ -205,7 +217,8 @@ void Node::on(const recon::TellDeposed& deposed) {
   transport::Message message;
   message.type = "deposed";
   message.body.set("term", static_cast<std::int64_t>(deposed.term));
-  tell_head(std::move(message));
+  message.incarnation = as_bits(life());
+  if (speaker_ != 0) world_.network.send(life(), speaker_, message);
 }
 
 /// A head that comes later may not have heard of the newest steps.
@@ -225,7 +238,7 @@ void Node::compute() {
 }
 
 void Node::contribute() {
-  if (std::exchange(fails_next_step_, false)) {
+  if (std::exchange(fails_next_step_, false) || member_.decided + 1 == poisoned_step_) {
     tell_head(recon::StepFailed{life(), member_.epoch, member_.decided + 1, "it was made to"});
     // Where no head hears that, the next one finds that it plays no more.
     member_.doing = recon::Member::Doing::nothing;
@@ -348,43 +361,47 @@ void Node::write_pending() {
   };
   if (part.step != member_.decided && world_.bug != Bug::part_of_wrong_step)
     return tell_failed("it is beyond step " + std::to_string(part.step));
+  const bool fails = saves_to_fail_ > 0;
+  if (fails) --saves_to_fail_;
   auto weights = weights_;
   const bool writes_late = world_.bug == Bug::part_of_wrong_step;
-  later(slowed(world_.costs.save(member_.plan)), [this, part, weights, tell_failed, writes_late] {
-    if (dropped_.contains(part.save)) return;
-    MemoryPool memory;
-    std::vector<NamedTensor> tensors;
-    for (const auto& [unit, weight] : writes_late ? weights_ : weights) {
-      Tensor tensor = Tensor::make(memory, Shape{2}, DType::f32);
-      std::memcpy(tensor.raw(), &weight, sizeof weight);
-      tensors.push_back({unit_name(unit), std::move(tensor)});
-    }
-    transport::Message written;
-    written.type = "member.part_written";
-    written.body.set("save", static_cast<std::int64_t>(part.save));
-    if (!tensors.empty()) {
-      const auto directory = checkpoint_folder(part.step);
-      Status made = world_.files.make_directory(directory);
-      if (!made) return tell_failed(made.error().text);
-      auto saved =
-          storage::write_part(world_.files, directory,
-                              "weights-" + std::to_string(part.save) + "-" + std::to_string(life()),
-                              storage::PartKind::weights, tensors);
-      if (!saved) return tell_failed(saved.error().text);
-      written.body.set("file", saved->file);
-      written.body.set("bytes", static_cast<std::int64_t>(saved->bytes));
-      written.body.set("digest", to_string(saved->digest));
-      Value::List digests;
-      for (const auto& tensor : saved->tensors) {
-        Value one;
-        one.set("name", tensor.name);
-        one.set("digest", to_string(tensor.digest));
-        digests.push_back(std::move(one));
-      }
-      written.body.set("tensors", std::move(digests));
-    }
-    tell_head(std::move(written));
-  });
+  later(slowed(world_.costs.save(member_.plan)),
+        [this, part, weights, tell_failed, writes_late, fails] {
+          if (dropped_.contains(part.save)) return;
+          if (fails) return tell_failed("no room");
+          MemoryPool memory;
+          std::vector<NamedTensor> tensors;
+          for (const auto& [unit, weight] : writes_late ? weights_ : weights) {
+            Tensor tensor = Tensor::make(memory, Shape{2}, DType::f32);
+            std::memcpy(tensor.raw(), &weight, sizeof weight);
+            tensors.push_back({unit_name(unit), std::move(tensor)});
+          }
+          transport::Message written;
+          written.type = "member.part_written";
+          written.body.set("save", static_cast<std::int64_t>(part.save));
+          if (!tensors.empty()) {
+            const auto directory = checkpoint_folder(part.step);
+            Status made = world_.files.make_directory(directory);
+            if (!made) return tell_failed(made.error().text);
+            auto saved = storage::write_part(
+                world_.files, directory,
+                "weights-" + std::to_string(part.save) + "-" + std::to_string(life()),
+                storage::PartKind::weights, tensors);
+            if (!saved) return tell_failed(saved.error().text);
+            written.body.set("file", saved->file);
+            written.body.set("bytes", static_cast<std::int64_t>(saved->bytes));
+            written.body.set("digest", to_string(saved->digest));
+            Value::List digests;
+            for (const auto& tensor : saved->tensors) {
+              Value one;
+              one.set("name", tensor.name);
+              one.set("digest", to_string(tensor.digest));
+              digests.push_back(std::move(one));
+            }
+            written.body.set("tensors", std::move(digests));
+          }
+          tell_head(std::move(written));
+        });
   if (part.meanwhile == recon::Meanwhile::go_on && holds_) compute();
 }
 

@@ -30,7 +30,13 @@ class Node {
   void pause(Duration time);
   void slow_down(double times) { slowness_ = times; }
   void fail_next_step() { fails_next_step_ = true; }
-  void fail_next_prepare() { fails_next_prepare_ = true; }
+  void fail_prepares(int times) { prepares_to_fail_ = times; }
+  void fail_next_load() { fails_next_load_ = true; }
+  void fail_saves(int times) { saves_to_fail_ = times; }
+  /// Whoever plays it fails.
+  void poison(std::int64_t step) { poisoned_step_ = step; }
+  /// Its memory is bad: what it reads is not what is there, and it does not know.
+  void misread_next() { misreads_next_ = true; }
   /// It knows that it will end.
   void give_notice(Duration left);
 
@@ -88,8 +94,13 @@ class Node {
   double slowness_ = 1;
   bool has_left_ = false;
   bool fails_next_step_ = false;
-  bool fails_next_prepare_ = false;
+  int prepares_to_fail_ = 0;
+  int saves_to_fail_ = 0;
+  bool fails_next_load_ = false;
+  std::int64_t poisoned_step_ = 0;
+  bool misreads_next_ = false;
   Network::Address head_ = 0;
+  Network::Address speaker_ = 0;  // Of the newest order.
   std::uint64_t seq_ = 0;
 
   std::uint64_t work_ = 0;                // Its number: what is of earlier work is for nobody.

@@ -38,14 +38,14 @@ struct Costs {
 /// invariants must find every one.
 enum class Bug : std::uint8_t {
   none,
-  journal_not_synced,  // Orders go out while the records are in the system's memory alone.
-  epoch_not_recorded,  // A head that comes back does not know which numbers were given out.
-  term_not_recorded,
+  journal_not_synced,       // Orders go out while the records are in the system's memory alone.
+  epoch_not_recorded,       // A head that comes back does not know which numbers were given out.
+  term_not_claimed,         // Nothing keeps a head from taking the term of another.
   old_epochs_heard,         // A node takes orders of any epoch for orders of its own.
   old_contributions_heard,  // What a peer of an earlier epoch made is added up.
   decision_applied_twice,
   decision_without_all,  // One contribution short.
-  zombie_plays_on,       // A node that was told to stop goes on.
+  work_not_stopped,      // A node that was told to stop goes on with what it does.
   ledger_without_beginnings,
   ledger_doubled,     // What is told twice is entered twice.
   ledger_not_synced,  // Before the checkpoint of its steps is complete.

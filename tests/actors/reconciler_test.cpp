@@ -63,9 +63,9 @@ class Head {
     return row;
   }
   Row save_all() {
-    const auto save = state.saving->save;
-    on(ShardsWritten{save});
-    return on(reconciler::Saved{save});
+    const auto saving = *state.saving;
+    on(ShardsWritten{saving.save});
+    return on(reconciler::Saved{saving.save, saving.step});
   }
   /// Three nodes, and a plan in force.
   void run() {
@@ -265,8 +265,26 @@ TEST_CASE("a bad checkpoint is passed over for the one before it", "[actors]") {
         Row::load_failed_checkpoint);
   CHECK(head.ordered<Load>()->step == 10);
   head.on(Loaded{1, 1, "one"});
-  CHECK(head.on(Loaded{2, 1, "another"}) == Row::load_differs);
+  head.on(Loaded{2, 1, "another"});
+  // Nobody can say who is right.
+  CHECK(head.on(Loaded{3, 1, "a third"}) == Row::load_differs);
   CHECK(head.state.phase == Phase::halted);
+}
+
+TEST_CASE("a node that reads other weights than most is passed over, and no checkpoint given up",
+          "[actors]") {
+  Head head;
+  head.begin({10, 20});
+  for (const Life life : {1, 2, 3}) head.come(life);
+  head.plan();
+  head.prepare_all();
+  head.on(Loaded{1, 1, "another"});
+  head.on(Loaded{2, 1, "one"});
+  CHECK(head.on(Loaded{3, 1, "one"}) == Row::load_differs);
+  CHECK(head.recorded(Record::Kind::strike));
+  CHECK(head.recorded(Record::Kind::aborted));
+  CHECK(head.ordered<MakePlan>()->nodes == std::vector<Life>{2, 3});
+  CHECK(head.state.saved == std::vector<std::int64_t>{10, 20});
 }
 
 TEST_CASE("a loss freezes all, and the run goes on from the newest checkpoint", "[actors]") {
@@ -430,8 +448,38 @@ TEST_CASE("one save at a time, and three tries", "[actors]") {
   CHECK(head.on(ShardsWritten{head.state.saving->save}) == Row::save_written);
   CHECK(head.ordered<CommitSave>()->step == 20);
   CHECK_FALSE(head.recorded(Record::Kind::saved));
-  CHECK(head.on(reconciler::Saved{head.state.saving->save}) == Row::save_complete);
+  CHECK(head.on(reconciler::Saved{head.state.saving->save, 20}) == Row::save_complete);
   CHECK(head.recorded(Record::Kind::saved));
+}
+
+TEST_CASE("a checkpoint that was complete when it was given up is gone on from", "[actors]") {
+  Head head;
+  head.run();
+  head.on(SavePoint{1, 10});
+  const auto save = head.state.saving->save;
+  head.on(ShardsWritten{save});
+  head.on(Lost{1, "signal 9"});
+  CHECK(head.ordered<AbortSave>()->save == save);
+  CHECK(head.on(reconciler::Saved{save, 10}) == Row::save_complete);
+  CHECK(head.recorded(Record::Kind::saved));
+  CHECK(head.state.phase == Phase::recover);
+  head.freeze_all();
+  head.plan();
+  CHECK(head.state.line == 10);
+}
+
+TEST_CASE("a run whose last step is saved is done, whoever is lost before that is written down",
+          "[actors]") {
+  Head head;
+  head.run();
+  head.on(SavePoint{1, head.limits.steps});
+  const auto save = head.state.saving->save;
+  head.on(ShardsWritten{save});
+  head.on(Lost{1, "signal 9"});
+  head.on(reconciler::Saved{save, head.limits.steps});
+  CHECK(head.freeze_all() == Row::recover_plans);
+  CHECK(head.recorded(Record::Kind::ended));
+  CHECK(head.state.phase == Phase::done);
 }
 
 TEST_CASE("a node that fails its step is restarted; a step that fails everywhere ends the run",
@@ -448,6 +496,16 @@ TEST_CASE("a node that fails its step is restarted; a step that fails everywhere
   CHECK(head.on(reconciler::StepFailed{3, 2, 5, "not finite"}) == Row::step_poisoned);
   CHECK(head.state.phase == Phase::halted);
   CHECK(head.ordered<End>()->code == 1);
+}
+
+TEST_CASE("of two processes of one name the one that was there is told to begin anew", "[actors]") {
+  Head head;
+  head.begin();
+  head.come(1);
+  head.on(Attached{7, Head::name(1)});
+  REQUIRE(head.ordered<Reject>());
+  CHECK(head.ordered<Reject>()->life == 1);
+  CHECK(head.state.nodes.size() == 1);
 }
 
 TEST_CASE("who fails too often is out for a while", "[actors]") {
@@ -470,7 +528,7 @@ TEST_CASE("who fails too often is out for a while", "[actors]") {
     REQUIRE(failures < 10);
     head.plan(9);
     head.on(SavePoint{head.state.epoch, head.state.decided});
-    head.save_all();
+    if (head.state.saving) head.save_all();
     head.prepare_all();
     REQUIRE(head.load_all() == Row::loaded_all);
   }
@@ -598,7 +656,7 @@ TEST_CASE("every event in every state has an answer", "[actors]") {
             reconciler::StepFailed{life, epoch, 5, "x"},
             SavePoint{epoch, 5},
             ShardsWritten{at.last_save},
-            reconciler::Saved{at.last_save},
+            reconciler::Saved{at.last_save, 5},
             reconciler::SaveFailed{at.last_save, "x"},
             Slow{life, "x"},
             JournalFailed{"x"},

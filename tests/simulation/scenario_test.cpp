@@ -33,7 +33,7 @@ TEST_CASE("equal seeds give equal stories", "[simulation]") {
 TEST_CASE("whatever goes wrong, a run ends with the bits of one to which nothing happened",
           "[simulation]") {
   const auto first = from_environment("TROUPE_FIRST_SEED", 1);
-  const auto count = from_environment("TROUPE_SEEDS", 1'000);
+  const auto count = from_environment("TROUPE_SEEDS", 2'000);
   std::map<recon::Row, std::int64_t> rows;
   std::int64_t events = 0, epochs = 0, again = 0;
   for (auto seed = first; seed < first + count; ++seed) {
@@ -45,20 +45,12 @@ TEST_CASE("whatever goes wrong, a run ends with the bits of one to which nothing
     epochs += story.epochs;
     again += story.steps_again;
   }
-  if (std::getenv("TROUPE_SEEDS")) {
-    std::cout << count << " seeds, " << events << " events, " << epochs << " epochs, " << again
-              << " steps done again\n";
-    for (const auto row : recon::all_rows())
-      std::cout << "  " << to_string(row) << " " << rows[row] << "\n";
-  }
-  // What a seed does not draw is reached by a test of its own: see reconciler_test.cpp.
+  std::cout << count << " seeds, " << events << " events, " << epochs << " epochs, " << again
+            << " steps done again; how often each row of the reconciler's table applied:\n";
+  for (const auto row : recon::all_rows())
+    std::cout << "  " << to_string(row) << " " << rows[row] << "\n";
   for (const auto row : recon::all_rows()) {
-    const bool is_for_others = row == recon::Row::plan_none || row == recon::Row::deposed ||
-                               row == recon::Row::stop_asked || row == recon::Row::stop_done ||
-                               row == recon::Row::suspend_over || row == recon::Row::journal_over ||
-                               row == recon::Row::load_differs || row == recon::Row::boot_damaged ||
-                               row == recon::Row::boot_torn;
     INFO(to_string(row));
-    if (count >= 1'000 && !is_for_others) CHECK(rows[row] > 0);
+    if (count >= 2'000) CHECK(rows[row] >= 100);
   }
 }
