@@ -39,9 +39,10 @@ add_library(troupe_settings INTERFACE)
 target_include_directories(troupe_settings INTERFACE "${CMAKE_SOURCE_DIR}")
 # -Wno-subobject-linkage: a class of a source's own is one of a header's, seen from where several
 # sources are one.
-target_compile_options(troupe_settings INTERFACE -Wall -Wextra -ffp-contract=off
+target_compile_options(troupe_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:
+  -Wall -Wextra -ffp-contract=off
   $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>
-  $<$<BOOL:${strict}>:-Werror>)
+  $<$<BOOL:${strict}>:-Werror>>)
 
 if(TROUPE_SANITIZE STREQUAL "address")
   set(flags -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)

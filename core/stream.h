@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/device.h"
 #include "core/memory_pool.h"
 #include "core/tensor.h"
 
@@ -18,6 +19,9 @@ namespace troupe {
 class Stream {
  public:
   explicit Stream(MemoryPool& memory, int threads = 1);
+  /// Kernels are given to the device, whose memory the host can read and write too: between a
+  /// kernel and that, wait().
+  Stream(MemoryPool& memory, Device& device) : memory_(&memory), device_(&device) {}
   /// A stream that takes memory as any other does, and leaves out the work: for_each() calls
   /// nothing. What is computed with it is not set to anything; what it holds, and when, is real.
   static Stream rehearsal(MemoryPool& memory) { return Stream(memory, Work::left_out); }
@@ -27,6 +31,13 @@ class Stream {
 
   MemoryPool& memory() { return *memory_; }
   int threads() const { return static_cast<int>(helpers_.size()) + 1; }
+  /// Null where the cores compute.
+  Device* device() const { return device_; }
+
+  /// Returns when all that was given to it is done.
+  void wait() {
+    if (device_) device_->wait();
+  }
 
   Tensor make(const Shape& shape, DType type = DType::f32) {
     return Tensor::make(*memory_, shape, type);
@@ -38,6 +49,7 @@ class Stream {
   template <class Body>
   void for_each(std::int64_t count, Body&& body) {
     if (work_ == Work::left_out) return;
+    wait();
     if (count <= 1 || helpers_.empty()) {
       for (std::int64_t i = 0; i < count; ++i) body(i);
       return;
@@ -58,6 +70,7 @@ class Stream {
   void help();
 
   MemoryPool* memory_;
+  Device* device_ = nullptr;
   Work work_ = Work::done;
   std::vector<std::thread> helpers_;
 

@@ -18,8 +18,8 @@ struct Conv2dShape {
   std::int64_t stride = 1;
   std::int64_t padding = 0;
 
-  std::int64_t out_height() const { return (height + 2 * padding - kernel) / stride + 1; }
-  std::int64_t out_width() const { return (width + 2 * padding - kernel) / stride + 1; }
+  constexpr std::int64_t out_height() const { return (height + 2 * padding - kernel) / stride + 1; }
+  constexpr std::int64_t out_width() const { return (width + 2 * padding - kernel) / stride + 1; }
 };
 
 void conv2d_forward(Stream& stream, const Conv2dShape& shape, const float* x, const float* w,

@@ -4,9 +4,11 @@
 #include <cassert>
 #include <utility>
 
+#include "kernels/copy.h"
 #include "kernels/cpu/features.h"
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/rows.h"
+#include "kernels/device_kernels.h"
 
 namespace troupe::kernels {
 namespace {
@@ -78,14 +80,20 @@ Tensor pack(Stream& stream, const Matrix<Number>& matrix, std::int64_t depth,
   return packed;
 }
 
+Tensor copy_of(Stream& stream, const float* numbers, std::int64_t count) {
+  Tensor copy = stream.make({count});
+  copy_rows(stream, {numbers, 0}, {copy.f32(), 0}, 1, count);
+  return copy;
+}
+
 template <class Number>
 cpu::Panels<Number> panels_of(const Tensor& packed) {
   return {static_cast<const Unit<Number>*>(packed.raw()), packed.shape()[1] * cpu::panel_columns};
 }
 
-/// y = x w + bias, where w has been packed from a matrix of inputs x outputs.
-template <class Number>
-void product(Stream& stream, const Tensor& w, const Tensor& x, const float* bias, float* y,
+/// y = x w + bias, where w is a matrix of inputs x outputs, packed or not.
+template <class Number, class Factor>
+void product(Stream& stream, const Factor& w, const Tensor& x, const float* bias, float* y,
              const LinearShape& shape, std::int64_t rows) {
   multiply(stream,
            Product<Number>{.rows = rows,
@@ -96,7 +104,7 @@ void product(Stream& stream, const Tensor& w, const Tensor& x, const float* bias
                            .c = y,
                            .c_stride = shape.outputs,
                            .sums = sums_of(shape.precision)},
-           panels_of<Number>(w));
+           w);
 }
 
 /// dw = start + x^T dy; without a start, x^T dy.
@@ -162,6 +170,11 @@ PackedLinear::PackedLinear(Stream& stream, const LinearShape& shape, const float
   };
   switch (shape.precision) {
     case Precision::fp32:
+      // A device reads it as it lies; a copy, since the weights may be written to before long.
+      if (stream.device()) {
+        forward_ = backward_ = copy_of(stream, weight, shape.inputs * shape.outputs);
+        break;
+      }
       pack_both(inputs_by_outputs(shape, weight));
       break;
     case Precision::bf16_pairs:
@@ -188,10 +201,14 @@ void linear_forward(Stream& stream, const PackedLinear& w, const Tensor& x, cons
   assert(x.count() == rows * w.shape().inputs);
   switch (w.shape().precision) {
     case Precision::fp32:
-      return product<float>(stream, w.forward(), x, bias, y, w.shape(), rows);
+      if (stream.device())
+        return product<float>(stream, inputs_by_outputs(w.shape(), w.forward().f32()), x, bias, y,
+                              w.shape(), rows);
+      return product<float>(stream, panels_of<float>(w.forward()), x, bias, y, w.shape(), rows);
     case Precision::bf16_pairs:
     case Precision::bf16_blocks:
-      return product<BFloat16>(stream, w.forward(), x, bias, y, w.shape(), rows);
+      return product<BFloat16>(stream, panels_of<BFloat16>(w.forward()), x, bias, y, w.shape(),
+                               rows);
   }
 }
 
@@ -202,10 +219,14 @@ void linear_backward_input(Stream& stream, const PackedLinear& w, const Tensor& 
   std::swap(back.inputs, back.outputs);
   switch (back.precision) {
     case Precision::fp32:
-      return product<float>(stream, w.backward(), dy, nullptr, dx, back, rows);
+      if (stream.device())
+        return product<float>(stream, transposed(inputs_by_outputs(w.shape(), w.backward().f32())),
+                              dy, nullptr, dx, back, rows);
+      return product<float>(stream, panels_of<float>(w.backward()), dy, nullptr, dx, back, rows);
     case Precision::bf16_pairs:
     case Precision::bf16_blocks:
-      return product<BFloat16>(stream, w.backward(), dy, nullptr, dx, back, rows);
+      return product<BFloat16>(stream, panels_of<BFloat16>(w.backward()), dy, nullptr, dx, back,
+                               rows);
   }
 }
 
@@ -221,6 +242,8 @@ void linear_weight_gradient(Stream& stream, const LinearShape& shape, const Tens
 
 void bias_backward(Stream& stream, const float* dy, float* db, std::int64_t rows,
                    std::int64_t columns) {
+  if (const auto* there = kernels_of(stream))
+    return there->bias_backward(stream, dy, db, rows, columns);
   constexpr std::int64_t grain = 512;
   stream.for_each((columns + grain - 1) / grain, [&](std::int64_t i) {
     const std::int64_t first = i * grain;

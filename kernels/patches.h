@@ -15,7 +15,7 @@ struct PatchShape {
   std::int64_t width = 0;
   std::int64_t size = 1;
 
-  std::int64_t patches() const { return (height / size) * (width / size); }
+  constexpr std::int64_t patches() const { return (height / size) * (width / size); }
 };
 
 void cut_patches(Stream& stream, const PatchShape& shape, const float* images, float* patches);

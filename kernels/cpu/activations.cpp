@@ -2,6 +2,7 @@
 
 #include "kernels/cpu/pieces.h"
 #include "kernels/cpu/targets.h"
+#include "kernels/device_kernels.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/activations.cpp"
@@ -134,6 +135,7 @@ HWY_EXPORT(swiglu_backward_piece);
 HWY_EXPORT(add_piece);
 
 void gelu_tanh_forward(Stream& stream, const float* x, float* y, std::int64_t count) {
+  if (const auto* there = kernels_of(stream)) return there->gelu_tanh_forward(stream, x, y, count);
   for_elements(stream, count, [=](std::int64_t first, std::int64_t size) {
     HWY_DYNAMIC_DISPATCH(gelu_tanh_forward_piece)(x + first, y + first, size);
   });
@@ -141,12 +143,15 @@ void gelu_tanh_forward(Stream& stream, const float* x, float* y, std::int64_t co
 
 void gelu_tanh_backward(Stream& stream, const float* x, const float* dy, float* dx,
                         std::int64_t count) {
+  if (const auto* there = kernels_of(stream))
+    return there->gelu_tanh_backward(stream, x, dy, dx, count);
   for_elements(stream, count, [=](std::int64_t first, std::int64_t size) {
     HWY_DYNAMIC_DISPATCH(gelu_tanh_backward_piece)(x + first, dy + first, dx + first, size);
   });
 }
 
 void gelu_erf_forward(Stream& stream, const float* x, float* y, std::int64_t count) {
+  if (const auto* there = kernels_of(stream)) return there->gelu_erf_forward(stream, x, y, count);
   for_elements(stream, count, [=](std::int64_t first, std::int64_t size) {
     HWY_DYNAMIC_DISPATCH(gelu_erf_forward_piece)(x + first, y + first, size);
   });
@@ -154,18 +159,22 @@ void gelu_erf_forward(Stream& stream, const float* x, float* y, std::int64_t cou
 
 void gelu_erf_backward(Stream& stream, const float* x, const float* dy, float* dx,
                        std::int64_t count) {
+  if (const auto* there = kernels_of(stream))
+    return there->gelu_erf_backward(stream, x, dy, dx, count);
   for_elements(stream, count, [=](std::int64_t first, std::int64_t size) {
     HWY_DYNAMIC_DISPATCH(gelu_erf_backward_piece)(x + first, dy + first, dx + first, size);
   });
 }
 
 void relu_forward(Stream& stream, const float* x, float* y, std::int64_t count) {
+  if (const auto* there = kernels_of(stream)) return there->relu_forward(stream, x, y, count);
   for_elements(stream, count, [=](std::int64_t first, std::int64_t size) {
     HWY_DYNAMIC_DISPATCH(relu_forward_piece)(x + first, y + first, size);
   });
 }
 
 void relu_backward(Stream& stream, const float* y, const float* dy, float* dx, std::int64_t count) {
+  if (const auto* there = kernels_of(stream)) return there->relu_backward(stream, y, dy, dx, count);
   for_elements(stream, count, [=](std::int64_t first, std::int64_t size) {
     HWY_DYNAMIC_DISPATCH(relu_backward_piece)(y + first, dy + first, dx + first, size);
   });
@@ -173,6 +182,8 @@ void relu_backward(Stream& stream, const float* y, const float* dy, float* dx, s
 
 void swiglu_forward(Stream& stream, const float* gate, const float* up, float* y,
                     std::int64_t count) {
+  if (const auto* there = kernels_of(stream))
+    return there->swiglu_forward(stream, gate, up, y, count);
   for_elements(stream, count, [=](std::int64_t first, std::int64_t size) {
     HWY_DYNAMIC_DISPATCH(swiglu_forward_piece)(gate + first, up + first, y + first, size);
   });
@@ -180,6 +191,8 @@ void swiglu_forward(Stream& stream, const float* gate, const float* up, float* y
 
 void swiglu_backward(Stream& stream, const float* gate, const float* up, const float* dy,
                      float* dgate, float* dup, std::int64_t count) {
+  if (const auto* there = kernels_of(stream))
+    return there->swiglu_backward(stream, gate, up, dy, dgate, dup, count);
   for_elements(stream, count, [=](std::int64_t first, std::int64_t size) {
     HWY_DYNAMIC_DISPATCH(swiglu_backward_piece)
     (gate + first, up + first, dy + first, dgate + first, dup + first, size);
@@ -187,6 +200,7 @@ void swiglu_backward(Stream& stream, const float* gate, const float* up, const f
 }
 
 void add(Stream& stream, const float* a, const float* b, float* y, std::int64_t count) {
+  if (const auto* there = kernels_of(stream)) return there->add(stream, a, b, y, count);
   for_elements(stream, count, [=](std::int64_t first, std::int64_t size) {
     HWY_DYNAMIC_DISPATCH(add_piece)(a + first, b + first, y + first, size);
   });
@@ -194,6 +208,8 @@ void add(Stream& stream, const float* a, const float* b, float* y, std::int64_t 
 
 void add_row(Stream& stream, const float* x, const float* row, float* y, std::int64_t rows,
              std::int64_t columns) {
+  if (const auto* there = kernels_of(stream))
+    return there->add_row(stream, x, row, y, rows, columns);
   for_rows(stream, rows, columns, [=](std::int64_t r) {
     HWY_DYNAMIC_DISPATCH(add_piece)(x + r * columns, row, y + r * columns, columns);
   });

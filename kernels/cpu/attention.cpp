@@ -8,6 +8,7 @@
 #include "kernels/cpu/attention_rows.h"
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/scratch.h"
+#include "kernels/device_kernels.h"
 
 namespace troupe::kernels {
 namespace {
@@ -250,6 +251,8 @@ std::int64_t kv_head_of(const AttentionShape& shape, std::int64_t head) {
 
 void attention_forward(Stream& stream, const AttentionShape& shape, HeadsIn q, HeadsIn k, HeadsIn v,
                        HeadsOut out, float* logsumexp) {
+  if (const auto* there = kernels_of(stream))
+    return there->attention_forward(stream, shape, q, k, v, out, logsumexp);
   stream.for_each(shape.batch * shape.heads, [&](std::int64_t i) {
     const std::int64_t batch = i / shape.heads, head = i % shape.heads;
     const std::int64_t kv_head = kv_head_of(shape, head);
@@ -262,6 +265,8 @@ void attention_forward(Stream& stream, const AttentionShape& shape, HeadsIn q, H
 void attention_backward(Stream& stream, const AttentionShape& shape, HeadsIn q, HeadsIn k,
                         HeadsIn v, HeadsIn out, const float* logsumexp, HeadsIn dout, HeadsOut dq,
                         HeadsOut dk, HeadsOut dv) {
+  if (const auto* there = kernels_of(stream))
+    return there->attention_backward(stream, shape, q, k, v, out, logsumexp, dout, dq, dk, dv);
   stream.for_each(shape.batch * shape.kv_heads, [&](std::int64_t i) {
     const std::int64_t batch = i / shape.kv_heads, kv_head = i % shape.kv_heads;
     KeyValueGradient gradient(stream, shape, HeadIn(shape, k, batch, kv_head),

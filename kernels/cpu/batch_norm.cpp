@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/pieces.h"
 #include "kernels/cpu/targets.h"
+#include "kernels/device_kernels.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/batch_norm.cpp"
@@ -156,6 +157,9 @@ HWY_EXPORT(mean_of);
 void batch_norm_forward(Stream& stream, const ImageShape& shape, const float* x,
                         const float* weight, const float* bias, float* y, float* mean, float* rstd,
                         float* unbiased_variance, float eps) {
+  if (const auto* there = kernels_of(stream))
+    return there->batch_norm_forward(stream, shape, x, weight, bias, y, mean, rstd,
+                                     unbiased_variance, eps);
   stream.for_each(shape.channels, [=, &shape](std::int64_t channel) {
     HWY_DYNAMIC_DISPATCH(forward_channel)
     (shape, channel, x, weight, bias, y, mean, rstd, unbiased_variance, eps);
@@ -165,6 +169,8 @@ void batch_norm_forward(Stream& stream, const ImageShape& shape, const float* x,
 void batch_norm_apply(Stream& stream, const ImageShape& shape, const float* x, const float* weight,
                       const float* bias, const float* mean, const float* variance, float* y,
                       float eps) {
+  if (const auto* there = kernels_of(stream))
+    return there->batch_norm_apply(stream, shape, x, weight, bias, mean, variance, y, eps);
   stream.for_each(shape.channels, [=, &shape](std::int64_t channel) {
     HWY_DYNAMIC_DISPATCH(apply_channel)
     (shape, channel, x, weight, bias, mean, variance, y, eps);
@@ -174,6 +180,8 @@ void batch_norm_apply(Stream& stream, const ImageShape& shape, const float* x, c
 void batch_norm_backward_input(Stream& stream, const ImageShape& shape, const float* x,
                                const float* weight, const float* mean, const float* rstd,
                                const float* dy, float* dx) {
+  if (const auto* there = kernels_of(stream))
+    return there->batch_norm_backward_input(stream, shape, x, weight, mean, rstd, dy, dx);
   stream.for_each(shape.channels, [=, &shape](std::int64_t channel) {
     HWY_DYNAMIC_DISPATCH(backward_input_channel)
     (shape, channel, x, weight, mean, rstd, dy, dx);
@@ -183,6 +191,8 @@ void batch_norm_backward_input(Stream& stream, const ImageShape& shape, const fl
 void batch_norm_backward_weight(Stream& stream, const ImageShape& shape, const float* x,
                                 const float* mean, const float* rstd, const float* dy,
                                 float* dweight, float* dbias) {
+  if (const auto* there = kernels_of(stream))
+    return there->batch_norm_backward_weight(stream, shape, x, mean, rstd, dy, dweight, dbias);
   stream.for_each(shape.channels, [=, &shape](std::int64_t channel) {
     HWY_DYNAMIC_DISPATCH(backward_weight_channel)
     (shape, channel, x, mean, rstd, dy, dweight, dbias);
@@ -190,12 +200,16 @@ void batch_norm_backward_weight(Stream& stream, const ImageShape& shape, const f
 }
 
 void average_pool_forward(Stream& stream, const ImageShape& shape, const float* x, float* y) {
+  if (const auto* there = kernels_of(stream))
+    return there->average_pool_forward(stream, shape, x, y);
   for_rows(stream, shape.batch * shape.channels, shape.pixels, [=, &shape](std::int64_t r) {
     y[r] = HWY_DYNAMIC_DISPATCH(mean_of)(x + r * shape.pixels, shape.pixels);
   });
 }
 
 void average_pool_backward(Stream& stream, const ImageShape& shape, const float* dy, float* dx) {
+  if (const auto* there = kernels_of(stream))
+    return there->average_pool_backward(stream, shape, dy, dx);
   for_rows(stream, shape.batch * shape.channels, shape.pixels, [=, &shape](std::int64_t r) {
     std::fill_n(dx + r * shape.pixels, shape.pixels, dy[r] / static_cast<float>(shape.pixels));
   });

@@ -1,6 +1,7 @@
 #include "kernels/combine.h"
 
 #include "kernels/cpu/pieces.h"
+#include "kernels/device_kernels.h"
 
 namespace troupe::kernels {
 namespace {
@@ -23,6 +24,7 @@ void multiply_all(Stream& stream, const T* x, T* y, std::int64_t count) {
 
 void combine(Stream& stream, float a, const float* x, float b, const float* z, float* y,
              std::int64_t count) {
+  if (const auto* there = kernels_of(stream)) return there->combine(stream, a, x, b, z, y, count);
   combine_all(stream, a, x, b, z, y, count);
 }
 void combine(Stream& stream, double a, const double* x, double b, const double* z, double* y,
@@ -31,6 +33,7 @@ void combine(Stream& stream, double a, const double* x, double b, const double* 
 }
 
 void multiply(Stream& stream, const float* x, float* y, std::int64_t count) {
+  if (const auto* there = kernels_of(stream)) return there->multiply_elements(stream, x, y, count);
   multiply_all(stream, x, y, count);
 }
 void multiply(Stream& stream, const double* x, double* y, std::int64_t count) {

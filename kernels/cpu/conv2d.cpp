@@ -5,6 +5,7 @@
 #include "kernels/cpu/planes.h"
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/scratch.h"
+#include "kernels/device_kernels.h"
 
 namespace troupe::kernels {
 namespace {
@@ -148,6 +149,7 @@ void weight_gradient(Stream& stream, const Conv2dShape& shape, const float* x, c
 
 void conv2d_forward(Stream& stream, const Conv2dShape& shape, const float* x, const float* w,
                     float* y) {
+  if (const auto* there = kernels_of(stream)) return there->conv2d_forward(stream, shape, x, w, y);
   const Sizes sizes(shape);
   stream.for_each(shape.batch, [&](std::int64_t image) {
     forward_image(stream, shape, x + image * sizes.in_image, w, y + image * sizes.out_image);
@@ -156,6 +158,8 @@ void conv2d_forward(Stream& stream, const Conv2dShape& shape, const float* x, co
 
 void conv2d_backward_input(Stream& stream, const Conv2dShape& shape, const float* w,
                            const float* dy, float* dx) {
+  if (const auto* there = kernels_of(stream))
+    return there->conv2d_backward_input(stream, shape, w, dy, dx);
   const Sizes sizes(shape);
   stream.for_each(shape.batch, [&](std::int64_t image) {
     backward_image(stream, shape, w, dy + image * sizes.out_image, dx + image * sizes.in_image);
@@ -164,6 +168,8 @@ void conv2d_backward_input(Stream& stream, const Conv2dShape& shape, const float
 
 void conv2d_backward_weight(Stream& stream, const Conv2dShape& shape, const float* x,
                             const float* dy, float* dw) {
+  if (const auto* there = kernels_of(stream))
+    return there->conv2d_backward_weight(stream, shape, x, dy, dw);
   const Sizes sizes(shape);
   const std::int64_t panel = sizes.pixels * panel_columns;
   const std::int64_t packed = cpu::panel_count(shape.out_channels) * panel;

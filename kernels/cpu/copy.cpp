@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/device_kernels.h"
+
 namespace troupe::kernels {
 namespace {
 
@@ -17,6 +19,7 @@ void fill_all(Stream& stream, T value, T* y, std::int64_t count) {
 }  // namespace
 
 void fill(Stream& stream, float value, float* y, std::int64_t count) {
+  if (const auto* there = kernels_of(stream)) return there->fill(stream, value, y, count);
   fill_all(stream, value, y, count);
 }
 void fill(Stream& stream, double value, double* y, std::int64_t count) {
@@ -24,6 +27,8 @@ void fill(Stream& stream, double value, double* y, std::int64_t count) {
 }
 
 void copy_rows(Stream& stream, RowsIn from, RowsOut to, std::int64_t rows, std::int64_t columns) {
+  if (const auto* there = kernels_of(stream))
+    return there->copy_rows(stream, from, to, rows, columns);
   stream.for_each(rows, [=](std::int64_t row) {
     std::copy_n(from.data + row * from.stride, columns, to.data + row * to.stride);
   });

@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/pieces.h"
 #include "kernels/cpu/targets.h"
+#include "kernels/device_kernels.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/dropout.cpp"
@@ -114,6 +115,8 @@ HWY_EXPORT(dropout_piece);
 
 void dropout(Stream& stream, const RandomKey& key, float rate, const float* x, float* y,
              std::int64_t samples, std::int64_t per_sample) {
+  if (const auto* there = kernels_of(stream))
+    return there->dropout(stream, key, rate, x, y, samples, per_sample);
   assert(rate >= 0 && rate < 1 && per_sample <= std::int64_t{1} << 34);
   // uniform(word) >= rate, in whole numbers: uniform() lies on a grid of 2^-24.
   const auto kept_from = static_cast<std::int32_t>(std::ceil(rate * 0x1p24f));

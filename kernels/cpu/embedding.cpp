@@ -3,11 +3,14 @@
 #include <cstring>
 
 #include "kernels/cpu/pieces.h"
+#include "kernels/device_kernels.h"
 
 namespace troupe::kernels {
 
 void embedding_forward(Stream& stream, const float* table, const std::int32_t* tokens, float* y,
                        std::int64_t rows, std::int64_t columns) {
+  if (const auto* there = kernels_of(stream))
+    return there->embedding_forward(stream, table, tokens, y, rows, columns);
   cpu::for_rows(stream, rows, columns, [=](std::int64_t r) {
     std::memcpy(y + r * columns, table + tokens[r] * columns,
                 static_cast<std::size_t>(columns) * sizeof(float));
@@ -16,6 +19,8 @@ void embedding_forward(Stream& stream, const float* table, const std::int32_t* t
 
 void embedding_backward_weight(Stream& stream, const std::int32_t* tokens, const float* dy,
                                float* dtable, std::int64_t rows, std::int64_t columns) {
+  if (const auto* there = kernels_of(stream))
+    return there->embedding_backward_weight(stream, tokens, dy, dtable, rows, columns);
   // A token may come many times, so a thread takes columns and walks all rows.
   cpu::for_pieces(stream, columns, cpu::columns_per_piece,
                   [=](std::int64_t first, std::int64_t size) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/cpu/pieces.h"
+#include "kernels/device_kernels.h"
 
 namespace troupe::kernels {
 namespace {
@@ -121,6 +122,8 @@ Inverses inverses_of(Stream& stream, const T* x, std::int64_t count) {
 
 void adam_direction(Stream& stream, const AdamDirection& direction, const float* m, const float* v,
                     float* y, std::int64_t count) {
+  if (const auto* there = kernels_of(stream))
+    return there->adam_direction(stream, direction, m, v, y, count);
   direction_of(stream, direction, m, v, y, count);
 }
 void adam_direction(Stream& stream, const AdamDirection& direction, const double* m,
@@ -130,6 +133,8 @@ void adam_direction(Stream& stream, const AdamDirection& direction, const double
 
 void adam_forecast(Stream& stream, const AdamForecast& forecast, const float* w, const float* m,
                    const float* v, const float* phi, float* y, std::int64_t count) {
+  if (const auto* there = kernels_of(stream))
+    return there->adam_forecast(stream, forecast, w, m, v, phi, y, count);
   forecast_of(stream, forecast, w, m, v, phi, y, count);
 }
 void adam_forecast(Stream& stream, const AdamForecast& forecast, const double* w, const double* m,
@@ -139,6 +144,8 @@ void adam_forecast(Stream& stream, const AdamForecast& forecast, const double* w
 
 void average_squares(Stream& stream, const SquareAverage& rule, const float* x, float* average,
                      std::int64_t count) {
+  if (const auto* there = kernels_of(stream))
+    return there->average_squares(stream, rule, x, average, count);
   average_of(stream, rule, x, average, count);
 }
 void average_squares(Stream& stream, const SquareAverage& rule, const double* x, double* average,
@@ -148,6 +155,7 @@ void average_squares(Stream& stream, const SquareAverage& rule, const double* x,
 
 void usual_step(Stream& stream, const UsualStep& rule, const float* x, float* y,
                 std::int64_t count) {
+  if (const auto* there = kernels_of(stream)) return there->usual_step(stream, rule, x, y, count);
   usual_of(stream, rule, x, y, count);
 }
 void usual_step(Stream& stream, const UsualStep& rule, const double* x, double* y,
@@ -157,6 +165,8 @@ void usual_step(Stream& stream, const UsualStep& rule, const double* x, double* 
 
 void gap_share(Stream& stream, const float* now, const float* then, const float* usual, float* y,
                std::int64_t count) {
+  if (const auto* there = kernels_of(stream))
+    return there->gap_share(stream, now, then, usual, y, count);
   share_of(stream, now, then, usual, y, count);
 }
 void gap_share(Stream& stream, const double* now, const double* then, const double* usual,
@@ -166,6 +176,8 @@ void gap_share(Stream& stream, const double* now, const double* then, const doub
 
 void compensate_delay(Stream& stream, double strength, const float* now, const float* then,
                       float* g, std::int64_t count) {
+  if (const auto* there = kernels_of(stream))
+    return there->compensate_delay(stream, strength, now, then, g, count);
   compensate(stream, strength, now, then, g, count);
 }
 void compensate_delay(Stream& stream, double strength, const double* now, const double* then,
@@ -174,6 +186,7 @@ void compensate_delay(Stream& stream, double strength, const double* now, const 
 }
 
 Inverses inverses(Stream& stream, const float* x, std::int64_t count) {
+  if (const auto* there = kernels_of(stream)) return there->inverses(stream, x, count);
   return inverses_of(stream, x, count);
 }
 Inverses inverses(Stream& stream, const double* x, std::int64_t count) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/device_kernels.h"
+
 namespace troupe::kernels {
 namespace {
 
@@ -24,12 +26,16 @@ void for_each_row(Stream& stream, const PatchShape& shape, Row row) {
 }  // namespace
 
 void cut_patches(Stream& stream, const PatchShape& shape, const float* images, float* patches) {
+  if (const auto* there = kernels_of(stream))
+    return there->cut_patches(stream, shape, images, patches);
   for_each_row(stream, shape, [=](std::int64_t image, std::int64_t patch) {
     std::copy_n(images + image, shape.size, patches + patch);
   });
 }
 
 void join_patches(Stream& stream, const PatchShape& shape, const float* patches, float* images) {
+  if (const auto* there = kernels_of(stream))
+    return there->join_patches(stream, shape, patches, images);
   for_each_row(stream, shape, [=](std::int64_t image, std::int64_t patch) {
     std::copy_n(patches + patch, shape.size, images + image);
   });

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cassert>
+#include <type_traits>
+
+#include "kernels/device_kernels.h"
 
 namespace troupe::kernels::cpu {
 namespace {
@@ -58,6 +61,33 @@ Product<Number> part(const Product<Number>& whole, const Tiles::Tile& tile) {
 
 }  // namespace
 
+namespace {
+
+DeviceMatrix on_device(const Matrix<float>& matrix) {
+  switch (matrix.order) {
+    case Order::by_row:
+      return {matrix.data, matrix.stride, 1};
+    case Order::by_column:
+      return {matrix.data, 1, matrix.stride};
+  }
+  return {};
+}
+
+void multiply_on_device(const DeviceKernels& there, Stream& stream, const Product<float>& product,
+                        const Matrix<float>& b) {
+  there.multiply(stream, {.rows = product.rows,
+                          .columns = product.columns,
+                          .depth = product.depth,
+                          .a = on_device(product.a),
+                          .b = on_device(b),
+                          .start = product.start,
+                          .start_stride = product.start_stride,
+                          .c = product.c,
+                          .c_stride = product.c_stride});
+}
+
+}  // namespace
+
 template <class Number>
 void multiply(Stream& stream, const Product<Number>& product, const Panels<Number>& b) {
   const Tiles tiles(product.rows, product.columns, 256, 512, stream.threads());
@@ -69,6 +99,9 @@ void multiply(Stream& stream, const Product<Number>& product, const Panels<Numbe
 
 template <class Number>
 void multiply(Stream& stream, const Product<Number>& product, const Matrix<Number>& b) {
+  if constexpr (std::is_same_v<Number, float>)
+    if (const auto* there = kernels_of(stream))
+      return multiply_on_device(*there, stream, product, b);
   constexpr std::int64_t most_depth = 256;  // In units.
   const Tiles tiles(product.rows, product.columns, 384, 384, stream.threads());
   stream.for_each(tiles.count(), [&](std::int64_t i) {

@@ -7,6 +7,7 @@
 #include "kernels/cpu/pieces.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/targets.h"
+#include "kernels/device_kernels.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/rope.cpp"
@@ -124,10 +125,12 @@ void rope(Stream& stream, Rotation rotation, HeadsOut x, std::int64_t batch, std
           std::int64_t heads, std::int64_t width, double theta) {
   assert(width % 2 == 0 && theta >= 1);
   const std::int64_t pairs = width / 2, table = table_size(pairs);
+  const double step = 2 * logarithm(theta) / static_cast<double>(width);
+  if (const auto* there = kernels_of(stream))
+    return there->rope(stream, rotation, x, batch, length, heads, width, step);
   const BlockHandle block = stream.memory().take(static_cast<std::size_t>(table) * sizeof(double));
   auto* frequencies = reinterpret_cast<double*>(block.get()->memory);
   std::fill_n(frequencies, table, 0.0);
-  const double step = 2 * logarithm(theta) / static_cast<double>(width);
   for (std::int64_t i = 0; i < pairs; ++i) frequencies[i] = decay(static_cast<double>(i) * step);
 
   constexpr std::int64_t positions_per_piece = 16;

@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/pieces.h"
 #include "kernels/cpu/targets.h"
+#include "kernels/device_kernels.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/softmax_cross_entropy.cpp"
@@ -104,6 +105,9 @@ HWY_EXPORT(softmax_cross_entropy_row);
 void softmax_cross_entropy(Stream& stream, const float* logits, const std::int32_t* targets,
                            float* losses, float* dlogits, std::int64_t rows, std::int64_t classes,
                            float scale) {
+  if (const auto* there = kernels_of(stream))
+    return there->softmax_cross_entropy(stream, logits, targets, losses, dlogits, rows, classes,
+                                        scale);
   for_rows(stream, rows, classes, [=](std::int64_t r) {
     assert(targets[r] >= 0 && targets[r] < classes);
     HWY_DYNAMIC_DISPATCH(softmax_cross_entropy_row)

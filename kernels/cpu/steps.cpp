@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/pieces.h"
 #include "kernels/cpu/targets.h"
+#include "kernels/device_kernels.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/steps.cpp"
@@ -213,6 +214,8 @@ void accumulate_by(Piece piece, Stream& stream, T* a, const T* b, std::int64_t c
 
 void sgd_step(Stream& stream, const SgdStep& step, const float* w, const float* gradient,
               float* momentum, float* next, std::int64_t count, const float* decay_share) {
+  if (const auto* there = kernels_of(stream))
+    return there->sgd_step(stream, step, w, gradient, momentum, next, count, decay_share);
   sgd_by(HWY_DYNAMIC_DISPATCH(sgd_f32), stream, step, w, gradient, momentum, next, count,
          decay_share);
 }
@@ -224,6 +227,8 @@ void sgd_step(Stream& stream, const SgdStep& step, const double* w, const double
 
 void adam_step(Stream& stream, const AdamStep& step, const float* w, const float* gradient,
                float* m, float* v, float* next, std::int64_t count, const float* decay_share) {
+  if (const auto* there = kernels_of(stream))
+    return there->adam_step(stream, step, w, gradient, m, v, next, count, decay_share);
   adam_by(HWY_DYNAMIC_DISPATCH(adam_f32), stream, step, w, gradient, m, v, next, count,
           decay_share);
 }
@@ -234,6 +239,8 @@ void adam_step(Stream& stream, const AdamStep& step, const double* w, const doub
 }
 
 void squares_of_blocks(Stream& stream, const float* x, std::int64_t count, double* sums) {
+  if (const auto* there = kernels_of(stream))
+    return there->squares_of_blocks(stream, x, count, sums);
   squares_of_blocks_by(HWY_DYNAMIC_DISPATCH(sum_of_squares_f32), stream, x, count, sums);
 }
 void squares_of_blocks(Stream& stream, const double* x, std::int64_t count, double* sums) {
@@ -254,6 +261,7 @@ double sum_of_squares(Stream& stream, const double* x, std::int64_t count) {
 }
 
 void accumulate(Stream& stream, float* a, const float* b, std::int64_t count) {
+  if (const auto* there = kernels_of(stream)) return there->accumulate(stream, a, b, count);
   accumulate_by(HWY_DYNAMIC_DISPATCH(accumulate_f32), stream, a, b, count);
 }
 void accumulate(Stream& stream, double* a, const double* b, std::int64_t count) {
@@ -261,6 +269,7 @@ void accumulate(Stream& stream, double* a, const double* b, std::int64_t count) 
 }
 
 bool all_finite(Stream& stream, const float* x, std::int64_t count) {
+  if (const auto* there = kernels_of(stream)) return there->all_finite(stream, x, count);
   std::atomic<bool> finite{true};
   for_elements(stream, count, [&](std::int64_t first, std::int64_t size) {
     if (finite.load(std::memory_order_relaxed) &&

@@ -95,10 +95,14 @@ std::vector<UnitRange> ranges(const Model& model, const std::vector<int>& cuts) 
   return found;
 }
 
+Stream stream_of(MemoryPool& memory, const Way& way) {
+  return way.device ? Stream(memory, *way.device) : Stream(memory, way.threads);
+}
+
 }  // namespace
 
 Pipeline::Pipeline(const Recipe& recipe, const Way& way)
-    : stream_(memory_, way.threads), recipe_(recipe), way_(way) {
+    : memory_(way.memory()), stream_(stream_of(memory_, way)), recipe_(recipe), way_(way) {
   const auto units = ranges(recipe.model, way.cuts);
   const StageOptions options{.precision = recipe.precision, .keep = way.keep, .seed = 7};
   for (const auto& range : units) {
@@ -151,6 +155,7 @@ double Pipeline::run_passes(const Batch& batch) {
           stages_[i].is_last() ? batch.target.slice(m * samples, samples) : Tensor();
       x = stages_[i].forward(stream_, id, *weights_[i], std::move(x), target);
     }
+    stream_.wait();
     loss += Losses{x}.sum();
   }
   for (int m = 0; m < recipe_.micro_batches; ++m) backward(m);
@@ -188,6 +193,7 @@ StepResult Pipeline::step(const Batch& batch) {
   const double norm = global_norm(squares);
   for (std::size_t i = 0; i < stages_.size(); ++i)
     weights_[i] = optimizers_[i].step(stream_, weights_[i], std::move(gradients[i]), norm);
+  stream_.wait();
   return {loss, norm};
 }
 

@@ -36,6 +36,8 @@ struct Way {
   Backward backward = Backward::whole;
   Keep keep = Keep::everything;
   int threads = 1;
+  Device* device = nullptr;  // Null: the cores compute.
+  std::unique_ptr<MemorySource> (*memory)() = host_memory;
 };
 
 struct StepResult {

@@ -1,0 +1,34 @@
+# Whether GPUs are built for: where a CUDA toolkit is found, if not told otherwise.
+set(TROUPE_CUDA AUTO CACHE STRING "AUTO, ON or OFF: kernels for GPUs")
+
+set(TROUPE_HAS_CUDA OFF)
+if(NOT TROUPE_CUDA STREQUAL "OFF" AND NOT TROUPE_SANITIZE)
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(NOT CMAKE_CUDA_COMPILER AND EXISTS /usr/local/cuda/bin/nvcc)
+    # The toolkit's own place, which is seldom in PATH.
+    unset(CMAKE_CUDA_COMPILER CACHE)
+    set(CMAKE_CUDA_COMPILER /usr/local/cuda/bin/nvcc)
+  endif()
+  if(CMAKE_CUDA_COMPILER)
+    # One for the machine that builds cannot be chosen, since it may have no GPU: code for Hopper, and
+    # what the driver of any other from Ampere on makes its own of.
+    if(NOT CMAKE_CUDA_ARCHITECTURES)
+      set(CMAKE_CUDA_ARCHITECTURES "80-virtual;90-real")
+    endif()
+    enable_language(CUDA)
+    # CMake 3.25 does not know how this language level is called.
+    if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+      set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+      set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+    endif()
+    set(CMAKE_CUDA_FLAGS_RELEASE "-O3")  # assert stays on.
+    set(CMAKE_CUDA_STANDARD 20)
+    set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+    find_package(CUDAToolkit REQUIRED)
+    set(TROUPE_HAS_CUDA ON)
+  elseif(TROUPE_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "TROUPE_CUDA is ON, but there is no CUDA compiler; name it by CUDACXX")
+  endif()
+endif()
+message(STATUS "GPUs: ${TROUPE_HAS_CUDA}")

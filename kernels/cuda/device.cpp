@@ -1,0 +1,66 @@
+#include "kernels/cuda/device.h"
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "core/stream.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/queue.h"
+
+namespace troupe::kernels::cuda {
+namespace {
+
+class CudaDevice final : public Device {
+ public:
+  explicit CudaDevice(cudaStream_t queue) : queue_(queue) {}
+  ~CudaDevice() override { (void)cudaStreamDestroy(queue_); }
+  CudaDevice(const CudaDevice&) = delete;
+  CudaDevice& operator=(const CudaDevice&) = delete;
+
+  const DeviceKernels& kernels() const override { return all_kernels; }
+  void wait() override { check(cudaStreamSynchronize(queue_)); }
+
+  cudaStream_t queue() const { return queue_; }
+
+ private:
+  cudaStream_t queue_;
+};
+
+class SharedMemory final : public MemorySource {
+ public:
+  void* allocate(std::size_t bytes) override {
+    void* memory = nullptr;
+    return cudaMallocManaged(&memory, bytes, cudaMemAttachGlobal) == cudaSuccess ? memory : nullptr;
+  }
+  void release(void* memory, std::size_t) override { (void)cudaFree(memory); }
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Device>> open_device(int number) {
+  cudaStream_t queue = nullptr;
+  auto outcome = cudaSetDevice(number);
+  if (outcome == cudaSuccess) outcome = cudaStreamCreateWithFlags(&queue, cudaStreamNonBlocking);
+  if (outcome != cudaSuccess)
+    return Error{"GPU " + std::to_string(number) + ": " + cudaGetErrorString(outcome)};
+  return std::unique_ptr<Device>(std::make_unique<CudaDevice>(queue));
+}
+
+std::unique_ptr<MemorySource> shared_memory() { return std::make_unique<SharedMemory>(); }
+
+cudaStream_t queue_of(const Stream& stream) {
+  return static_cast<const CudaDevice&>(*stream.device()).queue();
+}
+
+void check(cudaError_t outcome) {
+  if (outcome != cudaSuccess)
+    throw std::runtime_error(std::string("CUDA: ") + cudaGetErrorString(outcome));
+}
+
+void read_back(Stream& stream, const Tensor& from, void* to) {
+  check(cudaMemcpyAsync(to, from.raw(), from.bytes(), cudaMemcpyDefault, queue_of(stream)));
+  stream.wait();
+}
+
+}  // namespace troupe::kernels::cuda

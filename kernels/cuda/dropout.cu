@@ -1,0 +1,43 @@
+#include <cmath>
+
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/tile.cuh"
+#include "kernels/dropout.h"
+
+namespace troupe::kernels::cuda {
+namespace {
+
+/// Four elements of a sample at once: as many as come from one counter.
+struct Drop {
+  RandomKey key;
+  std::int32_t kept_from;
+  float scale;
+  const float* x;
+  float* y;
+  std::int64_t blocks, per_sample;
+
+  __device__ void operator()(std::int64_t i) const {
+    const std::int64_t sample = i / blocks, block = i % blocks;
+    RandomKey sample_key = key;
+    sample_key.sample += static_cast<std::uint32_t>(sample);
+    const auto words = sample_key.words(static_cast<std::uint32_t>(block));
+    const std::int64_t first = block * 4;
+    for (std::int64_t j = 0; j < 4 && first + j < per_sample; ++j) {
+      const auto number = static_cast<std::int32_t>(words[static_cast<std::size_t>(j)] >> 8);
+      const std::int64_t at = sample * per_sample + first + j;
+      y[at] = number >= kept_from ? x[at] * scale : 0.0f;
+    }
+  }
+};
+
+}  // namespace
+
+void dropout(Stream& stream, const RandomKey& key, float rate, const float* x, float* y,
+             std::int64_t samples, std::int64_t per_sample) {
+  const auto kept_from = static_cast<std::int32_t>(std::ceil(rate * 0x1p24f));
+  const std::int64_t blocks = (per_sample + 3) / 4;
+  for_elements(stream, samples * blocks,
+               Drop{key, kept_from, 1 / (1 - rate), x, y, blocks, per_sample});
+}
+
+}  // namespace troupe::kernels::cuda

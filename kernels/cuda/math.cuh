@@ -1,0 +1,88 @@
+// The functions of kernels/cpu/math-inl.h for one number: the same operations, so the same bits.
+#pragma once
+
+#include <cuda_runtime.h>
+
+namespace troupe::kernels::cuda {
+
+/// c0 + c1 x + c2 x^2 + ...
+__device__ inline float polynomial(float, float c0) { return c0; }
+template <class... Higher>
+__device__ float polynomial(float x, float c0, Higher... higher) {
+  return fmaf(polynomial(x, higher...), x, c0);
+}
+
+__device__ inline float inverse_root(float x) { return 1.0f / sqrtf(x); }
+__device__ inline double inverse_root(double x) { return 1.0 / sqrt(x); }
+
+/// The lesser and the greater of two; a NaN in `x` stays.
+__device__ inline float at_most(float x, float bound) { return x > bound ? bound : x; }
+__device__ inline float at_least(float x, float bound) { return x < bound ? bound : x; }
+
+/// x = n ln 2 + r with |r| at most half of ln 2, and e^r - 1.
+struct Exponent {
+  int n;
+  float expm1;
+};
+
+/// For |x| below 2^21.
+__device__ inline Exponent split_exponent(float x) {
+  constexpr float shift = 0x1.8p23f;
+  const float shifted = fmaf(x, 1.44269504f, shift);
+  const float n = shifted - shift;
+  const float r = fmaf(n, -0x1.7f7d1cp-20f, fmaf(n, -0x1.62e4p-1f, x));
+  const float q = polynomial(r, 0x1.fffffcp-2f, 0x1.55548cp-3f, 0x1.555858p-5f, 0x1.123ddep-7f,
+                             0x1.6ac722p-10f);
+  return {__float_as_int(shifted) - __float_as_int(shift), fmaf(r * r, q, r)};
+}
+
+/// 2^n for n in [-126, 127].
+__device__ inline float power_of_two(int n) { return __int_as_float((n + 127) << 23); }
+
+__device__ inline float exp_of(float x) {
+  const auto [n, expm1] = split_exponent(at_most(at_least(x, -105.0f), 89.0f));
+  const int half = n >> 1;
+  return (expm1 + 1.0f) * power_of_two(half) * power_of_two(n - half);
+}
+
+/// For x <= 0; but 0 for x < -86.
+__device__ inline float exp_nonpositive(float x) {
+  constexpr float lowest = -86.0f;
+  const auto [n, expm1] = split_exponent(at_least(x, lowest));
+  const float y = __int_as_float(__float_as_int(expm1 + 1.0f) + (n << 23));
+  return x < lowest ? 0.0f : y;
+}
+
+__device__ inline float erf_of(float x) {
+  const float y = at_most(fabsf(x), 3.95f);
+  const float s = polynomial(y * y, 0x1.06eba8p-3f, -0x1.81273ep-2f, 0x1.ce2ce6p-4f,
+                             -0x1.b7f71ap-6f, 0x1.53f224p-8f, -0x1.a3515ep-11f, 0x1.4771fep-14f);
+  const float near = fmaf(y, s, y);
+  const float l = polynomial(y, 0x1.661d6cp-12f, 0x1.2088eap+0f, 0x1.46baf0p-1f, 0x1.a6531ap-4f,
+                             -0x1.65cb1cp-6f, 0x1.825a3ap-9f, -0x1.86dc70p-13f);
+  const auto [n, expm1] = split_exponent(-l);
+  const float far = 1.0f - power_of_two(n) * (expm1 + 1.0f);
+  return copysignf(y > 1.0f ? far : near, x);
+}
+
+__device__ inline float log_of(float x) {
+  const bool denormal = x < 0x1p-126f;
+  const float normal = denormal ? x * 0x1p23f : x;
+  constexpr int root_half = 0x3f3504f3;
+  const int above = __float_as_int(normal) - root_half;
+  const int mantissa = (above & 0x007fffff) + root_half;
+  const float f = __int_as_float(mantissa) - 1.0f;
+  const float n = static_cast<float>(above >> 23) - (denormal ? 23.0f : 0.0f);
+  const float p =
+      polynomial(f, 0x1.555548p-2f, -0x1.000070p-2f, 0x1.99a542p-3f, -0x1.552f04p-3f,
+                 0x1.230328p-3f, -0x1.01028ep-3f, 0x1.f01358p-4f, -0x1.bf42dcp-4f, 0x1.b42eb8p-5f);
+  const float square = f * f;
+  const float tail = fmaf(square, fmaf(f, p, -0.5f), n * 0x1.7f7d1cp-20f);
+  const float finite = fmaf(n, 0x1.62e4p-1f, f + tail);
+  const float infinity = __int_as_float(0x7f800000);
+  if (x > 0.0f) return x < infinity ? finite : x;
+  if (x != x) return x;
+  return x == 0.0f ? -infinity : __int_as_float(0x7fc00000);
+}
+
+}  // namespace troupe::kernels::cuda

@@ -1,0 +1,163 @@
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/math.cuh"
+#include "kernels/cuda/tile.cuh"
+#include "kernels/norm.h"
+
+namespace troupe::kernels::cuda {
+namespace {
+
+struct LayerNormForward {
+  const float *x, *weight, *bias;
+  float *y, *mean, *rstd;
+  std::int64_t columns;
+  float eps;
+
+  __device__ void operator()(std::int64_t row, bool is_row, unsigned lane) const {
+    const float* in = x + row * columns;
+    float total = 0, squares = 0;
+    for (std::int64_t c = lane; c < columns; c += lanes) total += in[c];
+    const float center = sum_of_lanes(total) / static_cast<float>(columns);
+    for (std::int64_t c = lane; c < columns; c += lanes) {
+      const float distance = in[c] - center;
+      squares = fmaf(distance, distance, squares);
+    }
+    const float scale = inverse_root(sum_of_lanes(squares) / static_cast<float>(columns) + eps);
+    if (!is_row) return;
+    if (lane == 0) {
+      mean[row] = center;
+      rstd[row] = scale;
+    }
+    float* out = y + row * columns;
+    for (std::int64_t c = lane; c < columns; c += lanes)
+      out[c] = fmaf((in[c] - center) * scale, weight[c], bias[c]);
+  }
+};
+
+// With g = dy weight and n the normalized input: dx = rstd (g - mean(g) - n mean(g n)).
+struct LayerNormBackwardInput {
+  const float *x, *weight, *mean, *rstd, *dy;
+  float* dx;
+  std::int64_t columns;
+
+  __device__ void operator()(std::int64_t row, bool is_row, unsigned lane) const {
+    const float *in = x + row * columns, *gradient = dy + row * columns;
+    const float center = mean[row], scale = rstd[row];
+    float sum_g = 0, sum_gn = 0;
+    for (std::int64_t c = lane; c < columns; c += lanes) {
+      const float normal = (in[c] - center) * scale, g = gradient[c] * weight[c];
+      sum_g += g;
+      sum_gn = fmaf(g, normal, sum_gn);
+    }
+    const float mean_g = sum_of_lanes(sum_g) / static_cast<float>(columns);
+    const float minus_mean_gn = -sum_of_lanes(sum_gn) / static_cast<float>(columns);
+    if (!is_row) return;
+    float* out = dx + row * columns;
+    for (std::int64_t c = lane; c < columns; c += lanes) {
+      const float normal = (in[c] - center) * scale, g = gradient[c] * weight[c];
+      out[c] = scale * fmaf(normal, minus_mean_gn, g - mean_g);
+    }
+  }
+};
+
+struct RmsNormForward {
+  const float *x, *weight;
+  float *y, *rstd;
+  std::int64_t columns;
+  float eps;
+
+  __device__ void operator()(std::int64_t row, bool is_row, unsigned lane) const {
+    const float* in = x + row * columns;
+    float squares = 0;
+    for (std::int64_t c = lane; c < columns; c += lanes) squares = fmaf(in[c], in[c], squares);
+    const float scale = inverse_root(sum_of_lanes(squares) / static_cast<float>(columns) + eps);
+    if (!is_row) return;
+    if (lane == 0) rstd[row] = scale;
+    float* out = y + row * columns;
+    for (std::int64_t c = lane; c < columns; c += lanes) out[c] = in[c] * scale * weight[c];
+  }
+};
+
+// dx = rstd (g - n mean(g n)), named as above.
+struct RmsNormBackwardInput {
+  const float *x, *weight, *rstd, *dy;
+  float* dx;
+  std::int64_t columns;
+
+  __device__ void operator()(std::int64_t row, bool is_row, unsigned lane) const {
+    const float *in = x + row * columns, *gradient = dy + row * columns;
+    const float scale = rstd[row];
+    float total = 0;
+    for (std::int64_t c = lane; c < columns; c += lanes)
+      total = fmaf(gradient[c] * weight[c], in[c] * scale, total);
+    const float minus_mean_gn = -sum_of_lanes(total) / static_cast<float>(columns);
+    if (!is_row) return;
+    float* out = dx + row * columns;
+    for (std::int64_t c = lane; c < columns; c += lanes)
+      out[c] = scale * fmaf(in[c] * scale, minus_mean_gn, gradient[c] * weight[c]);
+  }
+};
+
+// Sums over the rows, from the first to the last: a thread for each column.
+
+struct LayerNormBackwardWeight {
+  const float *x, *mean, *rstd, *dy;
+  float *dweight, *dbias;
+  std::int64_t rows, columns;
+
+  __device__ void operator()(std::int64_t c) const {
+    float weight_sum = 0, bias_sum = 0;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const float gradient = dy[r * columns + c];
+      weight_sum = fmaf(gradient, (x[r * columns + c] - mean[r]) * rstd[r], weight_sum);
+      bias_sum = gradient + bias_sum;
+    }
+    dweight[c] += weight_sum;
+    dbias[c] += bias_sum;
+  }
+};
+
+struct RmsNormBackwardWeight {
+  const float *x, *rstd, *dy;
+  float* dweight;
+  std::int64_t rows, columns;
+
+  __device__ void operator()(std::int64_t c) const {
+    float sum = 0;
+    for (std::int64_t r = 0; r < rows; ++r)
+      sum = fmaf(dy[r * columns + c], x[r * columns + c] * rstd[r], sum);
+    dweight[c] += sum;
+  }
+};
+
+}  // namespace
+
+void layer_norm_forward(Stream& stream, const float* x, const float* weight, const float* bias,
+                        float* y, float* mean, float* rstd, std::int64_t rows, std::int64_t columns,
+                        float eps) {
+  for_rows(stream, rows, LayerNormForward{x, weight, bias, y, mean, rstd, columns, eps});
+}
+void layer_norm_backward_input(Stream& stream, const float* x, const float* weight,
+                               const float* mean, const float* rstd, const float* dy, float* dx,
+                               std::int64_t rows, std::int64_t columns) {
+  for_rows(stream, rows, LayerNormBackwardInput{x, weight, mean, rstd, dy, dx, columns});
+}
+void layer_norm_backward_weight(Stream& stream, const float* x, const float* mean,
+                                const float* rstd, const float* dy, float* dweight, float* dbias,
+                                std::int64_t rows, std::int64_t columns) {
+  for_elements(stream, columns,
+               LayerNormBackwardWeight{x, mean, rstd, dy, dweight, dbias, rows, columns});
+}
+void rms_norm_forward(Stream& stream, const float* x, const float* weight, float* y, float* rstd,
+                      std::int64_t rows, std::int64_t columns, float eps) {
+  for_rows(stream, rows, RmsNormForward{x, weight, y, rstd, columns, eps});
+}
+void rms_norm_backward_input(Stream& stream, const float* x, const float* weight, const float* rstd,
+                             const float* dy, float* dx, std::int64_t rows, std::int64_t columns) {
+  for_rows(stream, rows, RmsNormBackwardInput{x, weight, rstd, dy, dx, columns});
+}
+void rms_norm_backward_weight(Stream& stream, const float* x, const float* rstd, const float* dy,
+                              float* dweight, std::int64_t rows, std::int64_t columns) {
+  for_elements(stream, columns, RmsNormBackwardWeight{x, rstd, dy, dweight, rows, columns});
+}
+
+}  // namespace troupe::kernels::cuda

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "core/stream.h"
+
+namespace troupe::kernels::cuda {
+
+/// Where a stream's kernels are queued. Its device is one of CUDA.
+cudaStream_t queue_of(const Stream& stream);
+
+/// Throws what CUDA says went wrong.
+void check(cudaError_t outcome);
+
+}  // namespace troupe::kernels::cuda

@@ -1,0 +1,78 @@
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/tile.cuh"
+#include "kernels/rope.h"
+
+namespace troupe::kernels::cuda {
+namespace {
+
+/// 1 + x/a (1 + x/b (1 + x/c ...)), with what a Taylor series divides by.
+__device__ inline double series(double) { return 1.0; }
+template <class... Further>
+__device__ double series(double x, double divisor, Further... further) {
+  return fma(x * (1 / divisor), series(x, further...), 1.0);
+}
+
+/// e^-x for x >= 0, as kernels/cpu/rope.cpp makes it.
+__device__ double decay(double x) {
+  int halvings = 0;
+  for (; x > 0.01; x /= 2) ++halvings;
+  double sum = 1;
+  for (int k = 7; k >= 1; --k) sum = 1 - sum * x / k;
+  for (; halvings > 0; --halvings) sum *= sum;
+  return sum;
+}
+
+struct Turn {
+  float cosine, sine;
+};
+
+/// Of an angle below 2^30, as kernels/cpu/rope.cpp makes it.
+__device__ Turn turn_of(double angle) {
+  constexpr double shift = 0x1.8p52;
+  const double shifted = fma(angle, 0x1.45f306dc9c883p-1, shift);
+  const double n = shifted - shift;
+  const double r = fma(n, 0x1.f1976b7ed8fbcp-110,
+                       fma(n, -0x1.1a62633145c07p-54, fma(n, -0x1.921fb54442d18p+0, angle)));
+  const double square = -(r * r);
+  const double sine = r * series(square, 2 * 3, 4 * 5, 6 * 7, 8 * 9, 10 * 11, 12 * 13, 14 * 15);
+  const double cosine =
+      series(square, 1 * 2, 3 * 4, 5 * 6, 7 * 8, 9 * 10, 11 * 12, 13 * 14, 15 * 16);
+  // Each quarter turn makes of (cosine, sine) its (-sine, cosine).
+  const long long quarters = __double_as_longlong(shifted);
+  const double turned_sine = quarters & 1 ? cosine : sine;
+  const double turned_cosine = quarters & 1 ? sine : cosine;
+  return {static_cast<float>((quarters + 1) & 2 ? -turned_cosine : turned_cosine),
+          static_cast<float>(quarters & 2 ? -turned_sine : turned_sine)};
+}
+
+/// A pair of numbers of one position, in all heads of all sequences.
+struct Rotate {
+  HeadsOut x;
+  std::int64_t batch, length, heads, width;
+  double step;  // Of the logarithms of the frequencies.
+  bool is_back;
+
+  __device__ void operator()(std::int64_t i) const {
+    const std::int64_t pairs = width / 2, position = i / pairs, pair = i % pairs;
+    const double turns = static_cast<double>(position);
+    const auto [cosine, sine] =
+        turn_of(decay(static_cast<double>(pair) * step) * (is_back ? -turns : turns));
+    for (std::int64_t b = 0; b < batch; ++b)
+      for (std::int64_t head = 0; head < heads; ++head) {
+        float* const at = x.data + (b * length + position) * x.row + head * width + pair;
+        const float first = at[0], second = at[pairs];
+        at[0] = fmaf(first, cosine, -(second * sine));
+        at[pairs] = fmaf(first, sine, second * cosine);
+      }
+  }
+};
+
+}  // namespace
+
+void rope(Stream& stream, Rotation rotation, HeadsOut x, std::int64_t batch, std::int64_t length,
+          std::int64_t heads, std::int64_t width, double step) {
+  for_elements(stream, length * (width / 2),
+               Rotate{x, batch, length, heads, width, step, rotation == Rotation::back});
+}
+
+}  // namespace troupe::kernels::cuda

@@ -1,0 +1,127 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/activations.h"
+#include "kernels/attention.h"
+#include "kernels/batch_norm.h"
+#include "kernels/combine.h"
+#include "kernels/conv2d.h"
+#include "kernels/copy.h"
+#include "kernels/dropout.h"
+#include "kernels/embedding.h"
+#include "kernels/late.h"
+#include "kernels/norm.h"
+#include "kernels/patches.h"
+#include "kernels/rope.h"
+#include "kernels/softmax_cross_entropy.h"
+#include "kernels/steps.h"
+
+namespace troupe::kernels {
+
+/// A matrix where it lies, by row or by column.
+struct DeviceMatrix {
+  const float* data = nullptr;
+  std::int64_t row_stride = 0;
+  std::int64_t column_stride = 0;
+};
+
+/// c[i, j] = start[i, j] + a[i, 0] b[0, j] + a[i, 1] b[1, j] + ..., each term fused into the sum so
+/// far, in the order of depth: the bits of the processors' product in fp32.
+struct DeviceProduct {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t depth = 0;  // At least 1.
+  DeviceMatrix a;
+  DeviceMatrix b;
+  const float* start = nullptr;   // Null: zeros. May be c.
+  std::int64_t start_stride = 0;  // From row to row; 0: all rows start with the same one.
+  float* c = nullptr;
+  std::int64_t c_stride = 0;
+};
+
+/// The kernels of a device: what the functions of the same names do on a stream that has one. Each
+/// gives the bits that the cores give. What is not here, the cores do for the device.
+struct DeviceKernels {
+  decltype(kernels::gelu_tanh_forward)* gelu_tanh_forward;
+  decltype(kernels::gelu_tanh_backward)* gelu_tanh_backward;
+  decltype(kernels::gelu_erf_forward)* gelu_erf_forward;
+  decltype(kernels::gelu_erf_backward)* gelu_erf_backward;
+  decltype(kernels::relu_forward)* relu_forward;
+  decltype(kernels::relu_backward)* relu_backward;
+  decltype(kernels::swiglu_forward)* swiglu_forward;
+  decltype(kernels::swiglu_backward)* swiglu_backward;
+  decltype(kernels::add)* add;
+  decltype(kernels::add_row)* add_row;
+
+  decltype(kernels::attention_forward)* attention_forward;
+  decltype(kernels::attention_backward)* attention_backward;
+
+  decltype(kernels::batch_norm_forward)* batch_norm_forward;
+  decltype(kernels::batch_norm_apply)* batch_norm_apply;
+  decltype(kernels::batch_norm_backward_input)* batch_norm_backward_input;
+  decltype(kernels::batch_norm_backward_weight)* batch_norm_backward_weight;
+  decltype(kernels::average_pool_forward)* average_pool_forward;
+  decltype(kernels::average_pool_backward)* average_pool_backward;
+
+  decltype(kernels::conv2d_forward)* conv2d_forward;
+  decltype(kernels::conv2d_backward_input)* conv2d_backward_input;
+  decltype(kernels::conv2d_backward_weight)* conv2d_backward_weight;
+
+  void (*combine)(Stream&, float a, const float* x, float b, const float* z, float* y,
+                  std::int64_t count);
+  void (*multiply_elements)(Stream&, const float* x, float* y, std::int64_t count);
+  void (*fill)(Stream&, float value, float* y, std::int64_t count);
+  decltype(kernels::copy_rows)* copy_rows;
+  decltype(kernels::cut_patches)* cut_patches;
+  decltype(kernels::join_patches)* join_patches;
+
+  decltype(kernels::dropout)* dropout;
+  decltype(kernels::embedding_forward)* embedding_forward;
+  decltype(kernels::embedding_backward_weight)* embedding_backward_weight;
+
+  void (*adam_direction)(Stream&, const AdamDirection&, const float* m, const float* v, float* y,
+                         std::int64_t count);
+  void (*adam_forecast)(Stream&, const AdamForecast&, const float* w, const float* m,
+                        const float* v, const float* phi, float* y, std::int64_t count);
+  void (*average_squares)(Stream&, const SquareAverage&, const float* x, float* average,
+                          std::int64_t count);
+  void (*usual_step)(Stream&, const UsualStep&, const float* x, float* y, std::int64_t count);
+  void (*gap_share)(Stream&, const float* now, const float* then, const float* usual, float* y,
+                    std::int64_t count);
+  void (*compensate_delay)(Stream&, double strength, const float* now, const float* then, float* g,
+                           std::int64_t count);
+  Inverses (*inverses)(Stream&, const float* x, std::int64_t count);
+
+  decltype(kernels::layer_norm_forward)* layer_norm_forward;
+  decltype(kernels::layer_norm_backward_input)* layer_norm_backward_input;
+  decltype(kernels::layer_norm_backward_weight)* layer_norm_backward_weight;
+  decltype(kernels::rms_norm_forward)* rms_norm_forward;
+  decltype(kernels::rms_norm_backward_input)* rms_norm_backward_input;
+  decltype(kernels::rms_norm_backward_weight)* rms_norm_backward_weight;
+
+  /// In place of packed weights and blocks: linear.h says what it makes of them.
+  void (*multiply)(Stream&, const DeviceProduct&);
+  void (*bias_backward)(Stream&, const float* dy, float* db, std::int64_t rows,
+                        std::int64_t columns);
+
+  /// `step` is the difference of the logarithms of two neighbouring frequencies.
+  void (*rope)(Stream&, Rotation, HeadsOut x, std::int64_t batch, std::int64_t length,
+               std::int64_t heads, std::int64_t width, double step);
+  decltype(kernels::softmax_cross_entropy)* softmax_cross_entropy;
+
+  void (*sgd_step)(Stream&, const SgdStep&, const float* w, const float* gradient, float* momentum,
+                   float* next, std::int64_t count, const float* decay_share);
+  void (*adam_step)(Stream&, const AdamStep&, const float* w, const float* gradient, float* m,
+                    float* v, float* next, std::int64_t count, const float* decay_share);
+  void (*squares_of_blocks)(Stream&, const float* x, std::int64_t count, double* sums);
+  void (*accumulate)(Stream&, float* a, const float* b, std::int64_t count);
+  decltype(kernels::all_finite)* all_finite;
+};
+
+/// Null where the cores compute.
+inline const DeviceKernels* kernels_of(const Stream& stream) {
+  return stream.device() ? &stream.device()->kernels() : nullptr;
+}
+
+}  // namespace troupe::kernels

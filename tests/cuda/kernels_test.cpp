@@ -1,0 +1,389 @@
+// Each kernel for GPUs gives the bits that the cores give.
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "kernels/device_kernels.h"
+#include "kernels/linear.h"
+#include "same.h"
+
+namespace troupe::kernels {
+namespace {
+
+using Made = std::vector<Tensor>;
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+Tensor made(Stream& stream, const Shape& shape, std::uint64_t seed, float most = 1) {
+  auto all = numbers(shape.count(), seed);
+  for (auto& number : all) number *= most;
+  return tensor(stream, all, shape);
+}
+/// All positive.
+Tensor positive(Stream& stream, const Shape& shape, std::uint64_t seed) {
+  Tensor all = made(stream, shape, seed);
+  for (std::int64_t i = 0; i < all.count(); ++i) all.f32()[i] = all.f32()[i] * all.f32()[i] + 1e-6f;
+  return all;
+}
+Tensor tokens(Stream& stream, std::int64_t count, std::int64_t classes, std::uint64_t seed) {
+  Tensor all = stream.make({count}, DType::i32);
+  for (std::int64_t i = 0; i < count; ++i)
+    all.data<std::int32_t>()[i] =
+        static_cast<std::int32_t>(RandomKey{.seed = seed}.words(static_cast<std::uint32_t>(i))[0] %
+                                  static_cast<std::uint32_t>(classes));
+  return all;
+}
+
+/// Numbers of all sizes, and those that are none.
+Tensor wild(Stream& stream, std::int64_t count) {
+  Tensor x = made(stream, {count}, 1);
+  const std::array special = {0.0f,      -0.0f,    infinity, -infinity, 1e-40f,  -1e-40f,
+                              3.402e38f, -3.4e38f, 88.0f,    -88.0f,    -104.0f, 20.0f};
+  for (std::int64_t i = 0; i < count; ++i) {
+    float& number = x.f32()[i];
+    if (i < static_cast<std::int64_t>(special.size()))
+      number = special[static_cast<std::size_t>(i)];
+    else
+      number *= std::exp2(static_cast<float>(i % 31 - 15));
+  }
+  return x;
+}
+
+TEST_CASE("activations have the bits of the cores") {
+  const std::int64_t count = GENERATE(1, 255, 1031);
+  using Forward = void (*)(Stream&, const float*, float*, std::int64_t);
+  using Backward = void (*)(Stream&, const float*, const float*, float*, std::int64_t);
+  for (const Forward forward : {&gelu_tanh_forward, &gelu_erf_forward, &relu_forward})
+    CHECK(same_on_device([&](Stream& stream) {
+      const Tensor x = wild(stream, count);
+      Tensor y = stream.make({count});
+      forward(stream, x.f32(), y.f32(), count);
+      return Made{y};
+    }));
+  for (const Backward backward : {&gelu_tanh_backward, &gelu_erf_backward, &relu_backward})
+    CHECK(same_on_device([&](Stream& stream) {
+      const Tensor x = made(stream, {count}, 1, 12);
+      Tensor dx = made(stream, {count}, 2);
+      backward(stream, x.f32(), dx.f32(), dx.f32(), count);
+      return Made{dx};
+    }));
+  CHECK(same_on_device([&](Stream& stream) {
+    Tensor gate = made(stream, {count}, 1, 9), up = made(stream, {count}, 2);
+    const Tensor dy = made(stream, {count}, 3);
+    Tensor y = stream.make({count}), sum = stream.make({count});
+    swiglu_forward(stream, gate.f32(), up.f32(), y.f32(), count);
+    swiglu_backward(stream, gate.f32(), up.f32(), dy.f32(), gate.f32(), up.f32(), count);
+    add(stream, gate.f32(), up.f32(), sum.f32(), count);
+    return Made{y, gate, up, sum};
+  }));
+}
+
+TEST_CASE("what moves and weighs numbers has the bits of the cores") {
+  CHECK(same_on_device([](Stream& stream) {
+    const Tensor x = made(stream, {7, 33}, 1), row = made(stream, {33}, 2);
+    Tensor y = stream.make({7, 33}), z = stream.make({7, 33}), filled = stream.make({300});
+    add_row(stream, x.f32(), row.f32(), y.f32(), 7, 33);
+    combine(stream, 0.3f, x.f32(), -1.7f, y.f32(), z.f32(), 7 * 33);
+    multiply(stream, x.f32(), z.f32(), 7 * 33);
+    fill(stream, 2.5f, filled.f32(), 300);
+    copy_rows(stream, {x.f32() + 3, 33}, {filled.f32(), 11}, 7, 10);
+    return Made{y, z, filled};
+  }));
+  CHECK(same_on_device([](Stream& stream) {
+    const PatchShape shape{.batch = 3, .channels = 2, .height = 6, .width = 9, .size = 3};
+    const Tensor images = made(stream, {3 * 2 * 6 * 9}, 1);
+    Tensor patches = stream.make({images.count()}), joined = stream.make({images.count()});
+    cut_patches(stream, shape, images.f32(), patches.f32());
+    join_patches(stream, shape, patches.f32(), joined.f32());
+    return Made{patches, joined};
+  }));
+  const float rate = GENERATE(0.0f, 0.1f, 0.7f);
+  CHECK(same_on_device([&](Stream& stream) {
+    const Tensor x = made(stream, {5, 1027}, 1);
+    Tensor y = stream.make({5, 1027});
+    dropout(stream, {.seed = 9, .step = 3, .sample = 11, .operation = 4}, rate, x.f32(), y.f32(), 5,
+            1027);
+    return Made{y};
+  }));
+}
+
+TEST_CASE("norms have the bits of the cores") {
+  const std::int64_t rows = GENERATE(1, 5, 37), columns = GENERATE(1, 16, 131);
+  CHECK(same_on_device([&](Stream& stream) {
+    const Tensor x = made(stream, {rows, columns}, 1, 3), dy = made(stream, {rows, columns}, 2);
+    const Tensor weight = made(stream, {columns}, 3), bias = made(stream, {columns}, 4);
+    Tensor y = stream.make(x.shape()), z = stream.make(x.shape());
+    Tensor dx = made(stream, x.shape(), 2), dz = stream.make(x.shape());
+    Tensor mean = stream.make({rows}), rstd = stream.make({rows}), root = stream.make({rows});
+    Tensor dw = made(stream, {columns}, 5), db = made(stream, {columns}, 6);
+    Tensor dr = made(stream, {columns}, 7);
+    layer_norm_forward(stream, x.f32(), weight.f32(), bias.f32(), y.f32(), mean.f32(), rstd.f32(),
+                       rows, columns, 1e-5f);
+    layer_norm_backward_input(stream, x.f32(), weight.f32(), mean.f32(), rstd.f32(), dx.f32(),
+                              dx.f32(), rows, columns);
+    layer_norm_backward_weight(stream, x.f32(), mean.f32(), rstd.f32(), dy.f32(), dw.f32(),
+                               db.f32(), rows, columns);
+    rms_norm_forward(stream, x.f32(), weight.f32(), z.f32(), root.f32(), rows, columns, 1e-6f);
+    rms_norm_backward_input(stream, x.f32(), weight.f32(), root.f32(), dy.f32(), dz.f32(), rows,
+                            columns);
+    rms_norm_backward_weight(stream, x.f32(), root.f32(), dy.f32(), dr.f32(), rows, columns);
+    return Made{y, mean, rstd, dx, dw, db, z, root, dz, dr};
+  }));
+}
+
+TEST_CASE("batch norm and pooling have the bits of the cores") {
+  const auto shape = GENERATE(ImageShape{1, 1, 1}, ImageShape{3, 5, 7}, ImageShape{2, 19, 33});
+  CHECK(same_on_device([&](Stream& stream) {
+    const Shape all{shape.batch, shape.channels, shape.pixels}, one{shape.channels};
+    const Tensor x = made(stream, all, 1, 3), dy = made(stream, all, 2);
+    const Tensor weight = made(stream, one, 3), bias = made(stream, one, 4);
+    const Tensor usual = positive(stream, one, 5);
+    Tensor y = stream.make(all), z = stream.make(all), dx = stream.make(all);
+    Tensor mean = stream.make(one), rstd = stream.make(one), variance = stream.make(one);
+    Tensor dw = made(stream, one, 6), db = made(stream, one, 7);
+    batch_norm_forward(stream, shape, x.f32(), weight.f32(), bias.f32(), y.f32(), mean.f32(),
+                       rstd.f32(), variance.f32(), 1e-5f);
+    batch_norm_apply(stream, shape, x.f32(), weight.f32(), bias.f32(), mean.f32(), usual.f32(),
+                     z.f32(), 1e-5f);
+    batch_norm_backward_input(stream, shape, x.f32(), weight.f32(), mean.f32(), rstd.f32(),
+                              dy.f32(), dx.f32());
+    batch_norm_backward_weight(stream, shape, x.f32(), mean.f32(), rstd.f32(), dy.f32(), dw.f32(),
+                               db.f32());
+    Tensor pooled = stream.make({shape.batch, shape.channels}), spread = stream.make(all);
+    average_pool_forward(stream, shape, x.f32(), pooled.f32());
+    average_pool_backward(stream, shape, pooled.f32(), spread.f32());
+    return Made{y, z, mean, rstd, variance, dx, dw, db, pooled, spread};
+  }));
+}
+
+TEST_CASE("convolutions have the bits of the cores") {
+  const auto shape = GENERATE(Conv2dShape{.batch = 2,
+                                          .in_channels = 3,
+                                          .height = 7,
+                                          .width = 5,
+                                          .out_channels = 4,
+                                          .kernel = 3,
+                                          .stride = 1,
+                                          .padding = 1},
+                              Conv2dShape{.batch = 3,
+                                          .in_channels = 2,
+                                          .height = 8,
+                                          .width = 9,
+                                          .out_channels = 5,
+                                          .kernel = 3,
+                                          .stride = 2,
+                                          .padding = 1},
+                              Conv2dShape{.batch = 1,
+                                          .in_channels = 4,
+                                          .height = 6,
+                                          .width = 6,
+                                          .out_channels = 3,
+                                          .kernel = 1,
+                                          .stride = 2,
+                                          .padding = 0});
+  CHECK(same_on_device([&](Stream& stream) {
+    const Shape in{shape.batch, shape.in_channels, shape.height, shape.width};
+    const Shape out{shape.batch, shape.out_channels, shape.out_height(), shape.out_width()};
+    const Shape weights{shape.out_channels, shape.in_channels, shape.kernel, shape.kernel};
+    const Tensor x = made(stream, in, 1), w = made(stream, weights, 2), dy = made(stream, out, 3);
+    Tensor y = stream.make(out), dx = stream.make(in), dw = made(stream, weights, 4);
+    conv2d_forward(stream, shape, x.f32(), w.f32(), y.f32());
+    conv2d_backward_input(stream, shape, w.f32(), dy.f32(), dx.f32());
+    conv2d_backward_weight(stream, shape, x.f32(), dy.f32(), dw.f32());
+    return Made{y, dx, dw};
+  }));
+}
+
+TEST_CASE("linear layers have the bits of the cores") {
+  const std::int64_t rows = GENERATE(1, 65), inputs = GENERATE(1, 17, 70);
+  const std::int64_t outputs = GENERATE(1, 66);
+  const auto layout = GENERATE(WeightLayout::out_in, WeightLayout::in_out);
+  CHECK(same_on_device([&](Stream& stream) {
+    const LinearShape shape{.inputs = inputs, .outputs = outputs, .layout = layout};
+    const Tensor w = made(stream, {inputs * outputs}, 1), bias = made(stream, {outputs}, 2);
+    const Tensor x = made(stream, {rows, inputs}, 3), dy = made(stream, {rows, outputs}, 4);
+    Tensor y = stream.make({rows, outputs}), z = stream.make({rows, outputs});
+    Tensor dx = stream.make({rows, inputs});
+    Tensor dw = made(stream, {inputs * outputs}, 5), fresh = stream.make({inputs * outputs});
+    Tensor db = made(stream, {outputs}, 6);
+    const PackedLinear packed(stream, shape, w.f32());
+    linear_forward(stream, packed, x, bias.f32(), y.f32(), rows);
+    linear_forward(stream, packed, x, nullptr, z.f32(), rows);
+    linear_backward_input(stream, packed, dy, dx.f32(), rows);
+    linear_backward_weight(stream, shape, x, dy, dw.f32(), rows);
+    linear_weight_gradient(stream, shape, x, dy, fresh.f32(), rows);
+    bias_backward(stream, dy.f32(), db.f32(), rows, outputs);
+    return Made{y, z, dx, dw, fresh, db};
+  }));
+}
+
+TEST_CASE("in bf16 a device does as the cores do") {
+  const auto precision = GENERATE(Precision::bf16_pairs, Precision::bf16_blocks);
+  CHECK(same_on_device([&](Stream& stream) {
+    const LinearShape shape{.inputs = 33, .outputs = 18, .precision = precision};
+    const Tensor w = made(stream, {33 * 18}, 1);
+    const Tensor x = as_operand(stream, made(stream, {5, 33}, 2), precision);
+    Tensor y = stream.make({5, 18});
+    linear_forward(stream, PackedLinear(stream, shape, w.f32()), x, nullptr, y.f32(), 5);
+    return Made{y};
+  }));
+}
+
+TEST_CASE("products of any two matrices have the bits of the cores") {
+  const auto transpose = GENERATE(Transpose::none, Transpose::first, Transpose::second);
+  CHECK(same_on_device([&](Stream& stream) {
+    const Tensor a = made(stream, {67 * 19}, 1), b = made(stream, {19 * 71}, 2);
+    Tensor c = stream.make({67, 71});
+    matmul(stream, transpose, a.f32(), b.f32(), c.f32(), 67, 71, 19);
+    return Made{c};
+  }));
+}
+
+TEST_CASE("attention has the bits of the cores") {
+  const auto mask = GENERATE(Mask::full, Mask::causal);
+  const std::int64_t length = GENERATE(1, 33, 70, 531);
+  const std::int64_t kv_heads = GENERATE(1, 2);
+  // A long one, which takes several blocks of keys, need not have more than that.
+  const std::int64_t batch = length > 100 ? 1 : 2, heads = length > 100 ? kv_heads : 2, width = 6;
+  CHECK(same_on_device([&](Stream& stream) {
+    const AttentionShape shape{batch, length, heads, kv_heads, width, mask};
+    const std::int64_t row = heads * width, kv_row = kv_heads * width;
+    const auto some = [&](std::int64_t columns, std::uint64_t seed) {
+      return made(stream, {batch * length, columns}, seed, 3);
+    };
+    const Tensor q = some(row, 1), k = some(kv_row, 2), v = some(kv_row, 3), dout = some(row, 4);
+    Tensor out = stream.make(q.shape()), dq = stream.make(q.shape());
+    Tensor dk = stream.make(k.shape()), dv = stream.make(v.shape());
+    Tensor logsumexp = stream.make({batch, heads, length});
+    attention_forward(stream, shape, {q.f32(), row}, {k.f32(), kv_row}, {v.f32(), kv_row},
+                      {out.f32(), row}, logsumexp.f32());
+    attention_backward(stream, shape, {q.f32(), row}, {k.f32(), kv_row}, {v.f32(), kv_row},
+                       {std::as_const(out).f32(), row}, logsumexp.f32(), {dout.f32(), row},
+                       {dq.f32(), row}, {dk.f32(), kv_row}, {dv.f32(), kv_row});
+    return Made{out, logsumexp, dq, dk, dv};
+  }));
+}
+
+TEST_CASE("rotary positions have the bits of the cores") {
+  CHECK(same_on_device([](Stream& stream) {
+    Tensor x = made(stream, {2 * 301, 3 * 12}, 1), y = made(stream, {2 * 301, 3 * 12}, 2);
+    rope(stream, Rotation::forward, {x.f32(), 36}, 2, 301, 3, 12, 10'000);
+    rope(stream, Rotation::back, {y.f32(), 36}, 2, 301, 3, 12, 500'000);
+    return Made{x, y};
+  }));
+}
+
+TEST_CASE("the loss and its gradient have the bits of the cores") {
+  const std::int64_t rows = GENERATE(1, 5), classes = GENERATE(2, 131, 9001);
+  CHECK(same_on_device([&](Stream& stream) {
+    Tensor logits = made(stream, {rows, classes}, 1, 20);
+    const Tensor targets = tokens(stream, rows, classes, 2);
+    Tensor losses = stream.make({rows}), alone = stream.make({rows});
+    const auto* wanted = targets.data<std::int32_t>();
+    softmax_cross_entropy(stream, logits.f32(), wanted, alone.f32(), nullptr, rows, classes, 1);
+    softmax_cross_entropy(stream, logits.f32(), wanted, losses.f32(), logits.f32(), rows, classes,
+                          0.25f);
+    return Made{alone, losses, logits};
+  }));
+}
+
+TEST_CASE("embeddings have the bits of the cores") {
+  CHECK(same_on_device([](Stream& stream) {
+    const std::int64_t rows = 301, columns = 37, words = 11;
+    const Tensor which = tokens(stream, rows, words, 1), dy = made(stream, {rows, columns}, 2);
+    const Tensor table = made(stream, {words, columns}, 3);
+    Tensor y = stream.make({rows, columns}), dtable = made(stream, {words, columns}, 4);
+    embedding_forward(stream, table.f32(), which.data<std::int32_t>(), y.f32(), rows, columns);
+    embedding_backward_weight(stream, which.data<std::int32_t>(), dy.f32(), dtable.f32(), rows,
+                              columns);
+    return Made{y, dtable};
+  }));
+}
+
+TEST_CASE("steps of optimizers have the bits of the cores") {
+  const std::int64_t count = GENERATE(1, 1000);
+  const bool has_shares = GENERATE(false, true);
+  const auto momentum =
+      GENERATE(SgdStep::Momentum::plain, SgdStep::Momentum::nesterov, SgdStep::Momentum::shares);
+  const auto decay = GENERATE(WeightDecay::coupled, WeightDecay::decoupled);
+  CHECK(same_on_device([&](Stream& stream) {
+    const Tensor w = made(stream, {count}, 1), g = made(stream, {count}, 2);
+    const Tensor shares = positive(stream, {count}, 3);
+    const float* share = has_shares ? shares.f32() : nullptr;
+    Tensor m = made(stream, {count}, 4), v = positive(stream, {count}, 5);
+    Tensor moved = made(stream, {count}, 6), by_sgd = stream.make({count});
+    Tensor by_adam = stream.make({count}), plain = stream.make({count});
+    const SgdStep sgd{.lr = 0.1,
+                      .momentum = 0.9,
+                      .weight_decay = 0.01,
+                      .gradient_scale = 0.7,
+                      .kind = momentum,
+                      .turn = SgdStep::Turn::later,
+                      .momentum_share = 0.8,
+                      .gradient_share = 0.3};
+    sgd_step(stream, sgd, w.f32(), g.f32(), moved.f32(), by_sgd.f32(), count, share);
+    sgd_step(stream, sgd, w.f32(), g.f32(), nullptr, plain.f32(), count, share);
+    const AdamStep adam{.lr = 0.01,
+                        .beta1 = 0.9,
+                        .beta2 = 0.95,
+                        .eps = 1e-8,
+                        .weight_decay = 0.1,
+                        .gradient_scale = 0.7,
+                        .m_scale = 3,
+                        .g_scale = 0.2,
+                        .v_scale = 2,
+                        .decay = decay};
+    adam_step(stream, adam, w.f32(), g.f32(), m.f32(), v.f32(), by_adam.f32(), count, share);
+    accumulate(stream, plain.f32(), by_adam.f32(), count);
+    return Made{by_sgd, moved, by_adam, m, v, plain};
+  }));
+}
+
+TEST_CASE("what mends late gradients has the bits of the cores") {
+  const std::int64_t count = 1000;
+  const auto decay = GENERATE(WeightDecay::coupled, WeightDecay::decoupled);
+  const auto second =
+      GENERATE(AdamForecast::SecondMoment::guarded, AdamForecast::SecondMoment::frozen);
+  CHECK(same_on_device([&](Stream& stream) {
+    const Tensor w = made(stream, {count}, 1), m = made(stream, {count}, 2);
+    const Tensor v = positive(stream, {count}, 3), phi = made(stream, {count}, 4);
+    Tensor along = stream.make({count}), ahead = stream.make({count}),
+           average = positive(stream, {count}, 5);
+    Tensor usual = stream.make({count}), share = stream.make({count}), g = made(stream, {count}, 6);
+    adam_direction(stream, {1.5, 2.5, 1e-8}, m.f32(), v.f32(), along.f32(), count);
+    const std::vector<AdamForecast::Step> steps = {{0.1, 2, 3}, {0.05, 1.5, 2}, {0.02, 1.2, 1.7}};
+    adam_forecast(stream, {steps, 0.9, 0.999, 1e-8, 0.1, decay, second}, w.f32(), m.f32(), v.f32(),
+                  phi.f32(), ahead.f32(), count);
+    average_squares(stream, {0.99, 0.5}, m.f32(), average.f32(), count);
+    usual_step(stream, {0.1, 1e-6}, average.f32(), usual.f32(), count);
+    gap_share(stream, w.f32(), ahead.f32(), usual.f32(), share.f32(), count);
+    compensate_delay(stream, 0.4, w.f32(), ahead.f32(), g.f32(), count);
+    return Made{along, ahead, average, usual, share, g};
+  }));
+}
+
+TEST_CASE("sums over many numbers have the bits of the cores") {
+  const std::int64_t count = GENERATE(1, 65'536, 140'001);
+  const auto device = open_device();
+  if (!device) return;
+  MemoryPool host, shared(cuda::shared_memory());
+  Stream cores(host), stream(shared, *device);
+  const auto on = [&](Stream& where) { return positive(where, {count}, 1); };
+  Tensor here = on(cores), there = on(stream);
+  CHECK(sum_of_squares(cores, here.f32(), count) == sum_of_squares(stream, there.f32(), count));
+  const auto wanted = inverses(cores, here.f32(), count);
+  const auto found = inverses(stream, there.f32(), count);
+  CHECK(found.sum == wanted.sum);
+  CHECK(found.most == wanted.most);
+  CHECK(all_finite(stream, there.f32(), count));
+  for (const float bad : {infinity, -infinity, std::nanf("")}) {
+    there.f32()[count / 2] = bad;
+    CHECK_FALSE(all_finite(stream, there.f32(), count));
+  }
+}
+
+}  // namespace
+}  // namespace troupe::kernels

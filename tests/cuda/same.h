@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "kernels/cuda/device.h"
+#include "tests/kernels/numbers.h"
+
+namespace troupe::kernels {
+
+/// Null where there is no GPU: then the test is left out, and says why.
+inline std::unique_ptr<Device> open_device() {
+  auto device = cuda::open_device(0);
+  if (device) return std::move(*device);
+  WARN("skipped: " << device.error().text);
+  return nullptr;
+}
+
+/// What a kernel has made.
+inline void append(std::vector<float>& all, const Tensor& made) {
+  all.insert(all.end(), made.f32(), made.f32() + made.count());
+}
+
+/// Whether the body, which gives all numbers that kernels make on a stream, gives the same bits on
+/// the cores and on a device.
+template <class Body>
+bool same_on_device(Body body) {
+  const auto on = [&](Stream& stream) {
+    std::vector<Tensor> made = body(stream);
+    stream.wait();
+    std::vector<float> all;
+    for (const auto& tensor : made) append(all, tensor);
+    return all;
+  };
+  const auto device = open_device();
+  if (!device) return true;
+  MemoryPool host;
+  Stream cores(host);
+  const auto wanted = on(cores);
+
+  MemoryPool shared(cuda::shared_memory());
+  Stream stream(shared, *device);
+  const auto found = on(stream);
+  REQUIRE(found.size() == wanted.size());
+  for (std::size_t i = 0; i < found.size(); ++i)
+    if (std::memcmp(&found[i], &wanted[i], sizeof(float)) != 0) {
+      UNSCOPED_INFO("at " << i << " of " << found.size() << ": " << found[i] << ", wanted "
+                          << wanted[i]);
+      return false;
+    }
+  return true;
+}
+
+}  // namespace troupe::kernels

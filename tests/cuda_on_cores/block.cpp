@@ -1,0 +1,178 @@
+#include "tests/cuda_on_cores/block.h"
+
+#include <setjmp.h>
+#include <ucontext.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace cuda_on_cores {
+
+thread_local dim3 gridDim, blockDim, blockIdx, threadIdx;
+
+namespace {
+
+constexpr std::size_t warp = 32;
+constexpr std::size_t stack_bytes = std::size_t{128} << 10;
+
+enum class At { start, ready, block_barrier, warp_barrier, end };
+
+/// A thread of a block, with a stack of its own. It begins by its context; from then on it is gone
+/// to and come back from by jumps, which do not ask the kernel for anything.
+struct Fiber {
+  ucontext_t context = {};
+  jmp_buf place;
+  std::unique_ptr<char[]> stack = std::make_unique_for_overwrite<char[]>(stack_bytes);
+  At at = At::start;
+};
+
+/// The block that this core runs now.
+struct Block {
+  std::vector<std::unique_ptr<Fiber>> fibers;  // Kept from block to block.
+  std::size_t threads = 0;
+  std::size_t running = 0;
+  jmp_buf scheduler;
+  const std::function<void()>* kernel = nullptr;
+  int said = 0, heard = 0;  // At the barrier of the block: by those who came, and by all.
+  struct Exchanged {
+    std::array<std::array<std::byte, 8>, warp> numbers;
+  };
+  // Two of each warp, in turns: a thread that is ahead gives the next number before others have
+  // taken this one.
+  std::vector<std::array<Exchanged, 2>> exchanged;
+  std::vector<std::size_t> turns;  // By thread: exchanges that it has taken part in.
+
+  void run_all();
+  void resume(std::size_t thread);
+  void pause(At at);
+  bool release_block();
+  bool release_warps();
+};
+
+thread_local Block the_block;
+
+void begin_thread() {
+  (*the_block.kernel)();
+  the_block.pause(At::end);
+}
+
+void Block::resume(std::size_t thread) {
+  running = thread;
+  threadIdx = dim3(static_cast<unsigned>(thread), 0, 0);
+  if (_setjmp(scheduler) != 0) return;
+  Fiber& fiber = *fibers[thread];
+  if (std::exchange(fiber.at, At::ready) == At::ready) _longjmp(fiber.place, 1);
+  getcontext(&fiber.context);
+  fiber.context.uc_stack.ss_sp = fiber.stack.get();
+  fiber.context.uc_stack.ss_size = stack_bytes;
+  fiber.context.uc_link = nullptr;
+  makecontext(&fiber.context, begin_thread, 0);
+  setcontext(&fiber.context);
+}
+
+void Block::pause(At at) {
+  Fiber& fiber = *fibers[running];
+  fiber.at = at;
+  if (_setjmp(fiber.place) == 0) _longjmp(scheduler, 1);
+}
+
+bool Block::release_block() {
+  bool any = false;
+  for (std::size_t t = 0; t < threads; ++t) {
+    const At at = fibers[t]->at;
+    if (at != At::block_barrier && at != At::end) return false;
+    any = any || at == At::block_barrier;
+  }
+  if (!any) return false;
+  heard = std::exchange(said, 0);
+  for (std::size_t t = 0; t < threads; ++t)
+    if (fibers[t]->at == At::block_barrier) fibers[t]->at = At::ready;
+  return true;
+}
+
+/// Those who go together: all of them must come, as CUDA wants it.
+bool Block::release_warps() {
+  bool any = false;
+  for (std::size_t first = 0; first < threads; first += warp) {
+    const std::size_t end = std::min(first + warp, threads);
+    const auto is_there = [&](std::size_t t) { return fibers[t]->at == At::warp_barrier; };
+    bool all = true;
+    for (std::size_t t = first; t < end; ++t) all = all && is_there(t);
+    for (std::size_t t = first; all && t < end; ++t) fibers[t]->at = At::ready;
+    any = any || all;
+  }
+  return any;
+}
+
+void Block::run_all() {
+  while (fibers.size() < threads) fibers.push_back(std::make_unique<Fiber>());
+  exchanged.resize((threads + warp - 1) / warp);
+  turns.assign(threads, 0);
+  for (std::size_t t = 0; t < threads; ++t) fibers[t]->at = At::start;
+  // Every other block from the last thread to the first.
+  const bool backwards = blockIdx.x % 2 == 1;
+  for (;;) {
+    bool moved = false;
+    for (std::size_t i = 0; i < threads; ++i) {
+      const std::size_t t = backwards ? threads - 1 - i : i;
+      if (fibers[t]->at != At::start && fibers[t]->at != At::ready) continue;
+      resume(t);
+      moved = true;
+    }
+    moved = release_warps() || moved;
+    moved = release_block() || moved;
+    if (std::all_of(fibers.begin(), fibers.begin() + static_cast<std::ptrdiff_t>(threads),
+                    [](const auto& fiber) { return fiber->at == At::end; }))
+      return;
+    if (moved) continue;
+    std::fprintf(stderr, "threads of block (%u, %u) wait for one another in vain\n", blockIdx.x,
+                 blockIdx.y);
+    std::abort();
+  }
+}
+
+}  // namespace
+
+void Queue::put(std::function<void()> work) {
+  const std::lock_guard lock(mutex_);
+  waiting_.push_back(std::move(work));
+}
+
+void Queue::work_off() {
+  const std::lock_guard lock(mutex_);
+  for (; !waiting_.empty(); waiting_.pop_front()) waiting_.front()();
+}
+
+void run(const dim3& grid, const dim3& block, const std::function<void()>& kernel) {
+  the_block.kernel = &kernel;
+  the_block.threads = block.x;
+  gridDim = grid;
+  blockDim = block;
+  for (unsigned y = 0; y < grid.y; ++y)
+    for (unsigned x = 0; x < grid.x; ++x) {
+      blockIdx = dim3(x, y, 0);
+      the_block.run_all();
+    }
+}
+
+int wait_for_block(int value) {
+  the_block.said |= value;
+  the_block.pause(At::block_barrier);
+  return the_block.heard;
+}
+
+int lane() { return static_cast<int>(the_block.running % warp); }
+
+void exchange_bytes(const void* mine, void* theirs, std::size_t bytes, int from) {
+  const std::size_t thread = the_block.running;
+  auto& numbers = the_block.exchanged[thread / warp][the_block.turns[thread]++ % 2].numbers;
+  std::memcpy(numbers[thread % warp].data(), mine, bytes);
+  the_block.pause(At::warp_barrier);
+  std::memcpy(theirs, numbers[static_cast<std::size_t>(from)].data(), bytes);
+}
+
+}  // namespace cuda_on_cores

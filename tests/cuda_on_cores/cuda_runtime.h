@@ -1,0 +1,98 @@
+// CUDA's runtime as far as kernels/cuda uses it, on the cores: so its kernels are tested where
+// there is no GPU. A queue does nothing before somebody waits for it, so that a host which reads
+// too early is found out; and threads of a block run in turn, so that one which reads what another
+// has yet to write is too.
+#pragma once
+
+#include <math.h>
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#include "tests/cuda_on_cores/block.h"
+
+#define __global__
+#define __device__
+#define __shared__ static thread_local
+
+using cuda_on_cores::blockDim;
+using cuda_on_cores::blockIdx;
+using cuda_on_cores::dim3;
+using cuda_on_cores::gridDim;
+using cuda_on_cores::threadIdx;
+
+enum cudaError_t { cudaSuccess = 0, cudaErrorMemoryAllocation = 2, cudaErrorNoDevice = 100 };
+enum cudaMemcpyKind { cudaMemcpyDefault = 4 };
+constexpr unsigned cudaStreamNonBlocking = 1, cudaMemAttachGlobal = 1;
+using cudaStream_t = cuda_on_cores::Queue*;
+
+inline const char* cudaGetErrorString(cudaError_t error) {
+  return error == cudaSuccess ? "no error" : "there is not enough memory";
+}
+
+inline cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* queue, unsigned) {
+  *queue = new cuda_on_cores::Queue;
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamDestroy(cudaStream_t queue) {
+  delete queue;
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamSynchronize(cudaStream_t queue) {
+  queue->work_off();
+  return cudaSuccess;
+}
+
+inline cudaError_t cudaMallocManaged(void** memory, std::size_t bytes, unsigned) {
+  *memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+  return *memory ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+inline cudaError_t cudaFree(void* memory) {
+  std::free(memory);
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
+                                   cudaStream_t queue) {
+  queue->put([=] { std::memcpy(to, from, bytes); });
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t queue) {
+  queue->put([=] { std::memset(to, value, bytes); });
+  return cudaSuccess;
+}
+
+struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  std::size_t dynamicSmemBytes;
+  cudaStream_t stream;
+};
+template <class... Parameters, class... Arguments>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
+                               Arguments... arguments) {
+  config->stream->put([grid = config->gridDim, block = config->blockDim, kernel, arguments...] {
+    cuda_on_cores::run(grid, block, [&] { kernel(arguments...); });
+  });
+  return cudaSuccess;
+}
+
+inline void __syncthreads() { cuda_on_cores::wait_for_block(0); }
+inline int __syncthreads_or(int value) { return cuda_on_cores::wait_for_block(value); }
+template <class T>
+T __shfl_down_sync(unsigned, T value, unsigned delta, int width) {
+  const int lane = cuda_on_cores::lane(), in_group = lane % width;
+  const bool inside = in_group + static_cast<int>(delta) < width;
+  return cuda_on_cores::exchange(value, inside ? lane + static_cast<int>(delta) : lane);
+}
+template <class T>
+T __shfl_sync(unsigned, T value, int from, int width) {
+  const int lane = cuda_on_cores::lane();
+  return cuda_on_cores::exchange(value, lane - lane % width + from);
+}
+
+inline int __float_as_int(float x) { return std::bit_cast<int>(x); }
+inline float __int_as_float(int x) { return std::bit_cast<float>(x); }
+inline long long __double_as_longlong(double x) { return std::bit_cast<long long>(x); }
