@@ -12,7 +12,21 @@ constexpr auto spin = std::chrono::microseconds(50);
 }  // namespace
 
 ComputingThread::ComputingThread(int threads, const Pace* pace)
-    : pace_(pace), thread_([this, threads] { run(threads); }) {}
+    : pace_(pace), thread_([this, threads] {
+        prepare_computing_thread();
+        Stream stream(memory_, threads);
+        run(stream, nullptr);
+      }) {}
+
+ComputingThread::ComputingThread(std::unique_ptr<Device> device,
+                                 std::unique_ptr<MemorySource> memory, const Pace* pace)
+    : pace_(pace), device_(std::move(device)), memory_(std::move(memory)), thread_([this] {
+        prepare_computing_thread();
+        device_->enter();
+        LateReturns late;
+        Stream stream(memory_, *device_);
+        run(stream, &late);
+      }) {}
 
 ComputingThread::~ComputingThread() {
   post(nullptr);
@@ -35,9 +49,7 @@ ComputingThread::Job ComputingThread::next() {
   return job;
 }
 
-void ComputingThread::run(int threads) {
-  prepare_computing_thread();
-  Stream stream(memory_, threads);
+void ComputingThread::run(Stream& stream, LateReturns* late) {
   for (std::uint32_t done = 0;; ++done) {
     const auto patience = std::chrono::steady_clock::now() + spin;
     while (posted_.load(std::memory_order_acquire) == done) {
@@ -46,15 +58,16 @@ void ComputingThread::run(int threads) {
       posted_.wait(done);
       asleep_ = false;
     }
-    const Job job = next();
+    Job job = next();
     if (!job) return;
-    if (!pace_) {
-      job(stream);
-      continue;
-    }
     const auto start = Pace::Clock::now();
     job(stream);
-    pace_->wait_after(Pace::Clock::now() - start);
+    if (late) {
+      job = nullptr;  // With all that it holds.
+      stream.wait();
+      late->settle();
+    }
+    if (pace_) pace_->wait_after(Pace::Clock::now() - start);
   }
 }
 

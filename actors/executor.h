@@ -4,6 +4,7 @@
 #include <chrono>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -33,6 +34,9 @@ class ComputingThread final : public Executor {
  public:
   /// `pace` may be null, and else outlives it.
   explicit ComputingThread(int threads, const Pace* pace = nullptr);
+  /// One that gives the work to a device, whose memory comes from `memory`.
+  ComputingThread(std::unique_ptr<Device> device, std::unique_ptr<MemorySource> memory,
+                  const Pace* pace = nullptr);
   /// Finishes what was posted.
   ~ComputingThread() override;
 
@@ -40,11 +44,12 @@ class ComputingThread final : public Executor {
   MemoryPool& memory() override { return memory_; }
 
  private:
-  void run(int threads);
+  void run(Stream& stream, LateReturns* late);
   Job next();
 
   const Pace* pace_;
-  MemoryPool memory_;  // Outlives the jobs, which hold tensors.
+  std::unique_ptr<Device> device_;  // Null: the cores compute.
+  MemoryPool memory_;               // Outlives the jobs, which hold tensors.
   std::mutex mutex_;
   std::deque<Job> jobs_;
   std::atomic<std::uint32_t> posted_{0};

@@ -25,7 +25,7 @@ class Jobs {
                      work = std::move(work)](Stream& stream) mutable {
       if (*broken) return;
       try {
-        work(stream);
+        do_work(stream, work);
       } catch (const std::bad_alloc&) {
         *broken = true;
         rt::post(owner, JobFailed{place + ": there is no memory left for it"});
@@ -42,6 +42,16 @@ class Jobs {
   const caf::weak_actor_ptr& owner() const { return owner_; }
 
  private:
+  /// What it says is said once it is done, by a device too.
+  template <class Work>
+  static void do_work(Stream& stream, Work& work) {
+    if (!stream.device()) return work(stream);
+    rt::Withheld withheld;
+    work(stream);
+    stream.wait();
+    withheld.say();
+  }
+
   Executor* executor_;
   caf::weak_actor_ptr owner_;
   // Read and written by jobs alone, which run one after another.

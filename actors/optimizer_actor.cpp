@@ -43,6 +43,7 @@ struct Workshop {
 
 Tensor copy_of(Stream& stream, const Tensor& tensor) {
   Tensor copy = stream.make(tensor.shape(), tensor.dtype());
+  stream.wait();
   std::memcpy(copy.raw(), tensor.raw(), tensor.bytes());
   return copy;
 }
@@ -226,6 +227,7 @@ class OptimizerActor {
                  auto& [optimizer, weights, gradients, worked] = *workshop;
                  const auto start = Clock::now();
                  weights = optimizer.step(stream, weights, std::exchange(gradients, {}), norm);
+                 stream.wait();
                  const WorkTime time{start - std::exchange(worked, {}), Clock::now()};
                  rt::post(owner, Stepped{step, {weights, optimizer.moments()}, time});
                });

@@ -4,9 +4,11 @@
 #include <chrono>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 /// The few calls of CAF whose spelling changes with its next versions, in one place.
 namespace troupe::actors::rt {
@@ -68,9 +70,32 @@ caf::actor spawn(caf::actor_system& system, Arguments&&... arguments) {
   return system.spawn<Actor<State>>(std::forward<Arguments>(arguments)...);
 }
 
+/// While a thread has one of these, what it posts waits: for work that a device has yet to do.
+class Withheld {
+ public:
+  Withheld();
+  /// What was not said by now never is.
+  ~Withheld();
+  Withheld(const Withheld&) = delete;
+  Withheld& operator=(const Withheld&) = delete;
+
+  void say();
+
+  /// Null where nothing is withheld.
+  static Withheld* of_this_thread();
+  void add(std::function<void()> said) { waiting_.push_back(std::move(said)); }
+
+ private:
+  std::vector<std::function<void()>> waiting_;
+};
+
 /// From any thread.
 template <class Message>
 void post(const caf::actor& to, Message message) {
+  if (auto* withheld = Withheld::of_this_thread())
+    return withheld->add([to, held = std::make_shared<Message>(std::move(message))] {
+      caf::anon_send(to, std::move(*held));
+    });
   caf::anon_send(to, std::move(message));
 }
 /// To an actor that may have ended.

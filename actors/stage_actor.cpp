@@ -209,7 +209,7 @@ class StageActor {
       Tensor y = stage->forward(stream, id, std::move(in.input->value),
                                 in.targets ? std::move(in.targets->value) : Tensor(), in.loans());
       for (const auto& [name, send] : lent) send(header, stage->lend(id.index, name));
-      in.targets ? loss(header, models::Losses{std::move(y)}.mean()) : next(header, std::move(y));
+      in.targets ? loss(header, mean_of(stream, std::move(y))) : next(header, std::move(y));
     });
   }
 
@@ -223,7 +223,7 @@ class StageActor {
       Tensor y = stage->evaluate(stream, std::move(in.input->value),
                                  in.targets ? std::move(in.targets->value) : Tensor(), in.loans());
       for (const auto& [name, send] : lent) send(header, stage->lend(name));
-      in.targets ? loss(header, models::Losses{std::move(y)}.mean()) : next(header, std::move(y));
+      in.targets ? loss(header, mean_of(stream, std::move(y))) : next(header, std::move(y));
     });
   }
 
@@ -306,6 +306,11 @@ class StageActor {
     return in;
   }
 
+  static double mean_of(Stream& stream, Tensor losses) {
+    stream.wait();
+    return models::Losses{std::move(losses)}.mean();
+  }
+
   /// Inputs and targets took different ways here; from now on they are one.
   static void check_halves(const Inbox::Parcel& input, const Inbox::Parcel* targets,
                            Action action) {
@@ -386,6 +391,7 @@ class StageActor {
                                                     owner = jobs_.owner()](Stream& stream) mutable {
       const auto start = Clock::now();
       work(stream);
+      stream.wait();
       rt::post(owner, ActionDone{action, told.value_or(WorkTime{start, Clock::now()})});
     });
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "apps/command.h"
+#include "apps/gpus.h"
 #include "apps/head_address.h"
 #include "apps/hosts/host_survey.h"
 #include "apps/hosts/machine_checks.h"
@@ -76,7 +77,7 @@ ExitCode examine_here(const DoctorArguments& arguments, const CommonFlags& flags
   findings.add(judge_shared_memory(read_shared_memory()));
   findings.add(judge_open_files(read_open_files()));
   findings.add(judge_locked_memory(read_locked_memory(), gpus));
-  findings.add(judge_gpus(gpus));
+  findings.add(judge_gpus(gpus, count_gpus()));
   findings.add(judge_loopback(try_loopback()));
   findings.add(judge_interfaces(interfaces));
   findings.add(judge_ports({try_port(usual_head_port), try_port(usual_head_port + 1)}));

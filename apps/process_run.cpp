@@ -10,6 +10,7 @@
 #include "actors/checkpoints.h"
 #include "actors/exchange.h"
 #include "actors/supervisor.h"
+#include "apps/gpus.h"
 #include "apps/recorder.h"
 #include "apps/timeline_file.h"
 #include "config/recipe.h"
@@ -123,6 +124,8 @@ ProcessRun::ProcessRun(const config::Loaded& loaded, RunSetup setup, storage::Fi
       tree_(loaded.tree),
       setup_(std::move(setup)),
       files_(files),
+      host_(config_.train.device == config::RunConfig::Train::Device::cuda ? gpu_memory()
+                                                                           : host_memory()),
       system_config_(actor_threads) {}
 
 ProcessRun::~ProcessRun() {
@@ -146,7 +149,7 @@ Result<std::unique_ptr<ProcessRun>> ProcessRun::make(const config::Loaded& loade
     const storage::SampleOrder order(storage::SampleOrder::Kind::sequential, 0, validate.count());
     run->validation_.emplace(validate, order, config.batch.global, run->setup_.micro);
   }
-  run->make_devices(devices);
+  if (auto made = run->make_devices(devices); !made) return made.error();
   return run;
 }
 
@@ -191,18 +194,39 @@ Status ProcessRun::check_ties() const {
   return models::check_shared(config_.staleness, models::shared_parameters(setup_.model, ranges));
 }
 
-void ProcessRun::make_devices(const Devices& devices) {
+Result<std::unique_ptr<actors::Executor>> ProcessRun::make_gpu(int number,
+                                                               const actors::Pace* pace) const {
+  const auto gpus = count_gpus();
+  if (!gpus || *gpus == 0)
+    return Error{"train.device: wanted cuda, found no GPU: " +
+                 (gpus ? "there is none" : gpus.error().text) + "; set train.device = \"cpu\""};
+  auto gpu = open_gpu(number % *gpus);
+  if (!gpu) return within("train.device", gpu.error());
+  return std::unique_ptr<actors::Executor>(
+      std::make_unique<actors::ComputingThread>(std::move(*gpu), gpu_memory(), pace));
+}
+
+Status ProcessRun::make_devices(const Devices& devices) {
   const int count = rounds_->of_one_step()->devices() * rounds_->of_one_step()->replicas;
   int here = 0;
   for (int device = 0; device < count; ++device) here += devices.are_here(device) ? 1 : 0;
   const int machine = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const int cores = devices.cores.value_or(config_.train.threads.value_or(machine));
-  for (int device = 0; device < count; ++device)
-    devices_.push_back(devices.are_here(device)
-                           ? std::make_unique<actors::ComputingThread>(
-                                 std::max(1, cores / std::max(1, here)), devices.pace)
-                           : nullptr);
+  const bool on_gpus = config_.train.device == config::RunConfig::Train::Device::cuda;
+  for (int device = 0, gpu = 0; device < count; ++device) {
+    auto& executor = devices_.emplace_back();
+    if (!devices.are_here(device)) continue;
+    if (!on_gpus) {
+      executor = std::make_unique<actors::ComputingThread>(std::max(1, cores / std::max(1, here)),
+                                                           devices.pace);
+      continue;
+    }
+    auto made = make_gpu(gpu++, devices.pace);
+    if (!made) return made.error();
+    executor = std::move(*made);
+  }
   reader_ = std::make_unique<actors::ComputingThread>(1);
+  return Done{};
 }
 
 void ProcessRun::warn(const std::string& text) {

@@ -88,7 +88,8 @@ class ProcessRun {
   Value recipe_of(Value tree) const;
   Status check_ties() const;
   Status check(const actors::StartPoint& start, const std::string& where);
-  void make_devices(const Devices& devices);
+  Status make_devices(const Devices& devices);
+  Result<std::unique_ptr<actors::Executor>> make_gpu(int number, const actors::Pace* pace) const;
   std::shared_ptr<actors::RunSpec> spec(const config::RunConfig& config, const Value& recipe);
   /// With a place for checkpoints and events.
   std::shared_ptr<actors::RunSpec> led(const config::RunConfig& config, const Value& recipe);

@@ -133,6 +133,12 @@ std::vector<Key> run_keys() {
       {.name = "train.export",
        .type = Type::text,
        .help = "A .safetensors file for the final weights, written when the run ends well."},
+      {.name = "train.device",
+       .type = Type::choice,
+       .fallback = "cpu",
+       .choices = {"cpu", "cuda"},
+       .help = "What computes: the cores, or GPUs, one for each device of the plan, in turn. Both "
+               "give the same bits in fp32."},
       {.name = "train.threads",
        .type = Type::count_or_auto,
        .fallback = "auto",

@@ -196,6 +196,9 @@ RunConfig::Train read_train(const TreeReader& tree) {
   train.eval_batches = tree.integer("train.eval_batches");
   if (tree.has("train.export")) train.export_path = tree.text("train.export");
   if (const auto threads = tree.count("train.threads")) train.threads = static_cast<int>(*threads);
+  using Device = RunConfig::Train::Device;
+  train.device =
+      tree.choice<Device>("train.device", {{"cpu", Device::cpu}, {"cuda", Device::cuda}});
   return train;
 }
 

@@ -92,6 +92,8 @@ struct RunConfig {
     std::int64_t eval_batches = 1;
     std::optional<std::string> export_path;  // Nothing: nothing is written.
     std::optional<int> threads;
+    enum class Device { cpu, cuda };
+    Device device = Device::cpu;
   };
 
   /// Every wait and every queue.

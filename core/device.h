@@ -12,6 +12,8 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual const kernels::DeviceKernels& kernels() const = 0;
+  /// By a thread that is to give it work, before it does.
+  virtual void enter() = 0;
   /// Returns when all that was given to it is done.
   virtual void wait() = 0;
 };

@@ -35,6 +35,33 @@ std::size_t size_class(std::size_t bytes) {
 
 }  // namespace
 
+namespace {
+thread_local LateReturns* late_returns = nullptr;
+}
+
+LateReturns::LateReturns() {
+  assert(!late_returns && "a thread has one device behind it");
+  late_returns = this;
+}
+
+LateReturns::~LateReturns() {
+  settle();
+  late_returns = nullptr;
+}
+
+LateReturns* LateReturns::of_this_thread() { return late_returns; }
+
+void LateReturns::settle() {
+  for (auto& [from, blocks] : blocks_) {
+    if (blocks.empty()) continue;
+    const auto& [pool, size] = from;
+    const std::lock_guard lock(pool->mutex_);
+    auto& free = pool->free_[size];
+    free.insert(free.end(), blocks.begin(), blocks.end());
+    blocks.clear();
+  }
+}
+
 std::unique_ptr<MemorySource> host_memory() { return std::make_unique<HostMemory>(); }
 
 MemoryPool::MemoryPool(std::unique_ptr<MemorySource> source) : source_(std::move(source)) {}
@@ -46,11 +73,14 @@ MemoryPool::~MemoryPool() {
 
 BlockHandle MemoryPool::take(std::size_t bytes) {
   const std::size_t size = size_class(bytes);
+  auto* late = LateReturns::of_this_thread();
   const std::lock_guard lock(mutex_);
   MemoryBlock* block = nullptr;
-  if (auto& blocks = free_[size]; !blocks.empty()) {
-    block = blocks.back();
-    blocks.pop_back();
+  auto* blocks = late ? &late->blocks_[{this, size}] : nullptr;
+  if (!blocks || blocks->empty()) blocks = &free_[size];
+  if (!blocks->empty()) {
+    block = blocks->back();
+    blocks->pop_back();
   } else {
     void* memory = source_->allocate(size);
     if (!memory) throw std::bad_alloc();
@@ -66,7 +96,8 @@ BlockHandle MemoryPool::take(std::size_t bytes) {
 void MemoryPool::give_back(MemoryBlock* block) {
   const std::lock_guard lock(mutex_);
   counters_.bytes_in_use -= block->bytes;
-  free_[block->bytes].push_back(block);
+  auto* late = LateReturns::of_this_thread();
+  (late ? late->blocks_[{this, block->bytes}] : free_[block->bytes]).push_back(block);
 }
 
 void MemoryPool::trim() {

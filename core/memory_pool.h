@@ -79,6 +79,27 @@ struct MemoryCounters {
   std::uint64_t allocations = 0;   // Times that the source was asked: stands still in steady state.
 };
 
+class MemoryPool;
+
+/// While a thread has one of these, a device works behind it: what the thread gives back to its
+/// pools may be read or written yet. The thread itself may take it again at once, as what it gives
+/// to the device is done in order; others not before settle(), when the device has done all.
+class LateReturns {
+ public:
+  LateReturns();
+  ~LateReturns();
+  LateReturns(const LateReturns&) = delete;
+  LateReturns& operator=(const LateReturns&) = delete;
+
+  void settle();
+
+ private:
+  friend class MemoryPool;
+  static LateReturns* of_this_thread();
+
+  std::map<std::pair<MemoryPool*, std::size_t>, std::vector<MemoryBlock*>> blocks_;
+};
+
 /// The memory of one device. Blocks come back to it and go out again, so that after the first steps
 /// nothing is allocated any more. Any thread may take and return; a pool outlives its blocks.
 class MemoryPool final : private MemoryOwner {
@@ -97,6 +118,7 @@ class MemoryPool final : private MemoryOwner {
   MemoryCounters counters() const;
 
  private:
+  friend class LateReturns;
   void give_back(MemoryBlock* block) override;
 
   std::unique_ptr<MemorySource> source_;

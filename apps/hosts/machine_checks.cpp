@@ -261,9 +261,11 @@ int read_gpus() {
   return found;
 }
 
-Check judge_gpus(int gpus) {
+Check judge_gpus(int gpus, const Result<int>& usable) {
   const std::string found = gpus == 0 ? "there is none" : counted(gpus, "NVIDIA device");
-  return {"GPU", Verdict::skip, found + "; this build computes on processors only", ""};
+  if (!usable) return {"GPU", Verdict::skip, found + "; " + usable.error().text, ""};
+  if (*usable == 0) return {"GPU", Verdict::skip, found, ""};
+  return {"GPU", Verdict::ok, counted(*usable, "GPU") + " for train.device = \"cuda\"", ""};
 }
 
 std::vector<LibraryFacts> read_libraries() {

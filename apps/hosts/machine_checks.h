@@ -66,7 +66,8 @@ Check judge_locked_memory(const LimitFacts& facts, int gpus);
 
 /// GPUs that the system knows.
 int read_gpus();
-Check judge_gpus(int gpus);
+/// `usable` by this program; an error says why none is.
+Check judge_gpus(int gpus, const Result<int>& usable);
 
 struct LibraryFacts {
   std::string name;

@@ -13,17 +13,19 @@ namespace {
 
 class CudaDevice final : public Device {
  public:
-  explicit CudaDevice(cudaStream_t queue) : queue_(queue) {}
+  CudaDevice(int number, cudaStream_t queue) : number_(number), queue_(queue) {}
   ~CudaDevice() override { (void)cudaStreamDestroy(queue_); }
   CudaDevice(const CudaDevice&) = delete;
   CudaDevice& operator=(const CudaDevice&) = delete;
 
   const DeviceKernels& kernels() const override { return all_kernels; }
+  void enter() override { check(cudaSetDevice(number_)); }
   void wait() override { check(cudaStreamSynchronize(queue_)); }
 
   cudaStream_t queue() const { return queue_; }
 
  private:
+  int number_;
   cudaStream_t queue_;
 };
 
@@ -38,13 +40,20 @@ class SharedMemory final : public MemorySource {
 
 }  // namespace
 
+Result<int> count_devices() {
+  int count = 0;
+  const auto outcome = cudaGetDeviceCount(&count);
+  if (outcome != cudaSuccess) return Error{cudaGetErrorString(outcome)};
+  return count;
+}
+
 Result<std::unique_ptr<Device>> open_device(int number) {
   cudaStream_t queue = nullptr;
   auto outcome = cudaSetDevice(number);
   if (outcome == cudaSuccess) outcome = cudaStreamCreateWithFlags(&queue, cudaStreamNonBlocking);
   if (outcome != cudaSuccess)
     return Error{"GPU " + std::to_string(number) + ": " + cudaGetErrorString(outcome)};
-  return std::unique_ptr<Device>(std::make_unique<CudaDevice>(queue));
+  return std::unique_ptr<Device>(std::make_unique<CudaDevice>(number, queue));
 }
 
 std::unique_ptr<MemorySource> shared_memory() { return std::make_unique<SharedMemory>(); }

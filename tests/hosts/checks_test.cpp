@@ -72,8 +72,10 @@ TEST_CASE("limits", "[hosts]") {
   expect(judge_locked_memory({8 * mib, 8 * mib}, 0), Verdict::skip, "8MiB; only GPUs");
   expect(judge_locked_memory({8 * mib, 8 * mib}, 1), Verdict::warn, "LimitMEMLOCK");
   expect(judge_locked_memory({{}, {}}, 1), Verdict::ok, "");
-  expect(judge_gpus(0), Verdict::skip, "there is none");
-  expect(judge_gpus(2), Verdict::skip, "2 NVIDIA devices");
+  expect(judge_gpus(0, Error{"built without"}), Verdict::skip, "there is none; built without");
+  expect(judge_gpus(2, Error{"no driver"}), Verdict::skip, "2 NVIDIA devices; no driver");
+  expect(judge_gpus(0, 0), Verdict::skip, "there is none");
+  expect(judge_gpus(2, 1), Verdict::ok, "1 GPU for train.device = \"cuda\"");
 }
 
 TEST_CASE("a library of another series, or without what we need", "[hosts]") {

@@ -1,0 +1,11 @@
+#include "apps/gpus.h"
+
+#include "kernels/cuda/device.h"
+
+namespace troupe::apps {
+
+Result<int> count_gpus() { return kernels::cuda::count_devices(); }
+Result<std::unique_ptr<Device>> open_gpu(int number) { return kernels::cuda::open_device(number); }
+std::unique_ptr<MemorySource> gpu_memory() { return kernels::cuda::shared_memory(); }
+
+}  // namespace troupe::apps

@@ -1,0 +1,17 @@
+// In place of gpus.cpp where no CUDA toolkit was found.
+
+#include "apps/gpus.h"
+
+namespace troupe::apps {
+namespace {
+
+const Error built_without{
+    "this program was built without CUDA; install the toolkit and build it again"};
+
+}  // namespace
+
+Result<int> count_gpus() { return built_without; }
+Result<std::unique_ptr<Device>> open_gpu(int) { return built_without; }
+std::unique_ptr<MemorySource> gpu_memory() { return host_memory(); }
+
+}  // namespace troupe::apps
