@@ -25,8 +25,10 @@ constexpr double most_speed = 1000;
 
 /// The best that so many of these have.
 Precision best_of(const std::vector<actors::NodeHere>& nodes, int count) {
-  std::vector<Precision> all;
-  for (const auto& node : nodes) all.push_back(actors::precision_named(node.inventory.precision));
+  std::vector<Precision> all(nodes.size());
+  std::ranges::transform(nodes, all.begin(), [](const actors::NodeHere& node) {
+    return actors::precision_named(node.inventory.precision);
+  });
   std::ranges::sort(all, std::greater<>());
   return all[static_cast<std::size_t>(std::clamp(count, 1, static_cast<int>(all.size())) - 1)];
 }
@@ -61,7 +63,7 @@ Result<Precision> choose_precision(const config::RunConfig::Precision& wanted, i
     reason = std::string(to_string(chosen)) + ", the order of bf16 for these nodes";
     return chosen;
   }
-  const auto named = precision_of(wanted);
+  auto named = precision_of(wanted);
   if (named) reason = std::string(to_string(*named));
   return named;
 }
