@@ -19,7 +19,8 @@ RunSpec spec_of(const RoundShape& shape, std::vector<double> work) {
   spec.work = std::move(work);
   spec.round = [rounds](std::int64_t first, std::int64_t left) { return rounds->at(first, left); };
   spec.evaluation = evaluation_round(*rounds->of_one_step(), 1);
-  spec.executors.resize(static_cast<std::size_t>(shape.stages * shape.replicas));
+  const int devices = shape.stages * shape.replicas;
+  spec.executors.resize(static_cast<std::size_t>(devices));
   spec.sections.assign(static_cast<std::size_t>(shape.stages), {models::Section()});
   return spec;
 }
