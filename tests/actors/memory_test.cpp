@@ -16,6 +16,7 @@
 #include "actors/envoy.h"
 #include "actors/keep.h"
 #include "actors/keeper_actor.h"
+#include "actors/lineup.h"
 #include "actors/placement.h"
 #include "actors/rt.h"
 #include "catch.h"
@@ -43,7 +44,8 @@ class Nodes final : public Casting {
     keepers_.clear();
     spec_ = backstage.spec;
     const int nodes = static_cast<int>(keeps_.size());
-    placement_ = place(*spec_, nodes);
+    const std::vector<NodeHere> here(static_cast<std::size_t>(nodes));
+    placement_ = line_up(*spec_, here, nodes).placement;
     std::vector<std::vector<KeptStep>> kept;
     for (const auto& keep : keeps_) kept.push_back(keep->kept());
     auto found = find_newest(kept, placement_.optimizers, origin.committed);
