@@ -132,6 +132,7 @@ bool ChannelThread::serve(std::span<const epoll_event> events, int ready) {
     if (event.data.u64 == bell_place) {
       std::uint64_t rings = 0;
       (void)!::read(bell_.number(), &rings, sizeof rings);
+      busy = true;  // Why it was rung is looked for before the thread sleeps.
       continue;
     }
     // What was removed since the system spoke of it is not found any more.

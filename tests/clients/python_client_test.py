@@ -237,7 +237,8 @@ class ClusterTest(unittest.TestCase):
             made = exchanges.compare(self.client, str(config), train__steps=10, parallel__groups=2)
         self.assertLess(losses[0.05], losses[0.001])
         self.assertGreater(len(changes), 0)
-        text = ", ".join(f"{rate!r} from {step}" for step, rate in changes)
+        # Of changes from one step on the last counts.
+        text = ", ".join(f"{rate!r} from {step}" for step, rate in dict(changes).items())
         again = self.place.trained("again", "train.steps=300", "optimizer.lr=1e-5", f"optimizer.changes={text}")
         self.assertEqual(self.place.weights("plateau"), again)
         self.assertEqual(len(set().union(*made.values())), 1, said.getvalue())

@@ -298,11 +298,16 @@ TEST_CASE("a ledger knows in its next life how many steps it has", "[storage]") 
   CHECK(steps() == 0);
   write(files, 0, 5);
   CHECK(steps() == 5);
-  auto ledger = Ledger::open(files, path, ledger_terms);
-  REQUIRE(ledger->begin(3));
-  CHECK(ledger->steps() == 3);
+  {
+    auto ledger = Ledger::open(files, path, ledger_terms);
+    REQUIRE(ledger->begin(3));
+    CHECK(ledger->steps() == 3);
+  }
   CHECK(steps() == 3);
-  REQUIRE(ledger->enter(step(4)));
-  CHECK(ledger->steps() == 4);
+  {
+    auto ledger = Ledger::open(files, path, ledger_terms);
+    REQUIRE(ledger->enter(step(4)));
+    CHECK(ledger->steps() == 4);
+  }
   CHECK(steps() == 4);
 }
