@@ -119,7 +119,7 @@ Status HeadRun::make(RunSetup setup) {
       loaded_, std::move(setup), disk_,
       {.are_here = [](int) { return false; }, .cores = 1, .memory = MemoryOf::elsewhere});
   if (!made) return made.error();
-  run_ = std::move(*made);
+  first_ = std::exchange(run_, std::move(*made));
   if (resume_) {
     if (auto resumed = run_->resume(); !resumed) return resumed.error();
   } else if (auto started = run_->start(); !started) {

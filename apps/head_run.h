@@ -112,7 +112,8 @@ class HeadRun {
   FullDisk disk_;  // Where it is saved.
   RunSetup setup_;
   std::string folder_;
-  Watchdog watchdog_;  // Of run_, which ends before it.
+  Watchdog watchdog_;                  // Of run_, which ends before it.
+  std::unique_ptr<ProcessRun> first_;  // Before there were nodes. It has the files of disk_.
   std::unique_ptr<ProcessRun> run_;
   std::unique_ptr<actors::RemoteCasting> casting_;
   Bell bell_;
