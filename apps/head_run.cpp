@@ -42,7 +42,7 @@ HeadRun::HeadRun(config::Loaded loaded, RunSetup setup, bool resume, Surrounding
       resume_(resume),
       takes_any_precision_(!loaded_.config.precision.compute),
       around_(std::move(around)),
-      disk_(*setup.files),
+      disk_(*files_),
       setup_(std::move(setup)),
       watchdog_(loaded_.config.limits.head_patience,
                 [this](const std::string& last) { end_head(loaded_.config, last); }) {
@@ -119,7 +119,7 @@ Status HeadRun::make(RunSetup setup) {
       loaded_, std::move(setup), disk_,
       {.are_here = [](int) { return false; }, .cores = 1, .memory = MemoryOf::elsewhere});
   if (!made) return made.error();
-  first_ = std::exchange(run_, std::move(*made));
+  run_ = std::move(*made);
   if (resume_) {
     if (auto resumed = run_->resume(); !resumed) return resumed.error();
   } else if (auto started = run_->start(); !started) {

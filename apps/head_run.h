@@ -109,11 +109,12 @@ class HeadRun {
   bool resume_;
   bool takes_any_precision_;  // The configuration names none.
   Surroundings around_;
+  // Its own: what a run was set up with goes when the nodes that come want another one.
+  std::unique_ptr<storage::Files> files_ = storage::disk_files();
   FullDisk disk_;  // Where it is saved.
   RunSetup setup_;
   std::string folder_;
-  Watchdog watchdog_;                  // Of run_, which ends before it.
-  std::unique_ptr<ProcessRun> first_;  // Before there were nodes. It has the files of disk_.
+  Watchdog watchdog_;  // Of run_, which ends before it.
   std::unique_ptr<ProcessRun> run_;
   std::unique_ptr<actors::RemoteCasting> casting_;
   Bell bell_;
