@@ -3,6 +3,7 @@
 #include "kernels/device_kernels.h"
 
 /// The functions of kernels/*.h and kernels/device_kernels.h for GPUs, and what they are made with.
+/// Those that have several forms for the cores have the one of floats here.
 namespace troupe::kernels::cuda {
 
 /// All of them.
@@ -12,71 +13,49 @@ extern const DeviceKernels all_kernels;
 void read_back(Stream& stream, const Tensor& from, void* to);
 
 // activations.cu
-void gelu_tanh_forward(Stream& stream, const float* x, float* y, std::int64_t count);
-void gelu_tanh_backward(Stream& stream, const float* x, const float* dy, float* dx,
-                        std::int64_t count);
-void gelu_erf_forward(Stream& stream, const float* x, float* y, std::int64_t count);
-void gelu_erf_backward(Stream& stream, const float* x, const float* dy, float* dx,
-                       std::int64_t count);
-void relu_forward(Stream& stream, const float* x, float* y, std::int64_t count);
-void relu_backward(Stream& stream, const float* y, const float* dy, float* dx, std::int64_t count);
-void swiglu_forward(Stream& stream, const float* gate, const float* up, float* y,
-                    std::int64_t count);
-void swiglu_backward(Stream& stream, const float* gate, const float* up, const float* dy,
-                     float* dgate, float* dup, std::int64_t count);
-void add(Stream& stream, const float* a, const float* b, float* y, std::int64_t count);
-void add_row(Stream& stream, const float* x, const float* row, float* y, std::int64_t rows,
-             std::int64_t columns);
+decltype(kernels::gelu_tanh_forward) gelu_tanh_forward;
+decltype(kernels::gelu_tanh_backward) gelu_tanh_backward;
+decltype(kernels::gelu_erf_forward) gelu_erf_forward;
+decltype(kernels::gelu_erf_backward) gelu_erf_backward;
+decltype(kernels::relu_forward) relu_forward;
+decltype(kernels::relu_backward) relu_backward;
+decltype(kernels::swiglu_forward) swiglu_forward;
+decltype(kernels::swiglu_backward) swiglu_backward;
+decltype(kernels::add) add;
+decltype(kernels::add_row) add_row;
 
 // attention.cu
-void attention_forward(Stream& stream, const AttentionShape& shape, HeadsIn q, HeadsIn k, HeadsIn v,
-                       HeadsOut out, float* logsumexp);
-void attention_backward(Stream& stream, const AttentionShape& shape, HeadsIn q, HeadsIn k,
-                        HeadsIn v, HeadsIn out, const float* logsumexp, HeadsIn dout, HeadsOut dq,
-                        HeadsOut dk, HeadsOut dv);
+decltype(kernels::attention_forward) attention_forward;
+decltype(kernels::attention_backward) attention_backward;
 
 // batch_norm.cu
-void batch_norm_forward(Stream& stream, const ImageShape& shape, const float* x,
-                        const float* weight, const float* bias, float* y, float* mean, float* rstd,
-                        float* unbiased_variance, float eps);
-void batch_norm_apply(Stream& stream, const ImageShape& shape, const float* x, const float* weight,
-                      const float* bias, const float* mean, const float* variance, float* y,
-                      float eps);
-void batch_norm_backward_input(Stream& stream, const ImageShape& shape, const float* x,
-                               const float* weight, const float* mean, const float* rstd,
-                               const float* dy, float* dx);
-void batch_norm_backward_weight(Stream& stream, const ImageShape& shape, const float* x,
-                                const float* mean, const float* rstd, const float* dy,
-                                float* dweight, float* dbias);
-void average_pool_forward(Stream& stream, const ImageShape& shape, const float* x, float* y);
-void average_pool_backward(Stream& stream, const ImageShape& shape, const float* dy, float* dx);
+decltype(kernels::batch_norm_forward) batch_norm_forward;
+decltype(kernels::batch_norm_apply) batch_norm_apply;
+decltype(kernels::batch_norm_backward_input) batch_norm_backward_input;
+decltype(kernels::batch_norm_backward_weight) batch_norm_backward_weight;
+decltype(kernels::average_pool_forward) average_pool_forward;
+decltype(kernels::average_pool_backward) average_pool_backward;
 
 // conv2d.cu
-void conv2d_forward(Stream& stream, const Conv2dShape& shape, const float* x, const float* w,
-                    float* y);
-void conv2d_backward_input(Stream& stream, const Conv2dShape& shape, const float* w,
-                           const float* dy, float* dx);
-void conv2d_backward_weight(Stream& stream, const Conv2dShape& shape, const float* x,
-                            const float* dy, float* dw);
+decltype(kernels::conv2d_forward) conv2d_forward;
+decltype(kernels::conv2d_backward_input) conv2d_backward_input;
+decltype(kernels::conv2d_backward_weight) conv2d_backward_weight;
 
 // copy.cu
 void fill(Stream& stream, float value, float* y, std::int64_t count);
-void copy_rows(Stream& stream, RowsIn from, RowsOut to, std::int64_t rows, std::int64_t columns);
+decltype(kernels::copy_rows) copy_rows;
 void combine(Stream& stream, float a, const float* x, float b, const float* z, float* y,
              std::int64_t count);
 void multiply(Stream& stream, const float* x, float* y, std::int64_t count);
-void cut_patches(Stream& stream, const PatchShape& shape, const float* images, float* patches);
-void join_patches(Stream& stream, const PatchShape& shape, const float* patches, float* images);
+decltype(kernels::cut_patches) cut_patches;
+decltype(kernels::join_patches) join_patches;
 
 // dropout.cu
-void dropout(Stream& stream, const RandomKey& key, float rate, const float* x, float* y,
-             std::int64_t samples, std::int64_t per_sample);
+decltype(kernels::dropout) dropout;
 
 // embedding.cu
-void embedding_forward(Stream& stream, const float* table, const std::int32_t* tokens, float* y,
-                       std::int64_t rows, std::int64_t columns);
-void embedding_backward_weight(Stream& stream, const std::int32_t* tokens, const float* dy,
-                               float* dtable, std::int64_t rows, std::int64_t columns);
+decltype(kernels::embedding_forward) embedding_forward;
+decltype(kernels::embedding_backward_weight) embedding_backward_weight;
 
 // late.cu
 void adam_direction(Stream& stream, const AdamDirection& direction, const float* m, const float* v,
@@ -94,21 +73,12 @@ void compensate_delay(Stream& stream, double strength, const float* now, const f
 Inverses inverses(Stream& stream, const float* x, std::int64_t count);
 
 // norm.cu
-void layer_norm_forward(Stream& stream, const float* x, const float* weight, const float* bias,
-                        float* y, float* mean, float* rstd, std::int64_t rows, std::int64_t columns,
-                        float eps);
-void layer_norm_backward_input(Stream& stream, const float* x, const float* weight,
-                               const float* mean, const float* rstd, const float* dy, float* dx,
-                               std::int64_t rows, std::int64_t columns);
-void layer_norm_backward_weight(Stream& stream, const float* x, const float* mean,
-                                const float* rstd, const float* dy, float* dweight, float* dbias,
-                                std::int64_t rows, std::int64_t columns);
-void rms_norm_forward(Stream& stream, const float* x, const float* weight, float* y, float* rstd,
-                      std::int64_t rows, std::int64_t columns, float eps);
-void rms_norm_backward_input(Stream& stream, const float* x, const float* weight, const float* rstd,
-                             const float* dy, float* dx, std::int64_t rows, std::int64_t columns);
-void rms_norm_backward_weight(Stream& stream, const float* x, const float* rstd, const float* dy,
-                              float* dweight, std::int64_t rows, std::int64_t columns);
+decltype(kernels::layer_norm_forward) layer_norm_forward;
+decltype(kernels::layer_norm_backward_input) layer_norm_backward_input;
+decltype(kernels::layer_norm_backward_weight) layer_norm_backward_weight;
+decltype(kernels::rms_norm_forward) rms_norm_forward;
+decltype(kernels::rms_norm_backward_input) rms_norm_backward_input;
+decltype(kernels::rms_norm_backward_weight) rms_norm_backward_weight;
 
 // product.cu
 void multiply(Stream& stream, const DeviceProduct& product);
@@ -120,9 +90,7 @@ void rope(Stream& stream, Rotation rotation, HeadsOut x, std::int64_t batch, std
           std::int64_t heads, std::int64_t width, double step);
 
 // softmax_cross_entropy.cu
-void softmax_cross_entropy(Stream& stream, const float* logits, const std::int32_t* targets,
-                           float* losses, float* dlogits, std::int64_t rows, std::int64_t classes,
-                           float scale);
+decltype(kernels::softmax_cross_entropy) softmax_cross_entropy;
 
 // steps.cu
 void sgd_step(Stream& stream, const SgdStep& step, const float* w, const float* gradient,
@@ -131,6 +99,6 @@ void adam_step(Stream& stream, const AdamStep& step, const float* w, const float
                float* m, float* v, float* next, std::int64_t count, const float* decay_share);
 void accumulate(Stream& stream, float* a, const float* b, std::int64_t count);
 void squares_of_blocks(Stream& stream, const float* x, std::int64_t count, double* sums);
-bool all_finite(Stream& stream, const float* x, std::int64_t count);
+decltype(kernels::all_finite) all_finite;
 
 }  // namespace troupe::kernels::cuda
