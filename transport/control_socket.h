@@ -38,11 +38,12 @@ struct LinkOptions {
   /// Messages, and their bytes, that wait for the thread of this end.
   std::size_t queue = 10'000;
   std::size_t queue_bytes = std::size_t{256} << 20;
-  /// One who is silent for longer is gone, even if its computer still keeps the connection. The
-  /// other end is asked so often; ZeroMQ's threads answer, so a process that hangs is not noticed.
-  /// A machine that is busy with other things may be late, and the end of a process is heard at
-  /// once without being asked for: so there is time.
-  /// Not oftener: hundreds of nodes tell by themselves that they live, and asking adds up.
+  /// One who is silent for longer is gone, even if its computer still keeps the connection. Who
+  /// dials asks so often, and says with it how long it may be silent itself; ZeroMQ's threads ask
+  /// and answer, so a thread of ours that hangs is not noticed. A machine that is busy with other
+  /// things may be late, and the end of a process is heard at once without being asked for: so
+  /// there is time. Not oftener: hundreds of nodes tell by themselves that they live, and asking
+  /// adds up.
   std::chrono::milliseconds ask_every{500};
   std::chrono::milliseconds silence{2000};
   /// From the connection's start until both ends have said who they are.

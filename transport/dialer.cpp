@@ -53,6 +53,7 @@ std::optional<Dialer::News> Dialer::dial() {
   try {
     link_.emplace(context_, type_);
     set_link_options(link_->socket, options_.link, endpoint_);
+    ask_far_end(link_->socket, options_.link);
     set_client_keys(link_->socket, options_.keys, options_.head_key);
     prepare_(link_->socket);
     link_->monitor.emplace(context_, link_->socket);

@@ -31,6 +31,7 @@ Status ListeningSocket::open(zmq::socket_type type,
     zap_ = zap_socket(context_);
     socket_ = zmq::socket_t(context_, type);
     set_link_options(socket_, options_.link, *endpoint);
+    let_system_ask(socket_);
     set_server_keys(socket_, options_.keys);
     prepare(socket_);
     connections_.emplace(context_, socket_);

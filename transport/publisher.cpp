@@ -16,6 +16,8 @@ using Clock = std::chrono::steady_clock;
 /// A topic has a run's name and a type. It cannot be less: a handshake with keys takes a part of
 /// it.
 constexpr std::int64_t longest_subscription = 1024;
+/// So many of a connection's subscriptions are read before we look whether they are too many.
+constexpr int subscriptions_at_once = 16;
 /// Runs whose events are counted; those that were silent the longest begin anew.
 constexpr std::size_t most_runs = 4096;
 
@@ -66,6 +68,7 @@ class Publisher::Loop {
     auto opened = listening_.open(zmq::socket_type::xpub, [](zmq::socket_t& socket) {
       // All that comes in are subscriptions, each of which is told.
       socket.set(zmq::sockopt::maxmsgsize, longest_subscription);
+      socket.set(zmq::sockopt::rcvhwm, subscriptions_at_once);
       socket.set(zmq::sockopt::xpub_verbose, true);
     });
     if (!opened) return opened;
@@ -117,7 +120,7 @@ class Publisher::Loop {
           if (listening_.connections().silent(news->connection))
             counters_.add(Count::failed_connection);
           listening_.connections().forget(news->connection);
-          subscriptions_.erase(news->connection.number);
+          topic_bytes_.erase(news->connection.number);
           break;
         case Connections::What::not_accepted:
           listening_.tell_refused("", "cannot accept a connection: " + news->why);
@@ -129,22 +132,25 @@ class Publisher::Loop {
   bool receive() {
     if (!parts_.receive(listening_.socket(), 1)) return false;
     const auto text = parts_[0];
-    const auto connection = listening_.connections().find(parts_.descriptor());
-    listening_.connections().heard(parts_.descriptor());
     const bool subscribes = text.starts_with('\1');
-    if (subscribes || text.starts_with('\0')) {
-      // ZeroMQ itself takes back what one who is gone had subscribed to.
-      if (!subscribes || connection.number == 0) return true;
-      if (++subscriptions_[connection.number] <= options_.subscriptions) {
-        if (events_.subscribed) events_.subscribed(std::string(text.substr(1)));
-        return true;
-      }
+    // ZeroMQ itself takes back what one who is gone had subscribed to.
+    if (text.starts_with('\0')) return true;
+    const auto connection = listening_.connections().find(parts_.descriptor());
+    if (connection.number == 0) return true;
+    listening_.connections().heard(parts_.descriptor());
+    // Much may come between the moment at which one is cut off, and the end. ZeroMQ takes in what
+    // is said as fast as it comes, so it must be gone through faster.
+    auto& bytes = topic_bytes_[connection.number];
+    if (bytes > options_.topic_bytes) return true;
+    bytes = subscribes ? bytes + text.size() : options_.topic_bytes + 1;
+    if (bytes <= options_.topic_bytes) {
+      if (events_.subscribed) events_.subscribed(std::string(text.substr(1)));
+      return true;
     }
     counters_.add(Count::malformed);
-    if (connection.number == 0) return true;
     counters_.add(Count::struck_off);
     listening_.tell_refused(connection.far_end,
-                            "subscribes too often, or says what is no subscription");
+                            "subscribes to too much, or says what is no subscription");
     shut(connection.descriptor, connection.far_end);
     return true;
   }
@@ -160,7 +166,7 @@ class Publisher::Loop {
   // From here on the thread's own.
   ListeningSocket listening_;
   Parts parts_;
-  std::map<std::uint64_t, int> subscriptions_;  // By the number of the connection.
+  std::map<std::uint64_t, std::size_t> topic_bytes_;  // By the number of the connection.
 
   std::thread thread_;
 };

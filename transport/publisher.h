@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -34,8 +35,10 @@ struct PublisherOptions {
   std::string endpoint;
   std::optional<KeyPair> keys;  // Ours. With them, only who is on the list may listen.
   AllowList allowed;
-  LinkOptions link;         // high_water: events that wait for one listener.
-  int subscriptions = 256;  // Of one connection; more are a mistake or an attack.
+  LinkOptions link;  // high_water: events that wait for one listener.
+  /// Of all topics that one connection subscribes to. ZeroMQ needs some fifty times as much for
+  /// them; more are a mistake or an attack.
+  std::size_t topic_bytes = 4096;
 };
 
 struct PublisherEvents {

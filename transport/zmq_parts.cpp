@@ -18,6 +18,11 @@
 #include <cstring>
 
 namespace troupe::transport {
+namespace {
+
+int whole(std::chrono::milliseconds time) { return static_cast<int>(time.count()); }
+
+}  // namespace
 
 Wake::Wake() : descriptor_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   assert(descriptor_ >= 0 && "no descriptors are left");
@@ -116,7 +121,6 @@ int send_parts(zmq::socket_t& socket, std::optional<std::string_view> routing_id
 
 void set_link_options(zmq::socket_t& socket, const LinkOptions& link, const Endpoint& endpoint) {
   namespace option = zmq::sockopt;
-  const auto whole = [](std::chrono::milliseconds time) { return static_cast<int>(time.count()); };
   socket.set(option::linger, 0);
   socket.set(option::sndhwm, link.high_water);
   socket.set(option::rcvhwm, link.high_water);
@@ -124,13 +128,26 @@ void set_link_options(zmq::socket_t& socket, const LinkOptions& link, const Endp
   socket.set(option::immediate, true);
   socket.set(option::handshake_ivl, whole(link.handshake));
   socket.set(option::connect_timeout, whole(link.handshake));
-  socket.set(option::heartbeat_ivl, whole(link.ask_every));
-  socket.set(option::heartbeat_timeout, whole(link.silence));
-  // ZeroMQ counts this one in tenths of a second.
-  socket.set(option::heartbeat_ttl, std::max(100, whole(link.silence)));
   socket.set(option::ipv6, endpoint.host.find(':') != std::string::npos);
   // We dial again ourselves: ZeroMQ gives up for good when a handshake fails.
   socket.set(option::reconnect_ivl, -1);
+}
+
+void ask_far_end(zmq::socket_t& socket, const LinkOptions& link) {
+  namespace option = zmq::sockopt;
+  socket.set(option::heartbeat_ivl, whole(link.ask_every));
+  socket.set(option::heartbeat_timeout, whole(link.silence));
+  // For the far end, of us. ZeroMQ counts it in tenths of a second.
+  socket.set(option::heartbeat_ttl, std::max(100, whole(link.silence)));
+}
+
+void let_system_ask(zmq::socket_t& socket) {
+  namespace option = zmq::sockopt;
+  socket.set(option::tcp_keepalive, 1);
+  // Seconds.
+  socket.set(option::tcp_keepalive_idle, 10);
+  socket.set(option::tcp_keepalive_intvl, 5);
+  socket.set(option::tcp_keepalive_cnt, 3);
 }
 
 void set_server_keys(zmq::socket_t& socket, const std::optional<KeyPair>& keys) {

@@ -127,6 +127,13 @@ int send_parts(zmq::socket_t& socket, std::optional<std::string_view> routing_id
                const std::vector<std::string>& parts);
 
 void set_link_options(zmq::socket_t& socket, const LinkOptions& link, const Endpoint& endpoint);
+/// Of an end that dials: that it asks whether the far end lives, and says how long it may be silent
+/// itself.
+void ask_far_end(zmq::socket_t& socket, const LinkOptions& link);
+/// Of an end that listens: the system asks on its behalf. ZeroMQ may not: of a connection that has
+/// ended while more messages wait than may (`rcvhwm`), it would ask with an assertion that fails
+/// (4.3.4), and whoever sends much and hangs up would end the process.
+void let_system_ask(zmq::socket_t& socket);
 /// Of an end that listens: its keys, and that it asks who gets in.
 void set_server_keys(zmq::socket_t& socket, const std::optional<KeyPair>& keys);
 /// Of an end that dials.

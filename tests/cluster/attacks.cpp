@@ -150,6 +150,15 @@ void subscribe_to_everything(const Target& target, Random& random) {
   for (int i = 0; i < 200; ++i) line.send_message({"\1" + noise(random, 200)});
 }
 
+/// More than waits for anybody. ZeroMQ stops reading then, and learns late that we have left.
+void flood_and_leave(const Target& target, Random& random) {
+  RawConnection line(random() % 2 ? target.control : target.events);
+  if (!line.shake_hands()) return;
+  std::string flood;
+  for (int i = 0; i < 20'000; ++i) flood += std::string("\0\1x", 3);
+  line.send(flood);
+}
+
 constexpr Attack attacks[] = {
     talk_noise,
     talk_http,
@@ -166,6 +175,7 @@ constexpr Attack attacks[] = {
     say_hello_without_end,
     ask_and_never_listen,
     subscribe_to_everything,
+    flood_and_leave,
 };
 
 }  // namespace

@@ -179,17 +179,28 @@ TEST_CASE("the end of a node is told, after all that it has said", "[transport]"
   }
 }
 
-TEST_CASE("a peer that is silent for too long is gone", "[transport]") {
-  auto options = server_options();
-  options.link.ask_every = 20ms;
-  options.link.silence = 60ms;
-  Head head(options);
-  // Speaks once, and never answers what ZeroMQ asks.
+TEST_CASE("a peer that is silent for longer than it said is gone", "[transport]") {
+  Head head(server_options());
+  // Asks once, as ZeroMQ does by itself: it means to be silent for a tenth of a second at most.
   RawConnection frozen(head.socket->endpoint());
   REQUIRE(frozen.shake_hands());
   frozen.send_message(parts_of(message_of("hello")));
+  frozen.send(std::string("\4\7\4PING\0\1", 9));
   REQUIRE(head.gone.wait());
   CHECK(head.gone[0].gone == Gone::closed);
+}
+
+TEST_CASE("a head that is silent for too long is gone", "[transport]") {
+  const RawListener head;
+  auto options = dial_options(head.endpoint());
+  options.link.ask_every = 20ms;
+  options.link.silence = 60ms;
+  Node node(options, 1);
+  // Says who it is, and never answers what ZeroMQ asks.
+  RawConnection frozen = head.accept();
+  REQUIRE(frozen.shake_hands("ROUTER"));
+  REQUIRE(node.gone.wait());
+  CHECK(node.gone[0].gone == Gone::closed);
 }
 
 TEST_CASE("a node comes back to a head that was away", "[transport]") {

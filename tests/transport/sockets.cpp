@@ -88,6 +88,30 @@ Node::Node(DialOptions options, std::uint64_t incarnation) {
   ready.set_value();
 }
 
+RawListener::RawListener() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  [[maybe_unused]] const bool listens = ::bind(socket_, any, size) == 0 &&
+                                        ::listen(socket_, 8) == 0 &&
+                                        ::getsockname(socket_, any, &size) == 0;
+  assert(listens);
+  endpoint_ = "tcp://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+}
+
+RawListener::~RawListener() { ::close(socket_); }
+
+RawConnection RawListener::accept() const {
+  pollfd item{socket_, POLLIN, 0};
+  [[maybe_unused]] const auto time =
+      std::chrono::duration_cast<std::chrono::milliseconds>(patience);
+  [[maybe_unused]] const int came = ::poll(&item, 1, static_cast<int>(time.count()));
+  assert(came == 1);
+  return RawConnection(::accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC));
+}
+
 RawConnection::RawConnection(const std::string& endpoint) {
   const auto parsed = parse_endpoint(endpoint);
   assert(parsed.ok() && parsed->kind == Endpoint::Kind::tcp);

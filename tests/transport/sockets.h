@@ -108,6 +108,8 @@ struct Node {
 class RawConnection {
  public:
   explicit RawConnection(const std::string& endpoint);
+  /// Of a socket that is connected already.
+  explicit RawConnection(int socket) : socket_(socket) {}
   ~RawConnection();
   RawConnection(const RawConnection&) = delete;
   RawConnection& operator=(const RawConnection&) = delete;
@@ -135,6 +137,22 @@ class RawConnection {
   int socket_;
   std::string read_;
   bool ended_ = false;
+};
+
+/// Listens, and does nothing with those who come but hand them over.
+class RawListener {
+ public:
+  RawListener();
+  ~RawListener();
+  RawListener(const RawListener&) = delete;
+  RawListener& operator=(const RawListener&) = delete;
+
+  const std::string& endpoint() const { return endpoint_; }
+  RawConnection accept() const;
+
+ private:
+  int socket_;
+  std::string endpoint_;
 };
 
 /// The parts of a good message.
