@@ -162,11 +162,10 @@ void NodeGate::welcome(const actors::NodeHere& node, transport::PeerId peer,
     if (found == lines_.end()) return;  // It was lost just now; it will hear of it when it dials.
     before = std::exchange(found->second.peer, peer);
     conversation = found->second.conversation;
-    if (const auto known = evidence_.find(key_of(node.incarnation)); known != evidence_.end()) {
-      auto& evidence = known->second;
-      evidence.closed.reset();
-      evidence.pulses.forgive(Clock::now() - evidence.pulses.last());
-    }
+    // From now on it is judged, even if it never says that it lives.
+    auto& evidence = evidence_of(node.incarnation);
+    evidence.closed.reset();
+    evidence.pulses.forgive(Clock::now() - evidence.pulses.last());
   }
   if (before != 0 && before != peer)
     (void)server_->cut(before, "it has come by another connection");
