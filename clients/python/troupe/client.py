@@ -242,6 +242,9 @@ class Client:
         socket = self._context.socket(kind)
         if self._keys:
             self._keys.apply_to(socket)
+        # Who dials asks whether the other end lives, and says how long it may be silent itself.
+        socket.heartbeat_ivl = 500
+        socket.heartbeat_timeout = socket.heartbeat_ttl = 2000
         socket.connect(endpoint)
         return socket
 
