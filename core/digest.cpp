@@ -1,6 +1,10 @@
 #include "core/digest.h"
 
+#ifdef XXHASH_CHOOSES_INSTRUCTIONS
+#include <xxh_x86dispatch.h>
+#else
 #include <xxhash.h>
+#endif
 
 #include <charconv>
 #include <cstdio>
