@@ -2,8 +2,11 @@
 
 #include <signal.h>
 
+#include "actors/node_messages.h"
 #include "catch.h"
 #include "cluster/cluster.h"
+#include "transport/fields.h"
+#include "transport/sockets.h"
 
 using namespace troupe;
 using namespace troupe::tests;
@@ -96,4 +99,26 @@ TEST_CASE("nodes on this machine are started again too", "[cluster]") {
   CHECK(train.said().find("going on from the newest state that is left") != std::string::npos);
   CHECK(digest(here, "many") == one);
   CHECK(processes_of_program(here) == 0);
+}
+
+TEST_CASE("a node that never says that it lives is lost", "[cluster]") {
+  const Workplace here;
+  Process head(here, {"head", "--listen", "127.0.0.1:0", "--events", "127.0.0.1:0"});
+  REQUIRE(head.says("troupe submit"));
+  actors::Join join;
+  join.name = "mute";
+  join.inventory.host = "nowhere";
+  const std::string program = "troupe ";
+  const auto version = head.said().find(program) + program.size();
+  join.inventory.version = head.said().substr(version, head.said().find(' ', version) - version);
+  auto message = transport::to_message(join);
+  message.id = 1;
+  message.incarnation = 7;
+  RawConnection mute(head_of(here));
+  REQUIRE(mute.shake_hands());
+  mute.send_message(parts_of(message));
+  REQUIRE(mute.wait_for("node.welcome"));
+  CHECK(head.says("node mute is lost: it is silent for "));
+  head.send(SIGTERM);
+  CHECK(head.wait() == 0);
 }
