@@ -74,6 +74,7 @@ ShmSegment::~ShmSegment() {
 std::byte* ShmSegment::ring() { return memory_ + ring_begins; }
 
 void ShmSegment::write_ring(std::uint64_t at, const void* from, std::size_t bytes) {
+  if (bytes == 0) return;  // Nothing may lie nowhere.
   const std::size_t begin = at % ring_bytes;
   const std::size_t first = std::min(bytes, ring_bytes - begin);
   std::memcpy(ring() + begin, from, first);
@@ -81,6 +82,7 @@ void ShmSegment::write_ring(std::uint64_t at, const void* from, std::size_t byte
 }
 
 void ShmSegment::read_ring(std::uint64_t at, void* to, std::size_t bytes) {
+  if (bytes == 0) return;
   const std::size_t begin = at % ring_bytes;
   const std::size_t first = std::min(bytes, ring_bytes - begin);
   std::memcpy(to, ring() + begin, first);
