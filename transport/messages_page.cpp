@@ -42,8 +42,7 @@ const std::vector<Section>& sections() {
       {"A connection",
        "The first message of a connection is `hello`, or `node.join`; what comes before it is "
        "dropped.\nWho dials sets ZeroMQ's heartbeats (`HEARTBEAT_IVL`, `HEARTBEAT_TTL`) where it "
-       "wants to learn "
-       "that a machine is gone: the head answers them, and does not ask.",
+       "wants to learn that a machine is gone: the head answers them, and does not ask.",
        {
            {"hello", "",
             "Opens a session. Answered with `version`, `events` (where the head publishes) and "
