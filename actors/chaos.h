@@ -7,6 +7,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "core/seconds.h"
 #include "transport/fields.h"
 
 namespace troupe::actors {
@@ -28,10 +29,7 @@ struct Chaos {
   double seconds = 5;
   double times = 4;
 
-  std::chrono::nanoseconds time() const {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(
-        std::chrono::duration<double>(seconds));
-  }
+  std::chrono::nanoseconds time() const { return from_seconds(seconds); }
   static constexpr auto fields() {
     return std::tuple(transport::required("what", &Chaos::what),
                       transport::required("target", &Chaos::target),

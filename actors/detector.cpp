@@ -4,13 +4,13 @@
 #include <cmath>
 #include <cstdio>
 
+#include "core/seconds.h"
+
 namespace troupe::actors {
 namespace {
 
 constexpr std::size_t most_gaps = 200;
 constexpr int witnesses_that_count = 2;
-
-double in_seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
 
 std::string text_of(double number) {
   char text[32];

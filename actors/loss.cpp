@@ -4,12 +4,9 @@
 #include <chrono>
 #include <utility>
 
+#include "core/seconds.h"
+
 namespace troupe::actors {
-namespace {
-
-double in_seconds(rt::Duration time) { return std::chrono::duration<double>(time).count(); }
-
-}  // namespace
 
 void Loss::notice(rt::TimePoint now, std::int64_t after, const std::string& why) {
   if (!noticed_) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/seconds.h"
+
 namespace troupe::actors::reconciler {
 namespace {
 
@@ -200,8 +202,7 @@ void Reaction::on(const Notice& notice) {
     row(Row::run_notice, text + "; it has no part in the run");
     return release_idle();
   }
-  const auto step = std::chrono::duration_cast<Duration>(
-      std::chrono::duration<double>(state_.plan.rate > 0 ? 1 / state_.plan.rate : 0));
+  const auto step = from_seconds(state_.plan.rate > 0 ? 1 / state_.plan.rate : 0);
   // The step that is open, one more if the boundary was just missed, and the save.
   if (notice.left > 2 * step + limits_.hold_time) {
     row(Row::run_notice, text + "; after the next boundary it has no part any more");

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "actors/reaction.h"
+#include "core/seconds.h"
 
 namespace troupe::actors::reconciler {
 namespace {
@@ -65,8 +66,8 @@ bool pays(const State& state, const PlanChoice& better, Time now, const Limits& 
   if (gain < limits.least_gain) return false;
   const auto steps_left = static_cast<double>(limits.steps - state.decided);
   const double left = steps_left / better.rate;
-  const double change = std::chrono::duration<double>(time_to_next_change(state, now)).count();
-  return gain * std::min(left, change) > std::chrono::duration<double>(limits.hold_time).count();
+  const double change = in_seconds(time_to_next_change(state, now));
+  return gain * std::min(left, change) > in_seconds(limits.hold_time);
 }
 
 Answer react(State state, const Event& event, Time now, const Limits& limits) {

@@ -7,6 +7,7 @@
 #include "actors/messages.h"
 #include "actors/rt.h"
 #include "actors/step_event.h"
+#include "core/seconds.h"
 
 namespace troupe::actors {
 namespace {
@@ -56,7 +57,7 @@ class RecorderActor {
     for (const auto& played : played_)
       for (const auto& span : *played.spans) begin = std::min(begin, span.time.start);
     const auto seconds = [&](std::chrono::steady_clock::time_point time) {
-      return std::chrono::duration<double>(time - begin).count();
+      return in_seconds(time - begin);
     };
     schedules::Timeline timeline;
     timeline.name = spec_->name;

@@ -4,12 +4,10 @@
 #include <chrono>
 #include <utility>
 
+#include "core/seconds.h"
+
 namespace troupe::actors {
 namespace {
-
-double in_seconds(std::chrono::steady_clock::duration time) {
-  return std::chrono::duration<double>(time).count();
-}
 
 /// What every stage had of stale weights; empty where nobody measures.
 Value::List lateness_of(const StepLedger::Entry& entry) {

@@ -22,6 +22,7 @@
 #include "actors/rt.h"
 #include "actors/step_event.h"
 #include "actors/step_ledger.h"
+#include "core/seconds.h"
 
 namespace troupe::actors {
 namespace {
@@ -328,7 +329,7 @@ class Supervisor {
   void tell_step(const StepLedger::Entry& entry, const RoundUnderWay* round) {
     const auto now = self_->now();
     const auto took = now - std::exchange(step_began_, now);
-    const double seconds = std::chrono::duration<double>(took).count();
+    const double seconds = in_seconds(took);
     pace_ += (took - pace_) / steps_in_pace;
     recent_losses_.push_back(entry.mean_loss());
     if (recent_losses_.size() > recent_steps) recent_losses_.pop_front();
@@ -735,8 +736,7 @@ class Supervisor {
     Value stall = event("stage.stalled");
     stall.set("who", standing.who);
     stall.set("what", standing.wait.what);
-    stall.set("seconds",
-              std::chrono::duration<double>(standing.patiences * spec_->stall_patience).count());
+    stall.set("seconds", in_seconds(standing.patiences * spec_->stall_patience));
     tell(std::move(stall));
   }
   void tell(Value value) {

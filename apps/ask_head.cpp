@@ -9,6 +9,7 @@
 #include "apps/head_tables.h"
 #include "apps/which_head.h"
 #include "config/units.h"
+#include "core/seconds.h"
 
 namespace troupe::apps {
 namespace {
@@ -112,7 +113,7 @@ ExitCode chaos(const ChaosArguments& arguments, const CommonFlags& flags) {
   Value body = Value::Map{};
   body.set("what", arguments.what);
   body.set("target", arguments.target);
-  body.set("seconds", std::chrono::duration<double>(*time).count());
+  body.set("seconds", in_seconds(*time));
   body.set("times", arguments.times);
   return ask(arguments.head, "chaos", std::move(body), flags, [&](const Value&) {
     std::printf("%s: %s\n", arguments.target.c_str(), arguments.what.c_str());

@@ -33,8 +33,6 @@ struct ImportArguments {
   std::string config;
 };
 
-ExitCode invalid(const Error& error) { return complain(ExitCode::invalid, "error: " + error.text); }
-
 std::uint64_t bytes_of(const storage::Manifest& manifest) {
   std::uint64_t bytes = 0;
   for (const auto& part : manifest.parts) bytes += part.bytes;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "apps/exit_code.h"
+#include "core/result.h"
 
 namespace troupe::apps {
 
@@ -78,5 +79,7 @@ void add_verify(Program& program);
 
 /// Prints an error the way all commands do, and gives back the code.
 ExitCode complain(ExitCode code, const std::string& text);
+/// What was given cannot be used.
+ExitCode invalid(const Error& error);
 
 }  // namespace troupe::apps

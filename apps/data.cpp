@@ -26,8 +26,6 @@ struct InspectArguments {
   std::string spec;
 };
 
-ExitCode invalid(const Error& error) { return complain(ExitCode::invalid, "error: " + error.text); }
-
 ExitCode make(const MakeArguments& arguments, const CommonFlags& flags) {
   const auto files = storage::disk_files();
   const auto data = storage::open_dataset(arguments.spec, {arguments.context, 0}, *files);
@@ -79,7 +77,7 @@ ExitCode prepare(const PrepareArguments& arguments, const CommonFlags& flags) {
   return ExitCode::done;
 }
 
-ExitCode inspect(const InspectArguments& arguments, const CommonFlags& flags) {
+ExitCode inspect_data(const InspectArguments& arguments, const CommonFlags& flags) {
   const auto files = storage::disk_files();
   const auto found = storage::inspect_data(*files, arguments.spec);
   if (!found) return invalid(found.error());
@@ -120,7 +118,7 @@ void add_data(Program& program) {
       ->add_option("--shard-tokens", preparing.arguments.shard_tokens, "tokens in a shard at most")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
   auto inspecting =
-      add_command(program, group, "inspect", "what a file or made data holds", inspect);
+      add_command(program, group, "inspect", "what a file or made data holds", inspect_data);
   inspecting.app->add_option("data", inspecting.arguments.spec, "a file, or made:...")->required();
 }
 

@@ -23,15 +23,14 @@ ExitCode eval(const EvalArguments& arguments, const CommonFlags& flags) {
   auto trained =
       TrainedModel::open(*files, arguments.checkpoint,
                          static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
-  if (!trained) return complain(ExitCode::invalid, "error: " + trained.error().text);
+  if (!trained) return invalid(trained.error());
   TrainedModel& model = **trained;
   const auto& form = model.model().sample;
   const storage::DataNeeds needs{form.input_type == DType::i32 ? form.input[0] : 0,
                                  model.model().classes};
   const auto data = storage::open_dataset(arguments.data, needs, *files);
-  if (!data) return complain(ExitCode::invalid, "error: " + data.error().text);
-  if (auto good = fits(arguments.data, **data, model.model()); !good)
-    return complain(ExitCode::invalid, "error: " + good.error().text);
+  if (!data) return invalid(data.error());
+  if (auto good = fits(arguments.data, **data, model.model()); !good) return invalid(good.error());
 
   const std::int64_t samples = std::min(arguments.samples, (*data)->count());
   const std::int64_t micro = std::min(arguments.micro, samples);

@@ -18,7 +18,7 @@ namespace {
 // Events ring; who was not heard yet is looked after so often.
 constexpr auto look_every = std::chrono::milliseconds(500);
 
-struct AboutRun {
+struct Following {
   WhichHead head;
   std::string run;
   bool follow = false;
@@ -92,13 +92,13 @@ ExitCode follow(const WhichHead& head, HeadClient& client, const std::string& ru
   return ExitCode::interrupted;
 }
 
-ExitCode attach(const AboutRun& arguments, const CommonFlags& flags) {
+ExitCode attach(const Following& arguments, const CommonFlags& flags) {
   auto client = arguments.head.dial();
   if (!client) return no_head(client.error());
   return follow(arguments.head, **client, arguments.run, From::now, flags);
 }
 
-ExitCode logs(const AboutRun& arguments, const CommonFlags& flags) {
+ExitCode logs(const Following& arguments, const CommonFlags& flags) {
   auto client = arguments.head.dial();
   if (!client) return no_head(client.error());
   if (arguments.follow)
@@ -113,7 +113,7 @@ ExitCode logs(const AboutRun& arguments, const CommonFlags& flags) {
   return read ? ExitCode::done : no_head(read.error());
 }
 
-ExitCode events(const AboutRun& arguments, const CommonFlags& flags) {
+ExitCode events(const Following& arguments, const CommonFlags& flags) {
   auto client = arguments.head.dial();
   if (!client) return no_head(client.error());
   auto options = arguments.head.events_of(**client);

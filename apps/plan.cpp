@@ -68,9 +68,9 @@ ExitCode plan(const PlanArguments& arguments, const CommonFlags& flags) {
     return ask(arguments.head, "plan.request", loaded->tree, flags,
                [](const Value& answer) { std::fputs(text_of(answer, "table").c_str(), stdout); });
   const auto request = request_for(arguments, loaded->config);
-  if (!request) return complain(ExitCode::invalid, "error: " + request.error().text);
+  if (!request) return invalid(request.error());
   const auto made = sched::make_plan(*request);
-  if (!made) return complain(ExitCode::invalid, "error: " + made.error().text);
+  if (!made) return invalid(made.error());
   print(*request, *made, arguments, flags);
   return ExitCode::done;
 }

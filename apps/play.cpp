@@ -94,9 +94,9 @@ ExitCode play(const PlayArguments& arguments, const CommonFlags& flags) {
     if (!quiet) std::fprintf(stderr, "%s\n", text.c_str());
   };
   const auto text = config::read_text_file(arguments.scenario);
-  if (!text) return complain(ExitCode::invalid, "error: " + text.error().text);
+  if (!text) return invalid(text.error());
   const auto scenario = parse_scenario(arguments.scenario, *text);
-  if (!scenario) return complain(ExitCode::invalid, "error: " + scenario.error().text);
+  if (!scenario) return invalid(scenario.error());
 
   WhichHead head = arguments.head;
   std::unique_ptr<OwnCluster> own;

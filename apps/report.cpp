@@ -40,7 +40,7 @@ ExitCode report(const ReportArguments& arguments, const CommonFlags&) {
   std::vector<RunReport> runs;
   for (const auto& name : arguments.runs) {
     auto run = read_run(*files, name);
-    if (!run) return complain(ExitCode::invalid, "error: " + run.error().text);
+    if (!run) return invalid(run.error());
     runs.push_back(std::move(*run));
   }
   std::string title = arguments.title;

@@ -108,7 +108,7 @@ ExitCode sample(const SampleArguments& arguments, const CommonFlags&) {
   auto trained =
       TrainedModel::open(*files, arguments.checkpoint,
                          static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
-  if (!trained) return complain(ExitCode::invalid, "error: " + trained.error().text);
+  if (!trained) return invalid(trained.error());
   TrainedModel& model = **trained;
   if (model.model().sample.input_type != DType::i32)
     return complain(ExitCode::invalid,
@@ -117,7 +117,7 @@ ExitCode sample(const SampleArguments& arguments, const CommonFlags&) {
   const auto script = Script::open(*files, arguments.tokenizer, model.model().classes);
   if (!script) return complain(ExitCode::invalid, "error: --tokenizer: " + script.error().text);
   auto read = script->read(arguments.prompt);
-  if (!read) return complain(ExitCode::invalid, "error: " + read.error().text);
+  if (!read) return invalid(read.error());
   Tokens tokens = std::move(*read);
   std::fputs(arguments.prompt.c_str(), stdout);
   if (tokens.empty()) tokens.push_back(0);  // A model must see something; this is not printed.

@@ -22,12 +22,12 @@ namespace troupe::apps {
 namespace {
 
 // Events ring; what cannot be heard is looked after so often.
-constexpr auto look_every = std::chrono::milliseconds(250);
+constexpr auto longest_silence = std::chrono::milliseconds(250);
 
 std::chrono::milliseconds until(std::chrono::steady_clock::time_point end) {
   const auto left =
       std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-  return std::clamp<std::chrono::milliseconds>(left, std::chrono::milliseconds(0), look_every);
+  return std::clamp<std::chrono::milliseconds>(left, std::chrono::milliseconds(0), longest_silence);
 }
 
 Error interrupted() { return {"it was interrupted"}; }

@@ -35,8 +35,6 @@ struct ScheduleArguments {
   bool list = false;
 };
 
-ExitCode invalid(const std::string& text) { return complain(ExitCode::invalid, "error: " + text); }
-
 /// F,I,W,HOP: times of a device's whole share of the model, and of a message between two devices.
 struct DeviceTimes {
   double forward, input, weight, hop;
@@ -85,7 +83,7 @@ std::string figures(const DeviceTimes& times, const sched::Simulation& simulatio
 ExitCode print(const sched::Schedule& schedule, const sched::Costs& costs, const DeviceTimes& times,
                const std::string& format) {
   const auto simulation = sched::simulate(schedule, costs);
-  if (!simulation) return invalid(simulation.error().text);
+  if (!simulation) return invalid(simulation.error());
   std::string out;
   if (format == "text") {
     out = sched::to_text(schedule) + figures(times, *simulation);
@@ -93,7 +91,7 @@ ExitCode print(const sched::Schedule& schedule, const sched::Costs& costs, const
     out = to_json_lines(sched::to_value(schedule));
   } else if (format == "csv") {
     const auto table = sched::to_csv(schedule);
-    if (!table) return invalid(table.error().text);
+    if (!table) return invalid(table.error());
     out = *table;
   } else {
     const auto timeline = sched::timeline_of(schedule, costs, *simulation);
@@ -128,14 +126,15 @@ ExitCode list(const CommonFlags& flags) {
 
 ExitCode check(const ScheduleArguments& arguments) {
   const auto schedule = read_schedule(arguments.check);
-  if (!schedule) return invalid(schedule.error().text);
+  if (!schedule) return invalid(schedule.error());
   const auto violations = sched::check(*schedule);
   for (const auto& violation : violations)
     std::fprintf(stderr, "%s: %s\n", arguments.check.c_str(),
                  sched::render(*schedule, violation).c_str());
   if (!violations.empty())
-    return invalid(arguments.check + " is no valid schedule: " + std::to_string(violations.size()) +
-                   (violations.size() == 1 ? " rule is broken" : " places break a rule"));
+    return invalid({arguments.check +
+                    " is no valid schedule: " + std::to_string(violations.size()) +
+                    (violations.size() == 1 ? " rule is broken" : " places break a rule")});
   std::printf(
       "%s: valid: %d devices, %d stages, %d micro-batches; cannot deadlock; needs %d landing slots "
       "a queue; "
@@ -154,7 +153,7 @@ ExitCode search(const ScheduleArguments& arguments, const DeviceTimes& times) {
     request.partitions.push_back(costs_for(times, devices, chunks));
   if (arguments.cap > 0) request.caps.assign(static_cast<std::size_t>(devices), arguments.cap);
   const auto found = sched::search(request);
-  if (!found) return invalid(found.error().text);
+  if (!found) return invalid(found.error());
   std::fputs(sched::to_table(*found).c_str(), stderr);
   return print(found->schedule, found->costs, times, arguments.format);
 }
@@ -162,12 +161,12 @@ ExitCode search(const ScheduleArguments& arguments, const DeviceTimes& times) {
 ExitCode draw(const ScheduleArguments& arguments, const DeviceTimes& times) {
   auto schedule = sched::generate(arguments.name,
                                   {arguments.stages, arguments.micro_batches, arguments.chunks});
-  if (!schedule) return invalid(schedule.error().text);
+  if (!schedule) return invalid(schedule.error());
   if (arguments.updates) schedule = sched::with_updates(*schedule);
   const int chunks = schedule->routes.size() > 1 ? 1 : schedule->stages / schedule->devices();
   sched::Costs costs = costs_for(times, schedule->devices(), chunks);
   if (auto good = sched::check_costs(costs, schedule->stages, schedule->devices()); !good)
-    return invalid("--costs " + arguments.costs + ": " + good.error().text);
+    return invalid(within("--costs " + arguments.costs, good.error()));
   return print(*schedule, costs, times, arguments.format);
 }
 
@@ -175,7 +174,7 @@ ExitCode schedule(const ScheduleArguments& arguments, const CommonFlags& flags) 
   if (arguments.list) return list(flags);
   if (!arguments.check.empty()) return check(arguments);
   const auto times = parse_times(arguments.costs);
-  if (!times) return invalid(times.error().text);
+  if (!times) return invalid(times.error());
   if (arguments.stages == 0 || arguments.micro_batches == 0 ||
       (arguments.name.empty() && !arguments.search))
     return complain(ExitCode::usage,

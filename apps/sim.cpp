@@ -7,6 +7,7 @@
 #include "apps/sim_request.h"
 #include "config/load.h"
 #include "core/json.h"
+#include "core/seconds.h"
 #include "simulation/replay.h"
 #include "storage/files.h"
 
@@ -26,7 +27,7 @@ struct SimArguments {
 };
 
 void print(const sim::ReplayReport& report, int plans_made) {
-  const double all = std::max(seconds(report.length), 1e-9);
+  const double all = std::max(in_seconds(report.length), 1e-9);
   const auto percent = [&](double time) { return 100 * time / all; };
   std::printf("%.2f h, %.1f nodes on average, %d lost, %d come; %lld steps, %lld of them again\n",
               all / 3600, report.mean_nodes, report.losses, report.arrivals,
@@ -47,8 +48,9 @@ void print(const sim::ReplayReport& report, int plans_made) {
   const auto row = [&](const char* name, std::size_t index) {
     const auto& one = recoveries[index];
     std::printf("  %-8s %7.3f s %7.3f s %7.3f s %7.3f s %7.3f s %7.3f s %7.3f s\n", name,
-                seconds(one.detect), seconds(one.freeze), seconds(one.plan), seconds(one.prepare),
-                seconds(one.load), seconds(one.again), seconds(one.total()));
+                in_seconds(one.detect), in_seconds(one.freeze), in_seconds(one.plan),
+                in_seconds(one.prepare), in_seconds(one.load), in_seconds(one.again),
+                in_seconds(one.total()));
   };
   row("shortest", 0);
   row("median", recoveries.size() / 2);
@@ -83,11 +85,11 @@ ExitCode run(const SimArguments& arguments, const CommonFlags& flags) {
   if (!loaded) return complain(ExitCode::invalid, loaded.error().text);
   if (!loaded->warnings.empty()) std::fputs(loaded->warnings.c_str(), stderr);
   auto place = place_for(arguments);
-  if (!place) return complain(ExitCode::invalid, "error: " + place.error().text);
+  if (!place) return invalid(place.error());
   const auto terms = terms_for(arguments);
-  if (!terms) return complain(ExitCode::invalid, "error: " + terms.error().text);
+  if (!terms) return invalid(terms.error());
   const auto simulated = simulate(loaded->config, std::move(*place), *terms);
-  if (!simulated) return complain(ExitCode::invalid, "error: " + simulated.error().text);
+  if (!simulated) return invalid(simulated.error());
   const auto& report = simulated->report;
   if (!report.flaw.empty())
     return complain(ExitCode::failed, "error: the simulation contradicts itself: " + report.flaw);

@@ -8,6 +8,7 @@
 
 #include "apps/plan_request.h"
 #include "apps/run_setup.h"
+#include "core/seconds.h"
 #include "schedules/registry.h"
 #include "schedules/replan.h"
 
@@ -15,14 +16,9 @@ namespace troupe::apps {
 
 namespace sim = troupe::simulation;
 
-double seconds(sim::Duration time) { return std::chrono::duration<double>(time).count(); }
-
 namespace {
 
 namespace sched = troupe::schedules;
-sim::Duration duration(double seconds) {
-  return std::chrono::duration_cast<sim::Duration>(std::chrono::duration<double>(seconds));
-}
 
 /// As many nodes as there are may have a part: a synchronous schedule changes no number by it.
 Result<sched::PlanRequest> elastic_request(const config::RunConfig& config, SimPlace place) {
@@ -51,7 +47,7 @@ double slowest_link(const sched::Cluster& cluster) {
 }
 
 sim::FailureTrace trace_for(const SimTerms& terms, int nodes) {
-  const auto length = duration(terms.hours * 3600);
+  const auto length = from_seconds(terms.hours * 3600);
   if (terms.spot) {
     sim::SpotStatistics statistics;
     // As the traces of 32 nodes, for as many as there are.
@@ -63,8 +59,8 @@ sim::FailureTrace trace_for(const SimTerms& terms, int nodes) {
     return sim::spot_trace(statistics, length, terms.seed);
   }
   if (terms.fail_every > 0)
-    return sim::regular_trace(nodes, duration(terms.fail_every), duration(terms.fail_every / 2),
-                              length, terms.seed);
+    return sim::regular_trace(nodes, from_seconds(terms.fail_every),
+                              from_seconds(terms.fail_every / 2), length, terms.seed);
   return terms.trace;
 }
 
@@ -84,14 +80,14 @@ sim::ReplayOptions options_for(const SimTerms& terms, const config::RunConfig& c
     const auto positions = static_cast<double>(made.replicas.front().places.size());
     plan.hosts = std::move(entry.nodes);
     plan.rate = 1 / step.count();
-    plan.transfer = duration(bytes / positions / bandwidth);
+    plan.transfer = from_seconds(bytes / positions / bandwidth);
     plan.text = made.schedule + ", " + std::to_string(made.stages.size()) + " stages, " +
                 std::to_string(made.replicas.size()) + " replicas";
     return plan;
   };
   options.trace = trace_for(terms, static_cast<int>(options.hosts.size()));
-  options.length = duration(terms.hours * 3600);
-  options.notice = duration(terms.notice);
+  options.length = from_seconds(terms.hours * 3600);
+  options.notice = from_seconds(terms.notice);
   std::vector<int> all;
   for (std::size_t host = 0; host < options.hosts.size(); ++host)
     all.push_back(static_cast<int>(host));
@@ -105,7 +101,7 @@ sim::ReplayOptions options_for(const SimTerms& terms, const config::RunConfig& c
   limits.gather_patience = config.limits.gather_patience;
   limits.prepare_patience = config.limits.prepare_patience;
   // The whole state through one link is the longest that it can take.
-  const sim::Duration longest = duration(bytes / bandwidth);
+  const sim::Duration longest = from_seconds(bytes / bandwidth);
   limits.load_patience = config.limits.load_patience + 2 * longest;
   limits.inventory_patience = config.limits.inventory_patience;
   limits.save_patience = config.limits.save_patience + 2 * longest;
@@ -116,23 +112,23 @@ sim::ReplayOptions options_for(const SimTerms& terms, const config::RunConfig& c
   options.save_every =
       config.checkpoint.every.steps > 0
           ? config.checkpoint.every.steps
-          : std::max<std::int64_t>(
-                1, static_cast<std::int64_t>(seconds(config.checkpoint.every.time) * whole.rate));
+          : std::max<std::int64_t>(1, static_cast<std::int64_t>(
+                                          in_seconds(config.checkpoint.every.time) * whole.rate));
   options.seed = terms.seed;
   return options;
 }
 
 Value to_value(const sim::Recovery& recovery) {
   Value value;
-  value.set("time", seconds(recovery.at));
+  value.set("time", in_seconds(recovery.at));
   value.set("why", recovery.why);
   value.set("lost", recovery.lost);
-  value.set("detect", seconds(recovery.detect));
-  value.set("freeze", seconds(recovery.freeze));
-  value.set("plan", seconds(recovery.plan));
-  value.set("prepare", seconds(recovery.prepare));
-  value.set("load", seconds(recovery.load));
-  value.set("again", seconds(recovery.again));
+  value.set("detect", in_seconds(recovery.detect));
+  value.set("freeze", in_seconds(recovery.freeze));
+  value.set("plan", in_seconds(recovery.plan));
+  value.set("prepare", in_seconds(recovery.prepare));
+  value.set("load", in_seconds(recovery.load));
+  value.set("again", in_seconds(recovery.again));
   value.set("steps_again", recovery.steps_again);
   return value;
 }
@@ -141,7 +137,7 @@ Value to_value(const sim::Recovery& recovery) {
 
 Value to_value(const sim::ReplayReport& report) {
   Value value;
-  value.set("seconds", seconds(report.length));
+  value.set("seconds", in_seconds(report.length));
   value.set("steps", report.steps);
   value.set("steps_again", report.steps_again);
   value.set("losses", report.losses);
@@ -159,7 +155,7 @@ Value to_value(const sim::ReplayReport& report) {
   Value::List plans, recoveries;
   for (const auto& plan : report.plans) {
     Value one;
-    one.set("time", seconds(plan.at));
+    one.set("time", in_seconds(plan.at));
     one.set("nodes", plan.nodes);
     one.set("steps_per_second", plan.rate);
     one.set("plan", plan.text);

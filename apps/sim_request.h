@@ -38,8 +38,6 @@ struct Simulated {
 /// report with a flaw is worth nothing.
 Result<Simulated> simulate(const config::RunConfig& config, SimPlace place, const SimTerms& terms);
 
-double seconds(simulation::Duration time);
-
 /// As `--output json` prints it.
 Value to_value(const simulation::ReplayReport& report);
 

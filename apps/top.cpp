@@ -13,6 +13,7 @@
 #include "apps/signals.h"
 #include "apps/which_head.h"
 #include "core/json.h"
+#include "core/seconds.h"
 
 namespace troupe::apps {
 namespace {
@@ -33,7 +34,7 @@ class Speeds {
     std::map<std::string, double> speeds;
     const Value* runs = status.find("runs");
     if (!runs || !runs->list()) return speeds;
-    const double time = std::chrono::duration<double>(now - last_).count();
+    const double time = in_seconds(now - last_);
     for (const auto& run : *runs->list()) {
       const auto name = text_of(run, "name");
       const double step = run.find("step")->number();

@@ -191,26 +191,26 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
     leave_stuck(arguments, flags, config, last);
   });
   auto setup = set_up(config);
-  if (!setup) return complain(ExitCode::invalid, "error: " + setup.error().text);
+  if (!setup) return invalid(setup.error());
 
   storage::Files& files = *setup->files;
   if (arguments.resume) {
     auto taken = take_changes(files, *loaded);
     if (taken) taken = take_precision(files, *loaded);
-    if (!taken) return complain(ExitCode::invalid, "error: " + taken.error().text);
+    if (!taken) return invalid(taken.error());
   }
   ProcessRun::Devices devices;
   if (arguments.nodes > 0) devices = {.are_here = [](int) { return false; }, .cores = 1};
   auto made = ProcessRun::make(*loaded, std::move(*setup), files, devices);
-  if (!made) return complain(ExitCode::invalid, "error: " + made.error().text);
+  if (!made) return invalid(made.error());
   ProcessRun& run = **made;
   std::vector<std::string> warnings;
   if (arguments.resume) {
     auto resumed = run.resume();
-    if (!resumed) return complain(ExitCode::invalid, "error: " + resumed.error().text);
+    if (!resumed) return invalid(resumed.error());
     warnings = std::move(*resumed);
   } else if (auto started = run.start(); !started) {
-    return complain(ExitCode::invalid, "error: " + started.error().text);
+    return invalid(started.error());
   }
 
   // Nothing of an earlier run is touched before it is clear that this one can be.

@@ -9,6 +9,7 @@ ExitCode complain(ExitCode code, const std::string& text) {
   if (!text.ends_with('\n')) std::fputc('\n', stderr);
   return code;
 }
+ExitCode invalid(const Error& error) { return complain(ExitCode::invalid, "error: " + error.text); }
 
 CLI::App& add_group(Program& program, const std::string& name, const std::string& help) {
   CLI::App* group = program.app.add_subcommand(name, help);

@@ -3,6 +3,7 @@
 #include <random>
 #include <utility>
 
+#include "core/seconds.h"
 #include "storage/checkpoint.h"
 #include "storage/records.h"
 
@@ -60,8 +61,7 @@ void Mischief::often(double most, Happens happens) {
   if (rate <= 0) return;
   std::exponential_distribution<double> gap(rate);
   for (Time at = clock().now();;) {
-    at +=
-        std::chrono::duration_cast<Duration>(std::chrono::duration<double>(gap(clock().random())));
+    at += from_seconds(gap(clock().random()));
     if (at >= until_) return;
     clock().at(at, happens);
   }

@@ -5,13 +5,13 @@
 #include <map>
 #include <utility>
 
+#include "core/seconds.h"
+
 namespace troupe::simulation {
 namespace {
 
 using recon::Phase;
 using recon::Row;
-
-double seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
 
 bool has(const recon::Answer& answer, Row row) { return std::ranges::count(answer.rows, row) > 0; }
 
@@ -29,9 +29,7 @@ class Replay {
     };
     world.costs.load = transfer(std::chrono::milliseconds(30));
     world.costs.save = transfer(std::chrono::milliseconds(100));
-    world.costs.step = [](const recon::PlanChoice& plan) {
-      return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(1 / plan.rate));
-    };
+    world.costs.step = [](const recon::PlanChoice& plan) { return from_seconds(1 / plan.rate); };
     world.steps = options.limits.steps;
     world.save_every = options.save_every;
     for (std::size_t host = 0; host < options.hosts.size(); ++host)
@@ -54,7 +52,7 @@ class Replay {
     count_nodes();
     report_.length = now() - begun_;
     report_.flaw = monitor.violation();
-    const double all = seconds(report_.length);
+    const double all = in_seconds(report_.length);
     report_.mean_nodes /= std::max(all, 1e-9);
     report_.rest = all - report_.useful - report_.again - report_.starting - report_.waiting -
                    report_.recovering;
@@ -114,7 +112,7 @@ class Replay {
 
   void count_nodes() {
     report_.mean_nodes +=
-        seconds(now() - nodes_since_) * static_cast<double>(cluster_.alive().size());
+        in_seconds(now() - nodes_since_) * static_cast<double>(cluster_.alive().size());
     nodes_since_ = now();
   }
 
@@ -154,7 +152,7 @@ class Replay {
   }
 
   void count_phase() {
-    const double time = seconds(now() - phase_since_);
+    const double time = in_seconds(now() - phase_since_);
     phase_since_ = now();
     switch (phase_) {
       case Phase::boot:
@@ -229,14 +227,14 @@ class Replay {
   void close() {
     auto& told = tell("recovered");
     told.set("why", open_->why);
-    told.set("seconds", seconds(open_->total()));
+    told.set("seconds", in_seconds(open_->total()));
     told.set("steps_again", open_->steps_again);
     report_.recoveries.push_back(*std::exchange(open_, std::nullopt));
   }
 
   Value& tell(const std::string& type) {
     Value event;
-    event.set("time", seconds(since_begin()));
+    event.set("time", in_seconds(since_begin()));
     event.set("type", type);
     report_.timeline.push_back(std::move(event));
     return report_.timeline.back();
@@ -256,7 +254,9 @@ class Replay {
 
 }  // namespace
 
-double ReplayReport::goodput() const { return length > Duration(0) ? useful / seconds(length) : 0; }
+double ReplayReport::goodput() const {
+  return length > Duration(0) ? useful / in_seconds(length) : 0;
+}
 
 ReplayReport replay(const ReplayOptions& options) { return Replay(options).run(); }
 

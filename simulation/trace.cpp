@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/json.h"
+#include "core/seconds.h"
 
 namespace troupe::simulation {
 namespace {
@@ -79,7 +80,7 @@ Result<FailureTrace> read_skypilot_trace(std::string_view text) {
       return Error{std::to_string(count.position.line) + ":" +
                    std::to_string(count.position.column) +
                    ": wanted how many instances there were"};
-    const auto at = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+    const auto at = from_seconds(seconds);
     for (; there < *count.integer(); ++there) trace.push_back({at, What::comes, node_name(there)});
     for (; there > *count.integer(); --there)
       trace.push_back({at, What::goes, node_name(there - 1)});
