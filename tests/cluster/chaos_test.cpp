@@ -29,8 +29,7 @@ class Chaos {
       : here_(here),
         random_(seed),
         longest_freeze_(longest_freeze),
-        head_(here,
-              {"head", "--listen", "127.0.0.1:0", "--events", "127.0.0.1:0", "--supervised"}) {
+        head_(here, head_words({"--supervised"})) {
     REQUIRE(head_.says("troupe submit"));
     for (int node = 0; node < nodes; ++node) daemons_.push_back(start_daemon(node));
     for (const auto& daemon : daemons_) REQUIRE(daemon->says("joined"));

@@ -136,9 +136,15 @@ bool is_gone(pid_t process, std::chrono::seconds patience) {
   return has_ended;
 }
 
+std::vector<std::string> head_words(const std::vector<std::string>& more) {
+  std::vector<std::string> words{"head", "--listen", "127.0.0.1:0", "--events", "127.0.0.1:0"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
 Cluster::Cluster(const Workplace& place, const std::vector<std::string>& names,
                  const std::vector<std::string>& more)
-    : here(place), head(place, {"head", "--listen", "127.0.0.1:0", "--events", "127.0.0.1:0"}) {
+    : here(place), head(place, head_words()) {
   INFO(head.said());
   REQUIRE(head.says("troupe submit"));
   for (const auto& name : names) start_node(name, more);

@@ -40,6 +40,9 @@ long resident_bytes(pid_t process);
 /// Waits until a process that is not ours to wait for is no more.
 bool is_gone(pid_t process, std::chrono::seconds patience = std::chrono::seconds(10));
 
+/// How a head is started on addresses that nobody else has.
+std::vector<std::string> head_words(const std::vector<std::string>& more = {});
+
 /// A head, and a daemon for each name.
 struct Cluster {
   const Workplace& here;

@@ -179,12 +179,9 @@ TEST_CASE("with keys only those come in who are on the list", "[cluster]") {
   const auto head_key = key_in(make_key("head", "node"));
   here.write("hosts.allow", make_key("alpha", "node") + make_key("me", "operator"));
   make_key("stranger", "operator");
-  const std::vector<std::string> without_list{"head",        "--listen", "127.0.0.1:0", "--events",
-                                              "127.0.0.1:0", "--keys",   "head.key"};
-  CHECK(troupe::tests::troupe(here, without_list).code == 2);
+  CHECK(troupe::tests::troupe(here, head_words({"--keys", "head.key"})).code == 2);
 
-  Process head(here, {"head", "--listen", "127.0.0.1:0", "--events", "127.0.0.1:0", "--keys",
-                      "head.key", "--allow", "hosts.allow"});
+  Process head(here, head_words({"--keys", "head.key", "--allow", "hosts.allow"}));
   INFO(head.said());
   REQUIRE(head.says("troupe submit"));
   const std::string address = head_of(here);

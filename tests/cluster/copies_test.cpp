@@ -137,8 +137,7 @@ TEST_CASE("a head that is killed finds in its next life what its nodes have kept
   const std::vector<std::string> settings{"train.steps=160", "checkpoint.every=1000 steps",
                                           "train.eval_every=1000"};
   const auto one = digest_of_one(here, settings);
-  Process head(here,
-               {"head", "--listen", "127.0.0.1:0", "--events", "127.0.0.1:0", "--supervised"});
+  Process head(here, head_words({"--supervised"}));
   REQUIRE(head.says("troupe submit"));
   Process alpha(here, {"node", "--name", "alpha", "--cores", "1"});
   Process beta(here, {"node", "--name", "beta", "--cores", "1"});

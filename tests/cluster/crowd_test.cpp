@@ -39,7 +39,7 @@ TEST_CASE("two hundred nodes join a head at once, cost it little, and leave it",
   constexpr int count = 200;
   constexpr long most_bytes_each = 256 << 10;
   const Workplace here;
-  Process head(here, {"head", "--listen", "127.0.0.1:0", "--events", "127.0.0.1:0"});
+  Process head(here, head_words());
   REQUIRE(head.says("troupe submit"));
   const auto address = head_of(here);
   const long before = resident_bytes(head.id());

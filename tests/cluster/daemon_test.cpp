@@ -103,7 +103,7 @@ TEST_CASE("nodes on this machine are started again too", "[cluster]") {
 
 TEST_CASE("a node that never says that it lives is lost", "[cluster]") {
   const Workplace here;
-  Process head(here, {"head", "--listen", "127.0.0.1:0", "--events", "127.0.0.1:0"});
+  Process head(here, head_words());
   REQUIRE(head.says("troupe submit"));
   actors::Join join;
   join.name = "mute";

@@ -8,16 +8,6 @@
 using namespace troupe;
 using namespace troupe::tests;
 
-namespace {
-
-std::vector<std::string> head_words(const std::vector<std::string>& more) {
-  std::vector<std::string> words{"head", "--listen", "127.0.0.1:0", "--events", "127.0.0.1:0"};
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
-
-}  // namespace
-
 TEST_CASE("a head that is killed comes back and leads its runs to their end", "[cluster]") {
   const Workplace here;
   const auto before = leavings(here);
@@ -67,7 +57,7 @@ TEST_CASE("a head that is asked to end goes on with its runs in its next life", 
   const auto one = digest_of_one(here, {"train.steps=400"});
   std::string address;
   {
-    Process head(here, head_words({}));
+    Process head(here, head_words());
     REQUIRE(head.says("troupe submit"));
     address = head_of(here);
     Process alpha(here, {"node", "--name", "alpha", "--head", address});
@@ -79,7 +69,7 @@ TEST_CASE("a head that is asked to end goes on with its runs in its next life", 
     CHECK(head.wait() == 0);
     CHECK(submit.wait() == 75);
   }
-  Process head(here, head_words({}));
+  Process head(here, head_words());
   REQUIRE(head.says("run many goes on after step"));
   REQUIRE(head.says("troupe submit"));
   CHECK(head_of(here) == address);
@@ -98,7 +88,7 @@ TEST_CASE("a head that is asked to end goes on with its runs in its next life", 
 TEST_CASE("a head whose run waits for nodes ends when it is asked to", "[cluster]") {
   const Workplace here;
   here.write("gpt.toml", gpt);
-  Process head(here, head_words({}));
+  Process head(here, head_words());
   REQUIRE(head.says("troupe submit"));
   Process alpha(here, {"node", "--name", "alpha", "--cores", "1"});
   REQUIRE(alpha.says("joined"));
@@ -118,13 +108,13 @@ TEST_CASE("a head that others have come after is refused and ends", "[cluster]")
   const Workplace here;
   std::string address;
   {
-    Process head(here, head_words({}));
+    Process head(here, head_words());
     REQUIRE(head.says("term 1"));
     address = head_of(here);
   }
   Process alpha(here, {"node", "--name", "alpha", "--head", address});
   {
-    Process head(here, head_words({}));
+    Process head(here, head_words());
     REQUIRE(head.says("term 2"));
     REQUIRE(alpha.says("joined"));
   }
@@ -137,9 +127,9 @@ TEST_CASE("a head that others have come after is refused and ends", "[cluster]")
 
 TEST_CASE("two heads do not live in one folder", "[cluster]") {
   const Workplace here;
-  Process first(here, head_words({}));
+  Process first(here, head_words());
   REQUIRE(first.says("troupe submit"));
-  const Ended second = troupe::tests::troupe(here, head_words({}));
+  const Ended second = troupe::tests::troupe(here, head_words());
   CHECK(second.code == 1);
   CHECK(second.err.find("another head lives there") != std::string::npos);
 }
@@ -147,14 +137,14 @@ TEST_CASE("two heads do not live in one folder", "[cluster]") {
 TEST_CASE("a head names what is damaged in its journal, and does not begin", "[cluster]") {
   const Workplace here;
   {
-    Process head(here, head_words({}));
+    Process head(here, head_words());
     REQUIRE(head.says("troupe submit"));
   }
   auto journal = here.read(".troupe/journal");
   REQUIRE(journal.find("\"term\":1") != std::string::npos);
   journal[journal.find("\"term\":1") + 7] = '7';
   here.write(".troupe/journal", journal);
-  const Ended ended = troupe::tests::troupe(here, head_words({}));
+  const Ended ended = troupe::tests::troupe(here, head_words());
   CHECK(ended.code == 1);
   CHECK(ended.err.find(".troupe/journal: line 1 does not follow") != std::string::npos);
   CHECK(here.read(".troupe/journal") == journal);

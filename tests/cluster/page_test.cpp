@@ -24,8 +24,7 @@ std::string page_of(const std::string& said) {
 
 TEST_CASE("a head tells browsers and Prometheus how it stands, and nobody else", "[cluster]") {
   const Workplace here;
-  Process head(here, {"head", "--listen", "127.0.0.1:0", "--events", "127.0.0.1:0", "--http",
-                      "127.0.0.1:0"});
+  Process head(here, head_words({"--http", "127.0.0.1:0"}));
   REQUIRE(head.says("http://"));
   REQUIRE(head.says("/\n"));
   const auto page = page_of(head.said());
@@ -48,8 +47,7 @@ TEST_CASE("a head tells browsers and Prometheus how it stands, and nobody else",
   CHECK(node.wait() == 0);
   CHECK(head.wait() == 0);
 
-  Process open(
-      here, {"head", "--listen", "127.0.0.1:0", "--events", "127.0.0.1:0", "--http", "0.0.0.0:0"});
+  Process open(here, head_words({"--http", "0.0.0.0:0"}));
   CHECK(open.says("there is no page: --http 0.0.0.0:0: wanted an address of this machine alone"));
   open.send(SIGTERM);
   CHECK(open.wait() == 0);

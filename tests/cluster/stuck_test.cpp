@@ -1,26 +1,23 @@
 #include <signal.h>
-#include <sys/ptrace.h>
-#include <sys/wait.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "catch.h"
-#include "cluster/process.h"
+#include "cluster/cluster.h"
+#include "cluster/stopped_thread.h"
 
 using namespace troupe;
 using namespace troupe::tests;
 
-// One thread of a real run stands still for ever, as one does that waits for a disk, a device or a
-// terminal which never answers; all others go on.
+// One thread of a real run stands still for ever.
 
 namespace {
+
+constexpr auto npos = std::string::npos;
 
 const std::string stuck_run = R"(
 name = "stuck"
@@ -49,8 +46,8 @@ steps = 150
 every = 1
 )";
 
-const std::string impatient_run = R"(
-extends = "run.toml"
+std::string impatient(const std::string& config) {
+  return "extends = \"" + config + "\"\n" + R"(
 [limits]
 heartbeat_every    = "10ms"
 silence_floor      = "20ms"
@@ -61,33 +58,12 @@ decision_patience  = "60ms"
 save_patience      = "500ms"
 head_patience      = "2s"
 )";
+}
+
+const std::string no_right = "this machine lets nobody trace a process: nothing was tested";
 
 std::vector<std::string> words_to_train(const std::string& config) {
   return {"train", config, "--output", "plain"};
-}
-
-/// In the order in which they began, the main one first, without the one that watches all others.
-std::vector<pid_t> threads_of(pid_t process) {
-  std::vector<pid_t> threads;
-  const auto folder = "/proc/" + std::to_string(process) + "/task";
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    std::string name;
-    std::ifstream(entry.path() / "comm") >> name;
-    if (name != "watchdog") threads.push_back(std::stoi(entry.path().filename()));
-  }
-  std::ranges::sort(threads);
-  return threads;
-}
-
-enum class Stopped { yes, gone, forbidden };
-
-Stopped stop_thread(pid_t thread) {
-  if (ptrace(PTRACE_SEIZE, thread, nullptr, PTRACE_O_EXITKILL) != 0)
-    return errno == ESRCH ? Stopped::gone : Stopped::forbidden;
-  if (ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr) != 0) return Stopped::gone;
-  int status = 0;
-  const bool is_stopped = waitpid(thread, &status, __WALL) == thread && WIFSTOPPED(status);
-  return is_stopped ? Stopped::yes : Stopped::gone;
 }
 
 /// With the digests of all that was saved with it.
@@ -95,38 +71,32 @@ std::string last_manifest(const Workplace& here) {
   return here.read("runs/stuck/checkpoints/step-000000000150/manifest.json");
 }
 
-/// A run of which one thread stands still from some step on.
+/// A run of which one thread stands still from some step on; not the one that watches all others.
 class StuckRun {
  public:
   explicit StuckRun(std::size_t which) {
     here_.write("run.toml", stuck_run);
-    here_.write("impatient.toml", impatient_run);
+    here_.write("impatient.toml", impatient("run.toml"));
     process_.emplace(here_, words_to_train("impatient.toml"));
     REQUIRE(process_->says("step 3 "));
-    const auto all = threads_of(process_->id());
+    auto all = threads_of(process_->id());
+    std::erase_if(all, [](const Thread& thread) { return thread.name == "watchdog"; });
     threads_ = all.size();
     if (which >= all.size()) return;
-    thread_ = all[which];
-    stopped_ = stop_thread(thread_);
+    is_main_ = all[which].id == process_->id();
+    thread_.emplace(all[which].id);
   }
-  ~StuckRun() {
-    if (stopped_ == Stopped::yes) (void)ptrace(PTRACE_DETACH, thread_, nullptr, nullptr);
-  }
-  StuckRun(const StuckRun&) = delete;
-  StuckRun& operator=(const StuckRun&) = delete;
 
   const Workplace& here() const { return here_; }
   const std::string& said() const { return process_->said(); }
   std::size_t threads() const { return threads_; }
-  Stopped stopped() const { return stopped_; }
+  bool may_be_stopped() const { return !thread_ || thread_->has() != StoppedThread::Has::no_right; }
 
   /// Its exit code; 128 + SIGKILL where it does not end by itself.
   std::optional<int> end() {
     process_->listen(std::chrono::seconds(60));
     process_->send(SIGKILL);
-    // The thread ends with the others, which are not gone before that is seen.
-    if (stopped_ == Stopped::yes && thread_ != process_->id()) waitpid(thread_, nullptr, __WALL);
-    stopped_ = Stopped::gone;
+    if (thread_ && !is_main_) thread_->see_end();
     return process_->wait();
   }
 
@@ -134,8 +104,54 @@ class StuckRun {
   Workplace here_;
   std::optional<Process> process_;
   std::size_t threads_ = 0;
-  pid_t thread_ = -1;
-  Stopped stopped_ = Stopped::gone;
+  bool is_main_ = false;
+  std::optional<StoppedThread> thread_;
+};
+
+/// A run that a head leads, of which one thread there stands still from some step on. All of them
+/// began after the one that watches them.
+class StuckHead {
+ public:
+  explicit StuckHead(std::size_t which) {
+    here_.write("gpt.toml", gpt);
+    head_.emplace(here_, head_words({"--supervised"}));
+    REQUIRE(head_->says("troupe submit"));
+    node_.emplace(here_, std::vector<std::string>{"node", "--name", "alpha", "--cores", "1"});
+    REQUIRE(node_->says("joined"));
+    submit_.emplace(here_, with({"submit", "gpt.toml", "--wait", "--output", "plain"},
+                                {"name=stuck", "train.steps=150", "log.every=1",
+                                 "limits.stuck_floor=1200ms", "limits.decision_patience=1500ms",
+                                 "limits.head_patience=3s", "limits.save_patience=3s"}));
+    REQUIRE(submit_->says("step 3 "));
+    const auto heads = children_of(head_->id());
+    REQUIRE(heads.size() == 1);
+    const auto all = threads_of(heads.front());
+    const auto own = std::ranges::find(all, "watchdog", &Thread::name) + 1;
+    threads_ = static_cast<std::size_t>(all.end() - own);
+    if (which < threads_) thread_.emplace(own[static_cast<std::ptrdiff_t>(which)].id);
+  }
+
+  const Workplace& here() const { return here_; }
+  std::string said() const { return head_->said() + node_->said() + submit_->said(); }
+  std::size_t threads() const { return threads_; }
+  bool may_be_stopped() const { return !thread_ || thread_->has() != StoppedThread::Has::no_right; }
+
+  /// Whether it has ended itself.
+  bool has_ended() const { return head_->said().find("no sign of life for 3s") != npos; }
+  /// Looks after it; the exit code of who waits for the run, once that is there.
+  std::optional<int> look() {
+    head_->listen(std::chrono::milliseconds(10));
+    if (thread_ && has_ended()) thread_->see_end();
+    return submit_->wait(std::chrono::seconds(0));
+  }
+
+ private:
+  Workplace here_;
+  std::optional<Process> head_;
+  std::optional<Process> node_;
+  std::optional<Process> submit_;
+  std::size_t threads_ = 0;
+  std::optional<StoppedThread> thread_;
 };
 
 }  // namespace
@@ -154,8 +170,8 @@ TEST_CASE("whichever thread of a run is stuck for ever, the process ends and say
   for (std::size_t which = 0; which < threads; ++which) {
     runs.push_back(std::make_unique<StuckRun>(which));
     threads = std::max(threads, runs.back()->threads());
-    if (runs.back()->stopped() == Stopped::forbidden) {
-      WARN("this machine lets nobody trace a process: nothing was tested");
+    if (!runs.back()->may_be_stopped()) {
+      WARN(no_right);
       return;
     }
   }
@@ -168,8 +184,8 @@ TEST_CASE("whichever thread of a run is stuck for ever, the process ends and say
     if (*code != 0) {
       ++failed;
       CHECK(*code == 1);
-      CHECK(run->said().find("stuck: failed: ") != std::string::npos);
-      CHECK(run->said().find(": troupe train impatient.toml --resume\n") != std::string::npos);
+      CHECK(run->said().find("stuck: failed: ") != npos);
+      CHECK(run->said().find(": troupe train impatient.toml --resume\n") != npos);
       Process resumed(run->here(), {"train", "run.toml", "--resume"});
       const auto end = resumed.wait();
       INFO(resumed.said());
@@ -178,4 +194,48 @@ TEST_CASE("whichever thread of a run is stuck for ever, the process ends and say
     CHECK(last_manifest(run->here()) == wanted);
   }
   CHECK(failed >= 6);
+}
+
+TEST_CASE("whichever thread of a head's run is stuck for ever, the run ends or the head comes back",
+          "[cluster]") {
+  const Workplace here;
+  here.write("gpt.toml", gpt);
+  const auto wanted = digest_of_one(here, {"train.steps=150"});
+
+  std::vector<std::unique_ptr<StuckHead>> heads;
+  std::size_t threads = 1;
+  for (std::size_t which = 0; which < threads; ++which) {
+    heads.push_back(std::make_unique<StuckHead>(which));
+    threads = std::max(threads, heads.back()->threads());
+    if (!heads.back()->may_be_stopped()) {
+      WARN(no_right);
+      return;
+    }
+  }
+  CHECK(threads >= 5);
+  std::vector<std::optional<int>> codes(heads.size());
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (std::ranges::count(codes, std::optional<int>()) > 0 &&
+         std::chrono::steady_clock::now() < end)
+    for (std::size_t i = 0; i < heads.size(); ++i)
+      if (!codes[i]) codes[i] = heads[i]->look();
+  int came_back = 0, failed = 0;
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    const auto& head = *heads[i];
+    INFO("thread " << i << " of " << heads.size() << ": " << head.said());
+    REQUIRE(codes[i]);
+    if (head.has_ended()) {
+      ++came_back;
+      CHECK(head.said().find("was ended by signal 6 (Aborted); it comes back") != npos);
+    }
+    if (codes[i] == 0) {
+      CHECK(digest(head.here(), "stuck") == wanted);
+    } else {
+      // Who writes to the disk: no other process would have a better one.
+      CHECK(++failed == 1);
+      CHECK(codes[i] == 1);
+      CHECK(head.said().find("it waits for a checkpoint to be written, for too long") != npos);
+    }
+  }
+  CHECK(came_back >= 3);
 }
