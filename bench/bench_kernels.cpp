@@ -2,6 +2,7 @@
 #include <iostream>
 
 #include "bench/kernel_bench.h"
+#include "bench/other_product.h"
 
 /// bench_kernels [THREADS [ROUNDS]]: a table of what the kernels reach on this machine.
 int main(int count, char** arguments) {
@@ -11,5 +12,6 @@ int main(int count, char** arguments) {
     std::cerr << "usage: bench_kernels [THREADS [ROUNDS]]\n";
     return 2;
   }
-  std::cout << troupe::bench::to_table(troupe::bench::measure_kernels(threads, rounds));
+  std::cout << troupe::bench::to_table(
+      troupe::bench::measure_kernels(threads, rounds, troupe::bench::other_product(threads)));
 }

@@ -40,6 +40,12 @@ Tensor numbers(Stream& stream, const Shape& shape) {
   return made;
 }
 
+std::string size_of(std::int64_t rows, std::int64_t inputs, std::int64_t outputs,
+                    Precision precision) {
+  return std::to_string(rows) + " x " + std::to_string(inputs) + " x " + std::to_string(outputs) +
+         " " + std::string(to_string(precision));
+}
+
 void add_linear(std::vector<Subject>& subjects, Stream& stream, std::int64_t rows,
                 const LinearShape& shape) {
   struct Layer {
@@ -57,8 +63,7 @@ void add_linear(std::vector<Subject>& subjects, Stream& stream, std::int64_t row
   layer->dw = numbers(stream, {inputs, outputs});
 
   const auto operations = 2.0 * static_cast<double>(rows * inputs * outputs);
-  const auto size = std::to_string(rows) + " x " + std::to_string(inputs) + " x " +
-                    std::to_string(outputs) + " " + std::string(to_string(precision));
+  const auto size = size_of(rows, inputs, outputs, precision);
   subjects.push_back({"linear forward", size, operations, precision, [&stream, layer, rows] {
                         linear_forward(stream, layer->packed, layer->x, nullptr, layer->y.f32(),
                                        rows);
@@ -151,14 +156,19 @@ std::vector<Precision> products() {
   return all;
 }
 
-std::vector<Subject> make_subjects(Stream& stream) {
+std::vector<Subject> make_subjects(Stream& stream, const OtherProduct& other) {
   std::vector<Subject> subjects;
   const std::int64_t sizes[][3] = {{256, 128, 128},   {256, 128, 512},   {1024, 384, 384},
                                    {1024, 384, 1536}, {1024, 1536, 384}, {1024, 384, 4096},
                                    {512, 1024, 1024}, {1024, 2048, 2048}};
   for (const auto precision : products())
-    for (const auto& [rows, inputs, outputs] : sizes)
+    for (const auto& [rows, inputs, outputs] : sizes) {
       add_linear(subjects, stream, rows, {inputs, outputs, WeightLayout::in_out, precision});
+      if (other.make && precision == Precision::fp32)
+        subjects.push_back({other.name, size_of(rows, inputs, outputs, precision),
+                            2.0 * static_cast<double>(rows * inputs * outputs), precision,
+                            other.make(rows, inputs, outputs)});
+    }
   for (const auto& shape : {kernels::AttentionShape{4, 256, 6, 6, 64, kernels::Mask::causal},
                             kernels::AttentionShape{4, 64, 4, 4, 32, kernels::Mask::causal},
                             kernels::AttentionShape{4, 197, 6, 6, 64, kernels::Mask::full},
@@ -187,11 +197,11 @@ double seconds_of(const Subject& subject) {
 
 }  // namespace
 
-std::vector<KernelFigure> measure_kernels(int threads, int rounds) {
+std::vector<KernelFigure> measure_kernels(int threads, int rounds, const OtherProduct& other) {
   MemoryPool pool;
   Stream stream(pool, threads);
   prepare_computing_thread();
-  const auto subjects = make_subjects(stream);
+  const auto subjects = make_subjects(stream, other);
   std::vector<std::vector<double>> seconds(subjects.size());
   std::map<Precision, double> peaks;
   for (int round = 0; round < rounds; ++round) {
