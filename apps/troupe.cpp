@@ -1,6 +1,7 @@
 #include <cstdio>
 
 #include "apps/command.h"
+#include "apps/usage.h"
 
 namespace troupe::apps {
 
@@ -66,9 +67,11 @@ int run(int count, char** words) {
   try {
     app.parse(count, words);
   } catch (const CLI::ParseError& error) {
-    // CLI11 prints help and errors; its own codes are not ours.
-    return app.exit(error) == 0 ? static_cast<int>(ExitCode::done)
-                                : static_cast<int>(ExitCode::usage);
+    // Help and the version come as errors too.
+    if (error.get_exit_code() != 0)
+      return static_cast<int>(complain(ExitCode::usage, describe(app, error)));
+    app.exit(error);
+    return static_cast<int>(ExitCode::done);
   }
   return static_cast<int>(exit_code);
 }

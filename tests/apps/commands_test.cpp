@@ -84,3 +84,25 @@ steps = 3
   CHECK(ended.events("run.state").size() == 2);
   CHECK(ended.out == here.read("runs/e/events.jsonl"));
 }
+
+TEST_CASE("a command that there is not is named, with the one that may be meant", "[apps]") {
+  const Workplace here;
+  const auto said = [&](const std::vector<std::string>& words) {
+    const Ended ended = troupe::tests::troupe(here, words);
+    CHECK(ended.code == 2);
+    return ended.err;
+  };
+  CHECK(said({"trian", "x.toml"}) ==
+        "troupe: there is no command 'trian'; is `troupe train` meant? see `troupe --help`\n");
+  CHECK(said({"prune"}) ==
+        "troupe: there is no command 'prune'; is `troupe checkpoint prune` meant? see `troupe "
+        "--help`\n");
+  CHECK(said({"checkpoint", "inspekt", "x"}) ==
+        "troupe checkpoint: there is no command 'inspekt'; is `troupe checkpoint inspect` meant? "
+        "see `troupe checkpoint --help`\n");
+  CHECK(said({"xyzzy"}) == "troupe: there is no command 'xyzzy'; see `troupe --help`\n");
+  CHECK(said({"status", "x"}) ==
+        "troupe status: The following argument was not expected: x; see `troupe status --help`\n");
+  CHECK(said({"node", "--cores", "many"}) ==
+        "troupe node: Could not convert: --cores = many; see `troupe node --help`\n");
+}
