@@ -75,6 +75,11 @@ std::vector<Key> pipeline_keys() {
        .help = "Where the gradients of replicas come together: each replica has a part of every "
                "stage and keeps the optimizer's state of that part alone, or the first replica "
                "has all. Changes no number."},
+      {.name = "parallel.shard_optimizer",
+       .type = Type::boolean,
+       .help = "Wants each replica to keep a part of the optimizer's state alone (true: that is "
+               "so with exchange = \"all_to_all\"), or one of them all (false: \"server\"). Left "
+               "out: as `exchange` has it."},
   };
 }
 

@@ -155,6 +155,8 @@ RunConfig::Parallel read_parallel(const TreeReader& tree) {
     parallel.groups = static_cast<int>(*groups);
   parallel.exchange = tree.choice<Exchange>(
       "parallel.exchange", {{"all_to_all", Exchange::all_to_all}, {"server", Exchange::server}});
+  if (tree.has("parallel.shard_optimizer"))
+    parallel.shard_optimizer = tree.boolean("parallel.shard_optimizer");
   return parallel;
 }
 

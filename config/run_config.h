@@ -62,6 +62,7 @@ struct RunConfig {
     using Exchange = schedules::Exchange;
     std::optional<int> groups;
     Exchange exchange = Exchange::all_to_all;
+    std::optional<bool> shard_optimizer;  // What `exchange` must come to, where somebody says so.
   };
 
   struct Precision {
