@@ -238,7 +238,7 @@ void Reaction::on(const PlanMade& made) {
       return free_passed_over() || usable() != state_.planned_for ? plan_or_suspend() : suspend();
     }
     row(Row::plan_ready, made.choice->text);
-    return prepare(*made.choice);
+    return prepare(*made.choice, made.kept);
   }
   if (state_.phase != Phase::run || !state_.plans_aside) return;
   state_.plans_aside = false;
@@ -290,12 +290,13 @@ void Reaction::on(const LoadFailed& failed) {
     return pass_over({failed.life}, answer_.reason);
   }
   row(Row::load_failed_checkpoint,
-      "the checkpoint of step " + number(failed.step) + " is bad: " + failed.why);
+      "the state of step " + number(failed.step) + " is bad: " + failed.why);
   order(Warn{answer_.reason});
+  const bool was_in_memory = failed.step > newest_saved();
   std::erase(state_.saved, failed.step);
-  if (state_.saved.empty())
+  if (!was_in_memory && state_.saved.empty())
     return end(exit_failed, Phase::halted, answer_.reason + "; there is none before it");
-  state_.line = state_.saved.back();
+  state_.line = newest_saved();
   load();
 }
 
@@ -432,7 +433,7 @@ void Reaction::on(const Timeout& timeout) {
     case Phase::plan:
       row(Row::plan_late, "the planner is late: all nodes that are there get a part");
       ++state_.plan_number;
-      return prepare({usable(), 0, "all nodes that are there"});
+      return prepare({usable(), 0, "all nodes that are there"}, 0);
     case Phase::prepare:
       row(Row::prepare_failed, "not all nodes have prepared in time");
       return pass_over({state_.waits_for.begin(), state_.waits_for.end()}, answer_.reason);

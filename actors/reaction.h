@@ -60,7 +60,7 @@ class Reaction {
   void give_up_epoch(const std::string& why);
   std::vector<Life> odd_readers() const;
   void pass_over(const std::vector<Life>& failed, const std::string& why);
-  void prepare(PlanChoice choice);
+  void prepare(PlanChoice choice, std::int64_t kept);
   void load();
   void activate();
   void consider_switch();

@@ -147,12 +147,12 @@ void Reaction::pass_over(const std::vector<Life>& failed, const std::string& why
   go_on_if_all_frozen();
 }
 
-void Reaction::prepare(PlanChoice choice) {
+void Reaction::prepare(PlanChoice choice, std::int64_t kept) {
   ++state_.epoch;
   state_.plan = std::move(choice);
   state_.better.reset();
   state_.phase = Phase::prepare;
-  state_.line = newest_saved();
+  state_.line = std::max(newest_saved(), kept);
   state_.waits_for = {state_.plan.members.begin(), state_.plan.members.end()};
   auto& written = record(Record::Kind::epoch, state_.plan.text);
   written.lives = state_.plan.members;
@@ -237,7 +237,7 @@ void Reaction::end_epoch_at_boundary() {
   if (state_.better && std::ranges::all_of(state_.better->members, is_usable)) {
     row(Row::switch_begins, state_.better->text);
     state_.saves_since_switch = 0;
-    return prepare(PlanChoice(*state_.better));
+    return prepare(PlanChoice(*state_.better), step);
   }
   state_.better.reset();
   order(GoOn{state_.epoch, step});

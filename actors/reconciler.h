@@ -119,6 +119,7 @@ struct PlanMade {
   std::uint64_t number = 0;
   std::optional<PlanChoice> choice;
   std::string why;
+  std::int64_t kept = 0;  // The newest step whose state these nodes have in memory; 0: none.
 };
 struct Prepared {
   static constexpr std::string_view type = "member.prepared";

@@ -89,7 +89,7 @@ Reply simulated(const config::Loaded& loaded, const std::vector<actors::NodeHere
   if (!done) return done.error();
   if (!done->report.flaw.empty())
     return Error{"the simulation contradicts itself: " + done->report.flaw};
-  return to_value(done->report);
+  return to_value(*done);
 }
 
 }  // namespace

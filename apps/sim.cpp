@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "apps/cluster_file.h"
 #include "apps/command.h"
@@ -23,10 +26,17 @@ struct SimArguments {
   std::string profile;
   std::string failures;
   std::string timeline;
+  std::string make_trace;
   SimTerms terms;
 };
 
-void print(const sim::ReplayReport& report, int plans_made) {
+void print(const Simulated& simulated) {
+  const auto& report = simulated.report;
+  if (simulated.copies > 1)
+    std::printf("elastic.copies = %d: from the memory of nodes, or the newest checkpoint\n",
+                simulated.copies);
+  else
+    std::puts("elastic.copies = 1: from the newest checkpoint");
   const double all = std::max(in_seconds(report.length), 1e-9);
   const auto percent = [&](double time) { return 100 * time / all; };
   std::printf("%.2f h, %.1f nodes on average, %d lost, %d come; %lld steps, %lld of them again\n",
@@ -38,10 +48,13 @@ void print(const sim::ReplayReport& report, int plans_made) {
       "%.2f %%, rest %.2f %%\n",
       percent(report.useful), percent(report.again), percent(report.starting),
       percent(report.waiting), percent(report.recovering), percent(report.rest));
-  std::printf("plans in force: %zu, of %d that were made\n", report.plans.size(), plans_made);
+  std::printf("plans in force: %zu, of %d that were made\n", report.plans.size(),
+              simulated.plans_made);
   auto recoveries = report.recoveries;
   std::ranges::sort(recoveries, {}, [](const auto& one) { return one.total(); });
-  std::printf("recoveries: %zu\n", recoveries.size());
+  const auto from_memory =
+      std::ranges::count_if(recoveries, [](const auto& one) { return one.from_memory; });
+  std::printf("recoveries: %zu, %td of them from memory\n", recoveries.size(), from_memory);
   if (recoveries.empty()) return;
   std::printf("  %-8s %9s %9s %9s %9s %9s %9s %9s\n", "", "detect", "freeze", "plan", "prepare",
               "load", "again", "all");
@@ -80,30 +93,61 @@ Result<SimTerms> terms_for(const SimArguments& arguments) {
   return terms;
 }
 
+Status write_file(const std::string& path, const std::string& text) {
+  return storage::replace_file(*storage::disk_files(), path, text);
+}
+
+std::string to_lines(const std::vector<Value>& timeline) {
+  std::string text;
+  for (const auto& event : timeline) text += to_json(event) + "\n";
+  return text;
+}
+
+/// As the configuration says, and the other way: from checkpoints alone, or with two copies.
+ExitCode simulate_both(config::RunConfig config, const SimPlace& place,
+                       const SimArguments& arguments, const SimTerms& terms,
+                       const CommonFlags& flags) {
+  std::vector<Simulated> both;
+  for (const int copies : {config.elastic.copies, config.elastic.copies > 1 ? 1 : 2}) {
+    config.elastic.copies = copies;
+    auto simulated = simulate(config, place, terms);
+    if (!simulated) return invalid(simulated.error());
+    if (const auto& flaw = simulated->report.flaw; !flaw.empty())
+      return complain(ExitCode::failed, "error: the simulation contradicts itself: " + flaw);
+    both.push_back(std::move(*simulated));
+  }
+  if (!arguments.timeline.empty()) {
+    auto written = write_file(arguments.timeline, to_lines(both.front().report.timeline));
+    if (!written) return complain(ExitCode::failed, "error: " + written.error().text);
+  }
+  if (flags.output == "json") {
+    Value value = to_value(both.front());
+    value.set("otherwise", to_value(both.back()));
+    std::puts(to_json(value).c_str());
+    return ExitCode::done;
+  }
+  print(both.front());
+  std::puts("");
+  print(both.back());
+  return ExitCode::done;
+}
+
 ExitCode run(const SimArguments& arguments, const CommonFlags& flags) {
   const auto loaded = config::load({arguments.config, arguments.settings});
   if (!loaded) return complain(ExitCode::invalid, loaded.error().text);
   if (!loaded->warnings.empty()) std::fputs(loaded->warnings.c_str(), stderr);
-  auto place = place_for(arguments);
+  const auto place = place_for(arguments);
   if (!place) return invalid(place.error());
   const auto terms = terms_for(arguments);
   if (!terms) return invalid(terms.error());
-  const auto simulated = simulate(loaded->config, std::move(*place), *terms);
-  if (!simulated) return invalid(simulated.error());
-  const auto& report = simulated->report;
-  if (!report.flaw.empty())
-    return complain(ExitCode::failed, "error: the simulation contradicts itself: " + report.flaw);
-  if (!arguments.timeline.empty()) {
-    std::string text;
-    for (const auto& event : report.timeline) text += to_json(event) + "\n";
-    const auto files = storage::disk_files();
-    if (auto written = storage::replace_file(*files, arguments.timeline, text); !written)
-      return complain(ExitCode::failed, "error: " + written.error().text);
-  }
-  if (flags.output == "json")
-    std::puts(to_json(to_value(report)).c_str());
-  else
-    print(report, simulated->plans_made);
+  if (arguments.make_trace.empty())
+    return simulate_both(loaded->config, *place, arguments, *terms, flags);
+  const auto trace = failures(*terms, static_cast<int>(place->cluster.nodes.size()));
+  if (trace.empty())
+    return complain(ExitCode::usage,
+                    "error: --make-trace: wanted --spot or --fail-every, which say what to make");
+  if (auto written = write_file(arguments.make_trace, sim::write_bamboo_trace(trace)); !written)
+    return complain(ExitCode::failed, "error: " + written.error().text);
   return ExitCode::done;
 }
 
@@ -141,6 +185,9 @@ void add_sim(Program& program) {
   command->add_option("--notice", arguments.terms.notice, "seconds that a node knows beforehand")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--seed", arguments.terms.seed, "what is drawn, is drawn by it");
+  command->add_option("--make-trace", arguments.make_trace,
+                      "a file: what --spot or --fail-every does, in lines that --failures reads; "
+                      "nothing is simulated");
   command->add_option("--timeline", arguments.timeline,
                       "a file: what happened, a line of JSON each");
 }

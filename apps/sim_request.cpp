@@ -32,6 +32,10 @@ Result<sched::PlanRequest> elastic_request(const config::RunConfig& config, SimP
   return request;
 }
 
+// 64 MiB were written and synced within 71 ms, and one thread copied as docs/benchmarks.md says.
+constexpr double disk_bandwidth = 0.9e9;
+constexpr double memory_bandwidth = 3.7e9;
+
 /// Weights and what the optimizer remembers: what is saved and read.
 double state_bytes(const sched::PlanRequest& request) {
   double bytes = 0;
@@ -46,7 +50,83 @@ double slowest_link(const sched::Cluster& cluster) {
   return slowest;
 }
 
-sim::FailureTrace trace_for(const SimTerms& terms, int nodes) {
+sim::ReplayOptions options_for(const SimTerms& terms, const config::RunConfig& config,
+                               const sched::PlanRequest& request, sched::PlanBook& book) {
+  sim::ReplayOptions options;
+  for (const auto& node : request.cluster.nodes) options.hosts.push_back(node.name);
+  const double bytes = state_bytes(request);
+  const double bandwidth = slowest_link(request.cluster);
+  const int copies = config.elastic.copies;
+  options.plan = [&book, &request, bytes, bandwidth, copies](const std::vector<int>& hosts) {
+    auto entry = book.look_up(hosts);
+    sim::HostPlan plan;
+    plan.text = entry.made.reason;
+    if (!entry.made.plan) return plan;
+    const auto& made = *entry.made.plan;
+    const auto step = request.objective == sched::Objective::period ? made.period : made.step;
+    const auto positions = static_cast<double>(made.replicas.front().places.size());
+    // Replicas share the state of a stage among them.
+    const auto shares = positions * static_cast<double>(made.replicas.size());
+    plan.hosts = std::move(entry.nodes);
+    plan.rate = 1 / step.count();
+    plan.store = from_seconds(bytes / bandwidth + bytes / disk_bandwidth);
+    plan.fetch = from_seconds(bytes / positions / bandwidth);
+    plan.copy = from_seconds(copies * bytes / shares / memory_bandwidth);
+    plan.text = made.schedule + ", " + std::to_string(made.stages.size()) + " stages, " +
+                std::to_string(made.replicas.size()) + " replicas";
+    return plan;
+  };
+  options.trace = failures(terms, static_cast<int>(options.hosts.size()));
+  options.copies = copies;
+  options.length = from_seconds(terms.hours * 3600);
+  options.notice = from_seconds(terms.notice);
+  std::vector<int> all;
+  for (std::size_t host = 0; host < options.hosts.size(); ++host)
+    all.push_back(static_cast<int>(host));
+  const auto whole = options.plan(all);
+  auto& limits = options.limits;
+  limits.fewest = config.elastic.nodes.fewest;
+  limits.most = static_cast<int>(options.hosts.size());
+  limits.steps = std::max<std::int64_t>(config.train.steps, 1);
+  limits.keep = config.checkpoint.keep;
+  limits.start_patience = config.limits.start_patience;
+  limits.gather_patience = config.limits.gather_patience;
+  limits.prepare_patience = config.limits.prepare_patience;
+  limits.load_patience = config.limits.load_patience + 2 * whole.store;
+  limits.inventory_patience = config.limits.inventory_patience;
+  limits.save_patience = config.limits.save_patience + 2 * whole.store;
+  limits.suspend_patience = config.limits.suspend_patience;
+  limits.futile_epochs = config.limits.futile_epochs;
+  // All is written, and read again.
+  limits.hold_time = 2 * whole.store + std::chrono::milliseconds(200);
+  options.save_every =
+      config.checkpoint.every.steps > 0
+          ? config.checkpoint.every.steps
+          : std::max<std::int64_t>(1, static_cast<std::int64_t>(
+                                          in_seconds(config.checkpoint.every.time) * whole.rate));
+  options.seed = terms.seed;
+  return options;
+}
+
+Value to_value(const sim::Recovery& recovery) {
+  Value value;
+  value.set("time", in_seconds(recovery.at));
+  value.set("why", recovery.why);
+  value.set("lost", recovery.lost);
+  value.set("from", recovery.from_memory ? "memory" : "checkpoint");
+  value.set("detect", in_seconds(recovery.detect));
+  value.set("freeze", in_seconds(recovery.freeze));
+  value.set("plan", in_seconds(recovery.plan));
+  value.set("prepare", in_seconds(recovery.prepare));
+  value.set("load", in_seconds(recovery.load));
+  value.set("again", in_seconds(recovery.again));
+  value.set("steps_again", recovery.steps_again);
+  return value;
+}
+
+}  // namespace
+
+sim::FailureTrace failures(const SimTerms& terms, int nodes) {
   const auto length = from_seconds(terms.hours * 3600);
   if (terms.spot) {
     sim::SpotStatistics statistics;
@@ -64,79 +144,10 @@ sim::FailureTrace trace_for(const SimTerms& terms, int nodes) {
   return terms.trace;
 }
 
-sim::ReplayOptions options_for(const SimTerms& terms, const config::RunConfig& config,
-                               const sched::PlanRequest& request, sched::PlanBook& book) {
-  sim::ReplayOptions options;
-  for (const auto& node : request.cluster.nodes) options.hosts.push_back(node.name);
-  const double bytes = state_bytes(request);
-  const double bandwidth = slowest_link(request.cluster);
-  options.plan = [&book, &request, bytes, bandwidth](const std::vector<int>& hosts) {
-    auto entry = book.look_up(hosts);
-    sim::HostPlan plan;
-    plan.text = entry.made.reason;
-    if (!entry.made.plan) return plan;
-    const auto& made = *entry.made.plan;
-    const auto step = request.objective == sched::Objective::period ? made.period : made.step;
-    const auto positions = static_cast<double>(made.replicas.front().places.size());
-    plan.hosts = std::move(entry.nodes);
-    plan.rate = 1 / step.count();
-    plan.transfer = from_seconds(bytes / positions / bandwidth);
-    plan.text = made.schedule + ", " + std::to_string(made.stages.size()) + " stages, " +
-                std::to_string(made.replicas.size()) + " replicas";
-    return plan;
-  };
-  options.trace = trace_for(terms, static_cast<int>(options.hosts.size()));
-  options.length = from_seconds(terms.hours * 3600);
-  options.notice = from_seconds(terms.notice);
-  std::vector<int> all;
-  for (std::size_t host = 0; host < options.hosts.size(); ++host)
-    all.push_back(static_cast<int>(host));
-  const auto whole = options.plan(all);
-  auto& limits = options.limits;
-  limits.fewest = config.elastic.nodes.fewest;
-  limits.most = static_cast<int>(options.hosts.size());
-  limits.steps = std::max<std::int64_t>(config.train.steps, 1);
-  limits.keep = config.checkpoint.keep;
-  limits.start_patience = config.limits.start_patience;
-  limits.gather_patience = config.limits.gather_patience;
-  limits.prepare_patience = config.limits.prepare_patience;
-  // The whole state through one link is the longest that it can take.
-  const sim::Duration longest = from_seconds(bytes / bandwidth);
-  limits.load_patience = config.limits.load_patience + 2 * longest;
-  limits.inventory_patience = config.limits.inventory_patience;
-  limits.save_patience = config.limits.save_patience + 2 * longest;
-  limits.suspend_patience = config.limits.suspend_patience;
-  limits.futile_epochs = config.limits.futile_epochs;
-  // Written by the nodes that are there, and read by those that are there then.
-  limits.hold_time = 2 * whole.transfer + std::chrono::milliseconds(200);
-  options.save_every =
-      config.checkpoint.every.steps > 0
-          ? config.checkpoint.every.steps
-          : std::max<std::int64_t>(1, static_cast<std::int64_t>(
-                                          in_seconds(config.checkpoint.every.time) * whole.rate));
-  options.seed = terms.seed;
-  return options;
-}
-
-Value to_value(const sim::Recovery& recovery) {
+Value to_value(const Simulated& simulated) {
+  const auto& report = simulated.report;
   Value value;
-  value.set("time", in_seconds(recovery.at));
-  value.set("why", recovery.why);
-  value.set("lost", recovery.lost);
-  value.set("detect", in_seconds(recovery.detect));
-  value.set("freeze", in_seconds(recovery.freeze));
-  value.set("plan", in_seconds(recovery.plan));
-  value.set("prepare", in_seconds(recovery.prepare));
-  value.set("load", in_seconds(recovery.load));
-  value.set("again", in_seconds(recovery.again));
-  value.set("steps_again", recovery.steps_again);
-  return value;
-}
-
-}  // namespace
-
-Value to_value(const sim::ReplayReport& report) {
-  Value value;
+  value.set("copies", simulated.copies);
   value.set("seconds", in_seconds(report.length));
   value.set("steps", report.steps);
   value.set("steps_again", report.steps_again);
@@ -172,7 +183,7 @@ Result<Simulated> simulate(const config::RunConfig& config, SimPlace place, cons
   if (!request) return request.error();
   sched::PlanBook book(*request);
   auto report = sim::replay(options_for(terms, config, *request, book));
-  return Simulated{std::move(report), book.plans_made()};
+  return Simulated{std::move(report), config.elastic.copies, book.plans_made()};
 }
 
 }  // namespace troupe::apps

@@ -29,8 +29,12 @@ struct SimTerms {
   simulation::FailureTrace trace;
 };
 
+/// What happens to so many nodes meanwhile.
+simulation::FailureTrace failures(const SimTerms& terms, int nodes);
+
 struct Simulated {
   simulation::ReplayReport report;
+  int copies = 1;  // Of the state in the memory of nodes.
   int plans_made = 0;
 };
 
@@ -39,6 +43,6 @@ struct Simulated {
 Result<Simulated> simulate(const config::RunConfig& config, SimPlace place, const SimTerms& terms);
 
 /// As `--output json` prints it.
-Value to_value(const simulation::ReplayReport& report);
+Value to_value(const Simulated& simulated);
 
 }  // namespace troupe::apps

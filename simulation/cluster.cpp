@@ -46,6 +46,7 @@ void Cluster::kill_node(const std::string& name, Death death) {
   if (found == nodes_.end()) return;
   const Life life = found->second->life();
   nodes_.erase(found);
+  world_->copies.lose(life);
   switch (death) {
     case Death::process:
       clock().after(exit_notice, [this, life] {

@@ -278,7 +278,13 @@ void Head::on(const recon::SetTimer& set) {
 }
 
 void Head::on(const recon::MakePlan& make) {
-  later(world_.costs.plan, [this, make] { take(planner_(make)); });
+  later(world_.costs.plan, [this, make] {
+    auto made = planner_(make);
+    // Never newer than the account of the steps; and the last step of all is to be on the disk.
+    if (world_.copies.are_kept())
+      made.kept = world_.copies.newest(world_.model.units(), std::min(entered_, world_.steps - 1));
+    take(made);
+  });
 }
 
 void Head::on(const recon::Prepare& order) { tell(order.plan.members, order); }
@@ -343,6 +349,7 @@ void Head::enter_in_ledger(const transport::Message& message) {
   if (!from_text(text(message.body, "ids"), entry.ids)) return;
   (void)ledger_->enter(entry);
   entered_ = step;
+  world_.copies.entered(step);
   if (ears_.decided) ears_.decided(step);
 }
 

@@ -73,7 +73,11 @@ class Node {
   void reach_boundary();
   void write_pending();
   void tell_save_point();
+  bool is_in_memory(std::int64_t step) const;
+  recon::ReadOutcome read_state(std::int64_t step);
   recon::ReadOutcome read_checkpoint(std::int64_t step);
+  recon::ReadOutcome read_copies(std::int64_t step);
+  void give_copies();
   void tell_head(transport::Message message);
   template <class Said>
   void tell_head(const Said& said) {
@@ -105,6 +109,7 @@ class Node {
 
   std::uint64_t work_ = 0;                // Its number: what is of earlier work is for nobody.
   std::map<int, std::uint64_t> weights_;  // By unit.
+  Duration copying_{};                    // Beside its next step.
   bool holds_ = false;                    // At a boundary.
   bool asked_to_hold_ = false;
   std::int64_t go_on_until_ = -1;  // The last step after which it need not hold.

@@ -21,14 +21,17 @@ class Replay {
       : options_(options), cluster_(options.seed, {}, model(), options.limits) {
     auto& world = cluster_.world();
     world.beats = false;
-    const auto transfer = [this](Duration fixed) {
-      return [this, fixed](const recon::PlanChoice& plan) {
-        const auto found = transfers_.find(plan.text);
-        return fixed + (found == transfers_.end() ? Duration(0) : found->second);
+    world.copies.keep_of_each(options.copies);
+    const auto of_plan = [this](Duration fixed, Duration HostPlan::*what) {
+      return [this, fixed, what](const recon::PlanChoice& plan) {
+        const auto found = plans_.find(plan.text);
+        return fixed + (found == plans_.end() ? Duration(0) : found->second.*what);
       };
     };
-    world.costs.load = transfer(std::chrono::milliseconds(30));
-    world.costs.save = transfer(std::chrono::milliseconds(100));
+    world.costs.load = of_plan(std::chrono::milliseconds(30), &HostPlan::store);
+    world.costs.fetch = of_plan(std::chrono::milliseconds(30), &HostPlan::fetch);
+    world.costs.save = of_plan(std::chrono::milliseconds(100), &HostPlan::store);
+    world.costs.copy = of_plan(Duration(0), &HostPlan::copy);
     world.costs.step = [](const recon::PlanChoice& plan) { return from_seconds(1 / plan.rate); };
     world.steps = options.limits.steps;
     world.save_every = options.save_every;
@@ -129,7 +132,7 @@ class Replay {
     std::ranges::sort(hosts);
     const HostPlan made = options_.plan(hosts);
     if (made.hosts.empty()) return {make.number, {}, made.text};
-    transfers_[made.text] = made.transfer;
+    plans_[made.text] = made;
     recon::PlanChoice choice{{}, made.rate, made.text};
     for (const int host : made.hosts) choice.members.push_back(lives.at(host));
     return {make.number, choice, {}};
@@ -146,7 +149,7 @@ class Replay {
     report_.steps = step;
     report_.useful += time;
     if (open_ && phase_ == Phase::run) {
-      open_->again = now() - mark_;
+      open_->again += part();
       close();
     }
   }
@@ -185,10 +188,13 @@ class Replay {
     if (is_loss) lost(answer);
     if (has(answer, Row::recover_merges) && open_) ++open_->lost;
     if (open_) {
-      if (has(answer, Row::recover_plans)) open_->freeze = part();
-      if (has(answer, Row::plan_ready)) open_->plan = part();
-      if (has(answer, Row::prepared_all)) open_->prepare = part();
-      if (has(answer, Row::loaded_all)) open_->load = part();
+      if (has(answer, Row::recover_plans)) open_->freeze += part();
+      if (has(answer, Row::plan_ready)) open_->plan += part();
+      if (has(answer, Row::prepared_all)) open_->prepare += part();
+      if (has(answer, Row::loaded_all)) {
+        open_->load += part();
+        open_->from_memory = std::ranges::count(state.saved, state.line) == 0 && state.line > 0;
+      }
       if (state.phase == Phase::suspend) close();
     }
     if (has(answer, Row::loaded_all)) {
@@ -212,9 +218,11 @@ class Replay {
   void lost(const recon::Answer& answer) {
     if (open_) {
       ++open_->lost;
+      // The steps that it was doing again are again to be done.
+      if (phase_ == Phase::run) open_->again += part();
       return;
     }
-    open_ = Recovery{since_begin(), 1, answer.reason, {}, {}, {}, {}, {}, {}, 0};
+    open_ = Recovery{since_begin(), 1, false, answer.reason, {}, {}, {}, {}, {}, {}, 0};
     for (const auto& record : answer.records) {
       if (record.kind != recon::Record::Kind::dead) continue;
       const auto gone = gone_.find(record.names.front());
@@ -245,8 +253,8 @@ class Replay {
   std::map<std::string, int> number_of_;
   Time begun_{}, phase_since_{}, nodes_since_{};
   Phase phase_ = Phase::boot;
-  std::map<std::string, Time> gone_;  // When each host last went.
-  std::map<std::string, Duration> transfers_;
+  std::map<std::string, Time> gone_;       // When each host last went.
+  std::map<std::string, HostPlan> plans_;  // By text.
   std::optional<Recovery> open_;
   Time mark_{};
   ReplayReport report_;

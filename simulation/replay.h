@@ -15,8 +15,10 @@ namespace troupe::simulation {
 struct HostPlan {
   std::vector<int> hosts;  // Who has a part; empty: no plan fits.
   double rate = 0;         // Steps per second.
-  Duration transfer{};     // Until a host has read its part of the state, or written it.
-  std::string text;        // Plans of one text have one transfer time.
+  Duration store{};        // All of the state through the head's link, to the disk or from it,
+  Duration fetch{};        // a host's part of it through its own, to or from another's memory,
+  Duration copy{};         // and what it keeps of one step, within its own.
+  std::string text;        // Plans of one text have the same times.
 };
 
 struct ReplayOptions {
@@ -27,13 +29,15 @@ struct ReplayOptions {
   Duration notice{};  // That a host gives before it goes; 0: it is gone without a word.
   recon::Limits limits;
   std::int64_t save_every = 1;  // Steps.
+  int copies = 1;  // Of each part of the state in the memory of hosts; 1: on disk only.
   std::uint64_t seed = 1;
 };
 
 /// From the moment at which a host was gone to that at which the run is where it was.
 struct Recovery {
   Duration at{};
-  int lost = 0;  // Hosts; those that went meanwhile are merged into it.
+  int lost = 0;              // Hosts; those that went meanwhile are merged into it.
+  bool from_memory = false;  // The last of its epochs began with what hosts had in memory.
   std::string why;
   Duration detect{}, freeze{}, plan{}, prepare{}, load{}, again{};
   std::int64_t steps_again = 0;

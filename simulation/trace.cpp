@@ -19,8 +19,11 @@ constexpr std::int64_t most_nodes = 65'536;
 
 std::string node_name(std::int64_t node) { return "node" + std::to_string(node); }
 
+/// In the milliseconds that a trace is written in.
 Duration later(std::mt19937_64& random, Duration most) {
-  return Duration(std::uniform_int_distribution<std::int64_t>(0, most.count())(random));
+  using std::chrono::milliseconds;
+  const auto count = std::chrono::duration_cast<milliseconds>(most).count();
+  return milliseconds(std::uniform_int_distribution<std::int64_t>(0, count)(random));
 }
 
 Error wrong(int line, const std::string& what) { return {std::to_string(line) + ": " + what}; }
@@ -61,6 +64,16 @@ Result<FailureTrace> read_bamboo_trace(std::string_view text) {
   if (trace.empty()) return Error{"1: it is empty"};
   sort(trace);
   return trace;
+}
+
+std::string write_bamboo_trace(const FailureTrace& trace) {
+  std::string text;
+  for (const auto& change : trace) {
+    const auto at = std::chrono::duration_cast<std::chrono::milliseconds>(change.at).count();
+    text += std::to_string(at) + (change.what == What::comes ? ",add," : ",remove,") + change.node +
+            "\n";
+  }
+  return text;
 }
 
 Result<FailureTrace> read_skypilot_trace(std::string_view text) {

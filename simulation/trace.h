@@ -27,6 +27,9 @@ using FailureTrace = std::vector<Change>;
 /// spot instances, and Oobleck after it. Errors begin with "line: ".
 Result<FailureTrace> read_bamboo_trace(std::string_view text);
 
+/// What read_bamboo_trace() reads as it was, in whole milliseconds.
+std::string write_bamboo_trace(const FailureTrace& trace);
+
 /// {"metadata": {"gap_seconds": 600}, "data": [4, 3, ...]}: how many instances there were each time
 /// somebody looked, as SkyPilot keeps it. Who came last goes first.
 Result<FailureTrace> read_skypilot_trace(std::string_view text);

@@ -9,6 +9,7 @@
 
 #include "actors/reconciler.h"
 #include "simulation/clock.h"
+#include "simulation/copies.h"
 #include "simulation/model.h"
 #include "simulation/network.h"
 #include "storage/memory_files.h"
@@ -26,8 +27,10 @@ struct Costs {
   }
 
   OfPlan step;                                           // Where nobody is slow.
-  OfPlan load = always(std::chrono::milliseconds(30));   // Until a node has its part of the state,
+  OfPlan load = always(std::chrono::milliseconds(30));   // Until a node has its part of the state
+  OfPlan fetch = always(std::chrono::milliseconds(30));  // from the disk, or from others' memory,
   OfPlan save = always(std::chrono::milliseconds(100));  // or has written it.
+  OfPlan copy = always(Duration(0));  // Of a node's time, to keep what others give it.
   Duration prepare = std::chrono::milliseconds(20);
   Duration commit = std::chrono::milliseconds(20);
   Duration journal = std::chrono::milliseconds(4);  // Until a record is on the disk.
@@ -100,6 +103,7 @@ struct World {
   TinyModel model;
   Monitor monitor;
   Costs costs;
+  Copies copies{clock};
   Bug bug = Bug::none;
   std::int64_t steps = 0;
   std::int64_t save_every = 0;

@@ -271,6 +271,31 @@ TEST_CASE("a bad checkpoint is passed over for the one before it", "[actors]") {
   CHECK(head.state.phase == Phase::halted);
 }
 
+TEST_CASE("a run goes on from what is in memory, where that is newer than what is saved",
+          "[actors]") {
+  const auto prepared = [](std::vector<std::int64_t> saved, std::int64_t kept) {
+    Head head;
+    head.begin(std::move(saved));
+    for (const Life life : {1, 2, 3}) head.come(life);
+    const auto asked = *head.ordered<MakePlan>();
+    head.on(PlanMade{asked.number, PlanChoice{asked.nodes, 1, "a plan"}, {}, kept});
+    head.prepare_all();
+    return head;
+  };
+  CHECK(prepared({10, 20}, 15).ordered<Load>()->step == 20);
+  CHECK(prepared({}, 25).ordered<Load>()->step == 25);
+  Head head = prepared({10, 20}, 25);
+  CHECK(head.ordered<Load>()->step == 25);
+  // Where it is not there after all, no checkpoint is the worse for it.
+  const LoadFailed gone{1, 1, 25, LoadFailed::Cause::checkpoint, "gone"};
+  CHECK(head.on(gone) == Row::load_failed_checkpoint);
+  CHECK(head.ordered<Load>()->step == 20);
+  CHECK(head.state.saved == std::vector<std::int64_t>{10, 20});
+  Head fresh = prepared({}, 25);
+  CHECK(fresh.on(gone) == Row::load_failed_checkpoint);
+  CHECK(fresh.ordered<Load>()->step == 0);
+}
+
 TEST_CASE("a node that reads other weights than most is passed over, and no checkpoint given up",
           "[actors]") {
   Head head;

@@ -102,6 +102,15 @@ TEST_CASE("a spot trace has the statistics that it is made of", "[simulation]") 
   CHECK(spot_trace(statistics, length, 1) != spot_trace(statistics, length, 2));
 }
 
+TEST_CASE("a trace that was made is read as it was written", "[simulation]") {
+  const auto spot = spot_trace({}, 11h, 1);
+  const auto read = read_trace(write_bamboo_trace(spot));
+  REQUIRE(read);
+  CHECK(*read == spot);
+  const auto regular = regular_trace(8, 60s, 30s, 1h, 1);
+  CHECK(*read_trace(write_bamboo_trace(regular)) == regular);
+}
+
 TEST_CASE("regular failures come every so often, and the nodes come back", "[simulation]") {
   const auto trace = regular_trace(4, 60s, 30s, 10min, 1);
   int goes = 0;
