@@ -11,6 +11,14 @@
 
 namespace troupe::tests {
 
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool is_sanitized = true;
+#else
+constexpr bool is_sanitized = false;
+#endif
+/// How long a process may take. With a sanitizer all take many times longer, and more memory.
+constexpr std::chrono::seconds usual_patience(is_sanitized ? 180 : 30);
+
 /// The program as a process of its own, which others talk to. It ends with this object.
 class Process {
  public:
@@ -20,10 +28,9 @@ class Process {
   Process& operator=(const Process&) = delete;
 
   /// Waits until it has said so, on either stream, or has ended. Gives all that it said so far.
-  bool says(const std::string& text, std::chrono::seconds patience = std::chrono::seconds(30));
+  bool says(const std::string& text, std::chrono::seconds patience = usual_patience);
   /// The same, of what it has not yet been seen to say by this.
-  bool says_once_more(const std::string& text,
-                      std::chrono::seconds patience = std::chrono::seconds(30));
+  bool says_once_more(const std::string& text, std::chrono::seconds patience = usual_patience);
   /// Listens for so long, or until it has ended.
   void listen(std::chrono::milliseconds time);
   /// All that it has said by now counts as seen.
@@ -32,7 +39,7 @@ class Process {
 
   void send(int signal) const;
   /// Its exit code, 128 + the signal if one ended it; nothing where it does not end.
-  std::optional<int> wait(std::chrono::seconds patience = std::chrono::seconds(60));
+  std::optional<int> wait(std::chrono::seconds patience = 2 * usual_patience);
   pid_t id() const { return id_; }
 
  private:

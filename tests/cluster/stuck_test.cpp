@@ -94,7 +94,7 @@ class StuckRun {
 
   /// Its exit code; 128 + SIGKILL where it does not end by itself.
   std::optional<int> end() {
-    process_->listen(std::chrono::seconds(60));
+    process_->listen(2 * usual_patience);
     process_->send(SIGKILL);
     if (thread_ && !is_main_) thread_->see_end();
     return process_->wait();
@@ -214,7 +214,7 @@ TEST_CASE("whichever thread of a head's run is stuck for ever, the run ends or t
   }
   CHECK(threads >= 5);
   std::vector<std::optional<int>> codes(heads.size());
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  const auto end = std::chrono::steady_clock::now() + 2 * usual_patience;
   while (std::ranges::count(codes, std::optional<int>()) > 0 &&
          std::chrono::steady_clock::now() < end)
     for (std::size_t i = 0; i < heads.size(); ++i)
