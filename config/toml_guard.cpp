@@ -68,10 +68,10 @@ class Walker {
         in_value_ = true;
         break;
       case '[':
-        if (in_value_) open_.push_back(c);
+        if (in_value_) open(c);
         break;
       case '{':
-        open_.push_back(c);
+        open(c);
         in_value_ = false;
         break;
       case ']':
@@ -86,9 +86,18 @@ class Walker {
     before_ = c;
   }
 
-  /// The library reads what begins as a number to its end, quotes and all.
+  void open(char bracket) {
+    if (in_value_ && !begins_value())
+      return stop("a bracket in the middle of a value; it may only begin one");
+    open_.push_back(bracket);
+  }
+
+  bool begins_value() const { return std::string_view("=[,\n").find(before_) != text_.npos; }
+  bool begins_key() const { return std::string_view("\n.[{,").find(before_) != text_.npos; }
+
+  /// The library reads what begins as a number to its end, brackets, quotes and all.
   void take_string(char quote) {
-    if (std::string_view(in_value_ ? "=[,\n" : "\n.[{,").find(before_) == std::string_view::npos)
+    if (!(in_value_ ? begins_value() : begins_key()))
       return stop("a quote in the middle of a key or a value; it may only begin or end one");
     skip_string(quote);
     before_ = quote;

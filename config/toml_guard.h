@@ -19,8 +19,8 @@ bool is_bare_key_character(char c);
 
 /// The library (3.3) bounds how deep lists and inline tables are nested, but not the parts of a
 /// dotted key; and where no character beyond ASCII may stand, it does not expect one, not even in
-/// quotes that are in the middle of a number. This is looked through first; nothing else about a
-/// text is judged.
+/// quotes or brackets that are in the middle of a number. This is looked through first; nothing
+/// else about a text is judged.
 std::optional<TomlTrouble> find_toml_trouble(std::string_view text);
 
 }  // namespace troupe::config

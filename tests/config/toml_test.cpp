@@ -65,10 +65,13 @@ TEST_CASE("nothing that is nested endlessly is read", "[config]") {
   CHECK(error_of(std::string(2 << 20, '#')).find("at most 1048576 are read") != std::string::npos);
 }
 
-TEST_CASE("quotes begin a key or a value, and stand in the middle of none", "[config]") {
+TEST_CASE("quotes and brackets stand in the middle of no key or value", "[config]") {
   for (const std::string text : {"a = 0\"\xce\xa3\"", "a = 0.\"\xce\xa3\"", "a = [1, 2'\xce\xa3']",
                                  "a = {b = +\"\xce\xa3\"}", "a = [\n1\"\xce\xa3\"]", "a\"b\" = 1"})
     CHECK(error_of(text).find("a quote in the middle of a key or a value") != std::string::npos);
+  for (const std::string text : {"a = 0[\"\xce\xa3\"]", "a = 0{\"\xce\xa3\" = 1}", "a = [1[2]]",
+                                 "a = {b = +[\"\xce\xa3\"]}", "a = [[1] [2]]"})
+    CHECK(error_of(text).find("a bracket in the middle of a value") != std::string::npos);
   const auto good = parse_toml(R"("a b"."c" = "d" # "e
 ['f']
 g = [ "h", ["i"], {"j" = 'k', l."m" = """n"n"""},
