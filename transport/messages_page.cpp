@@ -80,7 +80,8 @@ const std::vector<Section>& sections() {
             "What would run where on the nodes that are there. [as `troupe plan --output json`, "
             "`chosen`, `table`]"},
            {"sim.request", "`config`, [`hours`, `fail_every`, `notice`, `spot`, `seed`]",
-            "Hours of it while nodes come and go. [as `troupe sim --output json`]"},
+            "Hours of it while nodes come and go. [as `troupe sim --output json`, but for "
+            "`otherwise`]"},
            {"chaos",
             "`what`: kill, stop, slow, partition, disk-full; `target`, [`seconds`, `times`]",
             "A drill, where the head allows it; the head says the same to the node that is meant."},
