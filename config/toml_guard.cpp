@@ -65,6 +65,7 @@ class Walker {
         in_value_ = is_in_list;
         break;
       case '=':
+        if (in_value_) return stop("a second '=' in a value; put a text in quotes");
         in_value_ = true;
         break;
       case '[':
@@ -95,7 +96,7 @@ class Walker {
   bool begins_value() const { return std::string_view("=[,\n").find(before_) != text_.npos; }
   bool begins_key() const { return std::string_view("\n.[{,").find(before_) != text_.npos; }
 
-  /// The library reads what begins as a number to its end, brackets, quotes and all.
+  /// The library reads what begins as a number to its end: brackets, '=', quotes and all.
   void take_string(char quote) {
     if (!(in_value_ ? begins_value() : begins_key()))
       return stop("a quote in the middle of a key or a value; it may only begin or end one");

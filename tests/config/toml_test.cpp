@@ -72,6 +72,9 @@ TEST_CASE("quotes and brackets stand in the middle of no key or value", "[config
   for (const std::string text : {"a = 0[\"\xce\xa3\"]", "a = 0{\"\xce\xa3\" = 1}", "a = [1[2]]",
                                  "a = {b = +[\"\xce\xa3\"]}", "a = [[1] [2]]"})
     CHECK(error_of(text).find("a bracket in the middle of a value") != std::string::npos);
+  for (const std::string text :
+       {"a = 0=\"\xce\xa3\"", "a = + =\"\xce\xa3\"", "a = {b = 1=\"\xce\xa3\"}"})
+    CHECK(error_of(text).find("a second '=' in a value") != std::string::npos);
   const auto good = parse_toml(R"("a b"."c" = "d" # "e
 ['f']
 g = [ "h", ["i"], {"j" = 'k', l."m" = """n"n"""},
