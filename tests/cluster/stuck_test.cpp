@@ -46,8 +46,8 @@ steps = 150
 every = 1
 )";
 
-std::string impatient(const std::string& config) {
-  return "extends = \"" + config + "\"\n" + R"(
+const std::string impatient_run = R"(
+extends = "run.toml"
 [limits]
 heartbeat_every    = "10ms"
 silence_floor      = "20ms"
@@ -58,7 +58,6 @@ decision_patience  = "60ms"
 save_patience      = "500ms"
 head_patience      = "2s"
 )";
-}
 
 const std::string no_right = "this machine lets nobody trace a process: nothing was tested";
 
@@ -76,7 +75,7 @@ class StuckRun {
  public:
   explicit StuckRun(std::size_t which) {
     here_.write("run.toml", stuck_run);
-    here_.write("impatient.toml", impatient("run.toml"));
+    here_.write("impatient.toml", impatient_run);
     process_.emplace(here_, words_to_train("impatient.toml"));
     REQUIRE(process_->says("step 3 "));
     auto all = threads_of(process_->id());
