@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "core/seconds.h"
@@ -53,7 +54,8 @@ std::optional<std::int64_t> peak_memory(const RunSpec& spec) {
 }  // namespace
 
 Value step_event(const RunSpec& spec, const StepReport& report) {
-  const auto& [step, entry, round, seconds] = report;
+  const auto& [step, entry, round, took, goodput] = report;
+  const double seconds = in_seconds(took);
   const auto tokens = std::max<std::int64_t>(1, spec.tokens_in_sample);
   Value told = run_event(spec, "step");
   told.set("step", step);
@@ -67,6 +69,7 @@ Value step_event(const RunSpec& spec, const StepReport& report) {
   if (round && round->devices() > 1 && round->end > round->begin)
     told.set("bubble", 1 - in_seconds(round->busy) /
                                (in_seconds(round->end - round->begin) * round->devices()));
+  told.set("goodput", std::round(goodput * 10'000) / 10'000);
   if (const auto memory = peak_memory(spec)) told.set("memory", *memory);
   if (auto late = lateness_of(*entry); !late.empty()) told.set("staleness", std::move(late));
   return told;

@@ -17,7 +17,8 @@ struct StepReport {
   std::int64_t step = 0;  // Steps done.
   const StepLedger::Entry* entry = nullptr;
   const RoundUnderWay* round = nullptr;  // Null where the step is not the last one of a round.
-  double seconds = 0;
+  rt::Duration took{};
+  double goodput = 1;  // Up to here.
 };
 /// What is told of every step.
 Value step_event(const RunSpec& spec, const StepReport& report);

@@ -14,6 +14,7 @@
 #include "actors/ending.h"
 #include "actors/envoy.h"
 #include "actors/exchange.h"
+#include "actors/goodput.h"
 #include "actors/lines.h"
 #include "actors/loss.h"
 #include "actors/recorder_actor.h"
@@ -172,6 +173,7 @@ class Supervisor {
     if (!assembled.from_memory) now_saved(step_);
     lines_ = Lines(step_, assembled.copies, assembled.nodes_here);
     step_began_ = self_->now();
+    goodput_.begun(step_, step_began_);
     record(AttemptBegun{step_});
     go_on();
   }
@@ -329,12 +331,12 @@ class Supervisor {
   void tell_step(const StepLedger::Entry& entry, const RoundUnderWay* round) {
     const auto now = self_->now();
     const auto took = now - std::exchange(step_began_, now);
-    const double seconds = in_seconds(took);
+    goodput_.done(took);
     pace_ += (took - pace_) / steps_in_pace;
     recent_losses_.push_back(entry.mean_loss());
     if (recent_losses_.size() > recent_steps) recent_losses_.pop_front();
 
-    tell(step_event(*spec_, {step_, &entry, round, seconds}));
+    tell(step_event(*spec_, {step_, &entry, round, took, goodput_.at(now)}));
   }
 
   // Lines: states in the memory of nodes (lines.h). Evaluations and saves have their own.
@@ -434,6 +436,7 @@ class Supervisor {
     --saving_;
     if (saved.outcome) {
       saved_step_ = std::max(saved_step_, saved.step);
+      goodput_.settled(saved_step_);
       ending_->saved(saved_step_);
       start_.reset();  // From now on there is a newer one.
     } else {
@@ -706,6 +709,7 @@ class Supervisor {
   void pause() {
     if (paused_) return;
     paused_ = true;
+    paused_at_ = self_->now();
     tell_state("paused");
   }
   void resume() {
@@ -713,6 +717,7 @@ class Supervisor {
     paused_ = false;
     tell_state("running");
     step_began_ = self_->now();
+    goodput_.paused(step_began_ - paused_at_);
     go_on();
   }
 
@@ -797,6 +802,8 @@ class Supervisor {
   std::vector<std::function<void(Result<std::int64_t>)>> changed_;  // Who waits for a new cast.
   bool drain_asked_ = false;
   bool paused_ = false;
+  rt::TimePoint paused_at_;
+  Goodput goodput_;
 };
 
 }  // namespace

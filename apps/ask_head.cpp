@@ -9,6 +9,7 @@
 #include "apps/head_tables.h"
 #include "apps/which_head.h"
 #include "config/units.h"
+#include "core/json.h"
 #include "core/seconds.h"
 
 namespace troupe::apps {

@@ -9,6 +9,7 @@
 #include "apps/signals.h"
 #include "apps/which_head.h"
 #include "config/load.h"
+#include "core/json.h"
 #include "transport/fields.h"
 #include "transport/publisher.h"
 

@@ -50,6 +50,8 @@ HeadRun::HeadRun(config::Loaded loaded, RunSetup setup, bool resume, Surrounding
   report_.state = "starting";
   report_.steps = loaded_.config.train.steps;
   report_.log_every = loaded_.config.log.every;
+  report_.exactness =
+      loaded_.config.exactness == config::RunConfig::Exactness::bits ? "bits" : "samples";
   outlook_.begun = std::chrono::steady_clock::now();
 }
 
@@ -257,6 +259,11 @@ void HeadRun::record(Recorder& recorder, const Value& event) {
   const Value told = recorder.record(event);
   const auto& type = *event.find("type")->text();
   if (type == "step") learn(event);
+  if (type == "run.recovered") {
+    const std::lock_guard lock(mutex_);
+    ++report_.recoveries;
+    report_.recovered = *event.find("why")->text() + "; " + sentence(event);
+  }
   around_.publish(told);
   if (type != "checkpoint.saved") return;
   {
@@ -438,6 +445,7 @@ void HeadRun::learn(const Value& step) {
   const std::lock_guard lock(mutex_);
   report_.step = outlook_.decided = *step.find("step")->integer();
   if (const Value* loss = step.find("loss")) report_.loss = loss->number();
+  report_.goodput = step.find("goodput")->number();
   limits_.steps = report_.steps;
   outlook_.plan.rate = 1 / std::max(1e-6, step.find("seconds")->number());
   // What it took, so that the next one is judged by it.

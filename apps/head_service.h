@@ -24,6 +24,10 @@ struct RunStanding {
   std::int64_t log_every = 10;
   std::int64_t began = -1;  // Where this life of it begins in its file of events; -1: not yet.
   double loss = 0;          // Of the last step.
+  double goodput = 1;       // The share of its time that went into steps that count.
+  std::string exactness;    // What changes of plan do not change: "bits" or "samples".
+  int recoveries = 0;       // In this life of the head,
+  std::string recovered;    // and in words the last of them.
   std::string where;        // "stages 0 1 on alpha, 2 3 on beta"
   std::string why;
   bool lacks_nodes = false;  // It failed with fewer than it wants.
@@ -36,6 +40,10 @@ struct RunStanding {
                       transport::optional("log_every", &RunStanding::log_every),
                       transport::optional("began", &RunStanding::began),
                       transport::optional("loss", &RunStanding::loss),
+                      transport::optional("goodput", &RunStanding::goodput),
+                      transport::optional("exactness", &RunStanding::exactness),
+                      transport::optional("recoveries", &RunStanding::recoveries),
+                      transport::optional("recovered", &RunStanding::recovered),
                       transport::optional("where", &RunStanding::where),
                       transport::optional("why", &RunStanding::why),
                       transport::optional("lacks_nodes", &RunStanding::lacks_nodes));

@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-#include "apps/which_head.h"
+#include "core/json.h"
 
 namespace troupe::apps {
 namespace {
@@ -50,14 +50,16 @@ std::string nodes_table(const Value& answer) {
 std::string runs_table(const Value& answer, const std::map<std::string, double>& speeds) {
   const auto* runs = list_in(answer, "runs");
   if (!runs) return "no runs\n";
-  std::string text = line("%-24s %-10s %12s %10s", "run", "state", "step", "loss");
+  std::string text = line("%-24s %-10s %12s %10s %8s %-9s", "run", "state", "step", "loss",
+                          "goodput", "exactness");
   if (!speeds.empty()) text += line(" %10s %7s", "steps/s", "left");
   text += "  where\n";
   for (const auto& run : *runs) {
     const auto name = text_of(run, "name"), why = text_of(run, "why");
-    text +=
-        line("%-24s %-10s %6s/%-5s %10.4f", name.c_str(), text_of(run, "state").c_str(),
-             text_of(run, "step").c_str(), text_of(run, "steps").c_str(), number_in(run, "loss"));
+    text += line("%-24s %-10s %6s/%-5s %10.4f %6.1f %% %-9s", name.c_str(),
+                 text_of(run, "state").c_str(), text_of(run, "step").c_str(),
+                 text_of(run, "steps").c_str(), number_in(run, "loss"),
+                 100 * number_in(run, "goodput"), text_of(run, "exactness").c_str());
     if (const auto speed = speeds.find(name); speed != speeds.end() && speed->second > 0)
       text += line(
           " %10.2f %7s", speed->second,
@@ -65,6 +67,10 @@ std::string runs_table(const Value& answer, const std::map<std::string, double>&
     else if (!speeds.empty())
       text += line(" %10s %7s", "", "");
     text += "  " + (why.empty() ? text_of(run, "where") : why) + "\n";
+    const auto recoveries = static_cast<long>(number_in(run, "recoveries"));
+    if (recoveries == 1) text += "    1 loss made good: ";
+    if (recoveries > 1) text += line("    %ld losses made good; the last: ", recoveries);
+    if (recoveries > 0) text += text_of(run, "recovered") + "\n";
   }
   return text;
 }

@@ -16,6 +16,7 @@
 #include "apps/signals.h"
 #include "apps/which_head.h"
 #include "config/document.h"
+#include "core/json.h"
 
 namespace troupe::apps {
 namespace {

@@ -33,18 +33,13 @@ std::string duration(double seconds) {
   return std::to_string(whole / 3600) + " h " + std::to_string(whole / 60 % 60) + " min";
 }
 
-std::string text_of(const Value& event, std::string_view key) {
-  const Value* value = event.find(key);
-  if (!value) return {};
-  return value->text() ? *value->text() : to_json(*value);
-}
-
 double number_of(const Value& event, std::string_view key) {
   const Value* value = event.find(key);
   return value && value->is_number() ? value->number() : 0;
 }
 
-/// What a person reads of an event other than a step.
+}  // namespace
+
 std::string sentence(const Value& event) {
   const std::string type = text_of(event, "type");
   if (type == "run.state") {
@@ -83,8 +78,6 @@ std::string sentence(const Value& event) {
   if (type == "run.changed") return text_of(event, "set") + " after step " + text_of(event, "step");
   return type + " " + to_json(event);
 }
-
-}  // namespace
 
 Recorder::Display Recorder::display_for(const CommonFlags& flags) {
   if (flags.output == "json") return Display::json;

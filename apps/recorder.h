@@ -52,6 +52,9 @@ class Recorder {
   double seconds_ = 0;      // Of a step, smoothed: for the time left.
 };
 
+/// What a person reads of an event other than a step.
+std::string sentence(const Value& event);
+
 /// An event's beginning.
 Value event(const std::string& type, const std::string& run);
 /// With `time`, where it has none yet: seconds since 1970, for a person and for who measures.

@@ -17,11 +17,6 @@ std::optional<double> number_of(const Value& event, std::string_view key) {
   return value->number();
 }
 
-std::string text_of(const Value& event, std::string_view key) {
-  const Value* value = event.find(key);
-  return value && value->text() ? *value->text() : std::string();
-}
-
 std::optional<std::int64_t> step_of(const Value& event) {
   const Value* step = event.find("step");
   if (!step || !step->integer() || *step->integer() < 0) return {};

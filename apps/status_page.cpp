@@ -130,6 +130,8 @@ std::string metrics_of(const Value& status) {
   of_runs("step", "Steps that a run has done.");
   of_runs("steps", "Steps that it shall do.");
   of_runs("loss", "The loss of its last step.");
+  of_runs("goodput", "The share of its time that went into steps that count.");
+  of_runs("recoveries", "Losses that it has made good, in this life of the head.");
   metrics.begin("troupe_run_state", "1 for the state that a run is in.");
   for (const auto& run : runs)
     metrics.add(label("run", text_of(run, "name")) + "," + label("state", text_of(run, "state")),

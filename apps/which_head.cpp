@@ -54,11 +54,4 @@ ExitCode ask(const WhichHead& head, const std::string& type, Value body, const C
   return ExitCode::done;
 }
 
-std::string text_of(const Value& value, const char* key) {
-  const Value* found = value.find(key);
-  if (!found) return "";
-  if (found->text()) return *found->text();
-  return to_json(*found);
-}
-
 }  // namespace troupe::apps

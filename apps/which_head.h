@@ -34,7 +34,4 @@ ExitCode refused(const Refusal& refusal);
 ExitCode ask(const WhichHead& head, const std::string& type, Value body, const CommonFlags& flags,
              const std::function<void(const Value&)>& plainly);
 
-/// What stands at a key, as one reads it; empty where there is nothing.
-std::string text_of(const Value& value, const char* key);
-
 }  // namespace troupe::apps

@@ -250,6 +250,12 @@ std::string to_json_lines(const Value& value) {
   return out + "\n";
 }
 
+std::string text_of(const Value& map, std::string_view key) {
+  const Value* value = map.find(key);
+  if (!value) return {};
+  return value->text() ? *value->text() : to_json(*value);
+}
+
 std::string shortest(double number) {
   if (!std::isfinite(number)) return "null";
   char text[32];

@@ -25,6 +25,10 @@ std::string to_json(const Value& value);
 /// The same over several lines, two blanks a level.
 std::string to_json_lines(const Value& value);
 
+/// What stands at a key of a map, as one reads it: a text as it is, all else as JSON; empty where
+/// there is nothing.
+std::string text_of(const Value& map, std::string_view key);
+
 /// The shortest form that reads back equal: "0.1", "3e-4", "12".
 std::string shortest(double number);
 

@@ -54,7 +54,9 @@ const std::vector<Section>& sections() {
            {"status", "", "The head's nodes and runs. [`nodes`, `runs`]"},
            {"run.list", "", "How all runs stand. [`runs`]"},
            {"run.get", "`run`",
-            "How one stands. [`name`, `state`, `step`, `steps`, `loss`, `where`, `why`]"},
+            "How one stands. [`name`, `state`, `step`, `steps`, `loss`, `goodput`, `exactness`, "
+            "`where`, `why`; `recoveries`: how often it has made a loss good, and `recovered`: how "
+            "it did the last time]"},
            {"run.submit", "a configuration, [`resume`]",
             "Begins a run, or goes on with it from its newest checkpoint. [`run`, `chosen` where "
             "there "
