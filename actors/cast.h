@@ -52,6 +52,9 @@ class Casting {
   /// supervisor is told so by Assembled.
   virtual Company begin(caf::actor_system& system, const Backstage& backstage, int attempt,
                         Origin origin) = 0;
+  /// A player has failed, for this reason. The name of the node that it was on, where the attempts
+  /// that follow do without that for a while.
+  virtual std::optional<std::string> set_aside(PlayerId, const std::string& /*why*/) { return {}; }
   /// The run has ended: nobody need know anything of it any more.
   virtual void over() {}
 };

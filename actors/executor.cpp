@@ -1,5 +1,7 @@
 #include "actors/executor.h"
 
+#include <pthread.h>
+
 #include <utility>
 
 namespace troupe::actors {
@@ -50,6 +52,7 @@ ComputingThread::Job ComputingThread::next() {
 }
 
 void ComputingThread::run(Stream& stream, LateReturns* late) {
+  pthread_setname_np(pthread_self(), "computing");
   for (std::uint32_t done = 0;; ++done) {
     const auto patience = std::chrono::steady_clock::now() + spin;
     while (posted_.load(std::memory_order_acquire) == done) {

@@ -8,11 +8,17 @@ namespace troupe::actors {
 Verdict judge(const std::vector<Failure>& failures, const Strikes& strikes) {
   assert(!failures.empty());
   const Failure& last = failures.back();
-  const bool known = std::any_of(failures.begin(), failures.end() - 1,
-                                 [&](const Failure& before) { return before.why == last.why; });
+  const bool known = std::any_of(failures.begin(), failures.end() - 1, [&](const Failure& before) {
+    const bool elsewhere = last.node.empty() || before.node != last.node;
+    return elsewhere && before.why == last.why;
+  });
   if (known) return {Verdict::What::give_up, "the same came twice at the same place"};
-  const auto recent = std::ranges::count_if(
-      failures, [&](const Failure& failure) { return last.when - failure.when <= strikes.window; });
+  if (!last.node.empty())
+    return {Verdict::What::try_again,
+            "without node " + last.node + " for a while, as long as others suffice"};
+  const auto recent = std::ranges::count_if(failures, [&](const Failure& failure) {
+    return failure.node.empty() && last.when - failure.when <= strikes.window;
+  });
   if (recent > strikes.allowed)
     return {Verdict::What::give_up,
             "it is failure " + std::to_string(recent) +

@@ -13,6 +13,7 @@ namespace troupe::actors {
 struct Failure {
   std::chrono::nanoseconds when{};  // On the actors' clock.
   std::string why;                  // And where: "device 1: step 4, 1F2: ..."
+  std::string node = {};            // That the run does without for a while, therefore; or none.
 };
 
 /// What a supervisor does about it, and why.
@@ -28,7 +29,8 @@ struct Strikes {
 };
 
 /// Looks at all failures of a run, of which the last has just come. What fails twice in the same
-/// place in the same way would fail for ever; what fails often is not worth another try.
+/// place in the same way would fail for ever, but where it is a node that is done without; what
+/// fails often is not worth another try.
 Verdict judge(const std::vector<Failure>& failures, const Strikes& strikes);
 
 /// How an actor of a run is, as far as is known.

@@ -64,7 +64,7 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
   void assemble(std::map<PlayerId, caf::weak_actor_ptr> envoys) {
     envoys_ = std::move(envoys);
     assembling_ = std::thread([this] {
-      if (auto assembled = gather(); !assembled) fail_all(assembled.error().text);
+      if (auto assembled = gather(); !assembled) cannot_begin(assembled.error().text);
     });
   }
 
@@ -94,6 +94,13 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
         refuse(node, told.error().text);
   }
 
+  /// Where this player is; nothing where what ended the attempt is no node's fault.
+  std::optional<NodeHere> blamed(PlayerId player) {
+    const std::lock_guard lock(mutex_);
+    const auto process = static_cast<std::size_t>(placement_.process_of(player));
+    return cannot_begin_ || process >= used_.size() ? std::nullopt : std::optional(used_[process]);
+  }
+
   /// All players that are there end.
   void end_all_of(std::uint64_t node, const std::string& why, Cause cause) {
     std::string text;
@@ -103,10 +110,7 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
       process = process_of(node);
       if (process < 0) return;
       text = used_[static_cast<std::size_t>(process)].title() + ": " + why;
-      if (failure_.empty()) {
-        failure_ = text;
-        cause_ = cause;
-      }
+      if (failure_.empty()) failure_ = text;
     }
     changed_.notify_all();
     end_process(process, {text, cause});
@@ -132,7 +136,7 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
                                        [this] { return is_over(); });
       if (is_over()) return Done{};
     }
-    const auto lineup = line_up(*spec_, std::move(nodes), order.most);
+    const auto lineup = line_up(*spec_, casting_.choose(std::move(nodes)), order.most);
     const auto& placement = lineup.placement;
     {
       const std::lock_guard lock(mutex_);
@@ -231,12 +235,22 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
                               return is_over_ || !failure_.empty() || prepared_ == used_.size();
                             });
                           });
+    if (!all)
+      for (const auto& late : unprepared())
+        end_all_of(late.incarnation,
+                   "it has not prepared within " +
+                       std::to_string(order_.prepare_patience.count() / 1000) + " s",
+                   Cause::failed);
     const std::lock_guard lock(mutex_);
     if (!failure_.empty()) return Error{failure_};
-    if (!all)
-      return Error{"not all nodes have prepared within " +
-                   std::to_string(order_.prepare_patience.count() / 1000) + " s"};
     return Done{};
+  }
+  std::vector<NodeHere> unprepared() {
+    const std::lock_guard lock(mutex_);
+    std::vector<NodeHere> late;
+    for (std::size_t i = 0; i < used_.size(); ++i)
+      if (addresses_[i].tcp.empty()) late.push_back(used_[i]);
+    return late;
   }
 
   /// In the memory of these nodes, or else on the disk.
@@ -340,8 +354,11 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
     for (const auto& [player, envoy] : envoys_)
       if (placement_.process_of(player) == process) rt::post(envoy, ended);
   }
-  void fail_all(const std::string& why) {
+  /// Where it is not known already that a node is to blame.
+  void cannot_begin(const std::string& why) {
     const std::unique_lock lock(mutex_);
+    if (!failure_.empty()) return;
+    cannot_begin_ = true;
     for (const auto& [player, envoy] : envoys_) rt::post(envoy, PlayerEnded{why, cause_});
   }
   /// Perhaps it is dead: no other attempt uses it before it is heard again.
@@ -379,7 +396,8 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool is_over_ = false;
-  std::string failure_;
+  bool cannot_begin_ = false;  // For no fault of a node's.
+  std::string failure_;        // Of the first node that had one.
   Cause cause_ = Cause::failed;
   std::size_t prepared_ = 0;
   std::vector<NodeHere> used_;  // By process.
@@ -420,6 +438,25 @@ Company RemoteCasting::begin(caf::actor_system& system, const Backstage& backsta
   return company;
 }
 
+std::optional<std::string> RemoteCasting::set_aside(PlayerId player, const std::string& why) {
+  const auto attempt = current();
+  const auto node = attempt ? attempt->blamed(player) : std::nullopt;
+  if (!node) return {};
+  const auto now = SetAside::Clock::now();
+  const auto seconds =
+      std::chrono::duration_cast<std::chrono::seconds>(set_aside_.add(node->name, now));
+  const auto others = choose(nodes_.usable(order().least));
+  if (std::ranges::count(others, node->name, &NodeHere::name) > 0) return {};
+  const Unfit unfit{order().run, "something failed on it: " + why + "; it may get one again in " +
+                                     std::to_string(seconds.count()) + " s"};
+  (void)nodes_.send(node->incarnation, transport::to_message(unfit));
+  return node->name;
+}
+
+std::vector<NodeHere> RemoteCasting::choose(std::vector<NodeHere> nodes) const {
+  return set_aside_.choose(std::move(nodes), order().fewest, SetAside::Clock::now());
+}
+
 void RemoteCasting::over() {
   auto message = transport::to_message(Forget{});
   message.run = order().run;
@@ -431,7 +468,7 @@ void RemoteCasting::change(RemoteOrder order) {
   order_ = std::move(order);
 }
 
-RemoteOrder RemoteCasting::order() {
+RemoteOrder RemoteCasting::order() const {
   const std::lock_guard lock(mutex_);
   return order_;
 }

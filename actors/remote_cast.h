@@ -5,12 +5,15 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "actors/cast.h"
 #include "actors/lineup.h"
 #include "actors/mesh.h"
 #include "actors/node_pool.h"
+#include "actors/set_aside.h"
 #include "kernels/linear.h"
 
 namespace troupe::actors {
@@ -40,7 +43,10 @@ class RemoteCasting final : public Casting {
 
   Company begin(caf::actor_system& system, const Backstage& backstage, int attempt,
                 Origin origin) override;
+  std::optional<std::string> set_aside(PlayerId player, const std::string& why) override;
   void over() override;
+  /// Of the nodes that a run could use those that it is to use now.
+  std::vector<NodeHere> choose(std::vector<NodeHere> nodes) const;
 
   /// From the next attempt on; any thread.
   void change(RemoteOrder order);
@@ -53,14 +59,15 @@ class RemoteCasting final : public Casting {
  private:
   class Attempt;
   std::shared_ptr<Attempt> current();
-  RemoteOrder order();
+  RemoteOrder order() const;
 
   NodePool& nodes_;
   transport::ChannelThread& channels_;
   RemoteOrder order_;
   MemoryPool memory_;  // Of states on their way; outlives all attempts.
   std::atomic<bool> has_played_ = false;
-  std::mutex mutex_;
+  SetAside set_aside_;
+  mutable std::mutex mutex_;
   std::weak_ptr<Attempt> attempt_;  // Its envoys hold it.
 };
 

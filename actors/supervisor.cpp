@@ -528,10 +528,12 @@ class Supervisor {
     // Losses may come as often as they like, as long as something is done between them.
     futile_ = step_ > attempt_from_ ? 0 : futile_ + 1;
     last_failure_ = text;
-    if (cause == Cause::lost && futile_ < most_futile) {
+    const bool is_hopeful = futile_ < most_futile;
+    if (cause == Cause::lost && is_hopeful) {
       warn(text + "; " + going_on());
     } else {
       failures_.push_back({self_->now().time_since_epoch(), text});
+      if (cause == Cause::failed && is_hopeful) failures_.back().node = set_aside(who, why);
       const auto verdict = judge(failures_, {spec_->strikes, spec_->strike_window});
       if (verdict.what == Verdict::What::give_up) {
         const bool repeated = failures_.size() > 1;
@@ -541,6 +543,14 @@ class Supervisor {
     }
     loss_.notice(self_->now(), step_, text);
     clear(Next::try_again);
+  }
+  /// The node that the run does without from now on; empty where it is none.
+  std::string set_aside(const std::string& who, const std::string& why) const {
+    if (!spec_->casting) return {};
+    const auto found = std::ranges::find_if(
+        company_.players, [&](const Player& player) { return player.standing.who == who; });
+    if (found == company_.players.end()) return {};
+    return spec_->casting->set_aside(found->id, why).value_or("");
   }
   std::string going_on() const {
     const bool is_kept = spec_->casting && spec_->copies > 1;

@@ -479,7 +479,7 @@ bool HeadRun::lacks_nodes() const {
 }
 
 bool HeadRun::switch_pays() const {
-  auto nodes = around_.nodes.usable(least_);
+  auto nodes = casting_->choose(around_.nodes.usable(least_));
   const auto has_part = [this](const actors::NodeHere& node) {
     const auto& known = lineup_->nodes;
     return std::ranges::count(known, node.incarnation, &actors::NodeHere::incarnation) > 0;

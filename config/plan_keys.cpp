@@ -203,8 +203,10 @@ std::vector<Key> limit_keys() {
       bound("mailbox_limit", 10000, "Messages that an actor lets wait."),
       bound("socket_high_water", 1000, "Messages that a socket lets wait."),
       bound("futile_epochs", 5, "Plans in a row that may fail before the run halts."),
-      bound("strikes", 3, "Failures of a host within strike_window before it is left out."),
-      wait("strike_window", "10m", "The time in which a host's failures are counted."),
+      bound("strikes", 3,
+            "Failures within strike_window that a run survives, but for those of nodes it can do "
+            "without."),
+      wait("strike_window", "10m", "The time in which failures are counted."),
   };
 }
 

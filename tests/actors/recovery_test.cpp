@@ -36,6 +36,26 @@ TEST_CASE("what fails too often in a short time is given up", "[actors]") {
   CHECK(judge(failures, three_in_a_minute).what == Verdict::What::try_again);
 }
 
+TEST_CASE("what fails on a node that is done without is no failure of the run", "[actors]") {
+  std::vector<Failure> failures;
+  for (int minute = 0; minute < 10; ++minute) {
+    failures.push_back({minute * 1s, "device 0: x", "sick"});
+    const auto verdict = judge(failures, three_in_a_minute);
+    CHECK(verdict.what == Verdict::What::try_again);
+    CHECK(verdict.reason == "without node sick for a while, as long as others suffice");
+  }
+  failures.push_back({10s, "device 0: y"});
+  CHECK(judge(failures, three_in_a_minute).reason ==
+        "it is failure 1 of at most 3 in a short time");
+  failures.push_back({11s, "device 0: x", "alpha"});
+  CHECK(judge(failures, three_in_a_minute).reason == "the same came twice at the same place");
+}
+
+TEST_CASE("a node that failed again, where there are too few others, fails the run", "[actors]") {
+  CHECK(judge({{1s, "device 0: x", "sick"}, {2s, "device 0: x"}}, three_in_a_minute).what ==
+        Verdict::What::give_up);
+}
+
 TEST_CASE("a run in which somebody moves does not stand still", "[actors]") {
   CHECK_FALSE(find_standstill({}, {}));
   CHECK_FALSE(find_standstill({{.who = "device 0"}, {.who = "device 1"}}, {}));
