@@ -94,6 +94,21 @@ class Chaos {
   }
 
   bool is_under_way() { return !submit_->wait(std::chrono::seconds(0)); }
+  /// Gives after how many steps. It may have done some more than was told, and the head may be dead
+  /// at the moment.
+  std::int64_t end_soon() {
+    for (int tries = 0; tries < 100; ++tries) {
+      let_time_pass(0.5);
+      thaw();
+      const auto steps = steps_done() + 20;
+      const Ended set = troupe::tests::troupe(
+          here_,
+          {"set", "chaos", "train.steps=" + std::to_string(steps), "--head", head_of(here_)});
+      if (set.code == 0) return steps;
+    }
+    FAIL("its steps could not be set:\n" << told());
+    return 0;
+  }
   /// Waits for the end of the run, and of all processes.
   void end() {
     const auto code = submit_->wait(std::chrono::seconds(300));
@@ -113,6 +128,13 @@ class Chaos {
     return std::make_unique<Process>(
         here_, std::vector<std::string>{"node", "--name", "n" + std::to_string(node), "--cores",
                                         "1", "--head", head_of(here_)});
+  }
+
+  /// As far as was told.
+  std::int64_t steps_done() const {
+    const auto& said = submit_->said();
+    const auto last = said.rfind("\nstep ");
+    return last == std::string::npos ? 0 : std::stoll(said.substr(last + 6));
   }
 
   using Clock = std::chrono::steady_clock;
@@ -155,30 +177,60 @@ TEST_CASE("thirty deaths at any moment change no bit and leave nothing behind", 
   CHECK(processes_of_program(here) == 0);
 }
 
-// Minutes: `./dev test --chaos`.
-TEST_CASE("deaths every two seconds, and freezes of up to a minute, change no bit", "[.chaos]") {
+// Half an hour together: `./dev test --chaos`.
+
+namespace {
+
+/// Deaths of anybody, two seconds apart in the mean, and freezes of up to a minute; then the run
+/// is given an end, and has to have the bits of as many steps in one process.
+void disturb(const std::string& config, std::vector<std::string> settings, int deaths) {
   const Workplace here;
   const auto before = leavings(here);
-  here.write("gpt.toml", "extends = \"" TROUPE_CONFIG "/gpt-small.toml\"\n");
-  const std::vector<std::string> settings{"train.steps=40", "train.eval_every=20", "batch.global=4",
-                                          "batch.micro=1", "checkpoint.every=2 steps"};
-  const auto one = digest_of_one(here, settings);
+  here.write("gpt.toml", "extends = \"" TROUPE_CONFIG "/" + config + "\"\n");
+  settings =
+      with(settings, {"train.eval_every=20", "checkpoint.every=5 steps", "precision.compute=fp32"});
   const auto seed = std::random_device{}();
   INFO("seed " << seed);
-  int deaths = 0;
+  std::int64_t steps = 0;
   {
-    Chaos chaos(here, "gpt.toml", settings, seed, std::chrono::seconds(60));
+    Chaos chaos(here, "gpt.toml", with(settings, {"train.steps=1000000"}), seed,
+                std::chrono::seconds(60));
     std::mt19937 random(seed);
     std::exponential_distribution<double> gap(1 / 2.0);
-    for (; chaos.is_under_way() && deaths < 2000; ++deaths) {
+    for (int death = 0; death < deaths; ++death) {
       chaos.let_time_pass(gap(random));
       chaos.thaw();
       chaos.strike();
+      INFO(chaos.told());
+      REQUIRE(chaos.is_under_way());
     }
+    steps = chaos.end_soon();
     chaos.end();
   }
-  WARN(deaths << " deaths and freezes");
+  WARN(config << ": " << deaths << " deaths and freezes, " << steps << " steps, seed " << seed);
+  const auto one = digest_of_one(here, with(settings, {"train.steps=" + std::to_string(steps)}));
   CHECK(digest(here, "chaos") == one);
+  const Ended audit = troupe::tests::troupe(here, {"audit", "chaos"});
+  INFO(audit.out << audit.err);
+  CHECK(audit.code == 0);
   CHECK(leavings(here) == before);
   CHECK(processes_of_program(here) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("five hundred deaths of a GPT's nodes, daemons and heads change no bit", "[.chaos]") {
+  disturb("gpt-small.toml", {"batch.global=4", "batch.micro=1"}, 500);
+}
+
+TEST_CASE("a hundred deaths change no bit of a residual network", "[.chaos]") {
+  disturb("resnet-tiny.toml", {}, 100);
+}
+
+TEST_CASE("a hundred deaths change no bit of an asynchronous run", "[.chaos]") {
+  // What it keeps is of the end of a round: two seconds have to be enough for one.
+  disturb("gpt-tiny.toml",
+          {"pipeline.stages=2", "pipeline.replicas=2", "pipeline.schedule=pipedream",
+           "model.tied=false", "staleness.preset=ws", "staleness.flush_every=32"},
+          100);
 }
