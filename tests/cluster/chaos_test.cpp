@@ -183,18 +183,21 @@ namespace {
 
 /// Deaths of anybody, two seconds apart in the mean, and freezes of up to a minute; then the run
 /// is given an end, and has to have the bits of as many steps in one process.
-void disturb(const std::string& config, std::vector<std::string> settings, int deaths) {
+void disturb(const std::string& config, const std::vector<std::string>& settings, int deaths) {
   const Workplace here;
   const auto before = leavings(here);
   here.write("gpt.toml", "extends = \"" TROUPE_CONFIG "/" + config + "\"\n");
-  settings =
-      with(settings, {"train.eval_every=20", "checkpoint.every=5 steps", "precision.compute=fp32"});
+  const auto until = [&](std::int64_t step) {
+    auto all = settings;
+    all.insert(all.end(), {"train.eval_every=20", "checkpoint.every=5 steps",
+                           "precision.compute=fp32", "train.steps=" + std::to_string(step)});
+    return all;
+  };
   const auto seed = std::random_device{}();
   INFO("seed " << seed);
   std::int64_t steps = 0;
   {
-    Chaos chaos(here, "gpt.toml", with(settings, {"train.steps=1000000"}), seed,
-                std::chrono::seconds(60));
+    Chaos chaos(here, "gpt.toml", until(1'000'000), seed, std::chrono::seconds(60));
     std::mt19937 random(seed);
     std::exponential_distribution<double> gap(1 / 2.0);
     for (int death = 0; death < deaths; ++death) {
@@ -208,7 +211,7 @@ void disturb(const std::string& config, std::vector<std::string> settings, int d
     chaos.end();
   }
   WARN(config << ": " << deaths << " deaths and freezes, " << steps << " steps, seed " << seed);
-  const auto one = digest_of_one(here, with(settings, {"train.steps=" + std::to_string(steps)}));
+  const auto one = digest_of_one(here, until(steps));
   CHECK(digest(here, "chaos") == one);
   const Ended audit = troupe::tests::troupe(here, {"audit", "chaos"});
   INFO(audit.out << audit.err);
