@@ -281,8 +281,10 @@ void Head::on(const recon::MakePlan& make) {
   later(world_.costs.plan, [this, make] {
     auto made = planner_(make);
     // Never newer than the account of the steps; and the last step of all is to be on the disk.
-    if (world_.copies.are_kept())
-      made.kept = world_.copies.newest(world_.model.units(), std::min(entered_, world_.steps - 1));
+    if (world_.copies.are_kept()) {
+      const auto entered = world_.bug == Bug::kept_beyond_ledger ? world_.steps : entered_;
+      made.kept = world_.copies.newest(world_.model.units(), std::min(entered, world_.steps - 1));
+    }
     take(made);
   });
 }

@@ -18,6 +18,7 @@ using recon::Phase;
 using recon::Row;
 
 constexpr Duration time_to_finish = std::chrono::minutes(20);
+constexpr std::uint64_t most_copies = 3;  // Of each unit of the state in memory; 1: on disk only.
 constexpr std::uint64_t most_events = 400'000;
 constexpr int most_restarts = 5;  // Of a head that ends, once nothing goes wrong any more.
 
@@ -32,6 +33,7 @@ class Play {
     auto& world = cluster_->world();
     world.bug = scenario.bug;
     world.steps = limits_.steps;
+    world.copies.keep_of_each(1 + static_cast<int>(scenario.seed % most_copies));
     world.save_every = draw(std::int64_t{2}, std::int64_t{9});
     world.costs.step =
         Costs::always(std::chrono::milliseconds(draw(std::int64_t{20}, std::int64_t{200})));

@@ -29,6 +29,7 @@ constexpr std::array<std::string_view, bugs> names = {
     "timers_lost",
     "activated_before_loaded",
     "save_skipped_in_hold",
+    "kept_beyond_ledger",
 };
 
 std::string number(std::uint64_t n) { return std::to_string(n); }

@@ -61,8 +61,9 @@ enum class Bug : std::uint8_t {
   timers_lost,
   activated_before_loaded,
   save_skipped_in_hold,  // A save that nodes hold for is told to be complete at once.
+  kept_beyond_ledger,    // What nodes have in memory of steps that nobody entered is gone on from.
 };
-constexpr int bugs = static_cast<int>(Bug::save_skipped_in_hold) + 1;
+constexpr int bugs = static_cast<int>(Bug::kept_beyond_ledger) + 1;
 std::string_view to_string(Bug bug);
 
 /// What never may be, looked at after every event. The first violation stays.
