@@ -39,7 +39,7 @@ class Following {
     if (how.why.empty()) {
       me().doing = Doing::loaded;
       me().weights = how.weights;
-      tell(Loaded{me().life, me().epoch, me().weights});
+      tell(Loaded{me().life, me().epoch, me().line, me().weights});
     } else {
       me().doing = Doing::prepared;
       tell(LoadFailed{me().life, me().epoch, what.step, how.cause, how.why});
@@ -69,7 +69,7 @@ class Following {
     if (load.epoch != me().epoch) return;
     if (me().doing == Doing::loading && load.step == me().line) return;
     if (me().doing == Doing::loaded && load.step == me().line)
-      return tell(Loaded{me().life, me().epoch, me().weights});
+      return tell(Loaded{me().life, me().epoch, me().line, me().weights});
     if (me().doing != Doing::prepared && me().doing != Doing::loading &&
         me().doing != Doing::loaded)
       return;

@@ -267,6 +267,8 @@ void Reaction::on(const PrepareFailed& failed) {
 
 void Reaction::on(const Loaded& loaded) {
   if (state_.phase != Phase::load || loaded.epoch != state_.epoch) return;
+  // The state before was bad for others: it has not read this one yet.
+  if (loaded.step != state_.line) return;
   if (state_.waits_for.erase(loaded.life) == 0) return;
   state_.weights[loaded.life] = loaded.weights;
   if (!state_.waits_for.empty())

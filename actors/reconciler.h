@@ -150,11 +150,13 @@ struct Loaded {
 
   Life life = 0;
   std::uint64_t epoch = 0;
+  std::int64_t step = 0;
   std::string weights;  // The digest of all that it read.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("life", &Loaded::life),
                       transport::required("epoch", &Loaded::epoch),
+                      transport::required("step", &Loaded::step),
                       transport::required("weights", &Loaded::weights));
   }
 };

@@ -294,7 +294,7 @@ void Head::on(const recon::Prepare& order) { tell(order.plan.members, order); }
 void Head::on(const recon::Load& order) {
   tell(order.nodes, order);
   if (world_.bug == Bug::activated_before_loaded)
-    for (const Life life : order.nodes) take(recon::Loaded{life, order.epoch, "believed"});
+    for (const Life life : order.nodes) take(recon::Loaded{life, order.epoch, order.step, "believed"});
 }
 
 void Head::on(const recon::Activate& order) {

@@ -53,7 +53,7 @@ class Head {
   Row load_all() {
     Row row = Row::of_the_past;
     for (const Life life : std::vector<Life>(state.plan.members))
-      row = on(Loaded{life, state.epoch, "digest"});
+      row = on(Loaded{life, state.epoch, state.line, "digest"});
     return row;
   }
   Row freeze_all() {
@@ -102,7 +102,7 @@ TEST_CASE("a new run waits for nodes, plans, prepares, loads and runs", "[actors
   CHECK(head.on(reconciler::Prepared{1, 1}) == Row::prepared_some);
   CHECK(head.prepare_all() == Row::prepared_all);
   CHECK(head.ordered<Load>()->step == 0);
-  CHECK(head.on(Loaded{1, 1, "digest"}) == Row::loaded_some);
+  CHECK(head.on(Loaded{1, 1, 0, "digest"}) == Row::loaded_some);
   CHECK(head.load_all() == Row::loaded_all);
   CHECK(head.recorded(Record::Kind::active));
   CHECK(head.ordered<Activate>()->nodes == std::vector<Life>{1, 2, 3});
@@ -264,10 +264,12 @@ TEST_CASE("a bad checkpoint is passed over for the one before it", "[actors]") {
   CHECK(head.on(LoadFailed{1, 1, 20, LoadFailed::Cause::checkpoint, "a bit"}) ==
         Row::load_failed_checkpoint);
   CHECK(head.ordered<Load>()->step == 10);
-  head.on(Loaded{1, 1, "one"});
-  head.on(Loaded{2, 1, "another"});
+  // Of the bad one, told before it was heard that it is bad.
+  CHECK(head.on(Loaded{2, 1, 20, "late"}) == Row::of_the_past);
+  head.on(Loaded{1, 1, 10, "one"});
+  head.on(Loaded{2, 1, 10, "another"});
   // Nobody can say who is right.
-  CHECK(head.on(Loaded{3, 1, "a third"}) == Row::load_differs);
+  CHECK(head.on(Loaded{3, 1, 10, "a third"}) == Row::load_differs);
   CHECK(head.state.phase == Phase::halted);
 }
 
@@ -303,9 +305,9 @@ TEST_CASE("a node that reads other weights than most is passed over, and no chec
   for (const Life life : {1, 2, 3}) head.come(life);
   head.plan();
   head.prepare_all();
-  head.on(Loaded{1, 1, "another"});
-  head.on(Loaded{2, 1, "one"});
-  CHECK(head.on(Loaded{3, 1, "one"}) == Row::load_differs);
+  head.on(Loaded{1, 1, 20, "another"});
+  head.on(Loaded{2, 1, 20, "one"});
+  CHECK(head.on(Loaded{3, 1, 20, "one"}) == Row::load_differs);
   CHECK(head.recorded(Record::Kind::strike));
   CHECK(head.recorded(Record::Kind::aborted));
   CHECK(head.ordered<MakePlan>()->nodes == std::vector<Life>{2, 3});
@@ -673,7 +675,7 @@ TEST_CASE("every event in every state has an answer", "[actors]") {
             PlanMade{at.plan_number, PlanChoice{{3}, 1, "x"}, {}},
             reconciler::Prepared{life, epoch},
             reconciler::PrepareFailed{life, epoch, "x"},
-            Loaded{life, epoch, "x"},
+            Loaded{life, epoch, at.line, "x"},
             LoadFailed{life, epoch, at.line, LoadFailed::Cause::checkpoint, "x"},
             LoadFailed{life, epoch, at.line, LoadFailed::Cause::node, "x"},
             Frozen{life, epoch, 3},
