@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <future>
 #include <utility>
 
 namespace troupe::actors {
@@ -72,6 +73,23 @@ void ComputingThread::run(Stream& stream, LateReturns* late) {
     }
     if (pace_) pace_->wait_after(Pace::Clock::now() - start);
   }
+}
+
+bool finish(const std::vector<Executor*>& executors,
+            std::optional<std::chrono::steady_clock::time_point> end) {
+  std::vector<std::future<void>> all;
+  for (auto* executor : executors) {
+    const auto done = std::make_shared<std::promise<void>>();
+    all.push_back(done->get_future());
+    executor->post([done](Stream&) { done->set_value(); });
+  }
+  for (const auto& one : all) {
+    if (!end)
+      one.wait();
+    else if (one.wait_until(*end) != std::future_status::ready)
+      return false;
+  }
+  return true;
 }
 
 }  // namespace troupe::actors

@@ -6,7 +6,9 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <vector>
 
 #include "actors/pace.h"
 #include "core/memory_pool.h"
@@ -56,5 +58,10 @@ class ComputingThread final : public Executor {
   std::atomic<bool> asleep_{false};
   std::thread thread_;
 };
+
+/// Waits until all have done what was posted to them, and hold nothing of it any more; false where
+/// that is not so in time. Jobs of one hold memory of others: this comes before any of them goes.
+bool finish(const std::vector<Executor*>& executors,
+            std::optional<std::chrono::steady_clock::time_point> end = {});
 
 }  // namespace troupe::actors

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <deque>
-#include <future>
 #include <mutex>
 #include <thread>
 
@@ -131,6 +130,8 @@ ProcessRun::ProcessRun(const config::Loaded& loaded, RunSetup setup, storage::Fi
 ProcessRun::~ProcessRun() {
   // What comes now waits for all threads.
   if (watchdog_) watchdog_->sign("its threads end");
+  system_.reset();
+  actors::finish(executors());
 }
 
 Result<std::unique_ptr<ProcessRun>> ProcessRun::make(const config::Loaded& loaded, RunSetup setup,
@@ -413,23 +414,17 @@ bool ProcessRun::all_gone() {
   if (!store_->finish()) return false;
   const auto& limits = config_.limits;
   watchdog_->sign("its devices finish what was begun");
-  return all_idle(limits.stuck_floor * actors::Allowed().usual);
+  // All threads that compute do what was posted to them, and soon.
+  return actors::finish(
+      executors(), std::chrono::steady_clock::now() + limits.stuck_floor * actors::Allowed().usual);
 }
 
-/// Whether all threads that compute do what was posted to them, and soon.
-bool ProcessRun::all_idle(std::chrono::nanoseconds patience) {
-  const auto end = std::chrono::steady_clock::now() + patience;
-  std::vector<std::future<void>> idle;
-  const auto ask = [&](actors::Executor& executor) {
-    const auto done = std::make_shared<std::promise<void>>();
-    idle.push_back(done->get_future());
-    executor.post([done](Stream&) { done->set_value(); });
-  };
+std::vector<actors::Executor*> ProcessRun::executors() const {
+  std::vector<actors::Executor*> here;
   for (const auto& device : devices_)
-    if (device) ask(*device);
-  ask(*reader_);
-  return std::ranges::all_of(
-      idle, [&](const auto& one) { return one.wait_until(end) == std::future_status::ready; });
+    if (device) here.push_back(device.get());
+  if (reader_) here.push_back(reader_.get());
+  return here;
 }
 
 }  // namespace troupe::apps

@@ -95,7 +95,7 @@ class ProcessRun {
   std::shared_ptr<actors::RunSpec> led(const config::RunConfig& config, const Value& recipe);
   void warn(const std::string& text);
   bool all_gone();
-  bool all_idle(std::chrono::nanoseconds patience);
+  std::vector<actors::Executor*> executors() const;
 
   class Store;
 

@@ -20,7 +20,7 @@ Piece six_steps() {
   return piece;
 }
 
-std::uint64_t messages() {
+std::uint64_t messages_of_six_steps() {
   static const auto played = play(six_steps(), 1);
   return played.messages;
 }
@@ -35,7 +35,7 @@ Held hold_in(LittleRun& run, std::uint64_t seed, Change change) {
   Held held;
   Scene scene(run, seed);
   scene.begin();
-  scene.play(scene.world().random()() % messages());
+  scene.play(scene.world().random()() % messages_of_six_steps());
   if (!scene.ended())
     rt::post(scene.supervisor(), Interlude{change(scene.spec()), [&](Result<std::int64_t> answer) {
                                              held.answers.push_back(std::move(answer));
@@ -101,7 +101,7 @@ TEST_CASE("a run that is told to save has saved when that is answered", "[actors
     std::optional<std::int64_t> there;
     Scene scene(run, seed);
     scene.begin();
-    scene.play(scene.world().random()() % messages());
+    scene.play(scene.world().random()() % messages_of_six_steps());
     std::optional<std::int64_t> answered;
     if (!scene.ended())
       rt::post(scene.supervisor(), Interlude{{}, [&](const Result<std::int64_t>& step) {

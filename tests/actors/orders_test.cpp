@@ -24,7 +24,7 @@ Digest weights_after_four_steps() {
   return digest;
 }
 
-std::uint64_t messages() {
+std::uint64_t messages_of_four_steps() {
   static const auto played = play(four_steps(), 1);
   return played.messages;
 }
@@ -39,7 +39,7 @@ void check_ended_by(Order order) {
     {
       Scene scene(run, seed);
       scene.begin();
-      scene.play(scene.world().random()() % messages());
+      scene.play(scene.world().random()() % messages_of_four_steps());
       if (scene.ended()) continue;
       rt::post(scene.supervisor(), order);
       const auto played = scene.finish();
@@ -124,7 +124,7 @@ TEST_CASE("a paused run waits for as long as it must", "[actors]") {
     LittleRun run(four_steps());
     Scene scene(run, seed);
     scene.begin();
-    scene.play(scene.world().random()() % messages());
+    scene.play(scene.world().random()() % messages_of_four_steps());
     if (scene.ended()) continue;
     rt::post(scene.supervisor(), Pause{});
     scene.world().run_until([&] { return scene.ended(); }, std::chrono::minutes(30));
