@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,8 +56,9 @@ class Casting {
   /// A player has failed, for this reason. The name of the node that it was on, where the attempts
   /// that follow do without that for a while.
   virtual std::optional<std::string> set_aside(PlayerId, const std::string& /*why*/) { return {}; }
-  /// The run has ended: nobody need know anything of it any more.
-  virtual void over() {}
+  /// The run has ended, in this way: nobody need know anything of it any more, but where it is to
+  /// go on later.
+  virtual void over(Outcome::How) {}
 };
 
 /// The same list in all processes: by replica its devices and its loaders, then the optimizers.

@@ -182,6 +182,8 @@ class Node::Work {
     conversation()->pause();
     is_welcome_ = false;
     if (leaving_) return retire("it leaves, and its head is gone");
+    for (auto& [run, memory] : keeps_)
+      if (!sites_.contains(run)) memory.until = Clock::now() + memory.head_patience;
     if (sites_.empty()) return;
     options_.say("lost the head; its runs wait for it: " + lost.why);
     std::chrono::nanoseconds patience{};
@@ -232,6 +234,9 @@ class Node::Work {
     options_.say((was_welcome_ ? "back at " : "joined ") + options_.dial.endpoint + " as " +
                  welcome->name);
     term_ = message.term;
+    // It is the same life of the head: its runs may wait for nodes for long.
+    if (was_welcome_)
+      for (auto& [run, memory] : keeps_) memory.until.reset();
     was_welcome_ = is_welcome_ = true;
     headless_until_.reset();
   }

@@ -457,7 +457,8 @@ std::vector<NodeHere> RemoteCasting::choose(std::vector<NodeHere> nodes) const {
   return set_aside_.choose(std::move(nodes), order().fewest, SetAside::Clock::now());
 }
 
-void RemoteCasting::over() {
+void RemoteCasting::over(Outcome::How how) {
+  if (comes_back_ && how == Outcome::How::stopped) return;
   auto message = transport::to_message(Forget{});
   message.run = order().run;
   for (const auto& node : nodes_.all()) (void)nodes_.send(node.incarnation, message);

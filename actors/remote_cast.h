@@ -44,9 +44,13 @@ class RemoteCasting final : public Casting {
   Company begin(caf::actor_system& system, const Backstage& backstage, int attempt,
                 Origin origin) override;
   std::optional<std::string> set_aside(PlayerId player, const std::string& why) override;
-  void over() override;
+  void over(Outcome::How how) override;
   /// Of the nodes that a run could use those that it is to use now.
   std::vector<NodeHere> choose(std::vector<NodeHere> nodes) const;
+
+  /// Where the run is stopped now, the next life of its head goes on with it: nodes keep what they
+  /// have of it. Any thread.
+  void leave() { comes_back_ = true; }
 
   /// From the next attempt on; any thread.
   void change(RemoteOrder order);
@@ -66,6 +70,7 @@ class RemoteCasting final : public Casting {
   RemoteOrder order_;
   MemoryPool memory_;  // Of states on their way; outlives all attempts.
   std::atomic<bool> has_played_ = false;
+  std::atomic<bool> comes_back_ = false;
   SetAside set_aside_;
   mutable std::mutex mutex_;
   std::weak_ptr<Attempt> attempt_;  // Its envoys hold it.

@@ -614,7 +614,7 @@ class Supervisor {
     phase_ = Phase::ended;
     for (auto& interlude : std::exchange(interludes_, {})) changed_.push_back(interlude.done);
     answer(changed_, Error{"the run has ended"});
-    if (spec_->casting) spec_->casting->over();
+    if (spec_->casting) spec_->casting->over(outcome_.how);
     outcome_.most_parcels = most_parcels_;
     ending_->tell(std::move(outcome_));
     self_->quit();

@@ -61,6 +61,11 @@ void HeadRun::drain() {
   around_.nodes.wake();
 }
 
+void HeadRun::leave() {
+  if (casting_) casting_->leave();
+  drain();
+}
+
 void HeadRun::finish() {
   drain();
   if (thread_.joinable()) thread_.join();

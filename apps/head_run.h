@@ -48,6 +48,8 @@ class HeadRun {
 
   RunStanding report() const;
   void drain();
+  /// Drains it as its head ends, whose next life goes on with it.
+  void leave();
   /// Drains it, and waits until it has ended.
   void finish();
   void stop_now();

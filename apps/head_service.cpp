@@ -63,7 +63,7 @@ class HeadService::Service {
     is_closing_ = true;
     if (questions_) questions_->close();
     const auto runs = all_runs();
-    for (const auto& run : runs) run->drain();
+    for (const auto& run : runs) run->leave();
     // A run needs its nodes until it has ended, and they need somebody who hears them: the gate
     // goes after the runs have ended, and before they go.
     for (const auto& run : runs) run->finish();

@@ -99,7 +99,7 @@ class Nodes final : public Casting {
                                              .copies = static_cast<int>(copies)});
     return real;
   }
-  void over() override { ++overs_; }
+  void over(Outcome::How) override { ++overs_; }
 
   /// The first ones: their players, and all that they keep.
   void lose(int nodes) {

@@ -172,3 +172,46 @@ TEST_CASE("a head that is killed finds in its next life what its nodes have kept
   CHECK(leavings(here) == before);
   CHECK(processes_of_program(here) == 0);
 }
+
+TEST_CASE("a head that ends while its run waits for nodes finds what they have kept", "[cluster]") {
+  const Workplace here;
+  const auto before = leavings(here);
+  here.write("gpt.toml", gpt);
+  const std::vector<std::string> settings{"train.steps=100", "checkpoint.every=1000 steps",
+                                          "train.eval_every=1000"};
+  const auto one = digest_of_one(here, settings);
+  {
+    Cluster cluster(here, {"alpha", "beta"});
+    const auto address = head_of(here);
+    auto words = with({"submit", "gpt.toml", "--wait", "--output", "plain"}, settings);
+    words = with(words, {"name=many", "pipeline.stages=2", "elastic.nodes=2:2", "log.every=1"});
+    Process submit(here, words);
+    INFO(submit.said() << cluster.head.said());
+    REQUIRE(submit.says("\nstep 40 "));
+    cluster.nodes.back()->send(SIGKILL);
+    cluster.nodes.pop_back();
+    REQUIRE(submit.says("going on from the newest state that is left"));
+    cluster.head.send(SIGTERM);
+    CHECK(cluster.head.wait() == 0);
+    CHECK(submit.wait() == 75);
+
+    Process head(here, {"head", "--listen", address, "--events", "127.0.0.1:0"});
+    REQUIRE(head.says("run many goes on after step"));
+    cluster.start_node("gamma");
+    Process follow(here, {"attach", "many", "--head", address, "--output", "plain"});
+    CHECK(follow.wait() == 0);
+    INFO(head.said() << follow.said());
+    CHECK(digest(here, "many") == one);
+    check_audit(here, "many", 100);
+    // Nothing was saved on the disk before the end, and yet it was not begun anew.
+    const auto times = times_done(here, "many");
+    CHECK(times.at(1) == 1);
+    CHECK(times.at(20) == 1);
+    for (const auto& node : cluster.nodes) node->send(SIGTERM);
+    for (const auto& node : cluster.nodes) CHECK(node->wait() == 0);
+    head.send(SIGTERM);
+    CHECK(head.wait() == 0);
+  }
+  CHECK(leavings(here) == before);
+  CHECK(processes_of_program(here) == 0);
+}
