@@ -159,10 +159,19 @@ void Head::closed(Life life) {
   if (found != evidence_.end() && !found->second.closed) found->second.closed = world_.clock.now();
 }
 
+/// In the order in which they came, however often it stands still.
 void Head::receive(const transport::Message& message) {
+  if (world_.clock.now() >= paused_until_ && unheard_.empty()) return hear(message);
+  unheard_.push_back(message);
+  if (unheard_.size() > 1) return;
+  later(paused_until_ - world_.clock.now(), [this, alive = alive_] {
+    for (const auto& one : std::exchange(unheard_, {}))
+      if (*alive) hear(one);
+  });
+}
+
+void Head::hear(const transport::Message& message) {
   if (ended_) return;
-  if (world_.clock.now() < paused_until_)
-    return later(paused_until_ - world_.clock.now(), [this, message] { receive(message); });
   const auto life = static_cast<Life>(message.incarnation);
   const auto key = std::to_string(life);
   if (message.type == recon::Attached::type)
@@ -280,13 +289,20 @@ void Head::on(const recon::SetTimer& set) {
 void Head::on(const recon::MakePlan& make) {
   later(world_.costs.plan, [this, make] {
     auto made = planner_(make);
-    // Never newer than the account of the steps; and the last step of all is to be on the disk.
-    if (world_.copies.are_kept()) {
-      const auto entered = world_.bug == Bug::kept_beyond_ledger ? world_.steps : entered_;
-      made.kept = world_.copies.newest(world_.model.units(), std::min(entered, world_.steps - 1));
-    }
+    if (world_.copies.are_kept()) made.kept = newest_kept();
     take(made);
   });
+}
+
+/// Never newer than the account of the steps, as the disk has it: nodes say again what came after
+/// the step that they go on from, and nothing before. The last step of all is to be saved.
+std::int64_t Head::newest_kept() {
+  auto entered = entered_;
+  if (world_.bug == Bug::kept_beyond_ledger)
+    entered = world_.steps;
+  else if (!ledger_->sync())
+    return 0;
+  return world_.copies.newest(world_.model.units(), std::min(entered, world_.steps - 1));
 }
 
 void Head::on(const recon::Prepare& order) { tell(order.plan.members, order); }
@@ -294,7 +310,8 @@ void Head::on(const recon::Prepare& order) { tell(order.plan.members, order); }
 void Head::on(const recon::Load& order) {
   tell(order.nodes, order);
   if (world_.bug == Bug::activated_before_loaded)
-    for (const Life life : order.nodes) take(recon::Loaded{life, order.epoch, order.step, "believed"});
+    for (const Life life : order.nodes)
+      take(recon::Loaded{life, order.epoch, order.step, "believed"});
 }
 
 void Head::on(const recon::Activate& order) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <map>
@@ -44,7 +45,7 @@ class Head {
   std::optional<recon::End> ended() const { return ended_; }
   Network::Address address() const { return address_; }
 
-  void pause(Duration time) { paused_until_ = world_.clock.now() + time; }
+  void pause(Duration time) { paused_until_ = std::max(paused_until_, world_.clock.now() + time); }
   /// What a daemon says of a process, or the system of a connection.
   void exited(Life life, const std::string& how);
   void closed(Life life);
@@ -63,6 +64,7 @@ class Head {
   void boot();
   void look();
   void receive(const transport::Message& message);
+  void hear(const transport::Message& message);
   void take(const recon::Event& event);
   void answer_next();
   void carry_out(const recon::Answer& answer);
@@ -70,6 +72,7 @@ class Head {
   Status claim_term(recon::JournalRead& read);
   bool is_superseded() const;
   void check(const recon::Event& event, const recon::Answer& answer) const;
+  std::int64_t newest_kept();
   void enter_in_ledger(const transport::Message& message);
   void part_written(const transport::Message& message);
   Status commit(const recon::CommitSave& order);
@@ -102,6 +105,7 @@ class Head {
   HeadEars ears_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   Time paused_until_{};
+  std::deque<transport::Message> unheard_;  // That came meanwhile.
 
   recon::State state_;
   std::optional<recon::End> ended_;

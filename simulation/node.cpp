@@ -82,11 +82,19 @@ void Node::dial() {
 
 void Node::give_notice(Duration left) { tell_head(recon::Notice{life(), left}); }
 
+/// In the order in which they came, however often it stands still.
 void Node::receive(Network::Address from, const transport::Message& message) {
+  if (world_.clock.now() >= paused_until_ && unheard_.empty()) return hear(from, message);
+  unheard_.emplace_back(from, message);
+  if (unheard_.size() > 1) return;
+  later(paused_until_ - world_.clock.now(), [this, alive = alive_] {
+    for (const auto& [sender, one] : std::exchange(unheard_, {}))
+      if (*alive) hear(sender, one);
+  });
+}
+
+void Node::hear(Network::Address from, const transport::Message& message) {
   if (has_left_) return;
-  if (world_.clock.now() < paused_until_)
-    return later(paused_until_ - world_.clock.now(),
-                 [this, from, message] { receive(from, message); });
   if (message.type == contribution_type) return add(message);
   if (message.type == decision_type) return apply(message);
   speaker_ = from;

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "actors/member.h"
@@ -50,6 +52,7 @@ class Node {
   void beat();
   void dial();
   void receive(Network::Address from, const transport::Message& message);
+  void hear(Network::Address from, const transport::Message& message);
   void obey(const transport::Message& message);
   void act(const recon::MemberAnswer& answer);
   void on(const recon::StopWork&);
@@ -95,6 +98,7 @@ class Node {
   std::string name_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   Time paused_until_{};
+  std::deque<std::pair<Network::Address, transport::Message>> unheard_;  // That came meanwhile.
   double slowness_ = 1;
   bool has_left_ = false;
   bool fails_next_step_ = false;

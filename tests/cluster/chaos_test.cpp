@@ -91,6 +91,9 @@ class Chaos {
 
   void let_time_pass(double seconds) {
     submit_->listen(std::chrono::milliseconds(std::lround(1000 * seconds)));
+    // Who speaks to a full pipe stands still.
+    head_.see_all();
+    for (const auto& daemon : daemons_) daemon->see_all();
   }
 
   bool is_under_way() { return !submit_->wait(std::chrono::seconds(0)); }
