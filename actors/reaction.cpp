@@ -345,6 +345,8 @@ void Reaction::on(const StepFailed& failed) {
 
 void Reaction::on(const SavePoint& point) {
   if (state_.phase != Phase::run || point.epoch != state_.epoch) return;
+  // Nobody holds there any more.
+  if (point.step < state_.decided) return;
   if (!state_.saving) {
     row(Row::save_begins, "step " + number(point.step) + " is to be saved");
     return save(point.step);

@@ -479,6 +479,19 @@ TEST_CASE("one save at a time, and three tries", "[actors]") {
   CHECK(head.recorded(Record::Kind::saved));
 }
 
+TEST_CASE("a save point that is told again, after all have gone on, is none", "[actors]") {
+  Head head;
+  head.run();
+  head.run_to(10);
+  head.on(SavePoint{1, 10});
+  head.save_all();
+  head.run_to(14);
+  head.on(StopAsked{});
+  CHECK(head.on(SavePoint{1, 10}) == Row::of_the_past);
+  CHECK_FALSE(head.state.saving);
+  CHECK(head.on(SavePoint{1, 14}) == Row::save_begins);
+}
+
 TEST_CASE("a checkpoint that was complete when it was given up is gone on from", "[actors]") {
   Head head;
   head.run();
