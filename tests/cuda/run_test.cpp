@@ -35,6 +35,9 @@ Digest weights_of(const Piece& piece, On on) {
     CHECK(outcome.how == Outcome::How::done);
     weights = digest_of_weights(std::move(outcome.weights));
   }
+  std::vector<Executor*> all;
+  for (const auto& executor : executors) all.push_back(executor.get());
+  finish(all);
   for (const auto& executor : executors) CHECK(executor->memory().counters().bytes_in_use == 0);
   return weights;
 }
