@@ -142,6 +142,7 @@ void Reaction::lose_from(Life life, const std::string& why) {
   const Node node = found->second;
   const std::string text = node.name + " is lost: " + why;
   const bool was_member = is_member(life);
+  const bool was_waited_for = state_.waits_for.contains(life);
   lose(life, why);
   switch (state_.phase) {
     case Phase::gather:
@@ -172,7 +173,8 @@ void Reaction::lose_from(Life life, const std::string& why) {
       return row(Row::run_spare_lost, text);
     case Phase::recover:
       row(Row::recover_merges, text);
-      return go_on_if_all_frozen();
+      // Else it waits for a time, which no loss makes longer.
+      return was_waited_for ? go_on_if_all_frozen() : void();
     case Phase::suspend:
       return row(Row::suspend_waits, text);
     case Phase::boot:

@@ -594,7 +594,12 @@ TEST_CASE("epochs that come to nothing slow a run down", "[actors]") {
   }
   CHECK(head.freeze_all() == Row::recover_futile);
   CHECK(head.ordered<SetTimer>()->after == 1s);
-  head.on(Timeout{head.state.timer});
+  // Who comes and goes meanwhile makes it no longer.
+  const auto timer = head.state.timer;
+  head.come(next);
+  CHECK(head.on(Lost{next, "gone again"}) == Row::recover_merges);
+  CHECK(head.state.timer == timer);
+  head.on(Timeout{timer});
   CHECK(head.state.phase == Phase::plan);
 }
 
