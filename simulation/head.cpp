@@ -126,6 +126,7 @@ bool Head::is_superseded() const { return world_.files.exists(term_path(term_ + 
 void Head::look() {
   if (!world_.beats) return;
   later(look_every, [this] { look(); });
+  be_found();
   actors::DetectorLimits limits;
   limits.nodes = static_cast<int>(evidence_.size());
   const auto found =
@@ -264,13 +265,17 @@ Status Head::write(const std::vector<recon::Record>& records) {
   return world_.bug == Bug::journal_not_synced ? Done{} : journal_->sync();
 }
 
+/// From the first term on that it knows nodes may dial it, where nobody else is to be dialed.
+void Head::be_found() {
+  if (state_.phase != recon::Phase::boot && world_.head == 0) world_.head = address_;
+}
+
 void Head::carry_out(const recon::Answer& answer) {
   state_ = answer.state;
   // No order goes out before its record is on the disk.
   if (!answer.records.empty() && !world_.files.is_durable(journal_path) && !is_superseded())
     world_.monitor.violated("orders went out, and their records are not on the disk");
-  // From the first term on that it knows, nodes may dial it.
-  if (state_.phase != recon::Phase::boot && world_.head == 0) world_.head = address_;
+  be_found();
   if (ears_.answered) ears_.answered(answer);
   for (const auto& order : answer.orders) {
     std::visit([this](const auto& one) { on(one); }, order);

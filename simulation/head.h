@@ -72,6 +72,7 @@ class Head {
   Status claim_term(recon::JournalRead& read);
   bool is_superseded() const;
   void check(const recon::Event& event, const recon::Answer& answer) const;
+  void be_found();
   std::int64_t newest_kept();
   void enter_in_ledger(const transport::Message& message);
   void part_written(const transport::Message& message);
