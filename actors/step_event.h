@@ -4,6 +4,7 @@
 #include <string>
 
 #include "actors/round_under_way.h"
+#include "actors/rt.h"
 #include "actors/run_spec.h"
 #include "actors/step_ledger.h"
 #include "core/value.h"
