@@ -70,9 +70,10 @@ class Following {
     if (me().doing == Doing::loading && load.step == me().line) return;
     if (me().doing == Doing::loaded && load.step == me().line)
       return tell(Loaded{me().life, me().epoch, me().line, me().weights});
-    if (me().doing != Doing::prepared && me().doing != Doing::loading &&
-        me().doing != Doing::loaded)
-      return;
+    const bool has_begun = me().doing == Doing::loading || me().doing == Doing::loaded;
+    if (me().doing != Doing::prepared && !has_begun) return;
+    // An epoch falls back to earlier states, never forth: this order is of the past.
+    if (has_begun && load.step > me().line) return;
     me().line = load.step;
     me().doing = Doing::loading;
     act(ReadState{me().epoch, load.step});
@@ -80,6 +81,7 @@ class Following {
 
   void on(const Activate& activate) {
     if (activate.epoch != me().epoch || me().doing != Doing::loaded) return;
+    if (activate.step != me().line) return;
     me().doing = Doing::playing;
     me().decided = activate.step;
     act(PlayOn{me().epoch, activate.step});
