@@ -88,7 +88,9 @@ class Following {
   }
 
   void on(const Adopt& adopt) {
-    if (adopt.epoch == me().epoch && me().doing == Doing::playing) act(TellAgain{me().line});
+    if (adopt.epoch != me().epoch) return;
+    if (me().doing == Doing::playing) act(TellAgain{me().line});
+    if (me().doing == Doing::frozen) tell(Frozen{me().life, me().epoch, me().decided});
   }
 
   void on(const Freeze& freeze) {

@@ -305,8 +305,13 @@ void Reaction::on(const LoadFailed& failed) {
 }
 
 void Reaction::on(const Frozen& frozen) {
-  if (state_.phase != Phase::recover || frozen.epoch != state_.epoch) return;
-  if (state_.waits_for.erase(frozen.life) == 0) return;
+  if (frozen.epoch != state_.epoch) return;
+  // It played when it came to this head, and has heard meanwhile what the one before it said.
+  if (state_.phase == Phase::run && is_member(frozen.life)) {
+    row(Row::recover_waits, name_of(frozen.life) + " was stopped by another head");
+    return recover();
+  }
+  if (state_.phase != Phase::recover || state_.waits_for.erase(frozen.life) == 0) return;
   state_.decided = std::max(state_.decided, frozen.step);
   if (!state_.waits_for.empty())
     return row(Row::recover_waits, name_of(frozen.life) + " has stopped");

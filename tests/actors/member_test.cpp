@@ -1,5 +1,7 @@
 #include "actors/member.h"
 
+#include <optional>
+
 #include "catch.h"
 
 using namespace troupe::actors::reconciler;
@@ -7,13 +9,24 @@ using namespace troupe::actors::reconciler;
 namespace {
 
 template <class Deed>
-const Deed* done(const MemberAnswer& answer) {
+std::optional<Deed> done(const MemberAnswer& answer) {
   for (const auto& deed : answer.deeds)
-    if (const auto* one = std::get_if<Deed>(&deed)) return one;
-  return nullptr;
+    if (const auto* one = std::get_if<Deed>(&deed)) return *one;
+  return {};
 }
 
 }  // namespace
+
+TEST_CASE("a node that was stopped says so to the head that adopts it", "[actors]") {
+  Member member;
+  member.life = 1;
+  member.epoch = 3;
+  member.doing = Member::Doing::frozen;
+  const auto told = done<Tell>(heard(member, 4, Adopt{4, 3, {1}}));
+  REQUIRE(told);
+  CHECK(std::get<Frozen>(told->event).epoch == 3);
+  CHECK_FALSE(done<Tell>(heard(member, 4, Adopt{4, 2, {1}})));
+}
 
 TEST_CASE("a node that is told again of a state that was bad stays with the one before it",
           "[actors]") {

@@ -143,6 +143,19 @@ TEST_CASE("a head that comes back adopts an epoch whose nodes play on", "[actors
   CHECK(next.on(StepDecided{1, 8}) == Row::run_decided);
 }
 
+TEST_CASE("a node that an earlier head has stopped does not keep the one that adopts it waiting",
+          "[actors]") {
+  Head head;
+  head.run();
+  head.run_to(4);
+  CHECK(head.on(Frozen{1, head.state.epoch - 1, 4}) == Row::of_the_past);
+  CHECK(head.on(Frozen{1, head.state.epoch, 4}) == Row::recover_waits);
+  CHECK(head.state.phase == Phase::recover);
+  CHECK(head.ordered<Freeze>());
+  head.freeze_all();
+  CHECK(head.state.phase == Phase::plan);
+}
+
 TEST_CASE("a head that comes back without all nodes recovers", "[actors]") {
   Head head;
   head.run();
