@@ -174,7 +174,8 @@ void Reaction::lose_from(Life life, const std::string& why) {
     case Phase::recover:
       row(Row::recover_merges, text);
       // Else it waits for a time, which no loss makes longer.
-      return was_waited_for ? go_on_if_all_frozen() : void();
+      if (was_waited_for) go_on_if_all_frozen();
+      return;
     case Phase::suspend:
       return row(Row::suspend_waits, text);
     case Phase::boot:

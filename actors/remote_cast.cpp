@@ -97,8 +97,9 @@ class RemoteCasting::Attempt : public std::enable_shared_from_this<Attempt> {
   /// Where this player is; nothing where what ended the attempt is no node's fault.
   std::optional<NodeHere> blamed(PlayerId player) {
     const std::lock_guard lock(mutex_);
+    if (cannot_begin_ || used_.empty()) return {};
     const auto process = static_cast<std::size_t>(placement_.process_of(player));
-    return cannot_begin_ || process >= used_.size() ? std::nullopt : std::optional(used_[process]);
+    return process < used_.size() ? std::optional(used_[process]) : std::nullopt;
   }
 
   /// All players that are there end.
