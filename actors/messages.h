@@ -390,6 +390,11 @@ struct StepCommitted {
   storage::LedgerStep step;
 };
 
+/// Supervisor to recorder: another cast plays, perhaps another plan.
+struct Recast {
+  RunSpecPtr spec;
+};
+
 /// How a run ended.
 struct Outcome {
   enum class How : std::uint8_t { done, stopped, failed };
@@ -442,3 +447,4 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Event)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Recorded)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::AttemptBegun)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::StepCommitted)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Recast)

@@ -374,9 +374,13 @@ void Reaction::on(const ShardsWritten& written) {
 }
 
 void Reaction::on(const Saved& saved) {
-  if (!state_.saved.empty() && saved.step <= state_.saved.back()) return;
-  state_.saved.push_back(saved.step);
-  if (std::ssize(state_.saved) > limits_.keep) state_.saved.erase(state_.saved.begin());
+  // A head may have found newer ones that turn out to be bad, so this may be the oldest.
+  const auto newer = std::ranges::lower_bound(state_.saved, saved.step);
+  if (newer != state_.saved.end() && *newer == saved.step) return;
+  const bool is_oldest = newer == state_.saved.begin();
+  state_.saved.insert(newer, saved.step);
+  if (!is_oldest && std::ssize(state_.saved) > limits_.keep)
+    state_.saved.erase(state_.saved.begin());
   record(Record::Kind::saved).step = saved.step;
   row(Row::save_complete, "step " + number(saved.step) + " is saved");
   if (!state_.saving || saved.save != state_.saving->save) return;

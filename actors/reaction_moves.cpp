@@ -163,6 +163,8 @@ void Reaction::prepare(PlanChoice choice, std::int64_t kept) {
 
 void Reaction::load() {
   state_.phase = Phase::load;
+  // A save of the epoch before may have become complete meanwhile.
+  state_.line = std::max(state_.line, newest_saved());
   state_.weights.clear();
   state_.waits_for = {state_.plan.members.begin(), state_.plan.members.end()};
   order(Load{state_.epoch, state_.plan.members, state_.line});

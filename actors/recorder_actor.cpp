@@ -30,6 +30,12 @@ class RecorderActor {
         [this](const AttemptBegun& begun) { keep(spec_->ledger->begin(begun.after)); },
         [this](const StepCommitted& committed) { keep(spec_->ledger->enter(committed.step)); },
         [this](const RoundPlayed& played) { remember(played); },
+        [this](const Recast& recast) {
+          const auto before = std::exchange(spec_, recast.spec);
+          // What was played by others than those who are there now.
+          if (spec_->devices() != before->devices() || spec_->replicas() != before->replicas())
+            played_.clear();
+        },
     };
   }
 

@@ -41,17 +41,13 @@ class Supervisor {
   static constexpr const char* name = "supervisor";
 
   Supervisor(rt::Base* self, RunSpecPtr spec, StartPoint start, std::shared_ptr<Ending> ending)
-      : self_(self),
-        spec_(std::move(spec)),
-        usual_(spec_->round(0, 1)),
-        start_(std::move(start)),
-        ending_(std::move(ending)) {
+      : self_(self), spec_(std::move(spec)), start_(std::move(start)), ending_(std::move(ending)) {
     self_->on_down([this](const caf::actor_addr& who, const caf::error& why) { down(who, why); });
   }
 
   caf::behavior make_behavior() {
     saved_at_ = self_->now();
-    most_parcels_.resize(static_cast<std::size_t>(spec_->devices()));
+    learn_plan();
     recorder_ = spawn_recorder(self_->home_system(), spec_, caf::actor_cast<caf::actor>(self_));
     self_->watch(recorder_);
     self_->tell_self_after(spec_->stall_patience, Look{});
@@ -107,6 +103,11 @@ class Supervisor {
     ended,
   };
   enum class Next : std::uint8_t { try_again, begin_anew, finish };
+
+  void learn_plan() {
+    usual_ = spec_->round(0, 1);
+    most_parcels_.assign(static_cast<std::size_t>(spec_->devices()), 0);
+  }
 
   // An attempt.
 
@@ -489,6 +490,8 @@ class Supervisor {
         continue;
       }
       spec_ = std::move(*changed);
+      learn_plan();
+      if (recorder_) self_->tell(recorder_, Recast{spec_});
       changed_.push_back(std::move(done));
     }
     changed_.empty() ? go_on() : clear(Next::begin_anew);

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -16,8 +17,8 @@
 namespace troupe::apps {
 namespace {
 
-constexpr std::size_t most_changes = 1024;
 constexpr unsigned seconds_for_words = 5;
+constexpr double least_gain = 1e-3;  // That is told of.
 
 std::chrono::milliseconds in_milliseconds(std::chrono::nanoseconds time) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(time);
@@ -39,20 +40,24 @@ std::chrono::milliseconds in_milliseconds(std::chrono::nanoseconds time) {
 
 HeadRun::HeadRun(config::Loaded loaded, RunSetup setup, bool resume, Surroundings around)
     : loaded_(std::move(loaded)),
+      asked_(loaded_.config.pipeline),
+      asked_tree_(*config::value_at(loaded_.tree, "pipeline")),
       resume_(resume),
       takes_any_precision_(!loaded_.config.precision.compute),
       around_(std::move(around)),
       disk_(*files_),
       setup_(std::move(setup)),
       watchdog_(loaded_.config.limits.head_patience,
-                [this](const std::string& last) { end_head(loaded_.config, last); }) {
+                [this](const std::string& last) { end_head(loaded_.config, last); }),
+      switching_(
+          in_milliseconds(loaded_.config.limits.gather_patience), [this] { return standing(); },
+          [this] { begin_switch(); }) {
   report_.name = loaded_.config.name;
   report_.state = "starting";
   report_.steps = loaded_.config.train.steps;
   report_.log_every = loaded_.config.log.every;
   report_.exactness =
       loaded_.config.exactness == config::RunConfig::Exactness::bits ? "bits" : "samples";
-  outlook_.begun = std::chrono::steady_clock::now();
 }
 
 void HeadRun::drain() {
@@ -146,10 +151,7 @@ void HeadRun::tell_choice() {
   chosen.set("samples", loaded_.config.batch.global);
   chosen.set("micro", run_->setup().micro);
   chosen.set("micro_batches", round.micro_batches_in_step());
-  chosen.set("replicas", round.replicas);
   tell(chosen);
-  for (const auto& node : around_.nodes.all())
-    if (!can_use(node)) tell_unfit(node);
 }
 
 void HeadRun::tell_unfit(const actors::NodeHere& node) {
@@ -244,6 +246,8 @@ actors::Outcome HeadRun::play() {
     return ended;
   }
   tell_choice();
+  for (const auto& node : around_.nodes.all())
+    if (!can_use(node)) tell_unfit(node);
   return run_->play({.bell = bell_,
                      .watchdog = watchdog_,
                      .record = record_,
@@ -270,12 +274,7 @@ void HeadRun::record(Recorder& recorder, const Value& event) {
     report_.recovered = *event.find("why")->text() + "; " + sentence(event);
   }
   around_.publish(told);
-  if (type != "checkpoint.saved") return;
-  {
-    const std::lock_guard lock(mutex_);
-    ++outlook_.saves_since_switch;
-  }
-  consider_switch();
+  if (type == "checkpoint.saved") switching_.saved();
 }
 
 void HeadRun::end(const std::string& state, const std::string& why) {
@@ -301,7 +300,7 @@ void HeadRun::placed(const actors::Lineup& lineup) {
   Value::List names;
   for (const auto& node : lineup.nodes) names.emplace_back(node.name);
   changed.set("nodes", std::move(names));
-  if (gain != 0) changed.set("gain", gain);
+  if (std::abs(gain) > least_gain) changed.set("gain", gain);
   tell(changed);
 }
 
@@ -430,70 +429,84 @@ void HeadRun::heard(std::uint64_t node, transport::Message message) {
   casting_->heard(node, std::move(message));
 }
 void HeadRun::lost(std::uint64_t node, const std::string& why) {
-  outlook_changes();
+  switching_.node_went();
   casting_->lost(node, why);
 }
 
 void HeadRun::arrived(const actors::NodeHere& node) {
   if (!can_use(node)) return tell_unfit(node);
-  outlook_changes();
-  consider_switch();
-}
-
-void HeadRun::outlook_changes() {
-  const std::lock_guard lock(mutex_);
-  outlook_.changes.push_back(std::chrono::steady_clock::now());
-  if (outlook_.changes.size() > most_changes) outlook_.changes.erase(outlook_.changes.begin());
+  switching_.node_came();
 }
 
 void HeadRun::learn(const Value& step) {
-  const std::lock_guard lock(mutex_);
-  report_.step = outlook_.decided = *step.find("step")->integer();
-  if (const Value* loss = step.find("loss")) report_.loss = loss->number();
-  report_.goodput = step.find("goodput")->number();
-  limits_.steps = report_.steps;
-  outlook_.plan.rate = 1 / std::max(1e-6, step.find("seconds")->number());
-  // What it took, so that the next one is judged by it.
-  if (switches_since_ && outlook_.saves_since_switch == 0)
-    limits_.hold_time = std::chrono::steady_clock::now() - *std::exchange(switches_since_, {});
-}
-
-void HeadRun::consider_switch() {
+  const auto done = *step.find("step")->integer();
+  std::int64_t steps = 0;
   {
     const std::lock_guard lock(mutex_);
-    if (!leader_ || switches_since_ || !switch_pays()) return;
-    switches_since_ = std::chrono::steady_clock::now();
+    report_.step = done;
+    if (const Value* loss = step.find("loss")) report_.loss = loss->number();
+    report_.goodput = step.find("goodput")->number();
+    steps = report_.steps;
   }
+  switching_.stepped(done, steps, step.find("seconds")->number());
+}
+
+// Other nodes, or another plan.
+
+std::optional<Switching::Standing> HeadRun::standing() const {
+  const std::lock_guard lock(mutex_);
+  if (!leader_ || !lineup_) return {};
+  Switching::Standing standing{lineup_->nodes, casting_->choose(around_.nodes.usable(least_)),
+                               *choice_, *now_};
+  const auto is_usable = [&](const actors::NodeHere& node) {
+    return std::ranges::count(standing.usable, node.incarnation, &actors::NodeHere::incarnation) >
+           0;
+  };
+  // Else one of them is gone, and the run about to do without it.
+  if (!std::ranges::all_of(standing.used, is_usable)) return {};
+  open_plan(standing.open);
+  return standing;
+}
+
+/// As if nothing of its plan were chosen yet.
+void HeadRun::open_plan(config::Loaded& loaded) const {
+  loaded.config.pipeline = asked_;
+  config::set_at(loaded.tree, "pipeline", asked_tree_);
+}
+
+void HeadRun::begin_switch() {
   hold({.change = [this](std::int64_t) -> Result<actors::RunSpecPtr> {
-          const std::lock_guard lock(mutex_);
-          if (!switch_pays()) return Error{"the nodes that had come have a part, or are gone"};
-          return Result<actors::RunSpecPtr>(run_->changed(*now_));
+          const auto choice = switching_.take();
+          if (!choice) return Error{"the nodes that had come have a part, or are gone"};
+          return switch_to(*choice);
         },
-        .done =
-            [this](const Result<std::int64_t>& step) {
-              const std::lock_guard lock(mutex_);
-              if (step)
-                outlook_.saves_since_switch = 0;
-              else
-                switches_since_.reset();
-            }});
+        .done = [this](const Result<std::int64_t>& step) { switching_.over(bool(step)); }});
+}
+
+/// On the supervisor's thread, while nothing is in flight.
+Result<actors::RunSpecPtr> HeadRun::switch_to(const RunChoice& choice) {
+  auto loaded = std::make_shared<config::Loaded>(*now());
+  if (!choice.has_plan_of(*choice_)) {
+    open_plan(*loaded);
+    take(choice, *loaded);
+    auto staging = run_->stage(loaded->config, MemoryOf::elsewhere);
+    if (!staging) return staging.error();
+    // Whoever leads it on, if this head is gone, has to know of it first.
+    if (auto kept = around_.chosen(choice); !kept) return kept.error();
+    {
+      const std::lock_guard lock(mutex_);
+      run_->restage(std::move(*staging));
+      choice_ = choice;
+      now_ = loaded;
+    }
+    casting_->change(order(*loaded));
+    tell_choice();
+  }
+  return Result<actors::RunSpecPtr>(run_->changed(*loaded));
 }
 
 bool HeadRun::lacks_nodes() const {
   return static_cast<int>(around_.nodes.usable(least_).size()) < now_->config.elastic.nodes.fewest;
-}
-
-bool HeadRun::switch_pays() const {
-  auto nodes = casting_->choose(around_.nodes.usable(least_));
-  const auto has_part = [this](const actors::NodeHere& node) {
-    const auto& known = lineup_->nodes;
-    return std::ranges::count(known, node.incarnation, &actors::NodeHere::incarnation) > 0;
-  };
-  if (nodes.empty() || !lineup_ || std::ranges::all_of(nodes, has_part)) return false;
-  const auto better = line_up(*run_->spec(), std::move(nodes), now_->config.elastic.nodes.most);
-  actors::reconciler::PlanChoice choice;
-  choice.rate = outlook_.plan.rate * lineup_->busiest / better.busiest;
-  return actors::reconciler::pays(outlook_, choice, std::chrono::steady_clock::now(), limits_);
 }
 
 }  // namespace troupe::apps

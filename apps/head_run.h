@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "actors/messages.h"
-#include "actors/reconciler.h"
 #include "actors/remote_cast.h"
 #include "apps/bell.h"
 #include "apps/full_disk.h"
@@ -18,6 +17,7 @@
 #include "apps/process_run.h"
 #include "apps/reply.h"
 #include "apps/run_choice.h"
+#include "apps/switching.h"
 #include "apps/watchdog.h"
 #include "config/load.h"
 
@@ -40,8 +40,8 @@ class HeadRun {
   ~HeadRun() { finish(); }
 
   /// Whether the plan can be made, and its folder: before start(). What was chosen in an earlier
-  /// life of the head is kept; else it is chosen now where there are nodes enough, or as soon as
-  /// there are.
+  /// life of the head is gone on with; else it is chosen now where there are nodes enough, or as
+  /// soon as there are.
   Status prepare(std::optional<RunChoice> kept = {});
   std::optional<RunChoice> choice() const;
   void start();
@@ -77,8 +77,6 @@ class HeadRun {
   void lost(std::uint64_t node, const std::string& why);
   /// A node has come: it gets a part at a save point, where that pays; or hears why it gets none.
   void arrived(const actors::NodeHere& node);
-  /// Whether those who have no part are worth a switch to them; if so it is begun.
-  void consider_switch();
 
  private:
   void run();
@@ -90,9 +88,10 @@ class HeadRun {
   void tell_unfit(const actors::NodeHere& node);
   actors::Outcome play();
   void led_by(const caf::actor& leader);
-  void outlook_changes();
-  /// With the lock held.
-  bool switch_pays() const;
+  std::optional<Switching::Standing> standing() const;
+  void open_plan(config::Loaded& loaded) const;
+  void begin_switch();
+  Result<actors::RunSpecPtr> switch_to(const RunChoice& choice);
   bool lacks_nodes() const;
   void record(class Recorder& recorder, const Value& event);
   void end(const std::string& state, const std::string& why);
@@ -108,6 +107,8 @@ class HeadRun {
   void tell(const Value& event);
 
   config::Loaded loaded_;
+  const config::RunConfig::Pipeline asked_;  // With what is chosen for it still open;
+  const Value asked_tree_;                   // the same in a tree.
   bool resume_;
   bool takes_any_precision_;  // The configuration names none.
   Surroundings around_;
@@ -126,9 +127,6 @@ class HeadRun {
   std::optional<RunChoice> choice_;
   kernels::Precision least_ = kernels::Precision::fp32;  // That its nodes must have.
   std::optional<actors::Lineup> lineup_;                 // Of the plan in force.
-  actors::reconciler::State outlook_;                    // What is known of it.
-  actors::reconciler::Limits limits_;
-  std::optional<actors::Time> switches_since_;  // A switch is under way.
   caf::actor leader_;
   std::vector<actors::Interlude> early_;  // Asked for before there was somebody to tell.
   bool paused_ = false;                   // Also before there is somebody to tell,
@@ -136,6 +134,7 @@ class HeadRun {
   std::atomic<bool> ends_ = false;        // Whoever waits for nodes need not.
   std::function<void(const Value&)> record_;
   std::thread thread_;
+  Switching switching_;  // Last: its thread uses the others.
 };
 
 }  // namespace troupe::apps

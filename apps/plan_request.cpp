@@ -36,7 +36,7 @@ int gradient_sums(int groups, std::int64_t micro_batches) {
 /// what that takes.
 sched::HoldingRules holding_rules(const config::RunConfig& config, int groups,
                                   std::int64_t micro_batches) {
-  const int replicas = config.pipeline.replicas;
+  const int replicas = config.pipeline.replicas.value_or(1);
   return {.versions_in_the_making = is_asynchronous(config) ? 1 : 0,
           .gradient_sums = gradient_sums((groups + replicas - 1) / replicas,
                                          (micro_batches + replicas - 1) / replicas),
@@ -118,7 +118,7 @@ bool is_asynchronous(const config::RunConfig& config) {
 int devices_wanted(const config::RunConfig& config) {
   const auto& pipeline = config.pipeline;
   const int stages = pipeline.stages.count.value_or(pipeline.chunks);
-  return std::max(1, stages / pipeline.chunks) * pipeline.replicas;
+  return std::max(1, stages / pipeline.chunks) * pipeline.replicas.value_or(1);
 }
 
 Result<sched::PlanRequest> plan_request(const config::RunConfig& config, const RunSetup& setup,
@@ -147,6 +147,7 @@ Result<sched::PlanRequest> plan_request(const config::RunConfig& config, const R
   request.boundaries = pipeline.stages.boundaries;
   request.chunks = pipeline.chunks;
   request.replicas = pipeline.replicas;
+  request.even = true;
   request.exchange = config.parallel.exchange;
   request.recompute = pipeline.recompute;
   request.memory = pipeline.memory;
@@ -155,7 +156,7 @@ Result<sched::PlanRequest> plan_request(const config::RunConfig& config, const R
   request.versions = version_rule(config);
   request.step_every = config.staleness.step_every;
   request.holding = holding_rules(config, request.groups, micro_batches);
-  if (request.exchange == sched::Exchange::all_to_all && pipeline.replicas > 1)
+  if (request.exchange == sched::Exchange::all_to_all && pipeline.replicas != 1)
     for (const auto& unit : *costs)
       request.holding.section_grain = std::max(request.holding.section_grain, unit.uncut_moments);
   for (const auto& unit : *costs) request.units.push_back(unit_cost(unit, request, profile));

@@ -12,7 +12,7 @@ namespace troupe::apps {
 bool is_asynchronous(const config::RunConfig& config);
 
 /// Devices that the pipelines of a configuration ask for; where it leaves the stages open, one a
-/// replica.
+/// replica, and where it leaves the replicas open, those of one.
 int devices_wanted(const config::RunConfig& config);
 
 /// What shall be planned for a run. Times are those of a device of this profile, bytes those that

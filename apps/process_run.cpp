@@ -53,6 +53,13 @@ int flush_steps(const config::RunConfig& config, int step_every) {
   return static_cast<int>(*config.staleness.flush_every) / step_every;
 }
 
+Status check_ties(const config::RunConfig& config, const models::Model& model,
+                  const schedules::Plan& plan) {
+  std::vector<models::UnitRange> ranges;
+  for (const auto& stage : plan.stages) ranges.push_back({stage.first, stage.last});
+  return models::check_shared(config.staleness, models::shared_parameters(model, ranges));
+}
+
 }  // namespace
 
 /// Saves on a thread of its own while training goes on.
@@ -141,8 +148,10 @@ Result<std::unique_ptr<ProcessRun>> ProcessRun::make(const config::Loaded& loade
   if (!precision) return precision.error();
   run->setup_.precision = *precision;
   run->recipe_ = run->recipe_of(loaded.tree);
-  if (auto planned = run->make_plan(devices.memory); !planned) return planned.error();
   const auto& config = run->config_;
+  auto staged = run->stage(config, devices.memory);
+  if (!staged) return staged.error();
+  run->staging_ = std::move(*staged);
   run->batches_.emplace(*run->setup_.train, terms_of(config, run->setup_).samples(),
                         config.batch.global, run->setup_.micro);
   if (run->setup_.validate) {
@@ -159,40 +168,33 @@ Value ProcessRun::recipe_of(Value tree) const {
   return config::recipe_of(tree);
 }
 
-Status ProcessRun::make_plan(MemoryOf memory) {
-  auto request = nominal_request(config_, setup_, memory);
+Result<ProcessRun::StagingPtr> ProcessRun::stage(const config::RunConfig& config,
+                                                 MemoryOf memory) const {
+  auto request = nominal_request(config, setup_, memory);
   if (!request) return request.error();
   auto plan = schedules::make_plan(*request);
   if (!plan) return plan.error();
-  plan_ = std::move(*plan);
 
   actors::RoundShape shape;
-  shape.stages = static_cast<int>(plan_.stages.size());
-  shape.chunks = plan_.chunks;
-  shape.replicas = static_cast<int>(plan_.replicas.size());
+  shape.stages = static_cast<int>(plan->stages.size());
+  shape.chunks = plan->chunks;
+  shape.replicas = static_cast<int>(plan->replicas.size());
   shape.micro_batches = request->micro_batches;
   shape.groups = request->groups;
-  const auto* named = schedules::find_schedule(config_.pipeline.schedule);
-  if (named && named->mode == schedules::Mode::asynchronous) {
-    shape.schedule = config_.pipeline.schedule;
-    shape.flush_steps = flush_steps(config_, shape.micro_batches / shape.replicas);
-    shape.synchronous_steps = config_.staleness.synchronous_steps;
+  if (is_asynchronous(config)) {
+    shape.schedule = config.pipeline.schedule;
+    shape.flush_steps = flush_steps(config, shape.micro_batches / shape.replicas);
+    shape.synchronous_steps = config.staleness.synchronous_steps;
     for (int stage = 0; stage < shape.stages; ++stage)
-      shape.recompute.push_back(config_.pipeline.recompute.in(stage));
+      shape.recompute.push_back(config.pipeline.recompute.in(stage));
   } else {
-    shape.written = *plan_.replicas[0].schedule;
+    shape.written = *plan->replicas[0].schedule;
   }
   auto rounds = actors::Rounds::make(shape);
   if (!rounds) return rounds.error();
-  rounds_ = std::move(*rounds);
-  return check_ties();
-}
-
-Status ProcessRun::check_ties() const {
-  if (!rounds_->asynchronous()) return Done{};
-  std::vector<models::UnitRange> ranges;
-  for (const auto& stage : plan_.stages) ranges.push_back({stage.first, stage.last});
-  return models::check_shared(config_.staleness, models::shared_parameters(setup_.model, ranges));
+  if (rounds->asynchronous())
+    if (auto good = check_ties(config, setup_.model, *plan); !good) return good.error();
+  return std::make_shared<const Staging>(Staging{std::move(*plan), std::move(*rounds)});
 }
 
 Result<std::unique_ptr<actors::Executor>> ProcessRun::make_gpu(int number,
@@ -208,7 +210,7 @@ Result<std::unique_ptr<actors::Executor>> ProcessRun::make_gpu(int number,
 }
 
 Status ProcessRun::make_devices(const Devices& devices) {
-  const int count = rounds_->of_one_step()->devices() * rounds_->of_one_step()->replicas;
+  const int count = rounds().of_one_step()->devices() * rounds().of_one_step()->replicas;
   int here = 0;
   for (int device = 0; device < count; ++device) here += devices.are_here(device) ? 1 : 0;
   const int machine = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
@@ -285,13 +287,13 @@ Status ProcessRun::check(const actors::StartPoint& start, const std::string& whe
 }
 
 Value ProcessRun::chosen(Value tree) const {
-  Value::List boundaries = {plan_.stages.front().first};
-  for (const auto& stage : plan_.stages) boundaries.push_back(stage.last);
+  Value::List boundaries = {plan().stages.front().first};
+  for (const auto& stage : plan().stages) boundaries.push_back(stage.last);
   config::set_at(tree, "pipeline.stages", std::move(boundaries));
-  config::set_at(tree, "pipeline.chunks", plan_.chunks);
-  config::set_at(tree, "pipeline.replicas", static_cast<int>(plan_.replicas.size()));
-  if (config_.pipeline.schedule == "auto")
-    config::set_at(tree, "pipeline.schedule", plan_.schedule);
+  config::set_at(tree, "pipeline.chunks", plan().chunks);
+  config::set_at(tree, "pipeline.replicas", static_cast<int>(plan().replicas.size()));
+  if (*config::value_at(tree, "pipeline.schedule")->text() == "auto")
+    config::set_at(tree, "pipeline.schedule", plan().schedule);
   config::set_at(tree, "batch.micro", setup_.micro);
   config::set_at(tree, "precision.compute", std::string(to_string(setup_.precision)));
   return tree;
@@ -299,21 +301,23 @@ Value ProcessRun::chosen(Value tree) const {
 
 std::shared_ptr<actors::RunSpec> ProcessRun::spec(const config::RunConfig& config,
                                                   const Value& recipe) {
+  const auto& [plan, rounds] = *staging_;
   auto spec = std::make_shared<actors::RunSpec>();
   spec->name = config.name;
   spec->model = &setup_.model;
-  for (const auto& stage : plan_.stages) spec->stages.push_back({stage.first, stage.last});
-  spec->work.resize(static_cast<std::size_t>(rounds_->of_one_step()->devices()));
-  for (const auto& seat : plan_.seats) {
-    const auto& stage = plan_.stages[static_cast<std::size_t>(seat.stage)];
-    spec->work[static_cast<std::size_t>(seat.position)] += (stage.forward + stage.backward).count();
+  for (const auto& stage : plan.stages) spec->stages.push_back({stage.first, stage.last});
+  spec->work.resize(static_cast<std::size_t>(rounds.of_one_step()->devices()));
+  for (const auto& seat : plan.seats) {
+    const auto& stage = plan.stages[static_cast<std::size_t>(seat.stage)];
+    spec->work[static_cast<std::size_t>(seat.position)] +=
+        rounds.of_one_step()->step_every * (stage.forward + stage.backward).count();
   }
-  spec->keep = rounds_->keep();
+  spec->keep = rounds.keep();
   spec->optimizer = config.optimizer;
-  spec->delays = rounds_->delays();
-  if (rounds_->asynchronous()) spec->staleness = config.staleness;
+  spec->delays = rounds.delays();
+  if (rounds.asynchronous()) spec->staleness = config.staleness;
   spec->clip =
-      rounds_->asynchronous() ? actors::ClipScope::each_stage : actors::ClipScope::all_stages;
+      rounds.asynchronous() ? actors::ClipScope::each_stage : actors::ClipScope::all_stages;
   spec->precision = setup_.precision;
   spec->seed = config.seed;
   spec->batches = &*batches_;
@@ -322,9 +326,11 @@ std::shared_ptr<actors::RunSpec> ProcessRun::spec(const config::RunConfig& confi
   spec->samples_in_step = config.batch.global;
   spec->targets_in_step = config.batch.global * setup_.train->shape().target.count();
   if (setup_.of_tokens()) spec->tokens_in_sample = setup_.train->shape().input[0];
-  spec->round = [this](std::int64_t first, std::int64_t left) { return rounds_->at(first, left); };
+  spec->round = [staging = staging_](std::int64_t first, std::int64_t left) {
+    return staging->rounds.at(first, left);
+  };
   const auto evaluated = config.train.eval_batches * (config.batch.global / setup_.micro);
-  spec->evaluation = actors::evaluation_round(*rounds_->of_one_step(), static_cast<int>(evaluated));
+  spec->evaluation = actors::evaluation_round(*rounds.of_one_step(), static_cast<int>(evaluated));
   spec->steps = config.train.steps;
   spec->eval_every = config.train.eval_every;
   spec->save_every_steps = config.checkpoint.every.steps;
@@ -332,10 +338,13 @@ std::shared_ptr<actors::RunSpec> ProcessRun::spec(const config::RunConfig& confi
   spec->copies = config.elastic.copies;
   spec->recipe = recipe;
   spec->model_description = setup_.model_description;
-  for (const auto& device : devices_) spec->executors.push_back(device.get());
+  const int replicas = rounds.of_one_step()->replicas;
+  spec->executors.resize(spec->work.size() * static_cast<std::size_t>(replicas));
+  for (std::size_t i = 0; i < std::min(devices_.size(), spec->executors.size()); ++i)
+    spec->executors[i] = devices_[i].get();
   spec->reader = reader_.get();
-  spec->measures_staleness = config.log.staleness && rounds_->asynchronous();
-  spec->rounds_ahead = rounds_->asynchronous() ? 1 : 2;
+  spec->measures_staleness = config.log.staleness && rounds.asynchronous();
+  spec->rounds_ahead = rounds.asynchronous() ? 1 : 2;
   actors::cut_stages(*spec, config.parallel.exchange);
   spec->strikes = config.limits.strikes;
   spec->strike_window = config.limits.strike_window;
@@ -355,7 +364,7 @@ std::shared_ptr<actors::RunSpec> ProcessRun::led(const config::RunConfig& config
     watchdog->sign("supervisor: " + doing);
   };
   led->casting = casting_;
-  if (casting_ && !rounds_->asynchronous()) led->lead = head_lead;
+  if (casting_ && !rounds().asynchronous()) led->lead = head_lead;
   led->keep_timeline = [this](const schedules::Timeline& timeline) {
     if (auto kept = write_timeline(files_, "runs/" + config_.name + "/timeline.jsonl", timeline);
         !kept)

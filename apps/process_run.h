@@ -76,17 +76,26 @@ class ProcessRun {
     return led(loaded.config, recipe_of(loaded.tree));
   }
 
+  /// A plan, and what is played by it.
+  struct Staging {
+    schedules::Plan plan;
+    actors::Rounds rounds;
+  };
+  using StagingPtr = std::shared_ptr<const Staging>;
+  /// Of a configuration that differs in its pipeline alone.
+  Result<StagingPtr> stage(const config::RunConfig& config, MemoryOf memory) const;
+  /// From the next spec on; all devices are elsewhere.
+  void restage(StagingPtr staging) { staging_ = std::move(staging); }
+
   std::int64_t step() const { return start_.step; }
   const RunSetup& setup() const { return setup_; }
-  const schedules::Plan& plan() const { return plan_; }
-  const actors::Rounds& rounds() const { return *rounds_; }
+  const schedules::Plan& plan() const { return staging_->plan; }
+  const actors::Rounds& rounds() const { return staging_->rounds; }
 
  private:
   ProcessRun(const config::Loaded& loaded, RunSetup setup, storage::Files& files);
-  Status make_plan(MemoryOf memory);
   /// With what "auto" came to: whoever resumes it elsewhere computes in the same.
   Value recipe_of(Value tree) const;
-  Status check_ties() const;
   Status check(const actors::StartPoint& start, const std::string& where);
   Status make_devices(const Devices& devices);
   Result<std::unique_ptr<actors::Executor>> make_gpu(int number, const actors::Pace* pace) const;
@@ -105,8 +114,7 @@ class ProcessRun {
   RunSetup setup_;
   storage::Files& files_;
   Record record_;
-  schedules::Plan plan_;
-  std::optional<actors::Rounds> rounds_;
+  StagingPtr staging_;
   std::optional<storage::MicroBatches> batches_;
   std::optional<storage::MicroBatches> validation_;
   MemoryPool host_;  // Of what is read before there are devices.

@@ -113,6 +113,13 @@ Result<LivePlan> plan_for(const config::RunConfig& config, RunSetup& setup,
     std::erase_if(nodes,
                   [&](const auto& node) { return !actors::has(node.inventory, *precision); });
 
+  const auto most = static_cast<std::size_t>(config.elastic.nodes.most);
+  if (nodes.size() > most) {
+    std::ranges::stable_sort(nodes, std::greater<>(),
+                             [](const auto& node) { return node.inventory.cores; });
+    nodes.resize(most);
+  }
+
   auto request =
       plan_request(config, setup, cluster_of(nodes, devices_wanted(config)), nominal_device());
   if (!request) return request.error();
@@ -126,6 +133,7 @@ Result<LivePlan> plan_for(const config::RunConfig& config, RunSetup& setup,
   auto plan = sched::make_plan(*request);
   if (!plan) return plan.error();
   live.choice.chunks = plan->chunks;
+  live.choice.replicas = static_cast<int>(plan->replicas.size());
   live.choice.schedule = plan->schedule;
   if (!is_asynchronous(config)) live.choice.stages = cuts_of(*plan);
   live.request = std::move(*request);
@@ -139,6 +147,7 @@ void take(const RunChoice& choice, config::Loaded& loaded) {
   config::set_at(loaded.tree, "pipeline.stages",
                  Value::List(choice.stages.begin(), choice.stages.end()));
   config::set_at(loaded.tree, "pipeline.chunks", choice.chunks);
+  config::set_at(loaded.tree, "pipeline.replicas", choice.replicas);
   if (loaded.config.pipeline.schedule == "auto")
     config::set_at(loaded.tree, "pipeline.schedule", choice.schedule);
   loaded.config.pipeline = config::read_run_config(loaded.tree).pipeline;

@@ -15,8 +15,8 @@
 
 namespace troupe::apps {
 
-/// What a head chooses for a run by the nodes that are there when it begins, where the
-/// configuration leaves it open. The run keeps it for its whole life.
+/// What a head chooses for a run by the nodes that are there, where the configuration leaves it
+/// open. The run keeps its precision for its whole life; the plan may change with the nodes.
 struct RunChoice {
   static constexpr std::string_view type = "run.chosen";
 
@@ -26,6 +26,7 @@ struct RunChoice {
   /// for an asynchronous run: there the cuts are part of the numbers, and hang on no node.
   std::vector<int> stages;
   int chunks = 1;
+  int replicas = 1;
   std::string schedule;
 
   static constexpr auto fields() {
@@ -33,7 +34,12 @@ struct RunChoice {
                       transport::required("why", &RunChoice::why),
                       transport::required("stages", &RunChoice::stages).at_least(0),
                       transport::required("chunks", &RunChoice::chunks).at_least(1),
+                      transport::required("replicas", &RunChoice::replicas).at_least(1),
                       transport::required("schedule", &RunChoice::schedule));
+  }
+  bool has_plan_of(const RunChoice& other) const {
+    return stages == other.stages && chunks == other.chunks && replicas == other.replicas &&
+           schedule == other.schedule;
   }
 };
 
@@ -46,7 +52,7 @@ struct LivePlan {
 
 /// For at least one node. `setup`, of the same configuration, gets the precision that is chosen:
 /// the best that as many nodes have as the run takes; where there are fewer, the best that all
-/// have. Nodes without it are not planned for.
+/// have. Nodes without it are not planned for, nor are more than the run may have.
 Result<LivePlan> plan_for(const config::RunConfig& config, RunSetup& setup,
                           std::vector<actors::NodeHere> nodes);
 

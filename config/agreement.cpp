@@ -61,7 +61,8 @@ void check_names(const Examined& examined) {
 
 void check_batch(const Examined& examined) {
   const auto& [global, micro] = examined.config.batch;
-  const std::int64_t replicas = examined.config.pipeline.replicas;
+  // "auto" comes to a number that divides them.
+  const std::int64_t replicas = examined.config.pipeline.replicas.value_or(1);
   const std::int64_t piece = micro.value_or(1) * replicas;
   if (global % piece != 0) {
     const std::string by = micro ? "batch.micro = " + to_string(*micro) +
@@ -188,7 +189,7 @@ void check_schedule(const Examined& examined) {
   }
   const auto& [global, micro] = examined.config.batch;
   if (!pipeline.stages.count || !micro) return;
-  const std::int64_t passes = global / (*micro * pipeline.replicas);
+  const std::int64_t passes = global / (*micro * pipeline.replicas.value_or(1));
   if (passes < 1 || *pipeline.stages.count * passes > most_passes_tried) return;
   const auto made = schedules::generate(name, {.stages = *pipeline.stages.count,
                                                .micro_batches = static_cast<int>(passes),

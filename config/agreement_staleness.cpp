@@ -20,26 +20,27 @@ std::string written(const Examined& examined, std::string_view key) {
 std::optional<std::int64_t> step_every(const RunConfig& config) {
   if (config.staleness.step_every) return *config.staleness.step_every;
   if (!config.batch.micro) return {};
-  return std::max<std::int64_t>(
-      1, config.batch.global / (*config.batch.micro * config.pipeline.replicas));
+  const std::int64_t piece = *config.batch.micro * config.pipeline.replicas.value_or(1);
+  return std::max<std::int64_t>(1, config.batch.global / piece);
 }
 
 void check_step(const Examined& examined) {
   const auto& [config, tree, found] = examined;
   const auto every = config.staleness.step_every;
   if (!every || !config.batch.micro) return;
-  const std::int64_t piece = *config.batch.micro * config.pipeline.replicas;
+  const int replicas = config.pipeline.replicas.value_or(1);
+  const std::int64_t piece = *config.batch.micro * replicas;
   const std::int64_t samples = *every * piece;
   if (samples == config.batch.global) return;
   std::string remedy = "batch.global = " + to_string(samples);
   if (config.batch.global % piece == 0)
     remedy = "staleness.step_every = " + to_string(config.batch.global / piece) + ", or " + remedy;
-  examined.error(
-      {"staleness.step_every", "batch.global"},
-      "staleness.step_every = " + to_string(*every) +
-          " x batch.micro = " + to_string(*config.batch.micro) +
-          " x replicas = " + to_string(config.pipeline.replicas) + " (= " + to_string(samples) +
-          ") is not batch.global = " + to_string(config.batch.global) + "; set " + remedy);
+  examined.error({"staleness.step_every", "batch.global"},
+                 "staleness.step_every = " + to_string(*every) +
+                     " x batch.micro = " + to_string(*config.batch.micro) +
+                     " x replicas = " + to_string(replicas) + " (= " + to_string(samples) +
+                     ") is not batch.global = " + to_string(config.batch.global) + "; set " +
+                     remedy);
 }
 
 /// What only means something where weights are stale.
@@ -85,11 +86,11 @@ void check_prediction(const Examined& examined) {
                    written(examined, gap_key(staleness)) + " has no scale for " +
                        written(examined, "optimizer.kind") + "; it has for sgd, adam and adamw");
   if (*value_at(examined.tree, "staleness.predict")->text() == "aggmsnag" &&
-      config.pipeline.replicas > 1)
+      config.pipeline.replicas.value_or(1) > 1)
     examined.warn({"staleness.predict", "pipeline.replicas"},
                   "staleness.predict = \"aggmsnag\" counts on gradients that are spread over "
                   "pipeline.replicas = " +
-                      to_string(config.pipeline.replicas) + "; msnag is used in its place");
+                      to_string(*config.pipeline.replicas) + "; msnag is used in its place");
   if (staleness.nag && staleness.predict == Staleness::Predict::none)
     examined.error({"staleness.nag"},
                    "staleness.nag looks ahead with a prediction, but staleness.predict = \"none\"");
@@ -209,14 +210,15 @@ void check_staleness(const Examined& examined) {
                                            "\" is synchronous, so no weight is stale");
   check_prediction(examined);
   check_flush(examined);
-  if (!pipeline.stages.count) {
-    examined.error({"pipeline.stages", "pipeline.schedule"},
-                   "pipeline.stages = \"auto\" cannot be had with the asynchronous schedule \"" +
-                       pipeline.schedule +
-                       "\": how many stages there are decides how stale their weights are, so it "
-                       "must not depend on the cluster; write a number");
-    return;
-  }
+  const auto refuse_auto = [&](const std::string& key, const std::string& what) {
+    examined.error({key, "pipeline.schedule"},
+                   key + " = \"auto\" cannot be had with the asynchronous schedule \"" +
+                       pipeline.schedule + "\": how many " + what +
+                       " there are decides how stale their weights are, so it must not depend on "
+                       "the cluster; write a number");
+  };
+  if (!pipeline.replicas) refuse_auto("pipeline.replicas", "replicas");
+  if (!pipeline.stages.count) return refuse_auto("pipeline.stages", "stages");
   const int stages = *pipeline.stages.count;
   if (stages == 1) warn_of_idle_keys(examined, "with one stage no weight is stale");
   check_gap(examined, stages);

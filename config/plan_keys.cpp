@@ -31,11 +31,14 @@ std::vector<Key> pipeline_keys() {
        .half = shape,
        .help = "Stages on one device: a pipeline has stages / chunks devices."},
       {.name = "pipeline.replicas",
+       .type = Type::count_or_auto,
        .fallback = 1,
        .least = 1,
        .most = most_stages,
        .half = shape,
-       .help = "Copies of the pipeline that share the samples of a step."},
+       .help =
+           "Copies of the pipeline that share the samples of a step; \"auto\" is as many as the "
+           "devices that are there go best with, of those that divide the groups."},
       {.name = "pipeline.tensor",
        .fallback = 1,
        .least = 1,
@@ -189,7 +192,9 @@ std::vector<Key> limit_keys() {
        .help = "How many times its usual time an action may take before its node counts as stuck."},
       wait("stuck_floor", "2s", "A time for which no action counts as stuck."),
       wait("start_patience", "30s", "For the first nodes to come."),
-      wait("gather_patience", "5s", "For nodes to come back after the head started again."),
+      wait("gather_patience", "5s",
+           "For nodes to come back: after the head started again, and before a run is planned anew "
+           "for those that are left."),
       wait("prepare_patience", "10s", "For a node to make ready for a new plan."),
       wait("load_patience", "5s", "For a shard to arrive, beyond what its bytes take."),
       wait("decision_patience", "4s", "For all stages to agree on a step."),

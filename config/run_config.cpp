@@ -84,7 +84,8 @@ RunConfig::Pipeline read_pipeline(const TreeReader& tree) {
   pipeline.schedule = tree.text("pipeline.schedule");
   pipeline.stages = read_stages(tree.value("pipeline.stages"));
   pipeline.chunks = tree.small("pipeline.chunks");
-  pipeline.replicas = tree.small("pipeline.replicas");
+  if (const auto replicas = tree.count("pipeline.replicas"))
+    pipeline.replicas = static_cast<int>(*replicas);
   pipeline.tensor = tree.small("pipeline.tensor");
   pipeline.recompute = read_recompute(tree.value("pipeline.recompute"));
   if (tree.text("pipeline.memory") != "auto")
@@ -121,7 +122,7 @@ RunConfig::Staleness read_staleness(const TreeReader& tree) {
                                                     {"aggmsnag", S::Predict::aggmsnag},
                                                     {"linear", S::Predict::linear}});
   // No replica has the whole gradient that the others would count on.
-  if (staleness.predict == S::Predict::aggmsnag && tree.integer("pipeline.replicas") > 1)
+  if (staleness.predict == S::Predict::aggmsnag && tree.count("pipeline.replicas").value_or(1) > 1)
     staleness.predict = S::Predict::msnag;
   staleness.linearize_at = tree.choice<S::LinearizeAt>(
       "staleness.linearize_at", {{"current", S::LinearizeAt::current},

@@ -50,7 +50,7 @@ struct RunConfig {
     std::string schedule;  // A name, a file or "auto".
     Stages stages;
     int chunks = 1;
-    int replicas = 1;
+    std::optional<int> replicas;  // Nothing: as go best with the devices that are there.
     int tensor = 1;
     schedules::Recompute recompute;
     std::optional<std::int64_t> memory;  // Bytes that a device may use.

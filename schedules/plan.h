@@ -42,6 +42,7 @@ struct PlanRequest {
   std::vector<int> boundaries;       // [0, 3, 6]: units that begin a stage, and the end. Or empty.
   int chunks = 1;                    // Stages on a device.
   std::optional<int> replicas;       // Nothing: as many as there is room for.
+  bool even = false;                 // Whether all replicas take as many groups.
   Exchange exchange = Exchange::all_to_all;
   Recompute recompute;          // By stage only with boundaries, which say where stages are.
   std::optional<Bytes> memory;  // That a device may use; nothing: all that it has.

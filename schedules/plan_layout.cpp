@@ -40,6 +40,9 @@ std::vector<std::vector<DevicePlace>> lay_out(const PlanRequest& request, int po
 
 std::vector<int> share_out(const PlanRequest& request,
                            const std::vector<std::vector<DevicePlace>>& places) {
+  const int replicas = static_cast<int>(places.size());
+  if (request.even && request.groups % replicas == 0)
+    return std::vector(places.size(), request.micro_batches / replicas);
   std::vector<double> speeds;
   for (const auto& row : places) {
     double slowest = at(request.cluster, row.front()).speed;

@@ -210,7 +210,8 @@ class Shapes {
   }
 
   void add_replicated(const std::string& name, int positions, int chunks) {
-    const int fitting = std::max(1, std::min(devices_ / positions, request_.groups));
+    int fitting = std::max(1, std::min(devices_ / positions, request_.groups));
+    while (request_.even && request_.groups % fitting != 0) --fitting;
     add_shape(name, positions, chunks, request_.replicas.value_or(fitting));
   }
 

@@ -212,13 +212,15 @@ class Play {
   void answered(const recon::Answer& answer) {
     if (answer.rows.empty()) ++story_.rows[Row::of_the_past];
     for (const Row row : answer.rows) {
-      if (row == Row::save_complete) told_saved_ = std::max(told_saved_, answer.state.saved.back());
       // Where as many read one thing as another, nobody can say what is saved.
       if (row == Row::load_differs && answer.state.phase == Phase::load)
         told_saved_ = answer.state.line;
       ++story_.rows[row];
       note(static_cast<std::uint64_t>(row));
     }
+    for (const auto& record : answer.records)
+      if (record.kind == recon::Record::Kind::saved)
+        told_saved_ = std::max(told_saved_, record.step);
     note(static_cast<std::uint64_t>(clock().now().time_since_epoch().count()));
     last_reason_ = answer.reason;
   }

@@ -521,6 +521,36 @@ TEST_CASE("a checkpoint that was complete when it was given up is gone on from",
   CHECK(head.state.line == 10);
 }
 
+TEST_CASE("a checkpoint that becomes complete while the next epoch prepares is gone on from",
+          "[actors]") {
+  Head head;
+  head.run();
+  head.on(SavePoint{1, 10});
+  const auto save = head.state.saving->save;
+  head.on(ShardsWritten{save});
+  head.on(Lost{1, "signal 9"});
+  head.freeze_all();
+  head.plan();
+  CHECK(head.state.line == 0);
+  head.on(reconciler::Saved{save, 10});
+  CHECK(head.prepare_all() == Row::prepared_all);
+  CHECK(head.ordered<Load>()->step == 10);
+}
+
+TEST_CASE("what is saved counts, whatever newer checkpoint turns out to be bad", "[actors]") {
+  Head head;
+  head.limits.keep = 1;
+  head.run();
+  head.state.saved = {30};  // An earlier head has gone back behind it.
+  for (const std::int64_t step : {10, 20}) {
+    head.run_to(step);
+    head.on(SavePoint{1, step});
+    CHECK(head.save_all() == Row::save_complete);
+    CHECK_FALSE(head.state.saving);
+    CHECK(head.state.saved == std::vector<std::int64_t>{step, 30});
+  }
+}
+
 TEST_CASE("a run whose last step is saved is done, whoever is lost before that is written down",
           "[actors]") {
   Head head;

@@ -2,8 +2,11 @@
 
 #include <signal.h>
 
+#include <algorithm>
+
 #include "catch.h"
 #include "cluster/cluster.h"
+#include "core/json.h"
 
 using namespace troupe;
 using namespace troupe::tests;
@@ -47,4 +50,73 @@ TEST_CASE("a run goes from 4 nodes to 3, to 1 and to 4 again, and changes no bit
   }
   CHECK(leavings(here) == before);
   CHECK(processes_of_program(here) == 0);
+}
+
+namespace {
+
+/// What was played by, in its order: "[0,2,4] x 1".
+std::vector<std::string> plans_of(const Workplace& here) {
+  std::vector<std::string> plans;
+  for (const auto& told : events(here, "many", "run.chosen"))
+    plans.push_back(to_json(*told.find("stages")) + " x " + to_json(*told.find("replicas")));
+  return plans;
+}
+
+/// 4 nodes become 3, then 1, then 4 again; each time the run goes on by another plan.
+std::vector<std::string> plans_for_few_and_many(const std::vector<std::string>& settings) {
+  const Workplace here;
+  const auto before = leavings(here);
+  here.write("gpt.toml", gpt);
+  std::vector<std::string> plans;
+  {
+    Cluster cluster(here, {"a", "b", "c", "d"});
+    // More steps than it gets to do.
+    const auto words = with(with({"submit", "gpt.toml", "--wait", "--output", "plain"}, settings),
+                            {"name=many", "train.steps=100000", "checkpoint.every=10 steps",
+                             "log.every=1", "limits.gather_patience=100ms"});
+    Process submit(here, words);
+    REQUIRE(submit.says("step 30 "));
+    const auto lose = [&](int count) {
+      submit.see_all();
+      for (; count > 0; --count) {
+        cluster.nodes.front()->send(SIGKILL);
+        cluster.nodes.erase(cluster.nodes.begin());
+      }
+      REQUIRE(submit.says_once_more("shared out over"));
+    };
+    lose(1);
+    lose(2);
+    for (const std::string name : {"e", "f", "g"}) cluster.start_node(name);
+    REQUIRE(submit.says_once_more("shared out over"));
+    REQUIRE(troupe::tests::troupe(here, {"stop", "many", "--head", head_of(here)}).code == 0);
+    submit.wait();
+    INFO(submit.said());
+    const auto done = to_json(*events(here, "many", "step").back().find("step"));
+    CHECK(digest(here, "many") == digest_of_one(here, {"train.steps=" + done}));
+    plans = plans_of(here);
+    cluster.end();
+  }
+  CHECK(leavings(here) == before);
+  CHECK(processes_of_program(here) == 0);
+  return plans;
+}
+
+}  // namespace
+
+TEST_CASE("a run is cut into as many stages as pay, when nodes go and come", "[cluster]") {
+  const auto plans = plans_for_few_and_many({"pipeline.stages=auto"});
+  REQUIRE(plans.size() >= 4);
+  CHECK(plans[0] == "[0,1,2,3,4] x 1");
+  CHECK(plans[1] != plans[0]);
+  CHECK(std::ranges::count(plans, "[0,4] x 1") > 0);
+  CHECK(plans.back() != "[0,4] x 1");
+}
+
+TEST_CASE("a run has as many replicas as pay, when nodes go and come", "[cluster]") {
+  const auto plans = plans_for_few_and_many({"pipeline.stages=1", "pipeline.replicas=auto"});
+  REQUIRE(plans.size() >= 4);
+  CHECK(plans[0] == "[0,4] x 4");
+  CHECK(plans[1] == "[0,4] x 2");
+  CHECK(std::ranges::count(plans, "[0,4] x 1") > 0);
+  CHECK(plans.back() == "[0,4] x 4");
 }

@@ -52,7 +52,7 @@ Process::~Process() {
 
 /// False at the end of what it says, or of the wait.
 bool Process::read_more(Clock::time_point end) {
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
   pollfd ready{output_, POLLIN, 0};
   const auto patience = static_cast<int>(std::max<std::int64_t>(0, left.count()));
   if (poll(&ready, 1, patience) <= 0) return false;

@@ -80,6 +80,9 @@ TEST_CASE("how stale weights are must not depend on the cluster", "[config]") {
   CHECK(complaint(asynchronous({"pipeline.stages=auto"}))
             .starts_with("error: pipeline.stages = \"auto\" cannot be had with the asynchronous "
                          "schedule \"pipedream\""));
+  CHECK(complaint(asynchronous({"pipeline.replicas=auto"}))
+            .starts_with("error: pipeline.replicas = \"auto\" cannot be had with the asynchronous "
+                         "schedule \"pipedream\""));
 }
 
 TEST_CASE("only known optimizers are predicted and penalised", "[config]") {

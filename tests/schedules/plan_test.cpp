@@ -202,6 +202,18 @@ TEST_CASE("a replica of faster devices gets more groups", "[schedules]") {
   CHECK(plan.step == Seconds(12));
 }
 
+TEST_CASE("replicas that must be even have as many groups each", "[schedules]") {
+  PlanRequest request = two_stages();
+  request.even = true;
+  request.stages = 1;
+  request.replicas = 2;
+  request.cluster.nodes[1].devices[0].speed = 3;
+  for (const auto& replica : planned(request).replicas) CHECK(replica.schedule->micro_batches == 2);
+  request.replicas.reset();
+  request.cluster = nodes(3, 1000);
+  CHECK(planned(request).replicas.size() == 2);
+}
+
 TEST_CASE("boundaries that are given stand", "[schedules]") {
   PlanRequest request = two_stages();
   request.stages.reset();
