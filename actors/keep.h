@@ -23,7 +23,7 @@ namespace troupe::actors {
 /// Any thread.
 class Keep {
  public:
-  /// How long it has copied; or why there is no copy.
+  /// How long it has computed to copy it; or why there is no copy.
   using Done = std::function<void(Result<std::chrono::nanoseconds>)>;
 
   /// Copies on this thread, which is its own.

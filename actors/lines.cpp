@@ -1,14 +1,22 @@
 #include "actors/lines.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <set>
 
 namespace troupe::actors {
 namespace {
 
-// What being ready may cost at most, of the time of all nodes.
-constexpr int share = 50;  // One part in so many.
+// What being ready may cost, of the time of all nodes: one part in so many,
+constexpr int share = 50;
+// or in so few where losses come often.
+constexpr int most_share = 5;
+// The first lines of an attempt lie in memory that is new to its processes, which costs once.
+constexpr int first_lines = 2;
+constexpr auto first_pause = std::chrono::seconds(1);
+constexpr std::size_t losses_known = 8, fewest_losses = 3;
+constexpr auto seldom = std::chrono::hours(24);
 // Who gives a state copies its moments, and channels copy what they carry: as much as the keepers
 // do once more.
 constexpr int copied_elsewhere = 2;
@@ -71,6 +79,16 @@ std::optional<Found> find_newest(std::span<const std::vector<KeptStep>> kept,
   return {};
 }
 
+void LossRate::lost(Time now) {
+  last_.push_back(now);
+  if (last_.size() > losses_known) last_.pop_front();
+}
+
+LossRate::Time LossRate::between(Time now) const {
+  if (last_.size() < fewest_losses) return seldom;
+  return (now - last_.front()) / static_cast<int>(last_.size());
+}
+
 void Lines::ask(std::int64_t step, Time now) { asked_ = {step, now, 0, {}}; }
 
 void Lines::kept(std::int64_t step, Time took) {
@@ -94,8 +112,19 @@ void Lines::entered(std::int64_t steps) {
 void Lines::complete() {
   if (!asked_ || asked_->kept < copies_ || entered_ < asked_->step) return;
   line_ = asked_->step;
-  next_ = asked_->when + copied_elsewhere * share * asked_->took / nodes_;
+  next_ = asked_->when + pause_after(copied_elsewhere * asked_->took / nodes_);
   asked_.reset();
+}
+
+/// From one line to the next, each of which costs a node so much. What a loss makes to be done
+/// again grows with it: together they are least at the root of twice the cost times what lies
+/// between losses.
+Lines::Time Lines::pause_after(Time cost) {
+  const double best = std::sqrt(2.0 * static_cast<double>(cost.count()) *
+                                static_cast<double>(between_losses_.count()));
+  const auto pause =
+      std::clamp(Time(static_cast<std::int64_t>(best)), most_share * cost, share * cost);
+  return ++made_ <= first_lines ? std::min<Time>(pause, first_pause) : pause;
 }
 
 }  // namespace troupe::actors

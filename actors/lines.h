@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <string>
@@ -45,6 +46,19 @@ struct Found {
 std::optional<Found> find_newest(std::span<const std::vector<KeptStep>> kept,
                                  std::span<const int> owners, std::int64_t most);
 
+/// How often nodes have been lost of late.
+class LossRate {
+ public:
+  using Time = std::chrono::nanoseconds;
+
+  void lost(Time now);
+  /// From one loss to the next; very long where too few are known.
+  Time between(Time now) const;
+
+ private:
+  std::deque<Time> last_;
+};
+
 /// Which step's state is to be kept next, and which one is the line: one step at a time is on its
 /// way. Times are of any clock.
 class Lines {
@@ -54,8 +68,9 @@ class Lines {
   /// No lines: nothing is ever asked for.
   Lines() = default;
   /// Of an attempt that began at a step, which is its line where it was found in memory; with so
-  /// many copies of all states together, on so many nodes.
-  Lines(std::int64_t began, int copies, int nodes) : line_(began), copies_(copies), nodes_(nodes) {}
+  /// many copies of all states together, on so many nodes, of which one is lost every so often.
+  Lines(std::int64_t began, int copies, int nodes, Time between_losses)
+      : line_(began), copies_(copies), nodes_(nodes), between_losses_(between_losses) {}
 
   /// Whether a step may be asked for: none is on its way, and the last ones cost little enough.
   bool may_ask(Time now) const { return copies_ > 0 && !asked_ && now >= next_; }
@@ -79,10 +94,13 @@ class Lines {
     Time took{};
   };
   void complete();
+  Time pause_after(Time cost);
 
   std::int64_t line_ = 0;
   int copies_ = 0;
   int nodes_ = 1;
+  Time between_losses_{};
+  int made_ = 0;
   std::int64_t entered_ = 0;
   std::optional<Asked> asked_;
   Time next_{};  // Not before.

@@ -172,7 +172,8 @@ class Supervisor {
     evaluated_step_ = snapshot_step_ = step_;
     collected_step_ = -1;
     if (!assembled.from_memory) now_saved(step_);
-    lines_ = Lines(step_, assembled.copies, assembled.nodes_here);
+    lines_ = Lines(step_, assembled.copies, assembled.nodes_here,
+                   losses_.between(self_->now().time_since_epoch()));
     step_began_ = self_->now();
     goodput_.begun(step_, step_began_);
     record(AttemptBegun{step_});
@@ -544,6 +545,7 @@ class Supervisor {
       }
       warn(text + "; " + going_on() + ": " + verdict.reason);
     }
+    losses_.lost(self_->now().time_since_epoch());
     loss_.notice(self_->now(), step_, text);
     clear(Next::try_again);
   }
@@ -789,6 +791,7 @@ class Supervisor {
   std::int64_t step_ = 0;       // Steps done; before an attempt has begun those of the one before.
   std::int64_t given_out_ = 0;  // Steps that are done or in rounds that are out.
   Lines lines_;
+  LossRate losses_;
   std::size_t rounds_off_ = 1;  // What is asked for now is heard before so many rounds are through.
   std::vector<std::optional<double>> evaluation_losses_;
   std::int64_t evaluated_step_ = 0;  // The last one that needs no evaluation any more.

@@ -10,7 +10,7 @@ void Copies::begin(std::uint64_t epoch, std::int64_t step) {
   epoch_ = epoch;
   told_ = step;
   // Of all nodes together, since a simulated step is given by all or by none.
-  lines_ = actors::Lines(step, 1, 1);
+  lines_ = actors::Lines(step, 1, 1, losses_.between(clock_.now().time_since_epoch()));
   std::erase_if(steps_, [step](const auto& entry) { return entry.first != step; });
 }
 
@@ -52,6 +52,7 @@ Time Copies::there(const Step& step) const {
 
 void Copies::lose(Life life) {
   lost_.insert(life);
+  losses_.lost(clock_.now().time_since_epoch());
   for (auto& [number, step] : steps_)
     for (auto& [unit, copy] : step)
       if (copy.owner == life && copy.there > clock_.now()) copy.others.clear();

@@ -64,6 +64,7 @@ class Copies {
   int each_ = 1;
   std::uint64_t epoch_ = 0;
   actors::Lines lines_;
+  actors::LossRate losses_;
   std::int64_t told_ = 0;               // The newest step of the epoch that a node told of.
   std::map<std::int64_t, Step> steps_;  // The line, and one that may become it.
   std::set<Life> lost_;

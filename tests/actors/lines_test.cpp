@@ -49,7 +49,7 @@ TEST_CASE("a run goes on from the newest step whose every state is in memory", "
 }
 
 TEST_CASE("a step is the line once all its copies are there and the ledger has it", "[actors]") {
-  Lines lines(10, 2, 2);
+  Lines lines(10, 2, 2, 24h);
   CHECK(lines.line() == 10);
   REQUIRE(lines.may_ask(0s));
   lines.ask(12, 0s);
@@ -73,7 +73,7 @@ TEST_CASE("a step is the line once all its copies are there and the ledger has i
 }
 
 TEST_CASE("a step that an optimizer has missed makes room for another one", "[actors]") {
-  Lines lines(0, 2, 2);
+  Lines lines(0, 2, 2, 24h);
   lines.ask(1, 0s);
   lines.kept(1, 1ms);
   CHECK(lines.missed(1));
@@ -88,17 +88,55 @@ TEST_CASE("a step that an optimizer has missed makes room for another one", "[ac
   CHECK(lines.line() == 3);
 }
 
+namespace {
+
+/// A line at that time, of which each of two nodes has 0.1 s of copying, and the same of giving.
+void make_line(Lines& lines, std::int64_t step, Lines::Time now) {
+  REQUIRE(lines.may_ask(now));
+  lines.ask(step, now);
+  lines.entered(step);
+  for (int copy = 0; copy < 4; ++copy) lines.kept(step, 50ms);
+  REQUIRE(lines.line() == step);
+}
+
+}  // namespace
+
 TEST_CASE("being ready takes 2 % of the time at most", "[actors]") {
-  Lines lines(0, 4, 2);
-  lines.ask(1, 10s);
-  lines.entered(1);
-  for (int copy = 0; copy < 4; ++copy) lines.kept(1, 50ms);
-  // 0.2 s by keepers, as much by others, on two nodes: fifty times that.
-  CHECK(!lines.may_ask(19'999ms));
-  CHECK(lines.may_ask(20s));
+  Lines lines(0, 4, 2, 24h);
+  // In memory that is new.
+  make_line(lines, 1, 10s);
+  make_line(lines, 2, 11s);
+  CHECK(!lines.may_ask(11'999ms));
+  make_line(lines, 3, 12s);
+  CHECK(!lines.may_ask(21'999ms));
+  CHECK(lines.may_ask(22s));
+}
+
+TEST_CASE("where nodes are lost every minute being ready may take more", "[actors]") {
+  Lines lines(0, 4, 2, 60s);
+  for (const int step : {1, 2, 3}) make_line(lines, step, std::chrono::seconds(step));
+  // The root of 2 x 0.2 s x 60 s.
+  CHECK(!lines.may_ask(7'890ms));
+  CHECK(lines.may_ask(7'900ms));
+  Lines worst(0, 4, 2, 1ms);
+  for (const int step : {1, 2, 3}) make_line(worst, step, std::chrono::seconds(step));
+  CHECK(!worst.may_ask(3'999ms));
+  CHECK(worst.may_ask(4s));
+}
+
+TEST_CASE("how often nodes are lost is known from the last losses", "[actors]") {
+  LossRate losses;
+  losses.lost(1s);
+  losses.lost(2s);
+  CHECK(losses.between(3s) == 24h);
+  losses.lost(61s);
+  CHECK(losses.between(61s) == 20s);
+  CHECK(losses.between(301s) == 100s);
+  for (int at = 400; at < 480; at += 10) losses.lost(std::chrono::seconds(at));
+  CHECK(losses.between(480s) == 10s);
 }
 
 TEST_CASE("who keeps nothing asks for nothing", "[actors]") {
   CHECK(!Lines().may_ask(1h));
-  CHECK(!Lines(5, 0, 3).may_ask(1h));
+  CHECK(!Lines(5, 0, 3, 24h).may_ask(1h));
 }

@@ -1,0 +1,115 @@
+// How much of its time a run spends on steps that count while its hosts go and come: four nodes, of
+// which one is taken away every so often, for half as long; and what `troupe sim` says of the same.
+//
+//     ./dev bench goodput [SECONDS_BETWEEN_LOSSES [SECONDS]]
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "bench/live_cluster.h"
+#include "core/json.h"
+
+namespace troupe::bench {
+namespace {
+
+namespace fs = std::filesystem;
+using Seconds = std::chrono::duration<double>;
+
+constexpr int nodes = 4;
+
+const std::string config = R"(
+extends = ")" TROUPE_ROOT R"(/config/gpt-small.toml"
+name = "bench"
+[batch]
+global = 8
+micro = 1
+[pipeline]
+stages = "auto"
+[checkpoint]
+every = "60s"
+[elastic]
+nodes = "1:4"
+copies = 2
+[train]
+steps = 1000000
+eval_every = 1000000
+)";
+
+/// What `troupe sim` says of such nodes, each so fast.
+std::optional<Value> simulate(double fail_every, double window, double speed) {
+  std::string folder = (fs::temp_directory_path() / "troupe-goodput-XXXXXX").string();
+  if (!mkdtemp(folder.data())) return {};
+  std::ofstream(folder + "/run.toml") << config;
+  std::ofstream(folder + "/cluster.toml")
+      << "[[nodes]]\nname = \"n\"\ncount = " << nodes << "\nmemory = \"16GiB\"\nspeed = " << speed
+      << "\ninside = { bandwidth = \"10GB/s\" }\noutside = { bandwidth = \"10GB/s\" }\n";
+  const std::string program = fs::canonical("/proc/self/exe").parent_path() / "../apps/troupe";
+  const auto ran = run_child(
+      {{program, "sim", folder + "/run.toml", "--cluster", folder + "/cluster.toml", "--fail-every",
+        std::to_string(fail_every), "--hours", std::to_string(window / 3600), "--output", "json"},
+       {},
+       1});
+  fs::remove_all(folder);
+  if (!ran || ran->exit_status != 0 || ran->lines.empty()) return {};
+  auto told = parse_json(ran->lines.back());
+  return told ? std::optional(std::move(*told)) : std::nullopt;
+}
+
+double first_rate(const Value& simulated) {
+  const auto& plans = *simulated.find("plans")->list();
+  return plans.empty() ? 1 : number_in(plans.front(), "steps_per_second");
+}
+
+/// Follows it for so long, or until it says no more.
+void watch(Story& story, double until) {
+  while (now() < until)
+    (void)story.find([&](const Value&) { return now() >= until; }, Seconds(until - now()));
+}
+
+int main_of(double fail_every, double window) {
+  std::mt19937 random(1);
+  LiveCluster cluster(nodes, config);
+  if (!cluster.submit() || !cluster.settle(random)) return 1;
+  const double usual = cluster.story().usual();
+  const double end = now() + window;
+  int losses = 0;
+  for (double next = now() + fail_every; next + fail_every / 2 < end; next += fail_every) {
+    watch(cluster.story(), next);
+    const auto gone = cluster.some_player(random);
+    cluster.take_away(gone);
+    ++losses;
+    watch(cluster.story(), next + fail_every / 2);
+    cluster.bring_back(gone);
+  }
+  watch(cluster.story(), end);
+  const double measured = cluster.story().goodput();
+
+  const auto unscaled = simulate(fail_every, window, 1);
+  if (!unscaled) return 1;
+  const auto simulated = simulate(fail_every, window, 1 / (usual * first_rate(*unscaled)));
+  if (!simulated) return 1;
+  const double expected = number_in(*simulated, "goodput");
+  std::printf("%d of %d nodes lost in %.0f s, a step takes %.2f s; %lld steps\n", losses, nodes,
+              window, usual, static_cast<long long>(cluster.story().step()));
+  std::printf("goodput %.2f %%, simulated %.2f %% (goal: within 2 points): %+.2f\n", 100 * measured,
+              100 * expected, 100 * (measured - expected));
+  return 0;
+}
+
+}  // namespace
+}  // namespace troupe::bench
+
+int main(int count, char** words) {
+  const auto number = [&](int which, double otherwise) {
+    return count > which ? std::max(1.0, std::atof(words[which])) : otherwise;
+  };
+  return troupe::bench::main_of(number(1, 60), number(2, 1200));
+}

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "bench/child.h"
+#include "core/value.h"
+
+namespace troupe::bench {
+
+/// Since the epoch, as events have their time.
+double now();
+/// Of an event; empty or 0 where it has none.
+std::string text_in(const Value& event, const char* key);
+double number_in(const Value& event, const char* key);
+bool is_type(const Value& event, const char* type);
+
+/// What a run tells, as it tells it.
+class Story {
+ public:
+  explicit Story(std::string path) : path_(std::move(path)) {}
+
+  /// The next event that is wanted; what comes before is passed over. Nothing where it does not
+  /// come in time.
+  std::optional<Value> find(const std::function<bool(const Value&)>& wanted,
+                            std::chrono::duration<double> within = std::chrono::seconds(60));
+  /// All that was told until now.
+  void catch_up();
+
+  std::int64_t step() const { return step_; }
+  /// Of the names in the plan.
+  const std::vector<std::string>& players() const { return players_; }
+  /// What a step takes.
+  double usual() const;
+  /// The share of its time that went into steps that count.
+  double goodput() const { return goodput_; }
+
+ private:
+  std::optional<Value> next();
+  void learn(const Value& event);
+
+  std::string path_;
+  std::ifstream file_;
+  std::string line_;
+  std::int64_t step_ = 0;
+  double goodput_ = 0;
+  std::vector<std::string> players_;
+  std::deque<double> steps_;
+};
+
+/// A head, a daemon for each node, with a core each, and a run, in a folder of their own.
+class LiveCluster {
+ public:
+  LiveCluster(int nodes, const std::string& config);
+  ~LiveCluster();
+  LiveCluster(const LiveCluster&) = delete;
+  LiveCluster& operator=(const LiveCluster&) = delete;
+
+  bool submit() { return ask({"submit", folder_ + "/run.toml"}); }
+  bool ask(std::vector<std::string> words);
+  Story& story() { return *story_; }
+
+  pid_t process_of(const std::string& node) const;
+  pid_t process_of_head() const;
+  /// A host is gone, with all that is on it; and is there again, with nothing of that.
+  void take_away(const std::string& node);
+  void bring_back(const std::string& node);
+
+  /// All nodes play, as far as they come, and some steps are done.
+  bool settle(std::mt19937& random);
+  std::string some_player(std::mt19937& random) const;
+
+ private:
+  struct Node {
+    std::string name;
+    std::unique_ptr<Background> daemon;
+  };
+
+  Node& named(const std::string& node);
+  std::string head() const;
+  ChildOrder order(std::vector<std::string> words) const;
+  std::unique_ptr<Background> start(std::vector<std::string> words) const;
+
+  std::string folder_;
+  std::string program_;
+  std::unique_ptr<Background> head_;
+  std::vector<Node> nodes_;
+  std::unique_ptr<Story> story_;
+};
+
+}  // namespace troupe::bench
