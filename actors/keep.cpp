@@ -73,6 +73,7 @@ std::vector<KeptStep> Keep::kept() const {
       for (const auto& [step, state] : states) by_step[step].push_back(optimizer);
   }
   std::vector<KeptStep> kept;
+  kept.reserve(by_step.size());
   for (auto& [step, optimizers] : by_step) kept.push_back({step, std::move(optimizers)});
   return kept;
 }

@@ -53,8 +53,8 @@ class RecorderActor {
 
   void remember(const RoundPlayed& played) {
     played_.push_back(played);
-    const auto most = static_cast<std::size_t>(spec_->trace_rounds * spec_->devices());
-    while (played_.size() > most) played_.pop_front();
+    const int most = spec_->trace_rounds * spec_->devices();
+    while (std::ssize(played_) > most) played_.pop_front();
   }
 
   void tell_timeline() const {

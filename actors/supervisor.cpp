@@ -295,9 +295,9 @@ class Supervisor {
 
   void heard(const RoundPlayed& played) {
     self_->tell(recorder_, played);
-    const auto device =
-        static_cast<std::size_t>(played.replica * usual_->devices() + played.device);
-    most_parcels_[device] = std::max(most_parcels_[device], played.most_parcels);
+    const int device = played.replica * usual_->devices() + played.device;
+    auto& most = most_parcels_[static_cast<std::size_t>(device)];
+    most = std::max(most, played.most_parcels);
     const auto found = std::ranges::find_if(rounds_, [&](const RoundUnderWay& round) {
       return round.play.first_step == played.first_step &&
              round.play.round->purpose == played.purpose;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -75,13 +76,14 @@ std::optional<Measured> follow(Story& story, double deed, std::int64_t before) {
 double part_of(std::vector<double> numbers, double part) {
   std::sort(numbers.begin(), numbers.end());
   const auto last = static_cast<double>(numbers.size() - 1);
-  return numbers[static_cast<std::size_t>(part * last + 0.5)];
+  return numbers[static_cast<std::size_t>(std::lround(part * last))];
 }
 
 void print(const std::string& what, const std::vector<Measured>& all) {
   if (all.empty()) return;
   const auto line = [&](const char* name, double Measured::*member) {
     std::vector<double> numbers;
+    numbers.reserve(all.size());
     for (const auto& one : all) numbers.push_back(one.*member);
     std::printf("%-14s %-28s p50 %7.3f  p99 %7.3f  most %7.3f s\n", what.c_str(), name,
                 part_of(numbers, 0.5), part_of(numbers, 0.99), part_of(numbers, 1));
