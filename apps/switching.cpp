@@ -16,6 +16,7 @@ constexpr std::chrono::milliseconds looks_at_least_every(2000);
 
 std::vector<std::uint64_t> incarnations(const std::vector<actors::NodeHere>& nodes) {
   std::vector<std::uint64_t> all;
+  all.reserve(nodes.size());
   for (const auto& node : nodes) all.push_back(node.incarnation);
   std::ranges::sort(all);
   return all;
