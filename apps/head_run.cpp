@@ -127,9 +127,11 @@ Status HeadRun::choose_late() {
 
 /// The run, of all that is known of its configuration.
 Status HeadRun::make(RunSetup setup) {
-  auto made = ProcessRun::make(
-      loaded_, std::move(setup), disk_,
-      {.are_here = [](int) { return false; }, .cores = 1, .memory = MemoryOf::elsewhere});
+  auto made = ProcessRun::make(loaded_, std::move(setup), disk_,
+                               {.are_here = [](int) { return false; },
+                                .cores = 1,
+                                .memory = MemoryOf::elsewhere,
+                                .others_play = true});
   if (!made) return made.error();
   run_ = std::move(*made);
   if (resume_) {
@@ -489,7 +491,7 @@ Result<actors::RunSpecPtr> HeadRun::switch_to(const RunChoice& choice) {
   if (!choice.has_plan_of(*choice_)) {
     open_plan(*loaded);
     take(choice, *loaded);
-    auto staging = run_->stage(loaded->config, MemoryOf::elsewhere);
+    auto staging = run_->stage(loaded->config);
     if (!staging) return staging.error();
     // Whoever leads it on, if this head is gone, has to know of it first.
     if (auto kept = around_.chosen(choice); !kept) return kept.error();

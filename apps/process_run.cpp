@@ -149,7 +149,9 @@ Result<std::unique_ptr<ProcessRun>> ProcessRun::make(const config::Loaded& loade
   run->setup_.precision = *precision;
   run->recipe_ = run->recipe_of(loaded.tree);
   const auto& config = run->config_;
-  auto staged = run->stage(config, devices.memory);
+  run->memory_ = devices.memory;
+  run->others_play_ = devices.others_play;
+  auto staged = run->stage(config);
   if (!staged) return staged.error();
   run->staging_ = std::move(*staged);
   run->batches_.emplace(*run->setup_.train, terms_of(config, run->setup_).samples(),
@@ -168,10 +170,10 @@ Value ProcessRun::recipe_of(Value tree) const {
   return config::recipe_of(tree);
 }
 
-Result<ProcessRun::StagingPtr> ProcessRun::stage(const config::RunConfig& config,
-                                                 MemoryOf memory) const {
-  auto request = nominal_request(config, setup_, memory);
+Result<ProcessRun::StagingPtr> ProcessRun::stage(const config::RunConfig& config) const {
+  auto request = nominal_request(config, setup_, memory_);
   if (!request) return request.error();
+  if (others_play_) request->effort = 0;
   auto plan = schedules::make_plan(*request);
   if (!plan) return plan.error();
 

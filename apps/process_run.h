@@ -33,6 +33,7 @@ class ProcessRun {
     std::optional<int> cores;  // Nothing: all that the configuration or the machine gives.
     const actors::Pace* pace = nullptr;        // Of their computing; outlives the run.
     MemoryOf memory = MemoryOf::this_machine;  // That the plan has to fit.
+    bool others_play = false;                  // Other processes, which know schedules by name.
   };
 
   /// Plans the run. Checkpoints and the like are kept in `files`. Errors mean exit code 3. What was
@@ -83,7 +84,7 @@ class ProcessRun {
   };
   using StagingPtr = std::shared_ptr<const Staging>;
   /// Of a configuration that differs in its pipeline alone.
-  Result<StagingPtr> stage(const config::RunConfig& config, MemoryOf memory) const;
+  Result<StagingPtr> stage(const config::RunConfig& config) const;
   /// From the next spec on; all devices are elsewhere.
   void restage(StagingPtr staging) { staging_ = std::move(staging); }
 
@@ -112,6 +113,8 @@ class ProcessRun {
   const Value& tree_;
   Value recipe_;
   RunSetup setup_;
+  MemoryOf memory_ = MemoryOf::this_machine;
+  bool others_play_ = false;
   storage::Files& files_;
   Record record_;
   StagingPtr staging_;

@@ -130,6 +130,7 @@ Result<LivePlan> plan_for(const config::RunConfig& config, RunSetup& setup,
     if (!everywhere) return everywhere.error();
     request->boundaries = cuts_of(*everywhere);
   }
+  request->effort = 0;  // Nodes know schedules by their names.
   auto plan = sched::make_plan(*request);
   if (!plan) return plan.error();
   live.choice.chunks = plan->chunks;

@@ -200,7 +200,8 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
     if (!taken) return invalid(taken.error());
   }
   ProcessRun::Devices devices;
-  if (arguments.nodes > 0) devices = {.are_here = [](int) { return false; }, .cores = 1};
+  if (arguments.nodes > 0)
+    devices = {.are_here = [](int) { return false; }, .cores = 1, .others_play = true};
   auto made = ProcessRun::make(*loaded, std::move(*setup), files, devices);
   if (!made) return invalid(made.error());
   ProcessRun& run = **made;

@@ -99,6 +99,24 @@ TEST_CASE("what a run has begun in it stays in, whoever comes and whoever leads 
   CHECK(processes_of_program(here) == 0);
 }
 
+TEST_CASE("whichever schedule is best for its nodes, a run plays it", "[cluster]") {
+  const Workplace here;
+  here.write("gpt.toml", gpt);
+  const auto one = digest_of_one(here, {});
+  const std::vector<std::string> open{"pipeline.schedule=auto", "pipeline.stages=2", "name=many"};
+  Cluster cluster(here, {"alpha", "beta"});
+  const Ended ended = troupe::tests::troupe(
+      here, with({"submit", "gpt.toml", "--wait", "-q", "--head", head_of(here)}, open));
+  INFO(ended.err);
+  CHECK(ended.code == 0);
+  CHECK(digest(here, "many") == one);
+  cluster.end();
+  CHECK(troupe::tests::troupe(
+            here, with(with({"train", "gpt.toml", "--nodes", "2", "-q"}, open), {"name=local"}))
+            .code == 0);
+  CHECK(digest(here, "local") == one);
+}
+
 TEST_CASE("a run that is resumed computes in what its checkpoint says", "[cluster]") {
   const Workplace here;
   here.write("gpt.toml", gpt);
