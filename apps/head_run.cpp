@@ -12,6 +12,8 @@
 #include "apps/live_changes.h"
 #include "apps/recorder.h"
 #include "apps/run_folder.h"
+#include "config/run_config.h"
+#include "config/schema.h"
 #include "config/units.h"
 
 namespace troupe::apps {
@@ -40,8 +42,7 @@ std::chrono::milliseconds in_milliseconds(std::chrono::nanoseconds time) {
 
 HeadRun::HeadRun(config::Loaded loaded, RunSetup setup, bool resume, Surroundings around)
     : loaded_(std::move(loaded)),
-      asked_(loaded_.config.pipeline),
-      asked_tree_(*config::value_at(loaded_.tree, "pipeline")),
+      asked_pipeline_(*config::value_at(loaded_.tree, "pipeline")),
       resume_(resume),
       takes_any_precision_(!loaded_.config.precision.compute),
       around_(std::move(around)),
@@ -472,8 +473,8 @@ std::optional<Switching::Standing> HeadRun::standing() const {
 
 /// As if nothing of its plan were chosen yet.
 void HeadRun::open_plan(config::Loaded& loaded) const {
-  loaded.config.pipeline = asked_;
-  config::set_at(loaded.tree, "pipeline", asked_tree_);
+  config::set_at(loaded.tree, "pipeline", asked_pipeline_);
+  loaded.config.pipeline = config::read_run_config(loaded.tree).pipeline;
 }
 
 void HeadRun::begin_switch() {

@@ -107,8 +107,7 @@ class HeadRun {
   void tell(const Value& event);
 
   config::Loaded loaded_;
-  const config::RunConfig::Pipeline asked_;  // With what is chosen for it still open;
-  const Value asked_tree_;                   // the same in a tree.
+  const Value asked_pipeline_;  // With what is chosen for it still open.
   bool resume_;
   bool takes_any_precision_;  // The configuration names none.
   Surroundings around_;
