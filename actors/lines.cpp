@@ -9,7 +9,7 @@ namespace troupe::actors {
 namespace {
 
 // What being ready may cost, of the time of all nodes: one part in so many,
-constexpr int share = 50;
+constexpr int share = 100;
 // or in so few where losses come often.
 constexpr int most_share = 5;
 // The first lines of an attempt lie in memory that is new to its processes, which costs once.
