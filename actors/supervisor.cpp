@@ -10,20 +10,21 @@
 #include "actors/assembled.h"
 #include "actors/cast.h"
 #include "actors/cause.h"
-#include "actors/checkpoints.h"
+#include "actors/chronicle.h"
 #include "actors/ending.h"
 #include "actors/envoy.h"
+#include "actors/evaluation.h"
 #include "actors/exchange.h"
 #include "actors/goodput.h"
 #include "actors/lines.h"
 #include "actors/loss.h"
-#include "actors/recorder_actor.h"
+#include "actors/players.h"
 #include "actors/recovery.h"
 #include "actors/round_under_way.h"
 #include "actors/rt.h"
+#include "actors/saves.h"
 #include "actors/step_event.h"
 #include "actors/step_ledger.h"
-#include "core/seconds.h"
 
 namespace troupe::actors {
 namespace {
@@ -41,15 +42,19 @@ class Supervisor {
   static constexpr const char* name = "supervisor";
 
   Supervisor(rt::Base* self, RunSpecPtr spec, StartPoint start, std::shared_ptr<Ending> ending)
-      : self_(self), spec_(std::move(spec)), start_(std::move(start)), ending_(std::move(ending)) {
+      : self_(self),
+        spec_(std::move(spec)),
+        start_(std::move(start)),
+        ending_(std::move(ending)),
+        chronicle_(self, spec_),
+        players_(self) {
     self_->on_down([this](const caf::actor_addr& who, const caf::error& why) { down(who, why); });
   }
 
   caf::behavior make_behavior() {
-    saved_at_ = self_->now();
+    saves_.run_begins(self_->now());
     learn_plan();
-    recorder_ = spawn_recorder(self_->home_system(), spec_, caf::actor_cast<caf::actor>(self_));
-    self_->watch(recorder_);
+    chronicle_.open();
     self_->tell_self_after(spec_->stall_patience, Look{});
     step_ = std::max(start_->step, spec_->ledger ? spec_->ledger->steps() : 0);
     now_saved(start_->step);
@@ -122,8 +127,7 @@ class Supervisor {
     ledger_.emplace(static_cast<int>(spec_->stages.size()), optimizers_of(*spec_),
                     usual_->micro_batches_in_step());
     rounds_.clear();
-    evaluation_losses_.clear();
-    snapshots_.clear();
+    saves_.attempt_begins();
     lines_ = {};
     phase_ = Phase::playing;
     is_assembled_ = false;
@@ -136,18 +140,16 @@ class Supervisor {
     ++attempt_;
     Assembled here{.attempt = attempt_};
     if (spec_->casting) {
-      const auto saved = start_ ? start_->step : saved_step_;
-      company_ = spec_->casting->begin(system, backstage, attempt_,
-                                       {saved, step_, loading(spec_, start_)});
+      const auto saved = start_ ? start_->step : saves_.newest();
+      players_.begin(spec_->casting->begin(system, backstage, attempt_,
+                                           {saved, step_, loading(spec_, start_)}));
     } else {
       sign("it reads the newest checkpoint");
       const auto start = loading(spec_, start_)();
       if (!start) return finish(failed(last_failure_ + " (and " + start.error().text + ")"));
-      company_ = spawn_company(system, backstage, attempt_, *start);
+      players_.begin(spawn_company(system, backstage, attempt_, *start));
       here.step = start->step;
     }
-    for (const auto& player : company_.players) self_->watch(player.actor);
-    alive_ = company_.players.size();
     if (!spec_->casting) return begun(here);
     if (drain_asked_) drain();
   }
@@ -169,19 +171,19 @@ class Supervisor {
     is_assembled_ = true;
     if (next_ == Next::try_again) loss_.assembled(assembled);
     step_ = given_out_ = attempt_from_ = assembled.step;
-    evaluated_step_ = snapshot_step_ = step_;
-    collected_step_ = -1;
+    evaluation_.is_at(step_);
+    saves_.attempt_is_at(step_);
     if (!assembled.from_memory) now_saved(step_);
     lines_ = Lines(step_, assembled.copies, assembled.nodes_here,
                    losses_.between(self_->now().time_since_epoch()));
     step_began_ = self_->now();
     goodput_.begun(step_, step_began_);
-    record(AttemptBegun{step_});
+    chronicle_.enter(AttemptBegun{step_});
     go_on();
   }
 
   void now_saved(std::int64_t step) {
-    saved_step_ = step > 0 ? step : -1;
+    saves_.found(step);
     ending_->saved(step);
   }
 
@@ -190,8 +192,7 @@ class Supervisor {
   void go_on() {
     if (phase_ != Phase::playing || !is_assembled_) return;
     while (!must_drain() && given_out_ < spec_->steps &&
-           static_cast<int>(rounds_.size()) < rounds_ahead() &&
-           unrecorded_ < spec_->most_unrecorded) {
+           static_cast<int>(rounds_.size()) < rounds_ahead() && chronicle_.has_room()) {
       const auto round = spec_->round(given_out_, spec_->steps - given_out_);
       const auto first = std::exchange(given_out_, given_out_ + round->steps);
       // Where no other is far enough off, one that has not begun.
@@ -210,10 +211,9 @@ class Supervisor {
   }
 
   void give_out(const Play& play) {
-    final_weights_.clear();
-    collected_step_ = -1;
+    saves_.go_on();
     rounds_.emplace_back(play);
-    const auto& cast = *company_.cast;
+    const auto& cast = players_.cast();
     const int devices = play.round->devices();
     const auto tell_to = [&](const std::vector<caf::actor>& group, int which) {
       self_->tell(group[static_cast<std::size_t>(which)], play);
@@ -231,30 +231,21 @@ class Supervisor {
     return drain_asked_ || paused_ || !interludes_.empty() || evaluation_is_due(given_out_) ||
            save_is_due(given_out_);
   }
-  bool evaluation_is_due(std::int64_t at) const {
-    if (!spec_->validation || at <= evaluated_step_) return false;
-    const auto every = spec_->eval_every;
-    return at == spec_->steps || (every && at / *every > evaluated_step_ / *every);
-  }
-  bool save_is_due(std::int64_t at) const {
-    if (at <= snapshot_step_) return false;
-    const auto every = spec_->save_every_steps;
-    if (at == spec_->steps) return true;
-    if (every > 0) return at / every > snapshot_step_ / every;
-    return self_->now() - saved_at_ >= spec_->save_every_time;
-  }
+  bool evaluation_is_due(std::int64_t step) const { return evaluation_.is_due(*spec_, step); }
+  bool save_is_due(std::int64_t step) const { return saves_.is_due(*spec_, step, self_->now()); }
 
   void drained() {
     if (evaluation_is_due(step_)) return evaluate();
     const bool is_end = step_ >= spec_->steps || drain_asked_;
     const bool is_asked = !interludes_.empty();
-    const bool has_state = step_ == 0 || saved_step_ == step_ || collected_step_ == step_;
+    const bool is_collected = saves_.is_collected(step_);
+    const bool has_state = saves_.is_saved(step_) || is_collected;
     const bool must_save =
-        save_is_due(step_) || (is_end && collected_step_ != step_) || (is_asked && !has_state);
+        save_is_due(step_) || (is_end && !is_collected) || (is_asked && !has_state);
     // One at a time: a slow disk holds the run up, and does not fill its memory. Saved comes.
-    if ((must_save || is_end || is_asked) && saving_ > 0) return;
+    if ((must_save || is_end || is_asked) && saves_.is_under_way()) return;
     // The ledger has what is saved, or more. Recorded comes.
-    if (must_save && unrecorded_ > 0) return;
+    if (must_save && !chronicle_.is_confirmed()) return;
     if (must_save) return collect();
     if (is_asked) return hold_interludes();
     if (is_end) return conclude();
@@ -294,7 +285,7 @@ class Supervisor {
   }
 
   void heard(const RoundPlayed& played) {
-    self_->tell(recorder_, played);
+    chronicle_.hand_on(played);
     const int device = played.replica * usual_->devices() + played.device;
     auto& most = most_parcels_[static_cast<std::size_t>(device)];
     most = std::max(most, played.most_parcels);
@@ -316,15 +307,15 @@ class Supervisor {
       if (is_last && !round.is_through()) return;
       const auto entry = ledger_->take(step_);
       const auto first = step_++ * spec_->samples_in_step;
-      record(StepCommitted{{.step = step_,
-                            .first = first,
-                            .samples = spec_->samples_in_step,
-                            .ids = storage::ids_of(entry.samples),
-                            .loss = entry.mean_loss()}});
+      chronicle_.enter(StepCommitted{{.step = step_,
+                                      .first = first,
+                                      .samples = spec_->samples_in_step,
+                                      .ids = storage::ids_of(entry.samples),
+                                      .loss = entry.mean_loss()}});
       if (!spec_->ledger) lines_.entered(step_);
       tell_step(entry, is_last ? &round : nullptr);
-      if (auto recovered = loss_.made_good(event("run.recovered"), self_->now(), step_))
-        tell(std::move(*recovered));
+      if (auto recovered = loss_.made_good(chronicle_.event("run.recovered"), self_->now(), step_))
+        chronicle_.tell(std::move(*recovered));
       if (is_last) rounds_.pop_front();
     }
     go_on();
@@ -338,7 +329,7 @@ class Supervisor {
     recent_losses_.push_back(entry.mean_loss());
     if (recent_losses_.size() > recent_steps) recent_losses_.pop_front();
 
-    tell(step_event(*spec_, {step_, &entry, round, took, goodput_.at(now)}));
+    chronicle_.tell(step_event(*spec_, {step_, &entry, round, took, goodput_.at(now)}));
   }
 
   // Lines: states in the memory of nodes (lines.h). Evaluations and saves have their own.
@@ -353,7 +344,7 @@ class Supervisor {
   bool keep(std::int64_t step) {
     const auto now = self_->now().time_since_epoch();
     if (!lines_.may_ask(now) || evaluation_is_due(step) || save_is_due(step)) return false;
-    for (const auto& optimizer : company_.cast->optimizers)
+    for (const auto& optimizer : players_.cast().optimizers)
       self_->tell(optimizer, KeepStep{step, lines_.line()});
     lines_.ask(step, now);
     return true;
@@ -365,8 +356,8 @@ class Supervisor {
       lines_.kept(kept.step, kept.took);
     } else if (lines_.missed(kept.step)) {
       lines_ = {};  // Until the next attempt.
-      warn(title_of(*spec_, {PlayerId::Kind::optimizer, kept.optimizer}) +
-           ": no copies of its state are kept in memory: " + kept.why_not);
+      chronicle_.warn(title_of(*spec_, {PlayerId::Kind::optimizer, kept.optimizer}) +
+                      ": no copies of its state are kept in memory: " + kept.why_not);
     }
     go_on();
   }
@@ -375,30 +366,26 @@ class Supervisor {
 
   void evaluate() {
     phase_ = Phase::evaluating;
-    evaluation_losses_.assign(static_cast<std::size_t>(spec_->evaluation->schedule.micro_batches),
-                              {});
+    evaluation_.begin(spec_->evaluation->schedule.micro_batches);
     give_out({spec_->evaluation, step_});
   }
 
   void heard_evaluation(const MicroBatchLoss& loss) {
     if (!std::isfinite(loss.mean))
       return fail_run(place_of(loss) + ": the loss is not a number any more");
-    evaluation_losses_.at(static_cast<std::size_t>(loss.index)) = loss.mean;
+    evaluation_.add(loss);
     complete_evaluation();
   }
 
   void complete_evaluation() {
-    const bool all_known =
-        std::ranges::all_of(evaluation_losses_, [](const auto& loss) { return loss.has_value(); });
-    if (!all_known || !rounds_.front().is_through()) return;
-    double sum = 0;
-    for (const auto& loss : evaluation_losses_) sum += *loss;
-    Value eval = event("eval");
+    const auto mean = evaluation_.mean();
+    if (!mean || !rounds_.front().is_through()) return;
+    Value eval = chronicle_.event("eval");
     eval.set("step", step_);
-    eval.set("loss", sum / static_cast<double>(evaluation_losses_.size()));
-    tell(std::move(eval));
+    eval.set("loss", *mean);
+    chronicle_.tell(std::move(eval));
     rounds_.clear();
-    evaluated_step_ = step_;
+    evaluation_.is_at(step_);
     phase_ = Phase::playing;
     step_began_ = self_->now();
     go_on();
@@ -408,56 +395,40 @@ class Supervisor {
 
   void collect() {
     phase_ = Phase::collecting;
-    snapshots_.clear();
-    for (const auto& optimizer : company_.cast->optimizers) self_->tell(optimizer, TakeSnapshot{});
+    for (const auto& optimizer : players_.cast().optimizers) self_->tell(optimizer, TakeSnapshot{});
   }
 
   void heard(Snapshot snapshot) {
     if (phase_ != Phase::collecting) return;
-    snapshots_.push_back(std::move(snapshot));
-    if (snapshots_.size() < company_.cast->optimizers.size()) return;
+    if (!saves_.add(std::move(snapshot), players_.cast().optimizers.size())) return;
     sign("it puts the checkpoint of step " + std::to_string(step_) + " together");
-    auto content = checkpoint_content(*spec_, step_, std::exchange(snapshots_, {}),
-                                      spec_->memory(0, 0, usual_->devices()));
-    final_weights_ = content.weights;
-    collected_step_ = snapshot_step_ = step_;
-    saved_at_ = self_->now();
-    if (saved_step_ != step_) {
-      ++saving_;
-      spec_->checkpoints->save(std::move(content),
-                               [to = rt::weak(*self_), step = step_](Status outcome) {
-                                 rt::post(to, Saved{step, std::move(outcome)});
-                               });
-    }
+    saves_.write(*spec_, step_, spec_->memory(0, 0, usual_->devices()), *self_);
     phase_ = Phase::playing;
     step_began_ = self_->now();
     go_on();
   }
 
   void heard(const Saved& saved) {
-    --saving_;
-    if (saved.outcome) {
-      saved_step_ = std::max(saved_step_, saved.step);
-      goodput_.settled(saved_step_);
-      ending_->saved(saved_step_);
+    if (saves_.heard(saved)) {
+      goodput_.settled(saves_.newest());
+      ending_->saved(saves_.newest());
       start_.reset();  // From now on there is a newer one.
     } else {
-      save_problem_ = saved.outcome.error().text;
-      warn("step " + std::to_string(saved.step) + " was not saved: " + save_problem_);
+      chronicle_.warn(saves_.not_saved(saved.step));
     }
-    if (phase_ == Phase::clearing && alive_ == 0) return cleared();
+    if (phase_ == Phase::clearing && players_.have_gone()) return cleared();
     if (phase_ == Phase::playing) go_on();
   }
 
   void conclude() {
     Outcome outcome;
-    if (saved_step_ != step_ && snapshot_step_ == step_) {
-      outcome = failed("step " + std::to_string(step_) + " was not saved: " + save_problem_);
+    if (saves_.has_failed(step_)) {
+      outcome = failed(saves_.not_saved(step_));
     } else {
       outcome.how = step_ >= spec_->steps ? Outcome::How::done : Outcome::How::stopped;
       outcome.step = step_;
     }
-    outcome.weights = std::move(final_weights_);
+    outcome.weights = saves_.take_weights();
     finish(std::move(outcome));
   }
 
@@ -474,10 +445,9 @@ class Supervisor {
   }
 
   void hold_interludes() {
-    const bool is_saved = step_ == 0 || saved_step_ == step_;
     for (auto& [change, done] : std::exchange(interludes_, {})) {
-      if (!is_saved) {
-        done(Error{"step " + std::to_string(step_) + " was not saved: " + save_problem_});
+      if (!saves_.is_saved(step_)) {
+        done(Error{saves_.not_saved(step_)});
         continue;
       }
       if (!change) {
@@ -492,7 +462,7 @@ class Supervisor {
       }
       spec_ = std::move(*changed);
       learn_plan();
-      if (recorder_) self_->tell(recorder_, Recast{spec_});
+      chronicle_.change(spec_);
       changed_.push_back(std::move(done));
     }
     changed_.empty() ? go_on() : clear(Next::begin_anew);
@@ -506,17 +476,13 @@ class Supervisor {
   // Failures.
 
   void down(const caf::actor_addr& who, const caf::error& why) {
-    if (who == recorder_.address()) return recorder_down(why);
-    const auto found = std::ranges::find_if(company_.players, [&](const Player& player) {
-      return player.actor && player.actor.address() == who;
-    });
-    if (found == company_.players.end()) return;
-    found->actor = nullptr;
-    --alive_;
+    if (chronicle_.has_lost(who)) return recorder_down(why);
+    const Player* player = players_.ended(who);
+    if (!player) return;
     if (phase_ != Phase::clearing)
-      return fail_attempt(found->standing.who, reason_of(why),
+      return fail_attempt(player->standing.who, reason_of(why),
                           is_lost(why) ? Cause::lost : Cause::failed);
-    if (alive_ == 0 && saving_ == 0) cleared();
+    if (have_all_gone()) cleared();
   }
 
   /// With the place, where an actor had no chance to tell it.
@@ -534,7 +500,7 @@ class Supervisor {
     last_failure_ = text;
     const bool is_hopeful = futile_ < most_futile;
     if (cause == Cause::lost && is_hopeful) {
-      warn(text + "; " + going_on());
+      chronicle_.warn(text + "; " + going_on());
     } else {
       failures_.push_back({self_->now().time_since_epoch(), text});
       if (cause == Cause::failed && is_hopeful) failures_.back().node = set_aside(who, why);
@@ -543,7 +509,7 @@ class Supervisor {
         const bool repeated = failures_.size() > 1;
         return fail_run(repeated ? text + " (given up: " + verdict.reason + ")" : text);
       }
-      warn(text + "; " + going_on() + ": " + verdict.reason);
+      chronicle_.warn(text + "; " + going_on() + ": " + verdict.reason);
     }
     losses_.lost(self_->now().time_since_epoch());
     loss_.notice(self_->now(), step_, text);
@@ -552,10 +518,8 @@ class Supervisor {
   /// The node that the run does without from now on; empty where it is none.
   std::string set_aside(const std::string& who, const std::string& why) const {
     if (!spec_->casting) return {};
-    const auto found = std::ranges::find_if(
-        company_.players, [&](const Player& player) { return player.standing.who == who; });
-    if (found == company_.players.end()) return {};
-    return spec_->casting->set_aside(found->id, why).value_or("");
+    const auto player = players_.find(who);
+    return player ? spec_->casting->set_aside(*player, why).value_or("") : std::string();
   }
   std::string going_on() const {
     const bool is_kept = spec_->casting && spec_->copies > 1;
@@ -570,7 +534,7 @@ class Supervisor {
   Outcome failed(const std::string& why) const {
     Outcome outcome;
     outcome.how = Outcome::How::failed;
-    outcome.step = std::max<std::int64_t>(saved_step_, 0);
+    outcome.step = saves_.newest();
     outcome.why = why;
     return outcome;
   }
@@ -587,18 +551,15 @@ class Supervisor {
     phase_ = Phase::clearing;
     next_ = next;
     patience_ = {};
-    company_.cast = nullptr;
-    for (const auto& player : company_.players)
-      if (player.actor) rt::kill(player.actor);
-    if (alive_ == 0 && saving_ == 0) cleared();
+    players_.dismiss();
+    if (have_all_gone()) cleared();
   }
 
+  bool have_all_gone() const { return players_.have_gone() && !saves_.is_under_way(); }
+
   void cleared() {
-    company_ = {};
-    if (next_ == Next::finish) {
-      if (!recorder_) return end();
-      return rt::stop(recorder_);  // It tells what it has, and goes.
-    }
+    players_.forget();
+    if (next_ == Next::finish) return chronicle_.is_open() ? chronicle_.close() : end();
     if (next_ == Next::begin_anew) last_failure_ = "the run was to begin anew";
     auto waiting = std::exchange(changed_, {});
     begin();
@@ -607,9 +568,8 @@ class Supervisor {
 
   /// Without its events a run cannot be told from one that stands still; so it ends.
   void recorder_down(const caf::error& why) {
-    recorder_ = nullptr;
     if (phase_ == Phase::clearing && next_ == Next::finish) {
-      if (alive_ == 0 && saving_ == 0) end();
+      if (have_all_gone()) end();
       return;
     }
     finish(failed("recorder: " + reason_of(why)));
@@ -628,14 +588,8 @@ class Supervisor {
   // Waits, those of others and its own.
 
   void heard(const Pulse& pulse) {
-    const auto found = std::ranges::find_if(company_.players, [&](const Player& player) {
-      return player.actor && player.id == pulse.who;
-    });
-    if (found == company_.players.end()) return;
-    found->standing.wait = pulse.wait;
-    found->standing.patiences = pulse.patiences;
-    found->standing.silent = 0;
-    if (pulse.patiences > 0) tell_stalled(found->standing);
+    const Standing* standing = players_.heard(pulse);
+    if (standing && pulse.patiences > 0) chronicle_.tell_stalled(*standing);
   }
 
   void look() {
@@ -643,16 +597,12 @@ class Supervisor {
     Standing own{.who = name, .wait = waits_for()};
     own.patiences = patience_.look(own.wait);
     sign(own.wait ? own.wait.what : "it waits for nobody");
-    if (own.patiences > 0) tell_stalled(own);
+    if (own.patiences > 0) chronicle_.tell_stalled(own);
     if (phase_ == Phase::clearing) {
       if (own.patiences >= spec_->stalls.of(own.wait)) end_anyway(own.wait.what);
       return;
     }
-    std::vector<Standing> all;
-    for (auto& player : company_.players) {
-      ++player.standing.silent;
-      all.push_back(player.standing);
-    }
+    auto all = players_.look();
     all.push_back(std::move(own));
     if (const auto found = find_standstill(all, spec_->stalls))
       fail_attempt(found->who, found->what, Cause::failed);
@@ -666,19 +616,19 @@ class Supervisor {
         if (!rounds_.empty())
           return waits("step " + std::to_string(step_ + 1) + " waits for " +
                        ledger_->missing(step_));
-        if (unrecorded_ > 0 && !paused_)
+        if (!chronicle_.is_confirmed() && !paused_)
           return waits("it waits for the recorder to write down what it was told");
         return paused_ ? Wait{} : waits_for_disk("it waits for step " + step + " to be saved");
       case Phase::evaluating:
         return waits("it waits for the losses of the evaluation after step " + step);
       case Phase::collecting:
         return waits("it waits for " +
-                     std::to_string(company_.cast->optimizers.size() - snapshots_.size()) +
+                     std::to_string(players_.cast().optimizers.size() - saves_.parts()) +
                      " optimizers to give their part of the checkpoint of step " + step);
       case Phase::clearing:
-        for (const auto& player : company_.players)
-          if (player.actor) return waits("it waits for " + player.standing.who + " to end");
-        if (saving_ > 0) return waits_for_disk("it waits for a checkpoint to be written");
+        if (const Player* player = players_.some_left())
+          return waits("it waits for " + player->standing.who + " to end");
+        if (saves_.is_under_way()) return waits_for_disk("it waits for a checkpoint to be written");
         return waits("it waits for the recorder to end");
       case Phase::ended:
         return {};
@@ -696,9 +646,10 @@ class Supervisor {
   }
 
   void heard_recorded() {
-    --unrecorded_;
+    const bool had_room = chronicle_.has_room();
+    chronicle_.confirmed();
     if (spec_->ledger) lines_.entered(spec_->ledger->steps());
-    if (unrecorded_ == 0 || unrecorded_ + 1 == spec_->most_unrecorded) go_on();
+    if (chronicle_.is_confirmed() || !had_room) go_on();
   }
 
   // Orders.
@@ -717,7 +668,7 @@ class Supervisor {
   void stop(const std::string& why) {
     Outcome outcome;
     outcome.how = Outcome::How::stopped;
-    outcome.step = std::max<std::int64_t>(saved_step_, 0);
+    outcome.step = saves_.newest();
     outcome.why = why;
     finish(std::move(outcome));
   }
@@ -725,12 +676,12 @@ class Supervisor {
     if (paused_) return;
     paused_ = true;
     paused_at_ = self_->now();
-    tell_state("paused");
+    chronicle_.tell_state("paused");
   }
   void resume() {
     if (!paused_) return;
     paused_ = false;
-    tell_state("running");
+    chronicle_.tell_state("running");
     step_began_ = self_->now();
     goodput_.paused(step_began_ - paused_at_);
     go_on();
@@ -741,49 +692,18 @@ class Supervisor {
   void sign(const std::string& doing) const {
     if (spec_->alive) spec_->alive(doing);
   }
-  Value event(const std::string& type) const { return run_event(*spec_, type); }
-  void tell_state(const std::string& state) {
-    Value value = event("run.state");
-    value.set("state", state);
-    tell(std::move(value));
-  }
-  void warn(const std::string& text) {
-    Value warning = event("warn");
-    warning.set("text", text);
-    tell(std::move(warning));
-  }
-  void tell_stalled(const Standing& standing) {
-    Value stall = event("stage.stalled");
-    stall.set("who", standing.who);
-    stall.set("what", standing.wait.what);
-    stall.set("seconds", in_seconds(standing.patiences * spec_->stall_patience));
-    tell(std::move(stall));
-  }
-  void tell(Value value) {
-    if (!recorder_) return;
-    ++unrecorded_;
-    self_->tell(recorder_, Event{std::move(value)});
-  }
-  /// For the ledger, where one is kept.
-  template <class Entry>
-  void record(Entry entry) {
-    if (!recorder_ || !spec_->ledger) return;
-    ++unrecorded_;
-    self_->tell(recorder_, std::move(entry));
-  }
 
   rt::Base* self_;
   RunSpecPtr spec_;
   RoundPtr usual_;
   std::optional<StartPoint> start_;  // Until there is a newer one.
   std::shared_ptr<Ending> ending_;
-  caf::actor recorder_;
+  Chronicle chronicle_;
 
-  Company company_;
+  Players players_;
   int attempt_ = 0;
   std::int64_t attempt_from_ = 0;  // Steps that were done when it began.
-  std::size_t alive_ = 0;
-  bool is_assembled_ = false;  // Its players are there, and play.
+  bool is_assembled_ = false;      // Its players are there, and play.
   Phase phase_ = Phase::playing;
   Next next_ = Next::finish;  // Once all are gone; then why an attempt began.
   std::optional<StepLedger> ledger_;
@@ -793,16 +713,8 @@ class Supervisor {
   Lines lines_;
   LossRate losses_;
   std::size_t rounds_off_ = 1;  // What is asked for now is heard before so many rounds are through.
-  std::vector<std::optional<double>> evaluation_losses_;
-  std::int64_t evaluated_step_ = 0;  // The last one that needs no evaluation any more.
-  std::vector<Snapshot> snapshots_;
-  std::int64_t snapshot_step_ = 0;    // The last one that needs no saving any more.
-  std::int64_t collected_step_ = -1;  // Whose weights are in final_weights_.
-  std::vector<NamedTensor> final_weights_;
-  int saving_ = 0;
-  std::int64_t saved_step_ = -1;
-  std::string save_problem_;
-  rt::TimePoint saved_at_;
+  Evaluation evaluation_;
+  Saves saves_;
   rt::TimePoint step_began_;
   rt::Duration pace_{};  // Of a step, as the last ones were.
   std::deque<double> recent_losses_;
@@ -812,7 +724,6 @@ class Supervisor {
   Loss loss_;
   Outcome outcome_;
   std::vector<std::size_t> most_parcels_;
-  int unrecorded_ = 0;  // Events that the recorder has not written yet.
   Patience patience_;
   std::vector<Interlude> interludes_;  // That wait for nothing to be in flight.
   std::vector<std::function<void(Result<std::int64_t>)>> changed_;  // Who waits for a new cast.
