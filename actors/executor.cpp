@@ -1,9 +1,9 @@
 #include "actors/executor.h"
 
-#include <pthread.h>
-
 #include <future>
 #include <utility>
+
+#include "core/thread_name.h"
 
 namespace troupe::actors {
 namespace {
@@ -14,8 +14,9 @@ constexpr auto spin = std::chrono::microseconds(50);
 
 }  // namespace
 
-ComputingThread::ComputingThread(int threads, const Pace* pace)
-    : pace_(pace), thread_([this, threads] {
+ComputingThread::ComputingThread(int threads, const Pace* pace, const char* name)
+    : pace_(pace), thread_([this, threads, name] {
+        name_thread(name);
         prepare_computing_thread();
         Stream stream(memory_, threads);
         run(stream, nullptr);
@@ -24,6 +25,7 @@ ComputingThread::ComputingThread(int threads, const Pace* pace)
 ComputingThread::ComputingThread(std::unique_ptr<Device> device,
                                  std::unique_ptr<MemorySource> memory, const Pace* pace)
     : pace_(pace), device_(std::move(device)), memory_(std::move(memory)), thread_([this] {
+        name_thread("computing");
         prepare_computing_thread();
         device_->enter();
         LateReturns late;
@@ -53,7 +55,6 @@ ComputingThread::Job ComputingThread::next() {
 }
 
 void ComputingThread::run(Stream& stream, LateReturns* late) {
-  pthread_setname_np(pthread_self(), "computing");
   for (std::uint32_t done = 0;; ++done) {
     const auto patience = std::chrono::steady_clock::now() + spin;
     while (posted_.load(std::memory_order_acquire) == done) {

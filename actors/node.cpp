@@ -15,6 +15,7 @@
 #include "actors/keep.h"
 #include "core/digest.h"
 #include "core/json.h"
+#include "core/thread_name.h"
 #include "transport/conversation.h"
 
 namespace troupe::actors {
@@ -103,6 +104,7 @@ class Node::Work {
 
   /// Whatever the others do: a node that computes for long, or waits, lives.
   void beat() {
+    name_thread("heart");
     std::unique_lock lock(mutex_);
     while (!ends_.wait_for(lock, DetectorLimits().heartbeat_every, [this] { return stopping_; })) {
       lock.unlock();
@@ -112,6 +114,7 @@ class Node::Work {
   }
 
   void run() {
+    name_thread("node");
     while (auto news = next()) std::visit([this](auto& one) { heard(one); }, *news);
   }
 
@@ -298,7 +301,9 @@ class Node::Work {
     if (known != keeps_.end() && (!is_kept || known->second.config != config)) keeps_.erase(known);
     if (!is_kept) return nullptr;
     auto& memory = keeps_[run];
-    if (!memory.keep) memory.keep = std::make_shared<Keep>(std::make_shared<ComputingThread>(1));
+    if (!memory.keep)
+      memory.keep =
+          std::make_shared<Keep>(std::make_shared<ComputingThread>(1, nullptr, "keeping"));
     memory.config = config;
     memory.nodes = order.placement.head();
     memory.head_patience = home.head_patience();

@@ -12,6 +12,7 @@
 #include "apps/sim_request.h"
 #include "config/load.h"
 #include "core/json.h"
+#include "core/thread_name.h"
 #include "schedules/plan.h"
 
 namespace troupe::apps {
@@ -128,6 +129,7 @@ bool HeadQuestions::take(const transport::Message& message, const Answer& answer
 }
 
 void HeadQuestions::run() {
+  name_thread("answering");
   std::unique_lock lock(mutex_);
   for (;;) {
     came_.wait(lock, [&] { return closing_ || !waiting_.empty(); });

@@ -15,6 +15,7 @@
 #include "config/run_config.h"
 #include "config/schema.h"
 #include "config/units.h"
+#include "core/thread_name.h"
 
 namespace troupe::apps {
 namespace {
@@ -194,6 +195,7 @@ actors::RemoteOrder HeadRun::order(const config::Loaded& loaded) {
 }
 
 void HeadRun::run() {
+  name_thread("run");
   const auto& config = loaded_.config;
   const std::string events = folder_ + "/events.jsonl";
   const auto before = disk_.inspect(events);

@@ -14,6 +14,8 @@
 #include <random>
 #include <utility>
 
+#include "core/thread_name.h"
+
 namespace troupe::apps {
 namespace {
 
@@ -107,6 +109,7 @@ bool KeptProcess::shall_end() const {
 }
 
 void KeptProcess::keep() {
+  name_thread("keeping alive");
   sigset_t all;
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, nullptr);

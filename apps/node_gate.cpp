@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "actors/node_messages.h"
+#include "core/thread_name.h"
 
 namespace troupe::apps {
 namespace {
@@ -234,6 +235,7 @@ actors::Evidence& NodeGate::evidence_of(std::uint64_t node) {
 }
 
 void NodeGate::watch() {
+  name_thread("gate");
   std::unique_lock lock(mutex_);
   auto last_look = Clock::now();
   while (!closing_) {

@@ -15,6 +15,7 @@
 #include "apps/markup.h"
 #include "apps/which_head.h"
 #include "core/json.h"
+#include "core/thread_name.h"
 #include "transport/endpoint.h"
 #include "transport/socket.h"
 
@@ -168,6 +169,7 @@ std::string StatusPage::address() const {
 }
 
 void StatusPage::run() {
+  name_thread("status page");
   for (;;) {
     pollfd items[] = {{listening_.number(), POLLIN, 0}, {ends_.descriptor(), POLLIN, 0}};
     (void)poll(items, 2, -1);

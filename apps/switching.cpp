@@ -6,6 +6,7 @@
 #include "apps/plan_request.h"
 #include "apps/run_setup.h"
 #include "apps/this_machine.h"
+#include "core/thread_name.h"
 #include "schedules/plan.h"
 
 namespace troupe::apps {
@@ -55,6 +56,7 @@ Switching::~Switching() {
 }
 
 void Switching::watch() {
+  name_thread("switching");
   while (!ends_) {
     bell_.wait_for(std::min(patience_, looks_at_least_every));
     if (!ends_) consider();

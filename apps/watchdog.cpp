@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "core/thread_name.h"
+
 namespace troupe::apps {
 namespace {
 
@@ -37,6 +39,7 @@ void Watchdog::rest() {
 }
 
 void Watchdog::watch() {
+  name_thread("watchdog");
   pthread_setname_np(pthread_self(), "watchdog");
   std::unique_lock lock(mutex_);
   const auto ends = [this] { return ending_; };

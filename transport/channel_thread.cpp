@@ -8,6 +8,7 @@
 #include <cassert>
 #include <span>
 
+#include "core/thread_name.h"
 #include "transport/relax.h"
 
 namespace troupe::transport {
@@ -77,6 +78,7 @@ void ChannelThread::set_events(Place place, int file, std::uint32_t events) {
 }
 
 void ChannelThread::run() {
+  name_thread("channels");
   std::array<epoll_event, most_events> events;
   std::unique_lock lock(mutex_);
   auto patience = ChannelSource::Clock::now() + look_out_;

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "transport/control_socket.h"
+#include "core/thread_name.h"
 #include "transport/dialer.h"
 #include "transport/zmq_parts.h"
 
@@ -53,6 +54,7 @@ class ControlClient::Loop {
 
  private:
   void run() {
+    name_thread("control");
     block_signals();
     while (!stop_) {
       std::vector<zmq_pollitem_t> items = {{nullptr, orders_.wake().descriptor(), ZMQ_POLLIN, 0}};

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "transport/control_socket.h"
+#include "core/thread_name.h"
 #include "transport/listening_socket.h"
 
 namespace troupe::transport {
@@ -91,6 +92,7 @@ class ControlServer::Loop {
 
  private:
   void run() {
+    name_thread("control");
     block_signals();
     auto items = listening_.items();
     items.push_back({nullptr, orders_.wake().descriptor(), ZMQ_POLLIN, 0});

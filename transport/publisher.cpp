@@ -6,6 +6,7 @@
 #include <mutex>
 #include <thread>
 
+#include "core/thread_name.h"
 #include "transport/listening_socket.h"
 
 namespace troupe::transport {
@@ -97,6 +98,7 @@ class Publisher::Loop {
 
  private:
   void run() {
+    name_thread("publisher");
     block_signals();
     auto items = listening_.items();
     items.push_back({nullptr, queue_.wake().descriptor(), ZMQ_POLLIN, 0});

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "transport/dialer.h"
+#include "core/thread_name.h"
 #include "transport/publisher.h"
 #include "transport/zmq_parts.h"
 
@@ -43,6 +44,7 @@ class Subscriber::Loop {
 
  private:
   void run() {
+    name_thread("subscriber");
     block_signals();
     while (!stop_) {
       std::vector<zmq_pollitem_t> items = {{nullptr, wake_.descriptor(), ZMQ_POLLIN, 0}};

@@ -27,7 +27,8 @@ const std::map<std::string, Folders> allowed = {
     {"apps",
      {"simulation", "core", "kernels", "models", "storage", "schedules", "transport", "config",
       "actors", "bench"}},
-    {"bench", {"core", "kernels", "models", "storage", "schedules", "transport", "actors"}},
+    {"bench",
+     {"core", "kernels", "models", "storage", "schedules", "transport", "config", "actors"}},
 };
 
 /// The only places where a library may be named.
