@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# What scripts/gpu-host packs is enough: a program that finds its libraries in the pack alone, and a table.
+set -euo pipefail
+program=$1
+source=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+built=$(cd "$(dirname "$program")/.." && pwd)
+[ -x "$built/tests/cuda/test_cuda" ] || { echo "skipped: built without CUDA"; exit 77; }
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+"$source/scripts/gpu-host" pack "$folder/pack.tar.xz" "$built"
+cd "$folder"
+tar -xf pack.tar.xz
+
+# Not one of ours comes from this machine.
+elsewhere=$(LD_LIBRARY_PATH=troupe-gpu/libraries ldd troupe-gpu/troupe troupe-gpu/test_cuda |
+  awk '/=>/ {print $3}' | grep -v '^troupe-gpu/libraries/' |
+  grep -v -e '/libc\.so' -e '/libm\.so' -e '/libdl\.so' -e '/librt\.so' -e '/libpthread\.so' -e '/libresolv\.so' || true)
+[ -z "$elsewhere" ] || { echo "not in the pack: $elsewhere"; exit 1; }
+
+troupe-gpu/gpu-host run | tee told
+grep -q '^| host ' told
+for model in mlp quickstart llama-tiny vit-tiny resnet-tiny; do grep -q "^| parity: $model .*\(skipped\|passed\)" told; done
+grep -q '^| gpt-small, fp32, cpu .* tokens/s' told
