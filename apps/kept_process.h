@@ -26,8 +26,9 @@ std::string to_text(const ProcessEnd& end);
 
 struct KeepOptions {
   std::function<std::vector<std::string>()> arguments;  // Of this program; asked at each start.
-  /// Between an end and the next start. One that has lived for a while begins anew.
-  transport::BackoffRules backoff = {std::chrono::milliseconds(50), std::chrono::seconds(10)};
+  /// Between an end and the next start. One that has lived for a while begins anew. However often
+  /// one is killed, it is back soon enough for a run to be made good within two seconds.
+  transport::BackoffRules backoff = {std::chrono::milliseconds(50), std::chrono::seconds(1)};
   std::chrono::milliseconds while_lived = std::chrono::seconds(2);
   /// For it to end when it is asked to (SIGTERM); then it is killed.
   std::chrono::milliseconds end_patience = std::chrono::seconds(5);

@@ -2,6 +2,8 @@
 
 #include <signal.h>
 
+#include <chrono>
+
 #include "catch.h"
 #include "cluster/cluster.h"
 
@@ -49,6 +51,25 @@ TEST_CASE("a head that is killed comes back and leads its runs to their end", "[
   CHECK(head.wait() == 0);
   CHECK(leavings(here) == before);
   CHECK(processes_of_program(here) == 0);
+}
+
+TEST_CASE("a head that is killed again and again is back soon each time", "[cluster]") {
+  const Workplace here;
+  Process head(here, head_words({"--supervised"}));
+  REQUIRE(head.says("troupe submit"));
+  for (int death = 1; death <= 9; ++death) {
+    CAPTURE(death);
+    const auto heads = children_of(head.id());
+    REQUIRE(heads.size() == 1);
+    head.see_all();
+    const auto killed = std::chrono::steady_clock::now();
+    kill(heads.front(), SIGKILL);
+    REQUIRE(head.says_once_more("it comes back"));
+    REQUIRE(head.says_once_more("troupe submit"));
+    CHECK(std::chrono::steady_clock::now() - killed < std::chrono::seconds(4));
+  }
+  head.send(SIGTERM);
+  CHECK(head.wait() == 0);
 }
 
 TEST_CASE("a head that is asked to end goes on with its runs in its next life", "[cluster]") {
