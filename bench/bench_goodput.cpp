@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -18,6 +19,7 @@
 #include "bench/figures.h"
 #include "bench/live_cluster.h"
 #include "core/json.h"
+#include "storage/temporary_folder.h"
 
 namespace troupe::bench {
 namespace {
@@ -45,21 +47,34 @@ steps = 1000000
 eval_every = 1000000
 )";
 
+/// Bytes that one thread copies in a second, of blocks that no cache holds.
+double copying_rate() {
+  const std::vector<char> from(std::size_t{64} << 20, 1);
+  std::vector<char> to(from.size());
+  std::vector<double> seconds;
+  for (int round = 0; round < 9; ++round) {
+    const auto began = std::chrono::steady_clock::now();
+    std::memcpy(to.data(), from.data(), from.size());
+    seconds.push_back(Seconds(std::chrono::steady_clock::now() - began).count());
+  }
+  return static_cast<double>(to.size()) / median(seconds);
+}
+
 /// What `troupe sim` says of such nodes, each so fast.
 std::optional<Value> simulate(double fail_every, double window, double speed) {
-  std::string folder = (fs::temp_directory_path() / "troupe-goodput-XXXXXX").string();
-  if (!mkdtemp(folder.data())) return {};
-  std::ofstream(folder + "/run.toml") << config;
-  std::ofstream(folder + "/cluster.toml")
+  const auto folder = storage::TemporaryFolder::make();
+  if (!folder) return {};
+  std::ofstream(*folder / "run.toml") << config;
+  std::ofstream(*folder / "cluster.toml")
       << "[[nodes]]\nname = \"n\"\ncount = " << nodes << "\nmemory = \"16GiB\"\nspeed = " << speed
-      << "\ninside = { bandwidth = \"10GB/s\" }\noutside = { bandwidth = \"10GB/s\" }\n";
+      << "\ninside = { bandwidth = \"" << copying_rate() / 1e9
+      << "GB/s\" }\noutside = { bandwidth = \"10GB/s\" }\n";
   const std::string program = fs::canonical("/proc/self/exe").parent_path() / "../apps/troupe";
   const auto ran = run_child(
-      {{program, "sim", folder + "/run.toml", "--cluster", folder + "/cluster.toml", "--fail-every",
+      {{program, "sim", *folder / "run.toml", "--cluster", *folder / "cluster.toml", "--fail-every",
         std::to_string(fail_every), "--hours", std::to_string(window / 3600), "--output", "json"},
        {},
        1});
-  fs::remove_all(folder);
   if (!ran || ran->exit_status != 0 || ran->lines.empty()) return {};
   auto told = parse_json(ran->lines.back());
   return told ? std::optional(std::move(*told)) : std::nullopt;
@@ -126,8 +141,8 @@ int main_of(double fail_every, double window) {
   const auto simulated = simulate(fail_every, window, 1 / (steps.usual() * first_rate(*unscaled)));
   if (!simulated) return 1;
   const double expected = number_in(*simulated, "goodput");
-  std::printf("%d of %d nodes lost in %.0f s, a step takes %.2f s; %zu steps\n", losses, nodes,
-              window, steps.usual(), steps.done());
+  std::printf("%d losses of one of %d nodes in %.0f s, a step takes %.2f s; %zu steps\n", losses,
+              nodes, window, steps.usual(), steps.done());
   std::printf("goodput %.2f %%, simulated %.2f %% (goal: within 2 points): %+.2f\n", 100 * measured,
               100 * expected, 100 * (measured - expected));
   std::printf("the run itself, which counts slow steps as useful: %.2f %%\n",
