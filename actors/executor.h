@@ -35,8 +35,7 @@ class Executor {
 class ComputingThread final : public Executor {
  public:
   /// `pace` may be null, and else outlives it.
-  explicit ComputingThread(int threads, const Pace* pace = nullptr,
-                           const char* name = "computing");
+  explicit ComputingThread(int threads, const Pace* pace = nullptr, const char* name = "computing");
   /// One that gives the work to a device, whose memory comes from `memory`.
   ComputingThread(std::unique_ptr<Device> device, std::unique_ptr<MemorySource> memory,
                   const Pace* pace = nullptr);

@@ -16,6 +16,7 @@
 #include "actors/evaluation.h"
 #include "actors/exchange.h"
 #include "actors/goodput.h"
+#include "actors/interludes.h"
 #include "actors/lines.h"
 #include "actors/loss.h"
 #include "actors/players.h"
@@ -30,7 +31,6 @@ namespace troupe::actors {
 namespace {
 
 constexpr std::size_t recent_steps = 20;
-constexpr std::size_t most_interludes = 64;
 constexpr int steps_in_pace = 8;
 constexpr std::int64_t most_ahead = 64;  // Rounds.
 // Losses one after the other without a step between them; further ones are strikes.
@@ -228,7 +228,7 @@ class Supervisor {
 
   /// Whether the rounds that are out reach a moment for which nothing may be in flight.
   bool must_drain() const {
-    return drain_asked_ || paused_ || !interludes_.empty() || evaluation_is_due(given_out_) ||
+    return drain_asked_ || paused_ || interludes_.wait() || evaluation_is_due(given_out_) ||
            save_is_due(given_out_);
   }
   bool evaluation_is_due(std::int64_t step) const { return evaluation_.is_due(*spec_, step); }
@@ -237,7 +237,7 @@ class Supervisor {
   void drained() {
     if (evaluation_is_due(step_)) return evaluate();
     const bool is_end = step_ >= spec_->steps || drain_asked_;
-    const bool is_asked = !interludes_.empty();
+    const bool is_asked = interludes_.wait();
     const bool is_collected = saves_.is_collected(step_);
     const bool has_state = saves_.is_saved(step_) || is_collected;
     const bool must_save =
@@ -437,40 +437,20 @@ class Supervisor {
   void heard(Interlude interlude) {
     if (phase_ == Phase::ended || (phase_ == Phase::clearing && next_ == Next::finish))
       return interlude.done(Error{"the run is ending"});
-    if (interludes_.size() >= most_interludes)
-      return interlude.done(Error{"found " + std::to_string(interludes_.size()) +
-                                  " changes that wait already; try again later"});
-    interludes_.push_back(std::move(interlude));
+    interludes_.add(std::move(interlude));
     go_on();
   }
 
   void hold_interludes() {
-    for (auto& [change, done] : std::exchange(interludes_, {})) {
-      if (!saves_.is_saved(step_)) {
-        done(Error{saves_.not_saved(step_)});
-        continue;
-      }
-      if (!change) {
-        done(step_);
-        continue;
-      }
-      sign("it changes the run after step " + std::to_string(step_));
-      auto changed = change(step_);
-      if (!changed) {
-        done(changed.error());
-        continue;
-      }
-      spec_ = std::move(*changed);
+    sign("it changes the run after step " + std::to_string(step_));
+    const auto saved =
+        saves_.is_saved(step_) ? Status(Done{}) : Status(Error{saves_.not_saved(step_)});
+    const bool is_another = interludes_.hold(step_, saved, [this](RunSpecPtr spec) {
+      spec_ = std::move(spec);
       learn_plan();
       chronicle_.change(spec_);
-      changed_.push_back(std::move(done));
-    }
-    changed_.empty() ? go_on() : clear(Next::begin_anew);
-  }
-
-  void answer(std::vector<std::function<void(Result<std::int64_t>)>>& waiting,
-              const Result<std::int64_t>& what) {
-    for (const auto& done : std::exchange(waiting, {})) done(what);
+    });
+    is_another ? clear(Next::begin_anew) : go_on();
   }
 
   // Failures.
@@ -561,9 +541,8 @@ class Supervisor {
     players_.forget();
     if (next_ == Next::finish) return chronicle_.is_open() ? chronicle_.close() : end();
     if (next_ == Next::begin_anew) last_failure_ = "the run was to begin anew";
-    auto waiting = std::exchange(changed_, {});
     begin();
-    answer(waiting, step_);
+    interludes_.play_from(step_);
   }
 
   /// Without its events a run cannot be told from one that stands still; so it ends.
@@ -577,8 +556,7 @@ class Supervisor {
 
   void end() {
     phase_ = Phase::ended;
-    for (auto& interlude : std::exchange(interludes_, {})) changed_.push_back(interlude.done);
-    answer(changed_, Error{"the run has ended"});
+    interludes_.run_has_ended();
     if (spec_->casting) spec_->casting->over(outcome_.how);
     outcome_.most_parcels = most_parcels_;
     ending_->tell(std::move(outcome_));
@@ -725,8 +703,7 @@ class Supervisor {
   Outcome outcome_;
   std::vector<std::size_t> most_parcels_;
   Patience patience_;
-  std::vector<Interlude> interludes_;  // That wait for nothing to be in flight.
-  std::vector<std::function<void(Result<std::int64_t>)>> changed_;  // Who waits for a new cast.
+  Interludes interludes_;
   bool drain_asked_ = false;
   bool paused_ = false;
   rt::TimePoint paused_at_;
