@@ -38,11 +38,6 @@ Refusal unknown_run(const std::string& name, const std::string& path) {
                             "`troupe runs` lists those that are known");
 }
 
-std::string text_in(const Value& body, const char* key) {
-  const Value* value = body.find(key);
-  return value && value->text() ? *value->text() : std::string();
-}
-
 bool HeadOrders::take(const transport::Message& message, const Answer& answer) {
   const auto& type = message.type;
   const auto node = text_in(message.body, "node");

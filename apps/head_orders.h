@@ -43,7 +43,4 @@ class HeadOrders {
 /// `path` is what of the request names it.
 Refusal unknown_run(const std::string& name, const std::string& path = "run");
 
-/// The text at a key; empty where there is none.
-std::string text_in(const Value& body, const char* key);
-
 }  // namespace troupe::apps

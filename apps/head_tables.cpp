@@ -12,11 +12,6 @@ const Value::List* list_in(const Value& answer, const char* key) {
   return list && list->list() && !list->list()->empty() ? list->list() : nullptr;
 }
 
-double number_in(const Value& value, const char* key) {
-  const Value* number = value.find(key);
-  return number ? number->number() : 0;
-}
-
 template <class... Words>
 std::string line(const char* format, Words... words) {
   char text[512];

@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "apps/which_head.h"
 #include "config/document.h"
 #include "core/json.h"
+#include "storage/temporary_folder.h"
 
 namespace troupe::apps {
 namespace {
@@ -36,18 +38,16 @@ class OwnCluster {
     head_.reset();  // Its runs need their nodes until they have ended.
     for (const auto& node : nodes_) node->ask_to_end();
     nodes_.clear();
-    std::error_code error;
-    if (!state_.empty()) std::filesystem::remove_all(state_, error);
   }
   OwnCluster(const OwnCluster&) = delete;
   OwnCluster& operator=(const OwnCluster&) = delete;
 
   Status open(int nodes) {
-    std::string state = (std::filesystem::temp_directory_path() / "troupe-play-XXXXXX").string();
-    if (!mkdtemp(state.data())) return Error{state + ": cannot make this folder"};
-    state_ = state;
+    auto state = storage::TemporaryFolder::make();
+    if (!state) return state.error();
+    state_ = std::move(*state);
     HeadOptions options;
-    options.state = state_;
+    options.state = state_->path();
     options.listen = options.events = "tcp://127.0.0.1:0";
     options.drills = HeadOptions::Drills::allowed;
     options.say = [](const std::string&) {};
@@ -71,7 +71,7 @@ class OwnCluster {
 
  private:
   int cores_ = 1;
-  std::string state_;  // A folder.
+  std::optional<storage::TemporaryFolder> state_;
   std::unique_ptr<HeadService> head_;
   std::vector<std::unique_ptr<KeptProcess>> nodes_;
 };

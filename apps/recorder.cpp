@@ -33,11 +33,6 @@ std::string duration(double seconds) {
   return std::to_string(whole / 3600) + " h " + std::to_string(whole / 60 % 60) + " min";
 }
 
-double number_of(const Value& event, std::string_view key) {
-  const Value* value = event.find(key);
-  return value && value->is_number() ? value->number() : 0;
-}
-
 }  // namespace
 
 std::string sentence(const Value& event) {
@@ -49,12 +44,12 @@ std::string sentence(const Value& event) {
   }
   if (type == "eval")
     return "step " + text_of(event, "step") + "  validation loss " +
-           brief(number_of(event, "loss"), 5);
+           brief(number_in(event, "loss"), 5);
   if (type == "checkpoint.saved")
     return "step " + text_of(event, "step") + "  saved " + text_of(event, "directory");
   if (type == "warn") return "warning: " + text_of(event, "text");
   if (type == "plan.changed") {
-    const double gain = number_of(event, "gain");
+    const double gain = number_in(event, "gain");
     return "on " + text_of(event, "why") +
            (gain > 0 ? "; a step takes " + brief(100 * gain, 2) + " % less" : "");
   }
@@ -70,7 +65,7 @@ std::string sentence(const Value& event) {
   if (type == "node.unfit")
     return text_of(event, "node") + " gets no part: " + text_of(event, "why");
   if (type == "run.recovered")
-    return "goes on after " + brief(number_of(event, "seconds"), 3) + " s, from " +
+    return "goes on after " + brief(number_in(event, "seconds"), 3) + " s, from " +
            (text_of(event, "from") == "memory" ? "memory; " : "the newest checkpoint; ") +
            text_of(event, "redone") + " steps were done again";
   if (type == "stage.stalled")
@@ -129,19 +124,19 @@ void Recorder::show(const Value& event) {
 }
 
 void Recorder::show_step(const Value& event) {
-  const auto step = static_cast<std::int64_t>(number_of(event, "step"));
-  const double seconds = number_of(event, "seconds");
+  const auto step = static_cast<std::int64_t>(number_in(event, "step"));
+  const double seconds = number_in(event, "seconds");
   seconds_ = seconds_ == 0 ? seconds : 0.9 * seconds_ + 0.1 * seconds;
   std::string line = "step " + std::to_string(step) + "  loss " +
-                     brief(number_of(event, "loss"), 5) + "  grad norm " +
-                     brief(number_of(event, "grad_norm"), 3) + "  lr " +
-                     brief(number_of(event, "lr"), 3) + "  " + thousands(number_of(event, "rate")) +
+                     brief(number_in(event, "loss"), 5) + "  grad norm " +
+                     brief(number_in(event, "grad_norm"), 3) + "  lr " +
+                     brief(number_in(event, "lr"), 3) + "  " + thousands(number_in(event, "rate")) +
                      (event.find("tokens") ? " tokens/s" : " samples/s");
   if (display_ == Display::plain) {
     if (step % log_every_ == 0 || step == total_steps_) print(line);
     return;
   }
-  line += "  " + brief(number_of(event, "memory") / 1048576, 4) + " MiB  " +
+  line += "  " + brief(number_in(event, "memory") / 1048576, 4) + " MiB  " +
           duration(seconds_ * static_cast<double>(total_steps_ - step)) + " left";
   std::fprintf(stderr, "\r%s\x1b[K", line.c_str());
   std::fflush(stderr);

@@ -18,11 +18,6 @@ std::int64_t default_micro(std::int64_t global) {
   return micro;
 }
 
-std::int64_t number_in(const Value& table, std::string_view key) {
-  const Value* value = table.find(key);
-  return value && value->integer() ? *value->integer() : 0;
-}
-
 }  // namespace
 
 kernels::Precision best_precision_here() {
@@ -82,7 +77,7 @@ Result<RunSetup> set_up(const config::RunConfig& config) {
   setup.files = storage::disk_files();
 
   // The number of classes: the model's, or with vocab = "auto" what the data needs.
-  storage::DataNeeds needs{number_in(config.model.options, "context"), 0};
+  storage::DataNeeds needs{integer_in(config.model.options, "context"), 0};
   const auto open = [&](const std::string& key, const std::string& spec) {
     auto opened = storage::open_dataset(spec, needs, *setup.files);
     return opened ? std::move(opened)

@@ -14,6 +14,7 @@
 
 #include "bench/child.h"
 #include "bench/figures.h"
+#include "storage/temporary_folder.h"
 
 namespace troupe::bench {
 namespace {
@@ -84,9 +85,9 @@ bool measure(const Setting& setting, const std::string& how, const std::vector<s
 int run(int rounds) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const std::string program = fs::read_symlink("/proc/self/exe").parent_path() / "../apps/troupe";
-  std::string folder = (fs::temp_directory_path() / "troupe-bench-XXXXXX").string();
-  if (!mkdtemp(folder.data())) return 1;
-  fs::current_path(folder);
+  const auto folder = storage::TemporaryFolder::make();
+  if (!folder) return std::fprintf(stderr, "error: %s\n", folder.error().text.c_str()), 1;
+  fs::current_path(folder->path());
   std::printf("Rates of two node processes to one process, 2 cores, %d rounds (goal: %.2f)\n",
               rounds, goal);
   const std::vector<std::string> stages = {"pipeline.stages=2", "pipeline.schedule=zb-h1"};
@@ -100,7 +101,6 @@ int run(int rounds) {
          {std::pair("2 stages, zb-h1", stages), std::pair("2 replicas", replicas)})
       good = good && measure(setting, how, plan, rounds, program);
   fs::current_path("/");
-  fs::remove_all(folder);
   return good ? 0 : 1;
 }
 

@@ -20,6 +20,7 @@
 #include "bench/child.h"
 #include "bench/crowd.h"
 #include "bench/figures.h"
+#include "storage/temporary_folder.h"
 
 namespace troupe::bench {
 namespace {
@@ -78,11 +79,11 @@ class Head {
 bool measure(int nodes, int rounds, const std::string& program) {
   std::vector<double> joined, asked, memory;
   for (int round = 0; round < rounds; ++round) {
-    std::string folder = (fs::temp_directory_path() / "troupe-bench-XXXXXX").string();
-    if (!mkdtemp(folder.data())) return false;
-    fs::current_path(folder);
+    const auto folder = storage::TemporaryFolder::make();
+    if (!folder) return std::fprintf(stderr, "error: %s\n", folder.error().text.c_str()), false;
+    fs::current_path(folder->path());
     {
-      const Head head(program, folder);
+      const Head head(program, folder->path());
       const auto endpoint = head.endpoint();
       if (endpoint.empty()) return std::fputs("error: the head does not come up\n", stderr), false;
       const double before = head.memory_mib();
@@ -99,7 +100,6 @@ bool measure(int nodes, int rounds, const std::string& program) {
       }
     }
     fs::current_path("/");
-    fs::remove_all(folder);
   }
   std::printf(
       "%5d nodes: all joined in %.2f s; troupe status %.0f ms; %.0f KiB of the head's memory "

@@ -4,10 +4,8 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -27,14 +25,6 @@ constexpr std::size_t usual_steps = 50;
 
 double now() { return Seconds(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
-std::string text_in(const Value& event, const char* key) {
-  const Value* value = event.find(key);
-  return value && value->text() ? *value->text() : std::string();
-}
-double number_in(const Value& event, const char* key) {
-  const Value* value = event.find(key);
-  return value && value->is_number() ? value->number() : 0;
-}
 bool is_type(const Value& event, const char* type) { return text_in(event, "type") == type; }
 
 std::optional<Value> Story::find(const std::function<bool(const Value&)>& wanted, Seconds within) {
@@ -87,10 +77,8 @@ void Story::learn(const Value& event) {
 }
 
 LiveCluster::LiveCluster(int nodes, const std::string& config) {
-  folder_ = (fs::temp_directory_path() / "troupe-cluster-XXXXXX").string();
-  if (!mkdtemp(folder_.data())) std::perror("mkdtemp");
   program_ = fs::canonical("/proc/self/exe").parent_path() / "../apps/troupe";
-  std::ofstream(folder_ + "/run.toml") << config;
+  std::ofstream(folder_ / "run.toml") << config;
   head_ = start({"head", "--listen", "127.0.0.1:0", "--events", "127.0.0.1:0", "--supervised"});
   const auto end = std::chrono::steady_clock::now() + head_patience;
   while (head().empty() && std::chrono::steady_clock::now() < end)
@@ -99,15 +87,13 @@ LiveCluster::LiveCluster(int nodes, const std::string& config) {
     nodes_.push_back({"n" + std::to_string(node), nullptr});
     bring_back(nodes_.back().name);
   }
-  story_ = std::make_unique<Story>(folder_ + "/runs/bench/events.jsonl");
+  story_ = std::make_unique<Story>(folder_ / "runs/bench/events.jsonl");
 }
 
 LiveCluster::~LiveCluster() {
   for (auto& node : nodes_)
     if (node.daemon) node.daemon->end();
   if (head_) head_->end();
-  std::error_code error;
-  fs::remove_all(folder_, error);
 }
 
 bool LiveCluster::ask(std::vector<std::string> words) {
@@ -166,7 +152,7 @@ std::string LiveCluster::some_player(std::mt19937& random) const {
 
 std::string LiveCluster::head() const {
   std::string address;
-  std::ifstream(folder_ + "/troupe/head") >> address;
+  std::ifstream(folder_ / "troupe/head") >> address;
   return address;
 }
 
@@ -174,12 +160,12 @@ ChildOrder LiveCluster::order(std::vector<std::string> words) const {
   words.insert(words.begin(), program_);
   words.emplace_back("-q");
   return {.command = std::move(words),
-          .environment = {{"XDG_STATE_HOME", folder_}},
+          .environment = {{"XDG_STATE_HOME", folder_.path()}},
           .cores = static_cast<int>(std::thread::hardware_concurrency())};
 }
 
 std::unique_ptr<Background> LiveCluster::start(std::vector<std::string> words) const {
-  return std::make_unique<Background>(order(std::move(words)), folder_);
+  return std::make_unique<Background>(order(std::move(words)), folder_.path());
 }
 
 }  // namespace troupe::bench

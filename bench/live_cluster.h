@@ -15,14 +15,12 @@
 
 #include "bench/child.h"
 #include "core/value.h"
+#include "storage/temporary_folder.h"
 
 namespace troupe::bench {
 
 /// Since the epoch, as events have their time.
 double now();
-/// Of an event; empty or 0 where it has none.
-std::string text_in(const Value& event, const char* key);
-double number_in(const Value& event, const char* key);
 bool is_type(const Value& event, const char* type);
 
 /// What a run tells, as it tells it.
@@ -66,7 +64,7 @@ class LiveCluster {
   LiveCluster(const LiveCluster&) = delete;
   LiveCluster& operator=(const LiveCluster&) = delete;
 
-  bool submit() { return ask({"submit", folder_ + "/run.toml"}); }
+  bool submit() { return ask({"submit", folder_ / "run.toml"}); }
   bool ask(std::vector<std::string> words);
   Story& story() { return *story_; }
 
@@ -91,7 +89,7 @@ class LiveCluster {
   ChildOrder order(std::vector<std::string> words) const;
   std::unique_ptr<Background> start(std::vector<std::string> words) const;
 
-  std::string folder_;
+  storage::TemporaryFolder folder_ = *storage::TemporaryFolder::make();
   std::string program_;
   std::unique_ptr<Background> head_;
   std::vector<Node> nodes_;

@@ -6,9 +6,6 @@
 
 #include <csignal>
 #include <cstdint>
-#include <cstdlib>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 #include <vector>
 #include <zmq.hpp>
@@ -70,14 +67,14 @@ std::string endpoint(const std::string& folder) { return "ipc://" + folder + "/p
 
 }  // namespace
 
-ZmqPeer::ZmqPeer(std::string folder) : folder_(std::move(folder)), child_(fork()) {
+ZmqPeer::ZmqPeer(storage::TemporaryFolder folder) : folder_(std::move(folder)), child_(fork()) {
   if (child_ != 0) return;
   prctl(PR_SET_PDEATHSIG,
         SIGKILL);  // It waits for orders as long as there is somebody to give any.
   stay_on(1);
   try {
     Socket socket(-1);
-    socket.dial(endpoint(folder_));
+    socket.dial(endpoint(folder_.path()));
     echo(socket);
   } catch (const zmq::error_t&) {
     _exit(1);  // The other end waits in vain, and says so.
@@ -94,21 +91,18 @@ ZmqPeer::~ZmqPeer() {
   }
   if (child_ > 0) waitpid(child_, nullptr, 0);
   socket_.reset();
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
 }
 
 Result<std::unique_ptr<ZmqPeer>> ZmqPeer::by_ipc() {
-  auto folder = (std::filesystem::temp_directory_path() / "troupe-bench-XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr)
-    return transport::system_error("no folder for a socket's file");
-  return std::unique_ptr<ZmqPeer>(new ZmqPeer(std::move(folder)));
+  auto folder = storage::TemporaryFolder::make();
+  if (!folder) return folder.error();
+  return std::unique_ptr<ZmqPeer>(new ZmqPeer(std::move(*folder)));
 }
 
 Result<double> ZmqPeer::measure(const Size& size) try {
   if (!socket_) {
     auto socket = std::make_unique<Socket>(patience);
-    socket->listen(endpoint(folder_));
+    socket->listen(endpoint(folder_.path()));
     socket_ = std::move(socket);
   }
   const std::vector<char> out(size.bytes);

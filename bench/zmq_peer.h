@@ -7,6 +7,7 @@
 
 #include "bench/half_round_trip.h"
 #include "core/result.h"
+#include "storage/temporary_folder.h"
 
 namespace troupe::bench {
 
@@ -24,9 +25,9 @@ class ZmqPeer {
 
  private:
   class Socket;
-  explicit ZmqPeer(std::string folder);
+  explicit ZmqPeer(storage::TemporaryFolder folder);
 
-  std::string folder_;  // Has the socket's file.
+  storage::TemporaryFolder folder_;  // Has the socket's file.
   pid_t child_ = -1;
   std::unique_ptr<Socket> socket_;  // From the first measurement on: it has threads.
 };

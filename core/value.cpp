@@ -47,6 +47,21 @@ Value& Value::set(std::string key, Value value) {
   return map()->back().value;
 }
 
+std::string text_in(const Value& map, std::string_view key) {
+  const Value* value = map.find(key);
+  return value && value->text() ? *value->text() : std::string();
+}
+
+std::int64_t integer_in(const Value& map, std::string_view key) {
+  const Value* value = map.find(key);
+  return value && value->integer() ? *value->integer() : 0;
+}
+
+double number_in(const Value& map, std::string_view key) {
+  const Value* value = map.find(key);
+  return value && value->is_number() ? value->number() : 0;
+}
+
 std::string_view describe(Value::Kind kind) {
   switch (kind) {
     case Value::Kind::null:

@@ -83,6 +83,11 @@ struct Value::Entry {
   }
 };
 
+/// What a map has for a key; empty or 0 where it has nothing of that kind.
+std::string text_in(const Value& map, std::string_view key);
+std::int64_t integer_in(const Value& map, std::string_view key);
+double number_in(const Value& map, std::string_view key);
+
 /// "a map", "a list", "a number", ...: for messages.
 std::string_view describe(Value::Kind kind);
 

@@ -19,15 +19,6 @@ std::string term_path(std::uint64_t term) {
   return std::string(folder) + "/term-" + std::to_string(term);
 }
 
-std::int64_t integer(const Value& body, std::string_view key) {
-  const Value* found = body.find(key);
-  return found && found->integer() ? *found->integer() : 0;
-}
-std::string text(const Value& body, std::string_view key) {
-  const Value* found = body.find(key);
-  return found && found->text() ? *found->text() : std::string();
-}
-
 /// What a node says is an event as it is.
 std::optional<recon::Event> event_in(const transport::Message& message) {
   std::optional<recon::Event> found;
@@ -186,11 +177,11 @@ void Head::hear(const transport::Message& message) {
   known->second.closed.reset();
   if (message.type == "node.heartbeat") return;
   if (message.type == "deposed")
-    return take(recon::Deposed{static_cast<std::uint64_t>(integer(message.body, "term"))});
+    return take(recon::Deposed{static_cast<std::uint64_t>(integer_in(message.body, "term"))});
   if (message.type == "member.part_written") return part_written(message);
   if (message.type == "member.part_failed")
-    return take(recon::SaveFailed{static_cast<std::uint64_t>(integer(message.body, "save")),
-                                  text(message.body, "why")});
+    return take(recon::SaveFailed{static_cast<std::uint64_t>(integer_in(message.body, "save")),
+                                  text_in(message.body, "why")});
   auto event = event_in(message);
   if (!event) return world_.monitor.violated("a head cannot read " + message.type);
   if (message.type == recon::StepDecided::type) enter_in_ledger(message);
@@ -361,16 +352,16 @@ void Head::tell(const std::vector<Life>& nodes, const Order& order) {
 // Steps and saves.
 
 void Head::enter_in_ledger(const transport::Message& message) {
-  const auto step = integer(message.body, "step");
+  const auto step = integer_in(message.body, "step");
   const bool is_next = step == entered_ + 1;
-  if (static_cast<std::uint64_t>(integer(message.body, "epoch")) != begun_) return;
+  if (static_cast<std::uint64_t>(integer_in(message.body, "epoch")) != begun_) return;
   if (is_superseded()) return;
   if (!is_next && world_.bug != Bug::ledger_doubled) return;
   storage::LedgerStep entry;
   entry.step = step;
   entry.samples = world_.model.terms().global;
   entry.first = (step - 1) * entry.samples;
-  if (!from_text(text(message.body, "ids"), entry.ids)) return;
+  if (!from_text(text_in(message.body, "ids"), entry.ids)) return;
   (void)ledger_->enter(entry);
   entered_ = step;
   world_.copies.entered(step);
@@ -387,17 +378,17 @@ void Head::on(const recon::Save& order) {
 }
 
 void Head::part_written(const transport::Message& message) {
-  const auto save = static_cast<std::uint64_t>(integer(message.body, "save"));
+  const auto save = static_cast<std::uint64_t>(integer_in(message.body, "save"));
   if (!writes_ || writes_->save.save != save) return;
   if (writes_->waits_for.erase(static_cast<Life>(message.incarnation)) == 0) return;
-  if (const auto file = text(message.body, "file"); !file.empty()) {
+  if (const auto file = text_in(message.body, "file"); !file.empty()) {
     storage::Part part;
     part.file = file;
-    part.bytes = static_cast<std::uint64_t>(integer(message.body, "bytes"));
-    (void)from_text(text(message.body, "digest"), part.digest);
+    part.bytes = static_cast<std::uint64_t>(integer_in(message.body, "bytes"));
+    (void)from_text(text_in(message.body, "digest"), part.digest);
     for (const auto& one : *message.body.find("tensors")->list()) {
-      storage::TensorDigest tensor{text(one, "name"), storage::StoredType::f32, Shape{2}, {}};
-      (void)from_text(text(one, "digest"), tensor.digest);
+      storage::TensorDigest tensor{text_in(one, "name"), storage::StoredType::f32, Shape{2}, {}};
+      (void)from_text(text_in(one, "digest"), tensor.digest);
       part.tensors.push_back(std::move(tensor));
     }
     writes_->parts.push_back(std::move(part));

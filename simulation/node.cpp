@@ -15,10 +15,6 @@ constexpr std::string_view decision_type = "peer.decision";
 /// 64 bits in an integer that has a sign.
 std::int64_t as_signed(std::uint64_t bits) { return static_cast<std::int64_t>(bits); }
 std::uint64_t as_bits(std::int64_t number) { return static_cast<std::uint64_t>(number); }
-std::int64_t integer_in(const Value& body, std::string_view key) {
-  const Value* found = body.find(key);
-  return found && found->integer() ? *found->integer() : 0;
-}
 
 template <class... Orders>
 std::optional<recon::HeadSays> order_in(const transport::Message& message,

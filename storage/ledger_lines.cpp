@@ -20,11 +20,6 @@ std::optional<std::int64_t> integer(const Value& record, std::string_view key, s
   return *value->integer();
 }
 
-std::string text(const Value& record, std::string_view key) {
-  const Value* value = record.find(key);
-  return value && value->text() ? *value->text() : std::string();
-}
-
 }  // namespace
 
 Value to_record(const Beginning& beginning) {
@@ -55,8 +50,8 @@ std::optional<Beginning> beginning_of(const Value& record) {
   const auto count = integer(record, "samples_in_pass", 1);
   const auto global = integer(record, "samples_in_step", 1);
   const auto micro = integer(record, "samples_in_micro_batch", 1);
-  const auto order = text(record, "order");
-  const auto digits = text(record, "seed");
+  const auto order = text_in(record, "order");
+  const auto digits = text_in(record, "seed");
   std::uint64_t seed = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), seed);
   const bool has_seed = error == std::errc() && end == digits.data() + digits.size();
@@ -74,7 +69,7 @@ std::optional<LedgerStep> step_of(const Value& record) {
   const Value* loss = record.find("loss");
   LedgerStep step;
   if (!number || !first || !samples || !loss || !loss->is_number()) return {};
-  if (!from_text(text(record, "ids"), step.ids)) return {};
+  if (!from_text(text_in(record, "ids"), step.ids)) return {};
   step.step = *number;
   step.first = *first;
   step.samples = *samples;

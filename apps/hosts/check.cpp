@@ -15,11 +15,6 @@ std::string padded(std::string_view text, std::size_t width) {
   return out;
 }
 
-std::string text_in(const Value& event, std::string_view key) {
-  const Value* value = event.find(key);
-  return value && value->text() ? *value->text() : "";
-}
-
 }  // namespace
 
 std::string_view to_string(Verdict verdict) {

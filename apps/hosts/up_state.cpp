@@ -14,11 +14,6 @@
 namespace troupe::apps {
 namespace {
 
-std::string text_in(const Value& value, std::string_view key) {
-  const Value* found = value.find(key);
-  return found && found->text() ? *found->text() : "";
-}
-
 bool is_name(const std::string& text) {
   return text.starts_with("up-") && std::ranges::all_of(text.substr(3), [](char c) {
            return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');

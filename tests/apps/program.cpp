@@ -29,18 +29,6 @@ void redirect(const std::filesystem::path& path, int descriptor, int flags) {
 
 }  // namespace
 
-Workplace::Workplace() {
-  std::string name = (std::filesystem::temp_directory_path() / "troupe-test-XXXXXX").string();
-  const char* made = mkdtemp(name.data());
-  assert(made);
-  path_ = made;
-}
-
-Workplace::~Workplace() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 std::string Workplace::write(const std::string& name, const std::string& text) const {
   std::ofstream(path_ / name, std::ios::binary) << text;
   return (path_ / name).string();

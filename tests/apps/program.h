@@ -8,23 +8,20 @@
 #include <vector>
 
 #include "core/value.h"
+#include "storage/temporary_folder.h"
 
 namespace troupe::tests {
 
 /// A folder of its own, gone with the test.
 class Workplace {
  public:
-  Workplace();
-  ~Workplace();
-  Workplace(const Workplace&) = delete;
-  Workplace& operator=(const Workplace&) = delete;
-
   const std::filesystem::path& path() const { return path_; }
   std::string write(const std::string& name, const std::string& text) const;
   std::string read(const std::string& name) const;
 
  private:
-  std::filesystem::path path_;
+  troupe::storage::TemporaryFolder folder_ = *troupe::storage::TemporaryFolder::make();
+  std::filesystem::path path_ = folder_.path();
 };
 
 /// How the program ended, and what it printed.
