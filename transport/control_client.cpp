@@ -2,8 +2,8 @@
 #include <deque>
 #include <thread>
 
-#include "transport/control_socket.h"
 #include "core/thread_name.h"
+#include "transport/control_socket.h"
 #include "transport/dialer.h"
 #include "transport/zmq_parts.h"
 

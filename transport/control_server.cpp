@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <variant>
 
-#include "transport/control_socket.h"
 #include "core/thread_name.h"
+#include "transport/control_socket.h"
 #include "transport/listening_socket.h"
 
 namespace troupe::transport {

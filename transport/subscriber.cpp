@@ -2,8 +2,8 @@
 #include <map>
 #include <thread>
 
-#include "transport/dialer.h"
 #include "core/thread_name.h"
+#include "transport/dialer.h"
 #include "transport/publisher.h"
 #include "transport/zmq_parts.h"
 
