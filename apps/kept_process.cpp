@@ -128,6 +128,7 @@ KeptProcess::Child KeptProcess::start() {
   auto words = options_.arguments();
   words.insert(words.begin(), "troupe");
   std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
   for (auto& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   Child child;
