@@ -11,7 +11,7 @@ void Chronicle::open() {
   self_->watch(recorder_);
 }
 
-bool Chronicle::has_lost(const caf::actor_addr& who) {
+bool Chronicle::forget_recorder(const caf::actor_addr& who) {
   if (!recorder_ || who != recorder_.address()) return false;
   recorder_ = nullptr;
   return true;

@@ -23,8 +23,8 @@ class Chronicle {
   /// The recorder writes down what it has, and goes.
   void close() { rt::stop(recorder_); }
   bool is_open() const { return recorder_ != nullptr; }
-  /// Whether that was the recorder; then it is not open any more.
-  bool has_lost(const caf::actor_addr& who);
+  /// Where that was the recorder, which has ended: then it is not open any more.
+  bool forget_recorder(const caf::actor_addr& who);
 
   Value event(const std::string& type) const;
   void tell(Value event);

@@ -14,7 +14,7 @@ namespace troupe::actors {
 class Evaluation {
  public:
   /// Every step up to this one has been evaluated, or will not be.
-  void is_at(std::int64_t step) {
+  void count_from(std::int64_t step) {
     done_ = step;
     losses_.clear();
   }

@@ -6,7 +6,7 @@
 
 namespace troupe::actors {
 
-void Saves::attempt_is_at(std::int64_t step) {
+void Saves::count_from(std::int64_t step) {
   tried_ = step;
   collected_ = none;
 }

@@ -19,7 +19,7 @@ class Saves {
   void run_begins(rt::TimePoint now) { at_ = now; }
   void attempt_begins() { parts_.clear(); }
   /// Every state up to this step, from which an attempt begins, is behind.
-  void attempt_is_at(std::int64_t step);
+  void count_from(std::int64_t step);
   /// There is a checkpoint of this step; none where it is 0.
   void found(std::int64_t step) { saved_ = step > 0 ? step : none; }
 

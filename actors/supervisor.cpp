@@ -171,8 +171,8 @@ class Supervisor {
     is_assembled_ = true;
     if (next_ == Next::try_again) loss_.assembled(assembled);
     step_ = given_out_ = attempt_from_ = assembled.step;
-    evaluation_.is_at(step_);
-    saves_.attempt_is_at(step_);
+    evaluation_.count_from(step_);
+    saves_.count_from(step_);
     if (!assembled.from_memory) now_saved(step_);
     lines_ = Lines(step_, assembled.copies, assembled.nodes_here,
                    losses_.between(self_->now().time_since_epoch()));
@@ -385,7 +385,7 @@ class Supervisor {
     eval.set("loss", *mean);
     chronicle_.tell(std::move(eval));
     rounds_.clear();
-    evaluation_.is_at(step_);
+    evaluation_.count_from(step_);
     phase_ = Phase::playing;
     step_began_ = self_->now();
     go_on();
@@ -456,7 +456,7 @@ class Supervisor {
   // Failures.
 
   void down(const caf::actor_addr& who, const caf::error& why) {
-    if (chronicle_.has_lost(who)) return recorder_down(why);
+    if (chronicle_.forget_recorder(who)) return recorder_down(why);
     const Player* player = players_.ended(who);
     if (!player) return;
     if (phase_ != Phase::clearing)
