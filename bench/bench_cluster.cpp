@@ -1,8 +1,9 @@
 // What it costs to have a pipeline in node processes instead of one: the same run, on the same two
-// cores, in one process, over shared memory and over TCP. Runs are interleaved, figures are medians
-// over all steps but the first of each run.
+// cores, in one process, over shared memory and over TCP. Runs are interleaved; a rate is the
+// median over all steps but the first of each run, a ratio the median of those within each round,
+// with the least and the greatest.
 //
-//     ./dev bench cluster [ROUNDS]
+//     ./dev bench cluster [ROUNDS] ["gpt-small, 2 stages"]
 
 #include <algorithm>
 #include <cstdio>
@@ -27,6 +28,7 @@ struct Place {
   const char* name;
   std::vector<std::string> words;
   std::vector<double> seconds = {};
+  std::vector<double> rates = {};  // To one process, by round: the machine may drift meanwhile.
 };
 
 struct Setting {
@@ -65,24 +67,29 @@ bool measure(const Setting& setting, const std::string& how, const std::vector<s
                                {"two, no copies", {"--nodes", "2", "--set", "elastic.copies=1"}},
                                {"two, shared memory", {"--nodes", "2"}},
                                {"two, TCP", {"--nodes", "2", "--carrier", "tcp"}}};
-  for (int round = 0; round < rounds; ++round)
+  for (int round = 0; round < rounds; ++round) {
+    double one = 0;
     for (auto& place : places) {
       const auto ran = run_child(order_for(setting, place, plan, program));
       if (!ran || ran->exit_status != 0)
         return std::fprintf(stderr, "error: the run in %s has failed\n", place.name), false;
-      std::ranges::copy(step_seconds(ran->lines), std::back_inserter(place.seconds));
+      const auto seconds = step_seconds(ran->lines);
+      if (one == 0) one = median(seconds);
+      place.rates.push_back(one / median(seconds));
+      std::ranges::copy(seconds, std::back_inserter(place.seconds));
     }
+  }
   std::printf("\n%s, %s\n", setting.name, how.c_str());
-  const double one = median(places[0].seconds);
   for (const auto& place : places)
-    std::printf("  %-20s %8.0f tokens/s  %.3f\n", place.name,
-                setting.tokens / median(place.seconds), one / median(place.seconds));
+    std::printf("  %-20s %8.0f tokens/s  %.3f  (%.3f to %.3f)\n", place.name,
+                setting.tokens / median(place.seconds), median(place.rates),
+                std::ranges::min(place.rates), std::ranges::max(place.rates));
   std::printf("  copies in memory cost %.1f %% of a step\n",
               100 * (mean(places[2].seconds) / mean(places[1].seconds) - 1));
   return true;
 }
 
-int run(int rounds) {
+int run(int rounds, const std::string& only) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const std::string program = fs::read_symlink("/proc/self/exe").parent_path() / "../apps/troupe";
   const auto folder = storage::TemporaryFolder::make();
@@ -99,7 +106,8 @@ int run(int rounds) {
   for (const auto& setting : {gpt_small, gpt_tiny})
     for (const auto& [how, plan] :
          {std::pair("2 stages, zb-h1", stages), std::pair("2 replicas", replicas)})
-      good = good && measure(setting, how, plan, rounds, program);
+      if (only.empty() || (std::string(setting.name) + ", " + how).find(only) == 0)
+        good = good && measure(setting, how, plan, rounds, program);
   fs::current_path("/");
   return good ? 0 : 1;
 }
@@ -108,5 +116,6 @@ int run(int rounds) {
 }  // namespace troupe::bench
 
 int main(int count, char** words) {
-  return troupe::bench::run(count > 1 ? std::max(1, std::atoi(words[1])) : 3);
+  return troupe::bench::run(count > 1 ? std::max(1, std::atoi(words[1])) : 3,
+                            count > 2 ? words[2] : "");
 }
