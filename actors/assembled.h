@@ -3,6 +3,7 @@
 #include <caf/all.hpp>
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 namespace troupe::actors {
 
@@ -19,6 +20,20 @@ struct Assembled {
   std::chrono::nanoseconds load{};
 };
 
+/// Likewise: something that a person should know.
+struct Remark {
+  int attempt = 0;
+  std::string text;
+};
+
+/// Likewise: no attempt of the run will ever begin.
+struct GivenUp {
+  int attempt = 0;
+  std::string why;
+};
+
 }  // namespace troupe::actors
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Assembled)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Remark)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::GivenUp)

@@ -56,6 +56,8 @@ class Casting {
   /// A player has failed, for this reason. The name of the node that it was on, where the attempts
   /// that follow do without that for a while.
   virtual std::optional<std::string> set_aside(PlayerId, const std::string& /*why*/) { return {}; }
+  /// So many steps are done.
+  virtual void committed(std::int64_t /*step*/) {}
   /// The run has ended, in this way: nobody need know anything of it any more, but where it is to
   /// go on later.
   virtual void over(Outcome::How) {}

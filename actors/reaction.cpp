@@ -20,7 +20,7 @@ Answer Reaction::to(const Event& event) {
   if (!std::holds_alternative<JournalFailed>(event)) state_.journal_failed.reset();
   const bool is_over = state_.phase == Phase::done || state_.phase == Phase::halted;
   if (const auto* attached = std::get_if<Attached>(&event); attached && is_over) {
-    row(Row::rejected, "the run is over");
+    row(Row::of_the_past, "the run is over");
     order(Reject{attached->life, "the run is over"});
   } else if (!is_over) {
     std::visit([this](const auto& one) { on(one); }, event);
@@ -62,7 +62,8 @@ void Reaction::on(const JournalRead& read) {
                            number(static_cast<std::int64_t>(state_.epoch)));
   if (found.is_in_force) {
     state_.plan.members = found.members;
-    state_.waits_for = {found.members.begin(), found.members.end()};
+    for (std::size_t i = 0; i < found.members.size(); ++i)
+      state_.led_before.emplace(found.members[i], found.names[i]);
     state_.line = state_.decided = found.line;
   }
   set_phase_timer(limits_.gather_patience);
@@ -73,10 +74,6 @@ void Reaction::on(const JournalRead& read) {
 void Reaction::on(const Attached& attached) {
   if (state_.phase == Phase::boot) return;
   if (attached.term > state_.term) return on(Deposed{attached.term});
-  if (state_.strikes.quarantine_left(attached.name, now_)) {
-    row(Row::rejected, attached.name + " failed too often, and is out for a while");
-    return order(Reject{attached.life, answer_.reason});
-  }
   const auto older = std::ranges::find_if(state_.nodes, [&](const auto& entry) {
     return entry.second.name == attached.name && entry.first != attached.life;
   });
@@ -92,21 +89,7 @@ void Reaction::on(const Attached& attached) {
   const bool plays = is_member(attached.life) && attached.epoch == state_.epoch;
   switch (state_.phase) {
     case Phase::gather:
-      if (plays) state_.waits_for.erase(attached.life);
-      if (state_.plan.members.empty()) {
-        if (static_cast<int>(usable().size()) < limits_.most)
-          return row(Row::gather_waits, "more nodes may come");
-        row(Row::gather_enough, "all nodes are there that the run can use");
-        return plan_or_suspend();
-      }
-      if (!state_.waits_for.empty())
-        return row(Row::gather_waits, number(static_cast<std::int64_t>(state_.waits_for.size())) +
-                                          " nodes of the epoch have not come back yet");
-      row(Row::gather_adopt, "all nodes of the epoch are there, and play it");
-      order(Adopt{state_.term, state_.epoch, state_.plan.members});
-      state_.phase = Phase::run;
-      state_.timer = 0;
-      return consider_switch();
+      return gather(attached.name, plays);
     case Phase::plan:
     case Phase::prepare:
     case Phase::load:
@@ -135,6 +118,43 @@ void Reaction::on(const Attached& attached) {
 
 void Reaction::on(const Lost& lost) { lose_from(lost.life, lost.why); }
 
+/// A node is there, for a head that has begun just now.
+void Reaction::gather(const std::string& name, bool plays) {
+  if (state_.plan.members.empty() && !state_.is_broken) {
+    if (static_cast<int>(usable().size()) < limits_.most)
+      return row(Row::gather_waits, "more nodes may come");
+    row(Row::gather_enough, "all nodes are there that the run can use");
+    return plan_or_suspend();
+  }
+  const auto led =
+      std::ranges::find(state_.led_before, name, [](const auto& entry) { return entry.second; });
+  if (led != state_.led_before.end()) {
+    if (!plays) {
+      std::erase(state_.plan.members, led->first);
+      state_.is_broken = true;
+    }
+    state_.led_before.erase(led);
+  }
+  if (!state_.led_before.empty())
+    return row(Row::gather_waits, number(static_cast<std::int64_t>(state_.led_before.size())) +
+                                      " nodes of the epoch have not come back yet");
+  if (state_.is_broken) {
+    row(Row::gather_again, "all nodes of the epoch are there, but not all of them play it");
+    return recover();
+  }
+  row(Row::gather_adopt, "all nodes of the epoch are there, and play it");
+  order(Adopt{state_.term, state_.epoch, state_.plan.members});
+  state_.phase = Phase::run;
+  state_.timer = 0;
+  consider_switch();
+}
+
+/// The epoch of an earlier head cannot be gone on with; those who have not come yet may still do.
+void Reaction::break_what_was_played() {
+  state_.is_broken = true;
+  if (state_.led_before.empty()) recover();
+}
+
 /// A node is gone: what that means depends on what is under way.
 void Reaction::lose_from(Life life, const std::string& why) {
   const auto found = state_.nodes.find(life);
@@ -147,8 +167,7 @@ void Reaction::lose_from(Life life, const std::string& why) {
   switch (state_.phase) {
     case Phase::gather:
       row(Row::gather_lost, text);
-      if (was_member) recover();
-      return;
+      return was_member ? break_what_was_played() : void();
     case Phase::plan:
       row(Row::loss_under_way, text);
       return recover();
@@ -241,7 +260,7 @@ void Reaction::on(const PlanMade& made) {
       return free_passed_over() || usable() != state_.planned_for ? plan_or_suspend() : suspend();
     }
     row(Row::plan_ready, made.choice->text);
-    return prepare(*made.choice, made.kept);
+    return prepare(*made.choice);
   }
   if (state_.phase != Phase::run || !state_.plans_aside) return;
   state_.plans_aside = false;
@@ -258,6 +277,15 @@ void Reaction::on(const Prepared& prepared) {
   if (!state_.waits_for.empty())
     return row(Row::prepared_some, name_of(prepared.life) + " is prepared");
   row(Row::prepared_all, "all nodes of the plan are prepared");
+  order(FindLine{state_.epoch});
+  set_phase_timer(limits_.load_patience);
+}
+
+void Reaction::on(const LineFound& found) {
+  if (state_.phase != Phase::prepare || found.epoch != state_.epoch) return;
+  if (!state_.waits_for.empty()) return;
+  state_.line = std::max(state_.line, found.step);
+  row(Row::line_found, "it goes on from step " + number(state_.line));
   load();
 }
 
@@ -307,9 +335,12 @@ void Reaction::on(const LoadFailed& failed) {
 
 void Reaction::on(const Frozen& frozen) {
   if (frozen.epoch != state_.epoch) return;
-  // It played when it came to this head, and has heard meanwhile what the one before it said.
-  if (state_.phase == Phase::run && is_member(frozen.life)) {
-    row(Row::recover_waits, name_of(frozen.life) + " was stopped by another head");
+  // Nobody has told it to: it could not go on, or an earlier head has told it after this one came.
+  const bool is_played = state_.phase == Phase::run;
+  const bool is_under_way = state_.phase == Phase::prepare || state_.phase == Phase::load;
+  if ((is_played || is_under_way) && is_member(frozen.life)) {
+    row(Row::recover_waits, name_of(frozen.life) + " has stopped by itself");
+    if (is_under_way) give_up_epoch(answer_.reason);
     return recover();
   }
   if (state_.phase != Phase::recover || state_.waits_for.erase(frozen.life) == 0) return;
@@ -346,9 +377,10 @@ void Reaction::on(const StepFailed& failed) {
   }
   row(Row::step_failed, text);
   strike(failed.life, text);
-  // Its memory is suspect: it is restarted, and comes back as another life.
+  set_aside(failed.life);
+  // Its memory is suspect: where it can be, it is restarted, and comes back as another life.
   order(Retire{failed.life, text});
-  lose_from(failed.life, text);
+  state_.phase == Phase::gather ? break_what_was_played() : recover();
 }
 
 void Reaction::on(const SavePoint& point) {
@@ -449,9 +481,11 @@ void Reaction::on(const Timeout& timeout) {
     case Phase::plan:
       row(Row::plan_late, "the planner is late: all nodes that are there get a part");
       ++state_.plan_number;
-      return prepare({usable(), 0, "all nodes that are there"}, 0);
+      return prepare({usable(), 0, "all nodes that are there"});
     case Phase::prepare:
-      row(Row::prepare_failed, "not all nodes have prepared in time");
+      row(Row::prepare_failed, state_.waits_for.empty()
+                                   ? "nobody could say in time what the nodes have in memory"
+                                   : "not all nodes have prepared in time");
       return pass_over({state_.waits_for.begin(), state_.waits_for.end()}, answer_.reason);
     case Phase::load:
       row(Row::load_failed_node, "not all nodes have loaded in time");

@@ -28,6 +28,7 @@ class Reaction {
   void on(const PlanMade& made);
   void on(const Prepared& prepared);
   void on(const PrepareFailed& failed);
+  void on(const LineFound& found);
   void on(const Loaded& loaded);
   void on(const LoadFailed& failed);
   void on(const Frozen& frozen);
@@ -52,6 +53,9 @@ class Reaction {
   void lose(Life life, const std::string& why);
   void lose_from(Life life, const std::string& why);
   void strike(Life life, const std::string& why);
+  void set_aside(Life life);
+  void gather(const std::string& name, bool plays);
+  void break_what_was_played();
   void recover();
   void go_on_if_all_frozen();
   void plan_or_suspend();
@@ -60,7 +64,7 @@ class Reaction {
   void give_up_epoch(const std::string& why);
   std::vector<Life> odd_readers() const;
   void pass_over(const std::vector<Life>& failed, const std::string& why);
-  void prepare(PlanChoice choice, std::int64_t kept);
+  void prepare(PlanChoice choice);
   void load();
   void activate();
   void consider_switch();

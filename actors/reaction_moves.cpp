@@ -38,7 +38,7 @@ void Reaction::lose(Life life, const std::string& why) {
   if (state_.changes.size() > most_changes) state_.changes.erase(state_.changes.begin());
 }
 
-/// Who fails too often is sent away for a while.
+/// Who fails too often gets no part for a while.
 void Reaction::strike(Life life, const std::string& why) {
   const std::string name = name_of(life);
   if (name.empty()) return;
@@ -46,17 +46,30 @@ void Reaction::strike(Life life, const std::string& why) {
   state_.strikes.strike(name, now_);
 }
 
+/// The next plan does without it.
+void Reaction::set_aside(Life life) {
+  const auto found = state_.nodes.find(life);
+  if (found != state_.nodes.end() && found->second.use == Node::Use::free)
+    found->second.use = Node::Use::passed_over;
+}
+
 /// All stop where they are; then it is known who is there, and the run begins again from its newest
 /// checkpoint. What comes in meanwhile is merged into it.
 void Reaction::recover() {
   state_.phase = Phase::recover;
+  state_.led_before.clear();
+  state_.is_broken = false;
   state_.better.reset();
   state_.plans_aside = false;
   ++state_.plan_number;
   abort_save();
   state_.waits_for.clear();
-  for (const Life life : state_.plan.members)
-    if (state_.nodes.contains(life)) state_.waits_for.insert(life);
+  for (const Life life : state_.plan.members) {
+    const auto found = state_.nodes.find(life);
+    // Who has failed has stopped.
+    if (found != state_.nodes.end() && found->second.use != Node::Use::passed_over)
+      state_.waits_for.insert(life);
+  }
   if (state_.waits_for.empty()) return go_on_if_all_frozen();
   order(Freeze{state_.epoch, {state_.waits_for.begin(), state_.waits_for.end()}});
   set_phase_timer(limits_.inventory_patience);
@@ -135,24 +148,19 @@ std::vector<Life> Reaction::odd_readers() const {
 void Reaction::pass_over(const std::vector<Life>& failed, const std::string& why) {
   for (const Life life : failed) {
     strike(life, why);
-    const auto found = state_.nodes.find(life);
-    if (found == state_.nodes.end()) continue;
-    if (found->second.use == Node::Use::free) found->second.use = Node::Use::passed_over;
-    if (!state_.strikes.quarantine_left(found->second.name, now_)) continue;
-    order(Reject{life, found->second.name + " failed too often: " + why});
-    lose(life, why);
+    set_aside(life);
   }
   give_up_epoch(why);
   state_.waits_for.clear();
   go_on_if_all_frozen();
 }
 
-void Reaction::prepare(PlanChoice choice, std::int64_t kept) {
+void Reaction::prepare(PlanChoice choice) {
   ++state_.epoch;
   state_.plan = std::move(choice);
   state_.better.reset();
   state_.phase = Phase::prepare;
-  state_.line = std::max(newest_saved(), kept);
+  state_.line = newest_saved();
   state_.waits_for = {state_.plan.members.begin(), state_.plan.members.end()};
   auto& written = record(Record::Kind::epoch, state_.plan.text);
   written.lives = state_.plan.members;
@@ -239,7 +247,7 @@ void Reaction::end_epoch_at_boundary() {
   if (state_.better && std::ranges::all_of(state_.better->members, is_usable)) {
     row(Row::switch_begins, state_.better->text);
     state_.saves_since_switch = 0;
-    return prepare(PlanChoice(*state_.better), step);
+    return prepare(PlanChoice(*state_.better));
   }
   state_.better.reset();
   order(GoOn{state_.epoch, step});
@@ -291,11 +299,15 @@ bool Reaction::wants_boundary() const {
   });
 }
 
+/// Without those who failed too often, as long as the others suffice.
 std::vector<Life> Reaction::usable() const {
-  std::vector<Life> lives;
-  for (const auto& [life, node] : state_.nodes)
-    if (node.use == Node::Use::free) lives.push_back(life);
-  return lives;
+  std::vector<Life> lives, trusted;
+  for (const auto& [life, node] : state_.nodes) {
+    if (node.use != Node::Use::free) continue;
+    lives.push_back(life);
+    if (!state_.strikes.quarantine_left(node.name, now_)) trusted.push_back(life);
+  }
+  return static_cast<int>(trusted.size()) < limits_.fewest ? lives : trusted;
 }
 
 std::vector<Life> Reaction::everybody() const {

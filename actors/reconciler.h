@@ -31,7 +31,7 @@ struct Limits {
   std::int64_t steps = 0;  // At which it is done.
   int keep = 3;            // Checkpoints.
   Duration start_patience = std::chrono::seconds(30);
-  Duration gather_patience = std::chrono::seconds(5);  // For those whom a head knew before its end.
+  Duration gather_patience = std::chrono::seconds(5);  // For those whom an earlier head led.
   Duration plan_patience = std::chrono::seconds(1);
   Duration prepare_patience = std::chrono::seconds(10);
   Duration load_patience = std::chrono::seconds(5);
@@ -66,7 +66,9 @@ enum class Phase : std::uint8_t {
 struct Node {
   std::string name;
   enum class Use : std::uint8_t { free, passed_over, leaving };
-  Use use = Use::free;  // Passed over: it failed, and the next plan does without it.
+  Use use = Use::free;  // Passed over: it failed, and the next plan does without it. So does each
+                        // for a while after too many failures. Where the others are too few, who
+                        // has failed is better than nobody.
 };
 
 struct Saving {
@@ -83,12 +85,14 @@ struct State {
   std::uint64_t epoch = 0;  // The newest that was written down: a number is never used again.
   std::map<Life, Node> nodes;
 
-  PlanChoice plan;                      // Of `epoch`.
-  std::set<Life> waits_for;             // Who has not answered yet.
-  std::map<Life, std::string> weights;  // What each of them has loaded.
-  std::int64_t line = 0;                // The step that an epoch begins after.
-  std::int64_t decided = 0;             // The newest step that was heard to be done.
-  std::vector<std::int64_t> saved;      // Checkpoints that are complete, oldest first.
+  PlanChoice plan;                         // Of `epoch`.
+  std::set<Life> waits_for;                // Who has not answered yet.
+  std::map<Life, std::string> led_before;  // By an earlier head, by name: who is waited for.
+  bool is_broken = false;                  // One of them came, and does not play any more.
+  std::map<Life, std::string> weights;     // What each of them has loaded.
+  std::int64_t line = 0;                   // The step that an epoch begins after.
+  std::int64_t decided = 0;                // The newest step that was heard to be done.
+  std::vector<std::int64_t> saved;         // Checkpoints that are complete, oldest first.
 
   std::uint64_t last_timer = 0;
   std::uint64_t timer = 0;  // Of the phase; others that come are of the past.
@@ -122,6 +126,7 @@ enum class Row : std::uint8_t {
   gather_enough,
   gather_adopt,
   gather_lost,
+  gather_again,
   gather_over,
   plan_ready,
   plan_none,
@@ -131,6 +136,7 @@ enum class Row : std::uint8_t {
   prepared_some,
   prepared_all,
   prepare_failed,
+  line_found,
   loaded_some,
   loaded_all,
   load_failed_node,
@@ -173,7 +179,6 @@ enum class Row : std::uint8_t {
   journal_failed,
   journal_over,
   deposed,
-  rejected,
   of_the_past,
 };
 std::string_view to_string(Row row);

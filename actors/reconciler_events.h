@@ -80,7 +80,6 @@ struct PlanMade {
   std::uint64_t number = 0;
   std::optional<PlanChoice> choice;
   std::string why;
-  std::int64_t kept = 0;  // The newest step whose state these nodes have in memory; 0: none.
 };
 struct Prepared {
   static constexpr std::string_view type = "member.prepared";
@@ -105,6 +104,11 @@ struct PrepareFailed {
                       transport::required("epoch", &PrepareFailed::epoch),
                       transport::required("why", &PrepareFailed::why));
   }
+};
+/// The newest step whose state the nodes of an epoch have in memory; 0: none.
+struct LineFound {
+  std::uint64_t epoch = 0;
+  std::int64_t step = 0;
 };
 struct Loaded {
   static constexpr std::string_view type = "member.loaded";
@@ -143,13 +147,13 @@ struct LoadFailed {
 constexpr std::array<std::string_view, 2> enum_names(LoadFailed::Cause) {
   return {"node", "checkpoint"};
 }
-/// A node has stopped where it was.
+/// A node has stopped where it was, as it was told, or by itself: then the epoch is over.
 struct Frozen {
   static constexpr std::string_view type = "member.frozen";
 
   Life life = 0;
-  std::uint64_t epoch = 0;  // That it was told to freeze.
-  std::int64_t step = 0;    // Steps that it knows to be decided.
+  std::uint64_t epoch = 0;
+  std::int64_t step = 0;  // Steps that it knows to be decided.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("life", &Frozen::life),
@@ -228,9 +232,9 @@ struct Timeout {
   std::uint64_t timer = 0;
 };
 
-using Event =
-    std::variant<JournalRead, Attached, Lost, Suspected, Notice, PlanMade, Prepared, PrepareFailed,
-                 Loaded, LoadFailed, Frozen, StepDecided, StepFailed, SavePoint, ShardsWritten,
-                 Saved, SaveFailed, Slow, JournalFailed, Deposed, StopAsked, DrainAsked, Timeout>;
+using Event = std::variant<JournalRead, Attached, Lost, Suspected, Notice, PlanMade, Prepared,
+                           PrepareFailed, LineFound, Loaded, LoadFailed, Frozen, StepDecided,
+                           StepFailed, SavePoint, ShardsWritten, Saved, SaveFailed, Slow,
+                           JournalFailed, Deposed, StopAsked, DrainAsked, Timeout>;
 
 }  // namespace troupe::actors::reconciler

@@ -39,6 +39,10 @@ struct Prepare {
                       transport::required("plan", &Prepare::plan));
   }
 };
+/// All nodes of the epoch are prepared: which is the newest step whose state they have in memory?
+struct FindLine {
+  std::uint64_t epoch = 0;
+};
 struct Load {
   static constexpr std::string_view type = "epoch.load";
 
@@ -147,7 +151,8 @@ struct GoOn {
                       transport::required("step", &GoOn::step));
   }
 };
-/// A node has no part in the run any more, and may go.
+/// A node has no part in the run any more, and may go; or what it did was wrong, and it should not
+/// be trusted before it has begun anew.
 struct Retire {
   static constexpr std::string_view type = "epoch.retire";
 
@@ -179,7 +184,7 @@ struct End {
 };
 
 using Order =
-    std::variant<SetTimer, MakePlan, Foresee, Prepare, Load, Activate, Adopt, Freeze, Abort,
-                 AskSavePoint, Save, CommitSave, AbortSave, GoOn, Retire, Reject, Warn, End>;
+    std::variant<SetTimer, MakePlan, Foresee, Prepare, FindLine, Load, Activate, Adopt, Freeze,
+                 Abort, AskSavePoint, Save, CommitSave, AbortSave, GoOn, Retire, Reject, Warn, End>;
 
 }  // namespace troupe::actors::reconciler

@@ -3,17 +3,18 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "actors/attempt.h"
 #include "actors/cast.h"
 #include "actors/lineup.h"
-#include "actors/mesh.h"
 #include "actors/node_pool.h"
-#include "actors/set_aside.h"
+#include "actors/reconciling.h"
 #include "kernels/linear.h"
 
 namespace troupe::actors {
@@ -25,6 +26,7 @@ struct RemoteOrder {
   int most = 1;    // and how many it takes,
   kernels::Precision least = kernels::Precision::fp32;  // with so good products at least.
   std::chrono::milliseconds node_patience{60'000};      // Until there are as many at first,
+  std::chrono::milliseconds gather_patience{5'000};     // until those of an earlier head are back,
   std::chrono::milliseconds suspend_patience{60'000};   // and once it has played, where some go.
   std::chrono::milliseconds prepare_patience{60'000};   // Until they have prepared.
   std::string interface = "127.0.0.1";
@@ -33,17 +35,28 @@ struct RemoteOrder {
   std::function<void(const Lineup&)> placed;
 };
 
+/// What is decided about a run, from one life of its head to the next.
+struct Decisions {
+  reconciler::JournalRead before;  // By earlier ones.
+  /// Returns when they are on the disk; an error means that none of them is.
+  std::function<Status(const std::vector<reconciler::Record>&)> write =
+      [](const std::vector<reconciler::Record>&) { return Status(Done{}); };
+};
+
 /// The head's side of a run whose players are on nodes: envoys stand for all of them, so that its
-/// supervisor leads them as if they were here. Each attempt takes the nodes that are there then.
+/// supervisor leads them as if they were here. When an attempt begins, on which nodes, what is done
+/// about one that goes or fails: that the reconciler decides.
 class RemoteCasting final : public Casting {
  public:
-  RemoteCasting(NodePool& nodes, transport::ChannelThread& channels, RemoteOrder order);
+  RemoteCasting(NodePool& nodes, transport::ChannelThread& channels, RemoteOrder order,
+                Decisions decisions);
   /// All actors of the run have ended.
   ~RemoteCasting() override;
 
   Company begin(caf::actor_system& system, const Backstage& backstage, int attempt,
                 Origin origin) override;
   std::optional<std::string> set_aside(PlayerId player, const std::string& why) override;
+  void committed(std::int64_t step) override;
   void over(Outcome::How how) override;
   /// Of the nodes that a run could use those that it is to use now.
   std::vector<NodeHere> choose(std::vector<NodeHere> nodes) const;
@@ -57,23 +70,67 @@ class RemoteCasting final : public Casting {
 
   /// What a node says about this run; any thread.
   void heard(std::uint64_t node, transport::Message message);
-  /// A node is gone.
+  /// A node has come, or may be used again; any thread.
+  void arrived();
+  /// A node is gone; any thread.
   void lost(std::uint64_t node, const std::string& why);
 
  private:
-  class Attempt;
-  std::shared_ptr<Attempt> current();
+  using Clock = std::chrono::steady_clock;
+  using Life = reconciler::Life;
+  /// What is meanwhile done with a new attempt.
+  struct Progress {
+    int number = 0;
+    Clock::time_point began{}, found{}, ready{};
+    bool is_planned = false, has_begun = false;
+    std::uint64_t epoch = 0;  // Where it is planned.
+  };
+
+  // On the reconciler's thread.
+  void take(reconciler::Event event) { reconciling_.take(std::move(event)); }
+  void stage_is_free(int number);
+  void tick(int number);
+  void look_at_nodes(bool all_have_stopped);
+  void failed_on(const NodeHere& node, std::uint64_t epoch, const std::string& why);
+  void carry_out(const reconciler::Answer& answer);
+  void on(const reconciler::MakePlan& order);
+  void on(const reconciler::Prepare& order);
+  void on(const reconciler::FindLine& order);
+  void on(const reconciler::Load& order);
+  void on(const reconciler::Activate& order);
+  void on(const reconciler::Freeze& order);
+  void on(const reconciler::Abort& order);
+  void on(const reconciler::Warn& order);
+  void on(const reconciler::End& order);
+  template <class Other>
+  void on(const Other&) {}  // Its supervisor saves, and leads it to boundaries.
+  void plan();
+  void cannot_begin(int number, const std::string& why, Cause cause);
+  void tell_who_is_set_aside(const std::vector<reconciler::Record>& records);
+
+  reconciler::Limits limits(const reconciler::State& state) const;
+  std::shared_ptr<Attempt> current() const;
   RemoteOrder order() const;
 
   NodePool& nodes_;
   transport::ChannelThread& channels_;
   RemoteOrder order_;
+  Decisions decisions_;
   MemoryPool memory_;  // Of states on their way; outlives all attempts.
   std::atomic<bool> has_played_ = false;
   std::atomic<bool> comes_back_ = false;
-  SetAside set_aside_;
+  std::atomic<std::uint64_t> epoch_ = 0;  // That is played.
   mutable std::mutex mutex_;
   std::weak_ptr<Attempt> attempt_;  // Its envoys hold it.
+
+  // Of the reconciler's thread.
+  Progress progress_;
+  std::optional<reconciler::MakePlan> asked_;  // Until an attempt can have it.
+  std::optional<Lineup> lineup_;               // Of the newest plan.
+  std::string last_reason_;
+  std::optional<std::string> ended_;  // And why.
+
+  Reconciling reconciling_;  // Last: its thread uses the others.
 };
 
 }  // namespace troupe::actors

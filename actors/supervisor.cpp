@@ -85,6 +85,12 @@ class Supervisor {
         [this](const Assembled& assembled) {
           if (is_now(assembled)) begun(assembled);
         },
+        [this](const Remark& remark) {
+          if (is_now(remark)) chronicle_.warn(remark.text);
+        },
+        [this](const GivenUp& given_up) {
+          if (is_now(given_up)) fail_run(given_up.why);
+        },
         [this](const Kept& kept) {
           if (is_now(kept)) heard(kept);
         },
@@ -313,6 +319,7 @@ class Supervisor {
                                       .ids = storage::ids_of(entry.samples),
                                       .loss = entry.mean_loss()}});
       if (!spec_->ledger) lines_.entered(step_);
+      if (spec_->casting) spec_->casting->committed(step_);
       tell_step(entry, is_last ? &round : nullptr);
       if (auto recovered = loss_.made_good(chronicle_.event("run.recovered"), self_->now(), step_))
         chronicle_.tell(std::move(*recovered));

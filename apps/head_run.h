@@ -80,6 +80,7 @@ class HeadRun {
 
  private:
   void run();
+  Result<actors::Decisions> open_decisions();
   Status make(RunSetup setup);
   Status choose(std::vector<actors::NodeHere> nodes, RunSetup& setup);
   /// Once there are as many nodes as it begins with.
@@ -118,6 +119,7 @@ class HeadRun {
   std::string folder_;
   Watchdog watchdog_;  // Of run_, which ends before it.
   std::unique_ptr<ProcessRun> run_;
+  actors::Decisions decisions_;  // Until there is a casting.
   std::unique_ptr<actors::RemoteCasting> casting_;
   Bell bell_;
   mutable std::mutex mutex_;

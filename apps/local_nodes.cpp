@@ -20,6 +20,7 @@ Result<std::unique_ptr<LocalNodes>> LocalNodes::start(
   options.reconnect_patience = reconnect_patience;
   GateEvents events;
   // Nodes are started, and so heard, only once there is a casting.
+  events.joined = [local = local.get()](const actors::NodeHere&) { local->casting_->arrived(); };
   events.lost = [local = local.get()](const actors::NodeHere& node, const std::string& why) {
     local->casting_->lost(node.incarnation, why);
   };
@@ -37,7 +38,7 @@ Result<std::unique_ptr<LocalNodes>> LocalNodes::start(
   arguments.carrier = order.carriers == actors::Carriers::tcp ? "tcp" : "auto";
   order.fewest = order.most = count;
   local->casting_ = std::make_unique<actors::RemoteCasting>(
-      local->gate_->nodes(), local->gate_->channels(), std::move(order));
+      local->gate_->nodes(), local->gate_->channels(), std::move(order), actors::Decisions{});
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   arguments.cores = std::max(1, cores / count);
   for (int i = 0; i < count; ++i) {

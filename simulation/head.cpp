@@ -283,11 +283,7 @@ void Head::on(const recon::SetTimer& set) {
 }
 
 void Head::on(const recon::MakePlan& make) {
-  later(world_.costs.plan, [this, make] {
-    auto made = planner_(make);
-    if (world_.copies.are_kept()) made.kept = newest_kept();
-    take(made);
-  });
+  later(world_.costs.plan, [this, make] { take(planner_(make)); });
 }
 
 /// Never newer than the account of the steps, as the disk has it: nodes say again what came after
@@ -302,6 +298,10 @@ std::int64_t Head::newest_kept() {
 }
 
 void Head::on(const recon::Prepare& order) { tell(order.plan.members, order); }
+
+void Head::on(const recon::FindLine& order) {
+  take(recon::LineFound{order.epoch, world_.copies.are_kept() ? newest_kept() : 0});
+}
 
 void Head::on(const recon::Load& order) {
   tell(order.nodes, order);

@@ -82,6 +82,7 @@ class Head {
   void on(const recon::MakePlan& make);
   void on(const recon::Foresee&) {}
   void on(const recon::Prepare& order);
+  void on(const recon::FindLine& order);
   void on(const recon::Load& order);
   void on(const recon::Activate& order);
   void on(const recon::Adopt& order);

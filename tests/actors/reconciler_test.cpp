@@ -48,6 +48,7 @@ class Head {
     Row row = Row::of_the_past;
     for (const Life life : std::vector<Life>(state.plan.members))
       row = on(reconciler::Prepared{life, state.epoch});
+    if (row == Row::prepared_all) on(LineFound{state.epoch, kept});
     return row;
   }
   Row load_all() {
@@ -84,6 +85,7 @@ class Head {
   Time now{1h};
   Answer answer;
   std::vector<Record> records;
+  std::int64_t kept = 0;  // The newest step that nodes have in memory.
 };
 
 }  // namespace
@@ -176,7 +178,17 @@ TEST_CASE("a head that comes back without all nodes recovers", "[actors]") {
   // One of them has begun a new life: it plays nothing any more.
   Head reborn = back();
   CHECK(reborn.on(Attached{33, "n2", 1, 0}) == Row::gather_lost);
-  CHECK(reborn.state.phase == Phase::recover);
+  CHECK(reborn.state.phase == Phase::gather);
+  CHECK(reborn.on(Attached{3, "n3", 1, 1}) == Row::gather_again);
+  CHECK(reborn.ordered<Freeze>()->nodes == std::vector<Life>{1, 3});
+  // None of them plays any more.
+  Head idle;
+  idle.records = head.records;
+  idle.begin();
+  CHECK(idle.on(Attached{11, "n1", 1, 0}) == Row::gather_waits);
+  CHECK(idle.on(Attached{12, "n2", 1, 0}) == Row::gather_waits);
+  CHECK(idle.on(Attached{13, "n3", 1, 0}) == Row::gather_again);
+  CHECK(idle.ordered<MakePlan>()->nodes == std::vector<Life>{11, 12, 13});
 }
 
 TEST_CASE("a journal tells what happened to it", "[actors]") {
@@ -292,8 +304,8 @@ TEST_CASE("a run goes on from what is in memory, where that is newer than what i
     Head head;
     head.begin(std::move(saved));
     for (const Life life : {1, 2, 3}) head.come(life);
-    const auto asked = *head.ordered<MakePlan>();
-    head.on(PlanMade{asked.number, PlanChoice{asked.nodes, 1, "a plan"}, {}, kept});
+    head.plan();
+    head.kept = kept;
     head.prepare_all();
     return head;
   };
@@ -605,9 +617,11 @@ TEST_CASE("who fails too often is out for a while", "[actors]") {
     head.prepare_all();
     REQUIRE(head.load_all() == Row::loaded_all);
     // Its daemon has started it again, by the same name.
+    CHECK(head.on(Lost{life, "it was restarted"}) == Row::run_spare_lost);
     life += 100;
     head.state.saves_since_switch = 1000;
-    if (head.on(Attached{life, "n3"}) == Row::rejected) break;
+    CHECK(head.on(Attached{life, "n3"}) == Row::run_arrival);
+    if (!head.ordered<MakePlan>()) break;
     REQUIRE(failures < 10);
     head.plan(9);
     head.on(SavePoint{head.state.epoch, head.state.decided});
@@ -616,9 +630,14 @@ TEST_CASE("who fails too often is out for a while", "[actors]") {
     REQUIRE(head.load_all() == Row::loaded_all);
   }
   CHECK(failures == head.limits.strikes.most);
-  CHECK(head.ordered<Reject>());
+  // It is better than nobody.
+  Head alone = head;
+  alone.on(Lost{1, "gone"});
+  alone.on(Lost{2, "gone"});
+  CHECK(alone.ordered<MakePlan>()->nodes == std::vector<Life>{life});
   head.now += 2h;
-  CHECK(head.on(Attached{life, "n3"}) != Row::rejected);
+  CHECK(head.on(Attached{life, "n3"}) == Row::run_arrival);
+  CHECK(head.ordered<MakePlan>()->nodes == std::vector<Life>{1, 2, life});
 }
 
 TEST_CASE("epochs that come to nothing slow a run down", "[actors]") {
@@ -659,7 +678,8 @@ TEST_CASE("a run ends when its last step is saved, or when it is told to", "[act
   head.save_all();
   CHECK(head.ordered<End>()->code == 0);
   CHECK(head.recorded(Record::Kind::ended));
-  CHECK(head.come(9) == Row::rejected);
+  CHECK(head.come(9) == Row::of_the_past);
+  CHECK(head.ordered<Reject>()->life == 9);
   Head again;
   again.records = head.records;
   CHECK(again.begin() == Row::boot_again);

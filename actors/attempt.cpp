@@ -1,0 +1,301 @@
+#include "actors/attempt.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "actors/checkpoints.h"
+#include "actors/rt.h"
+#include "actors/site.h"
+#include "core/thread_name.h"
+
+namespace troupe::actors {
+namespace {
+
+std::int64_t random_token() {
+  static std::random_device random;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  const auto high = static_cast<std::int64_t>(random() & 0x7fffffff);
+  return (high << 32) | static_cast<std::int64_t>(random());
+}
+
+}  // namespace
+
+Attempt::Attempt(Surroundings around, const Backstage& backstage, int number, Origin origin)
+    : around_(std::move(around)),
+      spec_(backstage.spec),
+      supervisor_(caf::actor_cast<caf::weak_actor_ptr>(backstage.supervisor)),
+      number_(number),
+      origin_(std::move(origin)) {}
+
+Attempt::~Attempt() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_over_ = true;
+  }
+  if (aside_.joinable()) aside_.join();
+  for (const auto& node : used_) (void)say(node, transport::to_message(Stop{}));
+  mesh_.reset();
+}
+
+// One after the other.
+
+Status Attempt::prepare(const Lineup& lineup, const Value& config) {
+  const auto& placement = lineup.placement;
+  const auto processes = static_cast<std::size_t>(placement.processes);
+  tokens_.assign(processes, std::vector<std::int64_t>(processes));
+  for (auto& to : tokens_)
+    for (auto& token : to) token = random_token();
+  {
+    const std::lock_guard lock(mutex_);
+    placement_ = placement;
+    used_ = lineup.nodes;
+    addresses_.resize(processes);
+    kept_.resize(used_.size());
+  }
+  const auto head = static_cast<std::size_t>(placement.head());
+  auto mesh = Mesh::open(
+      around_.channels,
+      {.epoch = epoch_of(around_.run, static_cast<std::uint64_t>(number_)),
+       .here = placement.head(),
+       .processes = placement.processes,
+       .tokens = {tokens_[head].begin(), tokens_[head].end()},
+       .bound = bound_of(*spec_),
+       .memory = &around_.memory,
+       .interface = around_.interface,
+       .carriers = around_.carriers,
+       .on_dispatch =
+           [this](int from, PlayerId, Dispatch dispatch) {
+             auto supervisor = caf::actor_cast<caf::actor>(supervisor_);
+             if (!supervisor) return;
+             if (auto delivered = deliver(std::move(dispatch), *spec_, supervisor); !delivered)
+               end_process(from, {delivered.error().text, Cause::failed});
+           },
+       .on_lost =
+           [this](int process, const std::string& why) {
+             doubt(process);
+             end_process(process, {"the channel to " + name_of(process) + ": " + why, Cause::lost});
+           }});
+  if (!mesh) return mesh.error();
+  mesh_ = std::move(*mesh);
+  {
+    const std::lock_guard lock(mutex_);
+    addresses_[head] = mesh_->address();
+  }
+  for (std::size_t i = 0; i < lineup.nodes.size(); ++i) {
+    const auto message =
+        transport::to_message(Prepare{config, placement, static_cast<int>(i), tokens_[i]});
+    if (auto said = say(lineup.nodes[i], message); !said) return said;
+  }
+  return Done{};
+}
+
+void Attempt::find_state(std::function<void(Result<std::int64_t>)> found) {
+  aside([this, found = std::move(found)] {
+    const auto state = find_state();
+    found(state ? Result<std::int64_t>(step_) : state.error());
+  });
+}
+
+Status Attempt::find_state() {
+  {
+    const std::lock_guard lock(mutex_);
+    in_memory_ = find_newest(kept_, placement_.optimizers, origin_.committed);
+  }
+  if (in_memory_ && in_memory_->step < origin_.saved) in_memory_.reset();
+  if (in_memory_) {
+    step_ = in_memory_->step;
+    return Done{};
+  }
+  auto loaded = origin_.load();
+  origin_.load = nullptr;  // It holds what is not needed any more.
+  if (!loaded) return loaded.error();
+  loaded_ = std::move(*loaded);
+  step_ = loaded_.step;
+  return Done{};
+}
+
+void Attempt::start(std::function<void(Status)> started) {
+  aside([this, started = std::move(started)] { started(start()); });
+}
+
+Status Attempt::start() {
+  const auto head = static_cast<std::size_t>(placement_.head());
+  const auto tokens_of = [&](std::size_t from) {
+    std::vector<std::int64_t> tokens;
+    for (const auto& to : tokens_) tokens.push_back(to[from]);
+    return tokens;
+  };
+  const bool is_loaded = !loaded_.weights.empty();
+  const auto optimizers = placement_.optimizers.size();
+  const auto states = in_memory_  ? in_memory_->from
+                      : is_loaded ? std::vector(optimizers, placement_.head())
+                                  : std::vector<int>();
+  if (spec_->copies > 1) {
+    std::vector<std::string> machines;
+    for (std::size_t i = 0; i < used_.size(); ++i) machines.push_back(addresses_[i].machine);
+    keepers_ = keepers_of(placement_.optimizers, machines, spec_->copies);
+  }
+  for (std::size_t i = 0; i < used_.size(); ++i) {
+    const auto message =
+        transport::to_message(Start{addresses_, tokens_of(i), step_, states, keepers_});
+    if (auto said = say(used_[i], message); !said) return said;
+  }
+  const auto tokens = tokens_of(head);
+  if (auto connected = mesh_->connect(addresses_, {tokens.begin(), tokens.end()}); !connected)
+    return connected;
+  for (int i = 0; is_loaded && i < static_cast<int>(optimizers); ++i) {
+    const PlayerId optimizer{PlayerId::Kind::optimizer, i};
+    auto part = part_of(loaded_, *spec_, i);
+    const auto dispatch =
+        to_dispatch(Snapshot{0, i, part.step, std::move(part.weights), std::move(part.moments)},
+                    around_.memory);
+    if (auto sent = mesh_->send(placement_.process_of(optimizer), optimizer, dispatch); !sent)
+      return sent;
+  }
+  loaded_ = {};
+  return Done{};
+}
+
+void Attempt::begin(std::chrono::nanoseconds nodes, std::chrono::nanoseconds prepare,
+                    std::chrono::nanoseconds load) {
+  int copies = 0;
+  for (const auto& keepers : keepers_) copies += static_cast<int>(keepers.size());
+  rt::post(supervisor_, Assembled{number_, step_, in_memory_.has_value(),
+                                  static_cast<int>(used_.size()), copies, nodes, prepare, load});
+}
+
+void Attempt::aside(std::function<void()> what) {
+  if (aside_.joinable()) aside_.join();
+  aside_ = std::thread([what = std::move(what)] {
+    name_thread("assembling");
+    what();
+  });
+}
+
+// Beside that.
+
+void Attempt::wait(const std::string& for_what) {
+  const auto supervisor = caf::actor_cast<caf::actor>(supervisor_);
+  if (!supervisor) return;
+  for (const auto& [player, envoy] : envoys_)
+    rt::post(supervisor, Pulse{number_, player, waits("it waits for " + for_what), 0});
+}
+
+void Attempt::remark(const std::string& text) { rt::post(supervisor_, Remark{number_, text}); }
+void Attempt::give_up(const std::string& why) { rt::post(supervisor_, GivenUp{number_, why}); }
+
+Status Attempt::carry(PlayerId to, Dispatch dispatch) {
+  const std::lock_guard lock(mutex_);
+  const auto process = static_cast<std::size_t>(placement_.process_of(to));
+  return say(used_[process], as_message(to, std::move(dispatch)));
+}
+
+void Attempt::heard(std::uint64_t node, transport::Message message) {
+  if (message.epoch != static_cast<std::uint64_t>(number_)) return;
+  if (message.type == Prepared::type) return prepared(node, message);
+  if (message.type == PrepareFailed::type) {
+    const auto failed = transport::from_message<PrepareFailed>(message);
+    return failed ? end_all_of(node, failed->why, failed->cause)
+                  : refuse(node, failed.error().text);
+  }
+  if (message.type == StageFailed::type) {
+    const auto failed = transport::from_message<StageFailed>(message);
+    return failed ? end(*failed) : refuse(node, failed.error().text);
+  }
+  auto addressed = as_dispatch(std::move(message));
+  if (!addressed) return refuse(node, addressed.error().text);
+  if (auto supervisor = caf::actor_cast<caf::actor>(supervisor_))
+    if (auto told = deliver(std::move(addressed->dispatch), *spec_, supervisor); !told)
+      refuse(node, told.error().text);
+}
+
+void Attempt::prepared(std::uint64_t node, const transport::Message& message) {
+  auto read = transport::from_message<Prepared>(message);
+  if (!read) return refuse(node, read.error().text);
+  {
+    const std::lock_guard lock(mutex_);
+    const int process = process_of(node);
+    if (process < 0) return;
+    const auto i = static_cast<std::size_t>(process);
+    if (!addresses_[i].tcp.empty()) return;
+    addresses_[i] = std::move(read->address);
+    kept_[i] = std::move(read->kept);
+  }
+  around_.prepared(node);
+}
+
+std::optional<NodeHere> Attempt::blamed(PlayerId player) {
+  const std::lock_guard lock(mutex_);
+  if (cannot_begin_ || used_.empty()) return {};
+  const auto process = static_cast<std::size_t>(placement_.process_of(player));
+  return process < used_.size() ? std::optional(used_[process]) : std::nullopt;
+}
+
+void Attempt::end_all_of(std::uint64_t node, const std::string& why, Cause cause) {
+  std::string text;
+  int process = -1;
+  {
+    const std::lock_guard lock(mutex_);
+    process = process_of(node);
+    if (process < 0) return;
+    text = used_[static_cast<std::size_t>(process)].title() + ": " + why;
+    if (failure_.empty()) failure_ = text;
+  }
+  end_process(process, {text, cause});
+}
+
+void Attempt::end_late(const std::string& why) {
+  std::vector<std::uint64_t> late;
+  {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < used_.size(); ++i)
+      if (addresses_[i].tcp.empty()) late.push_back(used_[i].incarnation);
+  }
+  for (const auto node : late) end_all_of(node, why, Cause::failed);
+}
+
+void Attempt::cannot_begin(const std::string& why, Cause cause) {
+  const std::lock_guard lock(mutex_);
+  if (!failure_.empty()) return;
+  cannot_begin_ = true;
+  for (const auto& [player, envoy] : envoys_) rt::post(envoy, PlayerEnded{why, cause});
+}
+
+/// With the lock held; -1 where it has no part.
+int Attempt::process_of(std::uint64_t node) const {
+  const auto found = std::ranges::find(used_, node, &NodeHere::incarnation);
+  return found == used_.end() ? -1 : static_cast<int>(found - used_.begin());
+}
+
+Status Attempt::say(const NodeHere& node, transport::Message message) const {
+  message.run = around_.run;
+  message.epoch = static_cast<std::uint64_t>(number_);
+  auto sent = around_.nodes.send(node.incarnation, message);
+  if (!sent) return within(node.title(), sent.error());
+  return Done{};
+}
+
+void Attempt::end(const StageFailed& failed) const {
+  if (const auto found = envoys_.find(failed.player); found != envoys_.end())
+    rt::post(found->second, PlayerEnded{failed.why, failed.cause});
+}
+
+void Attempt::end_process(int process, const PlayerEnded& ended) const {
+  for (const auto& [player, envoy] : envoys_)
+    if (placement_.process_of(player) == process) rt::post(envoy, ended);
+}
+
+/// Perhaps it is dead: no other attempt uses it before it is heard again.
+void Attempt::doubt(int process) {
+  const std::lock_guard lock(mutex_);
+  if (!is_over_) around_.nodes.set_away(used_[static_cast<std::size_t>(process)].incarnation, true);
+}
+
+std::string Attempt::name_of(int process) const {
+  return process < static_cast<int>(used_.size()) ? used_[static_cast<std::size_t>(process)].title()
+                                                  : "the head";
+}
+
+}  // namespace troupe::actors

@@ -1,0 +1,86 @@
+#include "actors/reconciling.h"
+
+#include <utility>
+#include <variant>
+
+#include "core/thread_name.h"
+
+namespace troupe::actors {
+namespace {
+
+constexpr auto write_again = std::chrono::milliseconds(500);
+
+}  // namespace
+
+Reconciling::Reconciling(Hands hands) : hands_(std::move(hands)) {
+  thread_ = std::thread([this] { run(); });
+}
+
+Reconciling::~Reconciling() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void Reconciling::take(reconciler::Event event) {
+  post([this, event = std::move(event)] { answer(event); });
+}
+
+void Reconciling::after(Duration time, std::function<void()> what) {
+  {
+    const std::lock_guard lock(mutex_);
+    due_.emplace(Clock::now() + time, std::move(what));
+  }
+  changed_.notify_all();
+}
+
+Reconciling::State Reconciling::state() const {
+  const std::lock_guard lock(mutex_);
+  return state_;
+}
+
+void Reconciling::run() {
+  name_thread("reconciling");
+  std::unique_lock lock(mutex_);
+  while (!ends_) {
+    if (due_.empty()) {
+      changed_.wait(lock);
+    } else if (const auto when = due_.begin()->first; when > Clock::now()) {
+      changed_.wait_until(lock, when);
+    } else {
+      const auto what = due_.extract(due_.begin());
+      lock.unlock();
+      what.mapped()();
+      lock.lock();
+    }
+  }
+}
+
+void Reconciling::answer(const reconciler::Event& event) {
+  const auto limits = hands_.limits(state_);
+  const auto now = Clock::now();
+  auto decided = reconciler::react(state_, event, now, limits);
+  if (!decided.records.empty())
+    if (auto written = hands_.write(decided.records); !written) {
+      accept(
+          reconciler::react(state_, reconciler::JournalFailed{written.error().text}, now, limits));
+      return after(write_again, [this, event] { answer(event); });
+    }
+  accept(decided);
+}
+
+void Reconciling::accept(const reconciler::Answer& answer) {
+  {
+    const std::lock_guard lock(mutex_);
+    state_ = answer.state;
+  }
+  for (const auto& order : answer.orders)
+    if (const auto* set = std::get_if<reconciler::SetTimer>(&order))
+      after(set->after, [this, timer = set->timer] { this->answer(reconciler::Timeout{timer}); });
+  hands_.carry_out(answer);
+}
+
+}  // namespace troupe::actors

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "actors/reconciler.h"
+#include "core/result.h"
+
+namespace troupe::actors {
+
+/// A reconciler at work, on a thread of its own: one event after the other, each decision written
+/// down before it is carried out. Where that cannot be done it is as if it had not been made, and
+/// the event waits.
+class Reconciling {
+ public:
+  using State = reconciler::State;
+
+  /// What others do for it, on its thread. They must not wait.
+  struct Hands {
+    std::function<reconciler::Limits(const State&)> limits;
+    /// Returns when they are on the disk; an error means that none of them is.
+    std::function<Status(const std::vector<reconciler::Record>&)> write;
+    /// All but its timers; its state is the one after that.
+    std::function<void(const reconciler::Answer&)> carry_out;
+  };
+
+  explicit Reconciling(Hands hands);
+  /// What waits is let be.
+  ~Reconciling();
+  Reconciling(const Reconciling&) = delete;
+  Reconciling& operator=(const Reconciling&) = delete;
+
+  // Any thread.
+  void take(reconciler::Event event);
+  /// Something beside events, on its thread; behind all events that have come.
+  void post(std::function<void()> what) { after({}, std::move(what)); }
+  void after(Duration time, std::function<void()> what);
+  /// As of the last event that was answered.
+  State state() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void run();
+  void answer(const reconciler::Event& event);
+  void accept(const reconciler::Answer& answer);
+
+  const Hands hands_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ends_ = false;
+  State state_;  // Changed by its thread alone.
+  // What is to come, by when; in the order in which it was asked for where that is the same. Nobody
+  // asks for more than one thing for each node and timer, so it is as small as a cluster.
+  std::multimap<Time, std::function<void()>> due_;
+  std::thread thread_;
+};
+
+}  // namespace troupe::actors
