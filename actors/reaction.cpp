@@ -257,7 +257,8 @@ void Reaction::on(const PlanMade& made) {
       row(Row::plan_none, "no plan fits the nodes that are there: " + made.why);
       order(Warn{answer_.reason});
       // There may be others than the planner was told of.
-      return free_passed_over() || usable() != state_.planned_for ? plan_or_suspend() : suspend();
+      return take_whoever_is_there() || usable() != state_.planned_for ? plan_or_suspend()
+                                                                       : suspend();
     }
     row(Row::plan_ready, made.choice->text);
     return prepare(*made.choice);

@@ -59,7 +59,8 @@ class Reaction {
   void recover();
   void go_on_if_all_frozen();
   void plan_or_suspend();
-  bool free_passed_over();
+  bool take_whoever_is_there();
+  void free_passed_over();
   void suspend();
   void give_up_epoch(const std::string& why);
   std::vector<Life> odd_readers() const;
@@ -80,7 +81,7 @@ class Reaction {
   std::int64_t newest_saved() const { return state_.saved.empty() ? 0 : state_.saved.back(); }
   bool is_member(Life life) const;
   bool wants_boundary() const;
-  std::vector<Life> usable() const;
+  std::vector<Life> usable() const { return reconciler::usable(state_, now_, limits_); }
   std::vector<Life> everybody() const;
   std::string name_of(Life life) const;
 

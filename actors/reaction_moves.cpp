@@ -94,7 +94,7 @@ void Reaction::plan_or_suspend() {
     row(Row::stop_done, "it stops; what was done is in the newest checkpoint");
     return end(exit_preempted, Phase::done, answer_.reason);
   }
-  if (static_cast<int>(usable().size()) < limits_.fewest) free_passed_over();
+  if (static_cast<int>(usable().size()) < limits_.fewest) take_whoever_is_there();
   const auto nodes = usable();
   if (nodes.empty() || static_cast<int>(nodes.size()) < limits_.fewest) return suspend();
   state_.phase = Phase::plan;
@@ -105,14 +105,16 @@ void Reaction::plan_or_suspend() {
 }
 
 /// Those who failed are better than none. False where there are no such.
-bool Reaction::free_passed_over() {
-  bool were_there = false;
-  for (auto& [life, node] : state_.nodes) {
-    if (node.use != Node::Use::passed_over) continue;
-    node.use = Node::Use::free;
-    were_there = true;
-  }
-  return were_there;
+bool Reaction::take_whoever_is_there() {
+  const auto before = usable();
+  free_passed_over();
+  state_.takes_all = true;
+  return usable() != before;
+}
+
+void Reaction::free_passed_over() {
+  for (auto& [life, node] : state_.nodes)
+    if (node.use == Node::Use::passed_over) node.use = Node::Use::free;
 }
 
 void Reaction::suspend() {
@@ -187,6 +189,7 @@ void Reaction::activate() {
   ++state_.futile;  // Until a step of it is done.
   order(Activate{state_.epoch, state_.plan.members, state_.line});
   free_passed_over();
+  state_.takes_all = false;
   release_idle();
   wants_boundary() ? ask_save_point() : consider_switch();
 }
@@ -297,17 +300,6 @@ bool Reaction::wants_boundary() const {
     const auto found = state_.nodes.find(life);
     return found != state_.nodes.end() && found->second.use == Node::Use::leaving;
   });
-}
-
-/// Without those who failed too often, as long as the others suffice.
-std::vector<Life> Reaction::usable() const {
-  std::vector<Life> lives, trusted;
-  for (const auto& [life, node] : state_.nodes) {
-    if (node.use != Node::Use::free) continue;
-    lives.push_back(life);
-    if (!state_.strikes.quarantine_left(node.name, now_)) trusted.push_back(life);
-  }
-  return static_cast<int>(trusted.size()) < limits_.fewest ? lives : trusted;
 }
 
 std::vector<Life> Reaction::everybody() const {

@@ -91,6 +91,17 @@ std::vector<Row> all_rows() {
   return rows;
 }
 
+std::vector<Life> usable(const State& state, Time now, const Limits& limits) {
+  std::vector<Life> all, trusted;
+  for (const auto& [life, node] : state.nodes) {
+    if (node.use != Node::Use::free) continue;
+    all.push_back(life);
+    if (!state.strikes.quarantine_left(node.name, now)) trusted.push_back(life);
+  }
+  const bool suffice = static_cast<int>(trusted.size()) >= limits.fewest;
+  return suffice && !state.takes_all ? trusted : all;
+}
+
 Duration time_to_next_change(const State& state, Time now) {
   const auto recent = std::ranges::count_if(
       state.changes, [&](Time change) { return now - change <= remembered_changes; });

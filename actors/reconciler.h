@@ -98,6 +98,7 @@ struct State {
   std::uint64_t timer = 0;  // Of the phase; others that come are of the past.
   std::uint64_t plan_number = 0;
   std::vector<Life> planned_for;
+  bool takes_all = false;    // No plan fits without those who have failed.
   bool plans_aside = false;  // The planner is asked whether a switch would pay.
 
   std::optional<PlanChoice> better;  // To be switched to at the next save point.
@@ -197,6 +198,9 @@ struct Answer {
 /// Total: every event in every state has an answer.
 Answer react(State state, const Event& event, Time now, const Limits& limits);
 
+/// Who may have a part in the next plan: without those who failed too often, as long as the others
+/// suffice.
+std::vector<Life> usable(const State& state, Time now, const Limits& limits);
 /// How long, so far as is known, it is until the next node comes or goes.
 Duration time_to_next_change(const State& state, Time now);
 /// Whether a better plan is worth its switch.

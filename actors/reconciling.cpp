@@ -26,7 +26,10 @@ Reconciling::~Reconciling() {
 }
 
 void Reconciling::take(reconciler::Event event) {
-  post([this, event = std::move(event)] { answer(event); });
+  post([this, event = std::move(event)] {
+    events_.push_back(event);
+    answer_all();
+  });
 }
 
 void Reconciling::after(Duration time, std::function<void()> what) {
@@ -59,7 +62,23 @@ void Reconciling::run() {
   }
 }
 
-void Reconciling::answer(const reconciler::Event& event) {
+/// Where one cannot be written down those after it wait, too.
+void Reconciling::answer_all() {
+  while (!is_held_up_ && !events_.empty()) {
+    const auto event = events_.front();
+    if (answer(event)) {
+      events_.pop_front();
+      continue;
+    }
+    is_held_up_ = true;
+    after(write_again, [this] {
+      is_held_up_ = false;
+      answer_all();
+    });
+  }
+}
+
+Status Reconciling::answer(const reconciler::Event& event) {
   const auto limits = hands_.limits(state_);
   const auto now = Clock::now();
   auto decided = reconciler::react(state_, event, now, limits);
@@ -67,9 +86,10 @@ void Reconciling::answer(const reconciler::Event& event) {
     if (auto written = hands_.write(decided.records); !written) {
       accept(
           reconciler::react(state_, reconciler::JournalFailed{written.error().text}, now, limits));
-      return after(write_again, [this, event] { answer(event); });
+      return written;
     }
   accept(decided);
+  return Done{};
 }
 
 void Reconciling::accept(const reconciler::Answer& answer) {
@@ -79,7 +99,7 @@ void Reconciling::accept(const reconciler::Answer& answer) {
   }
   for (const auto& order : answer.orders)
     if (const auto* set = std::get_if<reconciler::SetTimer>(&order))
-      after(set->after, [this, timer = set->timer] { this->answer(reconciler::Timeout{timer}); });
+      after(set->after, [this, timer = set->timer] { take(reconciler::Timeout{timer}); });
   hands_.carry_out(answer);
 }
 

@@ -47,7 +47,8 @@ class Reconciling {
   using Clock = std::chrono::steady_clock;
 
   void run();
-  void answer(const reconciler::Event& event);
+  void answer_all();
+  Status answer(const reconciler::Event& event);
   void accept(const reconciler::Answer& answer);
 
   const Hands hands_;
@@ -58,6 +59,9 @@ class Reconciling {
   // What is to come, by when; in the order in which it was asked for where that is the same. Nobody
   // asks for more than one thing for each node and timer, so it is as small as a cluster.
   std::multimap<Time, std::function<void()>> due_;
+  // Of its thread.
+  std::deque<reconciler::Event> events_;
+  bool is_held_up_ = false;  // By the first of them, which could not be written down.
   std::thread thread_;
 };
 

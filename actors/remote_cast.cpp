@@ -21,6 +21,11 @@ constexpr transport::StrikeRules strike_rules{.most = 1,
                                               .quarantine = std::chrono::minutes(1),
                                               .longest = std::chrono::hours(1)};
 
+bool has_a_plan(const recon::State& state) {
+  return state.phase == recon::Phase::prepare || state.phase == recon::Phase::load ||
+         state.phase == recon::Phase::run;
+}
+
 recon::Life life_of(const NodeHere& node) { return static_cast<recon::Life>(node.incarnation); }
 
 }  // namespace
@@ -86,12 +91,13 @@ Company RemoteCasting::begin(caf::actor_system& system, const Backstage& backsta
     attempt_ = attempt;
   }
   for (const auto& player : company.players) rt::post(player.actor, Meet{company.cast});
-  reconciling_.post([this, number] { stage_is_free(number); });
+  reconciling_.post(
+      [this, number, weak = attempt->weak_from_this()] { stage_is_free(number, weak); });
   return company;
 }
 
 std::optional<std::string> RemoteCasting::set_aside(PlayerId player, const std::string& why) {
-  const auto attempt = current();
+  const auto attempt = newest();
   const auto node = attempt ? attempt->blamed(player) : std::nullopt;
   if (!node) return {};
   const auto others = choose(nodes_.usable(order().least));
@@ -106,12 +112,10 @@ void RemoteCasting::committed(std::int64_t step) { take(recon::StepDecided{epoch
 
 std::vector<NodeHere> RemoteCasting::choose(std::vector<NodeHere> nodes) const {
   const auto state = reconciling_.state();
-  const auto now = Clock::now();
-  auto trusted = nodes;
-  std::erase_if(trusted, [&](const NodeHere& node) {
-    return state.strikes.quarantine_left(node.name, now).has_value();
-  });
-  return static_cast<int>(trusted.size()) < order().fewest ? nodes : trusted;
+  const auto lives = recon::usable(state, Clock::now(), limits(state));
+  std::erase_if(
+      nodes, [&](const NodeHere& node) { return std::ranges::count(lives, life_of(node)) == 0; });
+  return nodes;
 }
 
 void RemoteCasting::over(Outcome::How how) {
@@ -131,7 +135,7 @@ RemoteOrder RemoteCasting::order() const {
   return order_;
 }
 
-std::shared_ptr<Attempt> RemoteCasting::current() const {
+std::shared_ptr<Attempt> RemoteCasting::newest() const {
   const std::lock_guard lock(mutex_);
   return attempt_.lock();
 }
@@ -139,7 +143,7 @@ std::shared_ptr<Attempt> RemoteCasting::current() const {
 // Its nodes.
 
 void RemoteCasting::heard(std::uint64_t node, transport::Message message) {
-  if (const auto attempt = current()) attempt->heard(node, std::move(message));
+  if (const auto attempt = newest()) attempt->heard(node, std::move(message));
 }
 
 void RemoteCasting::arrived() {
@@ -147,34 +151,30 @@ void RemoteCasting::arrived() {
 }
 
 void RemoteCasting::lost(std::uint64_t node, const std::string& why) {
-  if (const auto attempt = current()) attempt->end_all_of(node, why, Cause::lost);
+  if (const auto attempt = newest()) attempt->end_all_of(node, why, Cause::lost);
   take(recon::Lost{static_cast<Life>(node), why});
 }
 
 // On the reconciler's thread.
 
 /// Nothing of the attempt before is left.
-void RemoteCasting::stage_is_free(int number) {
-  const auto attempt = current();
-  if (!attempt) return;
-  progress_ = {.number = number, .began = Clock::now()};
+void RemoteCasting::stage_is_free(int number, std::weak_ptr<Attempt> attempt) {
+  progress_ = {.number = number, .attempt = std::move(attempt), .began = Clock::now()};
   epoch_ = 0;
   if (reconciling_.state().phase == recon::Phase::boot) take(decisions_.before);
   look_at_nodes(true);
   reconciling_.post([this] {
     const auto state = reconciling_.state();
-    const bool is_under_way = state.phase == recon::Phase::run ||
-                              state.phase == recon::Phase::prepare ||
-                              state.phase == recon::Phase::load;
     // It ended by itself: at a boundary, or for a reason that is no node's.
-    if (is_under_way) take(recon::Frozen{state.plan.members.front(), state.epoch, state.decided});
+    if (has_a_plan(state))
+      take(recon::Frozen{state.plan.members.front(), state.epoch, state.decided});
   });
   tick(number);
 }
 
 /// While an attempt waits to begin.
 void RemoteCasting::tick(int number) {
-  const auto attempt = current();
+  const auto attempt = progress_.attempt.lock();
   if (!attempt || progress_.number != number) return;
   const auto state = reconciling_.state();
   if (state.phase == recon::Phase::run && progress_.is_planned) return;
@@ -187,17 +187,15 @@ void RemoteCasting::tick(int number) {
   reconciling_.after(look_every, [this, number] { tick(number); });
 }
 
-/// Who may be used, and who not any more. While those play who have a part, their end is told by
-/// who sees it, and what they are not to be used for any more waits for a boundary.
+/// Who may be used, and who not any more. Of those who have a part whoever sees their end tells it,
+/// and to be used no more waits for a boundary.
 void RemoteCasting::look_at_nodes(bool all_have_stopped) {
   const auto state = reconciling_.state();
-  if (state.phase == recon::Phase::boot && !current()) return;
   const auto usable = nodes_.usable(order().least);
   for (const auto& node : usable)
     if (!state.nodes.contains(life_of(node))) take(recon::Attached{life_of(node), node.name, 0, 0});
   for (const auto& [life, known] : state.nodes) {
-    const bool has_part =
-        state.phase == recon::Phase::run && std::ranges::count(state.plan.members, life) > 0;
+    const bool has_part = has_a_plan(state) && std::ranges::count(state.plan.members, life) > 0;
     if ((has_part && !all_have_stopped) || std::ranges::count(usable, life, life_of) > 0) continue;
     take(recon::Lost{life, "it is not to be used now"});
   }
@@ -251,15 +249,12 @@ void RemoteCasting::on(const recon::MakePlan& order) {
 
 /// The run's own plan, on those of the nodes that are there now.
 void RemoteCasting::plan() {
-  const auto attempt = current();
+  const auto attempt = progress_.attempt.lock();
   if (!asked_ || !attempt || progress_.is_planned) return;
   const auto asked = *std::exchange(asked_, std::nullopt);
   if (asked.number != reconciling_.state().plan_number) return;
   const auto order = this->order();
-  auto nodes = nodes_.usable(order.least);
-  const auto known = reconciling_.state().nodes;
-  std::erase_if(nodes, [&](const NodeHere& node) { return !known.contains(life_of(node)); });
-  nodes = choose(std::move(nodes));
+  auto nodes = choose(nodes_.usable(order.least));
   if (static_cast<int>(nodes.size()) < order.fewest)
     return take(recon::PlanMade{asked.number, {}, "some of them are not there any more"});
   lineup_ = line_up(attempt->spec(), std::move(nodes), order.most);
@@ -269,7 +264,7 @@ void RemoteCasting::plan() {
 }
 
 void RemoteCasting::on(const recon::Prepare& order) {
-  const auto attempt = current();
+  const auto attempt = progress_.attempt.lock();
   if (!attempt || progress_.is_planned) return;
   progress_.is_planned = true;
   progress_.epoch = order.epoch;
@@ -282,7 +277,7 @@ void RemoteCasting::on(const recon::Prepare& order) {
 }
 
 void RemoteCasting::on(const recon::FindLine& order) {
-  const auto attempt = current();
+  const auto attempt = progress_.attempt.lock();
   if (!attempt || progress_.epoch != order.epoch) return;
   progress_.ready = Clock::now();
   attempt->find_state(
@@ -294,7 +289,7 @@ void RemoteCasting::on(const recon::FindLine& order) {
 }
 
 void RemoteCasting::on(const recon::Load& order) {
-  const auto attempt = current();
+  const auto attempt = progress_.attempt.lock();
   if (!attempt || progress_.epoch != order.epoch) return;
   attempt->start([this, order, number = progress_.number](const Status& started) {
     if (started)
@@ -306,7 +301,7 @@ void RemoteCasting::on(const recon::Load& order) {
 }
 
 void RemoteCasting::on(const recon::Activate& order) {
-  const auto attempt = current();
+  const auto attempt = progress_.attempt.lock();
   if (!attempt || progress_.epoch != order.epoch || std::exchange(progress_.has_begun, true))
     return;
   has_played_ = true;
@@ -316,14 +311,14 @@ void RemoteCasting::on(const recon::Activate& order) {
 
 /// Who leads has stopped, and so nothing that they do counts.
 void RemoteCasting::on(const recon::Freeze& order) {
-  if (const auto attempt = current(); attempt && progress_.epoch == order.epoch)
+  if (const auto attempt = progress_.attempt.lock(); attempt && progress_.epoch == order.epoch)
     attempt->cannot_begin(last_reason_, Cause::lost);
   for (const Life life : order.nodes)
     take(recon::Frozen{life, order.epoch, reconciling_.state().decided});
 }
 
 void RemoteCasting::on(const recon::Abort& order) {
-  const auto attempt = current();
+  const auto attempt = progress_.attempt.lock();
   if (!attempt || progress_.epoch != order.epoch) return;
   const auto seconds = this->order().prepare_patience.count() / 1000;
   attempt->end_late("it has not prepared within " + std::to_string(seconds) + " s");
@@ -331,7 +326,7 @@ void RemoteCasting::on(const recon::Abort& order) {
 }
 
 void RemoteCasting::on(const recon::Warn& order) {
-  if (const auto attempt = current()) attempt->remark(order.text);
+  if (const auto attempt = progress_.attempt.lock()) attempt->remark(order.text);
 }
 
 void RemoteCasting::on(const recon::End& order) {
@@ -339,12 +334,12 @@ void RemoteCasting::on(const recon::End& order) {
   const auto fitting = nodes_.usable(run.least).size();
   const bool lacks_nodes = static_cast<int>(fitting) < run.fewest;
   ended_ = lacks_nodes ? too_few(fitting, run.fewest, run.least, nodes_.usable()).text : order.why;
-  if (const auto attempt = current()) attempt->give_up(*ended_);
+  if (const auto attempt = progress_.attempt.lock()) attempt->give_up(*ended_);
 }
 
 /// An attempt that may be over.
 void RemoteCasting::cannot_begin(int number, const std::string& why, Cause cause) {
-  if (const auto attempt = current(); attempt && progress_.number == number)
+  if (const auto attempt = progress_.attempt.lock(); attempt && progress_.number == number)
     attempt->cannot_begin(why, cause);
 }
 

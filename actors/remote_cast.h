@@ -78,9 +78,10 @@ class RemoteCasting final : public Casting {
  private:
   using Clock = std::chrono::steady_clock;
   using Life = reconciler::Life;
-  /// What is meanwhile done with a new attempt.
+  /// The attempt that has the stage, and what is done with it.
   struct Progress {
     int number = 0;
+    std::weak_ptr<Attempt> attempt;
     Clock::time_point began{}, found{}, ready{};
     bool is_planned = false, has_begun = false;
     std::uint64_t epoch = 0;  // Where it is planned.
@@ -88,7 +89,7 @@ class RemoteCasting final : public Casting {
 
   // On the reconciler's thread.
   void take(reconciler::Event event) { reconciling_.take(std::move(event)); }
-  void stage_is_free(int number);
+  void stage_is_free(int number, std::weak_ptr<Attempt> attempt);
   void tick(int number);
   void look_at_nodes(bool all_have_stopped);
   void failed_on(const NodeHere& node, std::uint64_t epoch, const std::string& why);
@@ -109,7 +110,7 @@ class RemoteCasting final : public Casting {
   void tell_who_is_set_aside(const std::vector<reconciler::Record>& records);
 
   reconciler::Limits limits(const reconciler::State& state) const;
-  std::shared_ptr<Attempt> current() const;
+  std::shared_ptr<Attempt> newest() const;
   RemoteOrder order() const;
 
   NodePool& nodes_;

@@ -31,7 +31,7 @@ TEST_CASE("equal seeds give equal stories", "[simulation]") {
 }
 
 TEST_CASE("seeds that have found a mistake once find none", "[simulation]") {
-  for (const std::uint64_t seed : {5246, 5599, 12729, 27433, 35499, 66928, 74730, 98839}) {
+  for (const std::uint64_t seed : {5246, 5599, 9449, 12729, 27433, 35499, 66928, 74730, 98839}) {
     INFO("seed " << seed);
     CHECK(play({seed}).violation == "");
   }
