@@ -15,8 +15,10 @@
 #include "transport/strikes.h"
 
 /// The desired configuration of a run against the nodes that live: what a head decides, as a pure
-/// function with the time as an argument. What `troupe sim` and the tests play runs on it; the head
-/// of today decides by code of its own.
+/// function with the time as an argument. A head's runs (reconciling.h, remote_cast.h), `troupe
+/// sim` and the tests run on it. In a head the supervisor has the steps, the saves and the
+/// boundaries to itself: what is about these is played in simulations alone, whose nodes need no
+/// head for a step.
 ///
 /// Whoever calls react() writes down the records of its answer, and only when they are on the disk
 /// takes over its state and carries out its orders, in their order. Where they cannot be written

@@ -170,3 +170,48 @@ TEST_CASE("a head names what is damaged in its journal, and does not begin", "[c
   CHECK(ended.err.find(".troupe/journal: line 1 does not follow") != std::string::npos);
   CHECK(here.read(".troupe/journal") == journal);
 }
+
+TEST_CASE("what a head decides for a run is written down, and known to the next", "[cluster]") {
+  const Workplace here;
+  const auto before = leavings(here);
+  here.write("gpt.toml", gpt);
+  const std::string decisions = "runs/many/decisions";
+  const auto count = [&](const std::string& kind) {
+    const auto text = here.read(decisions);
+    int found = 0;
+    for (auto at = text.find("\"kind\":\"" + kind); at != std::string::npos;
+         at = text.find("\"kind\":\"" + kind, at + 1))
+      ++found;
+    return found;
+  };
+  {
+    Cluster cluster(here, {"alpha", "beta"});
+    Process submit(here,
+                   with({"submit", "gpt.toml", "--wait", "--output", "plain"},
+                        {"name=many", "train.steps=150", "pipeline.stages=2", "log.every=5"}));
+    INFO(submit.said());
+    REQUIRE(submit.says("step 45 "));
+    CHECK(count("active") == 1);
+    CHECK(count("dead") == 0);
+    kill(cluster.node_process(0), SIGKILL);
+    CHECK(submit.wait() == 0);
+    // One for each plan, which is written down before anybody is told of it.
+    CHECK(count("epoch") >= 2);
+    CHECK(count("active") >= 2);
+    CHECK(count("dead") == 1);
+
+    auto text = here.read(decisions);
+    text[text.find("alpha")] = 'A';
+    here.write(decisions, text);
+    const Ended again = troupe::tests::troupe(
+        here, with({"submit", "gpt.toml", "--resume", "--head", head_of(here)},
+                   {"name=many", "train.steps=160", "pipeline.stages=2"}));
+    CHECK(again.code != 0);
+    CHECK(again.err.find(decisions + ": line ") != std::string::npos);
+    CHECK(again.err.find("move it away: then the run goes on as if its nodes were new") !=
+          std::string::npos);
+    cluster.end();
+  }
+  CHECK(leavings(here) == before);
+  CHECK(processes_of_program(here) == 0);
+}
