@@ -246,16 +246,6 @@ void Attempt::end_all_of(std::uint64_t node, const std::string& why, Cause cause
   end_process(process, {text, cause});
 }
 
-void Attempt::end_late(const std::string& why) {
-  std::vector<std::uint64_t> late;
-  {
-    const std::lock_guard lock(mutex_);
-    for (std::size_t i = 0; i < used_.size(); ++i)
-      if (addresses_[i].tcp.empty()) late.push_back(used_[i].incarnation);
-  }
-  for (const auto node : late) end_all_of(node, why, Cause::failed);
-}
-
 void Attempt::cannot_begin(const std::string& why, Cause cause) {
   const std::lock_guard lock(mutex_);
   if (!failure_.empty()) return;

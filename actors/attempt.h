@@ -72,8 +72,6 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   std::optional<NodeHere> blamed(PlayerId player);
   /// All players that are there end.
   void end_all_of(std::uint64_t node, const std::string& why, Cause cause);
-  /// Those who have not prepared.
-  void end_late(const std::string& why);
   /// Where it is not known already that a node is to blame.
   void cannot_begin(const std::string& why, Cause cause = Cause::failed);
 

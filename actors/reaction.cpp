@@ -1,6 +1,8 @@
 #include "actors/reaction.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <utility>
 
 #include "core/seconds.h"
@@ -13,6 +15,12 @@ constexpr int exit_deposed = 76;
 constexpr std::size_t names_that_poison = 2;
 
 std::string number(std::int64_t n) { return std::to_string(n); }
+
+std::string seconds(Duration time) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.3g s", in_seconds(time));
+  return text.data();
+}
 
 }  // namespace
 
@@ -487,10 +495,12 @@ void Reaction::on(const Timeout& timeout) {
       row(Row::prepare_failed, state_.waits_for.empty()
                                    ? "nobody could say in time what the nodes have in memory"
                                    : "not all nodes have prepared in time");
-      return pass_over({state_.waits_for.begin(), state_.waits_for.end()}, answer_.reason);
+      return pass_over({state_.waits_for.begin(), state_.waits_for.end()},
+                       "it has not prepared within " + seconds(limits_.prepare_patience));
     case Phase::load:
       row(Row::load_failed_node, "not all nodes have loaded in time");
-      return pass_over({state_.waits_for.begin(), state_.waits_for.end()}, answer_.reason);
+      return pass_over({state_.waits_for.begin(), state_.waits_for.end()},
+                       "it has not loaded within " + seconds(limits_.load_patience));
     case Phase::recover:
       if (state_.waits_for.empty()) return plan_or_suspend();
       row(Row::recover_waits, "who has not stopped by now is dead");

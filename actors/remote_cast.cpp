@@ -215,27 +215,27 @@ void RemoteCasting::failed_on(const NodeHere& node, std::uint64_t epoch, const s
 
 void RemoteCasting::carry_out(const recon::Answer& answer) {
   if (!answer.reason.empty()) last_reason_ = answer.reason;
-  tell_who_is_set_aside(answer.records);
+  for (const auto& record : answer.records)
+    if (record.kind == recon::Record::Kind::strike) hold_against(record);
   for (const auto& order : answer.orders) std::visit([this](const auto& one) { on(one); }, order);
 }
 
-void RemoteCasting::tell_who_is_set_aside(const std::vector<recon::Record>& records) {
+/// Something has failed on these nodes: their part in it ends, and who gets none for a while is
+/// told.
+void RemoteCasting::hold_against(const recon::Record& strike) {
   const auto state = reconciling_.state();
-  const auto all = nodes_.all();
   const auto chosen = choose(nodes_.usable(order().least));
-  for (const auto& record : records) {
-    if (record.kind != recon::Record::Kind::strike) continue;
-    for (const auto& node : all) {
-      const bool is_meant = std::ranges::count(record.names, node.name) > 0;
-      const auto left = state.strikes.quarantine_left(node.name, Clock::now());
-      if (!is_meant || !left || std::ranges::count(chosen, node.name, &NodeHere::name) > 0)
-        continue;
-      const auto seconds = std::chrono::ceil<std::chrono::seconds>(*left).count();
-      const Unfit unfit{order().run, "something failed on it: " + record.why +
-                                         "; it may get one again in " + std::to_string(seconds) +
-                                         " s"};
-      (void)nodes_.send(node.incarnation, transport::to_message(unfit));
-    }
+  for (const auto& node : nodes_.all()) {
+    if (std::ranges::count(strike.names, node.name) == 0) continue;
+    if (const auto attempt = progress_.attempt.lock(); attempt && progress_.epoch == strike.epoch)
+      attempt->end_all_of(node.incarnation, strike.why, Cause::failed);
+    const auto left = state.strikes.quarantine_left(node.name, Clock::now());
+    if (!left || std::ranges::count(chosen, node.name, &NodeHere::name) > 0) continue;
+    const auto seconds = std::chrono::ceil<std::chrono::seconds>(*left).count();
+    const Unfit unfit{order().run, "something failed on it: " + strike.why +
+                                       "; it may get one again in " + std::to_string(seconds) +
+                                       " s"};
+    (void)nodes_.send(node.incarnation, transport::to_message(unfit));
   }
 }
 
@@ -320,8 +320,6 @@ void RemoteCasting::on(const recon::Freeze& order) {
 void RemoteCasting::on(const recon::Abort& order) {
   const auto attempt = progress_.attempt.lock();
   if (!attempt || progress_.epoch != order.epoch) return;
-  const auto seconds = this->order().prepare_patience.count() / 1000;
-  attempt->end_late("it has not prepared within " + std::to_string(seconds) + " s");
   attempt->cannot_begin(last_reason_, Cause::lost);
 }
 

@@ -107,7 +107,7 @@ class RemoteCasting final : public Casting {
   void on(const Other&) {}  // Its supervisor saves, and leads it to boundaries.
   void plan();
   void cannot_begin(int number, const std::string& why, Cause cause);
-  void tell_who_is_set_aside(const std::vector<reconciler::Record>& records);
+  void hold_against(const reconciler::Record& strike);
 
   reconciler::Limits limits(const reconciler::State& state) const;
   std::shared_ptr<Attempt> newest() const;

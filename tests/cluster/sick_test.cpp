@@ -106,3 +106,27 @@ TEST_CASE("a run does without a node whose device never ends what it computes", 
   CHECK(leavings(here) == before);
   CHECK(processes_of_program(here) == 0);
 }
+
+TEST_CASE("a run does without a node that does not make ready in time", "[cluster]") {
+  const Workplace here;
+  const auto before = leavings(here);
+  here.write("gpt.toml", gpt);
+  const auto one = digest_of_one(here, {});
+  {
+    Cluster cluster(here, {"sick", "alpha", "beta"});
+    const auto sick = cluster.node_process(0);
+    kill(sick, SIGSTOP);
+    Process submit(here, with(words_for_two({}), {"limits.prepare_patience=150ms"}));
+    CHECK(submit.says("it has not prepared within 0.15 s"));
+    CHECK(submit.says("without node sick for a while, as long as others suffice"));
+    kill(sick, SIGCONT);
+    const auto code = submit.wait();
+    INFO(submit.said());
+    CHECK(code == 0);
+    CHECK(submit.said().find("on alpha: device 0; beta: device 1") != std::string::npos);
+    CHECK(digest(here, "many") == one);
+    cluster.end();
+  }
+  CHECK(leavings(here) == before);
+  CHECK(processes_of_program(here) == 0);
+}
