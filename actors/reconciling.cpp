@@ -45,6 +45,12 @@ Reconciling::State Reconciling::state() const {
   return state_;
 }
 
+void Reconciling::rest(const std::vector<reconciler::Record>& last) {
+  const std::lock_guard lock(writing_);
+  // Where it cannot be written the next head looks for those who played, and does not find them.
+  if (!std::exchange(rests_, true) && !last.empty()) (void)hands_.write(last);
+}
+
 void Reconciling::run() {
   name_thread("reconciling");
   std::unique_lock lock(mutex_);
@@ -82,14 +88,16 @@ Status Reconciling::answer(const reconciler::Event& event) {
   const auto limits = hands_.limits(state_);
   const auto now = Clock::now();
   auto decided = reconciler::react(state_, event, now, limits);
-  if (!decided.records.empty())
-    if (auto written = hands_.write(decided.records); !written) {
-      accept(
-          reconciler::react(state_, reconciler::JournalFailed{written.error().text}, now, limits));
-      return written;
-    }
-  accept(decided);
-  return Done{};
+  Status written = Done{};
+  {
+    const std::lock_guard lock(writing_);
+    if (rests_) return written;
+    if (!decided.records.empty()) written = hands_.write(decided.records);
+  }
+  accept(written ? decided
+                 : reconciler::react(state_, reconciler::JournalFailed{written.error().text}, now,
+                                     limits));
+  return written;
 }
 
 void Reconciling::accept(const reconciler::Answer& answer) {

@@ -42,6 +42,8 @@ class Reconciling {
   void after(Duration time, std::function<void()> what);
   /// As of the last event that was answered.
   State state() const;
+  /// Answers nothing any more, and has written this down as the last: when it returns.
+  void rest(const std::vector<reconciler::Record>& last);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -52,6 +54,8 @@ class Reconciling {
   void accept(const reconciler::Answer& answer);
 
   const Hands hands_;
+  std::mutex writing_;  // Before the other, where both are held.
+  bool rests_ = false;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool ends_ = false;

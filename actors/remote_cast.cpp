@@ -119,7 +119,20 @@ std::vector<NodeHere> RemoteCasting::choose(std::vector<NodeHere> nodes) const {
 }
 
 void RemoteCasting::over(Outcome::How how) {
-  if (comes_back_ && how == Outcome::How::stopped) return;
+  const bool goes_on = comes_back_ && how == Outcome::How::stopped;
+  const auto state = reconciling_.state();
+  std::vector<recon::Record> last;
+  // Whoever resumes it has nobody to wait for.
+  if (!goes_on && state.epoch > 0)
+    last.push_back({recon::Record::Kind::aborted,
+                    state.term,
+                    state.epoch,
+                    state.decided,
+                    {},
+                    {},
+                    "the run has ended"});
+  reconciling_.rest(last);
+  if (goes_on) return;
   auto message = transport::to_message(Forget{});
   message.run = order().run;
   for (const auto& node : nodes_.all()) (void)nodes_.send(node.incarnation, message);

@@ -200,6 +200,15 @@ TEST_CASE("what a head decides for a run is written down, and known to the next"
     CHECK(count("active") >= 2);
     CHECK(count("dead") == 1);
 
+    // Of a run that has ended nothing is decided any more.
+    const auto ended = here.read(decisions);
+    const auto alpha = cluster.node_process(0);
+    cluster.head.see_all();
+    kill(alpha, SIGKILL);
+    CHECK(cluster.head.says_once_more("node alpha is lost"));
+    CHECK(cluster.head.says_once_more("node alpha has joined"));
+    CHECK(here.read(decisions) == ended);
+
     auto text = here.read(decisions);
     text[text.find("alpha")] = 'A';
     here.write(decisions, text);

@@ -1,0 +1,142 @@
+#include "actors/reconciling.h"
+
+#include <condition_variable>
+#include <mutex>
+
+#include "catch.h"
+
+using namespace troupe;
+using namespace troupe::actors;
+using namespace std::chrono_literals;
+namespace recon = troupe::actors::reconciler;
+
+namespace {
+
+/// Hands that write down what they are told to, as long as the disk is good, and remember orders.
+class Head {
+ public:
+  Head()
+      : reconciling_({[](const recon::State&) {
+                        return recon::Limits{.fewest = 1, .most = 1, .steps = 100};
+                      },
+                      [this](const std::vector<recon::Record>& records) { return write(records); },
+                      [this](const recon::Answer& answer) { hear(answer); }}) {}
+
+  Reconciling& operator*() { return reconciling_; }
+  Reconciling* operator->() { return &reconciling_; }
+
+  void spoil(bool is_bad) {
+    const std::lock_guard lock(mutex_);
+    is_bad_ = is_bad;
+  }
+  /// The first order of this kind that has not been waited for.
+  template <class Order>
+  Order wait_for() {
+    std::unique_lock lock(mutex_);
+    std::optional<Order> found;
+    const bool came = changed_.wait_for(lock, 30s, [&] {
+      for (; !orders_.empty() && !found; orders_.erase(orders_.begin()))
+        if (const auto* order = std::get_if<Order>(&orders_.front())) found = *order;
+      return found.has_value();
+    });
+    REQUIRE(came);
+    return *found;
+  }
+  std::vector<recon::Record::Kind> written() {
+    const std::lock_guard lock(mutex_);
+    return written_;
+  }
+  /// In order, up to the plan.
+  recon::MakePlan begin() {
+    reconciling_.take(recon::JournalRead{});
+    reconciling_.take(recon::Attached{1, "alpha", 0, 0});
+    return wait_for<recon::MakePlan>();
+  }
+
+ private:
+  Status write(const std::vector<recon::Record>& records) {
+    const std::lock_guard lock(mutex_);
+    if (is_bad_) return Error{"no space"};
+    for (const auto& record : records) written_.push_back(record.kind);
+    return Done{};
+  }
+  void hear(const recon::Answer& answer) {
+    {
+      const std::lock_guard lock(mutex_);
+      orders_.insert(orders_.end(), answer.orders.begin(), answer.orders.end());
+    }
+    changed_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_bad_ = false;
+  std::vector<recon::Order> orders_;
+  std::vector<recon::Record::Kind> written_;
+  Reconciling reconciling_;
+};
+
+}  // namespace
+
+TEST_CASE("a decision is carried out when it is written down", "[actors]") {
+  using Kind = recon::Record::Kind;
+  Head head;
+  const auto plan = head.begin();
+  CHECK(head.written() == std::vector{Kind::term});
+  head.spoil(true);
+  head->take(recon::PlanMade{plan.number, recon::PlanChoice{plan.nodes, 1, "alone"}, {}});
+  // It waits for the one before, however good the disk is then.
+  head->take(recon::Attached{2, "beta", 0, 0});
+  CHECK(head.wait_for<recon::Warn>().text.find("no space") != std::string::npos);
+  CHECK(head.written() == std::vector{Kind::term});
+  CHECK(head->state().phase == recon::Phase::plan);
+  CHECK(head->state().nodes.size() == 1);
+  head.spoil(false);
+  CHECK(head.wait_for<recon::Prepare>().plan.members == std::vector<recon::Life>{1});
+  CHECK(head.written() == std::vector{Kind::term, Kind::epoch});
+}
+
+TEST_CASE("what a reconciler is to do later it does later, and the rest in order", "[actors]") {
+  Head head;
+  head->take(recon::JournalRead{});
+  CHECK(head.wait_for<recon::SetTimer>().after == recon::Limits().start_patience);
+  std::vector<int> order;
+  std::mutex mutex;
+  std::condition_variable changed;
+  const auto note = [&](int which) {
+    {
+      const std::lock_guard lock(mutex);
+      order.push_back(which);
+    }
+    changed.notify_all();
+  };
+  head->after(20ms, [&] { note(3); });
+  head->post([&] { note(1); });
+  head->post([&] { note(2); });
+  std::unique_lock lock(mutex);
+  REQUIRE(changed.wait_for(lock, 30s, [&] { return order.size() == 3; }));
+  CHECK(order == std::vector{1, 2, 3});
+}
+
+TEST_CASE("a reconciler that rests answers nothing any more", "[actors]") {
+  using Kind = recon::Record::Kind;
+  Head head;
+  head.begin();
+  recon::Record last;
+  last.kind = Kind::aborted;
+  head->rest({last});
+  head->rest({last});
+  head->take(recon::Lost{1, "gone"});
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool is_through = false;
+  head->post([&] {
+    const std::lock_guard lock(mutex);
+    is_through = true;
+    changed.notify_all();
+  });
+  std::unique_lock lock(mutex);
+  REQUIRE(changed.wait_for(lock, 30s, [&] { return is_through; }));
+  CHECK(head.written() == std::vector{Kind::term, Kind::aborted});
+  CHECK(head->state().nodes.size() == 1);
+}
