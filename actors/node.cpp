@@ -44,6 +44,8 @@ class Node::Work {
 
   Status start() {
     options_.dial.seed = conversation()->incarnation();
+    // Runs wait for the nodes of a head that has come back.
+    options_.dial.backoff.longest = std::chrono::milliseconds(250);
     if (auto dialed = dial(); !dialed) return dialed;
     thread_ = std::thread([this] { run(); });
     heart_ = std::thread([this] { beat(); });
