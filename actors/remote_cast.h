@@ -31,7 +31,7 @@ struct RemoteOrder {
   std::chrono::milliseconds prepare_patience{60'000};   // Until they have prepared.
   std::string interface = "127.0.0.1";
   Carriers carriers = Carriers::shm_and_tcp;
-  /// Where its players are, once that is known; on a thread of its own.
+  /// Where its players are, once that is known; on the reconciler's thread.
   std::function<void(const Lineup&)> placed;
 };
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "actors/rt.h"
+#include "apps/decisions.h"
 #include "apps/live_changes.h"
 #include "apps/recorder.h"
 #include "apps/run_folder.h"
@@ -16,8 +17,6 @@
 #include "config/schema.h"
 #include "config/units.h"
 #include "core/thread_name.h"
-#include "storage/records.h"
-#include "transport/fields.h"
 
 namespace troupe::apps {
 namespace {
@@ -102,7 +101,7 @@ Status HeadRun::prepare(std::optional<RunChoice> kept) {
   auto folder = run_folder(loaded_.config, resume_, moved);
   if (!folder) return folder.error();
   folder_ = std::move(*folder);
-  auto decisions = open_decisions();
+  auto decisions = open_decisions(*files_, folder_);
   if (!decisions) return decisions.error();
   decisions_ = std::move(*decisions);
   return Done{};
@@ -182,43 +181,6 @@ void HeadRun::start() {
   casting_ = std::make_unique<actors::RemoteCasting>(around_.nodes, around_.channels,
                                                      order(loaded_), std::move(decisions_));
   thread_ = std::thread([this] { run(); });
-}
-
-/// What earlier heads have decided for it, and where this one writes down what it decides.
-Result<actors::Decisions> HeadRun::open_decisions() {
-  const std::string path = folder_ + "/decisions";
-  actors::Decisions decisions;
-  if (files_->exists(path)) {
-    const auto bytes = files_->read(path);
-    if (!bytes) return bytes.error();
-    const auto read = storage::read_records(bytes->text());
-    using Health = actors::reconciler::JournalRead::Health;
-    decisions.before.health = read.is_torn ? Health::torn : Health::whole;
-    auto flaw = read.flaw;
-    for (const auto& known : read.good) {
-      auto record = transport::from_value<actors::reconciler::Record>(
-          known.value, "line " + std::to_string(known.line));
-      if (record)
-        decisions.before.records.push_back(std::move(*record));
-      else if (flaw.empty())
-        flaw = record.error().text;
-    }
-    if (!flaw.empty())
-      return Error{path + ": " + flaw + "; put a copy of it there, or move it away: then the run " +
-                   "goes on as if its nodes were new"};
-  }
-  auto opened = storage::RecordWriter::open(*files_, path);
-  if (!opened) return opened.error();
-  decisions.write = [writer = std::make_shared<storage::RecordWriter>(std::move(*opened))](
-                        const std::vector<actors::reconciler::Record>& records) {
-    Status written = Done{};
-    for (const auto& record : records)
-      if (written) written = writer->append(transport::to_value(record));
-    if (written) written = writer->sync();
-    if (!written) (void)writer->take_back();
-    return written;
-  };
-  return decisions;
 }
 
 actors::RemoteOrder HeadRun::order(const config::Loaded& loaded) {

@@ -80,7 +80,6 @@ class HeadRun {
 
  private:
   void run();
-  Result<actors::Decisions> open_decisions();
   Status make(RunSetup setup);
   Status choose(std::vector<actors::NodeHere> nodes, RunSetup& setup);
   /// Once there are as many nodes as it begins with.

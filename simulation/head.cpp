@@ -4,6 +4,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "actors/reconciler_journal.h"
+
 namespace troupe::simulation {
 namespace {
 
@@ -67,16 +69,7 @@ void Head::boot() {
   recon::JournalRead read;
   if (world_.files.exists(journal_path)) {
     const auto bytes = world_.files.read(journal_path);
-    const auto records = storage::read_records(bytes->text());
-    for (const auto& known : records.good) {
-      auto record = transport::from_value<recon::Record>(known.value, "journal");
-      if (record)
-        read.records.push_back(std::move(*record));
-      else
-        read.health = Health::damaged;
-    }
-    if (records.is_torn) read.health = Health::torn;
-    if (!records.flaw.empty()) read.health = Health::damaged;
+    read = recon::read_journal(bytes->text()).read;
   }
   if (read.health == Health::damaged) return take(read);
   if (auto claimed = claim_term(read); !claimed) return later(journal_again, [this] { boot(); });

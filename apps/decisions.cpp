@@ -1,0 +1,40 @@
+#include "apps/decisions.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "actors/reconciler_journal.h"
+#include "storage/records.h"
+#include "transport/fields.h"
+
+namespace troupe::apps {
+
+Result<actors::Decisions> open_decisions(storage::Files& files, const std::string& folder) {
+  const std::string path = folder + "/decisions";
+  actors::Decisions decisions;
+  if (files.exists(path)) {
+    const auto bytes = files.read(path);
+    if (!bytes) return bytes.error();
+    auto journal = actors::reconciler::read_journal(bytes->text());
+    if (!journal.flaw.empty())
+      return Error{path + ": " + journal.flaw +
+                   "; put a copy of it there, or move it away: then the run goes on as if its " +
+                   "nodes were new"};
+    decisions.before = std::move(journal.read);
+  }
+  auto opened = storage::RecordWriter::open(files, path);
+  if (!opened) return opened.error();
+  decisions.write = [writer = std::make_shared<storage::RecordWriter>(std::move(*opened))](
+                        const std::vector<actors::reconciler::Record>& records) {
+    Status written = Done{};
+    for (const auto& record : records)
+      if (written) written = writer->append(transport::to_value(record));
+    if (written) written = writer->sync();
+    if (!written) (void)writer->take_back();
+    return written;
+  };
+  return decisions;
+}
+
+}  // namespace troupe::apps
