@@ -1,10 +1,8 @@
 #include "actors/lineup.h"
 
 #include <algorithm>
-#include <cassert>
+#include <functional>
 #include <utility>
-
-#include "schedules/partition_order.h"
 
 namespace troupe::actors {
 
@@ -13,41 +11,69 @@ namespace {
 // Beyond them nobody is any faster; who says that it has more is not believed.
 constexpr int most_cores = 1000;
 
-/// A node is to the devices of a run what a device is to the layers of a model.
-schedules::OrderProblem problem_of(const RunSpec& spec, const std::vector<NodeHere>& nodes,
-                                   int used) {
-  schedules::OrderProblem problem;
-  const int devices = spec.round(0, 1)->devices();
-  for (int device = 0; device < devices * spec.replicas(); ++device) {
-    schedules::Piece piece;
-    piece.work = schedules::Seconds(
-        spec.work.empty() ? 1 : spec.work[static_cast<std::size_t>(device % devices)]);
-    problem.problem.chain.pieces.push_back(piece);
+int cores_of(const NodeHere& node) { return std::min(node.inventory.cores, most_cores); }
+
+/// Of these devices, how many a node had.
+int had(const Lineup& before, const NodeHere& node, int first, int last) {
+  int count = 0;
+  for (int device = first; device < last; ++device) {
+    const auto i = static_cast<std::size_t>(device);
+    if (i >= before.placement.stages.size()) break;
+    const auto process = static_cast<std::size_t>(before.placement.stages[i]);
+    count += before.nodes[process].incarnation == node.incarnation ? 1 : 0;
   }
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const int cores = std::min(nodes[i].inventory.cores, most_cores);
-    problem.problem.devices.push_back({.speed = static_cast<double>(cores)});
-    problem.groups.push_back({static_cast<int>(i)});
+  return count;
+}
+
+/// By process the node that has its share. Whoever keeps most chooses first.
+std::vector<std::size_t> seat(const std::vector<NodeHere>& nodes, const Shares& shares,
+                              const Lineup& before) {
+  struct Claim {
+    int keeps = 0;
+    std::size_t process = 0, node = 0;
+  };
+  std::vector<Claim> claims;
+  for (std::size_t process = 0; process < shares.cores.size(); ++process)
+    for (std::size_t node = 0; node < nodes.size(); ++node)
+      if (cores_of(nodes[node]) == shares.cores[process])
+        claims.push_back({had(before, nodes[node], shares.cuts[process], shares.cuts[process + 1]),
+                          process, node});
+  std::ranges::stable_sort(claims, std::greater<>(), &Claim::keeps);
+  std::vector<std::size_t> seats(shares.cores.size(), nodes.size());
+  std::vector<bool> is_seated(nodes.size());
+  for (const auto& [keeps, process, node] : claims) {
+    if (seats[process] != nodes.size() || is_seated[node]) continue;
+    seats[process] = node;
+    is_seated[node] = true;
   }
-  problem.problem.seats.resize(static_cast<std::size_t>(used));
-  return problem;
+  return seats;
 }
 
 }  // namespace
 
-Lineup line_up(const RunSpec& spec, std::vector<NodeHere> nodes, int most) {
-  const int used = std::min({most, static_cast<int>(nodes.size()), spec.devices()});
-  const auto found = schedules::partition_any_order(problem_of(spec, nodes, used));
-  assert(found && "a chain that wants no memory fits");
+Sharing sharing_of(const RunSpec& spec, const std::vector<NodeHere>& nodes, int most) {
+  Sharing sharing;
+  sharing.most = most;
+  const int devices = spec.round(0, 1)->devices();
+  for (int device = 0; device < devices * spec.replicas(); ++device)
+    sharing.work.push_back(
+        spec.work.empty() ? 1 : spec.work[static_cast<std::size_t>(device % devices)]);
+  for (const auto& node : nodes) sharing.cores.push_back(cores_of(node));
+  std::ranges::sort(sharing.cores, std::greater<>());
+  return sharing;
+}
+
+Lineup line_up(const RunSpec& spec, const std::vector<NodeHere>& nodes, const Shares& shares,
+               const Lineup& before) {
   Lineup lineup;
   std::vector<int> process_of;  // By replica, then device.
-  for (int process = 0; process < used; ++process) {
-    const auto seat = static_cast<std::size_t>(process);
-    lineup.nodes.push_back(nodes[static_cast<std::size_t>(found->devices[seat])]);
-    process_of.resize(static_cast<std::size_t>(found->partition.cuts[seat + 1]), process);
+  for (const std::size_t node : seat(nodes, shares, before)) {
+    const int process = static_cast<int>(lineup.nodes.size());
+    lineup.nodes.push_back(nodes[node]);
+    process_of.resize(static_cast<std::size_t>(shares.cuts[lineup.nodes.size()]), process);
   }
-  lineup.placement = place(spec, std::move(process_of), used);
-  lineup.busiest = found->partition.bottleneck.count();
+  lineup.placement = place(spec, std::move(process_of), static_cast<int>(lineup.nodes.size()));
+  lineup.busiest = shares.busiest;
   return lineup;
 }
 

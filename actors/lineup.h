@@ -6,6 +6,7 @@
 
 #include "actors/node_pool.h"
 #include "actors/placement.h"
+#include "actors/shares.h"
 #include "core/result.h"
 
 namespace troupe::actors {
@@ -17,9 +18,13 @@ struct Lineup {
   double busiest = 0;  // Work for each core of the node that has most of that: as a step takes.
 };
 
-/// On as many of these nodes as there are devices, `most` of them at most: on the first of them
-/// where all are alike, or else so that the busiest has least to do for its cores.
-Lineup line_up(const RunSpec& spec, std::vector<NodeHere> nodes, int most);
+/// What is to be shared out among these nodes, `most` of them at most.
+Sharing sharing_of(const RunSpec& spec, const std::vector<NodeHere>& nodes, int most);
+
+/// Each share goes to a node that it is made for: to the one that had most of these devices before,
+/// so that little need be moved, or else to the first.
+Lineup line_up(const RunSpec& spec, const std::vector<NodeHere>& nodes, const Shares& shares,
+               const Lineup& before = {});
 
 /// Why a run cannot begin: so many of the nodes that are there have what it computes in.
 Error too_few(std::size_t fitting, int fewest, kernels::Precision least,

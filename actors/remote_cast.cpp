@@ -160,12 +160,16 @@ void RemoteCasting::heard(std::uint64_t node, transport::Message message) {
 }
 
 void RemoteCasting::arrived() {
-  reconciling_.post([this] { look_at_nodes(false); });
+  reconciling_.post([this] {
+    look_at_nodes(false);
+    foresee();
+  });
 }
 
 void RemoteCasting::lost(std::uint64_t node, const std::string& why) {
   if (const auto attempt = newest()) attempt->end_all_of(node, why, Cause::lost);
   take(recon::Lost{static_cast<Life>(node), why});
+  reconciling_.post([this] { foresee(); });
 }
 
 // On the reconciler's thread.
@@ -270,10 +274,20 @@ void RemoteCasting::plan() {
   auto nodes = choose(nodes_.usable(order.least));
   if (static_cast<int>(nodes.size()) < order.fewest)
     return take(recon::PlanMade{asked.number, {}, "some of them are not there any more"});
-  lineup_ = line_up(attempt->spec(), std::move(nodes), order.most);
-  recon::PlanChoice choice{{}, 0, to_text(*lineup_)};
-  for (const auto& node : lineup_->nodes) choice.members.push_back(life_of(node));
+  const auto& spec = attempt->spec();
+  lineup_ = line_up(spec, nodes, foresight_.shares(sharing_of(spec, nodes, order.most)), lineup_);
+  recon::PlanChoice choice{{}, 0, to_text(lineup_)};
+  for (const auto& node : lineup_.nodes) choice.members.push_back(life_of(node));
   take(recon::PlanMade{asked.number, std::move(choice), {}});
+}
+
+/// So that a loss need only look up who does what from then on.
+void RemoteCasting::foresee() {
+  const auto attempt = progress_.attempt.lock();
+  if (!attempt || !progress_.has_begun) return;
+  const auto order = this->order();
+  const auto nodes = choose(nodes_.usable(order.least));
+  if (!nodes.empty()) foresight_.look_ahead(sharing_of(attempt->spec(), nodes, order.most));
 }
 
 void RemoteCasting::on(const recon::Prepare& order) {
@@ -284,8 +298,8 @@ void RemoteCasting::on(const recon::Prepare& order) {
   progress_.found = Clock::now();
   epoch_ = order.epoch;
   const auto run = this->order();
-  if (run.placed) run.placed(*lineup_);
-  if (auto prepared = attempt->prepare(*lineup_, run.config); !prepared)
+  if (run.placed) run.placed(lineup_);
+  if (auto prepared = attempt->prepare(lineup_, run.config); !prepared)
     attempt->cannot_begin(prepared.error().text, Cause::lost);
 }
 
@@ -320,6 +334,7 @@ void RemoteCasting::on(const recon::Activate& order) {
   has_played_ = true;
   attempt->begin(progress_.found - progress_.began, progress_.ready - progress_.found,
                  Clock::now() - progress_.ready);
+  foresee();
 }
 
 /// Who leads has stopped, and so nothing that they do counts.

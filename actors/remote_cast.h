@@ -12,6 +12,7 @@
 
 #include "actors/attempt.h"
 #include "actors/cast.h"
+#include "actors/foresight.h"
 #include "actors/lineup.h"
 #include "actors/node_pool.h"
 #include "actors/reconciling.h"
@@ -106,6 +107,7 @@ class RemoteCasting final : public Casting {
   template <class Other>
   void on(const Other&) {}  // Its supervisor saves, and leads it to boundaries.
   void plan();
+  void foresee();
   void cannot_begin(int number, const std::string& why, Cause cause);
   void hold_against(const reconciler::Record& strike);
 
@@ -127,7 +129,8 @@ class RemoteCasting final : public Casting {
   // Of the reconciler's thread.
   Progress progress_;
   std::optional<reconciler::MakePlan> asked_;  // Until an attempt can have it.
-  std::optional<Lineup> lineup_;               // Of the newest plan.
+  Lineup lineup_;                              // Of the newest plan.
+  Foresight foresight_;
   std::string last_reason_;
   std::optional<std::string> ended_;  // And why.
 

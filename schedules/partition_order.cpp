@@ -8,9 +8,6 @@ namespace troupe::schedules {
 
 namespace {
 
-// Orders that are tried at most; exchanges beyond that are not.
-constexpr int most_trials = 2000;
-
 class OrderSearch {
  public:
   explicit OrderSearch(const OrderProblem& problem) : problem_(problem) {}
@@ -86,7 +83,7 @@ class OrderSearch {
     for (bool again = true; again;) {
       again = false;
       for (std::size_t a = 0; a < order.size(); ++a) {
-        for (std::size_t b = a + 1; b < order.size() && trials_ < most_trials; ++b) {
+        for (std::size_t b = a + 1; b < order.size() && trials_ < problem_.most_orders; ++b) {
           if (alike(order[a], order[b])) continue;
           std::swap(order[a], order[b]);
           if (better(order))

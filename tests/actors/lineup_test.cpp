@@ -1,5 +1,6 @@
 #include "actors/lineup.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,8 +38,14 @@ std::vector<NodeHere> nodes_with(const std::vector<int>& cores) {
   return nodes;
 }
 
+Lineup lineup_of(const RunSpec& spec, const std::vector<NodeHere>& nodes, int most = 100,
+                 const Lineup& before = {}) {
+  const auto sharing = sharing_of(spec, nodes, most);
+  return line_up(spec, nodes, share_out(sharing, Search::thorough), before);
+}
+
 std::string text_of(const RunSpec& spec, const std::vector<int>& cores, int most = 100) {
-  return to_text(line_up(spec, nodes_with(cores), most));
+  return to_text(lineup_of(spec, nodes_with(cores), most));
 }
 
 const RoundShape four_stages{.stages = 4, .micro_batches = 4};
@@ -58,20 +65,41 @@ TEST_CASE("nodes that are alike get consecutive devices, in the order in which t
 TEST_CASE("the busiest node has as little to do for its cores as can be", "[actors]") {
   const auto spec = spec_of(four_stages, {3, 1, 1, 1});
   // The heavy stage goes to the node that came last.
-  CHECK(text_of(spec, {1, 1, 1, 3}) == "d: device 0; b: device 1; c: device 2; a: device 3");
-  CHECK(line_up(spec, nodes_with({1, 1, 1, 3}), 4).busiest == 1);
+  CHECK(text_of(spec, {1, 1, 1, 3}) == "d: device 0; a: device 1; b: device 2; c: device 3");
+  CHECK(lineup_of(spec, nodes_with({1, 1, 1, 3}), 4).busiest == 1);
   // A node with three cores has as much as three with one.
-  CHECK(text_of(spec_of(four_stages, {}), {1, 3}) == "a: device 0; b: device 1 2 3");
+  CHECK(text_of(spec_of(four_stages, {}), {1, 3}) == "b: device 0 1 2; a: device 3");
   // Of more than there are devices those are taken that make it so.
-  const auto chosen = line_up(spec, nodes_with({1, 1, 1, 1, 2, 3, 2, 2}), 100);
+  const auto chosen = lineup_of(spec, nodes_with({1, 1, 1, 1, 2, 3, 2, 2}));
   CHECK(chosen.busiest == 1);
   CHECK(chosen.nodes.front().name == "f");
 }
 
 TEST_CASE("replicas have their stages on nodes that are alike", "[actors]") {
-  const auto lineup = line_up(spec_of(two_by_two, {2, 1}), nodes_with({2, 2, 1, 1}), 4);
+  const auto lineup = lineup_of(spec_of(two_by_two, {2, 1}), nodes_with({2, 2, 1, 1}));
   CHECK(lineup.busiest == 1);
   CHECK(lineup.placement.optimizers == std::vector<int>{0, 1});
+}
+
+TEST_CASE("whoever had a device keeps it, as far as the shares allow that", "[actors]") {
+  const auto spec = spec_of(four_stages, {});
+  const auto nodes = nodes_with({1, 1, 1, 1, 1});
+  const auto four = std::vector(nodes.begin(), nodes.begin() + 4);
+  const auto before = lineup_of(spec, four);
+  // The first goes, and another comes: nobody else moves.
+  const auto others = std::vector(nodes.begin() + 1, nodes.end());
+  CHECK(to_text(lineup_of(spec, others, 100, before)) ==
+        "e: device 0; b: device 1; c: device 2; d: device 3");
+  // It goes, and nobody comes.
+  const auto left = std::vector(nodes.begin() + 1, nodes.begin() + 4);
+  CHECK(to_text(lineup_of(spec, left, 100, before)) == "b: device 0 1; c: device 2; d: device 3");
+  // A share is only for a node that it was made for.
+  auto unequal = nodes_with({1, 1, 1, 3});
+  std::ranges::reverse(unequal);
+  const auto heavy = spec_of(four_stages, {3, 1, 1, 1});
+  const auto then = lineup_of(heavy, unequal);
+  CHECK(to_text(then) == "d: device 0; c: device 1; b: device 2; a: device 3");
+  CHECK(to_text(lineup_of(heavy, nodes_with({1, 1, 1, 3}), 100, then)) == to_text(then));
 }
 
 TEST_CASE("a node that lacks what a run computes in is named, with the best that it has",

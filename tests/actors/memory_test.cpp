@@ -45,7 +45,8 @@ class Nodes final : public Casting {
     spec_ = backstage.spec;
     const int nodes = static_cast<int>(keeps_.size());
     const std::vector<NodeHere> here(static_cast<std::size_t>(nodes));
-    placement_ = line_up(*spec_, here, nodes).placement;
+    const auto sharing = sharing_of(*spec_, here, nodes);
+    placement_ = line_up(*spec_, here, share_out(sharing, Search::thorough)).placement;
     std::vector<std::vector<KeptStep>> kept;
     for (const auto& keep : keeps_) kept.push_back(keep->kept());
     auto found = find_newest(kept, placement_.optimizers, origin.committed);

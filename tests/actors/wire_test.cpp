@@ -39,7 +39,8 @@ class Wires final : public Casting {
     auto start = *origin.load();
     spec_ = backstage.spec;
     const std::vector<NodeHere> nodes(static_cast<std::size_t>(nodes_));
-    placement_ = line_up(*spec_, nodes, nodes_).placement;
+    const auto sharing = sharing_of(*spec_, nodes, nodes_);
+    placement_ = line_up(*spec_, nodes, share_out(sharing, Search::thorough)).placement;
     Company real = company_of(backstage, attempt, [&](PlayerId id) {
       const bool is_optimizer = id.kind == PlayerId::Kind::optimizer;
       return spawn_player(system, spec_, id,

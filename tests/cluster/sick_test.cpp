@@ -50,7 +50,7 @@ TEST_CASE("a run does without a node that lacks what all others have", "[cluster
     CHECK(submit.says("on sick: device 0; alpha: device 1"));
     CHECK(submit.says("book.txt: cannot open: No such file or directory"));
     CHECK(submit.says("without node sick for a while, as long as others suffice"));
-    CHECK(submit.says("on alpha: device 0; beta: device 1"));
+    CHECK(submit.says("on beta: device 0; alpha: device 1"));
     CHECK(sick.says("no part in run many: something failed on it: "));
     CHECK(digest(here, "many") == one);
     // It has a part where nobody else is left, and then there is no hope.
@@ -98,7 +98,7 @@ TEST_CASE("a run does without a node whose device never ends what it computes", 
     CHECK(code == 0);
     CHECK(submit.said().find("device 0: ") != std::string::npos);
     CHECK(submit.said().find("without node sick for a while") != std::string::npos);
-    CHECK(submit.said().find("on alpha: device 0; beta: device 1") != std::string::npos);
+    CHECK(submit.said().find("on beta: device 0; alpha: device 1") != std::string::npos);
     CHECK(digest(here, "many") == one);
     hangs.reset();
     cluster.end();
@@ -123,7 +123,7 @@ TEST_CASE("a run does without a node that does not make ready in time", "[cluste
     const auto code = submit.wait();
     INFO(submit.said());
     CHECK(code == 0);
-    CHECK(submit.said().find("on alpha: device 0; beta: device 1") != std::string::npos);
+    CHECK(submit.said().find("on beta: device 0; alpha: device 1") != std::string::npos);
     CHECK(digest(here, "many") == one);
     cluster.end();
   }

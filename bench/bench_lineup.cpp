@@ -1,0 +1,69 @@
+// Who does what of a run when some of its nodes go: what it takes to find that beforehand, to look
+// it up, and to find it where nobody foresaw it.
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <vector>
+
+#include "actors/foresight.h"
+#include "bench/figures.h"
+
+using namespace troupe;
+
+namespace {
+
+/// Milliseconds, the middle of so many.
+double time_of(int times, const std::function<void()>& what) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> all;
+  for (int i = 0; i < times; ++i) {
+    const auto begin = Clock::now();
+    what();
+    all.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
+  }
+  return bench::median(std::move(all));
+}
+
+/// As many devices as nodes, with unequal work; nodes of so many kinds.
+actors::Sharing sharing_of(int nodes, int kinds) {
+  actors::Sharing sharing;
+  sharing.most = nodes;
+  for (int i = 0; i < nodes; ++i) {
+    sharing.work.push_back(1 + 0.1 * (i % 7));
+    sharing.cores.push_back(4 + 4 * (i % kinds));
+  }
+  std::ranges::sort(sharing.cores, std::greater<>());
+  return sharing;
+}
+
+void measure(int nodes, int kinds) {
+  const auto now = sharing_of(nodes, kinds);
+  const auto neighbours = actors::neighbours_of(now);
+  const auto& lost = neighbours.back();
+  actors::Foresight foresight;
+  const double all = time_of(1, [&] {
+    foresight.look_ahead(now);
+    (void)foresight.foresaw(lost);
+  });
+  double promptly = 0, thoroughly = 0;
+  const double prompt =
+      time_of(5, [&] { promptly = actors::share_out(lost, actors::Search::prompt).busiest; });
+  const double lookup = time_of(100, [&] { thoroughly = foresight.shares(lost).busiest; });
+  std::printf("| %d | %d | %zu | %.2f s | %.2f us | %.1f ms | %.1f %% |\n", nodes, kinds,
+              neighbours.size(), all / 1e3, 1e3 * lookup, prompt,
+              100 * (promptly / thoroughly - 1));
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main() {
+  std::puts(
+      "| nodes | kinds | line-ups foreseen | that takes | looked up | found at once | its "
+      "busiest node has more to do |");
+  std::puts("|---|---|---|---|---|---|---|");
+  for (const int nodes : {4, 16, 32, 64, 100})
+    for (const int kinds : {1, 3}) measure(nodes, kinds);
+}

@@ -1,0 +1,81 @@
+#include "actors/foresight.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "catch.h"
+
+using namespace troupe::actors;
+
+namespace {
+
+Sharing sharing_with(std::vector<int> cores, std::vector<double> work = {3, 1, 2, 1, 4, 1}) {
+  std::ranges::sort(cores, std::greater<>());
+  return {std::move(work), std::move(cores), 100};
+}
+
+Sharing without(Sharing sharing, int cores) {
+  sharing.cores.erase(std::ranges::find(sharing.cores, cores));
+  return sharing;
+}
+
+bool same(const Shares& a, const Shares& b) {
+  return a.cores == b.cores && a.cuts == b.cuts && a.busiest == b.busiest;
+}
+
+}  // namespace
+
+TEST_CASE("neighbours are what is left after one loss or two, by kinds of nodes", "[actors]") {
+  CHECK(neighbours_of(sharing_with({2, 2, 2, 2})).size() == 3);
+  // C kinds: none lost, C of one, C of two of the same, and C (C - 1) / 2 of two.
+  CHECK(neighbours_of(sharing_with({4, 4, 2, 2, 1, 1})).size() == 1 + 3 + 3 + 3);
+  // A kind of which there is but one cannot lose two.
+  CHECK(neighbours_of(sharing_with({4, 2, 2})).size() == 1 + 2 + 2);
+  // Somebody is left in each.
+  CHECK(neighbours_of(sharing_with({1})).size() == 1);
+  CHECK(neighbours_of(sharing_with({2, 1})).size() == 3);
+}
+
+TEST_CASE("every loss of one node or two is foreseen, as it would be found then", "[actors]") {
+  const auto now = sharing_with({4, 4, 3, 2, 1, 1});
+  Foresight foresight;
+  foresight.look_ahead(now);
+  REQUIRE(foresight.foresaw(now));
+  for (const int first : now.cores) {
+    const auto one = without(now, first);
+    CHECK(foresight.foresaw(one));
+    for (const int second : one.cores) {
+      const auto two = without(one, second);
+      CHECK(foresight.foresaw(two));
+      CHECK(same(foresight.shares(two), share_out(two, Search::thorough)));
+    }
+  }
+  CHECK_FALSE(foresight.foresaw(sharing_with({4, 4, 4, 4})));
+}
+
+TEST_CASE("what was foreseen for other nodes goes, and what is wanted of it stays", "[actors]") {
+  const auto before = sharing_with({4, 3, 2, 1});
+  const auto after = without(before, 4);
+  Foresight foresight;
+  foresight.look_ahead(before);
+  REQUIRE(foresight.foresaw(before));
+  foresight.look_ahead(after);
+  CHECK(foresight.foresaw(after));
+  CHECK(foresight.foresaw(without(without(after, 3), 2)));
+  CHECK_FALSE(foresight.foresaw(before));
+}
+
+TEST_CASE("a loss that nobody foresaw is answered nevertheless", "[actors]") {
+  std::vector<int> cores;
+  std::vector<double> work;
+  for (int i = 0; i < 100; ++i) {
+    cores.push_back(1 + i * 7 % 5);
+    work.push_back(1 + i * 3 % 7);
+  }
+  const auto wanted = sharing_with(cores, work);
+  const Foresight foresight;
+  const auto shares = foresight.shares(wanted);
+  CHECK(shares.cuts.back() == 100);
+  CHECK(same(shares, share_out(wanted, Search::prompt)));
+}
