@@ -38,6 +38,7 @@ const std::map<std::string, Folders> library_belongs_to = {
     {"msgpack", {"transport"}},
     {"nccl", {"transport"}},
     {"cuda", {"kernels/cuda", "core/cuda_device.cpp", "transport/nccl_channel.cpp"}},
+    {"cudnn", {"kernels/cuda/cudnn"}},
     {"oneapi/dnnl/", {"bench/onednn_product.cpp"}},
     {"hwy/", {"kernels"}},
     {"toml++/", {"config"}},
