@@ -1,0 +1,74 @@
+// Whether engines of cuDNN take our convolutions on an H200. No GPU is asked.
+
+#include "kernels/cuda/cudnn/convolution.h"
+
+#include <array>
+
+#include "h200.h"
+#include "kernels/cuda/cudnn/engines.h"
+
+namespace troupe::kernels::cudnn {
+namespace {
+
+/// Those of config/resnet-tiny.toml, in the order of the model; then the widest of ResNet-18 on
+/// images of 32 x 32.
+constexpr std::array<Conv2dShape, 11> shapes{{
+    {16, 1, 28, 28, 16, 3, 1, 1},
+    {16, 16, 28, 28, 16, 3, 1, 1},
+    {16, 16, 28, 28, 32, 3, 2, 1},
+    {16, 32, 14, 14, 32, 3, 1, 1},
+    {16, 16, 28, 28, 32, 1, 2, 0},
+    {16, 32, 14, 14, 64, 3, 2, 1},
+    {16, 64, 7, 7, 64, 3, 1, 1},
+    {16, 32, 14, 14, 64, 1, 2, 0},
+    {128, 3, 32, 32, 64, 3, 1, 1},
+    {128, 256, 8, 8, 512, 3, 2, 1},
+    {128, 512, 4, 4, 512, 3, 1, 1},
+}};
+
+void check_all(const ConvolutionProblem& problem) {
+  const auto& shape = problem.shape;
+  INFO(shape.in_channels << " x " << shape.height << " x " << shape.width << " to "
+                         << shape.out_channels << ", kernel " << shape.kernel << ", stride "
+                         << shape.stride);
+  const Gpu gpu = h200();
+  CHECK(refusal_of(plan_for(convolution_forward(problem), gpu)) == "");
+  CHECK(refusal_of(plan_for(convolution_backward_input(problem), gpu)) == "");
+  CHECK(refusal_of(plan_for(convolution_backward_weight(problem), gpu)) == "");
+}
+
+}  // namespace
+
+TEST_CASE("convolutions in fp32 are taken as they lie in memory", "[cudnn]") {
+  for (const auto& shape : shapes) check_all({.shape = shape});
+}
+
+TEST_CASE("convolutions in bf16 are taken, images by channel or by pixel", "[cudnn]") {
+  for (const auto& shape : shapes)
+    for (const Images images : {Images::by_channel, Images::by_pixel})
+      check_all({.shape = shape, .images = images, .element = Element::bf16});
+}
+
+// Tensor cores want channels innermost: images that lie otherwise are copied to where they do.
+TEST_CASE("images by pixel spare a convolution its workspace", "[cudnn]") {
+  const auto workspace = [](Images images) {
+    const ConvolutionProblem problem{
+        .shape = shapes.back(), .images = images, .element = Element::bf16};
+    const auto plan = plan_for(convolution_forward(problem), h200());
+    REQUIRE(error_of(plan) == "");
+    return plan->workspace;
+  };
+  const auto& shape = shapes.back();
+  const std::int64_t image = 2 * shape.batch * shape.in_channels * shape.height * shape.width;
+  CHECK(workspace(Images::by_pixel) < 1024);
+  CHECK(workspace(Images::by_channel) > image);
+}
+
+TEST_CASE("a kernel that is larger than the image is refused", "[cudnn]") {
+  const Conv2dShape shape{
+      .batch = 16, .in_channels = 1, .height = 2, .width = 2, .out_channels = 8, .kernel = 3};
+  CHECK(says(error_of(engines_for(convolution_forward({.shape = shape}), h200())),
+             "operation 1 of 1: CUDNN_STATUS_BAD_PARAM"));
+}
+
+}  // namespace troupe::kernels::cudnn
