@@ -27,8 +27,9 @@ Layout one_a_row(const AttentionShape& shape) {
 }
 
 /// -infinity where a query does not see a key.
-Term masked(Graph& graph, Mask mask, Term scores, Term nothing) {
+Term masked(Graph& graph, Mask mask, Term scores) {
   if (mask == Mask::full) return scores;
+  const Term nothing = graph.number(rank);
   const Term query = graph.index(scores, positions);
   const Term key = graph.index(scores, numbers);
   return graph.select(graph.at_least(query, key), scores, nothing);
@@ -50,10 +51,9 @@ Graph attention_forward(const AttentionProblem& problem) {
   const Term k = graph.input(transposed_heads_of(shape, shape.kv_heads, problem.k_row), element);
   const Term v = graph.input(heads_of(shape, shape.kv_heads, problem.v_row), element);
   const Term scale = graph.number(rank);
-  const Term nothing = graph.number(rank);
 
   const Term scaled = graph.multiply(graph.matmul(q, k), scale);
-  const Term scores = masked(graph, shape.mask, scaled, nothing);
+  const Term scores = masked(graph, shape.mask, scaled);
   const Term peak = graph.maximum(scores, numbers);
   const Term powers = graph.exp(graph.subtract(scores, peak));
   const Term sum = graph.sum(powers, numbers);
@@ -77,7 +77,6 @@ Graph attention_backward(const AttentionProblem& problem, Sums sums) {
   const Term logsumexp = graph.input(one_a_row(shape), Element::f32);
   const Term scale = graph.number(rank);
   const Term one = graph.number(rank);
-  const Term nothing = graph.number(rank);
 
   // Of each row, what the softmax takes off every gradient of its scores. NVIDIA's own graphs have
   // a factor here too, for dropout.
@@ -85,7 +84,7 @@ Graph attention_backward(const AttentionProblem& problem, Sums sums) {
   graph.store(taken, one_a_row(shape), Element::f32);
 
   const Term scaled = graph.multiply(graph.matmul(q, k), scale);
-  const Term logs = masked(graph, shape.mask, graph.subtract(scaled, logsumexp), nothing);
+  const Term logs = masked(graph, shape.mask, graph.subtract(scaled, logsumexp));
   const Term shares = graph.exp(logs);
   const Term shares_of_keys = graph.as(element, graph.transpose(shares));
   const Term dv = of_groups(graph, problem, graph.matmul(shares_of_keys, dout));

@@ -16,7 +16,7 @@ struct AttentionProblem {
   Element element = Element::bf16;
 };
 
-/// q, k, v and the scale come in; logsumexp (fp32) and out go out.
+/// q, k, v, the scale and, for a mask, -infinity come in; logsumexp (fp32) and out go out.
 Graph attention_forward(const AttentionProblem& problem);
 
 /// In which order the addends of dq are summed up.
@@ -25,8 +25,8 @@ enum class Sums : std::uint8_t {
   in_order,      // Needs length x length bf16 numbers of workspace for each head.
 };
 
-/// q, k, v, out, logsumexp, dout, the scale and 1 come in; dq, dk and dv go out, and a row's sum of
-/// dout * out, which is workspace.
+/// q, k, v, out, dout, logsumexp, the scale, 1 and, for a mask, -infinity come in; dq, dk and dv go
+/// out, and a row's sum of dout * out, which is workspace.
 Graph attention_backward(const AttentionProblem& problem, Sums sums);
 
 }  // namespace troupe::kernels::cudnn

@@ -1,0 +1,113 @@
+// cuDNN takes wrong formulas of attention too: whether ours are the right ones the cores must say.
+
+#include <limits>
+#include <vector>
+
+#include "interpret.h"
+#include "kernels/cuda/cudnn/attention.h"
+#include "tests/kernels/numbers.h"
+
+namespace troupe::kernels::cudnn {
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+/// Attention of which q, k and v lie beside each other.
+struct Example {
+  AttentionShape shape;
+  std::int64_t row = (shape.heads + 2 * shape.kv_heads) * shape.width;
+  std::int64_t keys = shape.heads * shape.width;
+  std::int64_t values = keys + shape.kv_heads * shape.width;
+  std::int64_t out_row = keys;
+  std::int64_t positions = shape.batch * shape.length;
+  float scale = 1 / std::sqrt(static_cast<float>(shape.width));
+  std::vector<float> qkv = numbers(positions * row, 1);
+  std::vector<float> dout = numbers(positions * out_row, 2);
+  // What the cores find.
+  std::vector<float> out = std::vector<float>(dout.size());
+  std::vector<float> logsumexp =
+      std::vector<float>(static_cast<std::size_t>(positions * shape.heads));
+  std::vector<float> dqkv = std::vector<float>(qkv.size());
+
+  explicit Example(const AttentionShape& of) : shape(of) {
+    MemoryPool pool;
+    Stream stream(pool);
+    kernels::attention_forward(stream, shape, {qkv.data(), row}, {qkv.data() + keys, row},
+                               {qkv.data() + values, row}, {out.data(), out_row}, logsumexp.data());
+    kernels::attention_backward(stream, shape, {qkv.data(), row}, {qkv.data() + keys, row},
+                                {qkv.data() + values, row}, {out.data(), out_row}, logsumexp.data(),
+                                {dout.data(), out_row}, {dqkv.data(), row},
+                                {dqkv.data() + keys, row}, {dqkv.data() + values, row});
+  }
+
+  AttentionProblem problem() const {
+    return {.shape = shape, .q_row = row, .k_row = row, .v_row = row, .out_row = out_row};
+  }
+};
+
+std::vector<float> from(const std::vector<float>& all, std::int64_t first) {
+  return {all.begin() + first, all.end()};
+}
+
+/// Whether `found` has, at the places of heads in rows, the numbers that `wanted` has there.
+bool same_heads(const Example& example, std::int64_t heads, const std::vector<float>& found,
+                const std::vector<float>& wanted) {
+  std::vector<float> ours;
+  std::vector<double> theirs;
+  for (std::int64_t p = 0; p < example.positions; ++p)
+    for (std::int64_t i = 0; i < heads * example.shape.width; ++i) {
+      const auto place = static_cast<std::size_t>(p * example.row + i);
+      ours.push_back(found.at(place));
+      theirs.push_back(wanted.at(place));
+    }
+  return close(ours, theirs, 100);
+}
+
+bool same(const std::vector<float>& found, const std::vector<float>& wanted) {
+  return close(found, {wanted.begin(), wanted.end()}, 100);
+}
+
+template <class Body>
+void for_each_example(Body body) {
+  for (const std::int64_t kv_heads : {1, 2, 4})
+    for (const Mask mask : {Mask::full, Mask::causal}) {
+      INFO(kv_heads << " heads of keys, " << (mask == Mask::causal ? "causal" : "full"));
+      body(Example(
+          {.batch = 2, .length = 7, .heads = 4, .kv_heads = kv_heads, .width = 8, .mask = mask}));
+    }
+}
+
+}  // namespace
+
+TEST_CASE("the graph of attention forward is what the cores compute", "[cudnn]") {
+  for_each_example([](const Example& e) {
+    const auto made =
+        interpret(attention_forward(e.problem()),
+                  {e.qkv, from(e.qkv, e.keys), from(e.qkv, e.values), {e.scale}, {-infinity}});
+    REQUIRE(made.size() == 2);
+    CHECK(same(made[0], e.logsumexp));
+    CHECK(same(made[1], e.out));
+  });
+}
+
+TEST_CASE("the graph of attention backward is what the cores compute", "[cudnn]") {
+  for_each_example([](const Example& e) {
+    for (const Sums sums : {Sums::as_they_come, Sums::in_order}) {
+      const auto made = interpret(attention_backward(e.problem(), sums), {e.qkv,
+                                                                          from(e.qkv, e.keys),
+                                                                          from(e.qkv, e.values),
+                                                                          e.out,
+                                                                          e.dout,
+                                                                          e.logsumexp,
+                                                                          {e.scale},
+                                                                          {1},
+                                                                          {-infinity}});
+      REQUIRE(made.size() == (sums == Sums::in_order ? 4 : 5));
+      CHECK(same_heads(e, e.shape.kv_heads, made[1], from(e.dqkv, e.values)));
+      CHECK(same_heads(e, e.shape.kv_heads, made[2], from(e.dqkv, e.keys)));
+      CHECK(same_heads(e, e.shape.heads, made.back(), e.dqkv));
+    }
+  });
+}
+
+}  // namespace troupe::kernels::cudnn

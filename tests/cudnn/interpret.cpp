@@ -1,0 +1,148 @@
+#include "interpret.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <utility>
+
+namespace troupe::kernels::cudnn {
+namespace {
+
+constexpr int rank = 4;
+using Index = std::array<std::int64_t, rank>;
+
+/// A tensor's numbers at their strides.
+struct Numbers {
+  Layout layout;
+  std::vector<float> all;
+
+  /// A size of 1 serves every index, fewer of a dimension serve neighbours.
+  float& at(const Index& index, const Shape& of) {
+    std::size_t place = 0;
+    for (int d = 0; d < rank; ++d) {
+      const std::int64_t here = index[static_cast<std::size_t>(d)] * layout.sizes[d] / of[d];
+      place += static_cast<std::size_t>(here * layout.strides[d]);
+    }
+    return all.at(place);
+  }
+  float& at(const Index& index) { return at(index, layout.sizes); }
+};
+
+std::size_t reach(const Layout& layout) {
+  std::int64_t last = 0;
+  for (int d = 0; d < rank; ++d) last += (layout.sizes[d] - 1) * layout.strides[d];
+  return static_cast<std::size_t>(last) + 1;
+}
+
+template <class Body>
+void for_each(const Shape& s, Body body) {
+  for (std::int64_t a = 0; a < s[0]; ++a)
+    for (std::int64_t b = 0; b < s[1]; ++b)
+      for (std::int64_t c = 0; c < s[2]; ++c)
+        for (std::int64_t d = 0; d < s[3]; ++d) body(Index{a, b, c, d});
+}
+
+void multiply_matrices(Numbers& a, Numbers& b, Numbers& y) {
+  Shape heads = y.layout.sizes;
+  for_each(heads, [&](const Index& i) {
+    double sum = 0;
+    for (std::int64_t k = 0; k < a.layout.sizes[3]; ++k) {
+      const Shape of_b{heads[0], heads[1], b.layout.sizes[2], b.layout.sizes[3]};
+      sum += double{a.at({i[0], i[1], i[2], k})} * double{b.at({i[0], i[1], k, i[3]}, of_b)};
+    }
+    y.at(i) = static_cast<float>(sum);
+  });
+}
+
+template <class Join>
+void fold(Numbers& x, Numbers& y, float start, Join join) {
+  for_each(y.layout.sizes, [&](const Index& i) { y.at(i) = start; });
+  const Shape& sizes = x.layout.sizes;
+  for_each(sizes, [&](const Index& i) { y.at(i, sizes) = join(y.at(i, sizes), x.at(i)); });
+}
+
+float elementwise(const Operation& operation, const Index& index, const std::array<float, 3>& in) {
+  switch (operation.kind) {
+    case Kind::multiply:
+      return in[0] * in[1];
+    case Kind::add:
+      return in[0] + in[1];
+    case Kind::subtract:
+      return in[0] - in[1];
+    case Kind::divide:
+      return in[0] / in[1];
+    case Kind::exp:
+      return std::exp(in[0]);
+    case Kind::log:
+      return std::log(in[0]);
+    case Kind::copy:
+      return in[0];
+    case Kind::index:
+      return static_cast<float>(index[static_cast<std::size_t>(operation.axis)]);
+    case Kind::at_least:
+      return in[0] >= in[1] ? 1.0f : 0.0f;
+    case Kind::select:
+      return in[2] != 0 ? in[0] : in[1];
+    case Kind::matmul:
+    case Kind::maximum:
+    case Kind::sum:
+    case Kind::reorder:
+    case Kind::convolution:
+    case Kind::convolution_backward_input:
+    case Kind::convolution_backward_weight:
+      break;
+  }
+  assert(false && "not an operation on elements");
+  return 0;
+}
+
+void perform(const Operation& operation, const std::vector<Numbers*>& inputs, Numbers& y) {
+  const Shape& sizes = y.layout.sizes;
+  if (operation.kind == Kind::matmul) return multiply_matrices(*inputs[0], *inputs[1], y);
+  if (operation.kind == Kind::sum) return fold(*inputs[0], y, 0, std::plus<float>());
+  if (operation.kind == Kind::maximum)
+    return fold(*inputs[0], y, -std::numeric_limits<float>::infinity(),
+                [](float a, float b) { return std::max(a, b); });
+  if (operation.kind == Kind::reorder)
+    return for_each(sizes, [&](const Index& i) {
+      y.at(i) = inputs[0]->at({i[0], i[1], i[3], i[2]});
+    });
+  for_each(sizes, [&](const Index& i) {
+    std::array<float, 3> in{};
+    for (std::size_t n = 0; n < inputs.size(); ++n) in[n] = inputs[n]->at(i, sizes);
+    y.at(i) = elementwise(operation, i, in);
+  });
+}
+
+}  // namespace
+
+std::vector<std::vector<float>> interpret(const Graph& graph,
+                                          std::vector<std::vector<float>> given) {
+  std::vector<Numbers> terms;
+  for (const auto& operand : graph.operands()) {
+    terms.push_back({.layout = operand.layout, .all = {}});
+    terms.back().all.resize(reach(operand.layout));
+  }
+  std::vector<bool> is_made(terms.size());
+  for (const auto& operation : graph.operations())
+    is_made[static_cast<std::size_t>(operation.output.number)] = true;
+  std::size_t next = 0;
+  for (std::size_t t = 0; t < terms.size(); ++t)
+    if (!is_made[t]) terms[t].all = std::move(given.at(next++));
+
+  std::vector<std::vector<float>> stored;
+  for (const auto& operation : graph.operations()) {
+    std::vector<Numbers*> inputs;
+    for (const Term term : operation.inputs)
+      inputs.push_back(&terms[static_cast<std::size_t>(term.number)]);
+    const auto output = static_cast<std::size_t>(operation.output.number);
+    perform(operation, inputs, terms[output]);
+    if (graph.operands()[output].home == Home::memory) stored.push_back(terms[output].all);
+  }
+  return stored;
+}
+
+}  // namespace troupe::kernels::cudnn
