@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "core/json.h"
+#include "schedules/kind_names.h"
 
 namespace troupe::schedules {
 namespace {
@@ -18,21 +19,20 @@ struct Colour {
 
 struct Look {
   Kind kind;
-  std::string_view name;
   Colour colour;
 };
 
 // The palette of Okabe and Ito, whose colours stay apart for all common kinds of colour blindness.
 constexpr std::array<Look, 9> looks = {{
-    {Kind::forward, "forward", {0, 114, 178}},
-    {Kind::backward, "backward", {213, 94, 0}},
-    {Kind::backward_input, "backward, input", {230, 159, 0}},
-    {Kind::backward_weight, "backward, weights", {0, 158, 115}},
-    {Kind::recompute, "recompute", {204, 121, 167}},
-    {Kind::give, "reduce", {86, 180, 233}},
-    {Kind::update, "update", {128, 128, 128}},
-    {Kind::gather, "gather", {240, 228, 66}},
-    {Kind::release, "release", {240, 228, 66}},
+    {Kind::forward, {0, 114, 178}},
+    {Kind::backward, {213, 94, 0}},
+    {Kind::backward_input, {230, 159, 0}},
+    {Kind::backward_weight, {0, 158, 115}},
+    {Kind::recompute, {204, 121, 167}},
+    {Kind::give, {86, 180, 233}},
+    {Kind::update, {128, 128, 128}},
+    {Kind::gather, {240, 228, 66}},
+    {Kind::release, {240, 228, 66}},
 }};
 
 const Look& look_of(Kind kind) { return looks[static_cast<std::size_t>(kind)]; }
@@ -284,15 +284,15 @@ class SvgWriter {
       if (kind == Kind::update) continue;
       for (int chunk = 0; chunk < std::min(most_chunks_, shades); ++chunk, at += 12)
         add_rect(class_of(kind, chunk), at, above, 12, 12);
-      at = add_legend_text(at, look_of(kind).name);
+      at = add_legend_text(at, name_of(kind));
     }
     if (seen_reduction_) {
       add_rect(class_of(Kind::give, 0), at, above + 5, 14, 3);
-      at = add_legend_text(at + 14, look_of(Kind::give).name);
+      at = add_legend_text(at + 14, name_of(Kind::give));
     }
     if (seen_update_) {
       text_ += "<path class=\"mark\" d=\"M" + px(at + 4) + " " + px(above + 2) + "l4 7h-8z\"/>\n";
-      at = add_legend_text(at + 8, look_of(Kind::update).name);
+      at = add_legend_text(at + 8, name_of(Kind::update));
     }
     add_rect("idle", at, above, 14, 12);
     add_legend_text(at + 14, "idle");
