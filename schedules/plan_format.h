@@ -20,6 +20,10 @@ std::string significant(double number);
 /// "1 stage", "2 stages"
 std::string counted(std::size_t count, const std::string& what, const std::string& plural = "s");
 
+struct Plan;
+/// "1f1b, 2 stages, 1 replica, 2 devices, 8 micro-batches a step"
+std::string headline(const Plan& plan);
+
 /// Columns as wide as they must be; those of numbers, which begin with a digit, stand to the right.
 class TextTable {
  public:

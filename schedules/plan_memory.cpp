@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
+#include <span>
 
 #include "schedules/simulator.h"
 
@@ -42,28 +44,39 @@ std::vector<StageCosts> stage_costs(const PlanRequest& request, const std::vecto
   return all;
 }
 
-std::vector<double> held_at_peak(const Lane& lane, const std::vector<StageCosts>& stages) {
-  std::vector<double> held(stages.size(), 0);
-  std::vector<double> at_peak = held;
+std::size_t peak_of(const Lane& lane, const std::vector<StageCosts>& stages) {
   double now = 0;
   double peak = 0;
+  std::size_t at_peak = 0;
   std::size_t group = 0;  // Where the group began: it takes all before it gives any.
   for (std::size_t position = 0; position < lane.size(); ++position) {
-    const Stash stash = stash_of(lane[position], stages[lane[position].stage]);
-    held[lane[position].stage] += stash.taken;
-    now += stash.taken;
+    now += stash_of(lane[position], stages[lane[position].stage]).taken;
     if (grouped_with_next(lane, position)) continue;
     if (now > peak) {
       peak = now;
-      at_peak = held;
+      at_peak = position;
     }
-    for (; group <= position; ++group) {
-      const double given = stash_of(lane[group], stages[lane[group].stage]).given;
-      held[lane[group].stage] -= given;
-      now -= given;
-    }
+    for (; group <= position; ++group)
+      now -= stash_of(lane[group], stages[lane[group].stage]).given;
   }
   return at_peak;
+}
+
+std::vector<double> held_at(const Lane& lane, std::size_t position,
+                            const std::vector<StageCosts>& stages) {
+  std::vector<double> held(stages.size(), 0);
+  std::size_t group = 0;
+  for (std::size_t k = 0; k < lane.size() && k <= position; ++k) {
+    held[lane[k].stage] += stash_of(lane[k], stages[lane[k].stage]).taken;
+    if (k == position || grouped_with_next(lane, k)) continue;
+    for (; group <= k; ++group)
+      held[lane[group].stage] -= stash_of(lane[group], stages[lane[group].stage]).given;
+  }
+  return held;
+}
+
+std::vector<double> held_at_peak(const Lane& lane, const std::vector<StageCosts>& stages) {
+  return held_at(lane, peak_of(lane, stages), stages);
 }
 
 std::vector<int> in_flight(const Lane& lane, int stages) {
@@ -145,15 +158,41 @@ class SeatMemory {
         seat.in_flight = counts[stage];
         add_units(seat);
         seat.memory.activations = static_cast<Bytes>(activations[stage]);
-        seat.memory.buffers = boundary_buffers(device, stage);
+        const auto [before, after] = boundary_buffers(device, stage);
+        seat.memory.buffers = before + after;
         seats.push_back(std::move(seat));
       }
-      add_workspace(seats, first);
+      const Workspace largest = largest_workspace(std::span(seats).subspan(first));
+      if (largest.bytes == 0) continue;
+      seats[first + largest.seat].workspace = largest.bytes;
+      seats[first + largest.seat].memory.buffers += largest.bytes;
     }
     return seats;
   }
 
+  std::vector<SeatUnits> by_unit() const {
+    const auto seats = all();
+    std::vector<SeatUnits> units;
+    for (std::size_t first = 0; first < seats.size();) {
+      std::size_t end = first;
+      while (end < seats.size() && seats[end].position == seats[first].position) ++end;
+      add_device(std::span(seats).subspan(first, end - first), units);
+      first = end;
+    }
+    return units;
+  }
+
  private:
+  /// What a pass or an update takes while it runs: of which of a device's seats, and of which unit
+  /// of the model, if it is of one.
+  struct Workspace {
+    Bytes bytes = 0;
+    std::size_t seat = 0;
+    std::optional<int> unit;
+  };
+
+  int count(int stage) const { return cuts_[stage + 1] - cuts_[stage]; }
+
   bool holds(int device, int stage) const {
     return std::ranges::any_of(schedule_.routes,
                                [&](const Route& route) { return route[stage] == device; });
@@ -164,22 +203,81 @@ class SeatMemory {
   }
 
   void add_units(PlannedSeat& seat) const {
-    StageMemory& memory = seat.memory;
+    for (int u = cuts_[seat.stage]; u < cuts_[seat.stage + 1]; ++u) {
+      const StageMemory unit = lasting(seat, u);
+      seat.memory.weights += unit.weights;
+      seat.memory.gradients += unit.gradients;
+      seat.memory.optimizer += unit.optimizer;
+    }
+    seat.memory.optimizer += request_.holding.section_grain;
+  }
+
+  /// What a seat holds of a unit, whatever passes run.
+  StageMemory lasting(const PlannedSeat& seat, int unit) const {
     const int versions = seat.weight_versions;
     const int sums = request_.holding.gradient_sums;
-    for (int u = cuts_[seat.stage]; u < cuts_[seat.stage + 1]; ++u) {
-      memory.weights += versions * request_.units[u].weight;
-      memory.gradients += sums * request_.units[u].gradient;
-      memory.optimizer += request_.units[u].optimizer;
-    }
+    const UnitCost& costs = request_.units[unit];
+    StageMemory memory;
+    memory.weights = versions * costs.weight;
+    memory.gradients = sums * costs.gradient;
+    memory.optimizer = costs.optimizer;
     for (const TiedUnits& tie : tied_) {
-      if (stage_of(tie.other) != seat.stage || has_already(seat, tie)) continue;
-      const TiedParameters& copy = *request_.units[tie.other].tied;
-      memory.weights += versions * copy.weight;
-      memory.gradients += sums * copy.gradient;
-      memory.optimizer += copy.optimizer;
+      if (tie.other != unit || has_already(seat, tie)) continue;
+      memory.weights += versions * costs.tied->weight;
+      memory.gradients += sums * costs.tied->gradient;
+      memory.optimizer += costs.tied->optimizer;
     }
-    memory.optimizer += request_.holding.section_grain;
+    return memory;
+  }
+
+  /// Adds the units of one device's seats.
+  void add_device(std::span<const PlannedSeat> seats, std::vector<SeatUnits>& all) const {
+    const std::size_t begin = all.size();
+    for (const PlannedSeat& seat : seats) {
+      SeatUnits& units = all.emplace_back();
+      for (int u = cuts_[seat.stage]; u < cuts_[seat.stage + 1]; ++u)
+        units.push_back(lasting(seat, u));
+      units.emplace_back().optimizer = request_.holding.section_grain;
+      const auto [before, after] = boundary_buffers(seat.position, seat.stage);
+      units.front().buffers += before;
+      units[units.size() - 2].buffers += after;
+    }
+    add_activations(seats, std::span(all).subspan(begin));
+    const Workspace largest = largest_workspace(seats);
+    SeatUnits& owner = all[begin + largest.seat];
+    const int first = cuts_[seats[largest.seat].stage];
+    (largest.unit ? owner[*largest.unit - first] : owner.back()).buffers += largest.bytes;
+  }
+
+  /// All units of a stage are held and let go together, so each has its part of what the stage
+  /// holds when its device holds most.
+  void add_activations(std::span<const PlannedSeat> seats, std::span<SeatUnits> all) const {
+    const Lane& lane = schedule_.lanes[seats.front().position];
+    const std::size_t peak = peak_of(lane, stage_costs(request_, cuts_));
+    int most = 0;
+    for (const PlannedSeat& seat : seats) most = std::max(most, count(seat.stage));
+    for (int offset = 0; offset < most; ++offset) {
+      std::vector<StageCosts> parts;
+      parts.reserve(static_cast<std::size_t>(schedule_.stages));
+      for (int stage = 0; stage < schedule_.stages; ++stage)
+        parts.push_back(part_of(stage, offset));
+      const auto held = held_at(lane, peak, parts);
+      for (std::size_t k = 0; k < seats.size(); ++k)
+        if (offset < count(seats[k].stage))
+          all[k][offset].activations = static_cast<Bytes>(held[seats[k].stage]);
+    }
+  }
+
+  /// What of a stage's stash is of its unit with that number; nothing if it has no such unit.
+  StageCosts part_of(int stage, int offset) const {
+    StageCosts part;
+    part.activations = part.weight_activations = part.input_activations = 0;
+    if (offset >= count(stage)) return part;
+    const UnitCost& unit = request_.units[cuts_[stage] + offset];
+    part.activations = static_cast<double>(unit.stash);
+    part.weight_activations = static_cast<double>(unit.stash_weight);
+    if (offset == 0) part.input_activations = static_cast<double>(unit.stash_input);
+    return part;
   }
 
   /// Whether the device holds the parameters of the tie before it comes to this unit.
@@ -191,27 +289,31 @@ class SeatMemory {
     });
   }
 
+  struct Buffers {
+    Bytes before = 0;  // For the boundary with the stage before,
+    Bytes after = 0;   // and with the one after it.
+  };
+
   /// For what comes over the boundaries with other devices, and what goes: of each an activation
   /// one way, a gradient the other.
-  Bytes boundary_buffers(int device, int stage) const {
+  Buffers boundary_buffers(int device, int stage) const {
     const int slots = request_.holding.landing_slots + request_.holding.outgoing_slots;
-    Bytes bytes = 0;
+    Buffers buffers;
     for (const Route& route : schedule_.routes) {
       if (route[stage] != device) continue;
       if (stage > 0 && route[stage - 1] != device)
-        bytes += slots * request_.units[cuts_[stage]].boundary;
+        buffers.before += slots * request_.units[cuts_[stage]].boundary;
       if (stage + 1 < schedule_.stages && route[stage + 1] != device)
-        bytes += slots * request_.units[cuts_[stage + 1]].boundary;
+        buffers.after += slots * request_.units[cuts_[stage + 1]].boundary;
     }
-    return bytes;
+    return buffers;
   }
 
   /// What the updates of a device need beyond what its passes held, where none runs meanwhile.
-  Bytes update_excess(const std::vector<PlannedSeat>& seats, std::size_t first) const {
+  Bytes update_excess(std::span<const PlannedSeat> seats) const {
     if (is_asynchronous(schedule_)) return 0;
     Bytes excess = 0;
-    for (std::size_t k = first; k < seats.size(); ++k) {
-      const PlannedSeat& seat = seats[k];
+    for (const PlannedSeat& seat : seats) {
       excess -= seat.memory.activations;
       for (int u = cuts_[seat.stage]; u < cuts_[seat.stage + 1]; ++u) {
         const UnitCost& unit = request_.units[u];
@@ -222,27 +324,22 @@ class SeatMemory {
     return excess;
   }
 
-  /// The device runs one pass or update at a time: the largest workspace serves all its stages.
-  void add_workspace(std::vector<PlannedSeat>& seats, std::size_t first) const {
-    if (first == seats.size()) return;
-    Bytes largest = update_excess(seats, first);
-    PlannedSeat* owner = &seats[first];
-    const bool halves = has_halves(schedule_.lanes[seats[first].position]);
-    for (std::size_t k = first; k < seats.size(); ++k) {
+  /// A device runs one pass or update at a time: the largest workspace serves all its stages.
+  Workspace largest_workspace(std::span<const PlannedSeat> seats) const {
+    if (seats.empty()) return {};
+    Workspace largest{.bytes = std::max<Bytes>(0, update_excess(seats)), .seat = 0, .unit = {}};
+    const bool halves = has_halves(schedule_.lanes[seats.front().position]);
+    for (std::size_t k = 0; k < seats.size(); ++k) {
       Bytes gone = 0;  // When a unit runs backward, later ones have done so.
       for (int u = cuts_[seats[k].stage + 1] - 1; u >= cuts_[seats[k].stage]; --u) {
         const UnitCost& unit = request_.units[u];
         if (request_.holding.makes_sum_in_backward) gone -= unit.gradient;
-        if (unit.workspace - gone > largest) {
-          largest = unit.workspace - gone;
-          owner = &seats[k];
-        }
+        if (unit.workspace - gone > largest.bytes)
+          largest = {.bytes = unit.workspace - gone, .seat = k, .unit = u};
         gone += unit.stash - (halves ? unit.stash_weight : 0);
       }
     }
-    if (largest <= 0) return;
-    owner->workspace = largest;
-    owner->memory.buffers += largest;
+    return largest;
   }
 
   const PlanRequest& request_;
@@ -259,6 +356,13 @@ Result<std::vector<PlannedSeat>> seats_of(const PlanRequest& request, const Sche
   auto versions = versions_held(request, schedule);
   if (!versions) return versions.error();
   return SeatMemory(request, schedule, cuts, std::move(*versions)).all();
+}
+
+Result<std::vector<SeatUnits>> seat_units(const PlanRequest& request, const Schedule& schedule,
+                                          const std::vector<int>& cuts) {
+  auto versions = versions_held(request, schedule);
+  if (!versions) return versions.error();
+  return SeatMemory(request, schedule, cuts, std::move(*versions)).by_unit();
 }
 
 }  // namespace troupe::schedules

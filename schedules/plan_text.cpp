@@ -23,14 +23,6 @@ std::string places_of(const PlanRequest& request, const std::vector<DevicePlace>
   return text;
 }
 
-/// "1f1b, 2 stages, 1 replica, 2 devices, 8 micro-batches a step"
-std::string headline(const Plan& plan) {
-  return plan.schedule + ", " + counted(plan.stages.size(), "stage") + ", " +
-         counted(plan.replicas.size(), "replica") + ", " +
-         counted(static_cast<std::size_t>(plan.devices()), "device") + ", " +
-         counted(static_cast<std::size_t>(plan.micro_batches), "micro-batch", "es") + " a step";
-}
-
 std::string event_of(const Outlook& outlook) {
   const std::string& first = outlook.nodes.front();
   const std::string& last = outlook.nodes.back();
@@ -47,6 +39,13 @@ std::string event_of(const Outlook& outlook) {
 }
 
 }  // namespace
+
+std::string headline(const Plan& plan) {
+  return plan.schedule + ", " + counted(plan.stages.size(), "stage") + ", " +
+         counted(plan.replicas.size(), "replica") + ", " +
+         counted(static_cast<std::size_t>(plan.devices()), "device") + ", " +
+         counted(static_cast<std::size_t>(plan.micro_batches), "micro-batch", "es") + " a step";
+}
 
 std::string to_table(const PlanRequest& request, const Plan& plan) {
   TextTable table({"stage", "units", "layers", "devices", "weights", "gradients", "optimizer",

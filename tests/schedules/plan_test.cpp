@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <tuple>
 
 #include "catch.h"
 #include "core/json.h"
 #include "random_problems.h"
 #include "schedules/check.h"
+#include "schedules/holdings.h"
 #include "schedules/plan_format.h"
 #include "schedules/registry.h"
 
@@ -82,6 +85,7 @@ PlanRequest random_request(Dice& dice) {
     unit.stash_weight = dice.roll(0, 2);
     unit.workspace = dice.roll(0, 9);
     unit.boundary = dice.roll(1, 6);
+    if (dice.one_in(6)) unit.update_room = dice.roll(0, 60);
     if (dice.one_in(6)) unit.tied = TiedParameters{"table", 10, 10, 5};
     request.units.push_back(unit);
   }
@@ -129,6 +133,24 @@ void require_within_memory(const PlanRequest& request, const Plan& plan) {
     INFO((violations.empty() ? "" : render(*replica.schedule, violations[0])));
     REQUIRE(violations.empty());
   }
+}
+
+/// What devices hold of single units is all that their seats hold, of each purpose.
+void require_units_add_up(const PlanRequest& request, const Plan& plan) {
+  std::map<std::tuple<int, int, Held>, Bytes> expected, found;
+  int devices = 0;
+  for (const PlannedReplica& replica : plan.replicas) {
+    for (const PlannedSeat& seat : plan.seats) {
+      const auto [weights, gradients, optimizer, activations, buffers] = seat.memory;
+      const Bytes bytes[] = {weights, gradients, optimizer, activations, buffers};
+      for (std::size_t k = 0; k < all_held.size(); ++k)
+        if (bytes[k] > 0) expected[{devices + seat.position, seat.stage, all_held[k]}] = bytes[k];
+    }
+    devices += static_cast<int>(replica.places.size());
+  }
+  for (const Holding& holding : run_memory("", request, plan).holdings)
+    found[{holding.device, holding.stage, holding.held}] += holding.bytes;
+  REQUIRE(found == expected);
 }
 
 }  // namespace
@@ -401,6 +423,7 @@ TEST_CASE("no plan ever holds more than its devices have, and each is made twice
     if (!plan) continue;
     ++plans;
     require_within_memory(request, *plan);
+    require_units_add_up(request, *plan);
     REQUIRE(to_json(to_value(request, *plan)) == to_json(to_value(request, *make_plan(request))));
     int micro_batches = 0;
     for (const PlannedReplica& replica : plan->replicas)
