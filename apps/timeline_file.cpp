@@ -1,16 +1,11 @@
 #include "apps/timeline_file.h"
 
-#include <string_view>
-
+#include "apps/json_lines.h"
 #include "core/json.h"
 #include "schedules/text.h"
 
 namespace troupe::apps {
 namespace {
-
-Error bad_line(const std::string& path, int line, const std::string& what) {
-  return {path + ":" + std::to_string(line) + ": " + what};
-}
 
 Result<schedules::Span> span_of(const Value& value) {
   const Value* device = value.find("device");
@@ -28,6 +23,16 @@ Result<schedules::Span> span_of(const Value& value) {
                          .action = (*lane)[0],
                          .start = start->number(),
                          .end = end->number()};
+}
+
+Status take_head(const Value& value, schedules::Timeline& timeline) {
+  const Value* run = value.find("run");
+  const Value* devices = value.find("devices");
+  if (!run || !run->text() || !devices || !devices->integer())
+    return Error{"expected run and devices"};
+  timeline.name = *run->text();
+  timeline.devices = static_cast<int>(*devices->integer());
+  return Done{};
 }
 
 }  // namespace
@@ -50,30 +55,17 @@ Status write_timeline(storage::Files& files, const std::string& path,
 }
 
 Result<schedules::Timeline> read_timeline(storage::Files& files, const std::string& path) {
-  const auto bytes = files.read(path);
-  if (!bytes) return bytes.error();
   schedules::Timeline timeline;
-  std::string_view rest = bytes->text();
-  for (int line = 1; !rest.empty(); ++line) {
-    const auto end = rest.find('\n');
-    const auto value = parse_json(std::string(rest.substr(0, end)));
-    rest = end == rest.npos ? std::string_view() : rest.substr(end + 1);
-    if (!value) return bad_line(path, line, value.error().text);
-    if (line == 1) {
-      const Value* run = value->find("run");
-      const Value* devices = value->find("devices");
-      if (!run || !run->text() || !devices || !devices->integer())
-        return bad_line(path, line, "expected run and devices");
-      timeline.name = *run->text();
-      timeline.devices = static_cast<int>(*devices->integer());
-      continue;
-    }
-    auto span = span_of(*value);
-    if (!span) return bad_line(path, line, span.error().text);
+  const auto read = each_json_line(files, path, [&](int line, const Value& value) -> Status {
+    if (line == 1) return take_head(value, timeline);
+    auto span = span_of(value);
+    if (!span) return span.error();
     if (span->device < 0 || span->device >= timeline.devices)
-      return bad_line(path, line, "there is no device " + std::to_string(span->device));
+      return Error{"there is no device " + std::to_string(span->device)};
     timeline.spans.push_back(*span);
-  }
+    return Done{};
+  });
+  if (!read) return read.error();
   if (timeline.devices == 0) return Error{path + ": it is empty"};
   return timeline;
 }
