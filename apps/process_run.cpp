@@ -10,6 +10,7 @@
 #include "actors/exchange.h"
 #include "actors/supervisor.h"
 #include "apps/gpus.h"
+#include "apps/memory_file.h"
 #include "apps/recorder.h"
 #include "apps/timeline_file.h"
 #include "config/recipe.h"
@@ -196,7 +197,9 @@ Result<ProcessRun::StagingPtr> ProcessRun::stage(const config::RunConfig& config
   if (!rounds) return rounds.error();
   if (rounds->asynchronous())
     if (auto good = check_ties(config, setup_.model, *plan); !good) return good.error();
-  return std::make_shared<const Staging>(Staging{std::move(*plan), std::move(*rounds)});
+  auto memory = schedules::run_memory(config.name, *request, *plan);
+  return std::make_shared<const Staging>(
+      Staging{std::move(*plan), std::move(memory), std::move(*rounds)});
 }
 
 Result<std::unique_ptr<actors::Executor>> ProcessRun::make_gpu(int number,
@@ -232,6 +235,16 @@ Status ProcessRun::make_devices(const Devices& devices) {
   }
   reader_ = std::make_unique<actors::ComputingThread>(1);
   return Done{};
+}
+
+/// For who looks at the run while it plays and after it.
+void ProcessRun::keep_memory() {
+  if (kept_ == staging_) return;
+  watchdog_->sign("it keeps what its plan holds");
+  if (auto kept = write_memory(files_, "runs/" + config_.name + "/memory.jsonl", staging_->memory);
+      !kept)
+    warn(kept.error().text);
+  kept_ = staging_;
 }
 
 void ProcessRun::warn(const std::string& text) {
@@ -303,7 +316,7 @@ Value ProcessRun::chosen(Value tree) const {
 
 std::shared_ptr<actors::RunSpec> ProcessRun::spec(const config::RunConfig& config,
                                                   const Value& recipe) {
-  const auto& [plan, rounds] = *staging_;
+  const auto& [plan, memory, rounds] = *staging_;
   auto spec = std::make_shared<actors::RunSpec>();
   spec->name = config.name;
   spec->model = &setup_.model;
@@ -358,6 +371,7 @@ std::shared_ptr<actors::RunSpec> ProcessRun::spec(const config::RunConfig& confi
 
 std::shared_ptr<actors::RunSpec> ProcessRun::led(const config::RunConfig& config,
                                                  const Value& recipe) {
+  keep_memory();
   auto led = spec(config, recipe);
   led->ledger = &*ledger_;
   led->checkpoints = store_.get();

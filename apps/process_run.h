@@ -17,6 +17,7 @@
 #include "apps/run_setup.h"
 #include "apps/watchdog.h"
 #include "config/recipe.h"
+#include "schedules/holdings.h"
 #include "schedules/plan.h"
 
 namespace troupe::apps {
@@ -77,9 +78,10 @@ class ProcessRun {
     return led(loaded.config, recipe_of(loaded.tree));
   }
 
-  /// A plan, and what is played by it.
+  /// A plan, what is held by it, and what is played.
   struct Staging {
     schedules::Plan plan;
+    schedules::RunMemory memory;
     actors::Rounds rounds;
   };
   using StagingPtr = std::shared_ptr<const Staging>;
@@ -103,6 +105,7 @@ class ProcessRun {
   std::shared_ptr<actors::RunSpec> spec(const config::RunConfig& config, const Value& recipe);
   /// With a place for checkpoints and events.
   std::shared_ptr<actors::RunSpec> led(const config::RunConfig& config, const Value& recipe);
+  void keep_memory();
   void warn(const std::string& text);
   bool all_gone();
   std::vector<actors::Executor*> executors() const;
@@ -118,6 +121,7 @@ class ProcessRun {
   storage::Files& files_;
   Record record_;
   StagingPtr staging_;
+  StagingPtr kept_;  // Whose memory the run's folder has.
   std::optional<storage::MicroBatches> batches_;
   std::optional<storage::MicroBatches> validation_;
   MemoryPool host_;  // Of what is read before there are devices.
