@@ -93,6 +93,45 @@ struct Heartbeat {
   static constexpr auto fields() { return std::tuple<>(); }
 };
 
+/// What a GPU's driver tells of it. What it does not tell is absent.
+struct GpuReading {
+  int number = 0;                      // As its driver counts.
+  std::optional<std::string> name;     // "NVIDIA H200"
+  std::optional<double> busy;          // The share of the last moments in which it computed.
+  std::optional<std::int64_t> used;    // Bytes of its memory,
+  std::optional<std::int64_t> memory;  // of so many.
+  std::optional<double> watts;
+  std::optional<std::int64_t> megahertz;  // Of what computes.
+  std::optional<std::int64_t> celsius;
+  std::optional<std::vector<std::string>> slowed_by;  // "power cap"; empty where nothing does.
+  std::optional<std::string> fault;                   // Why it does not answer, where that is so.
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("number", &GpuReading::number).at_least(0),
+                      transport::optional("name", &GpuReading::name),
+                      transport::optional("busy", &GpuReading::busy),
+                      transport::optional("used", &GpuReading::used).at_least(0),
+                      transport::optional("memory", &GpuReading::memory).at_least(0),
+                      transport::optional("watts", &GpuReading::watts),
+                      transport::optional("megahertz", &GpuReading::megahertz),
+                      transport::optional("celsius", &GpuReading::celsius),
+                      transport::optional("slowed_by", &GpuReading::slowed_by),
+                      transport::optional("fault", &GpuReading::fault));
+  }
+};
+
+/// Node to head: how the GPUs of its machine are. Only the newest counts; a node without says
+/// nothing.
+struct GpuReadings {
+  static constexpr std::string_view type = "node.gpus";
+
+  std::vector<GpuReading> gpus;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("gpus", &GpuReadings::gpus));
+  }
+};
+
 /// Head to node: not here.
 struct Rejected {
   static constexpr std::string_view type = "node.reject";

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -7,8 +8,10 @@
 #include "apps/command.h"
 #include "apps/gpus.h"
 #include "apps/head_address.h"
+#include "apps/hosts/gpu_checks.h"
 #include "apps/hosts/host_survey.h"
 #include "apps/hosts/machine_checks.h"
+#include "apps/hosts/nvml.h"
 #include "apps/hosts/place_checks.h"
 #include "core/json.h"
 
@@ -62,13 +65,20 @@ double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+Result<std::vector<actors::GpuReading>> read_gpus_by_nvml() {
+  const auto nvml = Nvml::open();
+  return nvml ? nvml->read() : nvml.error();
+}
+
 ExitCode examine_here(const DoctorArguments& arguments, const CommonFlags& flags) {
   Findings findings(flags);
   const auto build = read_build();
   const auto processor = read_processor();
   const auto cores = read_cores();
   const auto interfaces = read_interfaces();
-  const int gpus = read_gpus();
+  const auto readings = read_gpus_by_nvml();
+  // In a container devices may have other names than usual.
+  const int gpus = std::max(read_gpus(), readings ? static_cast<int>(readings->size()) : 0);
   findings.add(judge_build(build));
   findings.add(judge_libraries(read_libraries()));
   findings.add(judge_processor(processor));
@@ -78,6 +88,9 @@ ExitCode examine_here(const DoctorArguments& arguments, const CommonFlags& flags
   findings.add(judge_open_files(read_open_files()));
   findings.add(judge_locked_memory(read_locked_memory(), gpus));
   findings.add(judge_gpus(gpus, count_gpus()));
+  if (!readings) findings.add(judge_gpu_driver(readings.error(), gpus));
+  if (readings)
+    for (const auto& gpu : *readings) findings.add(judge_gpu(gpu));
   findings.add(judge_loopback(try_loopback()));
   findings.add(judge_interfaces(interfaces));
   findings.add(judge_ports({try_port(usual_head_port), try_port(usual_head_port + 1)}));

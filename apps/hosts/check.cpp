@@ -48,6 +48,12 @@ Value to_event(const Check& check) {
   return event;
 }
 
+std::string joined(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const auto& text : texts) all += (all.empty() ? "" : ", ") + text;
+  return all;
+}
+
 Check from_event(const Value& event) {
   const auto word = text_in(event, "verdict");
   const auto verdict = std::ranges::find(verdicts, word, [](Verdict v) { return to_string(v); });

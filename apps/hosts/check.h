@@ -29,6 +29,9 @@ std::string to_text(const Check& check);
 /// The same as an event, for programs.
 Value to_event(const Check& check);
 
+/// "alpha, beta": what a check has found in several.
+std::string joined(const std::vector<std::string>& texts);
+
 /// What an event says; one that says nothing known becomes a failure.
 Check from_event(const Value& event);
 

@@ -13,12 +13,6 @@ double median(std::vector<double> numbers) {
   return numbers.empty() ? 0 : numbers[numbers.size() / 2];
 }
 
-std::string joined(const std::vector<std::string>& texts) {
-  std::string all;
-  for (const auto& text : texts) all += (all.empty() ? "" : ", ") + text;
-  return all;
-}
-
 template <class... Values>
 std::string print(const char* format, Values... values) {
   char text[256];
