@@ -75,6 +75,8 @@ class Node::Work {
     came_.notify_all();
   }
 
+  void tell(const GpuReadings& readings) { (void)say(transport::to_message(readings)); }
+
  private:
   struct Here {
     std::uint64_t epoch = 0;
@@ -398,6 +400,7 @@ Result<std::unique_ptr<Node>> Node::start(NodeOptions options) {
   return node;
 }
 
+void Node::tell(const GpuReadings& readings) { work_->tell(readings); }
 void Node::leave(const std::string& reason) { work_->hear(Leave{reason}); }
 
 }  // namespace troupe::actors

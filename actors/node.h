@@ -44,6 +44,8 @@ class Node {
 
   /// Retires as soon as no run has a part here any more. Any thread.
   void leave(const std::string& reason);
+  /// Tells the head how this machine's GPUs are; nobody where there is no connection. Any thread.
+  void tell(const GpuReadings& readings);
 
  private:
   class Work;

@@ -7,6 +7,17 @@
 
 namespace troupe::actors {
 
+namespace {
+
+/// Five times as long as from one reading to the next.
+constexpr auto gpu_patience = std::chrono::seconds(10);
+
+}  // namespace
+
+std::vector<GpuReading> NodeHere::gpus_at(Time now) const {
+  return now - gpus_told < gpu_patience ? gpus : std::vector<GpuReading>();
+}
+
 kernels::Precision precision_named(std::string_view name) {
   using kernels::Precision;
   for (const auto precision : {Precision::bf16_blocks, Precision::bf16_pairs})
@@ -70,6 +81,14 @@ void NodePool::set_away(std::uint64_t incarnation, bool away) {
   if (found == nodes_.end() || found->away == away) return;
   found->away = away;
   changed_.notify_all();
+}
+
+void NodePool::set_gpus(std::uint64_t incarnation, std::vector<GpuReading> gpus, Time now) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find(nodes_, incarnation, &NodeHere::incarnation);
+  if (found == nodes_.end()) return;
+  found->gpus = std::move(gpus);
+  found->gpus_told = now;
 }
 
 std::optional<NodeHere> NodePool::find(std::uint64_t incarnation) const {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "actors/detector.h"
 #include "actors/node_messages.h"
 #include "core/result.h"
 #include "kernels/linear.h"
@@ -24,7 +25,11 @@ struct NodeHere {
   Inventory inventory;
   bool cordoned = false;  // Gets nothing new.
   bool away = false;      // Is not heard now; it may come back. Gets nothing new either.
+  std::vector<GpuReading> gpus = {};  // As it has told last,
+  Time gpus_told = {};                // and when.
 
+  /// Nothing where that was too long ago to say how they are now.
+  std::vector<GpuReading> gpus_at(Time now) const;
   /// For a person, who may see several lives of one name: "node alpha (process 4711)".
   std::string title() const {
     return "node " + name + " (process " + std::to_string(inventory.pid) + ")";
@@ -54,6 +59,7 @@ class NodePool {
   std::optional<NodeHere> remove(std::uint64_t incarnation);
   bool cordon(const std::string& name, bool cordoned);
   void set_away(std::uint64_t incarnation, bool away);
+  void set_gpus(std::uint64_t incarnation, std::vector<GpuReading> gpus, Time now);
   std::optional<NodeHere> find(std::uint64_t incarnation) const;
 
   std::vector<NodeHere> all() const;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/gpu_warnings.h"
 #include "apps/head_journal.h"
 #include "apps/head_orders.h"
 #include "apps/head_questions.h"
@@ -27,10 +28,13 @@ namespace {
 
 constexpr std::size_t most_runs = 1000;
 
-Value fields_of(const actors::NodeHere& node) {
+Value fields_of(const actors::NodeHere& node, actors::Time now) {
   Value value = transport::to_value(node.inventory);
   value.set("name", node.name);
   value.set("cordoned", node.cordoned);
+  Value::List gpus;
+  for (const auto& gpu : node.gpus_at(now)) gpus.push_back(transport::to_value(gpu));
+  if (!gpus.empty()) value.set("gpus", std::move(gpus));
   return value;
 }
 
@@ -91,6 +95,9 @@ class HeadService::Service {
     events.lost = [this](const actors::NodeHere& node, const std::string& why) { lost(node, why); };
     events.leaving = [this](const actors::NodeHere& node, const std::string& why) {
       leaving(node, why);
+    };
+    events.gpus = [this](const actors::NodeHere& node, const auto& gpus) {
+      for (const auto& news : gpu_warnings_.news(node, gpus)) warn(news);
     };
     events.deposed = options_.deposed;
     events.about_run = [this](std::uint64_t node, transport::Message message) {
@@ -274,7 +281,15 @@ class HeadService::Service {
     for (const auto& run : all_runs()) run->arrived(node);
   }
 
+  void warn(const std::string& text) {
+    options_.say("warning: " + text);
+    Value warning = event("warn", "");
+    warning.set("text", text);
+    publish(warning);
+  }
+
   void lost(const actors::NodeHere& node, const std::string& why) {
+    gpu_warnings_.forget(node.incarnation);
     options_.say("node " + node.name + " is lost: " + why);
     Value lost = event("node.lost", "");
     lost.set("node", node.name);
@@ -351,7 +366,8 @@ class HeadService::Service {
   }
   Value::List nodes_here() const {
     Value::List nodes;
-    for (const auto& node : gate_->nodes().all()) nodes.push_back(fields_of(node));
+    const auto now = actors::Time::clock::now();
+    for (const auto& node : gate_->nodes().all()) nodes.push_back(fields_of(node, now));
     return nodes;
   }
 
@@ -400,6 +416,7 @@ class HeadService::Service {
 
   HeadOptions options_;
   ToldEvents told_;
+  GpuWarnings gpu_warnings_;
   std::unique_ptr<HeadJournal> journal_;
   std::atomic<bool> is_closing_ = false;
   mutable std::mutex mutex_;

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "apps/hosts/gpu_checks.h"
 #include "core/json.h"
 
 namespace troupe::apps {
@@ -28,17 +29,29 @@ std::string time_left(double seconds) {
 
 }  // namespace
 
+std::vector<actors::GpuReading> gpus_of(const Value& node) {
+  std::vector<actors::GpuReading> gpus;
+  if (const auto* list = list_in(node, "gpus"))
+    for (const auto& one : *list)
+      if (auto gpu = transport::from_value<actors::GpuReading>(one, "gpu"))
+        gpus.push_back(std::move(*gpu));
+  return gpus;
+}
+
 std::string nodes_table(const Value& answer) {
   const auto* nodes = list_in(answer, "nodes");
   if (!nodes) return "no nodes\n";
   std::string text = line("%-20s %-20s %8s %6s %10s %-12s %s\n", "node", "host", "pid", "cores",
                           "memory", "best", "");
-  for (const auto& node : *nodes)
+  for (const auto& node : *nodes) {
     text += line("%-20s %-20s %8s %6s %6.1f GiB %-12s %s\n", text_of(node, "name").c_str(),
                  text_of(node, "host").c_str(), text_of(node, "pid").c_str(),
                  text_of(node, "cores").c_str(), number_in(node, "memory") / (1 << 30),
                  text_of(node, "precision").c_str(),
                  text_of(node, "cordoned") == "true" ? "cordoned" : "");
+    for (const auto& gpu : gpus_of(node))
+      text += "    GPU " + std::to_string(gpu.number) + ": " + to_text(gpu) + "\n";
+  }
   return text;
 }
 

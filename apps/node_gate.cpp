@@ -104,6 +104,7 @@ void NodeGate::heard(const transport::Peer& peer, transport::Message message) {
 
 void NodeGate::heard_from_node(std::uint64_t node, transport::Message message) {
   if (message.type == actors::Heartbeat::type) return beat(node);
+  if (message.type == actors::GpuReadings::type) return hear_gpus(node, message);
   if (message.type == actors::Leaving::type) {
     const auto here = nodes_.find(node);
     const auto leaving = transport::from_message<actors::Leaving>(message);
@@ -112,6 +113,14 @@ void NodeGate::heard_from_node(std::uint64_t node, transport::Message message) {
     return events_.leaving(*here, leaving->reason);
   }
   events_.about_run(node, std::move(message));
+}
+
+void NodeGate::hear_gpus(std::uint64_t node, const transport::Message& message) {
+  const auto here = nodes_.find(node);
+  const auto told = transport::from_message<actors::GpuReadings>(message);
+  if (!here || !told) return;
+  nodes_.set_gpus(node, told->gpus, Clock::now());
+  events_.gpus(*here, told->gpus);
 }
 
 void NodeGate::join(const transport::Peer& peer, const transport::Message& message) {

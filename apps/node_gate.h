@@ -35,6 +35,9 @@ struct GateEvents {
   std::function<void(const actors::NodeHere&, const std::string& why)> lost;
   /// It wants to go, and gets nothing new any more.
   std::function<void(const actors::NodeHere&, const std::string& why)> leaving;
+  /// It has told how its GPUs are.
+  std::function<void(const actors::NodeHere&, const std::vector<actors::GpuReading>&)> gpus =
+      [](const actors::NodeHere&, const std::vector<actors::GpuReading>&) {};
   /// Of a run, from a node.
   std::function<void(std::uint64_t node, transport::Message)> about_run;
   /// All else.
@@ -79,6 +82,7 @@ class NodeGate {
   NodeGate(GateOptions options, GateEvents events);
   void heard(const transport::Peer& peer, transport::Message message);
   void heard_from_node(std::uint64_t node, transport::Message message);
+  void hear_gpus(std::uint64_t node, const transport::Message& message);
   void join(const transport::Peer& peer, const transport::Message& message);
   void welcome(const actors::NodeHere& node, transport::PeerId peer,
                const transport::Message& join);

@@ -12,6 +12,7 @@
 
 #include "actors/node.h"
 #include "actors/pace.h"
+#include "apps/gpu_watch.h"
 #include "apps/hosts/interfaces.h"
 #include "apps/hosts/machine_checks.h"
 #include "apps/process_run.h"
@@ -115,6 +116,10 @@ ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) 
   };
   auto started = actors::Node::start(std::move(options));
   if (!started) return complain(ExitCode::failed, "error: " + started.error().text);
+  GpuWatchOptions watching;
+  watching.tell = [&](const auto& gpus) { (*started)->tell({gpus}); };
+  watching.say = [&](const std::string& why) { say("GPUs of this machine are not seen: " + why); };
+  const GpuWatch gpus(std::move(watching));
   ring_on_signals(bell);
   bell.wait();
   if (code == unknown) {

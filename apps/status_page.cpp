@@ -8,8 +8,10 @@
 #include <array>
 #include <chrono>
 #include <fstream>
+#include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "apps/head_tables.h"
 #include "apps/markup.h"
@@ -101,6 +103,55 @@ const Value::List& list_in(const Value& status, const char* key) {
   return list && list->list() ? *list->list() : none;
 }
 
+struct GpuMetric {
+  const char* name;
+  const char* help;
+  std::optional<double> (*figure)(const actors::GpuReading&);
+};
+
+template <class Number>
+std::optional<double> times(std::optional<Number> number, double scale) {
+  return number ? std::optional(static_cast<double>(*number) * scale) : std::nullopt;
+}
+
+using Gpu = actors::GpuReading;
+constexpr GpuMetric gpu_metrics[] = {
+    {"busy", "The share of the last moments in which a GPU of a node's machine computed.",
+     [](const Gpu& gpu) { return gpu.busy; }},
+    {"memory_used_bytes", "Memory of a GPU that is in use.",
+     [](const Gpu& gpu) { return times(gpu.used, 1); }},
+    {"memory_bytes", "Memory of a GPU.", [](const Gpu& gpu) { return times(gpu.memory, 1); }},
+    {"power_watts", "What a GPU takes.", [](const Gpu& gpu) { return gpu.watts; }},
+    {"clock_hertz", "The clock of what computes in a GPU.",
+     [](const Gpu& gpu) { return times(gpu.megahertz, 1e6); }},
+    {"temperature_celsius", "How warm a GPU is.",
+     [](const Gpu& gpu) { return times(gpu.celsius, 1); }},
+};
+
+/// Where no node has told of any there is not even a name.
+void add_gpus(Metrics& metrics, const Value::List& nodes) {
+  std::vector<std::pair<std::string, actors::GpuReading>> gpus;  // With what tells them apart.
+  for (const auto& node : nodes)
+    for (auto& gpu : gpus_of(node)) {
+      auto labels = label("node", text_of(node, "name")) + "," +
+                    label("gpu", std::to_string(gpu.number)) + "," +
+                    label("name", gpu.name.value_or(""));
+      gpus.emplace_back(std::move(labels), std::move(gpu));
+    }
+  if (gpus.empty()) return;
+  for (const auto& metric : gpu_metrics) {
+    metrics.begin(std::string("troupe_gpu_") + metric.name, metric.help);
+    for (const auto& [labels, gpu] : gpus)
+      if (const auto figure = metric.figure(gpu)) metrics.add(labels, *figure);
+  }
+  metrics.begin("troupe_gpu_slowed", "1 for each reason for which a GPU's clock is held down.");
+  for (const auto& [labels, gpu] : gpus)
+    for (const auto& reason : gpu.slowed_by.value_or(std::vector<std::string>()))
+      metrics.add(labels + "," + label("by", reason), 1);
+  metrics.begin("troupe_gpu_fault", "1 where a GPU does not answer.");
+  for (const auto& [labels, gpu] : gpus) metrics.add(labels, gpu.fault ? 1 : 0);
+}
+
 }  // namespace
 
 std::string page_of(const Value& status) {
@@ -122,6 +173,7 @@ std::string metrics_of(const Value& status) {
   metrics.begin("troupe_node_cordoned", "1 where a node gets nothing new.");
   for (const auto& node : nodes)
     metrics.add(label("node", text_of(node, "name")), text_of(node, "cordoned") == "true" ? 1 : 0);
+  add_gpus(metrics, nodes);
   const auto of_runs = [&](const std::string& key, const std::string& help) {
     metrics.begin("troupe_run_" + key, help);
     for (const auto& run : runs)

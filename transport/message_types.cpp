@@ -58,6 +58,7 @@ constexpr MessageType table[] = {
     {"node.cordon", person, 4_KiB},
     {"node.cordoned", head, 64_KiB},
     {"node.drain", person, 4_KiB},
+    {"node.gpus", node, 64_KiB, unordered},
     {"node.heartbeat", hosts, 2_KiB, unordered},
     {"node.join", hosts, 64_KiB, kept, opens},
     {"node.joined", head, 64_KiB},

@@ -127,6 +127,11 @@ const std::vector<Section>& sections() {
             "The head: so it is called; from now on what both say is numbered, and comes once."},
            {"node.reject", "`reason`, `found`, `wanted`", "The head: not here."},
            {"node.heartbeat", "", "A node lives."},
+           {"node.gpus", "`gpus`",
+            "A node: how its machine's GPUs are, every two seconds where there are any. Of each "
+            "`number`, and what its driver tells: [`name`, `busy` (a share), `used` and `memory` "
+            "(bytes), `watts`, `megahertz`, `celsius`, `slowed_by` (a list), `fault`]. `status` "
+            "and `node.list` have the same in `gpus` of the node."},
            {"node.unfit", "`run`, `why`",
             "The head: that run gives you no part. The head publishes it, with `node`."},
            {"node.leaving", "`reason`",

@@ -124,6 +124,7 @@ class RawConnection {
   std::size_t times(std::string_view bytes) const;
   /// Reads until the bytes come.
   bool wait_for(std::string_view bytes);
+  const std::string& received() const { return read_; }
 
   /// Says what a ZeroMQ socket of a type says first (ZMTP 3.0, no keys), and waits for the
   /// other end to have done so.
