@@ -22,8 +22,8 @@ bool is_missing(const std::string& why) {
 
 }  // namespace
 
-/// The part of NVML's documented binary interface that is used here. It has kept these names and
-/// forms since drivers of 2012; the headers are not needed, and may not be there.
+/// The part of NVML's documented binary interface that is used here: its headers come with a
+/// toolkit, which a machine that builds need not have.
 struct Nvml::Library {
   using Outcome = int;   // nvmlReturn_t
   using Handle = void*;  // nvmlDevice_t
