@@ -1,0 +1,141 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "transport/channel.h"
+#include "transport/door.h"
+#include "transport/edge_operation.h"
+#include "transport/link.h"
+
+/// Edges: channels whose tensors go from device to device by links, while their heads and shapes go
+/// ahead as words, by ordinary channels.
+///
+///     sender                                        receiver
+///        <-- grant: post so many -------------------- has places for them
+///        posts the send of a parcel that was granted
+///        --- parcel: head and shapes --------------->
+///                                                     posts the receive of its tensors
+///        === tensors ===============================> done: the listener has the parcel
+///        <-- grant: one more, and so many arrived ---
+///
+/// So an operation that occupies a device waits for a word and the other thread at most, never for
+/// a schedule. To form them takes care, since to make links and to connect them waits for the
+/// device: a device warms up its links once it has all of them, one after the other by their
+/// numbers, which all devices see in the same order; and grants and posts nothing before all are
+/// warm. So whoever waits, waits for an edge with a lower number, or for one who occupies no
+/// device.
+///
+/// When anything fails, all edges of an epoch end: the poison word is written, and their links are
+/// aborted together. The next epoch has new edges, with new links.
+namespace troupe::transport {
+
+class EdgeEnd;
+
+/// When a listener has a parcel.
+enum class HandedOver : std::uint8_t {
+  at_end,    // Once its numbers are there.
+  at_issue,  // Once they will be before whatever the device is given from then on. Garbage is there
+             // where the epoch is aborted meanwhile: such work looks at the poison word.
+};
+
+/// How long each wait may take. What a device was given before an operation counts into it.
+struct EdgePatience {
+  std::chrono::milliseconds form{30000};      // Until an edge is ready.
+  std::chrono::milliseconds exchange{30000};  // Until a parcel is granted; and from then on, done.
+  std::chrono::milliseconds order{5000};      // After a failure, until somebody has all aborted.
+  std::chrono::milliseconds end{5000};        // Until the device has let go of what was aborted.
+};
+
+struct EdgesOrder {
+  Epoch epoch;
+  MemoryPool* memory = nullptr;  // Of the device; outlives the edges and all that comes.
+  std::size_t places = 2;        // So many parcels of an edge has the device at once.
+  EdgePatience patience;
+  std::function<void()> wake;  // On any thread: there is something to advance.
+};
+
+/// What both ends of an edge agree upon, and how this one speaks to the other.
+struct EdgeTerms {
+  std::uint64_t number = 0;  // Among all edges of the run.
+  Bound bound;
+  Sender* words = nullptr;  // Spoken to until the edges are over.
+};
+
+/// Words that were refused.
+struct EdgesCounters {
+  std::uint64_t garbage = 0;
+  std::uint64_t other_epoch = 0;
+  std::uint64_t unknown_edge = 0;
+};
+
+/// All edges that one device has in one epoch.
+class Edges {
+ public:
+  enum class Phase : std::uint8_t {
+    gathering,  // They are being opened.
+    forming,
+    ready,
+    failed,  // One has ended as it should not; nothing is posted any more.
+    ending,  // All were aborted, and the device lets go of them.
+    over,    // It has.
+    stuck,   // It has not in time, and keeps their memory: the process had better end.
+  };
+
+  Edges(Fabric& fabric, EdgesOrder order);
+  /// Where begun, it is over.
+  ~Edges();
+  Edges(const Edges&) = delete;
+  Edges& operator=(const Edges&) = delete;
+
+  /// Before the other end can send a word. Listener and `on_end` are called by advance().
+  std::unique_ptr<Sender> open_sender(const EdgeTerms& terms, OnEnd on_end);
+  std::unique_ptr<Receiver> open_receiver(const EdgeTerms& terms, HandedOver handed_over,
+                                          Listener listener);
+
+  // On any thread.
+
+  /// All have been opened: form them.
+  void begin();
+  /// A word of another end has come.
+  void hear(std::span<const std::byte> bytes);
+  /// Voids the epoch: from here on nothing of it arrives, and nothing that looks at the poison word
+  /// is done. Also how edges end in peace, once their senders are closed.
+  void abort(const std::string& why);
+  Phase phase() const { return phase_; }
+  EdgesCounters counters() const;
+
+  /// By the thread that calls the fabric, when it was woken and now and then. True where something
+  /// is under way, so that it is to be called again soon.
+  bool advance(EdgeTime now);
+
+ private:
+  void add(std::shared_ptr<EdgeEnd> end);
+  bool must_end() const;
+  bool form(EdgeTime now);
+  bool exchange(EdgeTime now);
+  bool fail(EdgeEnd& end, const Error& error, EdgeTime now);
+  void end_all(EdgeTime now);
+  bool await_end(EdgeTime now);
+
+  Fabric& fabric_;
+  const EdgesOrder order_;
+  std::vector<std::shared_ptr<EdgeEnd>> ends_;  // By number; stands still once begun.
+  std::atomic<Phase> phase_{Phase::gathering};
+  EdgeTime deadline_ = EdgeTime::max();  // Of a phase that waits for others.
+
+  mutable std::mutex mutex_;
+  std::optional<std::string> aborted_;
+  EdgesCounters counters_;
+};
+
+}  // namespace troupe::transport

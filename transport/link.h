@@ -1,0 +1,92 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "transport/poison.h"
+
+/// What moves bytes from the memory of one device to that of another. A link is one way, between
+/// two devices, and of one epoch: for NVIDIA's devices a communicator of NCCL with two ranks. It is
+/// used as edges.h says, which keeps clear of its traps:
+///
+/// - There are no tags: the k-th send meets the k-th receive.
+/// - What is posted goes into a queue of the device and stays there, with all that is behind it,
+///   until the other end has posted its part. It occupies the device meanwhile.
+/// - A send may be over before its receive was posted: what is small waits on the way.
+/// - The first exchange of a link connects its ends, and takes memory. To take memory, to make a
+/// link
+///   and to end one wait for the device: for ever, where it is occupied by what nobody meets.
+/// - What is aborted ends as well: garbage is where its numbers would be, and whatever stands
+/// behind
+///   it begins.
+/// - That the other end is gone, or that something failed, is found by asking, and not always.
+namespace troupe::transport {
+
+/// What names a link that is to be. Bytes that only the fabric which made it understands.
+struct LinkId {
+  std::array<std::byte, 128> bytes{};
+};
+
+enum class LinkSide : std::uint8_t { sends, receives };
+
+/// What is sent, or where to put what comes.
+struct Piece {
+  std::byte* memory = nullptr;
+  std::size_t bytes = 0;
+};
+
+/// How far a link is.
+struct LinkReport {
+  enum class Phase : std::uint8_t { forming, ready, broken };
+
+  Phase phase = Phase::forming;
+  std::uint64_t issued = 0;  // Of the operations that were posted, those in the device's queue.
+  std::uint64_t ended = 0;   // Of these, in order, those that have left it.
+};
+
+/// One end of a link. Never waits.
+class Link {
+ public:
+  /// By its fabric alone, to which it was given back.
+  virtual ~Link() = default;
+
+  virtual LinkReport report() = 0;
+  /// Where it is broken.
+  virtual std::string why_broken() const = 0;
+
+  /// Sends all pieces, or receives them, as one operation; the other end has pieces of the same
+  /// sizes. Begins after all that the device was given before. Only where the link is ready and
+  /// what was posted before is issued. The memory is the device's until the operation has ended.
+  virtual void post(std::span<const Piece> pieces) = 0;
+
+  /// Whatever the device is given from now on begins after all operations that are issued.
+  virtual void join() = 0;
+};
+
+/// What makes the links of one device. One thread calls it and its links.
+class Fabric {
+ public:
+  virtual ~Fabric() = default;
+
+  /// Names a link. Whoever made the name lives until both ends are ready.
+  virtual Result<LinkId> name_link() = 0;
+  /// Begins to make an end, which becomes ready once the other end was begun as well.
+  virtual Result<std::unique_ptr<Link>> begin(const LinkId& id, LinkSide side) = 0;
+
+  /// Begins to end them all at once: what they have posted is aborted. Not before an earlier call
+  /// has come to its end().
+  virtual void end(std::vector<std::unique_ptr<Link>> links) = 0;
+  /// Whether all that was given to end() is gone, and the device touches none of its memory.
+  virtual bool ended() = 0;
+
+  /// The device sees it too.
+  virtual Poison& poison() = 0;
+};
+
+}  // namespace troupe::transport
