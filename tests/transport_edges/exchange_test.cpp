@@ -1,0 +1,18 @@
+#include <algorithm>
+
+#include "catch.h"
+#include "play.h"
+
+using namespace troupe;
+using namespace troupe::transport;
+using namespace edges_play;
+
+TEST_CASE("parcels go from device to device, in order and bit by bit", "[edges]") {
+  for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
+    Play play(seed, drawn_layout(seed));
+    play.begin_epoch(1);
+    INFO("seed " << seed << ": " << play.wrong());
+    REQUIRE(play.run_until([&] { return play.all_arrived(); }));
+    REQUIRE(play.wrong() == "");
+  }
+}

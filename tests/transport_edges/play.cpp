@@ -1,0 +1,299 @@
+#include "play.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+#include "core/tensor.h"
+#include "transport/edge_word.h"
+
+namespace edges_play {
+
+using namespace troupe;
+using namespace troupe::transport;
+
+namespace {
+
+constexpr auto time_of_step = std::chrono::microseconds(10);
+constexpr Epoch epoch_numbered(std::uint64_t number) { return {{0x1234, 0x5678}, number}; }
+
+std::uint64_t mixed(std::uint64_t x) {
+  x = (x ^ (x >> 31)) * 0x7fb5d329728ea185u;
+  x = (x ^ (x >> 27)) * 0x81dadef4bc2dd44du;
+  return x ^ (x >> 33);
+}
+
+/// What a parcel's content follows from.
+std::uint64_t seed_of(std::uint64_t epoch, std::size_t edge, std::uint64_t parcel) {
+  return mixed(epoch * 1'000'003 + edge * 1009 + parcel + 1);
+}
+
+/// Some parcels have no tensor, some tensors no element; some go ahead of their receive.
+std::vector<std::int64_t> counts_of(std::uint64_t seed) {
+  std::vector<std::int64_t> counts;
+  for (std::uint64_t i = 0; i < seed % 4; ++i)
+    counts.push_back(static_cast<std::int64_t>(mixed(seed + i) % 5 * (mixed(seed) % 2 ? 7 : 41)));
+  return counts;
+}
+
+std::int32_t number_of(std::uint64_t seed, std::size_t tensor, std::int64_t i) {
+  return static_cast<std::int32_t>(mixed(seed + 31 * tensor + static_cast<std::uint64_t>(i)) %
+                                   100'000);
+}
+
+std::int64_t sum_of(std::span<const Tensor> tensors) {
+  std::int64_t sum = 0;
+  for (const auto& tensor : tensors)
+    for (std::int64_t i = 0; i < tensor.count(); ++i) sum += tensor.data<std::int32_t>()[i];
+  return sum;
+}
+
+std::int64_t expected_sum(std::uint64_t epoch, std::size_t edge, std::uint64_t parcels) {
+  std::int64_t sum = 0;
+  for (std::uint64_t parcel = 0; parcel < parcels; ++parcel) {
+    const auto seed = seed_of(epoch, edge, parcel);
+    const auto counts = counts_of(seed);
+    for (std::size_t t = 0; t < counts.size(); ++t)
+      for (std::int64_t i = 0; i < counts[t]; ++i) sum += number_of(seed, t, i);
+  }
+  return sum;
+}
+
+}  // namespace
+
+/// The ordinary channel of words between two processes: they arrive in order, some time.
+class Play::Words final : public Sender {
+ public:
+  Tensor lend(const Shape&, DType) override { return {}; }
+  Status send(std::span<const std::byte> head, std::span<const Tensor>) override {
+    line.emplace_back(head.begin(), head.end());
+    return Done{};
+  }
+  Status close(std::chrono::milliseconds) override { return Done{}; }
+  ChannelCounters counters() const override { return {}; }
+
+  std::deque<std::vector<std::byte>> line;
+};
+
+Layout drawn_layout(std::uint64_t seed) {
+  Layout layout;
+  std::mt19937_64 random(seed);
+  layout.devices = 2 + static_cast<int>(random() % 3);
+  layout.edges.clear();
+  for (int from = 0; from < layout.devices; ++from)
+    for (int to = 0; to < layout.devices; ++to)
+      if (from != to && random() % 3 != 0) layout.edges.emplace_back(from, to);
+  std::shuffle(layout.edges.begin(), layout.edges.end(), random);
+  layout.places = 1 + random() % 3;
+  layout.handed_over = random() % 2 ? HandedOver::at_issue : HandedOver::at_end;
+  return layout;
+}
+
+Play::Play(std::uint64_t seed, Layout layout)
+    : layout_(std::move(layout)), world_(seed), random_(seed + 1), slowness_(1 + 3 * draw(5)) {
+  for (int i = 0; i < layout_.devices; ++i) start(processes_.emplace_back());
+  for (int i = 0; i < layout_.devices * layout_.devices; ++i)
+    words_.push_back(std::make_unique<Words>());
+}
+
+void Play::start(Process& process) {
+  pools_.push_back(std::make_unique<MemoryPool>());
+  process = {};
+  process.device = world_.add_device();
+  process.pool = pools_.back().get();
+  process.fabric = world_.fabric(process.device);
+}
+
+Play::~Play() {
+  end_epoch();
+  while (world_.step()) continue;
+}
+
+void Play::end_epoch() {
+  for (auto& edge : edges_) {
+    edge.sender.reset();
+    edge.receiver.reset();
+  }
+  for (auto& process : processes_) {
+    auto& edges = process.edges;
+    if (!edges) continue;
+    edges->abort("the epoch is over");
+    // A device that does not let go is done away with.
+    if (edges->phase() == Edges::Phase::stuck) world_.kill(process.device);
+    for (int i = 0; i < 100'000 && edges->phase() != Edges::Phase::over; ++i) {
+      edges->advance(now_);
+      world_.step();
+    }
+    edges.reset();
+  }
+  edges_.clear();
+}
+
+void Play::begin_epoch(std::uint64_t number) {
+  end_epoch();
+  epoch_ = number;
+  for (auto& process : processes_) {
+    if (!process.alive) start(process);
+    process.edges = std::make_unique<Edges>(
+        *process.fabric, EdgesOrder{.epoch = epoch_numbered(number),
+                                    .memory = process.pool,
+                                    .places = layout_.places,
+                                    .patience = {patience, patience, patience, patience},
+                                    .wake = {}});
+  }
+  edges_.resize(layout_.edges.size());
+  for (std::size_t i = 0; i < edges_.size(); ++i) open(i);
+  for (auto& process : processes_) process.edges->begin();
+}
+
+void Play::open(std::size_t number) {
+  const auto [from, to] = layout_.edges[number];
+  auto& edge = edges_[number];
+  const auto between = [&](int a, int b) {
+    return words_[static_cast<std::size_t>(a * layout_.devices + b)].get();
+  };
+  edge.sender = process_at(from).edges->open_sender(
+      {.number = number, .bound = layout_.bound, .words = between(from, to)},
+      [this, number](const ChannelEnd& end) { edges_[number].sender_end = end; });
+  edge.receiver = process_at(to).edges->open_receiver(
+      {.number = number, .bound = layout_.bound, .words = between(to, from)}, layout_.handed_over,
+      {[this, number](Parcel parcel) { hear(number, parcel); },
+       [this, number](const ChannelEnd& end) { edges_[number].receiver_end = end; }});
+}
+
+/// The device adds up what has come: work that changes what outlives a step.
+void Play::hear(std::size_t number, Parcel parcel) {
+  auto& edge = edges_[number];
+  const auto seed = seed_of(epoch_, number, edge.heard);
+  std::uint64_t head = 0;
+  if (parcel.head.size() == sizeof head) std::memcpy(&head, parcel.head.data(), sizeof head);
+  if (head != seed) wrong_ = "a parcel came out of order";
+  const auto counts = counts_of(seed);
+  bool same = parcel.tensors.size() == counts.size();
+  for (std::size_t t = 0; same && t < counts.size(); ++t)
+    same = parcel.tensors[t].shape() == Shape{counts[t]};
+  if (!same) wrong_ = "a parcel has other shapes";
+  ++edge.heard;
+  auto& process = process_at(layout_.edges[number].second);
+  world_.give(process.device,
+              [applied = edge.applied, epoch = epoch_, steps = layout_.steps,
+               poison = &process.fabric->poison(),
+               tensors = std::vector<Tensor>(parcel.tensors.begin(), parcel.tensors.end())] {
+                if (steps == Steps::look_at_poison && poison->spoils(epoch)) return;
+                ++applied->parcels;
+                applied->sum += sum_of(tensors);
+              });
+}
+
+Status Play::send(std::size_t number) {
+  auto& edge = edges_[number];
+  const auto seed = seed_of(epoch_, number, edge.sent);
+  std::vector<Tensor> tensors;
+  const auto counts = counts_of(seed);
+  for (std::size_t t = 0; t < counts.size(); ++t) {
+    tensors.push_back(edge.sender->lend({counts[t]}, DType::i32));
+    for (std::int64_t i = 0; i < counts[t]; ++i)
+      tensors.back().data<std::int32_t>()[i] = number_of(seed, t, i);
+  }
+  auto sent = edge.sender->send(std::as_bytes(std::span(&seed, 1)), tensors);
+  if (sent) ++edge.sent;
+  return sent;
+}
+
+void Play::step() {
+  now_ += time_of_step;
+  switch (draw(6)) {
+    case 0:
+    case 1:
+      if (draw(slowness_) == 0) world_.step();
+      return;
+    case 2:
+      return carry_word();
+    case 3:
+    case 4:
+      return advance(draw(processes_.size()));
+    case 5: {
+      const auto number = draw(std::max<std::size_t>(edges_.size(), 1));
+      if (!sends_ || number >= edges_.size() || edges_[number].sent >= layout_.parcels) return;
+      if (processes_[static_cast<std::size_t>(layout_.edges[number].first)].alive)
+        (void)send(number).ok();
+      return;
+    }
+  }
+}
+
+bool Play::run_until(const std::function<bool()>& holds, int steps) {
+  for (int i = 0; i < steps; ++i) {
+    if (holds()) return true;
+    step();
+  }
+  return holds();
+}
+
+void Play::advance(std::size_t process) {
+  auto& at = processes_[process];
+  if (at.alive && !at.frozen) at.edges->advance(now_);
+}
+
+void Play::carry_word() {
+  const auto place = draw(words_.size());
+  auto& line = words_[place]->line;
+  if (line.empty()) return;
+  const auto word = std::move(line.front());
+  line.pop_front();
+  const auto read = read_edge_word(word);
+  if (read && read->word.kind == lost_) return;
+  auto& to = processes_[place % processes_.size()];
+  if (to.alive) to.edges->hear(word);
+}
+
+void Play::abort_all() {
+  for (auto& process : processes_)
+    if (process.alive) process.edges->abort("the test says so");
+}
+
+void Play::kill(int process) {
+  process_at(process).alive = false;
+  world_.kill(process_at(process).device);
+}
+
+void Play::block(int process) { world_.block(process_at(process).device); }
+
+bool Play::all_are(Edges::Phase phase) const {
+  return std::ranges::all_of(processes_, [&](const Process& process) {
+    return !process.alive || process.edges->phase() == phase;
+  });
+}
+
+bool Play::all_arrived() const {
+  return std::ranges::all_of(
+      edges_, [&](const Edge& edge) { return edge.applied->parcels == layout_.parcels; });
+}
+
+std::uint64_t Play::left_out() const {
+  std::uint64_t parcels = 0;
+  for (const auto& edge : edges_) parcels += edge.heard - edge.applied->parcels;
+  return parcels;
+}
+
+bool Play::all_given_back() const {
+  return std::ranges::all_of(processes_, [&](const Process& process) {
+    return !process.alive ||
+           (world_.idle(process.device) && process.pool->counters().bytes_in_use == 0);
+  });
+}
+
+std::string Play::wrong() const {
+  if (!wrong_.empty()) return wrong_;
+  for (const auto& misuse : world_.misuses()) return misuse;
+  if (world_.most_under_way() > std::max<std::size_t>(layout_.places, 1))
+    return "more was posted than there are places";
+  for (std::size_t i = 0; i < edges_.size(); ++i) {
+    const auto& applied = *edges_[i].applied;
+    if (applied.sum != expected_sum(epoch_, i, applied.parcels))
+      return "edge " + std::to_string(i) + " has brought wrong numbers";
+  }
+  return "";
+}
+
+}  // namespace edges_play
