@@ -1,0 +1,36 @@
+#include "transport/nccl_fabric.h"
+
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "catch.h"
+
+using namespace troupe;
+using namespace troupe::transport;
+
+TEST_CASE("where there is no GPU, that is why there are no links", "[nccl]") {
+  const auto fabric = open_nccl_fabric({});
+  if (fabric) return;
+  CHECK(fabric.error().text.starts_with("GPU 0: CUDA: "));
+}
+
+TEST_CASE("an end that never meets its other is given up", "[nccl]") {
+  auto fabric = open_nccl_fabric({});
+  if (!fabric) {
+    WARN("skipped: " << fabric.error().text);
+    return;
+  }
+  const auto id = (*fabric)->name_link();
+  REQUIRE(id.ok());
+  auto link = (*fabric)->begin(*id, LinkSide::sends);
+  REQUIRE(link.ok());
+  CHECK((*link)->report().phase == LinkReport::Phase::forming);
+  std::vector<std::unique_ptr<Link>> links;
+  links.push_back(std::move(*link));
+  (*fabric)->poison().spoil(1);
+  (*fabric)->end(std::move(links));
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!(*fabric)->ended() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  CHECK((*fabric)->ended());
+}

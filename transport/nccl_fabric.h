@@ -1,0 +1,24 @@
+#pragma once
+
+#include <memory>
+
+#include "core/result.h"
+#include "transport/link.h"
+
+struct CUstream_st;  // What CUDA's cudaStream_t points to.
+
+namespace troupe::transport {
+
+struct NcclOrder {
+  int device = 0;                // The GPU's number in this process.
+  CUstream_st* queue = nullptr;  // What the device is given: links wait for it, and it for them.
+  // Blocks of threads that an operation occupies. Few: all links of a device must fit on it at
+  // once, beside what it computes.
+  int most_blocks = 2;
+};
+
+/// Links of a GPU by NCCL: each is a communicator of two ranks with a stream of its own. By the
+/// thread that has the device as its current one, as all calls of what it gives.
+Result<std::unique_ptr<Fabric>> open_nccl_fabric(const NcclOrder& order);
+
+}  // namespace troupe::transport

@@ -1,0 +1,114 @@
+#include "transport/nccl_link.h"
+
+#include <cuda_runtime.h>
+#include <nccl.h>
+
+#include <cstring>
+
+namespace troupe::transport {
+
+static_assert(sizeof(ncclUniqueId) == sizeof(LinkId));
+
+std::string problem_of_cuda(int outcome) {
+  if (outcome == cudaSuccess) return "";
+  return std::string("CUDA: ") + cudaGetErrorString(static_cast<cudaError_t>(outcome));
+}
+
+std::string problem_of_nccl(int outcome) {
+  if (outcome == ncclSuccess || outcome == ncclInProgress) return "";
+  return std::string("NCCL: ") + ncclGetErrorString(static_cast<ncclResult_t>(outcome));
+}
+
+NcclLink::~NcclLink() {
+  for (auto* event : marks_) (void)cudaEventDestroy(event);
+  for (auto* event : spare_) (void)cudaEventDestroy(event);
+  if (before_) (void)cudaEventDestroy(before_);
+  if (stream_) (void)cudaStreamDestroy(stream_);
+}
+
+Status NcclLink::begin(const LinkId& id) {
+  // What is short goes first: else it waits behind all that a product occupies the device with.
+  int least = 0, most = 0;
+  note(problem_of_cuda(cudaDeviceGetStreamPriorityRange(&least, &most)));
+  note(problem_of_cuda(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, most)));
+  note(problem_of_cuda(cudaEventCreateWithFlags(&before_, cudaEventDisableTiming)));
+  if (!problem_.empty()) return Error{problem_};
+
+  ncclUniqueId unique;
+  std::memcpy(&unique, id.bytes.data(), sizeof unique);
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  config.minCTAs = 1;
+  config.maxCTAs = order_.most_blocks;
+  const int rank = side_ == LinkSide::sends ? 0 : 1;
+  note(problem_of_nccl(ncclCommInitRankConfig(&communicator_, 2, unique, rank, &config)));
+  if (!problem_.empty()) return Error{problem_};
+  return Done{};
+}
+
+LinkReport NcclLink::report() {
+  if (report_.phase == LinkReport::Phase::broken) return report_;
+  ncclResult_t state = ncclInProgress;
+  note(problem_of_nccl(ncclCommGetAsyncError(communicator_, &state)));
+  note(problem_of_nccl(state));
+  if (state == ncclSuccess) {
+    if (report_.phase == LinkReport::Phase::forming) report_.phase = LinkReport::Phase::ready;
+    if (report_.issued < posted_) mark_issued();
+  }
+  count_ended();
+  return report_;
+}
+
+void NcclLink::post(std::span<const Piece> pieces) {
+  ++posted_;
+  note(problem_of_cuda(cudaEventRecord(before_, order_.queue)));
+  note(problem_of_cuda(cudaStreamWaitEvent(stream_, before_, 0)));
+  const int other = side_ == LinkSide::sends ? 1 : 0;
+  note(problem_of_nccl(ncclGroupStart()));
+  for (const auto& piece : pieces)
+    note(problem_of_nccl(
+        side_ == LinkSide::sends
+            ? ncclSend(piece.memory, piece.bytes, ncclInt8, other, communicator_, stream_)
+            : ncclRecv(piece.memory, piece.bytes, ncclInt8, other, communicator_, stream_)));
+  note(problem_of_nccl(ncclGroupEnd()));
+}
+
+/// By the mark behind the last operation: the stream itself may be NCCL's again.
+void NcclLink::join() {
+  if (!marks_.empty()) note(problem_of_cuda(cudaStreamWaitEvent(order_.queue, marks_.back(), 0)));
+}
+
+/// What was posted is in the stream. (One at a time is posted, so one mark is missing.)
+void NcclLink::mark_issued() {
+  cudaEvent_t mark = nullptr;
+  if (spare_.empty()) {
+    note(problem_of_cuda(cudaEventCreateWithFlags(&mark, cudaEventDisableTiming)));
+  } else {
+    mark = spare_.back();
+    spare_.pop_back();
+  }
+  if (!mark) return;
+  note(problem_of_cuda(cudaEventRecord(mark, stream_)));
+  marks_.push_back(mark);
+  report_.issued = posted_;
+}
+
+void NcclLink::count_ended() {
+  while (!marks_.empty()) {
+    const auto outcome = cudaEventQuery(marks_.front());
+    if (outcome == cudaErrorNotReady) return;
+    note(problem_of_cuda(outcome));
+    if (outcome != cudaSuccess) return;
+    spare_.push_back(marks_.front());
+    marks_.pop_front();
+    ++report_.ended;
+  }
+}
+
+void NcclLink::note(const std::string& problem) {
+  if (problem.empty() || !problem_.empty()) return;
+  problem_ = problem;
+  report_.phase = LinkReport::Phase::broken;
+}
+
+}  // namespace troupe::transport

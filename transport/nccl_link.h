@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transport/link.h"
+#include "transport/nccl_fabric.h"
+
+// What cudaEvent_t and ncclComm_t point to.
+struct CUevent_st;
+struct ncclComm;
+
+namespace troupe::transport {
+
+/// What CUDA means by a result. Empty where all went well.
+std::string problem_of_cuda(int outcome);
+/// Likewise NCCL. What is under way yet is no problem.
+std::string problem_of_nccl(int outcome);
+
+/// A communicator that does not block: NCCL makes it, and hands over what is posted, on a thread of
+/// its own, and tells when it is asked. Until then neither it nor its stream may be touched.
+class NcclLink final : public Link {
+ public:
+  NcclLink(const NcclOrder& order, LinkSide side) : order_(order), side_(side) {}
+  /// Its communicator was aborted.
+  ~NcclLink() override;
+
+  /// Once, first of all.
+  Status begin(const LinkId& id);
+
+  LinkReport report() override;
+  std::string why_broken() const override { return problem_; }
+  void post(std::span<const Piece> pieces) override;
+  void join() override;
+
+  ncclComm* communicator() const { return communicator_; }
+  CUstream_st* stream() const { return stream_; }
+
+ private:
+  void note(const std::string& problem);
+  void mark_issued();
+  void count_ended();
+
+  const NcclOrder order_;
+  const LinkSide side_;
+  ncclComm* communicator_ = nullptr;
+  CUstream_st* stream_ = nullptr;
+  CUevent_st* before_ = nullptr;    // What the device was given before the last post.
+  std::deque<CUevent_st*> marks_;   // Behind each operation that is issued and has not ended.
+  std::vector<CUevent_st*> spare_;  // Made once and used again.
+  LinkReport report_;
+  std::uint64_t posted_ = 0;
+  std::string problem_;
+};
+
+}  // namespace troupe::transport
