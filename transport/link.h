@@ -19,11 +19,9 @@
 /// - What is posted goes into a queue of the device and stays there, with all that is behind it,
 ///   until the other end has posted its part. It occupies the device meanwhile.
 /// - A send may be over before its receive was posted: what is small waits on the way.
-/// - The first exchange of a link connects its ends, and takes memory. To take memory, to make a
-/// link
-///   and to end one wait for the device: for ever, where it is occupied by what nobody meets.
-/// - What is aborted ends as well: garbage is where its numbers would be, and whatever stands
-/// behind
+/// - The first exchange of a link connects its ends, takes memory and loads code. That, to make a
+///   link and to end one wait for the device: for ever, where what nobody meets occupies it.
+/// - What is aborted ends as well: garbage is where its numbers would be, and what stands behind
 ///   it begins.
 /// - That the other end is gone, or that something failed, is found by asking, and not always.
 namespace troupe::transport {

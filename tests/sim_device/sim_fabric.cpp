@@ -93,7 +93,7 @@ class SimFabric final : public Fabric {
       for (const auto& link : links) static_cast<SimLink&>(*link).end_.aborted = true;
       for (const auto& link : links) drop_posting(static_cast<SimLink&>(*link).end_);
       device_.ending = !links.empty();
-      world_.meanwhile(device_);
+      world_.long_meanwhile(device_);
     }
     links.clear();
   }

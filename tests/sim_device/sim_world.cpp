@@ -112,6 +112,10 @@ void SimWorld::meanwhile(Device& caller) {
     if (!step_once()) return;
 }
 
+void SimWorld::long_meanwhile(Device& caller) {
+  for (auto calls = random_() % 16; calls > 0; --calls) meanwhile(caller);
+}
+
 void SimWorld::find_steps() {
   steps_.clear();
   for (const auto& device : devices_) {
@@ -163,13 +167,13 @@ void SimWorld::find_steps_of_end(End& end) {
   if (end.aborted) return;
   const auto* peer = other(end);
   const bool met = peer && !peer->aborted && peer->device->alive;
-  if (end.report.phase == LinkReport::Phase::forming && met && quiet(*end.device))
-    may(&SimWorld::become_ready);
-  if (!end.posting.empty()) {
-    if (pairs_[end.pair].connected)
-      may(&SimWorld::issue);
-    else if (met && !peer->posting.empty() && quiet(*end.device) && quiet(*peer->device))
-      may(&SimWorld::connect);
+  const bool idle = quiet(*end.device);
+  if (end.report.phase == LinkReport::Phase::forming && met && idle) may(&SimWorld::become_ready);
+  if (!end.posting.empty() && !pairs_[end.pair].connected) {
+    if (met && !peer->posting.empty() && idle && quiet(*peer->device)) may(&SimWorld::connect);
+  } else if (!end.posting.empty()) {
+    // The first operation takes memory, and loads what the device runs.
+    if (end.posted > 1 || idle) may(&SimWorld::issue);
   }
   if (deaths_ == Deaths::told && peer && !peer->device->alive &&
       end.report.phase != LinkReport::Phase::broken)

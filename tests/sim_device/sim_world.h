@@ -119,6 +119,7 @@ class SimWorld {
   bool step_once();
   /// Devices go on while their host calls.
   void meanwhile(Device& caller);
+  void long_meanwhile(Device& caller);
   void note_misuse(const std::string& what) { misuses_.insert(what); }
 
   void find_steps();

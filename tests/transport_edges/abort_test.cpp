@@ -21,7 +21,7 @@ void abort_somewhere(Play& play) {
 
 TEST_CASE("an abort ends all edges, and no garbage is applied", "[edges]") {
   int with_work_left_out = 0;
-  for (std::uint64_t seed = 1; seed <= 10000; ++seed) {
+  for (std::uint64_t seed = 1; seed <= orders(10000); ++seed) {
     auto layout = drawn_layout(seed);
     layout.parcels = 1000;
     Play play(seed, layout);
@@ -33,13 +33,13 @@ TEST_CASE("an abort ends all edges, and no garbage is applied", "[edges]") {
     REQUIRE(given_back);
     REQUIRE(play.wrong() == "");
   }
-  CHECK(with_work_left_out > 100);
+  CHECK(with_work_left_out > static_cast<int>(orders(100)));
 }
 
 TEST_CASE("work behind a receive that does not look at the poison word applies garbage",
           "[edges]") {
   int wrong = 0;
-  for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
+  for (std::uint64_t seed = 1; seed <= orders(1000); ++seed) {
     auto layout = drawn_layout(seed);
     layout.handed_over = HandedOver::at_issue;
     layout.steps = Steps::do_not_look;
@@ -50,12 +50,12 @@ TEST_CASE("work behind a receive that does not look at the poison word applies g
     (void)play.run_until([&] { return play.all_given_back(); });
     wrong += play.wrong().ends_with("wrong numbers");
   }
-  CHECK(wrong > 50);
+  CHECK(wrong > static_cast<int>(orders(50)));
 }
 
 TEST_CASE("an abort at one end alone ends its edges, and the other end's in its own time",
           "[edges]") {
-  for (std::uint64_t seed = 1; seed <= 500; ++seed) {
+  for (std::uint64_t seed = 1; seed <= orders(500); ++seed) {
     Play play(seed, {.devices = 2, .edges = {{0, 1}, {1, 0}}, .parcels = 50});
     play.begin_epoch(1);
     const auto before = static_cast<int>(play.draw(1500));
@@ -92,7 +92,7 @@ TEST_CASE("after an abort nothing is sent, and every end says why", "[edges]") {
 }
 
 TEST_CASE("edges that were closed end in peace", "[edges]") {
-  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+  for (std::uint64_t seed = 1; seed <= orders(150); ++seed) {
     const auto layout = drawn_layout(seed);
     Play play(seed, layout);
     play.begin_epoch(1);

@@ -6,7 +6,7 @@ using namespace troupe::transport;
 using namespace edges_play;
 
 TEST_CASE("nothing is posted before the receiver has granted it", "[edges]") {
-  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+  for (std::uint64_t seed = 1; seed <= orders(200); ++seed) {
     Play play(seed, {.devices = 2, .edges = {{0, 1}}, .parcels = 100});
     play.lose(EdgeWordKind::grant);
     play.begin_epoch(1);
@@ -53,7 +53,7 @@ TEST_CASE("shapes that do not go into one word are refused", "[edges]") {
 
 TEST_CASE("a device occupies itself with edges only once it has all of them", "[edges]") {
   // Each of the three waits for the next: were links made while others are tried, none would end.
-  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+  for (std::uint64_t seed = 1; seed <= orders(200); ++seed) {
     Play play(seed, {.devices = 3, .edges = {{0, 1}, {1, 2}, {2, 0}, {1, 0}, {2, 1}, {0, 2}}});
     play.send_nothing();
     play.begin_epoch(1);

@@ -22,7 +22,7 @@ TEST_CASE("a process may die at any moment: the others end in time, and go on wi
           "[edges]") {
   const auto deaths =
       GENERATE(sim_device::SimWorld::Deaths::silent, sim_device::SimWorld::Deaths::told);
-  for (std::uint64_t seed = 1; seed <= 500; ++seed) {
+  for (std::uint64_t seed = 1; seed <= orders(500); ++seed) {
     const auto layout = drawn_layout(seed);
     Play play(seed, layout);
     play.world().set_deaths(deaths);
@@ -45,7 +45,7 @@ TEST_CASE("a process may die at any moment: the others end in time, and go on wi
 
 TEST_CASE("where nobody gives an order, whoever waits for a dead process ends by itself",
           "[edges]") {
-  for (std::uint64_t seed = 1; seed <= 500; ++seed) {
+  for (std::uint64_t seed = 1; seed <= orders(500); ++seed) {
     Play play(seed, {.devices = 2, .edges = {{0, 1}, {1, 0}}, .parcels = 1000});
     play.begin_epoch(1);
     const auto before = static_cast<int>(play.draw(2000));
@@ -60,7 +60,7 @@ TEST_CASE("where nobody gives an order, whoever waits for a dead process ends by
 
 TEST_CASE("epochs follow one another, whatever of the last one is still on its way", "[edges]") {
   std::uint64_t late_words = 0;
-  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+  for (std::uint64_t seed = 1; seed <= orders(150); ++seed) {
     const auto layout = drawn_layout(seed);
     Play play(seed, layout);
     for (std::uint64_t epoch = 1; epoch <= 4; ++epoch) {
@@ -75,7 +75,7 @@ TEST_CASE("epochs follow one another, whatever of the last one is still on its w
     REQUIRE(play.run_until([&] { return play.all_arrived(); }));
     REQUIRE(play.wrong() == "");
   }
-  CHECK(late_words > 300);
+  CHECK(late_words > orders(300));
 }
 
 TEST_CASE("a link's name is good for one link", "[edges]") {

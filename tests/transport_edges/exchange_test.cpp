@@ -8,7 +8,7 @@ using namespace troupe::transport;
 using namespace edges_play;
 
 TEST_CASE("parcels go from device to device, in order and bit by bit", "[edges]") {
-  for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
+  for (std::uint64_t seed = 1; seed <= orders(2000); ++seed) {
     Play play(seed, drawn_layout(seed));
     play.begin_epoch(1);
     INFO("seed " << seed << ": " << play.wrong());

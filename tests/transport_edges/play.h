@@ -24,6 +24,15 @@ namespace edges_play {
 
 constexpr std::chrono::milliseconds patience{1000};
 
+/// So many orders of what happens are drawn: fewer with a sanitizer, with which all takes long.
+constexpr std::uint64_t orders(std::uint64_t without_sanitizer) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  return without_sanitizer / 10;
+#else
+  return without_sanitizer;
+#endif
+}
+
 /// Whether what a device does with a parcel looks at the poison word first, as it must.
 enum class Steps : std::uint8_t { look_at_poison, do_not_look };
 
@@ -66,6 +75,7 @@ class Play {
   void kill(int process);
   /// It no longer looks after its edges; its device goes on.
   void freeze(int process) { process_at(process).frozen = true; }
+  void thaw(int process) { process_at(process).frozen = false; }
   /// Its device does nothing that it is given from now on.
   void block(int process);
   /// Words of this kind do not arrive any more.

@@ -92,6 +92,19 @@ TEST_CASE_METHOD(OneEdge, "a parcel larger than the bound is not taken", "[edges
         "a frame has 200000 bytes of tensors, at most 100064 may be");
 }
 
+TEST_CASE_METHOD(OneEdge, "a receive that no send meets is waited for no longer than it may",
+                 "[edges]") {
+  MemoryPool pool;
+  const auto tensor = Tensor::make(pool, {1000}, DType::u8);
+  tell_receiver_parcel(0, {&tensor, 1});
+  for (int i = 0; i < 1000; ++i) play.step();
+  CHECK(play.world().occupied(play.process_at(1).device));
+  play.pass(patience);
+  REQUIRE(play.run_until([&] { return play.edge(0).receiver_end.has_value(); }, 2000));
+  CHECK(play.edge(0).receiver_end->text ==
+        "edge 0: a parcel's receive was not done within 1000 ms");
+}
+
 TEST_CASE_METHOD(OneEdge, "a parcel without a front is not taken", "[edges]") {
   tell(1, word_of(EdgeWordKind::parcel));
   CHECK(reason(play.edge(0).receiver_end) == "a parcel has no front");
@@ -124,13 +137,17 @@ TEST_CASE_METHOD(OneEdge, "each end says what is its to say", "[edges]") {
 TEST_CASE_METHOD(OneEdge, "a receiver that is gone is a closed channel, a sender a lost one",
                  "[edges]") {
   SECTION("receiver") {
-    CHECK(play.send(0).ok());
+    play.freeze(1);
+    const auto large = play.edge(0).sender->lend({1000}, DType::i32);
+    REQUIRE(play.edge(0).sender->send({}, {&large, 1}).ok());
+    REQUIRE(play.run_until([&] { return play.world().occupied(play.process_at(0).device); }));
     play.edge(0).receiver.reset();
+    play.thaw(1);
     REQUIRE(play.run_until([&] { return play.edge(0).sender_end.has_value(); }));
     CHECK(play.edge(0).sender_end->why == ChannelEnd::Why::closed);
     CHECK_FALSE(play.send(0).ok());
     // What was announced is received yet: no device is held up.
-    CHECK(play.run_until([&] { return play.all_given_back(); }));
+    CHECK(play.run_until([&] { return play.world().idle(play.process_at(0).device); }));
     CHECK(play.all_are(Edges::Phase::ready));
   }
   SECTION("sender") {
