@@ -150,7 +150,8 @@ void Play::open(std::size_t number) {
   const auto [from, to] = layout_.edges[number];
   auto& edge = edges_[number];
   const auto between = [&](int a, int b) {
-    return words_[static_cast<std::size_t>(a * layout_.devices + b)].get();
+    return words_[static_cast<std::size_t>(a) * processes_.size() + static_cast<std::size_t>(b)]
+        .get();
   };
   edge.sender = process_at(from).edges->open_sender(
       {.number = number, .bound = layout_.bound, .words = between(from, to)},
