@@ -14,6 +14,7 @@ void add_losses(const Sharing& sharing, std::vector<Sharing>& all) {
   if (sharing.cores.size() < 2) return;
   for (std::size_t i = 0; i < sharing.cores.size(); ++i) {
     if (i > 0 && sharing.cores[i] == sharing.cores[i - 1]) continue;
+    if (all.size() == most_foreseen) return;
     Sharing left = sharing;
     left.cores.erase(left.cores.begin() + static_cast<std::ptrdiff_t>(i));
     if (std::ranges::count(all, left) == 0) all.push_back(std::move(left));

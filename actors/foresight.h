@@ -1,6 +1,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -11,8 +12,11 @@
 
 namespace troupe::actors {
 
+constexpr std::size_t most_foreseen = 128;
+
 /// The sharings that a loss would ask for, most likely first: this one, and those that are left
-/// when any one node goes, or any two. Nodes with as many cores are alike, so that they are few.
+/// when any one node goes, or any two. Nodes with as many cores are alike, so that they are few; of
+/// nodes of many kinds these are the first ones.
 std::vector<Sharing> neighbours_of(const Sharing& sharing);
 
 /// How a run is shared out after a loss, found before there is one: then it need only be looked up.

@@ -212,10 +212,10 @@ void Reaction::lose_from(Life life, const std::string& why) {
   }
 }
 
+/// It may be late only, and what a loss would ask for is foreseen for all (foresight.h).
 void Reaction::on(const Suspected& suspected) {
   if (state_.phase != Phase::run || !is_member(suspected.life)) return;
   row(Row::run_suspect, name_of(suspected.life) + ": " + suspected.why);
-  order(Foresee{suspected.life});
 }
 
 void Reaction::on(const Notice& notice) {

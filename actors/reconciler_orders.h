@@ -23,10 +23,6 @@ struct MakePlan {
   std::uint64_t number = 0;
   std::vector<Life> nodes;
 };
-/// Have the plan without this node at hand.
-struct Foresee {
-  Life without = 0;
-};
 /// To nodes, from here on.
 struct Prepare {
   static constexpr std::string_view type = "epoch.prepare";
@@ -184,7 +180,7 @@ struct End {
 };
 
 using Order =
-    std::variant<SetTimer, MakePlan, Foresee, Prepare, FindLine, Load, Activate, Adopt, Freeze,
-                 Abort, AskSavePoint, Save, CommitSave, AbortSave, GoOn, Retire, Reject, Warn, End>;
+    std::variant<SetTimer, MakePlan, Prepare, FindLine, Load, Activate, Adopt, Freeze, Abort,
+                 AskSavePoint, Save, CommitSave, AbortSave, GoOn, Retire, Reject, Warn, End>;
 
 }  // namespace troupe::actors::reconciler

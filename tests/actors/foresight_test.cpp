@@ -1,6 +1,7 @@
 #include "actors/foresight.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,15 @@ TEST_CASE("neighbours are what is left after one loss or two, by kinds of nodes"
   // Somebody is left in each.
   CHECK(neighbours_of(sharing_with({1})).size() == 1);
   CHECK(neighbours_of(sharing_with({2, 1})).size() == 3);
+}
+
+TEST_CASE("of nodes of many kinds every single loss is foreseen, and some of two", "[actors]") {
+  std::vector<int> cores(100);
+  std::iota(cores.begin(), cores.end(), 1);
+  const auto all = neighbours_of(sharing_with(cores));
+  CHECK(all.size() == most_foreseen);
+  CHECK(std::ranges::count(all, 99u, [](const auto& one) { return one.cores.size(); }) == 100);
+  CHECK(all.back().cores.size() == 98);
 }
 
 TEST_CASE("every loss of one node or two is foreseen, as it would be found then", "[actors]") {
