@@ -103,7 +103,7 @@ void multiply(Stream& stream, const Product<Number>& product, const Matrix<Numbe
     if (const auto* there = kernels_of(stream))
       return multiply_on_device(*there, stream, product, b);
   constexpr std::int64_t most_depth = 256;  // In units.
-  const Tiles tiles(product.rows, product.columns, 384, 384, stream.threads());
+  const Tiles tiles(product.rows, product.columns, 512, 512, stream.threads());
   stream.for_each(tiles.count(), [&](std::int64_t i) {
     const auto tile = tiles[i];
     auto p = part(product, tile);

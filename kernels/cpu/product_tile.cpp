@@ -96,19 +96,20 @@ void edge_tile(const U* strip, const U* panel, std::int64_t depth, std::int64_t 
     std::copy_n(whole + r * most_columns, columns, sums.c + r * sums.c_row);
 }
 
-/// What the copy of the next strip will read: it comes while this one is computed, some rows with
-/// each tile.
+/// What the next copy of strips will read: it comes while these are computed, some lines of the
+/// matrix with each tile.
 struct Ahead {
   const void* data = nullptr;
-  std::int64_t rows = 0;
-  std::int64_t row = 0;    // Bytes from one to the next,
+  std::int64_t lines = 0;
+  std::int64_t line = 0;   // Bytes from one to the next,
   std::int64_t bytes = 0;  // and how many of each will be read.
 
+  /// To the second cache: all of it would drive the strip from the first.
   HWY_INLINE void fetch(std::int64_t tile, std::int64_t tiles) const {
-    constexpr std::int64_t line = 64;
-    for (std::int64_t r = tile; r < rows; r += tiles)
-      for (std::int64_t byte = 0; byte < bytes; byte += line)
-        hwy::Prefetch(static_cast<const char*>(data) + r * row + byte);
+    constexpr std::int64_t at_once = 64;
+    for (std::int64_t l = tile; l < lines; l += tiles)
+      for (std::int64_t byte = 0; byte < bytes; byte += at_once)
+        __builtin_prefetch(static_cast<const char*>(data) + l * line + byte, 0, 2);
   }
 };
 
@@ -148,17 +149,26 @@ constexpr std::array<MultiplyStrip<Number>, most_rows> by_height(
   return {multiply_strip<Arithmetic, Strip, before + 1, Number>...};
 }
 
+/// What is fetched with a strip: its share, among those that are copied together, of the lines of
+/// those to come.
 template <class Number>
 Ahead ahead(ByRow, const Matrix<Number>& a, const Strips& strips, std::int64_t strip,
             std::int64_t numbers) {
-  if (strip >= strips.count) return {};
+  const std::int64_t next = strip + 1;
+  if (next >= strips.count) return {};
   constexpr auto size = static_cast<std::int64_t>(sizeof(Number));
-  return {a.from(strips.begin(strip), 0).data, strips.height(strip), a.stride * size,
-          numbers * size};
+  return {a.from(strips.begin(next), 0).data, strips.height(next), a.stride * size, numbers * size};
 }
 template <class Number>
-Ahead ahead(ByColumn, const Matrix<Number>&, const Strips&, std::int64_t, std::int64_t) {
-  return {};
+Ahead ahead(ByColumn, const Matrix<Number>& a, const Strips& strips, std::int64_t strip,
+            std::int64_t numbers) {
+  constexpr std::int64_t together = ByColumn::together;
+  const std::int64_t place = strip % together, next = strip - place + together;
+  if (next >= strips.count) return {};
+  const auto first = place * numbers / together, end = (place + 1) * numbers / together;
+  const auto rows = strips.begin(std::min(next + together, strips.count)) - strips.begin(next);
+  constexpr auto size = static_cast<std::int64_t>(sizeof(Number));
+  return {a.from(strips.begin(next), first).data, end - first, a.stride * size, rows * size};
 }
 
 template <class Arithmetic, class Strip, class Number>
@@ -172,8 +182,11 @@ void multiply_strips(const Product<Number>& p, const Panels<Number>& b) {
   Sums from_start{zeros, 0, 0, p.c, p.c_stride};
   if (p.start) from_start = {p.start, p.start_stride, most_columns, p.c, p.c_stride};
   const Sums further{p.c, p.c_stride, most_columns, p.c, p.c_stride};
-  for (std::int64_t k = 0; k < p.depth; k += block_depth * numbers) {
-    const std::int64_t depth = std::min(block_depth * numbers, p.depth - k);
+  // Blocks of equal depth: each reads and writes all sums, however thin it is.
+  const std::int64_t all = units<Number>(p.depth), blocks = (all + most_depth - 1) / most_depth;
+  const std::int64_t block_depth = (all + blocks - 1) / blocks * numbers;
+  for (std::int64_t k = 0; k < p.depth; k += block_depth) {
+    const std::int64_t depth = std::min(block_depth, p.depth - k);
     const Panels<Number> block{b.data + k / numbers * panel_columns, b.stride};
     for (std::int64_t first = 0; first < strips.count; first += Strip::together) {
       const std::int64_t last = std::min(strips.count, first + Strip::together);
@@ -184,7 +197,7 @@ void multiply_strips(const Product<Number>& p, const Panels<Number>& b) {
         sums.c += strips.begin(s) * sums.c_row;
         multiply_strip_of[static_cast<std::size_t>(strips.height(s) - 1)](
             copies + (s - first) * strip_units, block, units<Number>(depth), p.columns, sums,
-            ahead(Strip(), p.a.from(0, k), strips, s + 1, depth));
+            ahead(Strip(), p.a.from(0, k), strips, s, depth));
       }
     }
   }

@@ -20,13 +20,13 @@ namespace troupe::kernels::cpu::HWY_NAMESPACE {
 /// A strip is a few rows of the first factor, and so much depth of them in units. They are copied
 /// to where they lie at fixed distances, so that every address in the inner loop is a constant away
 /// from one pointer and no two rows fight for a cache set.
-constexpr std::int64_t block_depth = 256;
+constexpr std::int64_t most_depth = 384;
 constexpr std::int64_t strip_rows = 16;  // At most.
-constexpr std::int64_t strip_units = strip_rows * (block_depth + 16);
+constexpr std::int64_t strip_units = strip_rows * (most_depth + 16);
 
 /// `row` and `depth` are the distances; `together` strips are copied at a time.
 struct ByRow {
-  static constexpr std::int64_t row = block_depth + 16, depth = 1, together = 1;
+  static constexpr std::int64_t row = most_depth + 16, depth = 1, together = 1;
 };
 /// Here the rows of a strip are less than a cache line: copied alone, each would fetch it again.
 struct ByColumn {
