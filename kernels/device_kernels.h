@@ -10,6 +10,7 @@
 #include "kernels/copy.h"
 #include "kernels/dropout.h"
 #include "kernels/embedding.h"
+#include "kernels/float16.h"
 #include "kernels/late.h"
 #include "kernels/norm.h"
 #include "kernels/patches.h"
@@ -79,6 +80,9 @@ struct DeviceKernels {
   decltype(kernels::dropout)* dropout;
   decltype(kernels::embedding_forward)* embedding_forward;
   decltype(kernels::embedding_backward_weight)* embedding_backward_weight;
+
+  decltype(kernels::round_to_f16)* round_to_f16;
+  decltype(kernels::widen_f16)* widen_f16;
 
   void (*adam_direction)(Stream&, const AdamDirection&, const float* m, const float* v, float* y,
                          std::int64_t count);

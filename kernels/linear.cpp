@@ -9,6 +9,7 @@
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/device_kernels.h"
+#include "kernels/float16.h"
 
 namespace troupe::kernels {
 namespace {
@@ -22,6 +23,8 @@ constexpr DType type_of(Precision precision) {
   switch (precision) {
     case Precision::fp32:
       return DType::f32;
+    case Precision::fp16:
+      return DType::f16;
     case Precision::bf16_pairs:
     case Precision::bf16_blocks:
       return DType::bf16;
@@ -86,6 +89,22 @@ Tensor copy_of(Stream& stream, const float* numbers, std::int64_t count) {
   return copy;
 }
 
+/// An operand in fp16 or fp32 as products take it. It is widened anew for each: that costs little
+/// beside the product, and in between it takes half the memory.
+Tensor in_floats(Stream& stream, const Tensor& operand, Precision precision) {
+  assert(operand.dtype() == type_of(precision));
+  if (precision == Precision::fp32) return operand;
+  Tensor wide = stream.make(operand.shape());
+  widen_f16(stream, operand.data<Float16>(), wide.f32(), operand.count());
+  return wide;
+}
+
+Tensor rounded_to_f16(Stream& stream, const float* numbers, const Shape& shape) {
+  Tensor rounded = stream.make(shape, DType::f16);
+  round_to_f16(stream, numbers, rounded.data<Float16>(), rounded.count());
+  return rounded;
+}
+
 template <class Number>
 cpu::Panels<Number> panels_of(const Tensor& packed) {
   return {static_cast<const Unit<Number>*>(packed.raw()), packed.shape()[1] * cpu::panel_columns};
@@ -135,7 +154,9 @@ void weight_gradient(Stream& stream, const LinearShape& shape, const Tensor& x, 
   assert(x.count() == rows * shape.inputs && dy.count() == rows * shape.outputs);
   switch (shape.precision) {
     case Precision::fp32:
-      return weight_gradient<float>(stream, shape, x, dy, start, dw, rows);
+    case Precision::fp16:
+      return weight_gradient<float>(stream, shape, in_floats(stream, x, shape.precision),
+                                    in_floats(stream, dy, shape.precision), start, dw, rows);
     case Precision::bf16_pairs:
     case Precision::bf16_blocks:
       return weight_gradient<BFloat16>(stream, shape, x, dy, start, dw, rows);
@@ -148,6 +169,8 @@ std::string_view to_string(Precision precision) {
   switch (precision) {
     case Precision::fp32:
       return "fp32";
+    case Precision::fp16:
+      return "fp16";
     case Precision::bf16_pairs:
       return "bf16-pairs";
     case Precision::bf16_blocks:
@@ -168,18 +191,26 @@ PackedLinear::PackedLinear(Stream& stream, const LinearShape& shape, const float
     forward_ = pack(stream, w, shape.inputs, shape.outputs);
     backward_ = pack(stream, transposed(w), shape.outputs, shape.inputs);
   };
+  const std::int64_t count = shape.inputs * shape.outputs;
   switch (shape.precision) {
     case Precision::fp32:
       // A device reads it as it lies; a copy, since the weights may be written to before long.
-      if (stream.device()) {
-        forward_ = backward_ = copy_of(stream, weight, shape.inputs * shape.outputs);
-        break;
-      }
-      pack_both(inputs_by_outputs(shape, weight));
+      if (stream.device())
+        forward_ = backward_ = copy_of(stream, weight, count);
+      else
+        pack_both(inputs_by_outputs(shape, weight));
       break;
+    case Precision::fp16: {
+      const Tensor wide =
+          in_floats(stream, rounded_to_f16(stream, weight, {count}), shape.precision);
+      if (stream.device())
+        forward_ = backward_ = wide;
+      else
+        pack_both(inputs_by_outputs(shape, wide.f32()));
+      break;
+    }
     case Precision::bf16_pairs:
     case Precision::bf16_blocks: {
-      const std::int64_t count = shape.inputs * shape.outputs;
       Tensor rounded = stream.make({count}, DType::bf16);
       round_all(stream, weight, rounded.data<BFloat16>(), count);
       pack_both(inputs_by_outputs(shape, std::as_const(rounded).data<BFloat16>()));
@@ -190,7 +221,8 @@ PackedLinear::PackedLinear(Stream& stream, const LinearShape& shape, const float
 
 Tensor as_operand(Stream& stream, const Tensor& numbers, Precision precision) {
   if (numbers.dtype() == type_of(precision)) return numbers;
-  assert(numbers.dtype() == DType::f32 && is_bf16(precision));
+  assert(numbers.dtype() == DType::f32);
+  if (precision == Precision::fp16) return rounded_to_f16(stream, numbers.f32(), numbers.shape());
   Tensor rounded = stream.make(numbers.shape(), DType::bf16);
   round_all(stream, numbers.f32(), rounded.data<BFloat16>(), numbers.count());
   return rounded;
@@ -201,10 +233,13 @@ void linear_forward(Stream& stream, const PackedLinear& w, const Tensor& x, cons
   assert(x.count() == rows * w.shape().inputs);
   switch (w.shape().precision) {
     case Precision::fp32:
+    case Precision::fp16: {
+      const Tensor wide = in_floats(stream, x, w.shape().precision);
       if (stream.device())
-        return product<float>(stream, inputs_by_outputs(w.shape(), w.forward().f32()), x, bias, y,
-                              w.shape(), rows);
-      return product<float>(stream, panels_of<float>(w.forward()), x, bias, y, w.shape(), rows);
+        return product<float>(stream, inputs_by_outputs(w.shape(), w.forward().f32()), wide, bias,
+                              y, w.shape(), rows);
+      return product<float>(stream, panels_of<float>(w.forward()), wide, bias, y, w.shape(), rows);
+    }
     case Precision::bf16_pairs:
     case Precision::bf16_blocks:
       return product<BFloat16>(stream, panels_of<BFloat16>(w.forward()), x, bias, y, w.shape(),
@@ -219,10 +254,13 @@ void linear_backward_input(Stream& stream, const PackedLinear& w, const Tensor& 
   std::swap(back.inputs, back.outputs);
   switch (back.precision) {
     case Precision::fp32:
+    case Precision::fp16: {
+      const Tensor wide = in_floats(stream, dy, back.precision);
       if (stream.device())
         return product<float>(stream, transposed(inputs_by_outputs(w.shape(), w.backward().f32())),
-                              dy, nullptr, dx, back, rows);
-      return product<float>(stream, panels_of<float>(w.backward()), dy, nullptr, dx, back, rows);
+                              wide, nullptr, dx, back, rows);
+      return product<float>(stream, panels_of<float>(w.backward()), wide, nullptr, dx, back, rows);
+    }
     case Precision::bf16_pairs:
     case Precision::bf16_blocks:
       return product<BFloat16>(stream, panels_of<BFloat16>(w.backward()), dy, nullptr, dx, back,

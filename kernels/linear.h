@@ -13,11 +13,14 @@ namespace troupe::kernels {
 enum class WeightLayout : std::uint8_t { out_in, in_out };
 
 /// In what the two operands of a product are, and for bf16 in which order its terms are added
-/// (kernels/cpu/product.h). It accumulates in fp32 either way, and any processor can do all.
-enum class Precision : std::uint8_t { fp32, bf16_pairs, bf16_blocks };
+/// (kernels/cpu/product.h). It accumulates in fp32 whatever they are, and any processor can do all.
+/// A product in fp16 has the bits of one in fp32 of the rounded operands; here it is no faster.
+enum class Precision : std::uint8_t { fp32, fp16, bf16_pairs, bf16_blocks };
 
 std::string_view to_string(Precision precision);  // As a configuration names it.
-constexpr bool is_bf16(Precision precision) { return precision != Precision::fp32; }
+constexpr bool is_bf16(Precision precision) {
+  return precision == Precision::bf16_pairs || precision == Precision::bf16_blocks;
+}
 
 /// The bf16 products that this processor is fastest at.
 Precision fastest_bf16();
@@ -50,8 +53,8 @@ class PackedLinear {
   Tensor backward_;
 };
 
-/// Numbers as an operand of products: the tensor itself for fp32, a rounded copy for bf16. A layer
-/// that needs an operand in two products makes it once.
+/// Numbers as an operand of products: the tensor itself for fp32, a rounded copy for the others. A
+/// layer that needs an operand in two products makes it once.
 Tensor as_operand(Stream& stream, const Tensor& numbers, Precision precision);
 
 /// y = x w + bias, for `rows` rows of x. `x` is an operand of the matrix's precision; `bias` may be

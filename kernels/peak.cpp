@@ -14,6 +14,7 @@ using Seconds = std::chrono::duration<double>;
 cpu::FmaChain chain(Precision precision, std::int64_t steps) {
   switch (precision) {
     case Precision::fp32:
+    case Precision::fp16:  // Widened before they meet.
       return cpu::fma_chain_f32(steps);
     case Precision::bf16_pairs:
       return cpu::fma_chain_bf16(steps);

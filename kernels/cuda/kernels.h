@@ -57,6 +57,10 @@ decltype(kernels::dropout) dropout;
 decltype(kernels::embedding_forward) embedding_forward;
 decltype(kernels::embedding_backward_weight) embedding_backward_weight;
 
+// float16.cu
+decltype(kernels::round_to_f16) round_to_f16;
+decltype(kernels::widen_f16) widen_f16;
+
 // late.cu
 void adam_direction(Stream& stream, const AdamDirection& direction, const float* m, const float* v,
                     float* y, std::int64_t count);

@@ -201,10 +201,13 @@ TEST_CASE("linear layers have the bits of the cores") {
   const std::int64_t rows = GENERATE(1, 65), inputs = GENERATE(1, 17, 70);
   const std::int64_t outputs = GENERATE(1, 66);
   const auto layout = GENERATE(WeightLayout::out_in, WeightLayout::in_out);
+  const auto precision = GENERATE(Precision::fp32, Precision::fp16);
   CHECK(same_on_device([&](Stream& stream) {
-    const LinearShape shape{.inputs = inputs, .outputs = outputs, .layout = layout};
+    const LinearShape shape{inputs, outputs, layout, precision};
     const Tensor w = made(stream, {inputs * outputs}, 1), bias = made(stream, {outputs}, 2);
-    const Tensor x = made(stream, {rows, inputs}, 3), dy = made(stream, {rows, outputs}, 4);
+    const Tensor full = made(stream, {rows, outputs}, 4);
+    const Tensor x = as_operand(stream, made(stream, {rows, inputs}, 3), precision);
+    const Tensor dy = as_operand(stream, full, precision);
     Tensor y = stream.make({rows, outputs}), z = stream.make({rows, outputs});
     Tensor dx = stream.make({rows, inputs});
     Tensor dw = made(stream, {inputs * outputs}, 5), fresh = stream.make({inputs * outputs});
@@ -215,8 +218,18 @@ TEST_CASE("linear layers have the bits of the cores") {
     linear_backward_input(stream, packed, dy, dx.f32(), rows);
     linear_backward_weight(stream, shape, x, dy, dw.f32(), rows);
     linear_weight_gradient(stream, shape, x, dy, fresh.f32(), rows);
-    bias_backward(stream, dy.f32(), db.f32(), rows, outputs);
+    bias_backward(stream, full.f32(), db.f32(), rows, outputs);
     return Made{y, z, dx, dw, fresh, db};
+  }));
+}
+
+TEST_CASE("halves have the bits of the cores") {
+  const std::int64_t count = GENERATE(1, 255, 1031);
+  CHECK(same_on_device([&](Stream& stream) {
+    const Tensor halves = as_operand(stream, wild(stream, count), Precision::fp16);
+    Tensor wide = stream.make({count});
+    widen_f16(stream, halves.data<Float16>(), wide.f32(), count);
+    return Made{wide};
   }));
 }
 

@@ -1,14 +1,19 @@
 #include "kernels/linear.h"
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <vector>
 
 #include "catch.h"
+#include "kernels/float16.h"
 #include "tests/kernels/differences.h"
 
 namespace troupe::kernels {
 namespace {
+
+constexpr std::array all_precisions = {Precision::fp32, Precision::fp16, Precision::bf16_pairs,
+                                       Precision::bf16_blocks};
 
 struct Case {
   std::int64_t rows;
@@ -23,12 +28,13 @@ std::vector<Case> cases() {
                                    {96, 1, 130}, {300, 128, 1}, {37, 30, 600}};
   for (const auto& [rows, inputs, outputs] : sizes)
     for (const auto layout : {WeightLayout::out_in, WeightLayout::in_out})
-      for (const auto precision : {Precision::fp32, Precision::bf16_pairs, Precision::bf16_blocks})
+      for (const auto precision : all_precisions)
         all.push_back({rows, {inputs, outputs, layout, precision}});
   return all;
 }
 
 float rounded(float number, Precision precision) {
+  if (precision == Precision::fp16) return Float16::from(number).to_float();
   return is_bf16(precision) ? BFloat16::from(number).to_float() : number;
 }
 
@@ -40,6 +46,7 @@ float chain(float sum, std::int64_t depth, Precision precision, A a, B b) {
   };
   switch (precision) {
     case Precision::fp32:
+    case Precision::fp16:
       for (std::int64_t k = 0; k < depth; ++k) add(k, sum);
       break;
     case Precision::bf16_pairs:
@@ -155,7 +162,7 @@ TEST_CASE("a linear layer in fp32 agrees with sums in double", "[kernels]") {
 
 TEST_CASE("neither threads nor the instruction set change the bits of a linear layer",
           "[kernels]") {
-  for (const auto precision : {Precision::fp32, Precision::bf16_pairs, Precision::bf16_blocks})
+  for (const auto precision : all_precisions)
     for (const auto layout : {WeightLayout::out_in, WeightLayout::in_out}) {
       const Case c{260, {131, 411, layout, precision}};
       const Layer one(c, 1);
@@ -187,7 +194,7 @@ TEST_CASE("a gradient over two micro-batches is the gradient over both at once",
 TEST_CASE("a gradient that begins has the bits of one that is added to zeros", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
-  for (const auto precision : {Precision::fp32, Precision::bf16_pairs, Precision::bf16_blocks}) {
+  for (const auto precision : all_precisions) {
     const LinearShape shape{20, 30, WeightLayout::out_in, precision};
     const auto x = as_operand(stream, tensor(stream, numbers(400 * 20, 1), {400, 20}), precision);
     const auto dy = as_operand(stream, tensor(stream, numbers(400 * 30, 2), {400, 30}), precision);
@@ -212,7 +219,7 @@ TEST_CASE("what is not a number reaches only the outputs that it belongs to", "[
   MemoryPool pool;
   Stream stream(pool);
   const auto w = numbers(3 * 5, 1);
-  for (const auto precision : {Precision::fp32, Precision::bf16_pairs, Precision::bf16_blocks}) {
+  for (const auto precision : all_precisions) {
     const PackedLinear packed(stream, {3, 5, WeightLayout::out_in, precision}, w.data());
     const auto x = tensor(stream, {1, INFINITY, 1, 1, 1, NAN, 1, 1, 1}, {3, 3});
     std::vector<float> y(15);
@@ -238,6 +245,30 @@ TEST_CASE("an operand in bf16 is rounded as BFloat16 rounds", "[kernels]") {
   for (std::size_t i = 0; i < all.size(); ++i)
     wrong += operand.data<BFloat16>()[i].bits != BFloat16::from(all[i]).bits;
   CHECK(wrong == 0);
+}
+
+TEST_CASE("an operand in fp16 is rounded as Float16 rounds", "[kernels]") {
+  MemoryPool pool;
+  std::vector<float> all;
+  for (std::uint64_t bits = 0; bits <= 0xffffffffu; bits += 0x1357)
+    all.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+  const auto count = static_cast<std::int64_t>(all.size());
+  test::on_every_target([&](const std::string& target) {
+    INFO(target);
+    Stream stream(pool, 2);
+    const Tensor operand = as_operand(stream, tensor(stream, all, {count}), Precision::fp16);
+    Tensor wide = stream.make({count});
+    widen_f16(stream, operand.data<Float16>(), wide.f32(), count);
+    REQUIRE(operand.dtype() == DType::f16);
+    std::int64_t wrong = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const Float16 half = operand.data<Float16>()[i];
+      wrong += half.bits != Float16::from(all[static_cast<std::size_t>(i)]).bits;
+      wrong += std::bit_cast<std::uint32_t>(wide.f32()[i]) !=
+               std::bit_cast<std::uint32_t>(half.to_float());
+    }
+    CHECK(wrong == 0);
+  });
 }
 
 TEST_CASE("an operand in fp32 is the tensor itself", "[kernels]") {

@@ -1,0 +1,72 @@
+#include "kernels/float16.h"
+
+#include "kernels/cpu/pieces.h"
+#include "kernels/cpu/targets.h"
+#include "kernels/device_kernels.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/float16.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace troupe::kernels::cpu::HWY_NAMESPACE {
+namespace {
+
+// Where the processor converts by itself, whole vectors go first, and the loop takes what is left;
+// elsewhere it takes all.
+void round_halves(const float* from, Float16* to, std::int64_t count) {
+  std::int64_t i = 0;
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::ScalableTag<float> floats;
+  const hn::Rebind<hwy::float16_t, decltype(floats)> halves;
+  for (constexpr std::int64_t lanes = hn::MaxLanes(floats); i + lanes <= count; i += lanes)
+    hn::StoreU(hn::DemoteTo(halves, hn::LoadU(floats, from + i)), halves,
+               reinterpret_cast<hwy::float16_t*>(to + i));
+#endif
+  for (; i < count; ++i) to[i] = Float16::from(from[i]);
+}
+
+void widen_halves(const Float16* from, float* to, std::int64_t count) {
+  std::int64_t i = 0;
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::ScalableTag<float> floats;
+  const hn::Rebind<hwy::float16_t, decltype(floats)> halves;
+  for (constexpr std::int64_t lanes = hn::MaxLanes(floats); i + lanes <= count; i += lanes)
+    hn::StoreU(
+        hn::PromoteTo(floats, hn::LoadU(halves, reinterpret_cast<const hwy::float16_t*>(from + i))),
+        floats, to + i);
+#endif
+  for (; i < count; ++i) to[i] = from[i].to_float();
+}
+
+}  // namespace
+}  // namespace troupe::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace troupe::kernels {
+
+using namespace cpu;
+
+HWY_EXPORT(round_halves);
+HWY_EXPORT(widen_halves);
+
+void round_to_f16(Stream& stream, const float* x, Float16* y, std::int64_t count) {
+  if (const auto* there = kernels_of(stream)) return there->round_to_f16(stream, x, y, count);
+  for_elements(stream, count, [=](std::int64_t first, std::int64_t size) {
+    HWY_DYNAMIC_DISPATCH(round_halves)(x + first, y + first, size);
+  });
+}
+
+void widen_f16(Stream& stream, const Float16* x, float* y, std::int64_t count) {
+  if (const auto* there = kernels_of(stream)) return there->widen_f16(stream, x, y, count);
+  for_elements(stream, count, [=](std::int64_t first, std::int64_t size) {
+    HWY_DYNAMIC_DISPATCH(widen_halves)(x + first, y + first, size);
+  });
+}
+
+}  // namespace troupe::kernels
+#endif
