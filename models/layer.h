@@ -20,9 +20,11 @@ struct Pass {
   Stream& stream;
   Mode mode = Mode::training;
   kernels::Precision precision = kernels::Precision::fp32;
-  RandomKey key;         // Of the micro-batch's first sample; a layer that draws sets `operation`.
-  Tensor targets;        // For the loss.
-  float loss_scale = 1;  // What each target's loss counts in the step: 1 / targets.
+  RandomKey key;   // Of the micro-batch's first sample; a layer that draws sets `operation`.
+  Tensor targets;  // For the loss.
+  /// The gradient of each target's loss: what it counts in the step, which is 1 / targets, times
+  /// the loss scale.
+  float loss_gradient = 1;
 };
 
 /// Whether the input wants a gradient: data does not.

@@ -62,12 +62,14 @@ double global_norm(std::span<const SquaredNorm> squares) {
 }
 
 Optimizer::Optimizer(const OptimizerConfig& config, std::vector<Parameter> parameters,
-                     std::vector<Buffer> buffers, kernels::Precision precision, Lateness lateness)
+                     std::vector<Buffer> buffers, kernels::Precision precision, Lateness lateness,
+                     const LossScaling& loss_scaling)
     : config_(config),
       parameters_(std::move(parameters)),
       buffers_(std::move(buffers)),
       precision_(precision),
-      lateness_(std::move(lateness)) {
+      lateness_(std::move(lateness)),
+      loss_scaling_(loss_scaling) {
   for (auto& slots : owned_slots(parameters_, lateness_.borrowed)) {
     const Parameter& parameter = parameters_[slots[0]];
     for (const auto slot : slots) assert(parameters_[slot].shape == parameter.shape);
@@ -116,14 +118,16 @@ WeightsPtr Optimizer::initial(Stream& stream, std::uint64_t seed) const {
     place(stream, trained, initial_value(stream, declared(trained), seed), *weights);
   for (const auto& buffer : buffers_)
     weights->buffers.push_back(filled(stream, buffer.shape, DType::f32, buffer.initial));
+  weights->loss_scale = loss_scaling_.first();
   return weights;
 }
 
 Result<WeightsPtr> Optimizer::from(Stream& stream, const std::vector<NamedTensor>& tensors,
-                                   std::int64_t version) const {
+                                   std::int64_t version, const LossScale& reached) const {
   const auto given = by_name(tensors);
   auto weights = std::make_shared<Weights>();
   weights->version = version;
+  weights->loss_scale = version == 0 ? loss_scaling_.first() : reached;
   weights->slots.resize(parameters_.size());
   for (const auto& trained : trained_) {
     auto tensor =
@@ -213,7 +217,8 @@ void Optimizer::add_uses(Stream& stream, StageGradients& gradients,
   }
 }
 
-std::vector<SquaredNorm> Optimizer::squared_norms(Stream& stream, StageGradients& gradients) const {
+std::vector<SquaredNorm> Optimizer::squared_norms(Stream& stream, StageGradients& gradients,
+                                                  const LossScale& scale) const {
   const bool is_mended = gradients.slots.size() > parameters_.size();
   const int set = is_mended ? GradientSets::of(config_, lateness_.staleness).raw : 0;
   std::vector<SquaredNorm> squares;
@@ -224,6 +229,8 @@ std::vector<SquaredNorm> Optimizer::squared_norms(Stream& stream, StageGradients
     squares.push_back({.name = declared(trained).name,
                        .blocks = squares_of_blocks(stream, gradients.slots[at]),
                        .first_block = declared(trained).first / kernels::block_of_sums});
+    // Both are powers of two: nothing is rounded, here or where gradients are divided by it.
+    for (double& sum : squares.back().blocks) sum /= scale.factor() * scale.factor();
   }
   return squares;
 }
@@ -263,38 +270,53 @@ int Optimizer::missed_steps(std::int64_t step) const {
   return staleness.spike_compensation && step >= staleness.synchronous_steps ? lateness_.delay : 0;
 }
 
-WeightsPtr Optimizer::step(Stream& stream, const WeightsPtr& weights, StageGradients gradients,
-                           double norm) {
-  assert(std::isfinite(norm) && "a poisoned step is the caller's to halt at");
-  // As torch.nn.utils.clip_grad_norm_ has it.
-  const double scale = config_.clip_norm > 0 ? std::min(1.0, config_.clip_norm / (norm + 1e-6)) : 1;
-  const double lr = late_rate(config_.rate, lateness_, weights->version) * gradients.rate_share;
+/// One step of all parameters.
+void Optimizer::update(Stream& stream, const Weights& weights, StageGradients& gradients,
+                       double clip, Weights& next) {
+  const double lr = late_rate(config_.rate, lateness_, weights.version) * gradients.rate_share;
   const auto sets = GradientSets::of(config_, lateness_.staleness);
-  make_moments(stream);
-  auto next = std::make_shared<Weights>();
-  next->version = weights->version + 1;
-  next->slots.resize(parameters_.size());
+  next.slots.resize(parameters_.size());
   for (auto& trained : trained_) {
     add_own_uses(stream, gradients, trained.slots);
     const Parameter& parameter = declared(trained);
-    const Tensor& weight = weights->slots[trained.slots[0]].value;
+    const Tensor& weight = weights.slots[trained.slots[0]].value;
     const Tensor gradient = std::exchange(gradients.slots[trained.slots[0]], {});
     Tensor value = stream.make(parameter.shape, parameter.type);
     trained.rule->apply(
         stream, {.config = config_,
                  .parameter = parameter,
-                 .step = weights->version,
+                 .step = weights.updates(),
                  .lr = lr,
-                 .gradient_scale = scale,
+                 .gradient_scale = clip / weights.loss_scale.factor(),
                  .weight = weight,
                  .gradient = gradient,
                  .decay_share = take(gradients, trained, sets.decay_share),
-                 .missed_steps = missed_steps(weights->version),
+                 .missed_steps = missed_steps(weights.version),
                  .next = value,
                  .moments = std::span(trained.moments).first(trained.rule->moments.size())});
-    watch(stream, trained, weights->version, lr, weight, value);
-    place(stream, trained, std::move(value), *next);
+    watch(stream, trained, weights.updates(), lr, weight, value);
+    place(stream, trained, std::move(value), next);
   }
+}
+
+WeightsPtr Optimizer::step(Stream& stream, const WeightsPtr& weights, StageGradients gradients,
+                           double norm) {
+  make_moments(stream);
+  auto next = std::make_shared<Weights>();
+  next->version = weights->version + 1;
+  if (std::isfinite(norm)) {
+    // As torch.nn.utils.clip_grad_norm_ has it.
+    const double clip =
+        config_.clip_norm > 0 ? std::min(1.0, config_.clip_norm / (norm + 1e-6)) : 1;
+    update(stream, *weights, gradients, clip, *next);
+    next->loss_scale = loss_scaling_.after_step(weights->loss_scale);
+  } else {
+    assert(loss_scaling_.can_skip(weights->loss_scale) &&
+           "a poisoned step is the caller's to halt at");
+    next->slots = weights->slots;
+    next->loss_scale = loss_scaling_.after_overflow(weights->loss_scale);
+  }
+  // No overflow of gradients touches what the forward passes have seen.
   for (std::size_t i = 0; i < buffers_.size(); ++i)
     next->buffers.push_back(next_buffer(stream, i, weights->buffers[i], gradients));
   return next;

@@ -80,14 +80,16 @@ class Optimizer {
   /// `parameters` are a stage's slots; slots of the same name are one parameter. Those that are
   /// borrowed stay empty in every version, and nothing is said of them but their gradient.
   Optimizer(const OptimizerConfig& config, std::vector<Parameter> parameters,
-            std::vector<Buffer> buffers, kernels::Precision precision, Lateness lateness = {});
+            std::vector<Buffer> buffers, kernels::Precision precision, Lateness lateness = {},
+            const LossScaling& loss_scaling = {});
 
   /// The first version: drawn by (seed, the parameter's name), so that no plan changes it.
   WeightsPtr initial(Stream& stream, std::uint64_t seed) const;
   /// A version from given tensors (a checkpoint, a file). All names must be there, of the right
-  /// shapes, in fp32; others may be there too.
+  /// shapes, in fp32; others may be there too. `reached` is what the loss scale came to, where
+  /// steps were done.
   Result<WeightsPtr> from(Stream& stream, const std::vector<NamedTensor>& tensors,
-                          std::int64_t version) const;
+                          std::int64_t version, const LossScale& reached = {}) const;
 
   /// The gradient of a parameter, its uses in this stage added up.
   Tensor gradient(Stream& stream, StageGradients& gradients, const std::string& name) const;
@@ -100,12 +102,14 @@ class Optimizer {
   void add_uses(Stream& stream, StageGradients& gradients, const std::vector<std::string>& names,
                 const StageGradients& others) const;
 
-  /// The stage's part of the global norm: by parameter, in the order of the slots; before any
-  /// penalty.
-  std::vector<SquaredNorm> squared_norms(Stream& stream, StageGradients& gradients) const;
+  /// The stage's part of the global norm, without the loss scale: by parameter, in the order of the
+  /// slots; before any penalty.
+  std::vector<SquaredNorm> squared_norms(Stream& stream, StageGradients& gradients,
+                                         const LossScale& scale = {}) const;
 
-  /// `norm` is the global one, and finite. Gradients are used up. Buffers take the micro-batches'
-  /// statistics in order.
+  /// `norm` is the global one. Gradients are used up. Buffers take the micro-batches' statistics in
+  /// order. Where the norm is not finite and the loss scale can be lowered, the step is skipped:
+  /// the next version has the same weights.
   WeightsPtr step(Stream& stream, const WeightsPtr& weights, StageGradients gradients, double norm);
 
   /// As they are after the last step.
@@ -140,6 +144,8 @@ class Optimizer {
                     int set = 0) const;
   Tensor take(StageGradients& gradients, const Trained& trained, int set) const;
   int missed_steps(std::int64_t step) const;
+  void update(Stream& stream, const Weights& weights, StageGradients& gradients, double clip,
+              Weights& next);
   void watch(Stream& stream, Trained& trained, std::int64_t step, double lr, const Tensor& weight,
              const Tensor& next);
   void place(Stream& stream, const Trained& trained, Tensor value, Weights& weights) const;
@@ -151,6 +157,7 @@ class Optimizer {
   std::vector<Buffer> buffers_;
   kernels::Precision precision_;
   Lateness lateness_;
+  LossScaling loss_scaling_;
   std::vector<Trained> trained_;  // In the order of the first slot.
 };
 

@@ -7,6 +7,7 @@
 
 #include "core/tensor.h"
 #include "kernels/linear.h"
+#include "models/loss_scale.h"
 
 namespace troupe::models {
 
@@ -67,6 +68,10 @@ struct Weights {
   std::int64_t version = 0;     // How many steps made it.
   std::vector<Weight> slots;    // One for each parameter that a layer declares, in order.
   std::vector<Tensor> buffers;  // Likewise.
+  LossScale loss_scale;         // Of gradients that these weights give.
+
+  /// How many of those steps changed the weights.
+  std::int64_t updates() const { return version - loss_scale.skipped_steps; }
 };
 using WeightsPtr = std::shared_ptr<const Weights>;
 

@@ -150,12 +150,14 @@ Version join(Stream& stream, const std::vector<Parameter>& parameters,
   assert(sections.size() == parts.size());
   auto weights = std::make_shared<Weights>();
   weights->version = parts[0].weights->version;
+  weights->loss_scale = parts[0].weights->loss_scale;
   weights->slots.resize(parameters.size());
   const auto first = first_slots(parameters);
   std::map<std::size_t, std::vector<Tensor>> moments;  // By first slot: as an optimizer has them.
   for (std::size_t k = 0; k < parts.size(); ++k) {
     const auto& [part, part_moments] = parts[k];
-    assert(part->version == weights->version && part->slots.size() == sections[k].pieces.size());
+    assert(part->version == weights->version && part->loss_scale == weights->loss_scale);
+    assert(part->slots.size() == sections[k].pieces.size());
     if (sections[k].has_buffers) weights->buffers = part->buffers;
     std::size_t met = 0;
     for (std::size_t j = 0; j < part->slots.size(); ++j) {

@@ -46,7 +46,7 @@ void Stage::begin_step(const Share& share, std::int64_t targets_in_step) {
 }
 
 void Stage::expect_targets(std::int64_t targets_in_step) {
-  loss_scale_ = static_cast<float>(1.0 / static_cast<double>(targets_in_step));
+  target_share_ = static_cast<float>(1.0 / static_cast<double>(targets_in_step));
 }
 
 int Stage::in_flight() const {
@@ -81,7 +81,7 @@ Pass Stage::pass_of(Stream& stream, const InFlight& place) const {
                   .sample = static_cast<std::uint32_t>(place.id.first_sample),
                   .operation = 0},
           .targets = place.targets,
-          .loss_scale = place.loss_scale};
+          .loss_gradient = place.loss_gradient};
 }
 
 Layer::In Stage::whole(const Pass& pass, const Weights& weights, int part) const {
@@ -109,7 +109,7 @@ Tensor Stage::forward(Stream& stream, const MicroBatch& m, const Weights& weight
   auto& place = free_place();
   place.id = m;
   place.targets = std::move(targets);
-  place.loss_scale = loss_scale_;
+  place.loss_gradient = target_share_ * static_cast<float>(weights.loss_scale.factor());
   switch (options_.keep) {
     case Keep::everything:
       place.next = Phase::backward;

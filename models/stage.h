@@ -131,7 +131,7 @@ class Stage {
     MicroBatch id;
     Tensor input;  // Under Keep::input.
     Tensor targets;
-    float loss_scale = 1;
+    float loss_gradient = 1;
     std::vector<Tensor> saved;
     std::vector<Tensor> statistics;
   };
@@ -149,7 +149,7 @@ class Stage {
   InputGradient input_gradient_ = InputGradient::wanted;
   End end_ = End::hand_over;
   StageOptions options_;
-  float loss_scale_ = 1;
+  float target_share_ = 1;  // What each target counts in the step.
   std::vector<InFlight> places_;
   GradientFold fold_;
   std::vector<std::vector<Tensor>> statistics_;

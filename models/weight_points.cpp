@@ -85,8 +85,10 @@ WeightsPtr WeightPoints::ahead(Stream& stream, const Stage& stage, const Horizon
   if (ahead_.weights && ahead_.steps == horizon.rates.size() && ahead_.folded == folded)
     return ahead_.weights;
   ahead_ = {};  // Its memory serves the next one.
-  auto weights = std::make_shared<Weights>(
-      Weights{.version = version(), .slots = {}, .buffers = newest_.weights->buffers});
+  auto weights = std::make_shared<Weights>(Weights{.version = version(),
+                                                   .slots = {},
+                                                   .buffers = newest_.weights->buffers,
+                                                   .loss_scale = newest_.weights->loss_scale});
   weights->slots.resize(parameters_.size());
   for (std::size_t i = 0; i < owned_.size(); ++i)
     place(stream, owned_[i], expected(stream, stage, i, horizon), *weights);
@@ -98,8 +100,10 @@ WeightsPtr WeightPoints::behind(Stream& stream, int steps) {
   if (steps == 0 || newest_.moments.empty()) return newest_.weights;
   if (behind_.weights && behind_.steps == static_cast<std::size_t>(steps)) return behind_.weights;
   behind_ = {};
-  auto weights = std::make_shared<Weights>(
-      Weights{.version = version(), .slots = {}, .buffers = newest_.weights->buffers});
+  auto weights = std::make_shared<Weights>(Weights{.version = version(),
+                                                   .slots = {},
+                                                   .buffers = newest_.weights->buffers,
+                                                   .loss_scale = newest_.weights->loss_scale});
   weights->slots.resize(parameters_.size());
   for (std::size_t i = 0; i < owned_.size(); ++i) {
     const Tensor& now = newest_.weights->slots[owned_[i][0]].value;

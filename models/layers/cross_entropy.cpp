@@ -13,7 +13,7 @@ Tensor CrossEntropy::forward(const In& in, Tensor logits, SavedSpan saved, Saved
   float* gradient = in.pass.mode == Mode::training ? logits.f32() : nullptr;
   kernels::softmax_cross_entropy(in.pass.stream, logits.f32(), in.pass.targets.data<std::int32_t>(),
                                  losses.f32(), gradient, rows, logits.shape().last(),
-                                 in.pass.loss_scale);
+                                 in.pass.loss_gradient);
   saved[0] = std::move(logits);
   return losses;
 }

@@ -7,14 +7,13 @@
 namespace troupe::models {
 namespace {
 
-Digest trained(const Model& model, const OptimizerConfig& optimizer, Device* device) {
-  Pipeline pipeline({.model = model, .optimizer = optimizer, .micro_batches = 2},
-                    {.cuts = {1},
-                     .device = device,
-                     .memory = device ? kernels::cuda::shared_memory : host_memory});
+Digest trained(const Pipeline::Recipe& recipe, int steps, Device* device) {
+  Pipeline pipeline(recipe, {.cuts = {1},
+                             .device = device,
+                             .memory = device ? kernels::cuda::shared_memory : host_memory});
   pipeline.start(5);
-  const auto batch = made_batch(pipeline.stream(), model, 4, 1);
-  for (int step = 0; step < 2; ++step) pipeline.step(batch);
+  const auto batch = made_batch(pipeline.stream(), recipe.model, 4, 1);
+  for (int step = 0; step < steps; ++step) pipeline.step(batch);
   return pipeline.digest();
 }
 
@@ -26,8 +25,22 @@ TEST_CASE("every model trains on a device to the bits of the cores") {
     auto optimizer = OptimizerConfig::of(model.kind == "mlp" ? OptimizerConfig::Kind::muon
                                                              : OptimizerConfig::Kind::adamw);
     optimizer.clip_norm = 0.5;
-    CHECK(trained(model, optimizer, device.get()) == trained(model, optimizer, nullptr));
+    const Pipeline::Recipe recipe{.model = model, .optimizer = optimizer, .micro_batches = 2};
+    CHECK(trained(recipe, 2, device.get()) == trained(recipe, 2, nullptr));
   }
+}
+
+TEST_CASE("in fp16 a device skips what the cores skip, and has their bits") {
+  const auto device = kernels::open_device();
+  if (!device) return;
+  const auto models = small_models();
+  const Pipeline::Recipe recipe{
+      .model = models[1],
+      .optimizer = OptimizerConfig::of(OptimizerConfig::Kind::adamw),
+      .micro_batches = 2,
+      .precision = kernels::Precision::fp16,
+      .loss_scaling = {.initial_power = LossScaling::most_power, .growth_interval = 2}};
+  CHECK(trained(recipe, 8, device.get()) == trained(recipe, 8, nullptr));
 }
 
 }  // namespace

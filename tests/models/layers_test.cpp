@@ -105,7 +105,7 @@ class Trial {
             .mode = mode,
             .key = {.seed = 1, .step = 2, .sample = 3},
             .targets = targets,
-            .loss_scale = 1};
+            .loss_gradient = 1};
   }
   Tensor run(const Tensor& x, const Pass& pass, Outcome& outcome) const {
     outcome.saved.resize(static_cast<std::size_t>(layer_.saved()));

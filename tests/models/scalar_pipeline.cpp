@@ -86,7 +86,7 @@ class SquareLoss final : public Layer {
   }
   Tensor backward_input(const In& in, Tensor, SavedSpan saved) const override {
     const Tensor miss = std::exchange(saved[0], {});
-    return make(in.pass.stream, number(miss) * static_cast<double>(in.pass.loss_scale));
+    return make(in.pass.stream, number(miss) * static_cast<double>(in.pass.loss_gradient));
   }
 };
 

@@ -108,7 +108,7 @@ Pipeline::Pipeline(const Recipe& recipe, const Way& way)
   for (const auto& range : units) {
     const auto& stage = stages_.emplace_back(recipe.model, range, options);
     optimizers_.emplace_back(recipe.optimizer, stage.parameters(), stage.buffers(),
-                             recipe.precision);
+                             recipe.precision, Lateness(), recipe.loss_scaling);
   }
   shared_ = shared_parameters(recipe.model, units);
 }
@@ -188,7 +188,7 @@ StepResult Pipeline::step(const Batch& batch) {
   auto gradients = gather();
   std::vector<SquaredNorm> squares;
   for (std::size_t i = 0; i < stages_.size(); ++i)
-    for (auto& square : optimizers_[i].squared_norms(stream_, gradients[i]))
+    for (auto& square : optimizers_[i].squared_norms(stream_, gradients[i], loss_scale()))
       squares.push_back(std::move(square));
   const double norm = global_norm(squares);
   for (std::size_t i = 0; i < stages_.size(); ++i)

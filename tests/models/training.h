@@ -42,7 +42,7 @@ struct Way {
 
 struct StepResult {
   double loss = 0;  // Mean over the step's targets.
-  double norm = 0;
+  double norm = 0;  // Not finite: the step was skipped.
 };
 
 /// Stages one after another in this thread: all forward passes of a step, then all backward ones.
@@ -54,6 +54,7 @@ class Pipeline {
     int micro_batches = 4;
     int groups = 1;
     kernels::Precision precision = kernels::Precision::fp32;
+    LossScaling loss_scaling = {};
   };
   Pipeline(const Recipe& recipe, const Way& way);
 
@@ -64,6 +65,8 @@ class Pipeline {
   void start(std::uint64_t seed);
   void start_from(const std::vector<NamedTensor>& tensors);
   StepResult step(const Batch& batch);
+  /// Of the next step.
+  const LossScale& loss_scale() const { return weights_[0]->loss_scale; }
 
   /// Parameters and buffers in the order of the model; tied ones once.
   std::vector<NamedTensor> weights() const;
