@@ -43,6 +43,7 @@ Value to_value(const std::string& folder, const storage::Audit& audit) {
   value.set("samples", audit.samples);
   value.set("passes", audit.passes);
   value.set("attempts", audit.attempts);
+  value.set("skipped", audit.skipped);
   value.set("taken_back", audit.taken_back);
   value.set("torn", audit.is_torn);
   value.set("good", audit.flaw.empty());
@@ -54,6 +55,9 @@ void print(const std::string& folder, const storage::Audit& audit) {
   const auto number = [](std::int64_t n) { return static_cast<long long>(n); };
   std::printf("%s: %lld steps of %lld samples are committed: %lld whole passes\n", folder.c_str(),
               number(audit.steps), number(audit.samples), number(audit.passes));
+  if (audit.skipped > 0)
+    std::printf("of these %lld changed no weights: their gradients overflowed in fp16\n",
+                number(audit.skipped));
   std::printf("attempts: %lld; steps that they took back and did again: %lld%s\n",
               number(audit.attempts), number(audit.taken_back),
               audit.is_torn ? "; the last line is torn, as a crash leaves it" : "");

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <iterator>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "storage/ledger_lines.h"
@@ -69,6 +71,10 @@ class Auditor {
     steps_ = next;
     furthest_ = std::max(furthest_, steps_);
     ++entered_;
+    if (step.is_skipped)
+      skipped_.insert(next);
+    else
+      skipped_.erase(next);
     return Done{};
   }
 
@@ -79,6 +85,7 @@ class Auditor {
     audit_.steps = steps_;
     audit_.samples = audit_.steps * terms_->global;
     audit_.passes = audit_.samples / terms_->count;
+    audit_.skipped = std::distance(skipped_.begin(), skipped_.upper_bound(steps_));
     std::vector<bool> seen(static_cast<std::size_t>(audit_.passes > 0 ? terms_->count : 0));
     // In a pass that is not whole a sample may have any number.
     std::vector<std::int64_t> of_last_pass;
@@ -126,6 +133,7 @@ class Auditor {
   std::int64_t entered_ = 0;   // In all.
   std::int64_t furthest_ = 0;  // That any attempt came: a checkpoint may be of it that was passed
                                // over since, and each of its steps was looked at.
+  std::set<std::int64_t> skipped_;  // As any attempt entered them last.
   int line_ = 0;
 };
 

@@ -35,6 +35,7 @@ struct LedgerStep {
   std::int64_t samples = 0;  // so many.
   Digest ids;                // Of the samples that were read.
   double loss = 0;
+  bool is_skipped = false;  // Its gradients overflowed in fp16: it changed no weights.
 };
 
 /// Of a step, from those of its micro-batches in their order.
@@ -79,6 +80,7 @@ struct Audit {
   std::int64_t samples = 0;  // Of these.
   std::int64_t passes = 0;   // That are whole.
   std::int64_t attempts = 0;
+  std::int64_t skipped = 0;     // Committed steps that changed no weights.
   std::int64_t taken_back = 0;  // Steps that were entered and were not to be.
   bool is_torn = false;         // The last line was not finished.
   std::string flaw;  // The first sample that is not in exactly one committed step, or why that

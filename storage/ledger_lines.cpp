@@ -42,6 +42,7 @@ Value to_record(const LedgerStep& step) {
   record.set("samples", step.samples);
   record.set("ids", to_string(step.ids));
   record.set("loss", step.loss);
+  if (step.is_skipped) record.set("skipped", true);
   return record;
 }
 
@@ -74,6 +75,8 @@ std::optional<LedgerStep> step_of(const Value& record) {
   step.first = *first;
   step.samples = *samples;
   step.loss = loss->number();
+  const Value* skipped = record.find("skipped");
+  step.is_skipped = skipped && skipped->boolean() && *skipped->boolean();
   return step;
 }
 

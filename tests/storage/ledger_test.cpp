@@ -15,7 +15,7 @@ const std::string path = "runs/r/ledger";
 
 LedgerStep step(std::int64_t number) {
   const auto first = (number - 1) * ledger_terms.global;
-  return {number, first, ledger_terms.global, ids_of(ledger_terms, first), 0.5};
+  return {number, first, ledger_terms.global, ids_of(ledger_terms, first), 0.5, number % 3 == 0};
 }
 
 /// A ledger that goes on where an earlier one ended.
@@ -57,6 +57,7 @@ TEST_CASE("a ledger of whole passes proves that each sample was used once", "[st
   CHECK(found.steps == 5);
   CHECK(found.samples == 20);
   CHECK(found.passes == 2);
+  CHECK(found.skipped == 1);
   CHECK(found.attempts == 1);
   CHECK(found.taken_back == 0);
   CHECK_FALSE(found.is_torn);
@@ -71,6 +72,7 @@ TEST_CASE("what was done beyond the checkpoint is taken back, and not entered tw
   CHECK(found.flaw.empty());
   CHECK(found.steps == 9);
   CHECK(found.attempts == 3);
+  CHECK(found.skipped == 3);  // What was taken back counts no more.
   CHECK(found.taken_back == 3);
 }
 
