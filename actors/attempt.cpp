@@ -148,9 +148,9 @@ Status Attempt::start() {
   for (int i = 0; is_loaded && i < static_cast<int>(optimizers); ++i) {
     const PlayerId optimizer{PlayerId::Kind::optimizer, i};
     auto part = part_of(loaded_, *spec_, i);
-    const auto dispatch =
-        to_dispatch(Snapshot{0, i, part.step, std::move(part.weights), std::move(part.moments)},
-                    around_.memory);
+    const auto dispatch = to_dispatch(Snapshot{0, i, part.step, std::move(part.weights),
+                                               std::move(part.moments), part.loss_scale},
+                                      around_.memory);
     if (auto sent = mesh_->send(placement_.process_of(optimizer), optimizer, dispatch); !sent)
       return sent;
   }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "actors/exchange.h"
+#include "actors/loss_scale_wire.h"
 
 namespace troupe::actors {
 namespace {
@@ -27,6 +28,8 @@ Result<std::vector<NamedTensor>> load_all(const std::vector<storage::TensorView>
   return tensors;
 }
 
+constexpr std::string_view loss_scale_key = "loss_scale";
+
 /// Whose moment it is: "h.0.ln_1.weight" of "h.0.ln_1.weight.m".
 std::string_view parameter_of(std::string_view moment) {
   return moment.substr(0, moment.rfind('.'));
@@ -38,6 +41,15 @@ std::map<std::string, Shape, std::less<>> shapes_of(const models::Model& model) 
     for (const auto& parameter : unit.layer->parameters())
       shapes.emplace(parameter.name, parameter.shape);
   return shapes;
+}
+
+/// That of a run whose loss is not scaled is not there.
+Result<models::LossScale> loss_scale_in(const Value& state) {
+  const Value* told = state.find(loss_scale_key);
+  if (!told) return models::LossScale();
+  const auto wire = transport::from_value<LossScaleWire>(*told, loss_scale_key);
+  if (!wire) return wire.error();
+  return wire->scale();
 }
 
 /// Of tensors by name, where pieces of one follow each other. Whole ones stay where they are.
@@ -74,7 +86,10 @@ Result<StartPoint> start_point(const storage::Checkpoint& checkpoint, MemoryPool
   if (!weights) return within(checkpoint.directory(), weights.error());
   auto moments = load_all(checkpoint.optimizer(), memory);
   if (!moments) return within(checkpoint.directory(), moments.error());
-  return StartPoint{checkpoint.manifest().step, std::move(*weights), std::move(*moments)};
+  auto loss_scale = loss_scale_in(checkpoint.manifest().state);
+  if (!loss_scale) return within(checkpoint.directory(), loss_scale.error());
+  return StartPoint{checkpoint.manifest().step, std::move(*weights), std::move(*moments),
+                    *loss_scale};
 }
 
 Result<std::optional<StartPoint>> newest_checkpoint(storage::Files& files, const std::string& root,
@@ -99,7 +114,7 @@ StartPoint part_of(const StartPoint& start, const RunSpec& spec, int optimizer) 
   if (section.has_buffers)
     for (const auto& buffer : passes.buffers()) buffers.insert(buffer.name);
 
-  StartPoint part{start.step, {}, {}};
+  StartPoint part{start.step, {}, {}, start.loss_scale};
   const auto add = [&](const NamedTensor& tensor, std::string_view parameter, auto& to) {
     const auto found = pieces.find(parameter);
     if (found == pieces.end()) return;
@@ -125,6 +140,9 @@ storage::CheckpointContent checkpoint_content(const RunSpec& spec, std::int64_t 
   content.recipe = spec.recipe;
   content.model = spec.model_description;
   std::ranges::sort(snapshots, {}, &Snapshot::optimizer);
+  if (spec.loss_scaling.is_on())
+    content.state.set(std::string(loss_scale_key),
+                      transport::to_value(LossScaleWire::of(snapshots[0].loss_scale)));
   for (auto& part : snapshots) {
     std::ranges::move(part.weights, std::back_inserter(content.weights));
     std::ranges::move(part.moments, std::back_inserter(content.optimizer));

@@ -1,4 +1,5 @@
 #include "actors/dispatch_parts.h"
+#include "actors/loss_scale_wire.h"
 
 // How those messages are put that have tensors in lists.
 namespace troupe::actors {
@@ -44,6 +45,7 @@ struct WeightsWire {
   int stage = 0;
   int section = 0;
   std::int64_t version = 0;
+  LossScaleWire loss_scale;
   std::string slots;  // Masks.
   std::string buffers;
   std::vector<int> moments;
@@ -51,6 +53,7 @@ struct WeightsWire {
     return std::tuple(required("stage", &WeightsWire::stage),
                       required("section", &WeightsWire::section).at_least(0),
                       required("version", &WeightsWire::version),
+                      required("loss_scale", &WeightsWire::loss_scale),
                       required("slots", &WeightsWire::slots),
                       required("buffers", &WeightsWire::buffers),
                       required("moments", &WeightsWire::moments).at_least(0));
@@ -63,11 +66,13 @@ struct SnapshotWire {
   std::int64_t step = 0;
   std::string weights;
   std::string moments;
+  LossScaleWire loss_scale;
   static constexpr auto fields() {
     return std::tuple(
         required("attempt", &SnapshotWire::attempt),
         required("optimizer", &SnapshotWire::optimizer), required("step", &SnapshotWire::step),
-        required("weights", &SnapshotWire::weights), required("moments", &SnapshotWire::moments));
+        required("weights", &SnapshotWire::weights), required("moments", &SnapshotWire::moments),
+        required("loss_scale", &SnapshotWire::loss_scale));
   }
 };
 
@@ -146,7 +151,13 @@ Dispatch put(const NewWeights& in, MemoryPool& memory) {
   Packing slots(tensors), buffers(tensors);
   for (const auto& slot : weights.slots) slots.add(slot.value);
   for (const auto& buffer : weights.buffers) buffers.add(buffer);
-  WeightsWire wire{in.stage, in.section, weights.version, slots.mask(), buffers.mask(), {}};
+  WeightsWire wire{in.stage,
+                   in.section,
+                   weights.version,
+                   LossScaleWire::of(weights.loss_scale),
+                   slots.mask(),
+                   buffers.mask(),
+                   {}};
   for (const auto& moments : in.version.moments) {
     wire.moments.push_back(static_cast<int>(moments.size()));
     for (const auto& moment : moments) tensors.push_back(copy_of(moment, memory));
@@ -170,6 +181,7 @@ Result<NewWeights> take(Dispatch& from, const RunSpec&, const NewWeights*) {
   if (auto good = unpacking.check(from.type, mask.size()); !good) return good.error();
   auto weights = std::make_shared<models::Weights>();
   weights->version = wire->version;
+  weights->loss_scale = wire->loss_scale.scale();
   for (std::size_t i = 0; i < wire->slots.size(); ++i)
     weights->slots.push_back({unpacking.next(), {}});
   for (std::size_t i = 0; i < wire->buffers.size(); ++i)
@@ -196,7 +208,7 @@ Dispatch put(const Snapshot& in, MemoryPool&) {
     }
     return joined(names);
   };
-  SnapshotWire wire{in.attempt, in.optimizer, in.step, {}, {}};
+  SnapshotWire wire{in.attempt, in.optimizer, in.step, {}, {}, LossScaleWire::of(in.loss_scale)};
   wire.weights = add(in.weights);
   wire.moments = add(in.moments);
   auto dispatch = dispatch_of(Snapshot::type, wire);
@@ -210,7 +222,7 @@ Result<Snapshot> to_snapshot(Dispatch from) {
   if (weights.size() + moments.size() != from.tensors.size())
     return Error{from.type + ": found " + std::to_string(from.tensors.size()) + " tensors for " +
                  std::to_string(weights.size() + moments.size()) + " names"};
-  Snapshot snapshot{wire->attempt, wire->optimizer, wire->step, {}, {}};
+  Snapshot snapshot{wire->attempt, wire->optimizer, wire->step, {}, {}, wire->loss_scale.scale()};
   std::size_t i = 0;
   for (const auto& name : weights) snapshot.weights.push_back({name, from.tensors[i++]});
   for (const auto& name : moments) snapshot.moments.push_back({name, from.tensors[i++]});

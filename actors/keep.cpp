@@ -56,7 +56,7 @@ void Keep::copy(const StateCopy& copy, const Done& done) {
   try {
     Snapshot own{state.attempt, state.optimizer, state.step,
                  copies_of(state.weights, thread_->memory()),
-                 copies_of(state.moments, thread_->memory())};
+                 copies_of(state.moments, thread_->memory()), state.loss_scale};
     const std::lock_guard lock(mutex_);
     states_[state.optimizer].insert_or_assign(state.step, std::move(own));
   } catch (const std::bad_alloc&) {

@@ -191,8 +191,8 @@ struct Norms {
   std::vector<models::SquaredNorm> squares;
 };
 
-/// Optimizer actor to supervisor: the gradient of a parameter is not finite any more. Nobody takes
-/// this step.
+/// Optimizer actor to supervisor: the gradient of a parameter is not finite any more, and no loss
+/// scale is to blame. Nobody takes this step.
 struct Divergence {
   static constexpr std::string_view type = "divergence";
 
@@ -227,12 +227,18 @@ struct StepDone {
   int optimizer = 0;
   std::int64_t step = 0;
   double norm = 0;  // By which the gradients were clipped: of all stages, or of its own one.
+  bool is_skipped = false;  // They overflowed; then there is no norm, and the weights stayed.
+  double loss_scale = 1;    // That the gradients had.
+  std::int64_t skipped_steps = 0;  // Of the run so far.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("attempt", &StepDone::attempt),
                       transport::required("optimizer", &StepDone::optimizer),
                       transport::required("step", &StepDone::step),
-                      transport::required("norm", &StepDone::norm));
+                      transport::required("norm", &StepDone::norm),
+                      transport::required("is_skipped", &StepDone::is_skipped),
+                      transport::required("loss_scale", &StepDone::loss_scale),
+                      transport::required("skipped_steps", &StepDone::skipped_steps).at_least(0));
   }
 };
 
@@ -309,6 +315,7 @@ struct Snapshot {
   std::int64_t step = 0;
   std::vector<NamedTensor> weights;
   std::vector<NamedTensor> moments;
+  models::LossScale loss_scale;
 };
 
 /// Supervisor to optimizer actors: what there is once so many steps are done is to be kept in the
@@ -400,7 +407,8 @@ struct Outcome {
   enum class How : std::uint8_t { done, stopped, failed };
 
   How how = How::done;
-  std::int64_t step = 0;  // Steps that were done and are saved.
+  std::int64_t step = 0;           // Steps that were done and are saved.
+  std::int64_t skipped_steps = 0;  // Of all that were done: their gradients overflowed in fp16.
   std::string why;
   bool all_gone = true;                   // Else some actor is stuck, and so is its thread.
   double recent_loss = 0;                 // The mean of the last steps.

@@ -1,6 +1,7 @@
 #include "actors/optimizer_actor.h"
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -72,6 +73,8 @@ class OptimizerActor {
         start_(std::move(start)),
         step_(start_.step),
         jobs_(executor_at(home_of(*spec_, optimizer)), rt::weak(*self)) {
+    assert((!spec_->loss_scaling.is_on() || spec_->clip == ClipScope::all_stages) &&
+           "who does not hear of all overflows cannot skip what others skip");
     for (int other = 0; other < optimizers_of(*spec_); ++other)
       if (spec_->clip == ClipScope::all_stages || place_of(*spec_, other).stage == stage_)
         clip_with_.push_back(other);
@@ -93,15 +96,16 @@ class OptimizerActor {
         tied_[giving.stage].push_back(piece.name);
     }
     const auto& section = givings[0].section;
-    workshop_ = std::make_shared<Workshop>(Workshop{
-        models::Optimizer(
-            config, models::parameters_of(section, passes.parameters()),
-            section.has_buffers ? passes.buffers() : std::vector<models::Buffer>(),
-            spec_->precision,
-            {.staleness = spec_->staleness, .delay = spec_->delays[index], .borrowed = {}}),
-        {},
-        {},
-        {}});
+    workshop_ = std::make_shared<Workshop>(
+        Workshop{models::Optimizer(
+                     config, models::parameters_of(section, passes.parameters()),
+                     section.has_buffers ? passes.buffers() : std::vector<models::Buffer>(),
+                     spec_->precision,
+                     {.staleness = spec_->staleness, .delay = spec_->delays[index], .borrowed = {}},
+                     spec_->loss_scaling),
+                 {},
+                 {},
+                 {}});
   }
 
   caf::behavior make_behavior() {
@@ -168,7 +172,7 @@ class OptimizerActor {
       if (start.weights.empty() && start.step == 0) {
         weights = optimizer.initial(stream, seed);
       } else {
-        auto read = optimizer.from(stream, start.weights, start.step);
+        auto read = optimizer.from(stream, start.weights, start.step, start.loss_scale);
         if (!read) throw std::runtime_error(read.error().text);
         weights = std::move(*read);
         const auto restored = optimizer.restore(stream, start.moments, start.step);
@@ -183,29 +187,34 @@ class OptimizerActor {
     const auto found = given_.find(step_);
     if (found == given_.end() || found->second.size() < givers_.size()) return;
     phase_ = Phase::measuring;
-    jobs_.post(place(),
-               [workshop = workshop_, given = std::move(found->second), tied = tied_,
-                stage = stage_, step = step_, owner = jobs_.owner()](Stream& stream) mutable {
-                 auto& [optimizer, weights, gradients, worked] = *workshop;
-                 const Workshop::Timed timed(*workshop);
-                 gradients = join(stream, given, stage);
-                 for (const auto& [user, names] : tied)
-                   optimizer.add_uses(stream, gradients, names, join(stream, given, user));
-                 rt::post(owner, Normed{step, optimizer.squared_norms(stream, gradients)});
-               });
+    jobs_.post(
+        place(), [workshop = workshop_, given = std::move(found->second), tied = tied_,
+                  stage = stage_, step = step_, owner = jobs_.owner()](Stream& stream) mutable {
+          auto& [optimizer, weights, gradients, worked] = *workshop;
+          const Workshop::Timed timed(*workshop);
+          gradients = join(stream, given, stage);
+          for (const auto& [user, names] : tied)
+            optimizer.add_uses(stream, gradients, names, join(stream, given, user));
+          rt::post(owner,
+                   Normed{step, optimizer.squared_norms(stream, gradients, weights->loss_scale)});
+        });
     given_.erase(found);
   }
 
   void normed(Normed in) {
     phase_ = Phase::deciding;
     for (const auto& square : in.squares)
-      if (!std::ranges::all_of(square.blocks, [](double sum) { return std::isfinite(sum); }))
+      if (!can_skip() &&
+          !std::ranges::all_of(square.blocks, [](double sum) { return std::isfinite(sum); }))
         return self_->tell(cast_->supervisor,
                            Divergence{cast_->attempt, number_, in.step, square.name});
     const Norms norms{number_, in.step, std::move(in.squares)};
     for (const int optimizer : clip_with_)
       self_->tell(cast_->optimizers[static_cast<std::size_t>(optimizer)], norms);
   }
+
+  /// Then an overflow goes into the norm, which all clip by: so all skip the step.
+  bool can_skip() const { return spec_->loss_scaling.can_skip(loss_scale_); }
 
   /// From one of those it clips with, perhaps from itself.
   void heard(Norms in) {
@@ -234,6 +243,7 @@ class OptimizerActor {
   }
 
   void publish(Stepped in) {
+    const auto scale_before = std::exchange(loss_scale_, in.version.weights->loss_scale);
     // Moments are for those who mend what is late.
     if (!is_late()) in.version.moments.clear();
     const NewWeights part{stage_, place_of(*spec_, number_).section, std::move(in.version),
@@ -243,7 +253,10 @@ class OptimizerActor {
                                                          holder.device)],
                   part);
     if (phase_ == Phase::stepping) {
-      self_->tell(cast_->supervisor, StepDone{cast_->attempt, number_, in.step, norm_});
+      const bool is_skipped = !std::isfinite(norm_);
+      self_->tell(cast_->supervisor,
+                  StepDone{cast_->attempt, number_, in.step, is_skipped ? 0 : norm_, is_skipped,
+                           scale_before.factor(), loss_scale_.skipped_steps});
       ++step_;
     }
     phase_ = Phase::gathering;
@@ -257,8 +270,12 @@ class OptimizerActor {
     jobs_.post("a snapshot", [workshop = workshop_, number = number_, step = step_,
                               attempt = cast_->attempt, give](Stream& stream) {
       const auto& optimizer = workshop->optimizer;
-      Snapshot snapshot{attempt, number, step, optimizer.named(*workshop->weights),
-                        optimizer.state()};
+      Snapshot snapshot{attempt,
+                        number,
+                        step,
+                        optimizer.named(*workshop->weights),
+                        optimizer.state(),
+                        workshop->weights->loss_scale};
       for (auto& moment : snapshot.moments) moment.tensor = copy_of(stream, moment.tensor);
       give(std::move(snapshot));
     });
@@ -351,6 +368,7 @@ class OptimizerActor {
   std::map<std::int64_t, Given> given_;
   std::map<std::int64_t, std::map<int, std::vector<models::SquaredNorm>>> squares_;
   double norm_ = 0;                  // By which the step's gradients are clipped.
+  models::LossScale loss_scale_;     // Of the newest weights.
   std::optional<KeepStep> to_keep_;  // Once so many steps are done.
   Patience patience_;
 };

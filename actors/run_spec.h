@@ -12,6 +12,7 @@
 #include "actors/round.h"
 #include "actors/wait.h"
 #include "core/value.h"
+#include "models/loss_scale.h"
 #include "models/model.h"
 #include "models/optimizer.h"
 #include "models/section.h"
@@ -29,6 +30,7 @@ struct StartPoint {
   std::int64_t step = 0;  // Steps that were done.
   std::vector<NamedTensor> weights;
   std::vector<NamedTensor> moments;
+  models::LossScale loss_scale;  // That they led to, where there were any.
 };
 
 class Casting;
@@ -73,6 +75,7 @@ struct RunSpec {
   std::vector<int> delays;  // By stage: steps between the passes once the pipeline is full.
   ClipScope clip = ClipScope::all_stages;
   kernels::Precision precision = kernels::Precision::fp32;
+  models::LossScaling loss_scaling;  // Wants one norm of all stages.
   std::uint64_t seed = 0;
 
   Source batches;

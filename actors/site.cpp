@@ -256,7 +256,8 @@ Result<StartPoint> Site::state_of(PlayerId optimizer, int from, std::int64_t ste
     if (!came) return came.error();
     snapshot = std::move(*came);
   }
-  return StartPoint{snapshot->step, std::move(snapshot->weights), std::move(snapshot->moments)};
+  return StartPoint{snapshot->step, std::move(snapshot->weights), std::move(snapshot->moments),
+                    snapshot->loss_scale};
 }
 
 Status Site::start(const Start& start) {
@@ -283,7 +284,7 @@ Status Site::start(const Start& start) {
   state_->envoys.emplace(the_supervisor, supervisor);
   const auto spawn = [&](PlayerId id) {
     if (id.kind == PlayerId::Kind::keeper) return spawn_keeper(*system_, order_.keep);
-    auto from = starts.contains(id) ? std::move(starts.at(id)) : StartPoint{start.step, {}, {}};
+    auto from = starts.contains(id) ? std::move(starts.at(id)) : StartPoint{start.step, {}, {}, {}};
     return spawn_player(*system_, spec_, id, std::move(from));
   };
   const auto company = company_of(

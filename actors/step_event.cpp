@@ -60,7 +60,11 @@ Value step_event(const RunSpec& spec, const StepReport& report) {
   Value told = run_event(spec, "step");
   told.set("step", step);
   told.set("loss", entry->mean_loss());
-  told.set("grad_norm", entry->gradient_norm(spec.clip));
+  if (!entry->done->is_skipped) told.set("grad_norm", entry->gradient_norm(spec.clip));
+  if (spec.loss_scaling.is_on()) {
+    told.set("loss_scale", entry->done->loss_scale);
+    told.set("skipped", entry->done->is_skipped);
+  }
   told.set("lr", spec.optimizer.rate.at(step - 1));
   told.set("samples", step * spec.samples_in_step);
   if (spec.tokens_in_sample > 0) told.set("tokens", step * spec.samples_in_step * tokens);

@@ -49,6 +49,7 @@ StepLedger::Entry& StepLedger::add(const Divergence& divergence) {
 StepLedger::Entry& StepLedger::add(const StepDone& done) {
   auto& to = entry(done.step);
   to.norms.at(static_cast<std::size_t>(done.optimizer)) = done.norm;
+  if (!to.done) to.done = done;
   ++to.steps_done;
   return to;
 }

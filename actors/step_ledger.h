@@ -24,6 +24,7 @@ class StepLedger {
     std::vector<std::optional<double>> norms;                   // By optimizer: its step is done.
     std::vector<std::optional<models::StalenessMetrics>> late;  // By stage, where it was told.
     std::optional<Divergence> divergence;                       // The first that came.
+    std::optional<StepDone> done;                               // Likewise: all decide alike.
     int losses_known = 0, steps_done = 0;
     int stages = 1;
 

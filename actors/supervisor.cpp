@@ -57,6 +57,7 @@ class Supervisor {
     chronicle_.open();
     self_->tell_self_after(spec_->stall_patience, Look{});
     step_ = std::max(start_->step, spec_->ledger ? spec_->ledger->steps() : 0);
+    skipped_steps_ = start_->loss_scale.skipped_steps;
     now_saved(start_->step);
     begin();
     return {
@@ -282,7 +283,8 @@ class Supervisor {
     const auto& [attempt, optimizer, step, parameter] = *entry.divergence;
     fail_run(title_of(*spec_, {PlayerId::Kind::optimizer, optimizer}) + ": step " +
              std::to_string(step + 1) + ": the gradient of " + parameter +
-             " is not finite any more");
+             " is not finite any more" +
+             (spec_->loss_scaling.is_on() ? ", at a loss scale of 1" : ""));
   }
 
   void heard(const StepDone& done) {
@@ -317,7 +319,8 @@ class Supervisor {
                                       .first = first,
                                       .samples = spec_->samples_in_step,
                                       .ids = storage::ids_of(entry.samples),
-                                      .loss = entry.mean_loss()}});
+                                      .loss = entry.mean_loss(),
+                                      .is_skipped = entry.done->is_skipped}});
       if (!spec_->ledger) lines_.entered(step_);
       if (spec_->casting) spec_->casting->committed(step_);
       tell_step(entry, is_last ? &round : nullptr);
@@ -333,6 +336,7 @@ class Supervisor {
     const auto took = now - std::exchange(step_began_, now);
     goodput_.done(took);
     pace_ += (took - pace_) / steps_in_pace;
+    skipped_steps_ = entry.done->skipped_steps;
     recent_losses_.push_back(entry.mean_loss());
     if (recent_losses_.size() > recent_steps) recent_losses_.pop_front();
 
@@ -528,6 +532,7 @@ class Supervisor {
 
   void finish(Outcome outcome) {
     outcome_ = std::move(outcome);
+    outcome_.skipped_steps = skipped_steps_;
     if (!recent_losses_.empty())
       outcome_.recent_loss = std::accumulate(recent_losses_.begin(), recent_losses_.end(), 0.0) /
                              static_cast<double>(recent_losses_.size());
@@ -703,6 +708,7 @@ class Supervisor {
   rt::TimePoint step_began_;
   rt::Duration pace_{};  // Of a step, as the last ones were.
   std::deque<double> recent_losses_;
+  std::int64_t skipped_steps_ = 0;  // Of those that are done.
   std::vector<Failure> failures_;
   std::string last_failure_;
   int futile_ = 0;  // Attempts without a step, one after the other.

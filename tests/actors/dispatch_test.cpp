@@ -97,6 +97,7 @@ TEST_CASE("what players say to one another arrives as it left", "[actors]") {
 
   auto weights = std::make_shared<models::Weights>();
   weights->version = 11;
+  weights->loss_scale = {.power = 16, .steady_steps = 5, .skipped_steps = 2};
   weights->slots = {{journey.tensor(1), {}}, {Tensor(), {}}};
   weights->buffers = {journey.tensor(6)};
   const Tensor moment = journey.tensor(7);
@@ -105,6 +106,7 @@ TEST_CASE("what players say to one another arrives as it left", "[actors]") {
   CHECK(published.stage == 3);
   CHECK(published.section == 4);
   CHECK(published.version.weights->version == 11);
+  CHECK(published.version.weights->loss_scale == weights->loss_scale);
   CHECK(published.version.weights->slots[1].value.empty());
   CHECK(published.version.weights->buffers[0].f32()[0] == 6);
   REQUIRE(published.version.moments.size() == 2);
@@ -135,6 +137,11 @@ TEST_CASE("what a supervisor hears from afar is what was said", "[actors]") {
   const auto time = [](int count) {
     return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(count));
   };
+  const auto done = journey.there(StepDone{1, 2, 3, 0, true, 0x1p24, 4});
+  CHECK(done.is_skipped);
+  CHECK(done.loss_scale == 0x1p24);
+  CHECK(done.skipped_steps == 4);
+
   const auto spans = std::make_shared<const std::vector<DeviceSpan>>(
       std::vector<DeviceSpan>{{schedules::forward(1, 4), {time(5), time(9)}},
                               {schedules::backward(1, 4), {time(9), time(20)}}});
@@ -155,16 +162,19 @@ TEST_CASE("what a supervisor hears from afar is what was said", "[actors]") {
                              2,
                              3,
                              {{"w", journey.tensor(1)}},
-                             {{"w.m", journey.tensor(2)}, {"w.v", journey.tensor(3)}}});
+                             {{"w.m", journey.tensor(2)}, {"w.v", journey.tensor(3)}},
+                             {.power = 24, .steady_steps = 7, .skipped_steps = 9}});
+  CHECK(snapshot.loss_scale == models::LossScale{24, 7, 9});
   CHECK(snapshot.weights[0].name == "w");
   CHECK(snapshot.moments[1].name == "w.v");
   CHECK(snapshot.moments[1].tensor.f32()[0] == 3);
 
   const auto copy = journey.there(
-      StateCopy{{1, 2, 3, {{"w", journey.tensor(1)}}, {{"w.m", journey.tensor(2)}}}, 9});
+      StateCopy{{1, 2, 3, {{"w", journey.tensor(1)}}, {{"w.m", journey.tensor(2)}}, {8, 1, 4}}, 9});
   CHECK(copy.line == 9);
   CHECK(copy.state.optimizer == 2);
   CHECK(copy.state.step == 3);
+  CHECK(copy.state.loss_scale == models::LossScale{8, 1, 4});
   CHECK(copy.state.moments.at(0).tensor.f32()[0] == 2);
 
   const auto kept = journey.there(Kept{1, 2, 3, std::chrono::microseconds(4), true, "no room"});
@@ -200,9 +210,12 @@ TEST_CASE("a message that is none is refused with the place", "[actors]") {
   gradients.body.set("mask", "11");
   CHECK(journey.refused(gradients).find("found 1 tensors for 2 of 2 places") != std::string::npos);
 
-  auto of_no_line = to_dispatch(StateCopy{{1, 2, 3, {}, {}}, 9}, journey.memory());
+  auto of_no_line = to_dispatch(StateCopy{{1, 2, 3, {}, {}, {}}, 9}, journey.memory());
   of_no_line.body.set("line", "9");
   CHECK(journey.refused(of_no_line) == "state_copy: names no line");
+
+  auto of_another_scale = to_dispatch(Snapshot{1, 2, 3, {}, {}, {25, 0, 0}}, journey.memory());
+  CHECK(journey.refused(of_another_scale).find("loss_scale.power") != std::string::npos);
 
   auto nameless = to_dispatch(Divergence{1, 2, 3, "a.weight"}, journey.memory());
   nameless.body.set("parameter", 4);

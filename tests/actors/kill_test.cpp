@@ -40,6 +40,7 @@ const std::vector<Undisturbed>& undisturbed_pieces() {
         piece_of("mlp", "interleaved", 4, 2, 1), piece_of("llama", "1f1b", 2, 1, 1),
         piece_of("mlp", "zb-h1", 3, 1, 1),       piece_of("mlp", "chimera", 2, 1, 1),
     };
+    made.push_back(piece_of("gpt2", "1f1b", 2, 1, 2).in_fp16(7));
     auto late = piece_of("mlp", "pipedream", 2, 1, 1);
     late.shape.flush_steps = late.save_every = 2;
     late.steps = 4;
@@ -60,6 +61,7 @@ const std::vector<Undisturbed>& undisturbed_pieces() {
     made[3].eval_every = 2;
     made[4].save_every = 1;
     made[4].eval_every = 1;
+    made[6].save_every = 2;
     std::vector<Undisturbed> undisturbed;
     for (auto& piece : made) {
       auto played = play(piece, 1);

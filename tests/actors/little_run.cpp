@@ -175,6 +175,13 @@ Piece Piece::of(const std::string& model, const RoundShape& shape) {
   return piece;
 }
 
+Piece Piece::in_fp16(std::int64_t of_steps) const {
+  Piece other = *this;
+  other.loss_scaling = {.initial_power = models::LossScaling::most_power, .growth_interval = 2};
+  other.steps = of_steps;
+  return other;
+}
+
 struct LittleRun::Parts {
   Piece piece;
   models::Model model;
@@ -193,6 +200,9 @@ struct LittleRun::Parts {
     auto made = Rounds::make(shape);
     if (!made) FAIL(made.error().text);
     return *made;
+  }
+  kernels::Precision precision() const {
+    return piece.loss_scaling.is_on() ? kernels::Precision::fp16 : kernels::Precision::fp32;
   }
   std::int64_t global() const { return piece.micro * piece.shape.micro_batches; }
 
@@ -233,6 +243,8 @@ std::shared_ptr<RunSpec> LittleRun::spec(const std::function<Executor&()>& make)
   spec->delays = parts.rounds.delays();
   spec->staleness = piece.staleness;
   spec->clip = parts.rounds.asynchronous() ? ClipScope::each_stage : ClipScope::all_stages;
+  spec->precision = parts.precision();
+  spec->loss_scaling = piece.loss_scaling;
   spec->seed = 3;
   spec->batches = &parts.batches;
   spec->micro = piece.micro;
@@ -270,9 +282,11 @@ Digest LittleRun::plainly() const {
   const auto& piece = parts.piece;
   MemoryPool memory;
   Stream stream(memory);
-  models::Stage stage(parts.model, {0, static_cast<int>(parts.model.units.size())}, {.seed = 3});
+  models::Stage stage(
+      parts.model, {0, static_cast<int>(parts.model.units.size())},
+      {.precision = parts.precision(), .keep = models::Keep::everything, .seed = 3});
   models::Optimizer optimizer(piece.optimizer, stage.parameters(), stage.buffers(),
-                              kernels::Precision::fp32);
+                              parts.precision(), {}, piece.loss_scaling);
   auto weights = optimizer.initial(stream, 3);
   for (std::int64_t step = 0; step < piece.steps; ++step) {
     stage.begin_step(models::Share::whole(piece.shape.micro_batches, piece.shape.groups),
@@ -285,7 +299,8 @@ Digest LittleRun::plainly() const {
       stage.backward(stream, m, *weights, {});
     }
     auto gradients = models::join(stream, {stage.take_gradients()});
-    const double norm = models::global_norm(optimizer.squared_norms(stream, gradients));
+    const double norm =
+        models::global_norm(optimizer.squared_norms(stream, gradients, weights->loss_scale));
     weights = optimizer.step(stream, weights, std::move(gradients), norm);
   }
   return digest_of_weights(optimizer.named(*weights));

@@ -38,6 +38,7 @@ struct Piece {
   std::vector<models::UnitRange> cuts;  // Empty: as even as can be.
   models::OptimizerConfig optimizer;
   models::StalenessOptions staleness;
+  models::LossScaling loss_scaling;  // On: products are in fp16.
   Exchange exchange = Exchange::all_to_all;
   std::int64_t steps = 3;
   std::int64_t micro = 2;
@@ -49,6 +50,9 @@ struct Piece {
   std::function<Status(std::int64_t sample)> on_read;  // Before a sample is read; may be empty.
 
   static Piece of(const std::string& model, const RoundShape& shape);
+  /// With products in fp16 and a loss scale that overflows in some of so many steps, the first ones
+  /// above all.
+  Piece in_fp16(std::int64_t of_steps) const;
 };
 
 /// All that a run of a piece needs beside actors and executors.

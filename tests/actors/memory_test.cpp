@@ -67,9 +67,9 @@ class Nodes final : public Casting {
       const auto index = static_cast<std::size_t>(id.index);
       auto state =
           *keeps_[static_cast<std::size_t>(found->from[index])]->find(id.index, found->step);
-      return spawn_player(
-          system, spec_, id,
-          StartPoint{state.step, std::move(state.weights), std::move(state.moments)});
+      return spawn_player(system, spec_, id,
+                          StartPoint{state.step, std::move(state.weights), std::move(state.moments),
+                                     state.loss_scale});
     });
     for (const auto& [id, actor, standing] : real.players) (*players_)[id] = rt::weak(actor);
     for (int node = 0; node < nodes; ++node) {
@@ -168,6 +168,7 @@ std::vector<Piece> pieces_in_memory() {
       piece_in_memory("resnet", "1f1b", 3, 1), piece_in_memory("mlp", "gpipe", 1, 4)};
   pieces[0].eval_every = 3;
   pieces[1].save_every = 5;
+  pieces.push_back(piece_in_memory("gpt2", "1f1b", 2, 2).in_fp16(12));
   auto late = piece_in_memory("mlp", "pipedream", 3, 1);
   late.shape.flush_steps = 2;
   pieces.push_back(late);

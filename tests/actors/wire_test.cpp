@@ -138,6 +138,15 @@ TEST_CASE("a run over wires has the bits of a plain loop, however it exchanges",
   }
 }
 
+TEST_CASE("what overflows in fp16 is skipped by all, over wires too", "[actors]") {
+  const auto wanted = LittleRun(piece_of("gpt2", 1, 1, Exchange::server).in_fp16(8)).plainly();
+  for (const auto exchange : {Exchange::all_to_all, Exchange::server})
+    for (const int nodes : {2, 4}) {
+      CAPTURE(nodes);
+      CHECK(play_over_wires(piece_of("gpt2", 2, 2, exchange).in_fp16(8), nodes).weights == wanted);
+    }
+}
+
 TEST_CASE("all send as much in an exchange with all; a server sends for all", "[actors]") {
   constexpr int replicas = 4;
   const auto piece = piece_of("wide", 1, replicas, Exchange::all_to_all);
