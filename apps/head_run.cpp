@@ -235,7 +235,7 @@ void HeadRun::run() {
   {
     // Told and known at once: who has heard of its end may submit it anew.
     const std::lock_guard lock(mutex_);
-    record_event(state_event(config, state, outcome.why));
+    record_event(ended_event(config, state, outcome.why, outcome.skipped_steps));
     record_ = nullptr;
     report_.state = state;
     report_.why = outcome.why;

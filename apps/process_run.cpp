@@ -334,6 +334,9 @@ std::shared_ptr<actors::RunSpec> ProcessRun::spec(const config::RunConfig& confi
   spec->clip =
       rounds.asynchronous() ? actors::ClipScope::each_stage : actors::ClipScope::all_stages;
   spec->precision = setup_.precision;
+  if (setup_.precision == kernels::Precision::fp16)
+    spec->loss_scaling = {.initial_power = config.precision.loss_scale_power,
+                          .growth_interval = config.precision.growth_interval};
   spec->seed = config.seed;
   spec->batches = &*batches_;
   if (validation_) spec->validation = &*validation_;

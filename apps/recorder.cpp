@@ -33,6 +33,18 @@ std::string duration(double seconds) {
   return std::to_string(whole / 3600) + " h " + std::to_string(whole / 60 % 60) + " min";
 }
 
+std::string of_gradients(const Value& step) {
+  if (step.find("grad_norm")) return "grad norm " + brief(number_in(step, "grad_norm"), 3);
+  return "skipped at loss scale " + brief(number_in(step, "loss_scale"), 8);
+}
+
+std::string of_skipped(const Value& event) {
+  const auto steps = integer_in(event, "skipped_steps");
+  if (steps == 0) return {};
+  return "; " + std::to_string(steps) + (steps == 1 ? " step was" : " steps were") +
+         " skipped, whose gradients overflowed in fp16";
+}
+
 }  // namespace
 
 std::string sentence(const Value& event) {
@@ -40,7 +52,7 @@ std::string sentence(const Value& event) {
   if (type == "run.state") {
     const std::string why = text_of(event, "why");
     return "run " + text_of(event, "run") + ": " + text_of(event, "state") +
-           (why.empty() ? "" : ": " + why);
+           (why.empty() ? "" : ": " + why) + of_skipped(event);
   }
   if (type == "eval")
     return "step " + text_of(event, "step") + "  validation loss " +
@@ -128,8 +140,7 @@ void Recorder::show_step(const Value& event) {
   const double seconds = number_in(event, "seconds");
   seconds_ = seconds_ == 0 ? seconds : 0.9 * seconds_ + 0.1 * seconds;
   std::string line = "step " + std::to_string(step) + "  loss " +
-                     brief(number_in(event, "loss"), 5) + "  grad norm " +
-                     brief(number_in(event, "grad_norm"), 3) + "  lr " +
+                     brief(number_in(event, "loss"), 5) + "  " + of_gradients(event) + "  lr " +
                      brief(number_in(event, "lr"), 3) + "  " + thousands(number_in(event, "rate")) +
                      (event.find("tokens") ? " tokens/s" : " samples/s");
   if (display_ == Display::plain) {

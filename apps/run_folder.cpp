@@ -45,6 +45,13 @@ Value state_event(const config::RunConfig& config, const std::string& state,
   return value;
 }
 
+Value ended_event(const config::RunConfig& config, const std::string& state, const std::string& why,
+                  std::int64_t skipped_steps) {
+  Value value = state_event(config, state, why);
+  if (skipped_steps > 0) value.set("skipped_steps", skipped_steps);
+  return value;
+}
+
 Value warning_event(const config::RunConfig& config, const std::string& text) {
   Value value = event("warn", config.name);
   value.set("text", text);

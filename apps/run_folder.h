@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,9 @@ Result<std::string> run_folder(const config::RunConfig& config, bool resume, std
 
 Value state_event(const config::RunConfig& config, const std::string& state,
                   const std::string& why);
+/// The same of a run's end, and how many of its steps were skipped.
+Value ended_event(const config::RunConfig& config, const std::string& state, const std::string& why,
+                  std::int64_t skipped_steps);
 Value warning_event(const config::RunConfig& config, const std::string& text);
 
 /// Weights as a file of their own, whole or not at all.

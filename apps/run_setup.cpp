@@ -37,10 +37,7 @@ Result<kernels::Precision> precision_of(const config::RunConfig::Precision& prec
     case Compute::bf16_blocks:
       return kernels::Precision::bf16_blocks;
     case Compute::fp16:
-      return Error{
-          "precision.compute = \"fp16\" needs a GPU, and this run has processors only; use "
-          "\"bf16\", "
-          "\"fp32\" or \"auto\""};
+      return kernels::Precision::fp16;
   }
   return kernels::Precision::fp32;
 }

@@ -46,9 +46,9 @@ void introduce(Recorder& recorder, const config::RunConfig& config, const RunSet
   recorder.say("model: " + config.model.kind + ", " + std::to_string(setup.model.units.size()) +
                " units, " + shortest(static_cast<double>(numbers) / 1e6) +
                " million parameters in " +
-               (kernels::is_bf16(setup.precision)
-                    ? "fp32, products in " + std::string(to_string(setup.precision))
-                    : "fp32"));
+               (setup.precision == kernels::Precision::fp32
+                    ? "fp32"
+                    : "fp32, products in " + std::string(to_string(setup.precision))));
   recorder.say("data: " + setup.train->description());
   recorder.say("batch: " + std::to_string(config.batch.global) + " samples in " +
                std::to_string(config.batch.global / setup.micro) + " micro-batches of " +
@@ -119,11 +119,12 @@ void tell_ending(Recorder& recorder, const config::RunConfig& config, const Proc
                  const TrainArguments& arguments, const actors::Outcome& outcome) {
   switch (outcome.how) {
     case actors::Outcome::How::done:
-      recorder.record(state_event(config, "done", {}));
+      recorder.record(ended_event(config, "done", {}, outcome.skipped_steps));
       return conclude(recorder, config, run.setup(), outcome.recent_loss);
     case actors::Outcome::How::stopped:
-      recorder.record(state_event(
-          config, "stopped", "after step " + std::to_string(outcome.step) + ", which is saved"));
+      recorder.record(ended_event(config, "stopped",
+                                  "after step " + std::to_string(outcome.step) + ", which is saved",
+                                  outcome.skipped_steps));
       return recorder.say("go on with: " + resume_command(arguments));
     case actors::Outcome::How::failed:
       return tell_failed(recorder, config, arguments, outcome.why);

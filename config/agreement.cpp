@@ -230,6 +230,20 @@ void check_evaluation(const Examined& examined) {
                                              ", but data.validate names no data");
 }
 
+/// Stages that each step by themselves cannot know what the others skip.
+void check_precision(const Examined& examined) {
+  const auto* schedule = schedules::find_schedule(examined.config.pipeline.schedule);
+  if (examined.config.precision.compute != RunConfig::Precision::Compute::fp16 || !schedule ||
+      schedule->mode == schedules::Mode::synchronous)
+    return;
+  examined.error({"precision.compute", "pipeline.schedule"},
+                 "precision.compute = \"fp16\" cannot be had with the asynchronous schedule \"" +
+                     examined.config.pipeline.schedule +
+                     "\": a step whose gradients overflow is skipped by all stages, and there each "
+                     "stage steps by itself; use \"bf16\" or \"fp32\", or a synchronous schedule "
+                     "such as \"1f1b\"");
+}
+
 /// Who waits for another must not lose patience first.
 void check_waits(const Examined& examined) {
   const auto& limits = examined.config.limits;
@@ -287,6 +301,7 @@ void check_agreement(const Examined& examined) {
   check_learning_rate(examined);
   check_evaluation(examined);
   check_staleness(examined);
+  check_precision(examined);
   check_waits(examined);
 }
 

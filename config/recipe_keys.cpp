@@ -207,17 +207,19 @@ std::vector<Key> precision_keys() {
            "The type of activations and of the weights they meet; \"auto\" is the best that all "
            "devices have. \"bf16\" adds products in the order that the processor is fastest at: "
            "\"bf16-blocks\" as AMX has it, \"bf16-pairs\" as AVX-512 has it. Whoever names one of "
-           "these has the same bits on every processor."},
+           "these, or \"fp16\", which scales the loss, has the same bits on every processor."},
       {.name = "precision.loss_scale.initial_power",
        .fallback = 16,
        .most = 24,
        .half = recipe,
-       .help = "fp16 only: the first loss scale is 2 to this power."},
+       .help = "fp16 only: the first loss scale is 2 to this power. It halves with every step that "
+               "overflows, down to 1."},
       {.name = "precision.loss_scale.growth_interval",
        .fallback = 2000,
        .least = 1,
        .half = recipe,
-       .help = "fp16 only: steps without overflow after which the loss scale doubles."},
+       .help = "fp16 only: steps in a row without overflow after which the loss scale doubles, up "
+               "to 2 to the power of 24."},
   };
 }
 

@@ -150,7 +150,7 @@ class ClusterTest(unittest.TestCase):
         with self.assertRaises(HeadError) as raised:
             self.client.validate(SMALL, batch__gobal=3)
         self.assertTrue(raised.exception.hint.startswith("did you mean 'batch.global'?"))
-        self.assertEqual(refusal(self.client.submit, SMALL, precision__compute="fp16"), ("invalid", "precision.compute"))
+        self.assertEqual(refusal(self.client.submit, SMALL, data__train="nowhere.bin"), ("invalid", "data.train"))
         self.assertEqual(refusal(self.client.validate, SMALL, data__train="nowhere.bin"), ("invalid", "data.train"))
         self.assertEqual(refusal(self.client.simulate, SMALL, hours=-1), ("invalid", "hours"))
         run = self.client.submit(SMALL, name="long", train__steps=100_000)

@@ -76,7 +76,7 @@ TEST_CASE("a refusal has a code, and says what of the request is wrong and what 
   const auto code = [&](const std::vector<std::string>& words) {
     return troupe::tests::troupe(here, words).code;
   };
-  CHECK(code(with({"submit", "gpt.toml", "--head", address}, {"precision.compute=fp16"})) == 3);
+  CHECK(code(with({"submit", "gpt.toml", "--head", address}, {"data.train=nowhere.bin"})) == 3);
   CHECK(code({"nodes", "drain", "alpha", "--head", address}) == 1);
   cluster.end();
 }

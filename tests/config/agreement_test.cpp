@@ -142,6 +142,16 @@ TEST_CASE("names and paths are such that files can have them", "[config]") {
       complaint({"model.init=zeros"}).starts_with("error: model.init = \"zeros\" does not end in"));
 }
 
+TEST_CASE("fp16 wants a schedule whose stages step together", "[config]") {
+  CHECK(complaint({"precision.compute=fp16", "pipeline.schedule=pipedream"}) ==
+        "error: precision.compute = \"fp16\" cannot be had with the asynchronous schedule "
+        "\"pipedream\": a step whose gradients overflow is skipped by all stages, and there each "
+        "stage steps by itself; use \"bf16\" or \"fp32\", or a synchronous schedule such as "
+        "\"1f1b\"");
+  CHECK(complaint({"precision.compute=bf16", "pipeline.schedule=pipedream"}).empty());
+  CHECK(complaint({"precision.compute=fp16", "pipeline.schedule=zb-h1"}).empty());
+}
+
 TEST_CASE("who waits for another is the more patient one", "[config]") {
   CHECK(complaint({"limits.silence_floor=50ms"}) ==
         "error: limits.heartbeat_every = \"100ms\" must be shorter than limits.silence_floor = "
