@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstring>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -67,13 +66,14 @@ std::vector<NamedTensor> put_together(std::vector<NamedTensor> pieces,
     }
     const Shape& shape = shapes.find(parameter_of(piece->name))->second;
     Tensor tensor = Tensor::make(memory, shape, piece->tensor.dtype());
-    auto* to = static_cast<std::byte*>(tensor.raw());
+    auto rest = tensor.host_bytes();
     const std::string name = piece->name;
     for (; piece != end; ++piece) {
-      std::memcpy(to, piece->tensor.raw(), piece->tensor.bytes());
-      to += piece->tensor.bytes();
+      const auto bytes = piece->tensor.host_bytes();
+      std::ranges::copy(bytes, rest.begin());
+      rest = rest.subspan(bytes.size());
     }
-    assert(to == static_cast<std::byte*>(tensor.raw()) + tensor.bytes());
+    assert(rest.empty());
     whole.push_back({name, std::move(tensor)});
   }
   return whole;

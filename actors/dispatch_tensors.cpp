@@ -76,9 +76,11 @@ struct SnapshotWire {
   }
 };
 
+/// What lies on a device is copied when it is brought to the host.
 Tensor copy_of(const Tensor& tensor, MemoryPool& memory) {
+  if (!tensor.place().is_host()) return tensor;
   Tensor copy = Tensor::make(memory, tensor.shape(), tensor.dtype());
-  std::memcpy(copy.raw(), tensor.raw(), tensor.bytes());
+  std::ranges::copy(tensor.host_bytes(), copy.host_bytes().begin());
   return copy;
 }
 

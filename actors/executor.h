@@ -27,8 +27,10 @@ class Executor {
 
   /// Any thread; returns at once.
   virtual void post(Job job) = 0;
-  /// Outlives all jobs.
+  /// What it computes with. Outlives all jobs.
   virtual MemoryPool& memory() = 0;
+  /// Likewise: what the host gives to it and gets from it. Where the cores compute, the same.
+  virtual MemoryPool& host_memory() { return memory(); }
 };
 
 /// A thread of its own that computes on its share of the cores.
@@ -44,6 +46,7 @@ class ComputingThread final : public Executor {
 
   void post(Job job) override;
   MemoryPool& memory() override { return memory_; }
+  MemoryPool& host_memory() override { return device_ ? device_->host_memory() : memory_; }
 
  private:
   void run(Stream& stream, LateReturns* late);

@@ -26,9 +26,6 @@ class Jobs {
       if (*broken) return;
       try {
         do_work(stream, work);
-      } catch (const std::bad_alloc&) {
-        *broken = true;
-        rt::post(owner, JobFailed{place + ": there is no memory left for it"});
       } catch (const std::exception& exception) {
         *broken = true;
         rt::post(owner, JobFailed{place + ": " + exception.what()});

@@ -2,7 +2,7 @@
 
 #include <time.h>
 
-#include <cstring>
+#include <algorithm>
 #include <future>
 #include <new>
 #include <utility>
@@ -22,7 +22,7 @@ std::vector<NamedTensor> copies_of(const std::vector<NamedTensor>& tensors, Memo
   copies.reserve(tensors.size());
   for (const auto& [name, tensor] : tensors) {
     copies.push_back({name, Tensor::make(memory, tensor.shape(), tensor.dtype())});
-    std::memcpy(copies.back().tensor.raw(), tensor.raw(), tensor.bytes());
+    std::ranges::copy(tensor.host_bytes(), copies.back().tensor.host_bytes().begin());
   }
   return copies;
 }
@@ -59,8 +59,8 @@ void Keep::copy(const StateCopy& copy, const Done& done) {
                  copies_of(state.moments, thread_->memory()), state.loss_scale};
     const std::lock_guard lock(mutex_);
     states_[state.optimizer].insert_or_assign(state.step, std::move(own));
-  } catch (const std::bad_alloc&) {
-    return done(Error{"there is no memory left for it"});
+  } catch (const std::bad_alloc& full) {
+    return done(Error{full.what()});
   }
   done(computed() - began);
 }

@@ -307,6 +307,7 @@ struct TakeSnapshot {
 
   static constexpr auto fields() { return std::tuple<>(); }
 };
+/// Its tensors lie with the host.
 struct Snapshot {
   static constexpr std::string_view type = "snapshot";
 

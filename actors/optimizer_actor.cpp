@@ -4,7 +4,6 @@
 #include <cassert>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -42,10 +41,9 @@ struct Workshop {
   };
 };
 
-Tensor copy_of(Stream& stream, const Tensor& tensor) {
-  Tensor copy = stream.make(tensor.shape(), tensor.dtype());
-  stream.wait();
-  std::memcpy(copy.raw(), tensor.raw(), tensor.bytes());
+Tensor copy_on_host(Stream& stream, const Tensor& tensor) {
+  Tensor copy = Tensor::make(stream.host_memory(), tensor.shape(), tensor.dtype());
+  stream.copy(tensor, copy);
   return copy;
 }
 
@@ -264,7 +262,8 @@ class OptimizerActor {
     advance();
   }
 
-  /// Weights never change; moments do with the next step, so the snapshot has copies of them.
+  /// A snapshot lies with the host. Weights never change; moments do with the next step, so it has
+  /// copies of them.
   template <class Give>
   void give_state(Give give) {
     jobs_.post("a snapshot", [workshop = workshop_, number = number_, step = step_,
@@ -276,7 +275,8 @@ class OptimizerActor {
                         optimizer.named(*workshop->weights),
                         optimizer.state(),
                         workshop->weights->loss_scale};
-      for (auto& moment : snapshot.moments) moment.tensor = copy_of(stream, moment.tensor);
+      for (auto& weight : snapshot.weights) weight.tensor = stream.to_host(weight.tensor);
+      for (auto& moment : snapshot.moments) moment.tensor = copy_on_host(stream, moment.tensor);
       give(std::move(snapshot));
     });
   }

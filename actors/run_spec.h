@@ -126,7 +126,7 @@ struct RunSpec {
   /// Where what goes to a device is made.
   MemoryPool& memory(int replica, int device, int devices_in_replica) const {
     auto* there = executors[static_cast<std::size_t>(replica * devices_in_replica + device)];
-    return (there ? there : reader)->memory();
+    return (there ? there : reader)->host_memory();
   }
   int devices() const { return static_cast<int>(executors.size()); }
   int replicas() const { return devices() / evaluation->devices(); }

@@ -280,7 +280,10 @@ Status Site::start(const Start& start) {
   if (order_.keep) order_.keep->begin(start.step);
 
   const std::lock_guard lock(state_->gate);
-  const auto supervisor = spawn_envoy(*system_, the_supervisor, carry(), *memory_);
+  const auto envoy = [&](PlayerId id) {
+    return spawn_envoy(*system_, id, carry(), *memory_, spec_->executors);
+  };
+  const auto supervisor = envoy(the_supervisor);
   state_->envoys.emplace(the_supervisor, supervisor);
   const auto spawn = [&](PlayerId id) {
     if (id.kind == PlayerId::Kind::keeper) return spawn_keeper(*system_, order_.keep);
@@ -290,10 +293,8 @@ Status Site::start(const Start& start) {
   const auto company = company_of(
       {spec_, supervisor, nullptr}, order_.attempt,
       [&](PlayerId id) {
-        return is_here(id)
-                   ? state_->here.emplace(id, spawn(id)).first->second
-                   : state_->envoys.emplace(id, spawn_envoy(*system_, id, carry(), *memory_))
-                         .first->second;
+        return is_here(id) ? state_->here.emplace(id, spawn(id)).first->second
+                           : state_->envoys.emplace(id, envoy(id)).first->second;
       },
       start.keepers);
   rt::spawn<Warden>(

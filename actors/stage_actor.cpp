@@ -307,6 +307,7 @@ class StageActor {
   }
 
   static double mean_of(Stream& stream, Tensor losses) {
+    losses = stream.to_host(std::move(losses));
     stream.wait();
     return models::Losses{std::move(losses)}.mean();
   }

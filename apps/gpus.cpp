@@ -1,11 +1,14 @@
 #include "apps/gpus.h"
 
+#include "kernels/cuda/arena.h"
 #include "kernels/cuda/device.h"
 
 namespace troupe::apps {
 
 Result<int> count_gpus() { return kernels::cuda::count_devices(); }
 Result<std::unique_ptr<Device>> open_gpu(int number) { return kernels::cuda::open_device(number); }
-std::unique_ptr<MemorySource> gpu_memory() { return kernels::cuda::shared_memory(); }
+Result<std::unique_ptr<MemorySource>> gpu_memory(int number) {
+  return kernels::cuda::device_memory(number);
+}
 
 }  // namespace troupe::apps

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "core/device.h"
 #include "core/memory_pool.h"
@@ -11,8 +12,13 @@ namespace troupe::apps {
 /// The GPUs that this process can use; an error says why there are none.
 Result<int> count_gpus();
 
+/// What is said to who wants one, and why it has none.
+inline Error no_gpu(const std::string& why) {
+  return {"train.device: wanted cuda, found no GPU: " + why + "; set train.device = \"cpu\""};
+}
+
 Result<std::unique_ptr<Device>> open_gpu(int number);
-/// That GPUs and host both see.
-std::unique_ptr<MemorySource> gpu_memory();
+/// A GPU's own.
+Result<std::unique_ptr<MemorySource>> gpu_memory(int number);
 
 }  // namespace troupe::apps

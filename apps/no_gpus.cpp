@@ -12,6 +12,6 @@ const Error built_without{
 
 Result<int> count_gpus() { return built_without; }
 Result<std::unique_ptr<Device>> open_gpu(int) { return built_without; }
-std::unique_ptr<MemorySource> gpu_memory() { return host_memory(); }
+Result<std::unique_ptr<MemorySource>> gpu_memory(int) { return built_without; }
 
 }  // namespace troupe::apps

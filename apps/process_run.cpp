@@ -131,8 +131,6 @@ ProcessRun::ProcessRun(const config::Loaded& loaded, RunSetup setup, storage::Fi
       tree_(loaded.tree),
       setup_(std::move(setup)),
       files_(files),
-      host_(config_.train.device == config::RunConfig::Train::Device::cuda ? gpu_memory()
-                                                                           : host_memory()),
       system_config_(actor_threads) {}
 
 ProcessRun::~ProcessRun() {
@@ -205,13 +203,13 @@ Result<ProcessRun::StagingPtr> ProcessRun::stage(const config::RunConfig& config
 Result<std::unique_ptr<actors::Executor>> ProcessRun::make_gpu(int number,
                                                                const actors::Pace* pace) const {
   const auto gpus = count_gpus();
-  if (!gpus || *gpus == 0)
-    return Error{"train.device: wanted cuda, found no GPU: " +
-                 (gpus ? "there is none" : gpus.error().text) + "; set train.device = \"cpu\""};
+  if (!gpus || *gpus == 0) return no_gpu(gpus ? "there is none" : gpus.error().text);
   auto gpu = open_gpu(number % *gpus);
   if (!gpu) return within("train.device", gpu.error());
+  auto memory = gpu_memory(number % *gpus);
+  if (!memory) return within("train.device", memory.error());
   return std::unique_ptr<actors::Executor>(
-      std::make_unique<actors::ComputingThread>(std::move(*gpu), gpu_memory(), pace));
+      std::make_unique<actors::ComputingThread>(std::move(*gpu), std::move(*memory), pace));
 }
 
 Status ProcessRun::make_devices(const Devices& devices) {
@@ -233,6 +231,10 @@ Status ProcessRun::make_devices(const Devices& devices) {
     if (!made) return made.error();
     executor = std::move(*made);
   }
+  const int in_replica = rounds().of_one_step()->devices();
+  for (int device = 0; device < count; ++device)
+    if (auto& executor = devices_[static_cast<std::size_t>(device)])
+      executor->memory().expect(static_cast<std::size_t>(plan().memory_at(device % in_replica)));
   reader_ = std::make_unique<actors::ComputingThread>(1);
   return Done{};
 }

@@ -1,12 +1,13 @@
 #include "core/memory_pool.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
 #include <cassert>
+#include <cstdio>
 #include <cstdlib>
-#include <new>
 
 namespace troupe {
 namespace {
@@ -24,6 +25,13 @@ class HostMemory final : public MemorySource {
     return memory;
   }
   void release(void* memory, std::size_t) override { std::free(memory); }
+  std::optional<Room> room() const override {
+    const auto bytes = [](int pages) {
+      return static_cast<std::size_t>(sysconf(pages)) *
+             static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    };
+    return Room{bytes(_SC_AVPHYS_PAGES), bytes(_SC_PHYS_PAGES)};
+  }
 };
 
 /// Sizes in four steps for each doubling: at most a fifth is lost, and blocks find takers again.
@@ -33,11 +41,32 @@ std::size_t size_class(std::size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
+std::string in_gib(std::size_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3f GiB",
+                static_cast<double>(bytes) / static_cast<double>(std::size_t{1} << 30));
+  return text;
+}
+
+std::string words_for(const Shortage& shortage) {
+  const auto& [wanted, place, room, pool, planned] = shortage;
+  const std::string where =
+      place.is_host() ? std::string("the host") : "GPU " + std::to_string(place.gpu);
+  std::string text = "there is no memory left for it on " + where + ": wanted " +
+                     std::to_string(wanted) + " bytes more (" + in_gib(wanted) + ")";
+  if (room) text += ", found " + in_gib(room->free) + " free of " + in_gib(room->total);
+  text += "; this device holds " + in_gib(pool.bytes_in_use) + " of " +
+          in_gib(pool.bytes_reserved) + " that it has taken";
+  if (planned > 0) text += ", and the plan foresaw " + in_gib(planned);
+  return text + "; take a smaller batch.micro, more pipeline.stages, or pipeline.recompute = true";
+}
+
+thread_local LateReturns* late_returns = nullptr;
+
 }  // namespace
 
-namespace {
-thread_local LateReturns* late_returns = nullptr;
-}
+OutOfMemory::OutOfMemory(const Shortage& shortage)
+    : shortage_(shortage), text_(words_for(shortage)) {}
 
 LateReturns::LateReturns() {
   assert(!late_returns && "a thread has one device behind it");
@@ -52,6 +81,7 @@ LateReturns::~LateReturns() {
 LateReturns* LateReturns::of_this_thread() { return late_returns; }
 
 void LateReturns::settle() {
+  held_.clear();  // What this gives back is late too, and goes on with the others.
   for (auto& [from, blocks] : blocks_) {
     if (blocks.empty()) continue;
     const auto& [pool, size] = from;
@@ -82,15 +112,23 @@ BlockHandle MemoryPool::take(std::size_t bytes) {
     block = blocks->back();
     blocks->pop_back();
   } else {
-    void* memory = source_->allocate(size);
-    if (!memory) throw std::bad_alloc();
-    block = new MemoryBlock{static_cast<std::byte*>(memory), size, this, {}};
-    counters_.bytes_reserved += size;
-    ++counters_.allocations;
+    block = allocate(size);
   }
   counters_.bytes_in_use += size;
   counters_.peak_in_use = std::max(counters_.peak_in_use, counters_.bytes_in_use);
   return BlockHandle(block);
+}
+
+MemoryBlock* MemoryPool::allocate(std::size_t size) {
+  void* memory = source_->allocate(size);
+  if (!memory) {
+    release_free();
+    memory = source_->allocate(size);
+  }
+  if (!memory) throw OutOfMemory({size, place(), source_->room(), counters_, expected_});
+  counters_.bytes_reserved += size;
+  ++counters_.allocations;
+  return new MemoryBlock{static_cast<std::byte*>(memory), size, this, {}, place()};
 }
 
 void MemoryPool::give_back(MemoryBlock* block) {
@@ -102,6 +140,10 @@ void MemoryPool::give_back(MemoryBlock* block) {
 
 void MemoryPool::trim() {
   const std::lock_guard lock(mutex_);
+  release_free();
+}
+
+void MemoryPool::release_free() {
   for (auto& [size, blocks] : free_) {
     for (auto* block : blocks) {
       source_->release(block->memory, block->bytes);
@@ -110,6 +152,11 @@ void MemoryPool::trim() {
     }
     blocks.clear();
   }
+}
+
+void MemoryPool::expect(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  expected_ = bytes;
 }
 
 MemoryCounters MemoryPool::counters() const {

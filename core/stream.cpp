@@ -2,6 +2,8 @@
 
 #include <cassert>
 #include <chrono>
+#include <cstring>
+#include <utility>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -38,6 +40,35 @@ Stream::~Stream() {
   jobs_.fetch_add(1);
   jobs_.notify_all();
   for (auto& helper : helpers_) helper.join();
+}
+
+void Stream::copy(const Tensor& from, Tensor& to) {
+  assert(from.bytes() == to.bytes());
+  if (work_ == Work::left_out) return;
+  if (!device_) {
+    const auto bytes = from.host_bytes();
+    if (!bytes.empty()) std::memcpy(to.host_bytes().data(), bytes.data(), bytes.size());
+    return;
+  }
+  device_->copy(from.raw(), from.place(), to.raw(), from.bytes());
+  // The device comes to it later; until then nobody else may have memory that is not its own.
+  auto* late = LateReturns::of_this_thread();
+  for (const auto* tensor : {&from, &std::as_const(to)})
+    if (tensor->place() != place()) late ? late->hold(tensor->holding()) : wait();
+}
+
+Tensor Stream::to_here(Tensor tensor) {
+  if (tensor.empty() || tensor.place() == place()) return tensor;
+  Tensor copied = make(tensor.shape(), tensor.dtype());
+  copy(tensor, copied);
+  return copied;
+}
+
+Tensor Stream::to_host(Tensor tensor) {
+  if (tensor.empty() || tensor.place().is_host()) return tensor;
+  Tensor copied = Tensor::make(host_memory(), tensor.shape(), tensor.dtype());
+  copy(tensor, copied);
+  return copied;
 }
 
 void Stream::share(std::int64_t count, Call call, void* body) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cassert>
 #include <cstdint>
 #include <memory>
 #include <thread>
@@ -19,8 +20,7 @@ namespace troupe {
 class Stream {
  public:
   explicit Stream(MemoryPool& memory, int threads = 1);
-  /// Kernels are given to the device, whose memory the host can read and write too: between a
-  /// kernel and that, wait().
+  /// Kernels are given to the device, and find their numbers in its memory.
   Stream(MemoryPool& memory, Device& device) : memory_(&memory), device_(&device) {}
   /// A stream that takes memory as any other does, and leaves out the work: for_each() calls
   /// nothing. What is computed with it is not set to anything; what it holds, and when, is real.
@@ -30,6 +30,9 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
 
   MemoryPool& memory() { return *memory_; }
+  /// For numbers that the host reads or writes: where the cores compute, the same.
+  MemoryPool& host_memory() { return device_ ? device_->host_memory() : *memory_; }
+  Place place() const { return memory_->place(); }
   int threads() const { return static_cast<int>(helpers_.size()) + 1; }
   /// Null where the cores compute.
   Device* device() const { return device_; }
@@ -43,13 +46,22 @@ class Stream {
     return Tensor::make(*memory_, shape, type);
   }
 
+  /// Copies all numbers, in order with the other work. The tensors are of one size, and each lies
+  /// with the host or where the stream's kernels compute; `from` may lie with another device.
+  void copy(const Tensor& from, Tensor& to);
+  /// Where its kernels can read it: the tensor itself, or a copy.
+  Tensor to_here(Tensor tensor);
+  /// Where the host can read it, once all is done that was given to the stream: the tensor itself,
+  /// or a copy.
+  Tensor to_host(Tensor tensor);
+
   /// Calls body(i) once for each i in [0, count), on any thread and in any order, and returns when
   /// all are done. What is split into pieces must not depend on threads(): then no result does.
-  /// Must not be called from within a body.
+  /// Must not be called from within a body, nor where a device computes.
   template <class Body>
   void for_each(std::int64_t count, Body&& body) {
     if (work_ == Work::left_out) return;
-    wait();
+    assert(!device_ && "what the cores do for a device is done on a stream of theirs");
     if (count <= 1 || helpers_.empty()) {
       for (std::int64_t i = 0; i < count; ++i) body(i);
       return;

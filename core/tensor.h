@@ -2,6 +2,7 @@
 
 #include <cassert>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -43,6 +44,10 @@ class Tensor {
   std::int64_t count() const { return shape_.count(); }
   std::size_t bytes() const { return static_cast<std::size_t>(count()) * bytes_of(type_); }
 
+  Place place() const { return block_ ? block_.get()->place : Place(); }
+
+  // Where they lie, for kernels of that place. The host itself
+  // looks at numbers() and host_bytes().
   template <class T>
   T* data() {
     assert(type_ == dtype_of<T>);
@@ -58,8 +63,30 @@ class Tensor {
   void* raw() { return block_ ? block_.get()->memory + offset_ : nullptr; }
   const void* raw() const { return block_ ? block_.get()->memory + offset_ : nullptr; }
 
+  /// For the host, where the tensor lies with it.
+  template <class T>
+  std::span<const T> numbers() const {
+    assert(place().is_host());
+    return {data<T>(), static_cast<std::size_t>(count())};
+  }
+  template <class T>
+  std::span<T> numbers() {
+    assert(place().is_host());
+    return {data<T>(), static_cast<std::size_t>(count())};
+  }
+  std::span<const std::byte> host_bytes() const {
+    assert(place().is_host());
+    return {static_cast<const std::byte*>(raw()), bytes()};
+  }
+  std::span<std::byte> host_bytes() {
+    assert(place().is_host());
+    return {static_cast<std::byte*>(raw()), bytes()};
+  }
+
   /// Null where the tensor is empty. Its owner recognises its own.
   const MemoryBlock* block() const { return block_.get(); }
+  /// A share in its memory.
+  const BlockHandle& holding() const { return block_; }
 
   /// The same numbers under another shape.
   Tensor reshaped(const Shape& shape) const {

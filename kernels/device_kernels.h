@@ -42,7 +42,8 @@ struct DeviceProduct {
 };
 
 /// The kernels of a device: what the functions of the same names do on a stream that has one. Each
-/// gives the bits that the cores give. What is not here, the cores do for the device.
+/// gives the bits that the cores give. What is not here, the cores do for the device
+/// (on_cores.h).
 struct DeviceKernels {
   decltype(kernels::gelu_tanh_forward)* gelu_tanh_forward;
   decltype(kernels::gelu_tanh_backward)* gelu_tanh_backward;

@@ -10,6 +10,7 @@
 #include "kernels/cpu/rows.h"
 #include "kernels/device_kernels.h"
 #include "kernels/float16.h"
+#include "kernels/on_cores.h"
 
 namespace troupe::kernels {
 namespace {
@@ -159,6 +160,13 @@ void weight_gradient(Stream& stream, const LinearShape& shape, const Tensor& x, 
                                     in_floats(stream, dy, shape.precision), start, dw, rows);
     case Precision::bf16_pairs:
     case Precision::bf16_blocks:
+      if (stream.device()) {
+        OnCores on(stream);
+        const std::int64_t count = shape.inputs * shape.outputs;
+        float* sum = start ? on.in_and_out(dw, count) : on.out(dw, count);
+        weight_gradient(on.cores(), shape, on.in(x), on.in(dy), start ? sum : nullptr, sum, rows);
+        return on.take_back();
+      }
       return weight_gradient<BFloat16>(stream, shape, x, dy, start, dw, rows);
   }
 }
@@ -211,6 +219,11 @@ PackedLinear::PackedLinear(Stream& stream, const LinearShape& shape, const float
     }
     case Precision::bf16_pairs:
     case Precision::bf16_blocks: {
+      if (stream.device()) {
+        OnCores on(stream);
+        *this = PackedLinear(on.cores(), shape, on.in(weight, count));
+        break;
+      }
       Tensor rounded = stream.make({count}, DType::bf16);
       round_all(stream, weight, rounded.data<BFloat16>(), count);
       pack_both(inputs_by_outputs(shape, std::as_const(rounded).data<BFloat16>()));
@@ -223,6 +236,10 @@ Tensor as_operand(Stream& stream, const Tensor& numbers, Precision precision) {
   if (numbers.dtype() == type_of(precision)) return numbers;
   assert(numbers.dtype() == DType::f32);
   if (precision == Precision::fp16) return rounded_to_f16(stream, numbers.f32(), numbers.shape());
+  if (stream.device()) {
+    OnCores on(stream);
+    return as_operand(on.cores(), on.in(numbers), precision);
+  }
   Tensor rounded = stream.make(numbers.shape(), DType::bf16);
   round_all(stream, numbers.f32(), rounded.data<BFloat16>(), numbers.count());
   return rounded;
@@ -242,6 +259,12 @@ void linear_forward(Stream& stream, const PackedLinear& w, const Tensor& x, cons
     }
     case Precision::bf16_pairs:
     case Precision::bf16_blocks:
+      if (stream.device()) {
+        OnCores on(stream);
+        linear_forward(on.cores(), w, on.in(x), on.in(bias, w.shape().outputs),
+                       on.out(y, rows * w.shape().outputs), rows);
+        return on.take_back();
+      }
       return product<BFloat16>(stream, panels_of<BFloat16>(w.forward()), x, bias, y, w.shape(),
                                rows);
   }
@@ -263,6 +286,11 @@ void linear_backward_input(Stream& stream, const PackedLinear& w, const Tensor& 
     }
     case Precision::bf16_pairs:
     case Precision::bf16_blocks:
+      if (stream.device()) {
+        OnCores on(stream);
+        linear_backward_input(on.cores(), w, on.in(dy), on.out(dx, rows * back.outputs), rows);
+        return on.take_back();
+      }
       return product<BFloat16>(stream, panels_of<BFloat16>(w.backward()), dy, nullptr, dx, back,
                                rows);
   }

@@ -53,8 +53,9 @@ class PackedLinear {
   Tensor backward_;
 };
 
-/// Numbers as an operand of products: the tensor itself for fp32, a rounded copy for the others. A
-/// layer that needs an operand in two products makes it once.
+/// Numbers as an operand of products: the tensor itself for fp32, a rounded copy for the others,
+/// which lies where those products are made. A layer that needs an operand in two products makes it
+/// once.
 Tensor as_operand(Stream& stream, const Tensor& numbers, Precision precision);
 
 /// y = x w + bias, for `rows` rows of x. `x` is an operand of the matrix's precision; `bias` may be

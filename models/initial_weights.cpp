@@ -5,6 +5,7 @@
 
 #include "core/digest.h"
 #include "core/random.h"
+#include "kernels/on_cores.h"
 #include "models/arithmetic.h"
 
 namespace troupe::models {
@@ -39,7 +40,7 @@ void draw_all(Stream& stream, Tensor& value, const RandomKey& key, std::int64_t 
               Draw draw) {
   constexpr std::int64_t grain = 16'384;  // Blocks of four.
   const std::int64_t count = value.count(), blocks = (count + 3) / 4, before = first / 4;
-  float* to = value.f32();
+  float* to = value.numbers<float>().data();
   stream.for_each((blocks + grain - 1) / grain, [=](std::int64_t part) {
     for (auto block = part * grain; block < std::min(blocks, (part + 1) * grain); ++block) {
       const Four four = draw(key.words(static_cast<std::uint32_t>(before + block)));
@@ -52,6 +53,10 @@ void draw_all(Stream& stream, Tensor& value, const RandomKey& key, std::int64_t 
 }  // namespace
 
 Tensor initial_value(Stream& stream, const Parameter& parameter, std::uint64_t seed) {
+  if (stream.device()) {
+    kernels::OnCores on(stream);
+    return stream.to_here(initial_value(on.cores(), parameter, seed));
+  }
   Tensor value = stream.make(parameter.shape, parameter.type);
   const auto key = key_of(parameter.name, seed);
   switch (parameter.init.kind) {

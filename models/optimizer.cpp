@@ -133,12 +133,12 @@ Result<WeightsPtr> Optimizer::from(Stream& stream, const std::vector<NamedTensor
     auto tensor =
         wanted(given, declared(trained).name, declared(trained).shape, declared(trained).type);
     if (!tensor) return tensor.error();
-    place(stream, trained, *tensor, *weights);
+    place(stream, trained, stream.to_here(*tensor), *weights);
   }
   for (const auto& buffer : buffers_) {
     auto tensor = wanted(given, buffer.name, buffer.shape, DType::f32);
     if (!tensor) return tensor.error();
-    weights->buffers.push_back(*tensor);
+    weights->buffers.push_back(stream.to_here(*tensor));
   }
   return WeightsPtr(std::move(weights));
 }

@@ -7,7 +7,6 @@
 #include <string_view>
 #include <utility>
 
-#include "kernels/copy.h"
 #include "kernels/steps.h"
 #include "models/trained.h"
 #include "models/update_rule.h"
@@ -53,14 +52,12 @@ bool is_whole(const Section::Piece& piece, const Parameter& parameter) {
 void put(Stream& stream, const Tensor& from, const Section::Piece& piece,
          const Parameter& parameter, Tensor& whole) {
   if (is_whole(piece, parameter)) {
-    whole = from;
+    whole = stream.to_here(from);
     return;
   }
   if (whole.empty()) whole = stream.make(parameter.shape, from.dtype());
   Tensor to = piece_of(whole, piece);
-  const auto floats = static_cast<std::int64_t>(from.bytes() / sizeof(float));
-  kernels::copy_rows(stream, {static_cast<const float*>(from.raw()), 0},
-                     {static_cast<float*>(to.raw()), 0}, 1, floats);
+  stream.copy(from, to);
 }
 
 /// Where each name comes first.
@@ -158,13 +155,16 @@ Version join(Stream& stream, const std::vector<Parameter>& parameters,
     const auto& [part, part_moments] = parts[k];
     assert(part->version == weights->version && part->loss_scale == weights->loss_scale);
     assert(part->slots.size() == sections[k].pieces.size());
-    if (sections[k].has_buffers) weights->buffers = part->buffers;
+    if (sections[k].has_buffers)
+      for (const auto& buffer : part->buffers) weights->buffers.push_back(stream.to_here(buffer));
     std::size_t met = 0;
     for (std::size_t j = 0; j < part->slots.size(); ++j) {
       const auto& piece = sections[k].pieces[j];
       const Parameter& parameter = parameters[piece.slot];
       const bool is_first_use = first.at(parameter.name) == piece.slot;
-      if (is_whole(piece, parameter)) weights->slots[piece.slot] = part->slots[j];
+      // What was packed for another device is packed anew.
+      if (is_whole(piece, parameter) && part->slots[j].value.place() == stream.place())
+        weights->slots[piece.slot] = part->slots[j];
       if (!is_first_use) continue;
       put(stream, part->slots[j].value, piece, parameter, weights->slots[piece.slot].value);
       if (part_moments.empty()) continue;

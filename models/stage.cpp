@@ -9,7 +9,7 @@ namespace troupe::models {
 
 double Losses::sum() const {
   double sum = 0;
-  for (std::int64_t i = 0; i < each.count(); ++i) sum += static_cast<double>(each.f32()[i]);
+  for (const float loss : each.numbers<float>()) sum += static_cast<double>(loss);
   return sum;
 }
 
@@ -20,7 +20,12 @@ StageGradients join(Stream& stream, std::vector<GradientShare> shares) {
   TreeFold tree;
   for (auto& share : shares) {
     whole.rate_share = share.rate_share;
-    for (auto& sum : share.sums) tree.push(stream, std::move(sum));
+    for (auto& sum : share.sums) {
+      for (auto& slot : sum.slots) slot = stream.to_here(std::move(slot));
+      tree.push(stream, std::move(sum));
+    }
+    for (auto& of_one : share.statistics)
+      for (auto& statistic : of_one) statistic = stream.to_here(std::move(statistic));
     std::ranges::move(share.statistics, std::back_inserter(whole.statistics));
   }
   whole.slots = tree.finish(stream);
@@ -108,7 +113,8 @@ Tensor Stage::forward(Stream& stream, const MicroBatch& m, const Weights& weight
   assert(is_last() != targets.empty() && "targets belong to the last stage");
   auto& place = free_place();
   place.id = m;
-  place.targets = std::move(targets);
+  input = stream.to_here(std::move(input));
+  place.targets = stream.to_here(std::move(targets));
   place.loss_gradient = target_share_ * static_cast<float>(weights.loss_scale.factor());
   switch (options_.keep) {
     case Keep::everything:
@@ -136,6 +142,7 @@ Tensor Stage::backward_input(Stream& stream, int m, const Weights& weights, Tens
   auto& place = find(m, Phase::backward);
   place.next = Phase::backward_weight;
   const Pass pass = pass_of(stream, place);
+  dy = stream.to_here(std::move(dy));
   for (int i = parts_.count() - 1; i >= 0; --i)
     dy = parts_.backward_input(i, whole(pass, weights, i), std::move(dy), place.saved);
   return dy;
@@ -162,6 +169,7 @@ Tensor Stage::backward(Stream& stream, int m, const Weights& weights, Tensor dy,
   const Pass pass = pass_of(stream, place);
   const auto tensors = open_gradients(stream, mend);
   const auto gradients = tensors.first(parameters().size());
+  dy = stream.to_here(std::move(dy));
   // Unit by unit, so that what a unit saved is gone before the next one needs memory.
   for (int i = parts_.count() - 1; i >= 0; --i) {
     const auto in = whole(pass, weights, i);
@@ -192,8 +200,8 @@ Tensor Stage::evaluate(Stream& stream, const Weights& weights, Tensor input, Ten
                   .mode = Mode::evaluation,
                   .precision = options_.precision,
                   .key = {},
-                  .targets = std::move(targets)};
-  return run(pass, weights, std::move(input), Keep::input, saved, statistics);
+                  .targets = stream.to_here(std::move(targets))};
+  return run(pass, weights, stream.to_here(std::move(input)), Keep::input, saved, statistics);
 }
 
 }  // namespace troupe::models

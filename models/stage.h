@@ -36,7 +36,7 @@ struct MicroBatch {
 
 /// What a micro-batch's last forward pass tells: the loss of each target.
 struct Losses {
-  Tensor each;         // [targets]
+  Tensor each;         // [targets], with the host.
   double sum() const;  // In the order of the targets.
   double mean() const;
 };
@@ -67,13 +67,15 @@ class GradientMend {
   virtual void mend(Stream& stream, std::span<Tensor> tensors) = 0;
 };
 
-/// Puts the shares of a step together, which come in the order of their groups.
+/// Puts the shares of a step together, which come in the order of their groups and from wherever
+/// they lie.
 StageGradients join(Stream& stream, std::vector<GradientShare> shares);
 
 /// Consecutive units as one device computes them, with what the micro-batches in flight left
 /// behind. Weights are not its own: every pass is told which version it sees. Gradients are added
 /// up in the order of the reduction groups: within a group a left fold by micro-batch, across
-/// groups one fixed binary tree; so the sum knows nothing of devices.
+/// groups one fixed binary tree; so the sum knows nothing of devices. What comes in may lie with
+/// the host or with another device; what goes out lies where the stream computes.
 class Stage {
  public:
   /// The model must outlive its stages.

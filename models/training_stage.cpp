@@ -243,9 +243,10 @@ Version TrainingStage::packed(Stream& stream, Version version) const {
 TrainingStage::Fixed TrainingStage::loaned(Stream& stream, const Loan& loan) const {
   for (const auto& last : loaned_)
     if (last.loan.name == loan.name && last.loan.tag == loan.tag) return last.slots;
+  const Tensor value = stream.to_here(loan.value);
   Fixed slots;
   for (const auto slot : slots_named(stage_.parameters(), {loan.name}))
-    slots.emplace_back(slot, weight_of(stream, stage_.parameters()[slot], precision_, loan.value));
+    slots.emplace_back(slot, weight_of(stream, stage_.parameters()[slot], precision_, value));
   return slots;
 }
 

@@ -13,7 +13,7 @@ Shape batch_of(std::int64_t samples, const Shape& sample) {
 }
 
 std::span<std::byte> part_of(Tensor& batch, std::int64_t sample, std::size_t bytes) {
-  return {static_cast<std::byte*>(batch.raw()) + static_cast<std::size_t>(sample) * bytes, bytes};
+  return batch.host_bytes().subspan(static_cast<std::size_t>(sample) * bytes, bytes);
 }
 
 }  // namespace

@@ -134,10 +134,7 @@ Status check_names(std::span<const TensorView> tensors) {
 }  // namespace
 
 TensorView view(const std::string& name, const Tensor& tensor) {
-  return {name,
-          stored_type(tensor.dtype()),
-          tensor.shape(),
-          {static_cast<const std::byte*>(tensor.raw()), tensor.bytes()}};
+  return {name, stored_type(tensor.dtype()), tensor.shape(), tensor.host_bytes()};
 }
 
 Result<Safetensors> Safetensors::open(Files& files, const std::string& path) {
@@ -228,7 +225,8 @@ Result<Tensor> load(const TensorView& view, MemoryPool& pool) {
                  std::string(to_string(view.type)) + ", with which Troupe does not compute"};
   try {
     auto tensor = Tensor::make(pool, view.shape, *type);
-    if (!view.bytes.empty()) std::memcpy(tensor.raw(), view.bytes.data(), view.bytes.size());
+    if (!view.bytes.empty())
+      std::memcpy(tensor.host_bytes().data(), view.bytes.data(), view.bytes.size());
     return tensor;
   } catch (const std::bad_alloc&) {
     return Error{"tensor " + quoted(view.name) + ": no memory is left for its " +

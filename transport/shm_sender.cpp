@@ -122,7 +122,7 @@ void ShmSender::copy(Outgoing& outgoing) {
     const auto& tensor = outgoing.tensors[i];
     const auto& place = outgoing.places[i];
     if (place.slot == outgoing.record.shared_slot && tensor.bytes() > 0)
-      std::memcpy(segment_->memory() + place.offset, tensor.raw(), tensor.bytes());
+      std::memcpy(segment_->memory() + place.offset, tensor.host_bytes().data(), tensor.bytes());
   }
 }
 

@@ -137,7 +137,7 @@ std::span<const std::byte> TcpSender::Outgoing::part(std::size_t i) const {
   if (i == 0) return front;
   if (i == 1 + 2 * tensors.size()) return std::as_bytes(std::span(&checksum, 1));
   const auto& tensor = tensors[(i - 1) / 2];
-  if (i % 2 == 1) return {static_cast<const std::byte*>(tensor.raw()), tensor.bytes()};
+  if (i % 2 == 1) return tensor.host_bytes();
   return std::span(nothing).first(aligned(tensor.bytes()) - tensor.bytes());
 }
 

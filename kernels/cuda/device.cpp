@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/stream.h"
+#include "kernels/cuda/arena.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/queue.h"
 
@@ -22,20 +23,22 @@ class CudaDevice final : public Device {
   void enter() override { check(cudaSetDevice(number_)); }
   void wait() override { check(cudaStreamSynchronize(queue_)); }
 
+  Place place() const override { return {number_}; }
+  MemoryPool& host_memory() override { return host_memory_; }
+  void copy(const void* from, Place from_place, void* to, std::size_t bytes) override {
+    // Another GPU's memory need not be mapped here.
+    if (from_place.is_host() || from_place == place())
+      check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, queue_));
+    else
+      check(cudaMemcpyPeerAsync(to, number_, from, from_place.gpu, bytes, queue_));
+  }
+
   cudaStream_t queue() const { return queue_; }
 
  private:
   int number_;
   cudaStream_t queue_;
-};
-
-class SharedMemory final : public MemorySource {
- public:
-  void* allocate(std::size_t bytes) override {
-    void* memory = nullptr;
-    return cudaMallocManaged(&memory, bytes, cudaMemAttachGlobal) == cudaSuccess ? memory : nullptr;
-  }
-  void release(void* memory, std::size_t) override { (void)cudaFree(memory); }
+  MemoryPool host_memory_{pinned_memory()};
 };
 
 }  // namespace
@@ -55,8 +58,6 @@ Result<std::unique_ptr<Device>> open_device(int number) {
     return Error{"GPU " + std::to_string(number) + ": " + cudaGetErrorString(outcome)};
   return std::unique_ptr<Device>(std::make_unique<CudaDevice>(number, queue));
 }
-
-std::unique_ptr<MemorySource> shared_memory() { return std::make_unique<SharedMemory>(); }
 
 cudaStream_t queue_of(const Stream& stream) {
   return static_cast<const CudaDevice&>(*stream.device()).queue();

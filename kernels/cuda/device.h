@@ -3,7 +3,6 @@
 #include <memory>
 
 #include "core/device.h"
-#include "core/memory_pool.h"
 #include "core/result.h"
 
 namespace troupe::kernels::cuda {
@@ -13,8 +12,5 @@ Result<int> count_devices();
 
 /// A GPU of this process, by its number. All that is given to it goes through one queue.
 Result<std::unique_ptr<Device>> open_device(int number);
-
-/// Memory that GPU and host both see.
-std::unique_ptr<MemorySource> shared_memory();
 
 }  // namespace troupe::kernels::cuda

@@ -311,7 +311,7 @@ Digest digest_of_weights(std::vector<NamedTensor> weights) {
   Digester digester;
   for (const auto& [name, tensor] : weights) {
     digester.add(std::as_bytes(std::span(name)));
-    digester.add({static_cast<const std::byte*>(tensor.raw()), tensor.bytes()});
+    digester.add(tensor.host_bytes());
   }
   return digester.finish();
 }
@@ -327,9 +327,18 @@ std::string Played::told(const std::string& type) const {
   return lines;
 }
 
-Scene::Scene(LittleRun& run, std::uint64_t seed) : run_(run), world_(seed) {
+namespace {
+
+std::set<MemoryPool*> pools_of(Executor& executor) {
+  return {&executor.memory(), &executor.host_memory()};
+}
+
+}  // namespace
+
+Scene::Scene(LittleRun& run, std::uint64_t seed, const MakeExecutor& make)
+    : run_(run), world_(seed) {
   spec_ = run.spec([&]() -> Executor& {
-    executors_.push_back(&world_.make_executor());
+    executors_.push_back(&make(world_));
     return *executors_.back();
   });
   spec_->record = [this, record = spec_->record](const Value& event) {
@@ -337,7 +346,8 @@ Scene::Scene(LittleRun& run, std::uint64_t seed) : run_(run), world_(seed) {
     if (*event.find("type")->text() != "step") return;
     allocations_.push_back(0);
     for (auto* executor : executors_)
-      allocations_.back() += executor->memory().counters().allocations;
+      for (auto* memory : pools_of(*executor))
+        allocations_.back() += memory->counters().allocations;
   };
 }
 
@@ -349,7 +359,7 @@ Scene::~Scene() {
 }
 
 void Scene::begin() {
-  auto newest = spec_->checkpoints->newest(executors_[0]->memory());
+  auto newest = spec_->checkpoints->newest(executors_[0]->host_memory());
   REQUIRE(newest.ok());
   supervisor_ =
       spawn_supervisor(world_.system(), spec_, *newest ? std::move(**newest) : StartPoint{},
@@ -381,7 +391,8 @@ Played Scene::finish() {
     played.most_jobs.push_back(World::most_waiting(*device));
   played.most_reads = World::most_waiting(*spec_->reader);
   played.allocations = allocations_;
-  for (auto* executor : executors_) played.bytes_left += executor->memory().counters().bytes_in_use;
+  for (auto* executor : executors_)
+    for (auto* memory : pools_of(*executor)) played.bytes_left += memory->counters().bytes_in_use;
   return played;
 }
 

@@ -98,7 +98,11 @@ struct Played {
 /// may be changed before begin().
 class Scene {
  public:
-  Scene(LittleRun& run, std::uint64_t seed);
+  using MakeExecutor = std::function<Executor&(World&)>;
+
+  Scene(
+      LittleRun& run, std::uint64_t seed,
+      const MakeExecutor& make = [](World& world) -> Executor& { return world.make_executor(); });
   ~Scene();
 
   World& world() { return world_; }

@@ -24,12 +24,20 @@ class JobActor {
   caf::behavior make_behavior() {
     return {[this](const RunJob& run) {
       --*waiting_;
+      if (stream_->device()) return run_on_device(run);
       (*run.job)(*stream_);
       *run.job = nullptr;
     }};
   }
 
  private:
+  void run_on_device(const RunJob& run) {
+    LateReturns late;
+    (*run.job)(*stream_);
+    *run.job = nullptr;
+    stream_->wait();
+  }
+
   Stream* stream_;
   std::size_t* waiting_;
 };
@@ -38,6 +46,12 @@ class ActorExecutor final : public Executor {
  public:
   explicit ActorExecutor(caf::actor_system& system)
       : stream_(memory_), actor_(rt::spawn<JobActor>(system, &stream_, &waiting_)) {}
+  ActorExecutor(caf::actor_system& system, std::unique_ptr<Device> device,
+                std::unique_ptr<MemorySource> memory)
+      : device_(std::move(device)),
+        memory_(std::move(memory)),
+        stream_(memory_, *device_),
+        actor_(rt::spawn<JobActor>(system, &stream_, &waiting_)) {}
 
   void post(Job job) override {
     if (!actor_) return;
@@ -47,9 +61,11 @@ class ActorExecutor final : public Executor {
   const caf::actor& actor() const { return actor_; }
   std::size_t most_waiting() const { return most_waiting_; }
   MemoryPool& memory() override { return memory_; }
+  MemoryPool& host_memory() override { return stream_.host_memory(); }
   void close() { actor_ = nullptr; }
 
  private:
+  std::unique_ptr<Device> device_;  // Null: the cores compute.
   MemoryPool memory_;
   Stream stream_;
   std::size_t waiting_ = 0;
@@ -144,6 +160,13 @@ bool World::run_until(const std::function<bool()>& done, rt::Duration patience) 
 
 Executor& World::make_executor() {
   executors_.push_back(std::make_unique<ActorExecutor>(system_));
+  return *executors_.back();
+}
+
+Executor& World::make_executor(std::unique_ptr<Device> device,
+                               std::unique_ptr<MemorySource> memory) {
+  executors_.push_back(
+      std::make_unique<ActorExecutor>(system_, std::move(device), std::move(memory)));
   return *executors_.back();
 }
 

@@ -37,6 +37,8 @@ class World {
   /// An executor whose jobs are run by an actor, so that they too come in an order drawn by the
   /// seed.
   Executor& make_executor();
+  /// Likewise, of a device, which it waits for after each job.
+  Executor& make_executor(std::unique_ptr<Device> device, std::unique_ptr<MemorySource> memory);
 
   /// Who has had mail for the longest runs next: nothing is drawn any more.
   void play_in_order() { in_order_ = true; }

@@ -1,5 +1,10 @@
 #include "core/memory_pool.h"
 
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+
 #include "catch.h"
 #include "core/tensor.h"
 
@@ -47,6 +52,56 @@ TEST_CASE("trim gives back what nobody holds", "[core]") {
   { const auto dropped = pool.take(1'000'000); }
   pool.trim();
   CHECK(pool.counters().bytes_reserved == kept.get()->bytes);
+}
+
+namespace {
+
+/// So many bytes of the heap, and no more.
+class Bounded final : public MemorySource {
+ public:
+  explicit Bounded(std::size_t bytes) : left_(bytes), total_(bytes) {}
+  void* allocate(std::size_t bytes) override {
+    if (bytes > left_) return nullptr;
+    left_ -= bytes;
+    return heap_->allocate(bytes);
+  }
+  void release(void* memory, std::size_t bytes) override {
+    left_ += bytes;
+    heap_->release(memory, bytes);
+  }
+  std::optional<Room> room() const override { return Room{left_, total_}; }
+
+ private:
+  std::unique_ptr<MemorySource> heap_ = host_memory();
+  std::size_t left_, total_;
+};
+
+}  // namespace
+
+TEST_CASE("before a pool has no memory left it gives back what nobody holds", "[core]") {
+  MemoryPool pool(std::make_unique<Bounded>(10'240));
+  { const auto gone = pool.take(8'192); }
+  CHECK(pool.take(4'096).get()->bytes == 4'096);
+  CHECK(pool.counters().bytes_reserved == 4'096);
+}
+
+TEST_CASE("who gets no memory hears what was wanted, what is there and what was planned",
+          "[core]") {
+  MemoryPool pool(std::make_unique<Bounded>(std::size_t{3} << 20));
+  pool.expect(std::size_t{1} << 30);
+  const auto kept = pool.take(std::size_t{1} << 20);
+  std::string why;
+  try {
+    (void)pool.take(std::size_t{4} << 20);
+  } catch (const std::bad_alloc& full) {
+    why = full.what();
+  }
+  CHECK(why ==
+        "there is no memory left for it on the host: wanted 4194304 bytes more (0.004 GiB), found "
+        "0.002 GiB free of 0.003 GiB; this device holds 0.001 GiB of 0.001 GiB that it has taken, "
+        "and the plan foresaw 1.000 GiB; take a smaller batch.micro, more pipeline.stages, or "
+        "pipeline.recompute = true");
+  CHECK(pool.counters().bytes_in_use == kept.get()->bytes);
 }
 
 TEST_CASE("a tensor over memory of another owner gives it back to that owner", "[core]") {

@@ -31,3 +31,14 @@ TEST_CASE("jobs follow each other at once, and late helpers disturb none", "[cor
     REQUIRE(sum == count * (count - 1) / 2 + count * round);
   }
 }
+
+TEST_CASE("where the cores compute no tensor is brought anywhere", "[core]") {
+  MemoryPool memory;
+  Stream stream(memory);
+  const Tensor x = stream.make({3});
+  CHECK(x.place().is_host());
+  CHECK(&stream.host_memory() == &memory);
+  CHECK(stream.to_here(x).raw() == x.raw());
+  CHECK(stream.to_host(x).raw() == x.raw());
+  CHECK(stream.to_here({}).empty());
+}

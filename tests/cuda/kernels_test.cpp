@@ -24,32 +24,31 @@ Tensor made(Stream& stream, const Shape& shape, std::uint64_t seed, float most =
 }
 /// All positive.
 Tensor positive(Stream& stream, const Shape& shape, std::uint64_t seed) {
-  Tensor all = made(stream, shape, seed);
-  for (std::int64_t i = 0; i < all.count(); ++i) all.f32()[i] = all.f32()[i] * all.f32()[i] + 1e-6f;
-  return all;
+  auto all = numbers(shape.count(), seed);
+  for (auto& number : all) number = number * number + 1e-6f;
+  return tensor(stream, all, shape);
 }
 Tensor tokens(Stream& stream, std::int64_t count, std::int64_t classes, std::uint64_t seed) {
-  Tensor all = stream.make({count}, DType::i32);
-  for (std::int64_t i = 0; i < count; ++i)
-    all.data<std::int32_t>()[i] =
-        static_cast<std::int32_t>(RandomKey{.seed = seed}.words(static_cast<std::uint32_t>(i))[0] %
-                                  static_cast<std::uint32_t>(classes));
-  return all;
+  Tensor all = Tensor::make(stream.host_memory(), {count}, DType::i32);
+  std::uint32_t i = 0;
+  for (auto& token : all.numbers<std::int32_t>())
+    token = static_cast<std::int32_t>(RandomKey{.seed = seed}.words(i++)[0] %
+                                      static_cast<std::uint32_t>(classes));
+  return stream.to_here(std::move(all));
 }
 
 /// Numbers of all sizes, and those that are none.
 Tensor wild(Stream& stream, std::int64_t count) {
-  Tensor x = made(stream, {count}, 1);
+  auto all = numbers(count, 1);
   const std::array special = {0.0f,      -0.0f,    infinity, -infinity, 1e-40f,  -1e-40f,
                               3.402e38f, -3.4e38f, 88.0f,    -88.0f,    -104.0f, 20.0f};
-  for (std::int64_t i = 0; i < count; ++i) {
-    float& number = x.f32()[i];
-    if (i < static_cast<std::int64_t>(special.size()))
-      number = special[static_cast<std::size_t>(i)];
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i < special.size())
+      all[i] = special[i];
     else
-      number *= std::exp2(static_cast<float>(i % 31 - 15));
+      all[i] *= std::exp2(static_cast<float>(i % 31) - 15);
   }
-  return x;
+  return tensor(stream, all, {count});
 }
 
 TEST_CASE("activations have the bits of the cores") {
@@ -382,8 +381,8 @@ TEST_CASE("sums over many numbers have the bits of the cores") {
   const std::int64_t count = GENERATE(1, 65'536, 140'001);
   const auto device = open_device();
   if (!device) return;
-  MemoryPool host, shared(cuda::shared_memory());
-  Stream cores(host), stream(shared, *device);
+  MemoryPool host, memory(device_memory());
+  Stream cores(host), stream(memory, *device);
   const auto on = [&](Stream& where) { return positive(where, {count}, 1); };
   Tensor here = on(cores), there = on(stream);
   CHECK(sum_of_squares(cores, here.f32(), count) == sum_of_squares(stream, there.f32(), count));
@@ -393,7 +392,8 @@ TEST_CASE("sums over many numbers have the bits of the cores") {
   CHECK(found.most == wanted.most);
   CHECK(all_finite(stream, there.f32(), count));
   for (const float bad : {infinity, -infinity, std::nanf("")}) {
-    there.f32()[count / 2] = bad;
+    here.f32()[count / 2] = bad;
+    there = stream.to_here(here);
     CHECK_FALSE(all_finite(stream, there.f32(), count));
   }
 }

@@ -21,7 +21,7 @@ Digest weights_of(const Piece& piece, On on) {
   const auto spec = run.spec([&]() -> Executor& {
     if (on == On::cores) return *executors.emplace_back(std::make_unique<ComputingThread>(1));
     return *executors.emplace_back(
-        std::make_unique<ComputingThread>(kernels::open_device(), kernels::cuda::shared_memory()));
+        std::make_unique<ComputingThread>(kernels::open_device(), kernels::device_memory()));
   });
   std::promise<Outcome> ended;
   rt::Config config(2);
@@ -38,7 +38,10 @@ Digest weights_of(const Piece& piece, On on) {
   std::vector<Executor*> all;
   for (const auto& executor : executors) all.push_back(executor.get());
   finish(all);
-  for (const auto& executor : executors) CHECK(executor->memory().counters().bytes_in_use == 0);
+  for (const auto& executor : executors) {
+    CHECK(executor->memory().counters().bytes_in_use == 0);
+    CHECK(executor->host_memory().counters().bytes_in_use == 0);
+  }
   return weights;
 }
 

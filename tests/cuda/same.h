@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/cuda/arena.h"
 #include "kernels/cuda/device.h"
 #include "tests/kernels/numbers.h"
 
@@ -18,9 +19,18 @@ inline std::unique_ptr<Device> open_device() {
   return nullptr;
 }
 
+/// Of the device that open_device() gives.
+inline std::unique_ptr<MemorySource> device_memory() {
+  auto memory = cuda::device_memory(0);
+  REQUIRE(memory.ok());
+  return std::move(*memory);
+}
+
 /// What a kernel has made.
-inline void append(std::vector<float>& all, const Tensor& made) {
-  all.insert(all.end(), made.f32(), made.f32() + made.count());
+inline void append(std::vector<float>& all, Stream& stream, const Tensor& made) {
+  const Tensor here = stream.to_host(made);
+  stream.wait();
+  all.insert(all.end(), here.numbers<float>().begin(), here.numbers<float>().end());
 }
 
 /// Whether the body, which gives all numbers that kernels make on a stream, gives the same bits on
@@ -29,9 +39,8 @@ template <class Body>
 bool same_on_device(Body body) {
   const auto on = [&](Stream& stream) {
     std::vector<Tensor> made = body(stream);
-    stream.wait();
     std::vector<float> all;
-    for (const auto& tensor : made) append(all, tensor);
+    for (const auto& tensor : made) append(all, stream, tensor);
     return all;
   };
   const auto device = open_device();
@@ -40,8 +49,8 @@ bool same_on_device(Body body) {
   Stream cores(host);
   const auto wanted = on(cores);
 
-  MemoryPool shared(cuda::shared_memory());
-  Stream stream(shared, *device);
+  MemoryPool memory(device_memory());
+  Stream stream(memory, *device);
   const auto found = on(stream);
   REQUIRE(found.size() == wanted.size());
   for (std::size_t i = 0; i < found.size(); ++i)

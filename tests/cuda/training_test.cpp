@@ -10,7 +10,7 @@ namespace {
 Digest trained(const Pipeline::Recipe& recipe, int steps, Device* device) {
   Pipeline pipeline(recipe, {.cuts = {1},
                              .device = device,
-                             .memory = device ? kernels::cuda::shared_memory : host_memory});
+                             .memory = device ? kernels::device_memory : host_memory});
   pipeline.start(5);
   const auto batch = made_batch(pipeline.stream(), recipe.model, 4, 1);
   for (int step = 0; step < steps; ++step) pipeline.step(batch);

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/cuda_on_cores/driver.h"
+
 namespace cuda_on_cores {
 
 thread_local dim3 gridDim, blockDim, blockIdx, threadIdx;
@@ -144,6 +146,8 @@ void Queue::put(std::function<void()> work) {
 
 void Queue::work_off() {
   const std::lock_guard lock(mutex_);
+  if (waiting_.empty()) return;
+  const OpenMemory open;
   for (; !waiting_.empty(); waiting_.pop_front()) waiting_.front()();
 }
 

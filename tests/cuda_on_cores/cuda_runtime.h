@@ -1,7 +1,7 @@
 // CUDA's runtime as far as kernels/cuda uses it, on the cores: so its kernels are tested where
 // there is no GPU. A queue does nothing before somebody waits for it, so that a host which reads
-// too early is found out; and threads of a block run in turn, so that one which reads what another
-// has yet to write is too.
+// too early is found out; threads of a block run in turn, so that one which reads what another
+// has yet to write is too; and a host that touches memory of the device ends then and there.
 #pragma once
 
 #include <math.h>
@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "tests/cuda_on_cores/block.h"
+#include "tests/cuda_on_cores/driver.h"
 
 #define __global__
 #define __device__
@@ -24,9 +25,19 @@ using cuda_on_cores::dim3;
 using cuda_on_cores::gridDim;
 using cuda_on_cores::threadIdx;
 
-enum cudaError_t { cudaSuccess = 0, cudaErrorMemoryAllocation = 2, cudaErrorNoDevice = 100 };
+enum cudaError_t {
+  cudaSuccess = 0,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorNoDevice = 100,
+  cudaErrorSymbolNotFound = 500,
+};
 enum cudaMemcpyKind { cudaMemcpyDefault = 4 };
-constexpr unsigned cudaStreamNonBlocking = 1, cudaMemAttachGlobal = 1;
+enum cudaDriverEntryPointQueryResult {
+  cudaDriverEntryPointSuccess = 0,
+  cudaDriverEntryPointSymbolNotFound = 1,
+};
+constexpr unsigned cudaStreamNonBlocking = 1, cudaHostAllocPortable = 1;
+constexpr unsigned long long cudaEnableDefault = 0;
 using cudaStream_t = cuda_on_cores::Queue*;
 
 inline const char* cudaGetErrorString(cudaError_t error) {
@@ -51,18 +62,34 @@ inline cudaError_t cudaStreamSynchronize(cudaStream_t queue) {
   return cudaSuccess;
 }
 
-inline cudaError_t cudaMallocManaged(void** memory, std::size_t bytes, unsigned) {
-  *memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+inline cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  *free = cuda_on_cores::device_memory - cuda_on_cores::device_memory_taken();
+  *total = cuda_on_cores::device_memory;
+  return cudaSuccess;
+}
+inline cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
+  *memory = cuda_on_cores::take_host_memory(bytes);
   return *memory ? cudaSuccess : cudaErrorMemoryAllocation;
 }
-inline cudaError_t cudaFree(void* memory) {
-  std::free(memory);
+inline cudaError_t cudaFreeHost(void* memory) {
+  cuda_on_cores::release_host_memory(memory);
   return cudaSuccess;
+}
+inline cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned,
+                                                    unsigned long long,
+                                                    cudaDriverEntryPointQueryResult* outcome) {
+  *function = cuda_on_cores::find_driver_function(name);
+  *outcome = *function ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+  return *function ? cudaSuccess : cudaErrorSymbolNotFound;
 }
 inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
                                    cudaStream_t queue) {
   queue->put([=] { std::memcpy(to, from, bytes); });
   return cudaSuccess;
+}
+inline cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes,
+                                       cudaStream_t queue) {
+  return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, queue);
 }
 inline cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t queue) {
   queue->put([=] { std::memset(to, value, bytes); });
@@ -78,6 +105,7 @@ template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                Arguments... arguments) {
   config->stream->put([grid = config->gridDim, block = config->blockDim, kernel, arguments...] {
+    const cuda_on_cores::ShutHostMemory shut;
     cuda_on_cores::run(grid, block, [&] { kernel(arguments...); });
   });
   return cudaSuccess;

@@ -19,10 +19,10 @@ inline std::vector<float> numbers(std::int64_t count, std::uint64_t seed) {
 }
 
 inline Tensor tensor(Stream& stream, const std::vector<float>& numbers, const Shape& shape) {
-  Tensor made = stream.make(shape);
+  Tensor made = Tensor::make(stream.host_memory(), shape);
   REQUIRE(made.count() == static_cast<std::int64_t>(numbers.size()));
   std::copy(numbers.begin(), numbers.end(), made.f32());
-  return made;
+  return stream.to_here(std::move(made));
 }
 
 /// Whether all numbers are as close as sums of `terms` products of numbers below 1 can be.

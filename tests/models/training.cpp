@@ -72,8 +72,9 @@ Batch made_batch(Stream& stream, const Model& model, std::int64_t samples, std::
     return shape;
   };
   const auto classes = static_cast<std::uint32_t>(model.classes);
-  Batch batch{stream.make(with_samples(model.sample.input), model.sample.input_type),
-              stream.make(with_samples(model.sample.target), DType::i32)};
+  auto& memory = stream.host_memory();
+  Batch batch{Tensor::make(memory, with_samples(model.sample.input), model.sample.input_type),
+              Tensor::make(memory, with_samples(model.sample.target), DType::i32)};
   for (std::int64_t i = 0; i < batch.input.count(); ++i) {
     if (batch.input.dtype() == DType::i32)
       batch.input.data<std::int32_t>()[i] = static_cast<std::int32_t>(word() % classes);
@@ -155,6 +156,7 @@ double Pipeline::run_passes(const Batch& batch) {
           stages_[i].is_last() ? batch.target.slice(m * samples, samples) : Tensor();
       x = stages_[i].forward(stream_, id, *weights_[i], std::move(x), target);
     }
+    x = stream_.to_host(std::move(x));
     stream_.wait();
     loss += Losses{x}.sum();
   }
@@ -206,14 +208,14 @@ std::vector<NamedTensor> Pipeline::weights() const {
   return all;
 }
 
-Digest Pipeline::digest() const {
+Digest Pipeline::digest() {
   std::map<std::string, Tensor> all;  // A stage's buffers stand behind its parameters: sort.
-  for (const auto& [name, tensor] : weights()) all.emplace(name, tensor);
+  for (const auto& [name, tensor] : weights()) all.emplace(name, stream_.to_host(tensor));
   for (const auto& optimizer : optimizers_)
-    for (const auto& [name, tensor] : optimizer.state()) all.emplace(name, tensor);
+    for (const auto& [name, tensor] : optimizer.state()) all.emplace(name, stream_.to_host(tensor));
+  stream_.wait();
   Digester digester;
-  for (const auto& [name, tensor] : all)
-    digester.add({static_cast<const std::byte*>(tensor.raw()), tensor.bytes()});
+  for (const auto& [name, tensor] : all) digester.add(tensor.host_bytes());
   return digester.finish();
 }
 

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <memory>
+
+#include "core/memory_pool.h"
+#include "core/result.h"
+
+namespace troupe::kernels::cuda {
+
+/// Memory of a GPU's own. A range of addresses as long as all its memory is reserved once; memory
+/// is mapped into it as it is asked for, stays where it is, and goes when the source does. Blocks
+/// of all sizes lie in it side by side. What NCCL registers, other processes open and network cards
+/// read has to be of this kind (gpuDirectRDMACapable, exported as a file descriptor).
+Result<std::unique_ptr<MemorySource>> device_memory(int number);
+
+/// How much of its memory this GPU has, and how much is left.
+Result<Room> room_of(int number);
+
+/// Memory of the host that GPUs copy from and to while the host goes on.
+std::unique_ptr<MemorySource> pinned_memory();
+
+}  // namespace troupe::kernels::cuda

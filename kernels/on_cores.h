@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "core/stream.h"
+#include "core/tensor.h"
+
+namespace troupe::kernels {
+
+/// What the cores do for a device that has no kernel for it. What they need is brought over, and
+/// what they make is taken back: the device waits for both, and that is the price.
+class OnCores {
+ public:
+  explicit OnCores(Stream& there) : there_(there), cores_(there.host_memory()) {}
+
+  /// Computes with the memory that the others give.
+  Stream& cores() { return cores_; }
+
+  Tensor in(const Tensor& numbers) {
+    Tensor here = there_.to_host(numbers);
+    there_.wait();
+    return here;
+  }
+  /// Null where `numbers` is.
+  const float* in(const float* numbers, std::int64_t count) {
+    return numbers ? brought(numbers, count).f32() : nullptr;
+  }
+  /// A place for numbers that the device shall have.
+  float* out(float* numbers, std::int64_t count) {
+    Tensor here = cores_.make({count});
+    results_.emplace_back(here, numbers);
+    return here.f32();
+  }
+  float* in_and_out(float* numbers, std::int64_t count) {
+    Tensor here = brought(numbers, count);
+    results_.emplace_back(here, numbers);
+    return here.f32();
+  }
+
+  /// Once the cores are done.
+  void take_back() {
+    for (const auto& [here, numbers] : std::exchange(results_, {})) {
+      there_.device()->copy(here.raw(), here.place(), numbers, here.bytes());
+      there_.wait();
+    }
+  }
+
+ private:
+  Tensor brought(const float* numbers, std::int64_t count) {
+    Tensor here = cores_.make({count});
+    there_.device()->copy(numbers, there_.place(), here.raw(), here.bytes());
+    there_.wait();
+    return operands_.emplace_back(std::move(here));
+  }
+
+  Stream& there_;
+  Stream cores_;
+  std::vector<Tensor> operands_;
+  std::vector<std::pair<Tensor, float*>> results_;
+};
+
+}  // namespace troupe::kernels

@@ -1,0 +1,216 @@
+// Memory of a device's own, and the ways to it and back.
+
+#include <algorithm>
+#include <caf/all.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/envoy.h"
+#include "little_run.h"
+#include "same.h"
+
+namespace troupe {
+namespace {
+
+using kernels::device_memory;
+using kernels::open_device;
+
+constexpr std::size_t mib = std::size_t{1} << 20;
+
+TEST_CASE("blocks of all sizes lie side by side, and what goes is used again") {
+  if (!open_device()) return;
+  const auto source = device_memory();
+  std::vector<std::pair<std::byte*, std::size_t>> blocks;
+  for (const std::size_t bytes : {std::size_t{64}, 3 * mib, std::size_t{513}, 5 * mib, mib})
+    blocks.emplace_back(static_cast<std::byte*>(source->allocate(bytes)), bytes);
+  for (std::size_t i = 1; i < blocks.size(); ++i) {
+    const auto& [begin, bytes] = blocks[i - 1];
+    REQUIRE(begin);
+    CHECK(reinterpret_cast<std::uintptr_t>(begin) % 512 == 0);
+    CHECK(begin + (bytes + 511) / 512 * 512 == blocks[i].first);
+  }
+  // Three neighbours become one place again, in whichever order they go.
+  for (const std::size_t i : {1, 3, 2}) source->release(blocks[i].first, blocks[i].second);
+  CHECK(source->allocate(8 * mib + 1024) == blocks[1].first);
+}
+
+TEST_CASE("a device without memory left says what was wanted and what there is") {
+  if (!open_device()) return;
+  MemoryPool pool(device_memory());
+  pool.expect(123);
+  const auto kept = pool.take(mib);
+  const auto room = device_memory()->room();
+  REQUIRE(room);
+  try {
+    (void)pool.take(room->total);
+    FAIL("it gave more than there is");
+  } catch (const OutOfMemory& full) {
+    CHECK(full.shortage().wanted >= room->total);
+    CHECK(full.shortage().place == Place{0});
+    CHECK(full.shortage().room->total == room->total);
+    CHECK(full.shortage().pool.bytes_in_use == mib);
+    CHECK(full.shortage().planned == 123);
+    const std::string text = full.what();
+    CHECK(text.find("no memory left for it on GPU 0") != text.npos);
+    CHECK(text.find("batch.micro") != text.npos);
+  }
+}
+
+TEST_CASE("what nobody holds makes room for a block of another size") {
+  if (!open_device()) return;
+  MemoryPool pool(device_memory());
+  const auto room = device_memory()->room();
+  REQUIRE(room);
+  // Each is more than half of what there is.
+  { const auto gone = pool.take(room->free / 2 + mib); }
+  const auto other = pool.take(room->free / 4 * 3);
+  CHECK(pool.counters().bytes_reserved == other.get()->bytes);
+}
+
+TEST_CASE("numbers go to a device and come back, while the host goes on") {
+  const auto device = open_device();
+  if (!device) return;
+  MemoryPool memory(device_memory());
+  Stream stream(memory, *device);
+  LateReturns late;
+  const auto numbers = kernels::numbers(1000, 1);
+  Tensor here = Tensor::make(stream.host_memory(), {1000});
+  std::ranges::copy(numbers, here.f32());
+  const Tensor there = stream.to_here(std::move(here));
+  here = {};
+  CHECK(there.place() == device->place());
+  CHECK(stream.to_here(there).raw() == there.raw());
+  // The device may not have read it yet: another one gets other memory.
+  Tensor other = Tensor::make(stream.host_memory(), {1000});
+  std::ranges::fill(other.numbers<float>(), -1.0f);
+  const Tensor back = stream.to_host(there);
+  stream.wait();
+  CHECK(std::ranges::equal(back.numbers<float>(), numbers));
+  CHECK(stream.to_host(back).raw() == back.raw());
+}
+
+}  // namespace
+}  // namespace troupe
+
+namespace troupe::actors {
+namespace {
+
+using kernels::device_memory;
+using kernels::open_device;
+using kernels::tensor;
+
+Executor& on_device(World& world) { return world.make_executor(open_device(), device_memory()); }
+
+TEST_CASE("from the second step on neither a device nor the host allocates memory") {
+  if (!open_device()) return;
+  for (const std::string schedule : {"gpipe", "1f1b", "zb-h1", "seq"}) {
+    auto piece = Piece::of("gpt2", {.schedule = schedule, .stages = 2, .micro_batches = 4});
+    piece.steps = 6;
+    LittleRun run(piece);
+    Scene scene(run, 1, on_device);
+    scene.world().play_in_order();
+    scene.begin();
+    const auto played = scene.finish();
+    CHECK(played.outcome.how == Outcome::How::done);
+    CHECK(played.weights == run.plainly());
+    CHECK(played.bytes_left == 0);
+    REQUIRE(played.allocations.size() == 6);
+    CAPTURE(schedule, played.allocations);
+    CHECK(played.allocations[5] == played.allocations[1]);
+  }
+}
+
+TEST_CASE("a run on devices that loses a player goes on from what was saved, with the same bits") {
+  if (!open_device()) return;
+  auto piece = Piece::of("llama", {.schedule = "1f1b", .stages = 2, .micro_batches = 2});
+  piece.steps = 5;
+  piece.save_every = 2;
+  LittleRun run(piece);
+  Scene scene(run, 1, on_device);
+  scene.begin();
+  scene.play(300);
+  REQUIRE_FALSE(scene.ended());
+  for (const auto& one : scene.world().living())
+    if (one.name == "stage actor") {
+      rt::kill(one.actor);
+      break;
+    }
+  const auto played = scene.finish();
+  CHECK(played.outcome.how == Outcome::How::done);
+  CHECK(played.weights == run.plainly());
+  CHECK(played.bytes_left == 0);
+}
+
+/// So much of a device's memory, and no more.
+class Part final : public MemorySource {
+ public:
+  explicit Part(std::size_t bytes) : left_(bytes) {}
+  void* allocate(std::size_t bytes) override {
+    return bytes <= left_ ? left_ -= bytes, all_->allocate(bytes) : nullptr;
+  }
+  void release(void* memory, std::size_t bytes) override {
+    left_ += bytes;
+    all_->release(memory, bytes);
+  }
+  Place place() const override { return all_->place(); }
+  std::optional<Room> room() const override { return Room{left_, all_->room()->total}; }
+
+ private:
+  std::unique_ptr<MemorySource> all_ = device_memory();
+  std::size_t left_;
+};
+
+TEST_CASE("a run whose device is full ends with where that was and what was wanted") {
+  if (!open_device()) return;
+  auto piece = Piece::of("gpt2", {.schedule = "gpipe", .stages = 2, .micro_batches = 4});
+  LittleRun run(piece);
+  Scene scene(run, 1, [](World& world) -> Executor& {
+    return world.make_executor(open_device(), std::make_unique<Part>(100'000));
+  });
+  scene.spec().strikes = 0;
+  scene.begin();
+  const auto played = scene.finish();
+  CHECK(played.outcome.how == Outcome::How::failed);
+  INFO(played.outcome.why);
+  const auto has = [&](const char* part) {
+    return played.outcome.why.find(part) != std::string::npos;
+  };
+  CHECK(has("device 0: step 1, 0F"));
+  CHECK(has(": there is no memory left for it on GPU 0: wanted "));
+}
+
+TEST_CASE("what an envoy takes to another process lies with the host, in the order it came") {
+  if (!open_device()) return;
+  World world(1);
+  auto& executor = on_device(world);
+  MemoryPool memory;
+  std::vector<Dispatch> sent;
+  auto envoy = spawn_envoy(world.system(), {PlayerId::Kind::stage, 0},
+                           [&](PlayerId, Dispatch dispatch) {
+                             sent.push_back(std::move(dispatch));
+                             return Status(Done{});
+                           },
+                           memory, {nullptr, &executor});
+  const auto numbers = kernels::numbers(100, 1);
+  executor.post([&](Stream& stream) {
+    rt::post(envoy, Activation{{}, 1, tensor(stream, numbers, {100})});
+    rt::post(envoy, Taken{7});
+    stream.wait();
+  });
+  world.settle();
+  rt::stop(envoy);
+  envoy = nullptr;
+  world.settle();
+  REQUIRE(sent.size() == 2);
+  CHECK(sent[0].type == Activation::type);
+  REQUIRE(sent[0].tensors.size() == 1);
+  CHECK(std::ranges::equal(sent[0].tensors[0].numbers<float>(), numbers));
+  CHECK(sent[1].type == Taken::type);
+  sent.clear();
+}
+
+}  // namespace
+}  // namespace troupe::actors

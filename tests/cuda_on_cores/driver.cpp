@@ -1,0 +1,213 @@
+#include "tests/cuda_on_cores/driver.h"
+
+#include <sys/mman.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <string_view>
+#include <utility>
+
+namespace cuda_on_cores {
+namespace {
+
+constexpr std::size_t page = 4096;
+constexpr std::size_t granule = std::size_t{64} << 10;
+// As a float it is no number, and as an integer no token: who reads before writing finds out.
+constexpr int nothing = 0xff;
+
+/// All devices' together: there is one.
+struct Memory {
+  struct Mapped {
+    std::size_t bytes = 0;
+    CUmemGenericAllocationHandle handle = 0;
+    bool has_access = false;
+  };
+
+  std::mutex mutex;
+  int open = 0;  // How many work with it now.
+  CUmemGenericAllocationHandle last = 0;
+  std::map<CUmemGenericAllocationHandle, std::size_t> created;
+  std::map<CUdeviceptr, Mapped> mapped;
+  std::map<void*, std::size_t> of_host;
+
+  void protect(int how) {
+    for (const auto& [at, piece] : mapped)
+      if (piece.has_access) set(at, piece.bytes, how);
+  }
+  void protect_host(int how) {
+    for (const auto& [begin, bytes] : of_host)
+      set(reinterpret_cast<CUdeviceptr>(begin), bytes, how);
+  }
+  static void set(CUdeviceptr at, std::size_t bytes, int how) {
+    if (mprotect(reinterpret_cast<void*>(at), bytes, how) == 0) return;
+    std::perror("pages of the played device");
+    std::abort();
+  }
+};
+
+/// Whether no other thread is there.
+bool is_alone() {
+  const std::filesystem::directory_iterator threads("/proc/self/task");
+  return std::distance(begin(threads), end(threads)) == 1;
+}
+
+/// Outlives whoever ends late.
+Memory& memory() {
+  static auto* memory = new Memory;
+  return *memory;
+}
+
+}  // namespace
+
+std::size_t device_memory_taken() {
+  auto& all = memory();
+  const std::lock_guard lock(all.mutex);
+  std::size_t taken = 0;
+  for (const auto& [handle, bytes] : all.created) taken += bytes;
+  return taken;
+}
+
+OpenMemory::OpenMemory() {
+  auto& all = memory();
+  const std::lock_guard lock(all.mutex);
+  if (all.open++ == 0) all.protect(PROT_READ | PROT_WRITE);
+}
+
+OpenMemory::~OpenMemory() {
+  auto& all = memory();
+  const std::lock_guard lock(all.mutex);
+  if (--all.open == 0) all.protect(PROT_NONE);
+}
+
+void* take_host_memory(std::size_t bytes) {
+  const std::size_t size = (bytes + page - 1) / page * page;
+  void* begin = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (begin == MAP_FAILED) return nullptr;
+  auto& all = memory();
+  const std::lock_guard lock(all.mutex);
+  all.of_host.emplace(begin, size);
+  return begin;
+}
+
+void release_host_memory(void* begin) {
+  auto& all = memory();
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.of_host.find(begin);
+  if (found == all.of_host.end()) return;
+  munmap(begin, found->second);
+  all.of_host.erase(found);
+}
+
+ShutHostMemory::ShutHostMemory() : shut_(is_alone()) {
+  auto& all = memory();
+  const std::lock_guard lock(all.mutex);
+  if (shut_) all.protect_host(PROT_NONE);
+}
+
+ShutHostMemory::~ShutHostMemory() {
+  auto& all = memory();
+  const std::lock_guard lock(all.mutex);
+  if (shut_) all.protect_host(PROT_READ | PROT_WRITE);
+}
+
+CUresult cuDeviceGet(CUdevice* device, int number) {
+  *device = number;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute, CUdevice) {
+  *value = 1;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetAllocationGranularity(std::size_t* bytes, const CUmemAllocationProp*,
+                                       CUmemAllocationGranularity_flags) {
+  *bytes = granule;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemAddressReserve(CUdeviceptr* at, std::size_t bytes, std::size_t, CUdeviceptr,
+                             unsigned long long) {
+  void* begin = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (begin == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+  *at = reinterpret_cast<CUdeviceptr>(begin);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemAddressFree(CUdeviceptr at, std::size_t bytes) {
+  return munmap(reinterpret_cast<void*>(at), bytes) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t bytes,
+                     const CUmemAllocationProp*, unsigned long long) {
+  if (bytes == 0 || bytes % granule != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (device_memory_taken() + bytes > device_memory) return CUDA_ERROR_OUT_OF_MEMORY;
+  auto& all = memory();
+  const std::lock_guard lock(all.mutex);
+  all.created.emplace(*handle = ++all.last, bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+  auto& all = memory();
+  const std::lock_guard lock(all.mutex);
+  return all.created.erase(handle) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemMap(CUdeviceptr at, std::size_t bytes, std::size_t,
+                  CUmemGenericAllocationHandle handle, unsigned long long) {
+  auto& all = memory();
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.created.find(handle);
+  if (found == all.created.end() || found->second != bytes) return CUDA_ERROR_INVALID_VALUE;
+  return all.mapped.emplace(at, Memory::Mapped{bytes, handle, false}).second
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemUnmap(CUdeviceptr at, std::size_t bytes) {
+  auto& all = memory();
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.mapped.find(at);
+  if (found == all.mapped.end() || found->second.bytes != bytes) return CUDA_ERROR_INVALID_VALUE;
+  Memory::set(at, bytes, PROT_NONE);
+  all.mapped.erase(found);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemSetAccess(CUdeviceptr at, std::size_t bytes, const CUmemAccessDesc*, std::size_t) {
+  auto& all = memory();
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.mapped.find(at);
+  if (found == all.mapped.end() || found->second.bytes != bytes) return CUDA_ERROR_INVALID_VALUE;
+  found->second.has_access = true;
+  Memory::set(at, bytes, PROT_READ | PROT_WRITE);
+  std::memset(reinterpret_cast<void*>(at), nothing, bytes);
+  if (all.open == 0) Memory::set(at, bytes, PROT_NONE);
+  return CUDA_SUCCESS;
+}
+
+void* find_driver_function(const char* name) {
+  const std::pair<std::string_view, void*> functions[] = {
+      {"cuDeviceGet", reinterpret_cast<void*>(cuDeviceGet)},
+      {"cuDeviceGetAttribute", reinterpret_cast<void*>(cuDeviceGetAttribute)},
+      {"cuMemGetAllocationGranularity", reinterpret_cast<void*>(cuMemGetAllocationGranularity)},
+      {"cuMemAddressReserve", reinterpret_cast<void*>(cuMemAddressReserve)},
+      {"cuMemAddressFree", reinterpret_cast<void*>(cuMemAddressFree)},
+      {"cuMemCreate", reinterpret_cast<void*>(cuMemCreate)},
+      {"cuMemRelease", reinterpret_cast<void*>(cuMemRelease)},
+      {"cuMemMap", reinterpret_cast<void*>(cuMemMap)},
+      {"cuMemUnmap", reinterpret_cast<void*>(cuMemUnmap)},
+      {"cuMemSetAccess", reinterpret_cast<void*>(cuMemSetAccess)},
+  };
+  for (const auto& [known, function] : functions)
+    if (known == name) return function;
+  return nullptr;
+}
+
+}  // namespace cuda_on_cores
