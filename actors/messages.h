@@ -143,19 +143,13 @@ struct Taken {
   }
 };
 
-/// From when until when an executor was busy with something.
-struct WorkTime {
-  std::chrono::steady_clock::time_point start;
-  std::chrono::steady_clock::time_point end;
-};
-
 /// A device's executor to its stage actor: what was posted is done.
 struct ActionDone {
   schedules::Action action;
   WorkTime worked;
 };
 
-/// A job to whoever posted it: it has thrown.
+/// A job to whoever posted it: it has thrown, or its device has failed.
 struct JobFailed {
   std::string text;
 };

@@ -209,7 +209,7 @@ class StageActor {
       Tensor y = stage->forward(stream, id, std::move(in.input->value),
                                 in.targets ? std::move(in.targets->value) : Tensor(), in.loans());
       for (const auto& [name, send] : lent) send(header, stage->lend(id.index, name));
-      in.targets ? loss(header, mean_of(stream, std::move(y))) : next(header, std::move(y));
+      in.targets ? tell_mean(loss, header, std::move(y)) : next(header, std::move(y));
     });
   }
 
@@ -223,7 +223,7 @@ class StageActor {
       Tensor y = stage->evaluate(stream, std::move(in.input->value),
                                  in.targets ? std::move(in.targets->value) : Tensor(), in.loans());
       for (const auto& [name, send] : lent) send(header, stage->lend(name));
-      in.targets ? loss(header, mean_of(stream, std::move(y))) : next(header, std::move(y));
+      in.targets ? tell_mean(loss, header, std::move(y)) : next(header, std::move(y));
     });
   }
 
@@ -306,9 +306,12 @@ class StageActor {
     return in;
   }
 
-  static double mean_of(Stream& stream, Tensor losses) {
-    stream.wait();
-    return models::Losses{std::move(losses)}.mean();
+  using TellLoss = std::function<void(const Header&, double)>;
+
+  static void tell_mean(const TellLoss& tell, const Header& header, Tensor losses) {
+    once_done([tell, header, losses = std::move(losses)] {
+      tell(header, models::Losses{losses}.mean());
+    });
   }
 
   /// Inputs and targets took different ways here; from now on they are one.
@@ -371,7 +374,7 @@ class StageActor {
     return lends;
   }
 
-  std::function<void(const Header&, double)> tell_loss(std::int64_t step, MicroBatchPlace place) {
+  TellLoss tell_loss(std::int64_t step, MicroBatchPlace place) {
     const MicroBatchLoss known{cast_->attempt, replica_,        device_, step,
                                place.index,    round().purpose, 0,       {}};
     return [to = cast_->supervisor, known](const Header& header, double mean) {
@@ -387,13 +390,10 @@ class StageActor {
   template <class Work>
   void run(Action action, Work work, std::optional<WorkTime> told = {}) {
     ++in_executor_;
-    jobs_.post(title_of(to_play_.front(), action), [work = std::move(work), action, told,
-                                                    owner = jobs_.owner()](Stream& stream) mutable {
-      const auto start = Clock::now();
-      work(stream);
-      stream.wait();
-      rt::post(owner, ActionDone{action, told.value_or(WorkTime{start, Clock::now()})});
-    });
+    jobs_.post(title_of(to_play_.front(), action), std::move(work),
+               [action, told, owner = jobs_.owner()](const WorkTime& worked) {
+                 rt::post(owner, ActionDone{action, told.value_or(worked)});
+               });
   }
 
   void finished(const ActionDone& done) {

@@ -7,8 +7,10 @@
 #include <thread>
 
 #include "actors/checkpoints.h"
+#include "actors/device_thread.h"
 #include "actors/exchange.h"
 #include "actors/supervisor.h"
+#include "actors/wait.h"
 #include "apps/gpus.h"
 #include "apps/memory_file.h"
 #include "apps/recorder.h"
@@ -210,8 +212,10 @@ Result<std::unique_ptr<actors::Executor>> ProcessRun::make_gpu(int number,
                  (gpus ? "there is none" : gpus.error().text) + "; set train.device = \"cpu\""};
   auto gpu = open_gpu(number % *gpus);
   if (!gpu) return within("train.device", gpu.error());
+  actors::DeviceLimits limits;
+  limits.patience = config_.limits.stuck_floor * actors::Allowed().usual;
   return std::unique_ptr<actors::Executor>(
-      std::make_unique<actors::ComputingThread>(std::move(*gpu), gpu_memory(), pace));
+      std::make_unique<actors::DeviceThread>(std::move(*gpu), gpu_memory(), gpus_, limits, pace));
 }
 
 Status ProcessRun::make_devices(const Devices& devices) {
@@ -440,8 +444,11 @@ bool ProcessRun::all_gone() {
   const auto& limits = config_.limits;
   watchdog_->sign("its devices finish what was begun");
   // All threads that compute do what was posted to them, and soon.
-  return actors::finish(
-      executors(), std::chrono::steady_clock::now() + limits.stuck_floor * actors::Allowed().usual);
+  const auto soon = std::chrono::steady_clock::now() + limits.stuck_floor * actors::Allowed().usual;
+  if (!actors::finish(executors(), soon)) return false;
+  // A device that has failed cannot be closed.
+  return std::ranges::none_of(executors(),
+                              [](const auto* executor) { return executor->fault().has_value(); });
 }
 
 std::vector<actors::Executor*> ProcessRun::executors() const {

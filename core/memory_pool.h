@@ -3,11 +3,14 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
+
+#include "core/device_progress.h"
 
 namespace troupe {
 
@@ -40,6 +43,7 @@ struct MemoryBlock {
   std::byte* memory = nullptr;
   std::size_t bytes = 0;
   MemoryOwner* owner = nullptr;
+  std::uint64_t taken_in = 0;  // The job of a device; 0 where it was none. For its pool alone.
   std::atomic<std::uint32_t> holders{0};
 };
 
@@ -79,32 +83,14 @@ struct MemoryCounters {
   std::uint64_t allocations = 0;   // Times that the source was asked: stands still in steady state.
 };
 
-class MemoryPool;
-
-/// While a thread has one of these, a device works behind it: what the thread gives back to its
-/// pools may be read or written yet. The thread itself may take it again at once, as what it gives
-/// to the device is done in order; others not before settle(), when the device has done all.
-class LateReturns {
- public:
-  LateReturns();
-  ~LateReturns();
-  LateReturns(const LateReturns&) = delete;
-  LateReturns& operator=(const LateReturns&) = delete;
-
-  void settle();
-
- private:
-  friend class MemoryPool;
-  static LateReturns* of_this_thread();
-
-  std::map<std::pair<MemoryPool*, std::size_t>, std::vector<MemoryBlock*>> blocks_;
-};
-
 /// The memory of one device. Blocks come back to it and go out again, so that after the first steps
-/// nothing is allocated any more. Any thread may take and return; a pool outlives its blocks.
+/// nothing is allocated any more. Any thread may take and return; a pool outlives its blocks, and
+/// the devices that may use them.
 class MemoryPool final : private MemoryOwner {
  public:
-  explicit MemoryPool(std::unique_ptr<MemorySource> source = host_memory());
+  /// Without `devices` nobody but the cores uses its blocks.
+  explicit MemoryPool(std::unique_ptr<MemorySource> source = host_memory(),
+                      std::shared_ptr<DeviceProgress> devices = nullptr);
   ~MemoryPool();
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
@@ -112,18 +98,30 @@ class MemoryPool final : private MemoryOwner {
   /// A block of at least so many bytes, aligned to 64. A full device throws std::bad_alloc.
   BlockHandle take(std::size_t bytes);
 
-  /// Gives back to the source what nobody holds.
+  /// Gives back to the source what nobody holds, and no device uses.
   void trim();
 
   MemoryCounters counters() const;
 
  private:
-  friend class LateReturns;
+  friend class DeviceWork;
+  /// One that nobody holds; since when, as DeviceProgress counts.
+  struct LateBlock {
+    DeviceProgress::Moment since;
+    MemoryBlock* block;
+  };
+
   void give_back(MemoryBlock* block) override;
+  void keep_late(std::size_t size, const std::vector<MemoryBlock*>& blocks);
+  /// The thread's own device work; null where it has none.
+  DeviceWork* work_here() const;
+  MemoryBlock* take_back(std::size_t size);
 
   std::unique_ptr<MemorySource> source_;
+  std::shared_ptr<DeviceProgress> devices_;
   mutable std::mutex mutex_;
   std::map<std::size_t, std::vector<MemoryBlock*>> free_;
+  std::map<std::size_t, std::deque<LateBlock>> late_;  // The oldest first; none without devices.
   MemoryCounters counters_;
 };
 

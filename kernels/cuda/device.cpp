@@ -1,8 +1,10 @@
 #include "kernels/cuda/device.h"
 
+#include <deque>
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/stream.h"
 #include "kernels/cuda/kernels.h"
@@ -11,10 +13,19 @@
 namespace troupe::kernels::cuda {
 namespace {
 
+std::string text_of(cudaError_t outcome) {
+  return std::string("CUDA: ") + cudaGetErrorString(outcome);
+}
+
+/// Marks are events in the queue, which are used again once they have been passed.
 class CudaDevice final : public Device {
  public:
   CudaDevice(int number, cudaStream_t queue) : number_(number), queue_(queue) {}
-  ~CudaDevice() override { (void)cudaStreamDestroy(queue_); }
+  ~CudaDevice() override {
+    for (const auto& [mark, event] : marked_) (void)cudaEventDestroy(event);
+    for (const auto event : spare_) (void)cudaEventDestroy(event);
+    (void)cudaStreamDestroy(queue_);
+  }
   CudaDevice(const CudaDevice&) = delete;
   CudaDevice& operator=(const CudaDevice&) = delete;
 
@@ -22,11 +33,38 @@ class CudaDevice final : public Device {
   void enter() override { check(cudaSetDevice(number_)); }
   void wait() override { check(cudaStreamSynchronize(queue_)); }
 
+  Mark mark() override {
+    if (spare_.empty()) {
+      cudaEvent_t event = nullptr;
+      check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+      spare_.push_back(event);
+    }
+    check(cudaEventRecord(spare_.back(), queue_));
+    marked_.emplace_back(++last_, spare_.back());
+    spare_.pop_back();
+    return last_;
+  }
+
+  Result<Mark> passed() override {
+    for (; !marked_.empty(); marked_.pop_front()) {
+      const auto [mark, event] = marked_.front();
+      const auto outcome = cudaEventQuery(event);
+      if (outcome == cudaErrorNotReady) break;
+      if (outcome != cudaSuccess) return Error{text_of(outcome)};
+      passed_ = mark;
+      spare_.push_back(event);
+    }
+    return passed_;
+  }
+
   cudaStream_t queue() const { return queue_; }
 
  private:
   int number_;
   cudaStream_t queue_;
+  Mark last_ = 0, passed_ = 0;
+  std::deque<std::pair<Mark, cudaEvent_t>> marked_;  // Those that were not seen passed.
+  std::vector<cudaEvent_t> spare_;
 };
 
 class SharedMemory final : public MemorySource {
@@ -63,8 +101,7 @@ cudaStream_t queue_of(const Stream& stream) {
 }
 
 void check(cudaError_t outcome) {
-  if (outcome != cudaSuccess)
-    throw std::runtime_error(std::string("CUDA: ") + cudaGetErrorString(outcome));
+  if (outcome != cudaSuccess) throw std::runtime_error(text_of(outcome));
 }
 
 void read_back(Stream& stream, const Tensor& from, void* to) {

@@ -1,11 +1,12 @@
 #include "world.h"
 
 #include <algorithm>
+#include <chrono>
 
 namespace {
 
 struct RunJob {
-  std::shared_ptr<troupe::actors::Executor::Job> job;
+  std::shared_ptr<troupe::actors::Job> job;
 };
 
 }  // namespace
@@ -22,10 +23,13 @@ class JobActor {
   JobActor(rt::Base* /*self*/, Stream* stream, std::size_t* waiting)
       : stream_(stream), waiting_(waiting) {}
   caf::behavior make_behavior() {
-    return {[this](const RunJob& run) {
+    return {[this](RunJob& run) {
       --*waiting_;
-      (*run.job)(*stream_);
-      *run.job = nullptr;
+      const auto job = std::move(run.job);
+      WorkTime worked{std::chrono::steady_clock::now(), {}};
+      job->work(*stream_);
+      worked.end = std::chrono::steady_clock::now();
+      job->done(worked);
     }};
   }
 
@@ -39,10 +43,11 @@ class ActorExecutor final : public Executor {
   explicit ActorExecutor(caf::actor_system& system)
       : stream_(memory_), actor_(rt::spawn<JobActor>(system, &stream_, &waiting_)) {}
 
-  void post(Job job) override {
+  using Executor::post;
+  void post(std::unique_ptr<Job> job) override {
     if (!actor_) return;
     most_waiting_ = std::max(most_waiting_, ++waiting_);
-    rt::post(actor_, RunJob{std::make_shared<Job>(std::move(job))});
+    rt::post(actor_, RunJob{std::move(job)});
   }
   const caf::actor& actor() const { return actor_; }
   std::size_t most_waiting() const { return most_waiting_; }

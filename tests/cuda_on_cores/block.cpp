@@ -137,16 +137,6 @@ void Block::run_all() {
 
 }  // namespace
 
-void Queue::put(std::function<void()> work) {
-  const std::lock_guard lock(mutex_);
-  waiting_.push_back(std::move(work));
-}
-
-void Queue::work_off() {
-  const std::lock_guard lock(mutex_);
-  for (; !waiting_.empty(); waiting_.pop_front()) waiting_.front()();
-}
-
 void run(const dim3& grid, const dim3& block, const std::function<void()>& kernel) {
   the_block.kernel = &kernel;
   the_block.threads = block.x;

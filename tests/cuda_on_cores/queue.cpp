@@ -1,0 +1,96 @@
+#include "tests/cuda_on_cores/queue.h"
+
+#include <condition_variable>
+#include <mutex>
+
+namespace cuda_on_cores {
+namespace {
+
+// Of all queues and events.
+std::mutex mutex;
+std::condition_variable changed;
+Temper next_temper;
+bool all_failed = false;  // As an error of one kernel is one of all queues of its process.
+std::uint64_t made = 0;
+
+/// Queues that are made one after another are not alike.
+Temper take_temper() {
+  const std::lock_guard lock(mutex);
+  ++next_temper.seed;
+  return next_temper;
+}
+
+}  // namespace
+
+void set_temper(const Temper& temper) {
+  const std::lock_guard lock(mutex);
+  next_temper = temper;
+  all_failed = false;
+}
+
+void let_all_fail() {
+  const std::lock_guard lock(mutex);
+  all_failed = true;
+  changed.notify_all();
+}
+
+Event::Event() {
+  const std::lock_guard lock(mutex);
+  ++made;
+}
+Event::~Event() = default;
+
+std::uint64_t events_made() {
+  const std::lock_guard lock(mutex);
+  return made;
+}
+
+Queue::Queue() : temper_(take_temper()), random_(temper_.seed) {}
+
+bool Queue::add(Piece piece) {
+  if (all_failed) return false;
+  pieces_.push_back(std::move(piece));
+  return true;
+}
+
+bool Queue::put(std::function<void()> work) {
+  const std::lock_guard lock(mutex);
+  return add(std::move(work));
+}
+
+bool Queue::put(Event& event) {
+  const std::lock_guard lock(mutex);
+  auto& state = *event.state_;
+  state.queue = this;
+  return add([state = event.state_, number = ++state.put] { state->reached = number; });
+}
+
+/// False where it cannot go on.
+bool Queue::step() {
+  if (pieces_.empty() || all_failed) return false;
+  if (temper_.stops_after && done_ >= *temper_.stops_after) return false;
+  pieces_.front()();
+  pieces_.pop_front();
+  if (++done_ == temper_.fails_after) all_failed = true;
+  changed.notify_all();
+  return true;
+}
+
+bool Queue::work_off() {
+  std::unique_lock lock(mutex);
+  while (!pieces_.empty() && !all_failed)
+    if (!step()) changed.wait(lock);
+  return !all_failed;
+}
+
+Answer Queue::ask(const Event& event) {
+  const std::lock_guard lock(mutex);
+  const auto& state = *event.state_;
+  auto& queue = *state.queue;
+  for (auto left = queue.random_() % (queue.temper_.most_at_a_look + 1); left > 0; --left)
+    if (!queue.step()) break;
+  if (state.reached == state.put) return Answer::done;
+  return all_failed ? Answer::failed : Answer::not_yet;
+}
+
+}  // namespace cuda_on_cores
