@@ -49,6 +49,7 @@ class Jobs {
 
     void work(Stream& stream) override {
       if (*broken_) return;
+      const Range range(stream.device(), place_);
       try {
         (*work_)(stream);
         worked_ = true;
@@ -67,6 +68,19 @@ class Jobs {
     void lost(const std::string& why) override { fail(why); }
 
    private:
+    /// Tools that look on show what a job has given to its device under the job's place.
+    struct Range {
+      Range(Device* device, const std::string& place) : device(device) {
+        if (device) device->begin_range(place.c_str());
+      }
+      ~Range() {
+        if (device) device->end_range();
+      }
+      Range(const Range&) = delete;
+      Range& operator=(const Range&) = delete;
+      Device* device;
+    };
+
     void fail(const std::string& why) {
       *broken_ = true;
       rt::post(owner_, JobFailed{place_ + ": " + why});

@@ -30,6 +30,10 @@ class Device {
   /// failed: nothing that was given to it since the last answer can be relied upon, and it does no
   /// more.
   virtual Result<Mark> passed() = 0;
+
+  /// What is given to it from here to end_range() is shown under that name by tools that look on.
+  virtual void begin_range(const char* name) = 0;
+  virtual void end_range() = 0;
 };
 
 }  // namespace troupe

@@ -1,5 +1,7 @@
 #include "kernels/cuda/device.h"
 
+#include <nvtx3/nvToolsExt.h>
+
 #include <deque>
 #include <stdexcept>
 #include <string>
@@ -56,6 +58,9 @@ class CudaDevice final : public Device {
     }
     return passed_;
   }
+
+  void begin_range(const char* name) override { (void)nvtxRangePushA(name); }
+  void end_range() override { (void)nvtxRangePop(); }
 
   cudaStream_t queue() const { return queue_; }
 

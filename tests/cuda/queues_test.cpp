@@ -1,5 +1,6 @@
 // Runs of actors on devices whose queues are late, in drawn orders, fail, or stop.
 
+#include <algorithm>
 #include <string>
 
 #include "devices_run.h"
@@ -84,6 +85,17 @@ TEST_CASE("a run on devices comes to make no events and to take no memory any mo
   CAPTURE(played.allocations);
   // A pool grows to the most that was ever held at once, which may come late.
   CHECK(played.allocations[39] <= played.allocations[9] * 5 / 4);
+}
+
+TEST_CASE("tools that look on see what is computed for which action") {
+  cuda_on_cores::set_temper({});
+  (void)cuda_on_cores::take_ranges();
+  REQUIRE(play_on_devices(Piece::of("mlp", {.schedule = "1f1b", .stages = 2})).how ==
+          Outcome::How::done);
+  const auto ranges = cuda_on_cores::take_ranges();
+  for (const char* name : {"step 1, 0F0", "step 1, 1B0", "step 3, 0B0"})
+    CHECK(std::ranges::count(ranges, name) == 1);
+  CHECK(cuda_on_cores::open_ranges() == 0);
 }
 
 }  // namespace

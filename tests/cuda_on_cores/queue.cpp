@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <utility>
 
 namespace cuda_on_cores {
 namespace {
@@ -12,6 +13,8 @@ std::condition_variable changed;
 Temper next_temper;
 bool all_failed = false;  // As an error of one kernel is one of all queues of its process.
 std::uint64_t made = 0;
+std::vector<std::string> ranges;
+int ranges_open = 0;
 
 /// Queues that are made one after another are not alike.
 Temper take_temper() {
@@ -91,6 +94,24 @@ Answer Queue::ask(const Event& event) {
     if (!queue.step()) break;
   if (state.reached == state.put) return Answer::done;
   return all_failed ? Answer::failed : Answer::not_yet;
+}
+
+std::vector<std::string> take_ranges() {
+  const std::lock_guard lock(mutex);
+  return std::exchange(ranges, {});
+}
+int open_ranges() {
+  const std::lock_guard lock(mutex);
+  return ranges_open;
+}
+void begin_range(const char* name) {
+  const std::lock_guard lock(mutex);
+  ranges.emplace_back(name);
+  ++ranges_open;
+}
+void end_range() {
+  const std::lock_guard lock(mutex);
+  --ranges_open;
 }
 
 }  // namespace cuda_on_cores

@@ -6,6 +6,8 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <string>
+#include <vector>
 
 /// How a device's queues come to do what was put into them. Any thread; one does something at a
 /// time.
@@ -74,5 +76,12 @@ class Queue {
   std::deque<Piece> pieces_;
   std::uint64_t done_ = 0;
 };
+
+/// The names of ranges on all threads that were begun since somebody asked last.
+std::vector<std::string> take_ranges();
+/// And how many are open.
+int open_ranges();
+void begin_range(const char* name);
+void end_range();
 
 }  // namespace cuda_on_cores
