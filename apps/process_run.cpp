@@ -204,13 +204,26 @@ Result<ProcessRun::StagingPtr> ProcessRun::stage(const config::RunConfig& config
       Staging{std::move(*plan), std::move(memory), std::move(*rounds)});
 }
 
-Result<std::unique_ptr<actors::Executor>> ProcessRun::make_gpu(int number,
-                                                               const actors::Pace* pace) const {
+namespace {
+
+/// How many there are for so many devices of a run.
+Result<int> find_gpus(int devices) {
+  prepare_for_gpus();
   const auto gpus = count_gpus();
   if (!gpus || *gpus == 0)
     return Error{"train.device: wanted cuda, found no GPU: " +
                  (gpus ? "there is none" : gpus.error().text) + "; set train.device = \"cpu\""};
-  auto gpu = open_gpu(number % *gpus);
+  // They take turns: the first has the most.
+  if (auto good = check_gpu_queues((devices + *gpus - 1) / *gpus); !good)
+    return within("train.device", good.error());
+  return gpus;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<actors::Executor>> ProcessRun::make_gpu(int number,
+                                                               const actors::Pace* pace) const {
+  auto gpu = open_gpu(number);
   if (!gpu) return within("train.device", gpu.error());
   actors::DeviceLimits limits;
   limits.patience = config_.limits.stuck_floor * actors::Allowed().usual;
@@ -225,6 +238,12 @@ Status ProcessRun::make_devices(const Devices& devices) {
   const int machine = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const int cores = devices.cores.value_or(config_.train.threads.value_or(machine));
   const bool on_gpus = config_.train.device == config::RunConfig::Train::Device::cuda;
+  int gpus = 0;
+  if (on_gpus && here > 0) {
+    auto found = find_gpus(here);
+    if (!found) return found.error();
+    gpus = *found;
+  }
   for (int device = 0, gpu = 0; device < count; ++device) {
     auto& executor = devices_.emplace_back();
     if (!devices.are_here(device)) continue;
@@ -233,7 +252,7 @@ Status ProcessRun::make_devices(const Devices& devices) {
                                                            devices.pace);
       continue;
     }
-    auto made = make_gpu(gpu++, devices.pace);
+    auto made = make_gpu(gpu++ % gpus, devices.pace);
     if (!made) return made.error();
     executor = std::move(*made);
   }

@@ -2,6 +2,7 @@
 
 #include <nvtx3/nvToolsExt.h>
 
+#include <cstdlib>
 #include <deque>
 #include <stdexcept>
 #include <string>
@@ -14,6 +15,9 @@
 
 namespace troupe::kernels::cuda {
 namespace {
+
+constexpr const char* connections_key = "CUDA_DEVICE_MAX_CONNECTIONS";
+constexpr int usual_connections = 8;  // Where it is not set, as CUDA's guide has it.
 
 std::string text_of(cudaError_t outcome) {
   return std::string("CUDA: ") + cudaGetErrorString(outcome);
@@ -82,6 +86,20 @@ class SharedMemory final : public MemorySource {
 };
 
 }  // namespace
+
+void prepare_process() {
+  (void)setenv(connections_key, "32", 0);
+  (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+}
+
+Status check_queues(int queues) {
+  const char* set = std::getenv(connections_key);
+  const int connections = set ? std::atoi(set) : usual_connections;
+  if (queues <= connections) return Done{};
+  return Error{"found " + std::to_string(queues) + " queues for each GPU, wanted at most " +
+               std::to_string(connections) + " (" + connections_key +
+               "); use more GPUs or fewer devices"};
+}
 
 Result<int> count_devices() {
   int count = 0;

@@ -1,9 +1,11 @@
 // Runs of actors on devices whose queues are late, in drawn orders, fail, or stop.
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 
 #include "devices_run.h"
+#include "kernels/cuda/device.h"
 #include "schedules/registry.h"
 #include "tests/catch.h"
 #include "tests/cuda_on_cores/queue.h"
@@ -85,6 +87,19 @@ TEST_CASE("a run on devices comes to make no events and to take no memory any mo
   CAPTURE(played.allocations);
   // A pool grows to the most that was ever held at once, which may come late.
   CHECK(played.allocations[39] <= played.allocations[9] * 5 / 4);
+}
+
+TEST_CASE("a GPU has no more queues than connections") {
+  REQUIRE(::unsetenv("CUDA_DEVICE_MAX_CONNECTIONS") == 0);
+  CHECK(kernels::cuda::check_queues(8));
+  CHECK_FALSE(kernels::cuda::check_queues(9));
+  kernels::cuda::prepare_process();
+  CHECK(kernels::cuda::check_queues(32));
+  const auto refused = kernels::cuda::check_queues(33);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().text ==
+        "found 33 queues for each GPU, wanted at most 32 (CUDA_DEVICE_MAX_CONNECTIONS); use more "
+        "GPUs or fewer devices");
 }
 
 TEST_CASE("tools that look on see what is computed for which action") {
