@@ -74,7 +74,7 @@ void DeviceThread::run() {
 
 void DeviceThread::give(std::unique_ptr<Job> job, Stream& stream, DeviceWork& work) {
   if (fault_) return job->lost(*fault_);
-  Given given{std::move(job), {}, 0, 0, Clock::now()};
+  Given given{std::move(job), {}, 0, 0, 0, Clock::now()};
   std::optional<std::string> trouble;
   {
     Withheld withheld;
@@ -86,7 +86,9 @@ void DeviceThread::give(std::unique_ptr<Job> job, Stream& stream, DeviceWork& wo
       trouble = exception.what();
     }
     given.moment = work.end_job();
+    given.begins = withheld.begins();
     given.said = withheld.take();
+    if (!trouble) withheld.hand_over({device_.get(), given.mark});
   }
   if (given_.empty()) waited_ = {};
   given_.push_back(std::move(given));
@@ -99,7 +101,9 @@ void DeviceThread::look(DeviceWork& work) {
   if (given_.empty()) return;
   const auto passed = device_->passed();
   if (!passed) return fail(passed.error().text);
-  while (!given_.empty() && given_.front().mark <= *passed) {
+  while (!given_.empty()) {
+    if (given_.front().begins != 0 && given_.front().begins <= *passed) begin_first();
+    if (given_.front().mark > *passed) break;
     // First the memory: who is told that it is done may need some.
     work.done(given_.front().moment);
     finish_first();
@@ -108,10 +112,19 @@ void DeviceThread::look(DeviceWork& work) {
   const auto now = Clock::now();
   waited_ += std::min<Clock::duration>(now - std::max(looked_, moved_), longest_gap);
   looked_ = now;
-  if (waited_ < limits_.patience) return;
-  const auto patience = std::chrono::ceil<std::chrono::seconds>(limits_.patience);
-  fail("the device has done nothing of what it was given, for " + std::to_string(patience.count()) +
-       " s");
+  const bool follows = given_.front().begins != 0;
+  const auto patience = limits_.patience * (follows ? limits_.ahead + 1 : 1);
+  if (waited_ < patience) return;
+  fail("the device has done nothing of what it was given, for " +
+       std::to_string(std::chrono::ceil<std::chrono::seconds>(patience).count()) + " s");
+}
+
+/// It has begun since the thread looked last: when, is not known better.
+void DeviceThread::begin_first() {
+  auto& given = given_.front();
+  given.begins = 0;
+  given.begun = std::max(given.begun, looked_);
+  waited_ = {};
 }
 
 void DeviceThread::finish_first() {

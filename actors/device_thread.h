@@ -21,7 +21,8 @@ struct DeviceLimits {
   /// Jobs that the device may have and not have done: one that it does, and one to go on with. More
   /// would only let the host decide earlier what comes next.
   std::size_t ahead = 2;
-  /// A device that does nothing for so long of what it was given has failed.
+  /// A device that does nothing for so long of what it was given has failed. One that follows
+  /// another is given the time of all that the other may have ahead.
   std::chrono::nanoseconds patience = std::chrono::seconds(12);
 };
 
@@ -41,6 +42,7 @@ class DeviceThread final : public Executor {
   using Executor::post;
   void post(std::unique_ptr<Job> job) override { jobs_.put(std::move(job)); }
   MemoryPool& memory() override { return *memory_; }
+  bool has_device() const override { return true; }
   std::optional<std::string> fault() const override;
 
  private:
@@ -50,14 +52,16 @@ class DeviceThread final : public Executor {
   struct Given {
     std::unique_ptr<Job> job;
     std::vector<Withheld::Saying> said;
+    Device::Mark begins = 0;  // Once this is passed; 0: at once.
     Device::Mark mark = 0;
     DeviceProgress::Moment moment = 0;
-    Clock::time_point begun;  // To be given.
+    Clock::time_point begun;  // To be given, or by the device.
   };
 
   void run();
   void give(std::unique_ptr<Job> job, Stream& stream, DeviceWork& work);
   void look(DeviceWork& work);
+  void begin_first();
   void finish_first();
   void rest() const;
   void fail(const std::string& why);

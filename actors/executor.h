@@ -40,6 +40,8 @@ class Executor {
 
   /// Outlives all jobs.
   virtual MemoryPool& memory() = 0;
+  /// Whether it gives its jobs to a device, which can follow others of the process.
+  virtual bool has_device() const { return false; }
 
   /// What its device has failed of; then it does no job any more. Any thread.
   virtual std::optional<std::string> fault() const { return {}; }

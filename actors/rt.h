@@ -76,10 +76,22 @@ caf::actor spawn(caf::actor_system& system, Arguments&&... arguments) {
 template <class Message>
 void post(const caf::actor& to, Message message) {
   if (auto* withheld = Withheld::of_this_thread())
-    return withheld->add([to, held = std::make_shared<Message>(std::move(message))] {
-      caf::anon_send(to, std::move(*held));
-    });
+    return withheld->add(
+        Withheld::Saying([to, held = std::make_shared<Message>(std::move(message))] {
+          caf::anon_send(to, std::move(*held));
+        }));
   caf::anon_send(to, std::move(message));
+}
+/// Of a job, to who can go on `after` what its device has yet to do: so nobody waits for that.
+template <class Message>
+void hand_over(const caf::actor& to, Message message) {
+  auto* withheld = Withheld::of_this_thread();
+  if (!withheld) return caf::anon_send(to, std::move(message));
+  withheld->add(Withheld::Handing(
+      [to, held = std::make_shared<Message>(std::move(message))](const After& after) {
+        held->after = after;
+        caf::anon_send(to, std::move(*held));
+      }));
 }
 /// To an actor that may have ended.
 template <class Message>

@@ -30,6 +30,10 @@ class Device {
   /// failed: nothing that was given to it since the last answer can be relied upon, and it does no
   /// more.
   virtual Result<Mark> passed() = 0;
+  /// Its queue goes on only when `other`, of this process, has passed `mark`; the host does not
+  /// wait. Gives a mark of its own, which is passed once that is so. `other` may be at work on
+  /// another thread.
+  virtual Mark follow(Device& other, Mark mark) = 0;
 
   /// What is given to it from here to end_range() is shown under that name by tools that look on.
   virtual void begin_range(const char* name) = 0;

@@ -2,8 +2,10 @@
 
 #include <nvtx3/nvToolsExt.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <deque>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -40,6 +42,7 @@ class CudaDevice final : public Device {
   void wait() override { check(cudaStreamSynchronize(queue_)); }
 
   Mark mark() override {
+    const std::lock_guard lock(mutex_);
     if (spare_.empty()) {
       cudaEvent_t event = nullptr;
       check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
@@ -52,6 +55,7 @@ class CudaDevice final : public Device {
   }
 
   Result<Mark> passed() override {
+    const std::lock_guard lock(mutex_);
     for (; !marked_.empty(); marked_.pop_front()) {
       const auto [mark, event] = marked_.front();
       const auto outcome = cudaEventQuery(event);
@@ -63,14 +67,29 @@ class CudaDevice final : public Device {
     return passed_;
   }
 
+  Mark follow(Device& other, Mark mark) override {
+    static_cast<CudaDevice&>(other).hold_up(queue_, mark);
+    return this->mark();
+  }
+
   void begin_range(const char* name) override { (void)nvtxRangePushA(name); }
   void end_range() override { (void)nvtxRangePop(); }
 
   cudaStream_t queue() const { return queue_; }
 
  private:
+  /// Until this device has passed the mark. An event that was used again would hold it up for too
+  /// long, perhaps for ever; no event is used again while the mutex is held.
+  void hold_up(cudaStream_t queue, Mark mark) {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::ranges::find(marked_, mark, &std::pair<Mark, cudaEvent_t>::first);
+    if (found != marked_.end()) check(cudaStreamWaitEvent(queue, found->second, 0));
+  }
+
   int number_;
   cudaStream_t queue_;
+
+  std::mutex mutex_;  // Other devices' threads ask for events.
   Mark last_ = 0, passed_ = 0;
   std::deque<std::pair<Mark, cudaEvent_t>> marked_;  // Those that were not seen passed.
   std::vector<cudaEvent_t> spare_;

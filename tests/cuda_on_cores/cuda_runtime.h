@@ -82,6 +82,9 @@ inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
 inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t queue) {
   return outcome_of(queue->put(*event));
 }
+inline cudaError_t cudaStreamWaitEvent(cudaStream_t queue, cudaEvent_t event, unsigned) {
+  return outcome_of(queue->put_wait(*event));
+}
 inline cudaError_t cudaEventQuery(cudaEvent_t event) {
   switch (cuda_on_cores::Queue::ask(*event)) {
     case cuda_on_cores::Answer::done:

@@ -12,7 +12,8 @@ std::mutex mutex;
 std::condition_variable changed;
 Temper next_temper;
 bool all_failed = false;  // As an error of one kernel is one of all queues of its process.
-std::uint64_t made = 0;
+bool somebody_waits = false;  // Then those that he waits for are worked off too.
+std::uint64_t made = 0, waits = 0;
 std::vector<std::string> ranges;
 int ranges_open = 0;
 
@@ -48,6 +49,11 @@ std::uint64_t events_made() {
   return made;
 }
 
+std::uint64_t waits_put() {
+  const std::lock_guard lock(mutex);
+  return waits;
+}
+
 Queue::Queue() : temper_(take_temper()), random_(temper_.seed) {}
 
 bool Queue::add(Piece piece) {
@@ -58,21 +64,38 @@ bool Queue::add(Piece piece) {
 
 bool Queue::put(std::function<void()> work) {
   const std::lock_guard lock(mutex);
-  return add(std::move(work));
+  return add([work = std::move(work)] {
+    work();
+    return true;
+  });
 }
 
 bool Queue::put(Event& event) {
   const std::lock_guard lock(mutex);
   auto& state = *event.state_;
   state.queue = this;
-  return add([state = event.state_, number = ++state.put] { state->reached = number; });
+  return add([state = event.state_, number = ++state.put] {
+    state->reached = number;
+    return true;
+  });
+}
+
+bool Queue::put_wait(Event& event) {
+  const std::lock_guard lock(mutex);
+  ++waits;
+  return add([state = event.state_, number = event.state_->put] {
+    // Whoever waits for this queue waits for the other one's work too.
+    while (somebody_waits && state->reached < number && state->queue->step()) {
+    }
+    return state->reached >= number;
+  });
 }
 
 /// False where it cannot go on.
 bool Queue::step() {
   if (pieces_.empty() || all_failed) return false;
   if (temper_.stops_after && done_ >= *temper_.stops_after) return false;
-  pieces_.front()();
+  if (!pieces_.front()()) return false;
   pieces_.pop_front();
   if (++done_ == temper_.fails_after) all_failed = true;
   changed.notify_all();
@@ -81,8 +104,12 @@ bool Queue::step() {
 
 bool Queue::work_off() {
   std::unique_lock lock(mutex);
-  while (!pieces_.empty() && !all_failed)
-    if (!step()) changed.wait(lock);
+  while (!pieces_.empty() && !all_failed) {
+    somebody_waits = true;
+    const bool moved = step();
+    somebody_waits = false;
+    if (!moved) changed.wait(lock);
+  }
   return !all_failed;
 }
 

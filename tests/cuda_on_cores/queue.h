@@ -46,8 +46,10 @@ class Event {
   };
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };
-/// That were ever made.
+/// That were ever made,
 std::uint64_t events_made();
+/// and how often a queue was told to wait for one.
+std::uint64_t waits_put();
 
 enum class Answer { done, not_yet, failed };
 
@@ -62,11 +64,13 @@ class Queue {
 
   bool put(std::function<void()> work);
   bool put(Event& event);
+  /// What comes after that waits until the event is reached where it was put last.
+  bool put_wait(Event& event);
   bool work_off();
   static Answer ask(const Event& event);
 
  private:
-  using Piece = std::function<void()>;
+  using Piece = std::function<bool()>;  // False: not yet.
 
   bool add(Piece piece);
   bool step();

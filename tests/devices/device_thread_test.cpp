@@ -168,6 +168,54 @@ TEST_CASE("the times of jobs follow one another, and are the device's", "[device
   }
 }
 
+TEST_CASE("a job that follows another device begins when that is there", "[devices]") {
+  Scene scene;
+  PlayedDevice other(std::make_shared<PlayedQueue>());
+  struct Following final : Job {
+    Following(Device& other, WorkTime& time, Log& log) : other(other), time(time), log(log) {}
+    void work(Stream& stream) override {
+      Withheld::of_this_thread()->begin_after(*stream.device(), {&other, 1});
+    }
+    void done(const WorkTime& worked) override {
+      time = worked;
+      log.add("done");
+    }
+    Device& other;
+    WorkTime& time;
+    Log& log;
+  };
+  WorkTime time;
+  scene.thread.post(std::make_unique<Following>(other, time, scene.log));
+  scene.queue->wait_for_marks(2);  // Where it begins, and where it ends.
+  const auto given = std::chrono::steady_clock::now();
+  scene.queue->wait_for_looks(many_looks);
+  scene.queue->pass(1);
+  scene.queue->wait_for_looks(many_looks);
+  CHECK(scene.log.texts().empty());
+  const auto begun = std::chrono::steady_clock::now();
+  scene.queue->pass(2);
+  (void)scene.log.first(1);
+  CHECK(time.start > given);
+  CHECK(time.start < begun);
+  CHECK(time.end > begun);
+}
+
+TEST_CASE("what is handed over goes at once, with the mark behind it", "[devices]") {
+  Scene scene;
+  scene.thread.post([&](Stream&) {
+    auto& withheld = *Withheld::of_this_thread();
+    withheld.add(Withheld::Saying([&] { scene.log.add("said"); }));
+    withheld.add(Withheld::Handing([&](const After& after) {
+      scene.log.add("handed over, after " + std::to_string(after.mark));
+    }));
+  });
+  CHECK(scene.log.first(1) == Texts{"handed over, after 1"});
+  scene.queue->wait_for_looks(many_looks);
+  CHECK(scene.log.texts().size() == 1);
+  scene.queue->pass(1);
+  CHECK(scene.log.first(2) == Texts{"handed over, after 1", "said"});
+}
+
 TEST_CASE("who waits for a device's thread waits for the device", "[devices]") {
   Scene scene;
   scene.thread.post([](Stream& stream) { (void)stream.make({64}); });
