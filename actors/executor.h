@@ -1,15 +1,15 @@
 #pragma once
 
-#include <atomic>
 #include <chrono>
-#include <deque>
-#include <functional>
+#include <concepts>
 #include <memory>
-#include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "actors/job_queue.h"
 #include "actors/pace.h"
 #include "core/memory_pool.h"
 #include "core/stream.h"
@@ -20,17 +20,33 @@ namespace troupe::actors {
 /// posted. Actors post jobs and hear of their end by message: they never compute and never wait.
 class Executor {
  public:
-  /// Must not throw.
-  using Job = std::function<void(Stream&)>;
-
   virtual ~Executor() = default;
 
   /// Any thread; returns at once.
-  virtual void post(Job job) = 0;
+  virtual void post(std::unique_ptr<Job> job) = 0;
+  /// A job that is nothing but its work.
+  template <std::invocable<Stream&> Work>
+  void post(Work work) {
+    class Plain final : public Job {
+     public:
+      explicit Plain(Work work) : work_(std::move(work)) {}
+      void work(Stream& stream) override { work_(stream); }
+
+     private:
+      Work work_;
+    };
+    post(std::unique_ptr<Job>(std::make_unique<Plain>(std::move(work))));
+  }
+
   /// What it computes with. Outlives all jobs.
   virtual MemoryPool& memory() = 0;
   /// Likewise: what the host gives to it and gets from it. Where the cores compute, the same.
   virtual MemoryPool& host_memory() { return memory(); }
+  /// Whether it gives its jobs to a device, which can follow others of the process.
+  virtual bool has_device() const { return false; }
+
+  /// What its device has failed of; then it does no job any more. Any thread.
+  virtual std::optional<std::string> fault() const { return {}; }
 };
 
 /// A thread of its own that computes on its share of the cores.
@@ -38,27 +54,19 @@ class ComputingThread final : public Executor {
  public:
   /// `pace` may be null, and else outlives it.
   explicit ComputingThread(int threads, const Pace* pace = nullptr, const char* name = "computing");
-  /// One that gives the work to a device, whose memory comes from `memory`.
-  ComputingThread(std::unique_ptr<Device> device, std::unique_ptr<MemorySource> memory,
-                  const Pace* pace = nullptr);
   /// Finishes what was posted.
   ~ComputingThread() override;
 
-  void post(Job job) override;
+  using Executor::post;
+  void post(std::unique_ptr<Job> job) override { jobs_.put(std::move(job)); }
   MemoryPool& memory() override { return memory_; }
-  MemoryPool& host_memory() override { return device_ ? device_->host_memory() : memory_; }
 
  private:
-  void run(Stream& stream, LateReturns* late);
-  Job next();
+  void run(Stream& stream);
 
   const Pace* pace_;
-  std::unique_ptr<Device> device_;  // Null: the cores compute.
-  MemoryPool memory_;               // Outlives the jobs, which hold tensors.
-  std::mutex mutex_;
-  std::deque<Job> jobs_;
-  std::atomic<std::uint32_t> posted_{0};
-  std::atomic<bool> asleep_{false};
+  MemoryPool memory_;  // Outlives the jobs, which hold tensors.
+  JobQueue jobs_;
   std::thread thread_;
 };
 

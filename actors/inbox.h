@@ -21,6 +21,7 @@ class Inbox {
     Header header;
     Tensor value;
     models::Loan loan;
+    After after;
   };
   using ParcelPtr = std::shared_ptr<Parcel>;
 

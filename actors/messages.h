@@ -15,6 +15,7 @@
 #include "actors/player_id.h"
 #include "actors/run_spec.h"
 #include "actors/wait.h"
+#include "actors/withheld.h"
 #include "core/digest.h"
 #include "core/result.h"
 #include "core/tensor.h"
@@ -87,6 +88,7 @@ struct Activation {
   Header header;
   int stage = 0;
   Tensor value;
+  After after = {};
 
   static constexpr auto fields() {
     return std::tuple(transport::required("header", &Activation::header),
@@ -115,6 +117,7 @@ struct Gradient {
   Header header;
   int stage = 0;
   Tensor value;
+  After after = {};
 
   static constexpr auto fields() {
     return std::tuple(transport::required("header", &Gradient::header),
@@ -130,6 +133,7 @@ struct LoanFor {
   Header header;
   int stage = 0;  // The borrower.
   models::Loan loan;
+  After after = {};
 };
 
 /// Stage actor to the loader whose micro-batch it has taken: send another one.
@@ -143,19 +147,13 @@ struct Taken {
   }
 };
 
-/// From when until when an executor was busy with something.
-struct WorkTime {
-  std::chrono::steady_clock::time_point start;
-  std::chrono::steady_clock::time_point end;
-};
-
 /// A device's executor to its stage actor: what was posted is done.
 struct ActionDone {
   schedules::Action action;
   WorkTime worked;
 };
 
-/// A job to whoever posted it: it has thrown.
+/// A job to whoever posted it: it has thrown, or its device has failed.
 struct JobFailed {
   std::string text;
 };

@@ -28,17 +28,6 @@ struct Workshop {
   models::WeightsPtr weights;
   models::StageGradients gradients;  // Of the step that is being made.
   Clock::duration worked{};          // On it.
-
-  /// Adds the time of its scope.
-  class Timed {
-   public:
-    explicit Timed(Workshop& workshop) : workshop_(workshop), start_(Clock::now()) {}
-    ~Timed() { workshop_.worked += Clock::now() - start_; }
-
-   private:
-    Workshop& workshop_;
-    Clock::time_point start_;
-  };
 };
 
 Tensor copy_on_host(Stream& stream, const Tensor& tensor) {
@@ -186,15 +175,18 @@ class OptimizerActor {
     if (found == given_.end() || found->second.size() < givers_.size()) return;
     phase_ = Phase::measuring;
     jobs_.post(
-        place(), [workshop = workshop_, given = std::move(found->second), tied = tied_,
-                  stage = stage_, step = step_, owner = jobs_.owner()](Stream& stream) mutable {
+        place(),
+        [workshop = workshop_, given = std::move(found->second), tied = tied_, stage = stage_,
+         step = step_, owner = jobs_.owner()](Stream& stream) mutable {
           auto& [optimizer, weights, gradients, worked] = *workshop;
-          const Workshop::Timed timed(*workshop);
           gradients = join(stream, given, stage);
           for (const auto& [user, names] : tied)
             optimizer.add_uses(stream, gradients, names, join(stream, given, user));
           rt::post(owner,
                    Normed{step, optimizer.squared_norms(stream, gradients, weights->loss_scale)});
+        },
+        [workshop = workshop_](const WorkTime& time) {
+          workshop->worked += time.end - time.start;
         });
     given_.erase(found);
   }
@@ -229,15 +221,17 @@ class OptimizerActor {
   void step(double norm) {
     phase_ = Phase::stepping;
     norm_ = norm;
-    jobs_.post(place(),
-               [workshop = workshop_, norm, step = step_, owner = jobs_.owner()](Stream& stream) {
-                 auto& [optimizer, weights, gradients, worked] = *workshop;
-                 const auto start = Clock::now();
-                 weights = optimizer.step(stream, weights, std::exchange(gradients, {}), norm);
-                 stream.wait();
-                 const WorkTime time{start - std::exchange(worked, {}), Clock::now()};
-                 rt::post(owner, Stepped{step, {weights, optimizer.moments()}, time});
-               });
+    jobs_.post(
+        place(),
+        [workshop = workshop_, norm](Stream& stream) {
+          auto& [optimizer, weights, gradients, worked] = *workshop;
+          weights = optimizer.step(stream, weights, std::exchange(gradients, {}), norm);
+        },
+        [workshop = workshop_, step = step_, owner = jobs_.owner()](const WorkTime& time) {
+          auto& [optimizer, weights, gradients, worked] = *workshop;
+          const WorkTime whole{time.start - std::exchange(worked, {}), time.end};
+          rt::post(owner, Stepped{step, {weights, optimizer.moments()}, whole});
+        });
   }
 
   void publish(Stepped in) {

@@ -7,18 +7,7 @@ caf::error failure(const std::string& text) {
   return caf::make_error(caf::sec::runtime_error, text);
 }
 
-thread_local Withheld* withheld = nullptr;
-
 }  // namespace
-
-Withheld::Withheld() { withheld = this; }
-Withheld::~Withheld() { withheld = nullptr; }
-Withheld* Withheld::of_this_thread() { return withheld; }
-void Withheld::say() {
-  withheld = nullptr;
-  for (const auto& post : waiting_) post();
-  waiting_.clear();
-}
 
 Base::Base(caf::actor_config& config) : caf::event_based_actor(config) {
   set_exception_handler([](std::exception_ptr& thrown) -> caf::error {

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "actors/withheld.h"
+
 /// The few calls of CAF whose spelling changes with its next versions, in one place.
 namespace troupe::actors::rt {
 
@@ -70,33 +72,26 @@ caf::actor spawn(caf::actor_system& system, Arguments&&... arguments) {
   return system.spawn<Actor<State>>(std::forward<Arguments>(arguments)...);
 }
 
-/// While a thread has one of these, what it posts waits: for work that a device has yet to do.
-class Withheld {
- public:
-  Withheld();
-  /// What was not said by now never is.
-  ~Withheld();
-  Withheld(const Withheld&) = delete;
-  Withheld& operator=(const Withheld&) = delete;
-
-  void say();
-
-  /// Null where nothing is withheld.
-  static Withheld* of_this_thread();
-  void add(std::function<void()> said) { waiting_.push_back(std::move(said)); }
-
- private:
-  std::vector<std::function<void()>> waiting_;
-};
-
-/// From any thread.
+/// From any thread. What a job says is said once it is done, by a device too.
 template <class Message>
 void post(const caf::actor& to, Message message) {
   if (auto* withheld = Withheld::of_this_thread())
-    return withheld->add([to, held = std::make_shared<Message>(std::move(message))] {
-      caf::anon_send(to, std::move(*held));
-    });
+    return withheld->add(
+        Withheld::Saying([to, held = std::make_shared<Message>(std::move(message))] {
+          caf::anon_send(to, std::move(*held));
+        }));
   caf::anon_send(to, std::move(message));
+}
+/// Of a job, to who can go on `after` what its device has yet to do: so nobody waits for that.
+template <class Message>
+void hand_over(const caf::actor& to, Message message) {
+  auto* withheld = Withheld::of_this_thread();
+  if (!withheld) return caf::anon_send(to, std::move(message));
+  withheld->add(Withheld::Handing(
+      [to, held = std::make_shared<Message>(std::move(message))](const After& after) {
+        held->after = after;
+        caf::anon_send(to, std::move(*held));
+      }));
 }
 /// To an actor that may have ended.
 template <class Message>

@@ -47,15 +47,22 @@ class StageActor {
           to_play_.push_back(std::move(play));
           advance();
         },
-        [this](Activation& in) { keep(What::input, in.stage, in.header, std::move(in.value)); },
-        [this](Targets& in) { keep(What::targets, 0, in.header, std::move(in.value)); },
-        [this](Gradient& in) { keep(What::gradient, in.stage, in.header, std::move(in.value)); },
+        [this](Activation& in) {
+          keep(What::input, in.stage, {in.header, std::move(in.value), {}, in.after});
+        },
+        [this](Targets& in) {
+          keep(What::targets, 0, {in.header, std::move(in.value), {}, {}});
+        },
+        [this](Gradient& in) {
+          keep(What::gradient, in.stage, {in.header, std::move(in.value), {}, in.after});
+        },
         [this](LoanFor& in) {
           const Inbox::Address address{What::loan, in.header.first_step, in.stage, in.header.m,
                                        in.loan.name};
           const auto parcel = inbox_.put(address);
           parcel->header = in.header;
           parcel->loan = std::move(in.loan);
+          parcel->after = in.after;
           advance();
         },
         [this](NewWeights& in) {
@@ -205,11 +212,12 @@ class StageActor {
     run(action, [=, stage = on.stage, in = take_input(action, on), loss = tell_loss(id.step, place),
                  next = hand_on(action), lent = lend(action, on)](Stream& stream) {
       check_halves(*in.input, in.targets.get(), action);
+      in.follow(stream);
       const Header header = in.input->header;
       Tensor y = stage->forward(stream, id, std::move(in.input->value),
                                 in.targets ? std::move(in.targets->value) : Tensor(), in.loans());
       for (const auto& [name, send] : lent) send(header, stage->lend(id.index, name));
-      in.targets ? loss(header, mean_of(stream, std::move(y))) : next(header, std::move(y));
+      in.targets ? tell_mean(stream, loss, header, std::move(y)) : next(header, std::move(y));
     });
   }
 
@@ -219,11 +227,12 @@ class StageActor {
                  loss = tell_loss(first_step(), place), next = hand_on(action),
                  lent = lend(action, on)](Stream& stream) {
       check_halves(*in.input, in.targets.get(), action);
+      in.follow(stream);
       const Header header = in.input->header;
       Tensor y = stage->evaluate(stream, std::move(in.input->value),
                                  in.targets ? std::move(in.targets->value) : Tensor(), in.loans());
       for (const auto& [name, send] : lent) send(header, stage->lend(name));
-      in.targets ? loss(header, mean_of(stream, std::move(y))) : next(header, std::move(y));
+      in.targets ? tell_mean(stream, loss, header, std::move(y)) : next(header, std::move(y));
     });
   }
 
@@ -237,6 +246,7 @@ class StageActor {
     const auto back = on.number == 0 ? nullptr : hand_back(action);
     run(action, [stage = on.stage, in, back, pass, m = index(action)](Stream& stream) {
       Header header = in->header;
+      follow(stream, *in);
       stage->expect_gap_factor(m, header.gap_factor);
       Tensor dx = pass(*stage, stream, m, std::move(in->value));
       header.gap_factor = stage->gap_factor();
@@ -281,11 +291,22 @@ class StageActor {
 
   // What goes into a pass, and where its results go. These functions run on the executor.
 
+  /// Who made it may have given it to its device, and no more.
+  static void follow(Stream& stream, const Inbox::Parcel& parcel) {
+    if (parcel.after.device)
+      Withheld::of_this_thread()->begin_after(*stream.device(), parcel.after);
+  }
+
   struct Input {
     Inbox::ParcelPtr input;
     Inbox::ParcelPtr targets;  // Of the last stage.
     std::vector<Inbox::ParcelPtr> borrowed;
 
+    void follow(Stream& stream) const {
+      StageActor::follow(stream, *input);
+      if (targets) StageActor::follow(stream, *targets);
+      for (const auto& parcel : borrowed) StageActor::follow(stream, *parcel);
+    }
     std::vector<models::Loan> loans() const {
       std::vector<models::Loan> loans;
       for (const auto& parcel : borrowed) loans.push_back(std::move(parcel->loan));
@@ -306,10 +327,13 @@ class StageActor {
     return in;
   }
 
-  static double mean_of(Stream& stream, Tensor losses) {
-    losses = stream.to_host(std::move(losses));
-    stream.wait();
-    return models::Losses{std::move(losses)}.mean();
+  using TellLoss = std::function<void(const Header&, double)>;
+
+  static void tell_mean(Stream& stream, const TellLoss& tell, const Header& header,
+                        Tensor losses) {
+    once_done([tell, header, losses = stream.to_host(std::move(losses))] {
+      tell(header, models::Losses{losses}.mean());
+    });
   }
 
   /// Inputs and targets took different ways here; from now on they are one.
@@ -337,14 +361,27 @@ class StageActor {
         to->header = header;
         to->value = std::move(value);
       };
+    if (what == What::input) return send_to<Activation>(device, stage);
+    return send_to<Gradient>(device, stage);
+  }
+
+  template <class Message>
+  Send send_to(int device, int stage) {
     const auto to = peer(device);
-    if (what == What::input)
+    if (can_follow(device))
       return [to, stage](const Header& header, Tensor value) {
-        rt::post(to, Activation{header, stage, std::move(value)});
+        rt::hand_over(to, Message{header, stage, std::move(value)});
       };
     return [to, stage](const Header& header, Tensor value) {
-      rt::post(to, Gradient{header, stage, std::move(value)});
+      rt::post(to, Message{header, stage, std::move(value)});
     };
+  }
+
+  /// Whether what this device makes goes to another one of the process.
+  bool can_follow(int device) const {
+    const auto* there =
+        spec_->executors[static_cast<std::size_t>(replica_ * round().devices() + device)];
+    return there && there->has_device();
   }
 
   struct Lend {
@@ -362,6 +399,11 @@ class StageActor {
                            to->header = header;
                            to->loan = std::move(loan);
                          }});
+      } else if (can_follow(device)) {
+        lends.push_back(
+            {name, [to = peer(device), stage = borrower](const Header& header, models::Loan loan) {
+               rt::hand_over(to, LoanFor{header, stage, std::move(loan)});
+             }});
       } else {
         lends.push_back(
             {name, [to = peer(device), stage = borrower](const Header& header, models::Loan loan) {
@@ -372,7 +414,7 @@ class StageActor {
     return lends;
   }
 
-  std::function<void(const Header&, double)> tell_loss(std::int64_t step, MicroBatchPlace place) {
+  TellLoss tell_loss(std::int64_t step, MicroBatchPlace place) {
     const MicroBatchLoss known{cast_->attempt, replica_,        device_, step,
                                place.index,    round().purpose, 0,       {}};
     return [to = cast_->supervisor, known](const Header& header, double mean) {
@@ -388,13 +430,10 @@ class StageActor {
   template <class Work>
   void run(Action action, Work work, std::optional<WorkTime> told = {}) {
     ++in_executor_;
-    jobs_.post(title_of(to_play_.front(), action), [work = std::move(work), action, told,
-                                                    owner = jobs_.owner()](Stream& stream) mutable {
-      const auto start = Clock::now();
-      work(stream);
-      stream.wait();
-      rt::post(owner, ActionDone{action, told.value_or(WorkTime{start, Clock::now()})});
-    });
+    jobs_.post(title_of(to_play_.front(), action), std::move(work),
+               [action, told, owner = jobs_.owner()](const WorkTime& worked) {
+                 rt::post(owner, ActionDone{action, told.value_or(worked)});
+               });
   }
 
   void finished(const ActionDone& done) {
@@ -427,10 +466,9 @@ class StageActor {
 
   // What has come, and what has not.
 
-  void keep(What what, int stage, const Header& header, Tensor value) {
-    const auto parcel = inbox_.put({what, header.first_step, stage, header.m, {}});
-    parcel->header = header;
-    parcel->value = std::move(value);
+  void keep(What what, int stage, Inbox::Parcel parcel) {
+    const auto& header = parcel.header;
+    *inbox_.put({what, header.first_step, stage, header.m, {}}) = std::move(parcel);
     advance();
   }
 

@@ -16,6 +16,12 @@ Result<int> count_gpus();
 inline Error no_gpu(const std::string& why) {
   return {"train.device: wanted cuda, found no GPU: " + why + "; set train.device = \"cpu\""};
 }
+// For a run that uses them.
+
+/// Comes before all else.
+void prepare_for_gpus();
+/// An error where so many devices on one GPU would hold one another up.
+Status check_gpu_queues(int devices);
 
 Result<std::unique_ptr<Device>> open_gpu(int number);
 /// A GPU's own.

@@ -7,8 +7,10 @@
 #include <thread>
 
 #include "actors/checkpoints.h"
+#include "actors/device_thread.h"
 #include "actors/exchange.h"
 #include "actors/supervisor.h"
+#include "actors/wait.h"
 #include "apps/gpus.h"
 #include "apps/memory_file.h"
 #include "apps/recorder.h"
@@ -200,16 +202,31 @@ Result<ProcessRun::StagingPtr> ProcessRun::stage(const config::RunConfig& config
       Staging{std::move(*plan), std::move(memory), std::move(*rounds)});
 }
 
-Result<std::unique_ptr<actors::Executor>> ProcessRun::make_gpu(int number,
-                                                               const actors::Pace* pace) const {
+namespace {
+
+/// How many there are for so many devices of a run.
+Result<int> find_gpus(int devices) {
+  prepare_for_gpus();
   const auto gpus = count_gpus();
   if (!gpus || *gpus == 0) return no_gpu(gpus ? "there is none" : gpus.error().text);
-  auto gpu = open_gpu(number % *gpus);
+  // They take turns: the first has the most.
+  if (auto good = check_gpu_queues((devices + *gpus - 1) / *gpus); !good)
+    return within("train.device", good.error());
+  return gpus;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<actors::Executor>> ProcessRun::make_gpu(int number,
+                                                               const actors::Pace* pace) const {
+  auto gpu = open_gpu(number);
   if (!gpu) return within("train.device", gpu.error());
-  auto memory = gpu_memory(number % *gpus);
+  auto memory = gpu_memory(number);
   if (!memory) return within("train.device", memory.error());
-  return std::unique_ptr<actors::Executor>(
-      std::make_unique<actors::ComputingThread>(std::move(*gpu), std::move(*memory), pace));
+  actors::DeviceLimits limits;
+  limits.patience = config_.limits.stuck_floor * actors::Allowed().usual;
+  return std::unique_ptr<actors::Executor>(std::make_unique<actors::DeviceThread>(
+      std::move(*gpu), std::move(*memory), gpus_, limits, pace));
 }
 
 Status ProcessRun::make_devices(const Devices& devices) {
@@ -219,6 +236,12 @@ Status ProcessRun::make_devices(const Devices& devices) {
   const int machine = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const int cores = devices.cores.value_or(config_.train.threads.value_or(machine));
   const bool on_gpus = config_.train.device == config::RunConfig::Train::Device::cuda;
+  int gpus = 0;
+  if (on_gpus && here > 0) {
+    auto found = find_gpus(here);
+    if (!found) return found.error();
+    gpus = *found;
+  }
   for (int device = 0, gpu = 0; device < count; ++device) {
     auto& executor = devices_.emplace_back();
     if (!devices.are_here(device)) continue;
@@ -227,7 +250,7 @@ Status ProcessRun::make_devices(const Devices& devices) {
                                                            devices.pace);
       continue;
     }
-    auto made = make_gpu(gpu++, devices.pace);
+    auto made = make_gpu(gpu++ % gpus, devices.pace);
     if (!made) return made.error();
     executor = std::move(*made);
   }
@@ -445,8 +468,11 @@ bool ProcessRun::all_gone() {
   const auto& limits = config_.limits;
   watchdog_->sign("its devices finish what was begun");
   // All threads that compute do what was posted to them, and soon.
-  return actors::finish(
-      executors(), std::chrono::steady_clock::now() + limits.stuck_floor * actors::Allowed().usual);
+  const auto soon = std::chrono::steady_clock::now() + limits.stuck_floor * actors::Allowed().usual;
+  if (!actors::finish(executors(), soon)) return false;
+  // A device that has failed cannot be closed.
+  return std::ranges::none_of(executors(),
+                              [](const auto* executor) { return executor->fault().has_value(); });
 }
 
 std::vector<actors::Executor*> ProcessRun::executors() const {

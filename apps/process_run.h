@@ -17,6 +17,7 @@
 #include "apps/run_setup.h"
 #include "apps/watchdog.h"
 #include "config/recipe.h"
+#include "core/device_progress.h"
 #include "schedules/holdings.h"
 #include "schedules/plan.h"
 
@@ -126,6 +127,7 @@ class ProcessRun {
   std::optional<storage::MicroBatches> validation_;
   MemoryPool host_;  // Of what is read before there are devices.
   actors::StartPoint start_;
+  std::shared_ptr<DeviceProgress> gpus_ = std::make_shared<DeviceProgress>();
   std::vector<std::unique_ptr<actors::Executor>> devices_;  // Null for those that are elsewhere.
   std::unique_ptr<actors::Executor> reader_;
   std::optional<storage::Ledger> ledger_;

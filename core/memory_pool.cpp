@@ -61,59 +61,61 @@ std::string words_for(const Shortage& shortage) {
   return text + "; take a smaller batch.micro, more pipeline.stages, or pipeline.recompute = true";
 }
 
-thread_local LateReturns* late_returns = nullptr;
-
 }  // namespace
 
 OutOfMemory::OutOfMemory(const Shortage& shortage)
     : shortage_(shortage), text_(words_for(shortage)) {}
 
-LateReturns::LateReturns() {
-  assert(!late_returns && "a thread has one device behind it");
-  late_returns = this;
-}
-
-LateReturns::~LateReturns() {
-  settle();
-  late_returns = nullptr;
-}
-
-LateReturns* LateReturns::of_this_thread() { return late_returns; }
-
-void LateReturns::settle() {
-  held_.clear();  // What this gives back is late too, and goes on with the others.
-  for (auto& [from, blocks] : blocks_) {
-    if (blocks.empty()) continue;
-    const auto& [pool, size] = from;
-    const std::lock_guard lock(pool->mutex_);
-    auto& free = pool->free_[size];
-    free.insert(free.end(), blocks.begin(), blocks.end());
-    blocks.clear();
-  }
-}
-
 std::unique_ptr<MemorySource> host_memory() { return std::make_unique<HostMemory>(); }
 
-MemoryPool::MemoryPool(std::unique_ptr<MemorySource> source) : source_(std::move(source)) {}
+MemoryPool::MemoryPool(std::unique_ptr<MemorySource> source,
+                       std::shared_ptr<DeviceProgress> devices)
+    : source_(std::move(source)), devices_(std::move(devices)) {}
 
 MemoryPool::~MemoryPool() {
   trim();
   assert(counters_.bytes_in_use == 0 && "a pool must outlive the tensors made from it");
 }
 
+DeviceWork* MemoryPool::work_here() const {
+  if (!devices_) return nullptr;
+  auto* work = DeviceWork::of_this_thread();
+  return work && &work->progress_ == devices_.get() ? work : nullptr;
+}
+
+/// Of what came back; null where there is nothing that may go out.
+MemoryBlock* MemoryPool::take_back(std::size_t size) {
+  const auto last_of = [](std::vector<MemoryBlock*>& blocks) {
+    MemoryBlock* block = nullptr;
+    if (!blocks.empty()) {
+      block = blocks.back();
+      blocks.pop_back();
+    }
+    return block;
+  };
+  if (devices_) {
+    auto* work = work_here();
+    if (work)
+      if (auto* own = last_of(work->own_[{this, size}])) return own;
+    auto& late = late_[size];
+    if (!late.empty() && late.front().since <= devices_->settled(work)) {
+      auto* block = late.front().block;
+      late.pop_front();
+      return block;
+    }
+  }
+  return last_of(free_[size]);
+}
+
 BlockHandle MemoryPool::take(std::size_t bytes) {
   const std::size_t size = size_class(bytes);
-  auto* late = LateReturns::of_this_thread();
   const std::lock_guard lock(mutex_);
-  MemoryBlock* block = nullptr;
-  auto* blocks = late ? &late->blocks_[{this, size}] : nullptr;
-  if (!blocks || blocks->empty()) blocks = &free_[size];
-  if (!blocks->empty()) {
-    block = blocks->back();
-    blocks->pop_back();
-  } else {
-    block = allocate(size);
+  if (!block) block = allocate(size);
   }
+  if (const auto* work = work_here())
+    block->taken_in = work->job_;
+  else
+    block->taken_in = 0;
   counters_.bytes_in_use += size;
   counters_.peak_in_use = std::max(counters_.peak_in_use, counters_.bytes_in_use);
   return BlockHandle(block);
@@ -128,14 +130,25 @@ MemoryBlock* MemoryPool::allocate(std::size_t size) {
   if (!memory) throw OutOfMemory({size, place(), source_->room(), counters_, expected_});
   counters_.bytes_reserved += size;
   ++counters_.allocations;
-  return new MemoryBlock{static_cast<std::byte*>(memory), size, this, {}, place()};
+  return new MemoryBlock{static_cast<std::byte*>(memory), size, this, 0, {}, place()};
 }
 
 void MemoryPool::give_back(MemoryBlock* block) {
   const std::lock_guard lock(mutex_);
   counters_.bytes_in_use -= block->bytes;
-  auto* late = LateReturns::of_this_thread();
-  (late ? late->blocks_[{this, block->bytes}] : free_[block->bytes]).push_back(block);
+  if (!devices_) return free_[block->bytes].push_back(block);
+  auto* work = work_here();
+  if (work && work->job_ != 0 && block->taken_in == work->job_)
+    work->own_[{this, block->bytes}].push_back(block);
+  else
+    late_[block->bytes].push_back({devices_->came_back(), block});
+}
+
+void MemoryPool::keep_late(std::size_t size, const std::vector<MemoryBlock*>& blocks) {
+  if (blocks.empty()) return;
+  const std::lock_guard lock(mutex_);
+  const auto since = devices_->came_back();
+  for (auto* block : blocks) late_[size].push_back({since, block});
 }
 
 void MemoryPool::trim() {
@@ -144,6 +157,10 @@ void MemoryPool::trim() {
 }
 
 void MemoryPool::release_free() {
+  for (auto& [size, late] : late_)
+    for (const auto settled = devices_->settled(nullptr);
+         !late.empty() && late.front().since <= settled; late.pop_front())
+      free_[size].push_back(late.front().block);
   for (auto& [size, blocks] : free_) {
     for (auto* block : blocks) {
       source_->release(block->memory, block->bytes);

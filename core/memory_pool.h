@@ -1,8 +1,8 @@
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -12,18 +12,10 @@
 #include <utility>
 #include <vector>
 
+#include "core/device_progress.h"
+#include "core/memory_block.h"
+
 namespace troupe {
-
-/// Where memory lies: with the host, or with the GPU of that number, where the host can neither
-/// read nor write.
-struct Place {
-  static constexpr int host = -1;
-
-  int gpu = host;
-
-  bool is_host() const { return gpu == host; }
-  friend bool operator==(const Place&, const Place&) = default;
-};
 
 /// How much there is at a place, and how much of it nobody has.
 struct Room {
@@ -45,55 +37,6 @@ class MemorySource {
 
 /// The heap, with huge pages asked for where a block is large.
 std::unique_ptr<MemorySource> host_memory();
-
-struct MemoryBlock;
-
-/// Whose memory it is: a pool's, or for instance that of a channel between processes.
-class MemoryOwner {
- public:
-  /// Nobody holds the block any more. Comes on the thread of whoever held it last.
-  virtual void give_back(MemoryBlock* block) = 0;
-
- protected:
-  ~MemoryOwner() = default;
-};
-
-/// A piece of an owner's memory, counted by those who hold it.
-struct MemoryBlock {
-  std::byte* memory = nullptr;
-  std::size_t bytes = 0;
-  MemoryOwner* owner = nullptr;
-  std::atomic<std::uint32_t> holders{0};
-  Place place;
-};
-
-/// A share in a block. The last one to go gives the block back to its owner.
-class BlockHandle {
- public:
-  BlockHandle() = default;
-  explicit BlockHandle(MemoryBlock* block) : block_(block) { hold(); }
-  BlockHandle(const BlockHandle& other) : block_(other.block_) { hold(); }
-  BlockHandle(BlockHandle&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
-  BlockHandle& operator=(BlockHandle other) noexcept {
-    std::swap(block_, other.block_);
-    return *this;
-  }
-  ~BlockHandle() { drop(); }
-
-  MemoryBlock* get() const { return block_; }
-  explicit operator bool() const { return block_ != nullptr; }
-
- private:
-  void hold() {
-    if (block_) block_->holders.fetch_add(1, std::memory_order_relaxed);
-  }
-  void drop() {
-    if (block_ && block_->holders.fetch_sub(1, std::memory_order_acq_rel) == 1)
-      block_->owner->give_back(block_);
-  }
-
-  MemoryBlock* block_ = nullptr;
-};
 
 /// What a pool did so far.
 struct MemoryCounters {
@@ -125,37 +68,14 @@ class OutOfMemory final : public std::bad_alloc {
   std::string text_;
 };
 
-class MemoryPool;
-
-/// While a thread has one of these, a device works behind it: what the thread gives back to its
-/// pools may be read or written yet. The thread itself may take it again at once, as what it gives
-/// to the device is done in order; others not before settle(), when the device has done all.
-class LateReturns {
- public:
-  LateReturns();
-  ~LateReturns();
-  LateReturns(const LateReturns&) = delete;
-  LateReturns& operator=(const LateReturns&) = delete;
-
-  /// The device reads or writes it, and the host can too: it is not given back before settle().
-  void hold(BlockHandle block) { held_.push_back(std::move(block)); }
-  void settle();
-
-  /// Null where no device works behind this thread.
-  static LateReturns* of_this_thread();
-
- private:
-  friend class MemoryPool;
-
-  std::map<std::pair<MemoryPool*, std::size_t>, std::vector<MemoryBlock*>> blocks_;
-  std::vector<BlockHandle> held_;
-};
-
 /// The memory of one device. Blocks come back to it and go out again, so that after the first steps
-/// nothing is allocated any more. Any thread may take and return; a pool outlives its blocks.
+/// nothing is allocated any more. Any thread may take and return; a pool outlives its blocks, and
+/// the devices that may use them.
 class MemoryPool final : private MemoryOwner {
  public:
-  explicit MemoryPool(std::unique_ptr<MemorySource> source = host_memory());
+  /// Without `devices` nobody but the cores uses its blocks.
+  explicit MemoryPool(std::unique_ptr<MemorySource> source = host_memory(),
+                      std::shared_ptr<DeviceProgress> devices = nullptr);
   ~MemoryPool();
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
@@ -164,7 +84,7 @@ class MemoryPool final : private MemoryOwner {
   /// that, what nobody holds is given back to the source.
   BlockHandle take(std::size_t bytes);
 
-  /// Gives back to the source what nobody holds.
+  /// Gives back to the source what nobody holds, and no device uses.
   void trim();
 
   /// How much it should ever hold, as a plan has it: told where there is no memory left.
@@ -175,14 +95,26 @@ class MemoryPool final : private MemoryOwner {
   MemoryCounters counters() const;
 
  private:
-  friend class LateReturns;
+  friend class DeviceWork;
+  /// One that nobody holds; since when, as DeviceProgress counts.
+  struct LateBlock {
+    DeviceProgress::Moment since;
+    MemoryBlock* block;
+  };
+
   void give_back(MemoryBlock* block) override;
   MemoryBlock* allocate(std::size_t size);
   void release_free();
+  void keep_late(std::size_t size, const std::vector<MemoryBlock*>& blocks);
+  /// The thread's own device work; null where it has none.
+  DeviceWork* work_here() const;
+  MemoryBlock* take_back(std::size_t size);
 
   std::unique_ptr<MemorySource> source_;
+  std::shared_ptr<DeviceProgress> devices_;
   mutable std::mutex mutex_;
   std::map<std::size_t, std::vector<MemoryBlock*>> free_;
+  std::map<std::size_t, std::deque<LateBlock>> late_;  // The oldest first; none without devices.
   MemoryCounters counters_;
   std::size_t expected_ = 0;
 };

@@ -52,9 +52,9 @@ void Stream::copy(const Tensor& from, Tensor& to) {
   }
   device_->copy(from.raw(), from.place(), to.raw(), from.bytes());
   // The device comes to it later; until then nobody else may have memory that is not its own.
-  auto* late = LateReturns::of_this_thread();
+  auto* work = DeviceWork::of_this_thread();
   for (const auto* tensor : {&from, &std::as_const(to)})
-    if (tensor->place() != place()) late ? late->hold(tensor->holding()) : wait();
+    if (tensor->place() != place()) work ? work->hold(tensor->holding()) : wait();
 }
 
 Tensor Stream::to_here(Tensor tensor) {

@@ -1,8 +1,15 @@
 #include "kernels/cuda/device.h"
 
+#include <nvtx3/nvToolsExt.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <deque>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/stream.h"
 #include "kernels/cuda/arena.h"
@@ -12,10 +19,22 @@
 namespace troupe::kernels::cuda {
 namespace {
 
+constexpr const char* connections_key = "CUDA_DEVICE_MAX_CONNECTIONS";
+constexpr int usual_connections = 8;  // Where it is not set, as CUDA's guide has it.
+
+std::string text_of(cudaError_t outcome) {
+  return std::string("CUDA: ") + cudaGetErrorString(outcome);
+}
+
+/// Marks are events in the queue, which are used again once they have been passed.
 class CudaDevice final : public Device {
  public:
   CudaDevice(int number, cudaStream_t queue) : number_(number), queue_(queue) {}
-  ~CudaDevice() override { (void)cudaStreamDestroy(queue_); }
+  ~CudaDevice() override {
+    for (const auto& [mark, event] : marked_) (void)cudaEventDestroy(event);
+    for (const auto event : spare_) (void)cudaEventDestroy(event);
+    (void)cudaStreamDestroy(queue_);
+  }
   CudaDevice(const CudaDevice&) = delete;
   CudaDevice& operator=(const CudaDevice&) = delete;
 
@@ -33,15 +52,76 @@ class CudaDevice final : public Device {
       check(cudaMemcpyPeerAsync(to, number_, from, from_place.gpu, bytes, queue_));
   }
 
+  Mark mark() override {
+    const std::lock_guard lock(mutex_);
+    if (spare_.empty()) {
+      cudaEvent_t event = nullptr;
+      check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+      spare_.push_back(event);
+    }
+    check(cudaEventRecord(spare_.back(), queue_));
+    marked_.emplace_back(++last_, spare_.back());
+    spare_.pop_back();
+    return last_;
+  }
+
+  Result<Mark> passed() override {
+    const std::lock_guard lock(mutex_);
+    for (; !marked_.empty(); marked_.pop_front()) {
+      const auto [mark, event] = marked_.front();
+      const auto outcome = cudaEventQuery(event);
+      if (outcome == cudaErrorNotReady) break;
+      if (outcome != cudaSuccess) return Error{text_of(outcome)};
+      passed_ = mark;
+      spare_.push_back(event);
+    }
+    return passed_;
+  }
+
+  Mark follow(Device& other, Mark mark) override {
+    static_cast<CudaDevice&>(other).hold_up(queue_, mark);
+    return this->mark();
+  }
+
+  void begin_range(const char* name) override { (void)nvtxRangePushA(name); }
+  void end_range() override { (void)nvtxRangePop(); }
+
   cudaStream_t queue() const { return queue_; }
 
  private:
+  /// Until this device has passed the mark. An event that was used again would hold it up for too
+  /// long, perhaps for ever; no event is used again while the mutex is held.
+  void hold_up(cudaStream_t queue, Mark mark) {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::ranges::find(marked_, mark, &std::pair<Mark, cudaEvent_t>::first);
+    if (found != marked_.end()) check(cudaStreamWaitEvent(queue, found->second, 0));
+  }
+
   int number_;
   cudaStream_t queue_;
   MemoryPool host_memory_{pinned_memory()};
+
+  std::mutex mutex_;  // Other devices' threads ask for events.
+  Mark last_ = 0, passed_ = 0;
+  std::deque<std::pair<Mark, cudaEvent_t>> marked_;  // Those that were not seen passed.
+  std::vector<cudaEvent_t> spare_;
 };
 
 }  // namespace
+
+void prepare_process() {
+  (void)setenv(connections_key, "32", 0);
+  (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+}
+
+Status check_queues(int queues) {
+  const char* set = std::getenv(connections_key);
+  const int connections = set ? std::atoi(set) : usual_connections;
+  if (queues <= connections) return Done{};
+  return Error{"found " + std::to_string(queues) + " queues for each GPU, wanted at most " +
+               std::to_string(connections) + " (" + connections_key +
+               "); use more GPUs or fewer devices"};
+}
 
 Result<int> count_devices() {
   int count = 0;
@@ -64,8 +144,7 @@ cudaStream_t queue_of(const Stream& stream) {
 }
 
 void check(cudaError_t outcome) {
-  if (outcome != cudaSuccess)
-    throw std::runtime_error(std::string("CUDA: ") + cudaGetErrorString(outcome));
+  if (outcome != cudaSuccess) throw std::runtime_error(text_of(outcome));
 }
 
 void read_back(Stream& stream, const Tensor& from, void* to) {

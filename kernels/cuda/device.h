@@ -7,6 +7,15 @@
 
 namespace troupe::kernels::cuda {
 
+/// Tells CUDA, by the environment, to have a connection for each of up to 32 queues, and to load
+/// all kernels at once: one that is loaded late may wait for all queues. What somebody has set
+/// stays. Comes before all else here.
+void prepare_process();
+
+/// An error where a GPU has more queues than connections: two of them would share one, and wait for
+/// each other where nothing says so, perhaps for ever.
+Status check_queues(int queues);
+
 /// How many GPUs this process has; an error says why there are none.
 Result<int> count_devices();
 

@@ -1,11 +1,12 @@
 #include "world.h"
 
 #include <algorithm>
+#include <chrono>
 
 namespace {
 
 struct RunJob {
-  std::shared_ptr<troupe::actors::Executor::Job> job;
+  std::shared_ptr<troupe::actors::Job> job;
 };
 
 }  // namespace
@@ -22,22 +23,18 @@ class JobActor {
   JobActor(rt::Base* /*self*/, Stream* stream, std::size_t* waiting)
       : stream_(stream), waiting_(waiting) {}
   caf::behavior make_behavior() {
-    return {[this](const RunJob& run) {
+    return {[this](RunJob& run) {
       --*waiting_;
-      if (stream_->device()) return run_on_device(run);
-      (*run.job)(*stream_);
-      *run.job = nullptr;
+      const auto job = std::move(run.job);
+      WorkTime worked{std::chrono::steady_clock::now(), {}};
+      job->work(*stream_);
+      stream_->wait();
+      worked.end = std::chrono::steady_clock::now();
+      job->done(worked);
     }};
   }
 
  private:
-  void run_on_device(const RunJob& run) {
-    LateReturns late;
-    (*run.job)(*stream_);
-    *run.job = nullptr;
-    stream_->wait();
-  }
-
   Stream* stream_;
   std::size_t* waiting_;
 };
@@ -53,10 +50,11 @@ class ActorExecutor final : public Executor {
         stream_(memory_, *device_),
         actor_(rt::spawn<JobActor>(system, &stream_, &waiting_)) {}
 
-  void post(Job job) override {
+  using Executor::post;
+  void post(std::unique_ptr<Job> job) override {
     if (!actor_) return;
     most_waiting_ = std::max(most_waiting_, ++waiting_);
-    rt::post(actor_, RunJob{std::make_shared<Job>(std::move(job))});
+    rt::post(actor_, RunJob{std::move(job)});
   }
   const caf::actor& actor() const { return actor_; }
   std::size_t most_waiting() const { return most_waiting_; }

@@ -110,7 +110,7 @@ TEST_CASE("a tensor over memory of another owner gives it back to that owner", "
     MemoryBlock* given_back = nullptr;
   } owner;
   alignas(64) std::byte memory[256];
-  MemoryBlock block{memory, sizeof memory, &owner, {}};
+  MemoryBlock block{memory, sizeof memory, &owner, 0, {}};
   Tensor tensor = Tensor::over(BlockHandle(&block), 64, {2, 8}, DType::f32);
   CHECK(tensor.raw() == memory + 64);
   CHECK(tensor.block() == &block);

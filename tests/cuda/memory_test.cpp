@@ -75,7 +75,9 @@ TEST_CASE("numbers go to a device and come back, while the host goes on") {
   if (!device) return;
   MemoryPool memory(device_memory());
   Stream stream(memory, *device);
-  LateReturns late;
+  DeviceProgress devices;
+  DeviceWork work(devices);
+  work.begin_job();
   const auto numbers = kernels::numbers(1000, 1);
   Tensor here = Tensor::make(stream.host_memory(), {1000});
   std::ranges::copy(numbers, here.f32());
@@ -90,6 +92,8 @@ TEST_CASE("numbers go to a device and come back, while the host goes on") {
   stream.wait();
   CHECK(std::ranges::equal(back.numbers<float>(), numbers));
   CHECK(stream.to_host(back).raw() == back.raw());
+  work.end_job();
+  work.idle();
 }
 
 }  // namespace

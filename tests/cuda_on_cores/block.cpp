@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "tests/cuda_on_cores/driver.h"
 
 namespace cuda_on_cores {
 
@@ -138,18 +137,6 @@ void Block::run_all() {
 }
 
 }  // namespace
-
-void Queue::put(std::function<void()> work) {
-  const std::lock_guard lock(mutex_);
-  waiting_.push_back(std::move(work));
-}
-
-void Queue::work_off() {
-  const std::lock_guard lock(mutex_);
-  if (waiting_.empty()) return;
-  const OpenMemory open;
-  for (; !waiting_.empty(); waiting_.pop_front()) waiting_.front()();
-}
 
 void run(const dim3& grid, const dim3& block, const std::function<void()>& kernel) {
   the_block.kernel = &kernel;

@@ -5,9 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <functional>
-#include <mutex>
 
 /// How a grid of threads runs on one core.
 namespace cuda_on_cores {
@@ -18,17 +16,6 @@ struct dim3 {
 };
 
 extern thread_local dim3 gridDim, blockDim, blockIdx, threadIdx;
-
-/// Work that waits until somebody waits for it.
-class Queue {
- public:
-  void put(std::function<void()> work);
-  void work_off();
-
- private:
-  std::mutex mutex_;
-  std::deque<std::function<void()>> waiting_;
-};
 
 /// Runs `kernel` by all threads of all blocks. Ends the process where threads of a block wait for
 /// one another in vain.

@@ -1,7 +1,8 @@
 // CUDA's runtime as far as kernels/cuda uses it, on the cores: so its kernels are tested where
-// there is no GPU. A queue does nothing before somebody waits for it, so that a host which reads
-// too early is found out; threads of a block run in turn, so that one which reads what another
-// has yet to write is too; and a host that touches memory of the device ends then and there.
+// there is no GPU. A queue does nothing before somebody waits for it, or asks for an event in it,
+// so that a host which reads too early is found out; threads of a block run in turn, so that one
+// which reads what another has yet to write is too; and a host that touches memory of the device
+// ends then and there.
 #pragma once
 
 #include <math.h>
@@ -14,6 +15,7 @@
 
 #include "tests/cuda_on_cores/block.h"
 #include "tests/cuda_on_cores/driver.h"
+#include "tests/cuda_on_cores/queue.h"
 
 #define __global__
 #define __device__
@@ -30,19 +32,37 @@ enum cudaError_t {
   cudaErrorMemoryAllocation = 2,
   cudaErrorNoDevice = 100,
   cudaErrorSymbolNotFound = 500,
+  cudaErrorNotReady = 600,
+  cudaErrorLaunchFailure = 719
 };
 enum cudaMemcpyKind { cudaMemcpyDefault = 4 };
 enum cudaDriverEntryPointQueryResult {
   cudaDriverEntryPointSuccess = 0,
   cudaDriverEntryPointSymbolNotFound = 1,
 };
-constexpr unsigned cudaStreamNonBlocking = 1, cudaHostAllocPortable = 1;
+constexpr unsigned cudaStreamNonBlocking = 1, cudaHostAllocPortable = 1, cudaEventDisableTiming = 2;
 constexpr unsigned long long cudaEnableDefault = 0;
 using cudaStream_t = cuda_on_cores::Queue*;
+using cudaEvent_t = cuda_on_cores::Event*;
 
 inline const char* cudaGetErrorString(cudaError_t error) {
-  return error == cudaSuccess ? "no error" : "there is not enough memory";
+  switch (error) {
+    case cudaSuccess:
+      return "no error";
+    case cudaErrorMemoryAllocation:
+      return "there is not enough memory";
+    case cudaErrorNoDevice:
+      return "there is no device";
+    case cudaErrorSymbolNotFound:
+      return "there is no such symbol";
+    case cudaErrorNotReady:
+      return "not yet";
+    case cudaErrorLaunchFailure:
+      return "a kernel went wrong";
+  }
+  return "";
 }
+inline cudaError_t outcome_of(bool good) { return good ? cudaSuccess : cudaErrorLaunchFailure; }
 
 inline cudaError_t cudaGetDeviceCount(int* count) {
   *count = 1;
@@ -58,8 +78,33 @@ inline cudaError_t cudaStreamDestroy(cudaStream_t queue) {
   return cudaSuccess;
 }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t queue) {
-  queue->work_off();
+  return outcome_of(queue->work_off());
+}
+
+inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  *event = new cuda_on_cores::Event;
   return cudaSuccess;
+}
+inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t queue) {
+  return outcome_of(queue->put(*event));
+}
+inline cudaError_t cudaStreamWaitEvent(cudaStream_t queue, cudaEvent_t event, unsigned) {
+  return outcome_of(queue->put_wait(*event));
+}
+inline cudaError_t cudaEventQuery(cudaEvent_t event) {
+  switch (cuda_on_cores::Queue::ask(*event)) {
+    case cuda_on_cores::Answer::done:
+      return cudaSuccess;
+    case cuda_on_cores::Answer::not_yet:
+      return cudaErrorNotReady;
+    case cuda_on_cores::Answer::failed:
+      return cudaErrorLaunchFailure;
+  }
+  return cudaErrorLaunchFailure;
 }
 
 inline cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
@@ -84,16 +129,14 @@ inline cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** fun
 }
 inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
                                    cudaStream_t queue) {
-  queue->put([=] { std::memcpy(to, from, bytes); });
-  return cudaSuccess;
+  return outcome_of(queue->put([=] { std::memcpy(to, from, bytes); }));
 }
 inline cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes,
                                        cudaStream_t queue) {
   return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, queue);
 }
 inline cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t queue) {
-  queue->put([=] { std::memset(to, value, bytes); });
-  return cudaSuccess;
+  return outcome_of(queue->put([=] { std::memset(to, value, bytes); }));
 }
 
 struct cudaLaunchConfig_t {
@@ -104,11 +147,11 @@ struct cudaLaunchConfig_t {
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                Arguments... arguments) {
-  config->stream->put([grid = config->gridDim, block = config->blockDim, kernel, arguments...] {
-    const cuda_on_cores::ShutHostMemory shut;
-    cuda_on_cores::run(grid, block, [&] { kernel(arguments...); });
-  });
-  return cudaSuccess;
+  return outcome_of(
+      config->stream->put([grid = config->gridDim, block = config->blockDim, kernel, arguments...] {
+        const cuda_on_cores::ShutHostMemory shut;
+        cuda_on_cores::run(grid, block, [&] { kernel(arguments...); });
+      }));
 }
 
 inline void __syncthreads() { cuda_on_cores::wait_for_block(0); }

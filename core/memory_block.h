@@ -1,0 +1,71 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace troupe {
+
+/// Where memory lies: with the host, or with the GPU of that number, where the host can neither
+/// read nor write.
+struct Place {
+  static constexpr int host = -1;
+
+  int gpu = host;
+
+  bool is_host() const { return gpu == host; }
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
+struct MemoryBlock;
+
+/// Whose memory it is: a pool's, or for instance that of a channel between processes.
+class MemoryOwner {
+ public:
+  /// Nobody holds the block any more. Comes on the thread of whoever held it last.
+  virtual void give_back(MemoryBlock* block) = 0;
+
+ protected:
+  ~MemoryOwner() = default;
+};
+
+/// A piece of an owner's memory, counted by those who hold it.
+struct MemoryBlock {
+  std::byte* memory = nullptr;
+  std::size_t bytes = 0;
+  MemoryOwner* owner = nullptr;
+  std::uint64_t taken_in = 0;  // The job of a device; 0 where it was none. For its pool alone.
+  std::atomic<std::uint32_t> holders{0};
+  Place place;
+};
+
+/// A share in a block. The last one to go gives the block back to its owner.
+class BlockHandle {
+ public:
+  BlockHandle() = default;
+  explicit BlockHandle(MemoryBlock* block) : block_(block) { hold(); }
+  BlockHandle(const BlockHandle& other) : block_(other.block_) { hold(); }
+  BlockHandle(BlockHandle&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
+  BlockHandle& operator=(BlockHandle other) noexcept {
+    std::swap(block_, other.block_);
+    return *this;
+  }
+  ~BlockHandle() { drop(); }
+
+  MemoryBlock* get() const { return block_; }
+  explicit operator bool() const { return block_ != nullptr; }
+
+ private:
+  void hold() {
+    if (block_) block_->holders.fetch_add(1, std::memory_order_relaxed);
+  }
+  void drop() {
+    if (block_ && block_->holders.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      block_->owner->give_back(block_);
+  }
+
+  MemoryBlock* block_ = nullptr;
+};
+
+}  // namespace troupe

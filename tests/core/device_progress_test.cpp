@@ -1,0 +1,213 @@
+#include "core/device_progress.h"
+
+#include <array>
+#include <cstdlib>
+#include <deque>
+#include <random>
+#include <thread>
+
+#include "catch.h"
+#include "core/memory_pool.h"
+
+using namespace troupe;
+
+namespace {
+
+constexpr std::size_t bytes = 256;
+
+/// On a thread of its own, which has `work` to give to a device and nothing else.
+template <class Body>
+void beside(DeviceProgress& devices, Body body) {
+  std::thread([&] {
+    DeviceWork work(devices);
+    body(work);
+  }).join();
+}
+
+const std::byte* place_of(const BlockHandle& block) { return block.get()->memory; }
+
+}  // namespace
+
+TEST_CASE("who works for the only device takes again at once what came back to it", "[core]") {
+  const auto devices = std::make_shared<DeviceProgress>();
+  MemoryPool pool(host_memory(), devices);
+  beside(*devices, [&](DeviceWork& work) {
+    for (int job = 0; job < 3; ++job) {
+      work.begin_job();
+      for (int i = 0; i < 3; ++i) (void)pool.take(bytes);
+      (void)work.end_job();
+    }
+    CHECK(pool.counters().allocations == 1);
+    // It never says that the device has done anything: so nobody else has the block, ever.
+  });
+  (void)pool.take(bytes);
+  CHECK(pool.counters().allocations == 2);
+}
+
+TEST_CASE("a block goes to others when each device has done what it had been given", "[core]") {
+  const auto devices = std::make_shared<DeviceProgress>();
+  MemoryPool pool(host_memory(), devices);
+  auto block = pool.take(bytes);
+  const auto* place = place_of(block);
+  beside(*devices, [&](DeviceWork& work) {
+    work.begin_job();
+    const auto first = work.end_job();
+    work.begin_job();  // It is read here; the thread holds no handle of its own.
+    const auto second = work.end_job();
+    // Dropped by a thread that has no device at all.
+    std::thread([&] { block = {}; }).join();
+    work.begin_job();
+    const auto third = work.end_job();
+    work.done(first);
+    beside(*devices, [&](DeviceWork& other) {
+      other.begin_job();
+      CHECK(place_of(pool.take(bytes)) != place);
+      (void)other.end_job();
+      other.idle();
+    });
+    work.done(second);
+    std::thread([&] { CHECK(place_of(pool.take(bytes)) != place); }).join();
+    work.done(third);
+    std::thread([&] { CHECK(place_of(pool.take(bytes)) == place); }).join();
+    work.idle();
+  });
+}
+
+TEST_CASE("what a device's own job gives back waits for other devices", "[core]") {
+  const auto devices = std::make_shared<DeviceProgress>();
+  MemoryPool pool(host_memory(), devices);
+  beside(*devices, [&](DeviceWork& reader) {
+    beside(*devices, [&](DeviceWork& maker) {
+      maker.begin_job();
+      auto block = pool.take(bytes);
+      const auto* place = place_of(block);
+      (void)maker.end_job();
+      // The reader is given work that reads it, and the maker drops it in its next job.
+      reader.begin_job();
+      const auto read = reader.end_job();
+      maker.begin_job();
+      block = {};
+      std::vector<BlockHandle> others;
+      others.push_back(pool.take(bytes));
+      CHECK(place_of(others.back()) != place);
+      reader.done(read);
+      others.push_back(pool.take(bytes));
+      CHECK(place_of(others.back()) != place);  // It came back after that.
+      reader.idle();
+      CHECK(place_of(pool.take(bytes)) == place);
+      (void)maker.end_job();
+      maker.idle();
+    });
+  });
+}
+
+TEST_CASE("trim leaves what a device may use", "[core]") {
+  const auto devices = std::make_shared<DeviceProgress>();
+  MemoryPool pool(host_memory(), devices);
+  beside(*devices, [&](DeviceWork& work) {
+    work.begin_job();
+    (void)pool.take(bytes);
+    (void)work.end_job();
+    pool.trim();
+    CHECK(pool.counters().bytes_reserved > 0);
+    work.idle();
+    pool.trim();
+    CHECK(pool.counters().bytes_reserved == 0);
+  });
+}
+
+namespace {
+
+constexpr int players = 3;
+
+/// What lies in a block: by device, how often it is to read the block yet.
+struct Reads {
+  std::array<std::atomic<int>, players> to_come;
+};
+
+class Zeroes final : public MemorySource {
+ public:
+  void* allocate(std::size_t size) override {
+    void* memory = std::aligned_alloc(64, size);
+    new (memory) Reads{};
+    return memory;
+  }
+  void release(void* memory, std::size_t) override { std::free(memory); }
+};
+
+/// Blocks that threads hand to one another.
+struct Table {
+  std::mutex mutex;
+  std::array<BlockHandle, 8> places;
+
+  BlockHandle exchange(std::size_t at, BlockHandle block) {
+    const std::lock_guard lock(mutex);
+    return std::exchange(places[at], std::move(block));
+  }
+};
+
+Reads& reads_of(const BlockHandle& block) { return *reinterpret_cast<Reads*>(block.get()->memory); }
+
+/// A thread whose device is up to three jobs behind it.
+void play(int player, DeviceProgress& devices, std::deque<MemoryPool>& pools, Table& table,
+          std::atomic<int>& too_early) {
+  std::mt19937 random(static_cast<unsigned>(player));
+  DeviceWork work(devices);
+  struct Job {
+    std::vector<Reads*> reads;
+    DeviceProgress::Moment moment;
+  };
+  std::deque<Job> queue;
+  const auto mine = static_cast<std::size_t>(player);
+  const auto finish_first = [&] {
+    for (auto* read : queue.front().reads) --read->to_come[mine];
+    work.done(queue.front().moment);
+    queue.pop_front();
+    if (queue.empty()) work.idle();
+  };
+  for (int i = 0; i < 4'000; ++i) {
+    work.begin_job();
+    Job job;
+    const auto read = [&](const BlockHandle& block) {
+      ++reads_of(block).to_come[mine];
+      job.reads.push_back(&reads_of(block));
+    };
+    for (int k = 0; k < 3; ++k) {
+      auto block = pools[mine].take(bytes);
+      for (std::size_t other = 0; other < players; ++other)
+        if (other != mine && reads_of(block).to_come[other] != 0) ++too_early;
+      read(block);
+      if (random() % 2 == 0) continue;  // Back to the pool.
+      if (const auto theirs = table.exchange(random() % 8, std::move(block))) read(theirs);
+    }
+    job.moment = work.end_job();
+    queue.push_back(std::move(job));
+    while (queue.size() > 3 || (!queue.empty() && random() % 3 == 0)) finish_first();
+  }
+  while (!queue.empty()) finish_first();
+}
+
+}  // namespace
+
+TEST_CASE("no block goes out that another device is to read yet, whoever drops it", "[core]") {
+  const auto devices = std::make_shared<DeviceProgress>();
+  std::deque<MemoryPool> pools;
+  for (int i = 0; i < players; ++i) pools.emplace_back(std::make_unique<Zeroes>(), devices);
+  std::atomic<int> too_early = 0;
+  {
+    Table table;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < players; ++i)
+      threads.emplace_back([&, i] { play(i, *devices, pools, table, too_early); });
+    // One more, of the cores, which drops what it finds.
+    threads.emplace_back([&] {
+      for (std::size_t i = 0; i < 20'000; ++i) (void)table.exchange(i % 8, {});
+    });
+    for (auto& thread : threads) thread.join();
+  }
+  CHECK(too_early == 0);
+  for (const auto& pool : pools) {
+    CHECK(pool.counters().bytes_in_use == 0);
+    CHECK(pool.counters().allocations < 12'000);  // That were taken from each.
+  }
+}

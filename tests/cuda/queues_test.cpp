@@ -1,0 +1,128 @@
+// Runs of actors on devices whose queues are late, in drawn orders, fail, or stop.
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+#include "devices_run.h"
+#include "kernels/cuda/device.h"
+#include "schedules/registry.h"
+#include "tests/catch.h"
+#include "tests/cuda_on_cores/queue.h"
+
+namespace troupe::actors {
+namespace {
+
+// Late is not failed, however slow the machine is.
+constexpr auto patient = std::chrono::minutes(10);
+
+/// Queues that are always late, that come along, or that are done at the first look.
+cuda_on_cores::Temper drawn(std::uint32_t seed) {
+  constexpr unsigned paces[] = {1, 4, 200};
+  return {.seed = seed, .most_at_a_look = paces[seed % 3], .fails_after = {}, .stops_after = {}};
+}
+
+TEST_CASE("every schedule has the same bits on devices that are late as they like") {
+  std::uint32_t seed = 0;
+  for (const auto& schedule : schedules::named_schedules())
+    for (const int chunks : {1, 2}) {
+      RoundShape shape;
+      shape.schedule = schedule.name;
+      shape.stages = 2 * chunks;
+      shape.chunks = chunks;
+      shape.micro_batches = shape.groups = 4;
+      if (schedule.mode == schedules::Mode::asynchronous) shape.flush_steps = 3;
+      if (!Rounds::make(shape)) continue;
+      const auto piece = Piece::of("mlp", shape);
+      cuda_on_cores::set_temper(drawn(++seed));
+      CAPTURE(schedule.name, chunks, seed);
+      const auto played = play_on_devices(piece, {.ahead = 1 + seed % 3, .patience = patient});
+      INFO(played.why);
+      CHECK(played.how == Outcome::How::done);
+      const bool late = schedule.mode == schedules::Mode::asynchronous;
+      CHECK(played.weights == (late ? play_on_cores(piece).weights : LittleRun(piece).plainly()));
+    }
+  CHECK(seed >= 10);
+}
+
+TEST_CASE("a stage's device goes on after another one's without the host") {
+  cuda_on_cores::set_temper(drawn(3));
+  const auto before = cuda_on_cores::waits_put();
+  // Tied weights: loans go over as well.
+  auto piece = Piece::of("gpt2", {.schedule = "1f1b", .stages = 2, .micro_batches = 4, .groups = 4});
+  piece.steps = 6;
+  CHECK(play_on_devices(piece).weights == LittleRun(piece).plainly());
+  // Some are passed by the time that the other device is told.
+  CHECK(cuda_on_cores::waits_put() > before);
+}
+
+TEST_CASE("a run ends with the reason when a device fails in mid-queue") {
+  const auto after = GENERATE(1, 40, 120);
+  cuda_on_cores::set_temper(
+      {.seed = 1, .most_at_a_look = 3, .fails_after = after, .stops_after = {}});
+  const auto played = play_on_devices(Piece::of("mlp", {.schedule = "1f1b", .stages = 2}));
+  CAPTURE(after, played.why);
+  CHECK(played.how == Outcome::How::failed);
+  CHECK(played.why.find("CUDA: a kernel went wrong") != std::string::npos);
+  CHECK_FALSE(played.faults.empty());
+  for (const auto& fault : played.faults) CHECK(fault == "CUDA: a kernel went wrong");
+  cuda_on_cores::set_temper({});
+}
+
+TEST_CASE("a run ends with the reason when a device never answers") {
+  const auto after = GENERATE(1, 40, 120);
+  cuda_on_cores::set_temper(
+      {.seed = 1, .most_at_a_look = 3, .fails_after = {}, .stops_after = after});
+  const auto played = play_on_devices(Piece::of("mlp", {.schedule = "1f1b", .stages = 2}),
+                                      {.ahead = 2, .patience = std::chrono::milliseconds(200)},
+                                      cuda_on_cores::let_all_fail);
+  CAPTURE(after, played.why);
+  CHECK(played.how == Outcome::How::failed);
+  // Who waits for it in the middle of a job cannot tell; then the supervisor says who computes.
+  const bool told = played.why.find("the device has done nothing") != std::string::npos ||
+                    played.why.find("it still computes") != std::string::npos;
+  CHECK(told);
+  cuda_on_cores::set_temper({});
+}
+
+TEST_CASE("a run on devices comes to make no events and to take no memory any more") {
+  cuda_on_cores::set_temper(drawn(1));
+  auto piece = Piece::of("mlp", {.schedule = "1f1b", .stages = 2, .micro_batches = 4, .groups = 4});
+  piece.steps = 40;
+  const auto before = cuda_on_cores::events_made();
+  const auto played = play_on_devices(piece);
+  REQUIRE(played.how == Outcome::How::done);
+  REQUIRE(played.allocations.size() == 40);
+  // Two devices and a reader, each with two jobs ahead, which have two marks if they follow others.
+  CHECK(cuda_on_cores::events_made() - before <= 3 * 2 * 2);
+  CAPTURE(played.allocations);
+  // A pool grows to the most that was ever held at once, which may come late.
+  CHECK(played.allocations[39] <= played.allocations[9] * 5 / 4);
+}
+
+TEST_CASE("a GPU has no more queues than connections") {
+  REQUIRE(::unsetenv("CUDA_DEVICE_MAX_CONNECTIONS") == 0);
+  CHECK(kernels::cuda::check_queues(8));
+  CHECK_FALSE(kernels::cuda::check_queues(9));
+  kernels::cuda::prepare_process();
+  CHECK(kernels::cuda::check_queues(32));
+  const auto refused = kernels::cuda::check_queues(33);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().text ==
+        "found 33 queues for each GPU, wanted at most 32 (CUDA_DEVICE_MAX_CONNECTIONS); use more "
+        "GPUs or fewer devices");
+}
+
+TEST_CASE("tools that look on see what is computed for which action") {
+  cuda_on_cores::set_temper({});
+  (void)cuda_on_cores::take_ranges();
+  REQUIRE(play_on_devices(Piece::of("mlp", {.schedule = "1f1b", .stages = 2})).how ==
+          Outcome::How::done);
+  const auto ranges = cuda_on_cores::take_ranges();
+  for (const char* name : {"step 1, 0F0", "step 1, 1B0", "step 3, 0B0"})
+    CHECK(std::ranges::count(ranges, name) == 1);
+  CHECK(cuda_on_cores::open_ranges() == 0);
+}
+
+}  // namespace
+}  // namespace troupe::actors
