@@ -62,7 +62,7 @@ class Envoy {
   }
 
   /// What lies on a device, its own executor brings to the host: no other thread speaks to it.
-  void bring(Place from, const Dispatch& dispatch) {
+  void bring(MemoryPlace from, const Dispatch& dispatch) {
     const auto executor =
         std::ranges::find(executors_, from, [](Executor* one) { return one->memory().place(); });
     assert(executor != executors_.end() && "a tensor of a device that is not here");

@@ -42,12 +42,12 @@ class Device {
   virtual void end_range() = 0;
 
   /// Where its kernels read and write.
-  virtual Place place() const = 0;
+  virtual MemoryPlace place() const = 0;
   /// Memory of the host that it copies from and to while the host goes on.
   virtual MemoryPool& host_memory() = 0;
   /// In order with its other work, from memory of `from_place`: its own, the host's or another
   /// device's; to its own or the host's. The host keeps its memory as it is until that is done.
-  virtual void copy(const void* from, Place from_place, void* to, std::size_t bytes) = 0;
+  virtual void copy(const void* from, MemoryPlace from_place, void* to, std::size_t bytes) = 0;
 };
 
 }  // namespace troupe

@@ -9,13 +9,13 @@ namespace troupe {
 
 /// Where memory lies: with the host, or with the GPU of that number, where the host can neither
 /// read nor write.
-struct Place {
+struct MemoryPlace {
   static constexpr int host = -1;
 
   int gpu = host;
 
   bool is_host() const { return gpu == host; }
-  friend bool operator==(const Place&, const Place&) = default;
+  friend bool operator==(const MemoryPlace&, const MemoryPlace&) = default;
 };
 
 struct MemoryBlock;
@@ -37,7 +37,7 @@ struct MemoryBlock {
   MemoryOwner* owner = nullptr;
   std::uint64_t taken_in = 0;  // The job of a device; 0 where it was none. For its pool alone.
   std::atomic<std::uint32_t> holders{0};
-  Place place;
+  MemoryPlace place = {};
 };
 
 /// A share in a block. The last one to go gives the block back to its owner.

@@ -30,7 +30,7 @@ class MemorySource {
   /// Aligned to 64 bytes at least; null when there is none left.
   virtual void* allocate(std::size_t bytes) = 0;
   virtual void release(void* memory, std::size_t bytes) = 0;
-  virtual Place place() const { return {}; }
+  virtual MemoryPlace place() const { return {}; }
   /// Nothing where that is not known.
   virtual std::optional<Room> room() const { return {}; }
 };
@@ -49,7 +49,7 @@ struct MemoryCounters {
 /// A pool's source has no memory left for a block.
 struct Shortage {
   std::size_t wanted = 0;
-  Place place;
+  MemoryPlace place;
   std::optional<Room> room;
   MemoryCounters pool;
   std::size_t planned = 0;  // That the pool should ever hold; 0: nobody has said.
@@ -90,7 +90,7 @@ class MemoryPool final : private MemoryOwner {
   /// How much it should ever hold, as a plan has it: told where there is no memory left.
   void expect(std::size_t bytes);
 
-  Place place() const { return source_->place(); }
+  MemoryPlace place() const { return source_->place(); }
 
   MemoryCounters counters() const;
 

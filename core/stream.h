@@ -32,7 +32,7 @@ class Stream {
   MemoryPool& memory() { return *memory_; }
   /// For numbers that the host reads or writes: where the cores compute, the same.
   MemoryPool& host_memory() { return device_ ? device_->host_memory() : *memory_; }
-  Place place() const { return memory_->place(); }
+  MemoryPlace place() const { return memory_->place(); }
   int threads() const { return static_cast<int>(helpers_.size()) + 1; }
   /// Null where the cores compute.
   Device* device() const { return device_; }

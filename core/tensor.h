@@ -44,7 +44,7 @@ class Tensor {
   std::int64_t count() const { return shape_.count(); }
   std::size_t bytes() const { return static_cast<std::size_t>(count()) * bytes_of(type_); }
 
-  Place place() const { return block_ ? block_.get()->place : Place(); }
+  MemoryPlace place() const { return block_ ? block_.get()->place : MemoryPlace(); }
 
   // Where they lie, for kernels of that place. The host itself
   // looks at numbers() and host_bytes().

@@ -121,7 +121,7 @@ class Arena final : public MemorySource {
     add_free(reinterpret_cast<CUdeviceptr>(memory) - base_, rounded_up(bytes, alignment));
   }
 
-  Place place() const override { return {number_}; }
+  MemoryPlace place() const override { return {number_}; }
 
   std::optional<Room> room() const override {
     auto room = room_of(number_);

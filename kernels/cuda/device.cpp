@@ -42,9 +42,9 @@ class CudaDevice final : public Device {
   void enter() override { check(cudaSetDevice(number_)); }
   void wait() override { check(cudaStreamSynchronize(queue_)); }
 
-  Place place() const override { return {number_}; }
+  MemoryPlace place() const override { return {number_}; }
   MemoryPool& host_memory() override { return host_memory_; }
-  void copy(const void* from, Place from_place, void* to, std::size_t bytes) override {
+  void copy(const void* from, MemoryPlace from_place, void* to, std::size_t bytes) override {
     // Another GPU's memory need not be mapped here.
     if (from_place.is_host() || from_place == place())
       check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, queue_));

@@ -49,7 +49,7 @@ TEST_CASE("a device without memory left says what was wanted and what there is")
     FAIL("it gave more than there is");
   } catch (const OutOfMemory& full) {
     CHECK(full.shortage().wanted >= room->total);
-    CHECK(full.shortage().place == Place{0});
+    CHECK(full.shortage().place == MemoryPlace{0});
     CHECK(full.shortage().room->total == room->total);
     CHECK(full.shortage().pool.bytes_in_use == mib);
     CHECK(full.shortage().planned == 123);
@@ -159,7 +159,7 @@ class Part final : public MemorySource {
     left_ += bytes;
     all_->release(memory, bytes);
   }
-  Place place() const override { return all_->place(); }
+  MemoryPlace place() const override { return all_->place(); }
   std::optional<Room> room() const override { return Room{left_, all_->room()->total}; }
 
  private:
