@@ -56,6 +56,8 @@ bool is_alone() {
   return std::distance(begin(threads), end(threads)) == 1;
 }
 
+thread_local bool alone = false;  // As it was when this thread began to work off a queue.
+
 /// Outlives whoever ends late.
 Memory& memory() {
   static auto* memory = new Memory;
@@ -73,6 +75,7 @@ std::size_t device_memory_taken() {
 }
 
 OpenMemory::OpenMemory() {
+  alone = is_alone();
   auto& all = memory();
   const std::lock_guard lock(all.mutex);
   if (all.open++ == 0) all.protect(PROT_READ | PROT_WRITE);
@@ -103,7 +106,7 @@ void release_host_memory(void* begin) {
   all.of_host.erase(found);
 }
 
-ShutHostMemory::ShutHostMemory() : shut_(is_alone()) {
+ShutHostMemory::ShutHostMemory() : shut_(alone) {
   auto& all = memory();
   const std::lock_guard lock(all.mutex);
   if (shut_) all.protect_host(PROT_NONE);
