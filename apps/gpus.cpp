@@ -1,5 +1,8 @@
 #include "apps/gpus.h"
 
+#include <algorithm>
+#include <string>
+
 #include "kernels/cuda/arena.h"
 #include "kernels/cuda/device.h"
 
@@ -11,6 +14,18 @@ Status check_gpu_queues(int devices) { return kernels::cuda::check_queues(device
 Result<std::unique_ptr<Device>> open_gpu(int number) { return kernels::cuda::open_device(number); }
 Result<std::unique_ptr<MemorySource>> gpu_memory(int number) {
   return kernels::cuda::device_memory(number);
+}
+
+Result<std::vector<std::int64_t>> gpu_room(int most) {
+  const auto count = count_gpus();
+  if (!count) return count.error();
+  std::vector<std::int64_t> all;
+  for (int number = 0; number < std::min(*count, most); ++number) {
+    const auto room = kernels::cuda::room_of(number);
+    if (!room) return within("GPU " + std::to_string(number), room.error());
+    all.push_back(static_cast<std::int64_t>(room->free));
+  }
+  return all;
 }
 
 }  // namespace troupe::apps

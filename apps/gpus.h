@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/device.h"
 #include "core/memory_pool.h"
@@ -26,5 +28,7 @@ Status check_gpu_queues(int devices);
 Result<std::unique_ptr<Device>> open_gpu(int number);
 /// A GPU's own.
 Result<std::unique_ptr<MemorySource>> gpu_memory(int number);
+/// Bytes that each of them has left, of the first so many.
+Result<std::vector<std::int64_t>> gpu_room(int most);
 
 }  // namespace troupe::apps

@@ -85,8 +85,7 @@ Reply simulated(const config::Loaded& loaded, const std::vector<actors::NodeHere
                                   " steps; wanted at most " + shortest(most_simulated_steps) +
                                   " from a head",
                               "ask for less, or use `troupe sim`");
-  const auto done =
-      simulate(loaded.config, {.cluster = cluster_of(nodes, devices_wanted(loaded.config))}, terms);
+  const auto done = simulate(loaded.config, {.cluster = cluster_of(loaded.config, nodes)}, terms);
   if (!done) return done.error();
   if (!done->report.flaw.empty())
     return Error{"the simulation contradicts itself: " + done->report.flaw};

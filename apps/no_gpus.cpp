@@ -16,4 +16,6 @@ Status check_gpu_queues(int) { return built_without; }
 Result<std::unique_ptr<Device>> open_gpu(int) { return built_without; }
 Result<std::unique_ptr<MemorySource>> gpu_memory(int) { return built_without; }
 
+Result<std::vector<std::int64_t>> gpu_room(int) { return built_without; }
+
 }  // namespace troupe::apps

@@ -35,11 +35,16 @@ Result<sched::PlanRequest> request_for(const PlanArguments& arguments,
                                        const config::RunConfig& config) {
   const auto setup = set_up(config);
   if (!setup) return setup.error();
-  const Shares shares{arguments.nodes, devices_wanted(config)};
+  Shares shares{arguments.nodes, devices_wanted(config)};
   const auto profile = profile_for(arguments, shares.devices, setup->precision);
   if (!profile) return profile.error();
-  if (arguments.cluster.empty())
+  if (arguments.cluster.empty()) {
+    auto gpus = gpus_for(config);
+    if (!gpus)
+      return Error{gpus.error().text + ", or name machines that have some: --cluster FILE"};
+    shares.gpus = std::move(*gpus);
     return plan_request(config, *setup, this_machine(shares, *profile), *profile);
+  }
   auto cluster = read_cluster_file(arguments.cluster);
   if (!cluster) return cluster.error();
   return plan_request(config, *setup, std::move(*cluster), *profile);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "apps/gpus.h"
 #include "apps/schedule_file.h"
 #include "apps/this_machine.h"
 #include "models/unit_costs.h"
@@ -163,13 +164,26 @@ Result<sched::PlanRequest> plan_request(const config::RunConfig& config, const R
   return request;
 }
 
+Result<std::vector<sched::Bytes>> gpus_for(const config::RunConfig& config) {
+  if (config.train.device != config::RunConfig::Train::Device::cuda)
+    return std::vector<sched::Bytes>();
+  auto room = gpu_room(devices_wanted(config));
+  if (room && !room->empty()) return room;
+  return no_gpu(room ? "there is none" : room.error().text);
+}
+
 Result<sched::PlanRequest> nominal_request(const config::RunConfig& config, const RunSetup& setup,
                                            MemoryOf memory) {
-  constexpr sched::Bytes unknown = sched::Bytes{1} << 50;
   const auto profile = nominal_device();
-  auto cluster = this_machine({1, devices_wanted(config)}, profile);
+  Shares shares{1, devices_wanted(config)};
+  if (memory == MemoryOf::this_machine) {
+    auto gpus = gpus_for(config);
+    if (!gpus) return gpus.error();
+    shares.gpus = std::move(*gpus);
+  }
+  auto cluster = this_machine(shares, profile);
   if (memory == MemoryOf::elsewhere)
-    for (auto& device : cluster.nodes.front().devices) device.memory = unknown;
+    for (auto& device : cluster.nodes.front().devices) device.memory = sched::unknown_memory;
   return plan_request(config, setup, std::move(cluster), profile);
 }
 

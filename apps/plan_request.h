@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "apps/run_setup.h"
 #include "config/run_config.h"
@@ -24,6 +25,10 @@ Result<schedules::PlanRequest> plan_request(const config::RunConfig& config, con
 /// Whether what this machine has bounds what a plan may use, or the memory of others does, which is
 /// not known here.
 enum class MemoryOf { this_machine, elsewhere };
+
+/// What each GPU of this machine has left that the configuration computes on; none where the cores
+/// do.
+Result<std::vector<schedules::Bytes>> gpus_for(const config::RunConfig& config);
 
 /// The same for middling devices: a cut that hangs neither on where it is made nor on what is
 /// measured.

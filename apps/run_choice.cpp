@@ -73,6 +73,23 @@ void set_precision(config::Loaded& loaded, std::string_view name) {
   loaded.config.precision.compute = config::read_run_config(loaded.tree).precision.compute;
 }
 
+// What CUDA takes of a GPU for a process, with the workspaces of its libraries: an estimate.
+constexpr sched::Bytes taken_by_cuda = sched::Bytes{1} << 30;
+
+/// What runs can have of each GPU that a node has told of, which all nodes of its host share; of one
+/// that has told nothing yet, nobody knows.
+std::vector<sched::Bytes> gpus_of(const actors::NodeHere& node,
+                                  const std::vector<actors::NodeHere>& nodes) {
+  const auto on_host = std::ranges::count_if(
+      nodes, [&](const auto& other) { return other.inventory.host == node.inventory.host; });
+  std::vector<sched::Bytes> gpus;
+  for (const auto& gpu : node.gpus)
+    if (gpu.memory)
+      gpus.push_back(std::max<sched::Bytes>(0, *gpu.memory / on_host - taken_by_cuda));
+  if (gpus.empty()) gpus.push_back(sched::unknown_memory);
+  return gpus;
+}
+
 std::vector<int> cuts_of(const sched::Plan& plan) {
   std::vector<int> cuts{plan.stages.front().first};
   for (const auto& stage : plan.stages) cuts.push_back(stage.last);
@@ -81,7 +98,10 @@ std::vector<int> cuts_of(const sched::Plan& plan) {
 
 }  // namespace
 
-sched::Cluster cluster_of(const std::vector<actors::NodeHere>& nodes, int devices) {
+sched::Cluster cluster_of(const config::RunConfig& config,
+                          const std::vector<actors::NodeHere>& nodes) {
+  const bool on_gpus = config.train.device == config::RunConfig::Train::Device::cuda;
+  const int devices = devices_wanted(config);
   const bool one_host = std::ranges::all_of(
       nodes, [&](const auto& node) { return node.inventory.host == nodes.front().inventory.host; });
   const int count = static_cast<int>(nodes.size());
@@ -95,6 +115,7 @@ sched::Cluster cluster_of(const std::vector<actors::NodeHere>& nodes, int device
     const double speed = static_cast<double>(node.inventory.cores) / each;
     place.devices.assign(static_cast<std::size_t>(each), {.speed = std::min(speed, most_speed),
                                                           .memory = node.inventory.memory / each});
+    if (on_gpus) sched::put_on_gpus(place.devices, gpus_of(node, nodes));
     place.inside = within;
     place.outside = one_host ? within : usual_network;
   }
@@ -120,8 +141,7 @@ Result<LivePlan> plan_for(const config::RunConfig& config, RunSetup& setup,
     nodes.resize(most);
   }
 
-  auto request =
-      plan_request(config, setup, cluster_of(nodes, devices_wanted(config)), nominal_device());
+  auto request = plan_request(config, setup, cluster_of(config, nodes), nominal_device());
   if (!request) return request.error();
   if (is_asynchronous(config)) {
     const auto nominal = nominal_request(config, setup, MemoryOf::elsewhere);

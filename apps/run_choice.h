@@ -56,9 +56,11 @@ struct LivePlan {
 Result<LivePlan> plan_for(const config::RunConfig& config, RunSetup& setup,
                           std::vector<actors::NodeHere> nodes);
 
-/// Nodes as a planner sees them, when so many devices share them out: each has an equal part of its
-/// node's cores and memory.
-schedules::Cluster cluster_of(const std::vector<actors::NodeHere>& nodes, int devices);
+/// Nodes as a planner sees them, when the devices of a configuration share them out: each has an
+/// equal part of its node's cores and memory, or of the memory of GPUs, as far as its node has told
+/// of them.
+schedules::Cluster cluster_of(const config::RunConfig& config,
+                              const std::vector<actors::NodeHere>& nodes);
 
 /// Puts it in the place of what was open.
 void take(const RunChoice& choice, config::Loaded& loaded);

@@ -27,9 +27,8 @@ std::vector<std::uint64_t> incarnations(const std::vector<actors::NodeHere>& nod
 Result<double> rate_now(const Switching::Standing& standing, const RunSetup& setup) {
   auto loaded = standing.open;
   take(standing.choice, loaded);
-  const auto request =
-      plan_request(loaded.config, setup, cluster_of(standing.used, devices_wanted(loaded.config)),
-                   nominal_device());
+  const auto request = plan_request(loaded.config, setup, cluster_of(loaded.config, standing.used),
+                                    nominal_device());
   if (!request) return request.error();
   const auto plan = schedules::make_plan(*request);
   if (!plan) return plan.error();

@@ -151,6 +151,13 @@ schedules::Cluster this_machine(const Shares& shares, const DeviceProfile& profi
                         {.speed = 1, .memory = physical_memory() / (each * shares.nodes)});
     node.inside = node.outside = profile.link;
   }
+  if (shares.gpus.empty()) return cluster;
+  // All nodes have the same ones.
+  std::vector<schedules::ClusterDevice> all(static_cast<std::size_t>(each * shares.nodes));
+  schedules::put_on_gpus(all, shares.gpus);
+  auto next = all.begin();
+  for (auto& node : cluster.nodes)
+    for (auto& device : node.devices) device = *next++;
   return cluster;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "kernels/linear.h"
 #include "schedules/cluster.h"
 #include "schedules/cost_model.h"
@@ -10,9 +12,10 @@ namespace troupe::apps {
 struct Shares {
   int nodes = 1;
   int devices = 1;  // Of all nodes together; every node has as many, rounded up.
+  std::vector<schedules::Bytes> gpus = {};  // What each has left; none: the cores compute.
 };
 
-/// Nodes on this machine, each device with an equal part of its memory.
+/// Nodes on this machine, each device with an equal part of its memory, or of a GPU's.
 schedules::Cluster this_machine(const Shares& shares, const schedules::DeviceProfile& profile);
 
 /// What so many devices on this machine's cores reach each, by measurement: products, attention and

@@ -32,7 +32,22 @@ const ClusterDevice& at(const Cluster& cluster, DevicePlace place) {
 }
 
 std::string to_string(const Cluster& cluster, DevicePlace place) {
-  return cluster.nodes.at(place.node).name + ":" + std::to_string(place.device);
+  const auto& name = at(cluster, place).name;
+  return cluster.nodes.at(place.node).name + ":" +
+         (name.empty() ? std::to_string(place.device) : name);
+}
+
+void put_on_gpus(std::vector<ClusterDevice>& devices, const std::vector<Bytes>& gpus) {
+  assert(!gpus.empty());
+  const std::size_t sharing = (devices.size() + gpus.size() - 1) / gpus.size();
+  const auto in_use = std::min(devices.size(), gpus.size());
+  const Bytes least =
+      *std::min_element(gpus.begin(), gpus.begin() + static_cast<std::ptrdiff_t>(in_use));
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    devices[i].memory =
+        least == unknown_memory ? unknown_memory : least / static_cast<Bytes>(sharing);
+    devices[i].name = "gpu" + std::to_string(i % gpus.size());
+  }
 }
 
 namespace {

@@ -10,12 +10,19 @@
 
 namespace troupe::schedules {
 
-/// One device: how many times as fast as the one that the costs are for, and its memory.
+/// Of a device whose memory nobody has told: more than any has.
+constexpr Bytes unknown_memory = Bytes{1} << 50;
+
+/// One device: how many times as fast as the one that the costs are for, and its memory. Devices
+/// that are equal in that may have other names.
 struct ClusterDevice {
   double speed = 1;
   Bytes memory = 0;
+  std::string name = {};  // "gpu0"; or empty: then its number in the node stands for it.
 
-  friend bool operator==(const ClusterDevice&, const ClusterDevice&) = default;
+  friend bool operator==(const ClusterDevice& a, const ClusterDevice& b) {
+    return a.speed == b.speed && a.memory == b.memory;
+  }
 };
 
 /// A machine with its devices.
@@ -29,6 +36,11 @@ struct ClusterNode {
   /// Equal in all but the name: which of them goes makes no difference.
   bool same_class(const ClusterNode& other) const;
 };
+
+/// Gives the devices of a machine its GPUs, in turn as runs do, each of which has so many bytes.
+/// Where several devices share one, and where GPUs differ, each device has as much as the one that
+/// has least. There is at least one GPU.
+void put_on_gpus(std::vector<ClusterDevice>& devices, const std::vector<Bytes>& gpus);
 
 /// Where a run may go: `--cluster FILE`, or what has joined the head.
 struct Cluster {
@@ -51,7 +63,7 @@ std::vector<DevicePlace> places(const Cluster& cluster);
 
 const ClusterDevice& at(const Cluster& cluster, DevicePlace place);
 
-/// "node3:1"
+/// "node3:1", "node3:gpu1"
 std::string to_string(const Cluster& cluster, DevicePlace place);
 
 /// The slowest part of the way from one device to another; free within a device.

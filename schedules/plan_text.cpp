@@ -60,7 +60,8 @@ std::string to_table(const PlanRequest& request, const Plan& plan) {
                std::to_string(stage.first) + ".." + std::to_string(stage.last - 1),
                units_of(request, stage), places_of(request, seat.places), show(memory.weights),
                show(memory.gradients), show(memory.optimizer), show(memory.activations),
-               show(memory.buffers), show(memory.total()), show(available), show(stage.forward),
+               show(memory.buffers), show(memory.total()),
+               available < unknown_memory ? show(available) : "unknown", show(stage.forward),
                show(stage.backward)});
   }
   return headline(plan) + "\n\n" + table.text() + "\nstep " + show(plan.step) + ", bubble " +

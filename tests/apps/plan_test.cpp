@@ -56,6 +56,20 @@ steps = 1
 
 }  // namespace
 
+TEST_CASE("a plan for the GPUs of this machine says where there are none", "[apps]") {
+  const Workplace here;
+  const auto config = small_gpt(here);
+  const Ended found = plan(here, {config, "--set", "train.device=cuda"});
+  INFO(found.err << found.out);
+  if (found.code == 0) {
+    CHECK(has(found.out, "here:gpu0"));
+    return;
+  }
+  CHECK(found.code == 3);
+  CHECK(has(found.err, "train.device: wanted cuda, found no GPU: "));
+  CHECK(has(found.err, "set train.device = \"cpu\", or name machines that have some: --cluster"));
+}
+
 TEST_CASE("a plan's bytes are those that training in one process holds", "[apps]") {
   const auto [config, more] = GENERATE(table<std::string, std::vector<std::string>>({
       {"gpt-tiny.toml", {}},

@@ -109,6 +109,23 @@ TEST_CASE("a head knows how its nodes' GPUs are, and says so wherever it is aske
   CHECK_FALSE(has(metrics, "troupe_gpu_power_watts" + second));
   CHECK_FALSE(has(metrics, "node=\"plain\",gpu"));
 
+  // A plan for them counts their memory, which all nodes of this host share, less what CUDA takes.
+  here.write("gpt.toml", gpt);
+  const auto plan = asked({"plan", "gpt.toml", "--set", "train.device=cuda", "--set",
+                           "pipeline.stages=2", "--set", "precision.compute=fp32"});
+  INFO(plan);
+  CHECK(has(plan, "  alpha:gpu0  "));
+  CHECK(has(plan, "  69.5 GiB  "));
+  CHECK(has(plan, "  plain:gpu0  "));
+  CHECK(has(plan, "  unknown  "));
+  const Ended full = tests::troupe(
+      here, {"plan", "gpt.toml", "--head", address, "--set", "train.device=cuda", "--set",
+             "precision.compute=fp32", "--set", "pipeline.stages=2", "--set", "model.width=65536"});
+  CHECK(full.code == 3);
+  INFO(full.err);
+  CHECK(has(full.err, "does not fit: "));
+  CHECK(has(full.err, "bytes and has "));
+
   // It is read again and again, and warned of once.
   CHECK(events.says("\"text\":\"GPU 1 of node alpha is slowed by"));
   here.write("busy.new", "41");

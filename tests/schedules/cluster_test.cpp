@@ -41,6 +41,24 @@ TEST_CASE("a cluster file says what nodes there are", "[schedules]") {
   CHECK(to_string(*cluster, {.node = 1, .device = 1}) == "big1:1");
 }
 
+TEST_CASE("devices take the GPUs of a machine in turn, and share their memory", "[schedules]") {
+  const auto on = [](std::size_t devices, const std::vector<Bytes>& gpus) {
+    Cluster cluster;
+    auto& node = cluster.nodes.emplace_back();
+    node.name = "here";
+    node.devices.resize(devices);
+    put_on_gpus(node.devices, gpus);
+    std::string text;
+    for (const DevicePlace place : places(cluster))
+      text += to_string(cluster, place) + " " + std::to_string(at(cluster, place).memory) + "\n";
+    return text;
+  };
+  CHECK(on(2, {80, 80, 10}) == "here:gpu0 80\nhere:gpu1 80\n");
+  CHECK(on(2, {80, 10}) == "here:gpu0 10\nhere:gpu1 10\n");
+  CHECK(on(3, {80, 60}) == "here:gpu0 30\nhere:gpu1 30\nhere:gpu0 30\n");
+  CHECK(on(2, {unknown_memory}) == "here:gpu0 1125899906842624\nhere:gpu0 1125899906842624\n");
+}
+
 TEST_CASE("the slowest part of the way between two devices counts", "[schedules]") {
   const auto cluster = read(R"({
     "between_zones": {"bandwidth": "1MB/s", "latency": "2ms"},
