@@ -8,7 +8,7 @@
 
 #include "actors/device_thread.h"
 #include "actors/supervisor.h"
-#include "little_run.h"
+#include "tests/actors/little_run.h"
 
 namespace troupe::actors {
 

@@ -49,7 +49,8 @@ TEST_CASE("a stage's device goes on after another one's without the host") {
   cuda_on_cores::set_temper(drawn(3));
   const auto before = cuda_on_cores::waits_put();
   // Tied weights: loans go over as well.
-  auto piece = Piece::of("gpt2", {.schedule = "1f1b", .stages = 2, .micro_batches = 4, .groups = 4});
+  auto piece =
+      Piece::of("gpt2", {.schedule = "1f1b", .stages = 2, .micro_batches = 4, .groups = 4});
   piece.steps = 6;
   CHECK(play_on_devices(piece).weights == LittleRun(piece).plainly());
   // Some are passed by the time that the other device is told.

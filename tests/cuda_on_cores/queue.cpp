@@ -14,7 +14,7 @@ namespace {
 std::mutex mutex;
 std::condition_variable changed;
 Temper next_temper;
-bool all_failed = false;  // As an error of one kernel is one of all queues of its process.
+bool all_failed = false;      // As an error of one kernel is one of all queues of its process.
 bool somebody_waits = false;  // Then those that he waits for are worked off too.
 std::uint64_t made = 0, waits = 0;
 std::vector<std::string> ranges;
