@@ -2,7 +2,7 @@
 set(TROUPE_CUDA AUTO CACHE STRING "AUTO, ON or OFF: kernels for GPUs")
 
 set(TROUPE_HAS_CUDA OFF)
-set(TROUPE_HAS_CUDNN OFF)
+set(TROUPE_HAS_TENSOR_CORES OFF)
 set(TROUPE_HAS_NCCL OFF)
 if(NOT TROUPE_CUDA STREQUAL "OFF" AND NOT TROUPE_SANITIZE)
   include(CheckLanguage)
@@ -29,10 +29,12 @@ if(NOT TROUPE_CUDA STREQUAL "OFF" AND NOT TROUPE_SANITIZE)
     set(CMAKE_CUDA_STANDARD_REQUIRED ON)
     find_package(CUDAToolkit REQUIRED)
     set(TROUPE_HAS_CUDA ON)
-    # Devices described by JSON are young, and no earlier version has been tried.
+    # Of both the headers alone. Devices described by JSON are young in cuDNN, and no earlier version
+    # has been tried.
     find_package(CUDNN 9.19 QUIET)
-    if(CUDNN_FOUND)
-      set(TROUPE_HAS_CUDNN ON)
+    find_path(CUBLASLT_INCLUDE_DIR cublasLt.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+    if(CUDNN_FOUND AND CUBLASLT_INCLUDE_DIR)
+      set(TROUPE_HAS_TENSOR_CORES ON)
     endif()
     # Several communicators can be aborted in one group since then.
     find_package(NCCL 2.22 QUIET)
@@ -44,5 +46,5 @@ if(NOT TROUPE_CUDA STREQUAL "OFF" AND NOT TROUPE_SANITIZE)
   endif()
 endif()
 message(STATUS "GPUs: ${TROUPE_HAS_CUDA}")
-message(STATUS "cuDNN, for tests of what it supports: ${TROUPE_HAS_CUDNN}")
+message(STATUS "cuBLASLt and cuDNN, for bf16 on GPUs: ${TROUPE_HAS_TENSOR_CORES}")
 message(STATUS "NCCL, for links between GPUs: ${TROUPE_HAS_NCCL}")

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 
 #include "core/stream.h"
+#include "core/tensor.h"
 
 namespace troupe::kernels {
 
@@ -18,6 +20,8 @@ struct AttentionShape {
   std::int64_t kv_heads = 0;
   std::int64_t width = 0;  // Of a head.
   Mask mask = Mask::causal;
+
+  auto operator<=>(const AttentionShape&) const = default;
 };
 
 /// Numbers laid out [batch, length, heads, width] with `row` elements from one position to the
@@ -40,5 +44,23 @@ void attention_forward(Stream& stream, const AttentionShape& shape, HeadsIn q, H
 void attention_backward(Stream& stream, const AttentionShape& shape, HeadsIn q, HeadsIn k,
                         HeadsIn v, HeadsIn out, const float* logsumexp, HeadsIn dout, HeadsOut dq,
                         HeadsOut dk, HeadsOut dv);
+
+/// Heads that lie in a tensor [batch, length, columns] from a column on.
+struct HeadsOf {
+  const Tensor& tensor;
+  std::int64_t first = 0;
+};
+struct HeadsInto {
+  Tensor& tensor;
+  std::int64_t first = 0;
+};
+
+/// The same of tensors, which are all of one type: fp32, or bf16 on a device that has tensor cores.
+/// In bf16 the order of the sums is the device's own.
+void attend(Stream& stream, const AttentionShape& shape, HeadsOf q, HeadsOf k, HeadsOf v,
+            HeadsInto out, Tensor& logsumexp);
+void attend_back(Stream& stream, const AttentionShape& shape, HeadsOf q, HeadsOf k, HeadsOf v,
+                 HeadsOf out, const Tensor& logsumexp, HeadsOf dout, HeadsInto dq, HeadsInto dk,
+                 HeadsInto dv);
 
 }  // namespace troupe::kernels

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 
 #include "core/stream.h"
+#include "core/tensor.h"
 
 namespace troupe::kernels {
 
@@ -18,6 +20,8 @@ struct Conv2dShape {
   std::int64_t stride = 1;
   std::int64_t padding = 0;
 
+  auto operator<=>(const Conv2dShape&) const = default;
+
   constexpr std::int64_t out_height() const { return (height + 2 * padding - kernel) / stride + 1; }
   constexpr std::int64_t out_width() const { return (width + 2 * padding - kernel) / stride + 1; }
 };
@@ -30,5 +34,14 @@ void conv2d_backward_input(Stream& stream, const Conv2dShape& shape, const float
 /// dw += ..., sample by sample in order.
 void conv2d_backward_weight(Stream& stream, const Conv2dShape& shape, const float* x,
                             const float* dy, float* dw);
+
+/// The same of tensors, which are all of one type but for dw, which is fp32: fp32, or bf16 on a
+/// device that has tensor cores. In bf16 the order of the sums is the device's own.
+void convolve(Stream& stream, const Conv2dShape& shape, const Tensor& x, const Tensor& w,
+              Tensor& y);
+void convolve_back_to_input(Stream& stream, const Conv2dShape& shape, const Tensor& w,
+                            const Tensor& dy, Tensor& dx);
+void convolve_back_to_weight(Stream& stream, const Conv2dShape& shape, const Tensor& x,
+                             const Tensor& dy, Tensor& dw);
 
 }  // namespace troupe::kernels

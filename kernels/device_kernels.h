@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cassert>
 #include <cstdint>
 
 #include "kernels/activations.h"
@@ -21,24 +22,56 @@
 namespace troupe::kernels {
 
 /// A matrix where it lies, by row or by column.
+template <class Number>
 struct DeviceMatrix {
-  const float* data = nullptr;
+  const Number* data = nullptr;
   std::int64_t row_stride = 0;
   std::int64_t column_stride = 0;
 };
 
-/// c[i, j] = start[i, j] + a[i, 0] b[0, j] + a[i, 1] b[1, j] + ..., each term fused into the sum so
-/// far, in the order of depth: the bits of the processors' product in fp32.
+/// c[i, j] = start[i, j] + a[i, 0] b[0, j] + a[i, 1] b[1, j] + ..., with sums in fp32.
+template <class Number>
 struct DeviceProduct {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   std::int64_t depth = 0;  // At least 1.
-  DeviceMatrix a;
-  DeviceMatrix b;
+  DeviceMatrix<Number> a;
+  DeviceMatrix<Number> b;
   const float* start = nullptr;   // Null: zeros. May be c.
   std::int64_t start_stride = 0;  // From row to row; 0: all rows start with the same one.
   float* c = nullptr;
   std::int64_t c_stride = 0;
+};
+
+/// Heads of rounded numbers, laid out as kernels/attention.h has them.
+template <class Number>
+struct DeviceHeads {
+  Number* data = nullptr;
+  std::int64_t row = 0;
+};
+
+/// What a device computes on its tensor cores, or around them: operands and results are rounded to
+/// one type, sums are in fp32. In which order they are made is the device's own affair, but the
+/// same each time.
+template <class Number>
+struct TensorCoreKernels {
+  using In = DeviceHeads<const Number>;
+  using Out = DeviceHeads<Number>;
+
+  void (*multiply)(Stream&, const DeviceProduct<Number>&);
+  void (*bias_backward)(Stream&, const Number* dy, float* db, std::int64_t rows,
+                        std::int64_t columns);
+
+  void (*attention_forward)(Stream&, const AttentionShape&, In q, In k, In v, Out out,
+                            float* logsumexp);
+  void (*attention_backward)(Stream&, const AttentionShape&, In q, In k, In v, In out,
+                             const float* logsumexp, In dout, Out dq, Out dk, Out dv);
+
+  void (*conv2d_forward)(Stream&, const Conv2dShape&, const Number* x, const Number* w, Number* y);
+  void (*conv2d_backward_input)(Stream&, const Conv2dShape&, const Number* w, const Number* dy,
+                                Number* dx);
+  void (*conv2d_backward_weight)(Stream&, const Conv2dShape&, const Number* x, const Number* dy,
+                                 float* dw);
 };
 
 /// The kernels of a device: what the functions of the same names do on a stream that has one. Each
@@ -105,8 +138,9 @@ struct DeviceKernels {
   decltype(kernels::rms_norm_backward_input)* rms_norm_backward_input;
   decltype(kernels::rms_norm_backward_weight)* rms_norm_backward_weight;
 
-  /// In place of packed weights and blocks: linear.h says what it makes of them.
-  void (*multiply)(Stream&, const DeviceProduct&);
+  /// In place of packed weights and blocks: linear.h says what it makes of them. Each term is fused
+  /// into the sum so far, in the order of depth: the bits of the processors' product in fp32.
+  void (*multiply)(Stream&, const DeviceProduct<float>&);
   void (*bias_backward)(Stream&, const float* dy, float* db, std::int64_t rows,
                         std::int64_t columns);
 
@@ -122,11 +156,23 @@ struct DeviceKernels {
   void (*squares_of_blocks)(Stream&, const float* x, std::int64_t count, double* sums);
   void (*accumulate)(Stream&, float* a, const float* b, std::int64_t count);
   decltype(kernels::all_finite)* all_finite;
+
+  void (*round_to_bf16)(Stream&, const float* x, BFloat16* y, std::int64_t count);
+  void (*widen_bf16)(Stream&, const BFloat16* x, float* y, std::int64_t count);
+  /// Other bits than the cores': what Precision::bf16_gpu is made of, and nothing else.
+  const TensorCoreKernels<BFloat16>* bf16;
 };
 
 /// Null where the cores compute.
 inline const DeviceKernels* kernels_of(const Stream& stream) {
   return stream.device() ? &stream.device()->kernels() : nullptr;
+}
+
+/// Calls use(kernels) for what a device alone can compute. A rehearsal leaves it out.
+template <class Use>
+void on_tensor_cores(Stream& stream, Use use) {
+  if (const auto* there = kernels_of(stream)) return use(*there->bf16);
+  stream.for_each(1, [](std::int64_t) { assert(false && "bf16-gpu without a GPU"); });
 }
 
 }  // namespace troupe::kernels

@@ -28,13 +28,23 @@ constexpr DType type_of(Precision precision) {
       return DType::f16;
     case Precision::bf16_pairs:
     case Precision::bf16_blocks:
+    case Precision::bf16_gpu:
       return DType::bf16;
   }
   return DType::f32;
 }
 
 constexpr cpu::SumOrder sums_of(Precision precision) {
-  return precision == Precision::bf16_blocks ? cpu::SumOrder::blocks : cpu::SumOrder::pairs;
+  switch (precision) {
+    case Precision::fp32:
+    case Precision::bf16_pairs:
+      return cpu::SumOrder::pairs;
+    case Precision::bf16_blocks:
+      return cpu::SumOrder::blocks;
+    case Precision::bf16_gpu:
+      return cpu::SumOrder::of_device;
+  }
+  return cpu::SumOrder::pairs;
 }
 
 template <class Number>
@@ -60,11 +70,29 @@ Matrix<Number> inputs_by_outputs(const LinearShape& shape, const Number* weight)
   return {};
 }
 
+constexpr std::int64_t grain = 65536;
+
 void round_all(Stream& stream, const float* numbers, BFloat16* rounded, std::int64_t count) {
-  constexpr std::int64_t grain = 65536;
+  if (const auto* there = kernels_of(stream))
+    return there->round_to_bf16(stream, numbers, rounded, count);
   stream.for_each((count + grain - 1) / grain, [=](std::int64_t i) {
     cpu::round_to_bf16(numbers + i * grain, rounded + i * grain,
                        std::min(grain, count - i * grain));
+  });
+}
+
+/// Weights that were not packed.
+template <class Number>
+Matrix<Number> stored(const LinearShape& shape, const Tensor& weight) {
+  return inputs_by_outputs(shape, weight.data<Number>());
+}
+
+void widen_all(Stream& stream, const BFloat16* rounded, float* numbers, std::int64_t count) {
+  if (const auto* there = kernels_of(stream))
+    return there->widen_bf16(stream, rounded, numbers, count);
+  stream.for_each((count + grain - 1) / grain, [=](std::int64_t i) {
+    for (std::int64_t n = i * grain; n < std::min(count, (i + 1) * grain); ++n)
+      numbers[n] = rounded[n].to_float();
   });
 }
 
@@ -82,6 +110,12 @@ Tensor pack(Stream& stream, const Matrix<Number>& matrix, std::int64_t depth,
                      data + panel * stride, stride);
   });
   return packed;
+}
+
+Tensor rounded_copy_of(Stream& stream, const float* numbers, const Shape& shape) {
+  Tensor rounded = stream.make(shape, DType::bf16);
+  round_all(stream, numbers, rounded.data<BFloat16>(), shape.count());
+  return rounded;
 }
 
 Tensor copy_of(Stream& stream, const float* numbers, std::int64_t count) {
@@ -168,6 +202,8 @@ void weight_gradient(Stream& stream, const LinearShape& shape, const Tensor& x, 
         return on.take_back();
       }
       return weight_gradient<BFloat16>(stream, shape, x, dy, start, dw, rows);
+    case Precision::bf16_gpu:
+      return weight_gradient<BFloat16>(stream, shape, x, dy, start, dw, rows);
   }
 }
 
@@ -183,6 +219,8 @@ std::string_view to_string(Precision precision) {
       return "bf16-pairs";
     case Precision::bf16_blocks:
       return "bf16-blocks";
+    case Precision::bf16_gpu:
+      return "bf16-gpu";
   }
   return {};
 }
@@ -224,25 +262,34 @@ PackedLinear::PackedLinear(Stream& stream, const LinearShape& shape, const float
         *this = PackedLinear(on.cores(), shape, on.in(weight, count));
         break;
       }
-      Tensor rounded = stream.make({count}, DType::bf16);
-      round_all(stream, weight, rounded.data<BFloat16>(), count);
-      pack_both(inputs_by_outputs(shape, std::as_const(rounded).data<BFloat16>()));
+      const Tensor rounded = rounded_copy_of(stream, weight, {count});
+      pack_both(inputs_by_outputs(shape, rounded.data<BFloat16>()));
       break;
     }
+    case Precision::bf16_gpu:
+      forward_ = backward_ = rounded_copy_of(stream, weight, {count});
+      break;
   }
 }
 
 Tensor as_operand(Stream& stream, const Tensor& numbers, Precision precision) {
-  if (numbers.dtype() == type_of(precision)) return numbers;
-  assert(numbers.dtype() == DType::f32);
-  if (precision == Precision::fp16) return rounded_to_f16(stream, numbers.f32(), numbers.shape());
-  if (stream.device()) {
+  const DType type = type_of(precision);
+  if (numbers.dtype() == type) return numbers;
+  if (is_bf16(precision) && stream.device() && !is_on_tensor_cores(precision)) {
     OnCores on(stream);
     return as_operand(on.cores(), on.in(numbers), precision);
   }
-  Tensor rounded = stream.make(numbers.shape(), DType::bf16);
-  round_all(stream, numbers.f32(), rounded.data<BFloat16>(), numbers.count());
-  return rounded;
+  return as_type(stream, numbers, type);
+}
+
+Tensor as_type(Stream& stream, const Tensor& numbers, DType type) {
+  if (numbers.dtype() == type) return numbers;
+  if (type == DType::bf16) return rounded_copy_of(stream, numbers.f32(), numbers.shape());
+  if (type == DType::f16) return rounded_to_f16(stream, numbers.f32(), numbers.shape());
+  assert(type == DType::f32 && numbers.dtype() == DType::bf16);
+  Tensor wide = stream.make(numbers.shape());
+  widen_all(stream, numbers.data<BFloat16>(), wide.f32(), numbers.count());
+  return wide;
 }
 
 void linear_forward(Stream& stream, const PackedLinear& w, const Tensor& x, const float* bias,
@@ -253,8 +300,8 @@ void linear_forward(Stream& stream, const PackedLinear& w, const Tensor& x, cons
     case Precision::fp16: {
       const Tensor wide = in_floats(stream, x, w.shape().precision);
       if (stream.device())
-        return product<float>(stream, inputs_by_outputs(w.shape(), w.forward().f32()), wide, bias,
-                              y, w.shape(), rows);
+        return product<float>(stream, stored<float>(w.shape(), w.forward()), wide, bias, y,
+                              w.shape(), rows);
       return product<float>(stream, panels_of<float>(w.forward()), wide, bias, y, w.shape(), rows);
     }
     case Precision::bf16_pairs:
@@ -267,6 +314,9 @@ void linear_forward(Stream& stream, const PackedLinear& w, const Tensor& x, cons
       }
       return product<BFloat16>(stream, panels_of<BFloat16>(w.forward()), x, bias, y, w.shape(),
                                rows);
+    case Precision::bf16_gpu:
+      return product<BFloat16>(stream, stored<BFloat16>(w.shape(), w.forward()), x, bias, y,
+                               w.shape(), rows);
   }
 }
 
@@ -280,8 +330,8 @@ void linear_backward_input(Stream& stream, const PackedLinear& w, const Tensor& 
     case Precision::fp16: {
       const Tensor wide = in_floats(stream, dy, back.precision);
       if (stream.device())
-        return product<float>(stream, transposed(inputs_by_outputs(w.shape(), w.backward().f32())),
-                              wide, nullptr, dx, back, rows);
+        return product<float>(stream, transposed(stored<float>(w.shape(), w.backward())), wide,
+                              nullptr, dx, back, rows);
       return product<float>(stream, panels_of<float>(w.backward()), wide, nullptr, dx, back, rows);
     }
     case Precision::bf16_pairs:
@@ -293,6 +343,9 @@ void linear_backward_input(Stream& stream, const PackedLinear& w, const Tensor& 
       }
       return product<BFloat16>(stream, panels_of<BFloat16>(w.backward()), dy, nullptr, dx, back,
                                rows);
+    case Precision::bf16_gpu:
+      return product<BFloat16>(stream, transposed(stored<BFloat16>(w.shape(), w.backward())), dy,
+                               nullptr, dx, back, rows);
   }
 }
 
@@ -310,10 +363,18 @@ void bias_backward(Stream& stream, const float* dy, float* db, std::int64_t rows
                    std::int64_t columns) {
   if (const auto* there = kernels_of(stream))
     return there->bias_backward(stream, dy, db, rows, columns);
-  constexpr std::int64_t grain = 512;
-  stream.for_each((columns + grain - 1) / grain, [&](std::int64_t i) {
-    const std::int64_t first = i * grain;
-    cpu::add_rows(dy + first, columns, db + first, rows, std::min(grain, columns - first));
+  constexpr std::int64_t width = 512;
+  stream.for_each((columns + width - 1) / width, [&](std::int64_t i) {
+    const std::int64_t first = i * width;
+    cpu::add_rows(dy + first, columns, db + first, rows, std::min(width, columns - first));
+  });
+}
+
+void bias_backward(Stream& stream, const Tensor& dy, float* db) {
+  const std::int64_t rows = dy.shape().rows(), columns = dy.shape().last();
+  if (dy.dtype() == DType::f32) return bias_backward(stream, dy.f32(), db, rows, columns);
+  on_tensor_cores(stream, [&](const TensorCoreKernels<BFloat16>& there) {
+    there.bias_backward(stream, dy.data<BFloat16>(), db, rows, columns);
   });
 }
 

@@ -13,13 +13,22 @@ namespace troupe::kernels {
 enum class WeightLayout : std::uint8_t { out_in, in_out };
 
 /// In what the two operands of a product are, and for bf16 in which order its terms are added
-/// (kernels/cpu/product.h). It accumulates in fp32 whatever they are, and any processor can do all.
-/// A product in fp16 has the bits of one in fp32 of the rounded operands; here it is no faster.
-enum class Precision : std::uint8_t { fp32, fp16, bf16_pairs, bf16_blocks };
+/// (kernels/cpu/product.h). It accumulates in fp32 whatever they are. Any processor can do all but
+/// bf16_gpu, whose order is that of NVIDIA's libraries, and in which attention and convolutions
+/// have operands and results of bf16 as well. A product in fp16 has the bits of one in fp32 of the
+/// rounded operands; on processors it is no faster.
+enum class Precision : std::uint8_t { fp32, fp16, bf16_pairs, bf16_blocks, bf16_gpu };
 
 std::string_view to_string(Precision precision);  // As a configuration names it.
 constexpr bool is_bf16(Precision precision) {
-  return precision == Precision::bf16_pairs || precision == Precision::bf16_blocks;
+  return precision == Precision::bf16_pairs || precision == Precision::bf16_blocks ||
+         precision == Precision::bf16_gpu;
+}
+constexpr bool is_on_tensor_cores(Precision precision) { return precision == Precision::bf16_gpu; }
+
+/// The type of what goes into attention and convolutions, and comes out of them.
+constexpr DType activation_type(Precision precision) {
+  return is_on_tensor_cores(precision) ? DType::bf16 : DType::f32;
 }
 
 /// The bf16 products that this processor is fastest at.
@@ -58,6 +67,9 @@ class PackedLinear {
 /// once.
 Tensor as_operand(Stream& stream, const Tensor& numbers, Precision precision);
 
+/// The same numbers as fp32 or bf16: the tensor itself where they are that, else a copy.
+Tensor as_type(Stream& stream, const Tensor& numbers, DType type);
+
 /// y = x w + bias, for `rows` rows of x. `x` is an operand of the matrix's precision; `bias` may be
 /// null. The bits of y depend on shapes and numbers alone, whatever the threads of the stream.
 void linear_forward(Stream& stream, const PackedLinear& w, const Tensor& x, const float* bias,
@@ -77,6 +89,8 @@ void linear_weight_gradient(Stream& stream, const LinearShape& shape, const Tens
 /// db[c] += sum over rows of dy[r, c], in the order of the rows.
 void bias_backward(Stream& stream, const float* dy, float* db, std::int64_t rows,
                    std::int64_t columns);
+/// The same of a tensor; of one in bf16 in an order of the device's.
+void bias_backward(Stream& stream, const Tensor& dy, float* db);
 
 /// c = a b, or with a transposed operand, all fp32 and without packing: for what is not a layer's
 /// product.

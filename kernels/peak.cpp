@@ -1,6 +1,7 @@
 #include "kernels/peak.h"
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 #include <vector>
 
@@ -20,6 +21,8 @@ cpu::FmaChain chain(Precision precision, std::int64_t steps) {
       return cpu::fma_chain_bf16(steps);
     case Precision::bf16_blocks:
       return cpu::tile_chain(steps);
+    case Precision::bf16_gpu:
+      assert(false && "no precision of the cores");
   }
   return {};
 }

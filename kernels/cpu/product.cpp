@@ -63,7 +63,8 @@ Product<Number> part(const Product<Number>& whole, const Tiles::Tile& tile) {
 
 namespace {
 
-DeviceMatrix on_device(const Matrix<float>& matrix) {
+template <class Number>
+DeviceMatrix<Number> on_device(const Matrix<Number>& matrix) {
   switch (matrix.order) {
     case Order::by_row:
       return {matrix.data, matrix.stride, 1};
@@ -73,17 +74,17 @@ DeviceMatrix on_device(const Matrix<float>& matrix) {
   return {};
 }
 
-void multiply_on_device(const DeviceKernels& there, Stream& stream, const Product<float>& product,
-                        const Matrix<float>& b) {
-  there.multiply(stream, {.rows = product.rows,
-                          .columns = product.columns,
-                          .depth = product.depth,
-                          .a = on_device(product.a),
-                          .b = on_device(b),
-                          .start = product.start,
-                          .start_stride = product.start_stride,
-                          .c = product.c,
-                          .c_stride = product.c_stride});
+template <class Number>
+DeviceProduct<Number> on_device(const Product<Number>& product, const Matrix<Number>& b) {
+  return {.rows = product.rows,
+          .columns = product.columns,
+          .depth = product.depth,
+          .a = on_device(product.a),
+          .b = on_device(b),
+          .start = product.start,
+          .start_stride = product.start_stride,
+          .c = product.c,
+          .c_stride = product.c_stride};
 }
 
 }  // namespace
@@ -99,9 +100,13 @@ void multiply(Stream& stream, const Product<Number>& product, const Panels<Numbe
 
 template <class Number>
 void multiply(Stream& stream, const Product<Number>& product, const Matrix<Number>& b) {
-  if constexpr (std::is_same_v<Number, float>)
+  if constexpr (std::is_same_v<Number, float>) {
     if (const auto* there = kernels_of(stream))
-      return multiply_on_device(*there, stream, product, b);
+      return there->multiply(stream, on_device(product, b));
+  } else if (product.sums == SumOrder::of_device) {
+    return on_tensor_cores(
+        stream, [&](const auto& there) { there.multiply(stream, on_device(product, b)); });
+  }
   constexpr std::int64_t most_depth = 256;  // In units.
   const Tiles tiles(product.rows, product.columns, 512, 512, stream.threads());
   stream.for_each(tiles.count(), [&](std::int64_t i) {

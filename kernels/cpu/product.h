@@ -13,6 +13,7 @@ enum class SumOrder : std::uint8_t {
   pairs,   // Pair by pair, and in a pair the second term first: AVX-512's.
   blocks,  // So many terms of depth become a sum of their own, which is added whole: its even terms
            // in one chain from zero, its odd ones in another, then both together. AMX's.
+  of_device,  // As the stream's device likes it; the cores cannot do that.
 };
 constexpr std::int64_t terms_in_block = 32;
 
@@ -47,7 +48,8 @@ void multiply(const Product<BFloat16>& product, const Panels<BFloat16>& b);
 template <class Number>
 void multiply(Stream& stream, const Product<Number>& product, const Panels<Number>& b);
 
-/// The same with b where it lies: for a factor that is used once, packed block by block on the way.
+/// The same with b where it lies: for a factor that is used once, packed block by block on the way,
+/// or for a device.
 template <class Number>
 void multiply(Stream& stream, const Product<Number>& product, const Matrix<Number>& b);
 

@@ -15,6 +15,7 @@
 #include "kernels/cuda/arena.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/queue.h"
+#include "kernels/cuda/tensor_cores.h"
 
 namespace troupe::kernels::cuda {
 namespace {
@@ -31,6 +32,7 @@ class CudaDevice final : public Device {
  public:
   CudaDevice(int number, cudaStream_t queue) : number_(number), queue_(queue) {}
   ~CudaDevice() override {
+    tensor_cores_.reset();
     for (const auto& [mark, event] : marked_) (void)cudaEventDestroy(event);
     for (const auto event : spare_) (void)cudaEventDestroy(event);
     (void)cudaStreamDestroy(queue_);
@@ -87,6 +89,12 @@ class CudaDevice final : public Device {
   void end_range() override { (void)nvtxRangePop(); }
 
   cudaStream_t queue() const { return queue_; }
+  TensorCores& tensor_cores() {
+    if (tensor_cores_) return *tensor_cores_;
+    auto opened = TensorCores::open(queue_);
+    if (!opened) throw std::runtime_error("bf16 on a GPU: " + opened.error().text);
+    return *(tensor_cores_ = std::move(*opened));
+  }
 
  private:
   /// Until this device has passed the mark. An event that was used again would hold it up for too
@@ -100,6 +108,7 @@ class CudaDevice final : public Device {
   int number_;
   cudaStream_t queue_;
   MemoryPool host_memory_{pinned_memory()};
+  std::unique_ptr<TensorCores> tensor_cores_;  // Null until they are asked for.
 
   std::mutex mutex_;  // Other devices' threads ask for events.
   Mark last_ = 0, passed_ = 0;
@@ -141,6 +150,10 @@ Result<std::unique_ptr<Device>> open_device(int number) {
 
 cudaStream_t queue_of(const Stream& stream) {
   return static_cast<const CudaDevice&>(*stream.device()).queue();
+}
+
+TensorCores& tensor_cores_of(const Stream& stream) {
+  return static_cast<CudaDevice&>(*stream.device()).tensor_cores();
 }
 
 void check(cudaError_t outcome) {

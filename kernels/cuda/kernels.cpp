@@ -1,5 +1,8 @@
 #include "kernels/cuda/kernels.h"
 
+#include "kernels/cuda/rounding.h"
+#include "kernels/cuda/tensor_cores.h"
+
 namespace troupe::kernels::cuda {
 
 const DeviceKernels all_kernels = {
@@ -57,6 +60,9 @@ const DeviceKernels all_kernels = {
     .squares_of_blocks = squares_of_blocks,
     .accumulate = accumulate,
     .all_finite = all_finite,
+    .round_to_bf16 = round_to_bf16,
+    .widen_bf16 = widen_bf16,
+    .bf16 = &bf16_kernels,
 };
 
 }  // namespace troupe::kernels::cuda

@@ -85,7 +85,7 @@ decltype(kernels::rms_norm_backward_input) rms_norm_backward_input;
 decltype(kernels::rms_norm_backward_weight) rms_norm_backward_weight;
 
 // product.cu
-void multiply(Stream& stream, const DeviceProduct& product);
+void multiply(Stream& stream, const DeviceProduct<float>& product);
 void bias_backward(Stream& stream, const float* dy, float* db, std::int64_t rows,
                    std::int64_t columns);
 

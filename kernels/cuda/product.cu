@@ -30,7 +30,7 @@ __device__ void read(float (&to)[tile_depth][tile + 1], const float* from, std::
 }
 
 /// Each sum is one chain in the order of depth, as kernels/cpu/product.h says: the same bits.
-__global__ void multiply_tile(DeviceProduct p) {
+__global__ void multiply_tile(DeviceProduct<float> p) {
   __shared__ float a[tile_depth][tile + 1];
   __shared__ float b[tile_depth][tile + 1];
   const int x = static_cast<int>(threadIdx.x) % threads_across;
@@ -80,7 +80,7 @@ struct AddRows {
 
 }  // namespace
 
-void multiply(Stream& stream, const DeviceProduct& product) {
+void multiply(Stream& stream, const DeviceProduct<float>& product) {
   launch(stream, dim3(blocks_for(product.columns, tile).x, blocks_for(product.rows, tile).x),
          dim3(threads_across * threads_across), multiply_tile, product);
 }

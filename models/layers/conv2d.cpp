@@ -37,30 +37,31 @@ Work Conv2d::work(const Shape& input) const {
 }
 
 Tensor Conv2d::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) const {
-  Tensor y = in.pass.stream.make(output(x.shape()));
-  kernels::conv2d_forward(in.pass.stream, kernel_shape(x.shape()), x.f32(),
-                          in.weights[0].value.f32(), y.f32());
-  saved[input] = std::move(x);
-  return y;
+  Stream& stream = in.pass.stream;
+  const auto type = kernels::activation_type(in.pass.precision);
+  saved[input] = kernels::as_type(stream, x, type);
+  const Tensor w = kernels::as_type(stream, in.weights[0].value, type);
+  Tensor y = stream.make(output(x.shape()), type);
+  kernels::convolve(stream, kernel_shape(x.shape()), saved[input], w, y);
+  return kernels::as_type(stream, y, DType::f32);
 }
 
 Tensor Conv2d::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
-  Tensor dx;
-  if (in.input_gradient == InputGradient::wanted) {
-    const Shape& shape = saved[input].shape();
-    dx = in.pass.stream.make(shape);
-    kernels::conv2d_backward_input(in.pass.stream, kernel_shape(shape), in.weights[0].value.f32(),
-                                   dy.f32(), dx.f32());
-  }
-  saved[gradient] = std::move(dy);
-  return dx;
+  Stream& stream = in.pass.stream;
+  const auto type = kernels::activation_type(in.pass.precision);
+  saved[gradient] = kernels::as_type(stream, dy, type);
+  if (in.input_gradient == InputGradient::unwanted) return {};
+  const Shape& shape = saved[input].shape();
+  const Tensor w = kernels::as_type(stream, in.weights[0].value, type);
+  Tensor dx = stream.make(shape, type);
+  kernels::convolve_back_to_input(stream, kernel_shape(shape), w, saved[gradient], dx);
+  return kernels::as_type(stream, dx, DType::f32);
 }
 
 void Conv2d::backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const {
   const Tensor x = std::exchange(saved[input], {});
   const Tensor dy = std::exchange(saved[gradient], {});
-  kernels::conv2d_backward_weight(in.pass.stream, kernel_shape(x.shape()), x.f32(), dy.f32(),
-                                  gradients[0].f32());
+  kernels::convolve_back_to_weight(in.pass.stream, kernel_shape(x.shape()), x, dy, gradients[0]);
 }
 
 }  // namespace troupe::models

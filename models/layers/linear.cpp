@@ -19,7 +19,9 @@ Tensor Linear::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) const
 
 Tensor Linear::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
   saved[gradient_operand] = kernels::as_operand(in.pass.stream, dy, in.pass.precision);
-  if (bias_) saved[gradient] = std::move(dy);
+  if (bias_)
+    saved[gradient] =
+        kernels::is_on_tensor_cores(in.pass.precision) ? saved[gradient_operand] : std::move(dy);
   if (in.input_gradient == InputGradient::unwanted) return {};
   return weight_.backward_input(in.pass, in.weights[0], saved[gradient_operand]);
 }
@@ -29,9 +31,7 @@ void Linear::backward_weight(const In& in, SavedSpan saved, SavedSpan gradients)
   const Tensor dy = std::exchange(saved[gradient], {});
   const Tensor operand = std::exchange(saved[gradient_operand], {});
   weight_.backward_weight(in.pass, x, operand, gradients[0]);
-  if (bias_)
-    kernels::bias_backward(in.pass.stream, dy.f32(), gradients[1].f32(), dy.shape().rows(),
-                           dy.shape().last());
+  if (bias_) kernels::bias_backward(in.pass.stream, dy, gradients[1].f32());
 }
 
 }  // namespace troupe::models

@@ -22,6 +22,7 @@ class Linear final : public Layer {
 
  private:
   // The bias takes the gradient as it came, the weights as an operand: in fp32 they are one tensor.
+  // On tensor cores the bias takes the operand, so that nothing else need be kept.
   enum Saved { input, gradient, gradient_operand };
 
   Projection weight_;

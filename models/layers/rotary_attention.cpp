@@ -7,7 +7,6 @@
 namespace troupe::models {
 namespace {
 
-kernels::HeadsIn heads_in(const Tensor& x) { return {x.f32(), x.shape().last()}; }
 kernels::HeadsOut heads_out(Tensor& x) { return {x.f32(), x.shape().last()}; }
 
 }  // namespace
@@ -56,10 +55,11 @@ Tensor RotaryAttention::forward(const In& in, Tensor x, SavedSpan saved, SavedSp
   Tensor v = value_.forward(in.pass, in.weights[value_slot], operand, nullptr);
   rotate(stream, kernels::Rotation::forward, q, heads_.queries);
   rotate(stream, kernels::Rotation::forward, k, heads_.keys);
-  Tensor y = stream.make(q.shape());
+  const auto type = kernels::activation_type(in.pass.precision);
+  for (Tensor* heads : {&q, &k, &v}) *heads = kernels::as_type(stream, *heads, type);
+  Tensor y = stream.make(q.shape(), type);
   Tensor logsumexp = stream.make({shape.batch, shape.heads, shape.length});
-  kernels::attention_forward(stream, shape, heads_in(q), heads_in(k), heads_in(v), heads_out(y),
-                             logsumexp.f32());
+  kernels::attend(stream, shape, {q}, {k}, {v}, {y}, logsumexp);
   saved[input] = operand;
   saved[queries] = std::move(q);
   saved[keys] = std::move(k);
@@ -73,13 +73,14 @@ Tensor RotaryAttention::backward_input(const In& in, Tensor dy, SavedSpan saved)
   Stream& stream = in.pass.stream;
   const Tensor y = std::exchange(saved[result], {});
   const Tensor logsumexp = std::exchange(saved[log_sums], {});
-  Tensor dq = stream.make(saved[queries].shape());
-  Tensor dk = stream.make(saved[keys].shape());
-  Tensor dv = stream.make(saved[values].shape());
-  kernels::attention_backward(stream, kernel_shape(dy.shape()), heads_in(saved[queries]),
-                              heads_in(saved[keys]), heads_in(saved[values]), heads_in(y),
-                              logsumexp.f32(), heads_in(dy), heads_out(dq), heads_out(dk),
-                              heads_out(dv));
+  const auto type = y.dtype();
+  const Tensor dout = kernels::as_type(stream, dy, type);
+  Tensor dq = stream.make(saved[queries].shape(), type);
+  Tensor dk = stream.make(saved[keys].shape(), type);
+  Tensor dv = stream.make(saved[values].shape(), type);
+  kernels::attend_back(stream, kernel_shape(dy.shape()), {saved[queries]}, {saved[keys]},
+                       {saved[values]}, {y}, logsumexp, {dout}, {dq}, {dk}, {dv});
+  for (Tensor* turned : {&dq, &dk}) *turned = kernels::as_type(stream, *turned, DType::f32);
   rotate(stream, kernels::Rotation::back, dq, heads_.queries);
   rotate(stream, kernels::Rotation::back, dk, heads_.keys);
   saved[queries] = kernels::as_operand(stream, dq, in.pass.precision);

@@ -18,31 +18,30 @@ Work SelfAttention::work(const Shape& input) const { return attention_work(kerne
 Shape SelfAttention::output(const Shape& input) const { return {input[0], input[1], input[2] / 3}; }
 
 Tensor SelfAttention::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) const {
+  Stream& stream = in.pass.stream;
   const auto shape = kernel_shape(x.shape());
-  const auto row = x.shape()[2], width = row / 3;
-  const float* qkv = x.f32();
-  Tensor y = in.pass.stream.make(output(x.shape()));
-  Tensor logsumexp = in.pass.stream.make({shape.batch, shape.heads, shape.length});
-  kernels::attention_forward(in.pass.stream, shape, {qkv, row}, {qkv + width, row},
-                             {qkv + 2 * width, row}, {y.f32(), width}, logsumexp.f32());
-  saved[input] = std::move(x);
+  const auto width = x.shape()[2] / 3;
+  const auto type = kernels::activation_type(in.pass.precision);
+  const Tensor qkv = kernels::as_type(stream, x, type);
+  Tensor y = stream.make(output(x.shape()), type);
+  Tensor logsumexp = stream.make({shape.batch, shape.heads, shape.length});
+  kernels::attend(stream, shape, {qkv, 0}, {qkv, width}, {qkv, 2 * width}, {y}, logsumexp);
+  saved[input] = qkv;
   saved[result] = y;
   saved[log_sums] = std::move(logsumexp);
   return y;
 }
 
 Tensor SelfAttention::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
-  const Tensor x = std::exchange(saved[input], {});
+  Stream& stream = in.pass.stream;
+  const Tensor qkv = std::exchange(saved[input], {});
   const Tensor y = std::exchange(saved[result], {});
   const Tensor logsumexp = std::exchange(saved[log_sums], {});
-  const auto row = x.shape()[2], width = row / 3;
-  const float* qkv = x.f32();
-  Tensor dx = in.pass.stream.make(x.shape());
-  float* dqkv = dx.f32();
-  kernels::attention_backward(in.pass.stream, kernel_shape(x.shape()), {qkv, row},
-                              {qkv + width, row}, {qkv + 2 * width, row}, {y.f32(), width},
-                              logsumexp.f32(), {dy.f32(), width}, {dqkv, row}, {dqkv + width, row},
-                              {dqkv + 2 * width, row});
+  const auto width = qkv.shape()[2] / 3;
+  const Tensor dout = kernels::as_type(stream, dy, qkv.dtype());
+  Tensor dx = stream.make(qkv.shape(), qkv.dtype());
+  kernels::attend_back(stream, kernel_shape(qkv.shape()), {qkv, 0}, {qkv, width}, {qkv, 2 * width},
+                       {y}, logsumexp, {dout}, {dx, 0}, {dx, width}, {dx, 2 * width});
   return dx;
 }
 

@@ -202,7 +202,7 @@ struct LittleRun::Parts {
     return *made;
   }
   kernels::Precision precision() const {
-    return piece.loss_scaling.is_on() ? kernels::Precision::fp16 : kernels::Precision::fp32;
+    return piece.loss_scaling.is_on() ? kernels::Precision::fp16 : piece.precision;
   }
   std::int64_t global() const { return piece.micro * piece.shape.micro_batches; }
 

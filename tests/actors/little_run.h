@@ -38,6 +38,7 @@ struct Piece {
   std::vector<models::UnitRange> cuts;  // Empty: as even as can be.
   models::OptimizerConfig optimizer;
   models::StalenessOptions staleness;
+  kernels::Precision precision = kernels::Precision::fp32;
   models::LossScaling loss_scaling;  // On: products are in fp16.
   Exchange exchange = Exchange::all_to_all;
   std::int64_t steps = 3;

@@ -32,5 +32,19 @@ TEST_CASE("an asynchronous run has the same bits on devices and on the cores") {
   CHECK(play_on_devices(piece).weights == play_on_cores(piece).weights);
 }
 
+TEST_CASE("a run on devices in bf16 has the same bits, whatever its plan") {
+  if (!kernels::open_device_for_bf16()) return;
+  const auto weights = [](const RoundShape& shape) {
+    auto piece = Piece::of("gpt2", shape);
+    piece.precision = kernels::Precision::bf16_gpu;
+    return play_on_devices(piece).weights;
+  };
+  const RoundShape whole{.schedule = "gpipe", .stages = 1, .micro_batches = 4, .groups = 2};
+  const auto wanted = weights(whole);
+  CHECK(weights(whole) == wanted);
+  CHECK(weights({.schedule = "zb-h1", .stages = 2, .micro_batches = 4, .groups = 2}) == wanted);
+  CHECK(wanted != play_on_devices(Piece::of("gpt2", whole)).weights);
+}
+
 }  // namespace
 }  // namespace troupe::actors

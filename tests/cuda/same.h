@@ -26,6 +26,14 @@ inline std::unique_ptr<MemorySource> device_memory() {
   return std::move(*memory);
 }
 
+/// The same device where it can compute in bf16 as well.
+inline std::unique_ptr<Device> open_device_for_bf16() {
+  const auto libraries = cuda::tensor_core_libraries();
+  if (libraries) return open_device();
+  WARN("skipped: " << libraries.error().text);
+  return nullptr;
+}
+
 /// What a kernel has made.
 inline void append(std::vector<float>& all, Stream& stream, const Tensor& made) {
   const Tensor here = stream.to_host(made);

@@ -120,6 +120,15 @@ inline cudaError_t cudaFreeHost(void* memory) {
   cuda_on_cores::release_host_memory(memory);
   return cudaSuccess;
 }
+/// What only libraries touch.
+inline cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
+  *memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+  return *memory ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+inline cudaError_t cudaFree(void* memory) {
+  std::free(memory);
+  return cudaSuccess;
+}
 inline cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned,
                                                     unsigned long long,
                                                     cudaDriverEntryPointQueryResult* outcome) {

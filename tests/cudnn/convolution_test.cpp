@@ -56,7 +56,7 @@ TEST_CASE("images by pixel spare a convolution its workspace", "[cudnn]") {
         .shape = shapes.back(), .images = images, .element = Element::bf16};
     const auto plan = plan_for(convolution_forward(problem), h200());
     REQUIRE(error_of(plan) == "");
-    return plan->workspace;
+    return plan->workspace();
   };
   const auto& shape = shapes.back();
   const std::int64_t image = 2 * shape.batch * shape.in_channels * shape.height * shape.width;

@@ -1,10 +1,11 @@
-// cuDNN takes wrong formulas of attention too: whether ours are the right ones the cores must say.
+// cuDNN takes wrong formulas too: whether ours are the right ones the cores must say.
 
 #include <limits>
 #include <vector>
 
 #include "interpret.h"
 #include "kernels/cuda/cudnn/attention.h"
+#include "kernels/cuda/cudnn/convolution.h"
 #include "tests/kernels/numbers.h"
 
 namespace troupe::kernels::cudnn {
@@ -40,8 +41,19 @@ struct Example {
                                 {dqkv.data() + keys, row}, {dqkv.data() + values, row});
   }
 
+  /// With what a mask wants as well.
+  std::vector<std::vector<float>> masked(std::vector<std::vector<float>> given) const {
+    if (shape.mask == Mask::causal) given.push_back({-infinity});
+    return given;
+  }
+
   AttentionProblem problem() const {
-    return {.shape = shape, .q_row = row, .k_row = row, .v_row = row, .out_row = out_row};
+    return {.shape = shape,
+            .q_row = row,
+            .k_row = row,
+            .v_row = row,
+            .out_row = out_row,
+            .element = Element::f32};
   }
 };
 
@@ -83,7 +95,7 @@ TEST_CASE("the graph of attention forward is what the cores compute", "[cudnn]")
   for_each_example([](const Example& e) {
     const auto made =
         interpret(attention_forward(e.problem()),
-                  {e.qkv, from(e.qkv, e.keys), from(e.qkv, e.values), {e.scale}, {-infinity}});
+                  e.masked({e.qkv, from(e.qkv, e.keys), from(e.qkv, e.values), {e.scale}}));
     REQUIRE(made.size() == 2);
     CHECK(same(made[0], e.logsumexp));
     CHECK(same(made[1], e.out));
@@ -93,21 +105,41 @@ TEST_CASE("the graph of attention forward is what the cores compute", "[cudnn]")
 TEST_CASE("the graph of attention backward is what the cores compute", "[cudnn]") {
   for_each_example([](const Example& e) {
     for (const Sums sums : {Sums::as_they_come, Sums::in_order}) {
-      const auto made = interpret(attention_backward(e.problem(), sums), {e.qkv,
-                                                                          from(e.qkv, e.keys),
-                                                                          from(e.qkv, e.values),
-                                                                          e.out,
-                                                                          e.dout,
-                                                                          e.logsumexp,
-                                                                          {e.scale},
-                                                                          {1},
-                                                                          {-infinity}});
+      const auto made =
+          interpret(attention_backward(e.problem(), sums), e.masked({e.qkv,
+                                                                     from(e.qkv, e.keys),
+                                                                     from(e.qkv, e.values),
+                                                                     e.out,
+                                                                     e.dout,
+                                                                     e.logsumexp,
+                                                                     {e.scale},
+                                                                     {1}}));
       REQUIRE(made.size() == (sums == Sums::in_order ? 4 : 5));
       CHECK(same_heads(e, e.shape.kv_heads, made[1], from(e.dqkv, e.values)));
       CHECK(same_heads(e, e.shape.kv_heads, made[2], from(e.dqkv, e.keys)));
       CHECK(same_heads(e, e.shape.heads, made.back(), e.dqkv));
     }
   });
+}
+
+TEST_CASE("the graphs of convolutions are what the cores compute", "[cudnn]") {
+  const Conv2dShape shape =
+      GENERATE(Conv2dShape{2, 3, 7, 6, 4, 3, 1, 1}, Conv2dShape{2, 3, 7, 6, 4, 3, 2, 1},
+               Conv2dShape{1, 2, 5, 5, 3, 1, 2, 0});
+  const auto x = numbers(shape.batch * shape.in_channels * shape.height * shape.width, 1);
+  const auto w = numbers(shape.out_channels * shape.in_channels * shape.kernel * shape.kernel, 2);
+  const auto dy =
+      numbers(shape.batch * shape.out_channels * shape.out_height() * shape.out_width(), 3);
+  std::vector<float> y(dy.size()), dx(x.size()), dw(w.size());
+  MemoryPool pool;
+  Stream stream(pool);
+  conv2d_forward(stream, shape, x.data(), w.data(), y.data());
+  conv2d_backward_input(stream, shape, w.data(), dy.data(), dx.data());
+  conv2d_backward_weight(stream, shape, x.data(), dy.data(), dw.data());
+  const ConvolutionProblem problem{.shape = shape};
+  CHECK(same(interpret(convolution_forward(problem), {x, w}).at(0), y));
+  CHECK(same(interpret(convolution_backward_input(problem), {w, dy}).at(0), dx));
+  CHECK(same(interpret(convolution_backward_weight(problem), {x, dy}).at(0), dw));
 }
 
 }  // namespace troupe::kernels::cudnn

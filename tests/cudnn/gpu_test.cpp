@@ -4,6 +4,7 @@
 #include "h200.h"
 #include "kernels/cuda/cudnn/attention.h"
 #include "kernels/cuda/cudnn/engines.h"
+#include "kernels/cuda/cudnn/library.h"
 
 namespace troupe::kernels::cudnn {
 namespace {
@@ -18,6 +19,12 @@ Graph little_attention() {
 }
 
 }  // namespace
+
+TEST_CASE("cuDNN has all functions that are looked for", "[cudnn]") {
+  CHECK(error_of(library()) == "");
+  REQUIRE(library().ok());
+  CHECK(library()->name().starts_with("cuDNN " + std::to_string(CUDNN_MAJOR) + "."));
+}
 
 TEST_CASE("what a GPU is decides what is taken", "[cudnn]") {
   auto properties = parse_json(h200_properties());
@@ -34,7 +41,7 @@ TEST_CASE("properties that say nothing are refused", "[cudnn]") {
 }
 
 TEST_CASE("the GPU that is here takes attention", "[cudnn]") {
-  const auto gpu = Gpu::here(0);
+  const auto gpu = Gpu::here(nullptr);
   if (!gpu) {
     WARN("skipped: " << gpu.error().text);
     return;

@@ -8,6 +8,8 @@
 #include <limits>
 #include <utility>
 
+#include "core/dtype.h"
+
 namespace troupe::kernels::cudnn {
 namespace {
 
@@ -28,14 +30,12 @@ struct Numbers {
     }
     return all.at(place);
   }
-  float& at(const Index& index) { return at(index, layout.sizes); }
+  float& at(const Index& index) {
+    std::int64_t place = 0;
+    for (int d = 0; d < rank; ++d) place += index[static_cast<std::size_t>(d)] * layout.strides[d];
+    return all.at(static_cast<std::size_t>(place));
+  }
 };
-
-std::size_t reach(const Layout& layout) {
-  std::int64_t last = 0;
-  for (int d = 0; d < rank; ++d) last += (layout.sizes[d] - 1) * layout.strides[d];
-  return static_cast<std::size_t>(last) + 1;
-}
 
 template <class Body>
 void for_each(const Shape& s, Body body) {
@@ -55,6 +55,38 @@ void multiply_matrices(Numbers& a, Numbers& b, Numbers& y) {
     }
     y.at(i) = static_cast<float>(sum);
   });
+}
+
+/// Calls body(x, w, y) with the elements of images and weights that meet in one of the results.
+template <class Body>
+void sweep_over(const Sweep& sweep, Numbers& x, Numbers& w, Numbers& y, Body body) {
+  const Shape& image = x.layout.sizes;
+  const Shape& weights = w.layout.sizes;
+  for_each(y.layout.sizes, [&](const Index& to) {
+    for (std::int64_t channel = 0; channel < weights[1]; ++channel)
+      for (std::int64_t ky = 0; ky < weights[2]; ++ky)
+        for (std::int64_t kx = 0; kx < weights[3]; ++kx) {
+          const std::int64_t row = to[2] * sweep.stride + ky - sweep.padding;
+          const std::int64_t column = to[3] * sweep.stride + kx - sweep.padding;
+          if (row < 0 || row >= image[2] || column < 0 || column >= image[3]) continue;
+          body(x.at({to[0], channel, row, column}), w.at({to[1], channel, ky, kx}), y.at(to));
+        }
+  });
+}
+
+void convolve(const Operation& operation, Numbers& a, Numbers& b, Numbers& made) {
+  std::ranges::fill(made.all, 0.0f);
+  if (operation.kind == Kind::convolution)
+    sweep_over(operation.sweep, a, b, made, [](float& x, float& w, float& y) { y += x * w; });
+  else if (operation.kind == Kind::convolution_backward_input)
+    sweep_over(operation.sweep, made, a, b, [](float& dx, float& w, float& dy) { dx += w * dy; });
+  else
+    sweep_over(operation.sweep, a, made, b, [](float& x, float& dw, float& dy) { dw += x * dy; });
+}
+
+bool is_convolution(Kind kind) {
+  return kind == Kind::convolution || kind == Kind::convolution_backward_input ||
+         kind == Kind::convolution_backward_weight;
 }
 
 template <class Join>
@@ -102,6 +134,7 @@ float elementwise(const Operation& operation, const Index& index, const std::arr
 void perform(const Operation& operation, const std::vector<Numbers*>& inputs, Numbers& y) {
   const Shape& sizes = y.layout.sizes;
   if (operation.kind == Kind::matmul) return multiply_matrices(*inputs[0], *inputs[1], y);
+  if (is_convolution(operation.kind)) return convolve(operation, *inputs[0], *inputs[1], y);
   if (operation.kind == Kind::sum) return fold(*inputs[0], y, 0, std::plus<float>());
   if (operation.kind == Kind::maximum)
     return fold(*inputs[0], y, -std::numeric_limits<float>::infinity(),
@@ -119,6 +152,12 @@ void perform(const Operation& operation, const std::vector<Numbers*>& inputs, Nu
 
 }  // namespace
 
+std::size_t reach(const Layout& layout) {
+  std::int64_t last = 0;
+  for (int d = 0; d < rank; ++d) last += (layout.sizes[d] - 1) * layout.strides[d];
+  return static_cast<std::size_t>(last) + 1;
+}
+
 std::vector<std::vector<float>> interpret(const Graph& graph,
                                           std::vector<std::vector<float>> given) {
   std::vector<Numbers> terms;
@@ -126,22 +165,26 @@ std::vector<std::vector<float>> interpret(const Graph& graph,
     terms.push_back({.layout = operand.layout, .all = {}});
     terms.back().all.resize(reach(operand.layout));
   }
-  std::vector<bool> is_made(terms.size());
-  for (const auto& operation : graph.operations())
-    is_made[static_cast<std::size_t>(operation.output.number)] = true;
-  std::size_t next = 0;
-  for (std::size_t t = 0; t < terms.size(); ++t)
-    if (!is_made[t]) terms[t].all = std::move(given.at(next++));
-
-  std::vector<std::vector<float>> stored;
+  const auto numbers_of = [&](Term term) -> Numbers& {
+    return terms.at(static_cast<std::size_t>(term.number));
+  };
+  const auto names = graph.given();
+  assert(given.size() == names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    assert(given[i].size() >= numbers_of(names[i]).all.size());
+    numbers_of(names[i]).all = std::move(given[i]);
+  }
   for (const auto& operation : graph.operations()) {
     std::vector<Numbers*> inputs;
-    for (const Term term : operation.inputs)
-      inputs.push_back(&terms[static_cast<std::size_t>(term.number)]);
+    for (const Term term : operation.inputs) inputs.push_back(&numbers_of(term));
+    Numbers& made = numbers_of(operation.output);
+    perform(operation, inputs, made);
     const auto output = static_cast<std::size_t>(operation.output.number);
-    perform(operation, inputs, terms[output]);
-    if (graph.operands()[output].home == Home::memory) stored.push_back(terms[output].all);
+    if (graph.operands()[output].element == Element::bf16)
+      for (float& number : made.all) number = BFloat16::from(number).to_float();
   }
+  std::vector<std::vector<float>> stored;
+  for (const Term term : graph.made()) stored.push_back(numbers_of(term).all);
   return stored;
 }
 

@@ -77,8 +77,12 @@ class PlayedDevice final : public Device {
   Mark follow(Device&, Mark) override { return mark(); }
   void begin_range(const char*) override {}
   void end_range() override {}
+  MemoryPlace place() const override { return {}; }
+  MemoryPool& host_memory() override { return host_memory_; }
+  void copy(const void*, MemoryPlace, void*, std::size_t) override { std::abort(); }
 
  private:
+  MemoryPool host_memory_;
   std::shared_ptr<PlayedQueue> queue_;
 };
 

@@ -39,6 +39,7 @@ const std::map<std::string, Folders> library_belongs_to = {
     {"nccl", {"transport/nccl_"}},
     {"cuda", {"kernels/cuda", "core/cuda_device.cpp", "transport/nccl_"}},
     {"cudnn", {"kernels/cuda/cudnn"}},
+    {"cublasLt", {"kernels/cuda/cublas_lt"}},
     {"nvtx3/", {"kernels/cuda"}},
     {"oneapi/dnnl/", {"bench/onednn_product.cpp"}},
     {"hwy/", {"kernels"}},

@@ -60,6 +60,8 @@ float chain(float sum, std::int64_t depth, Precision precision, A a, B b) {
         sum += part[0] + part[1];
       }
       break;
+    case Precision::bf16_gpu:
+      FAIL("the cores do not compute that");
   }
   return sum;
 }

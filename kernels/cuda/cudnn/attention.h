@@ -14,6 +14,8 @@ struct AttentionProblem {
   std::int64_t v_row = 0;
   std::int64_t out_row = 0;
   Element element = Element::bf16;
+
+  auto operator<=>(const AttentionProblem&) const = default;
 };
 
 /// q, k, v, the scale and, for a mask, -infinity come in; logsumexp (fp32) and out go out.
@@ -25,8 +27,8 @@ enum class Sums : std::uint8_t {
   in_order,      // Needs length x length bf16 numbers of workspace for each head.
 };
 
-/// q, k, v, out, dout, logsumexp, the scale, 1 and, for a mask, -infinity come in; dq, dk and dv go
-/// out, and a row's sum of dout * out, which is workspace.
+/// q, k, v, out, dout, logsumexp, the scale, 1 and, for a mask, -infinity come in; a row's sum of
+/// dout * out, which is workspace, dv, dk and dq go out.
 Graph attention_backward(const AttentionProblem& problem, Sums sums);
 
 }  // namespace troupe::kernels::cudnn

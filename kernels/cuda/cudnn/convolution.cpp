@@ -1,5 +1,7 @@
 #include "kernels/cuda/cudnn/convolution.h"
 
+#include <cassert>
+
 namespace troupe::kernels::cudnn {
 namespace {
 
@@ -49,6 +51,13 @@ Graph convolution_backward_input(const ConvolutionProblem& problem) {
 Graph convolution_backward_weight(const ConvolutionProblem& problem) {
   return one_operation(problem, Kind::convolution_backward_weight,
                        {inputs(problem), outputs(problem), weights(problem)});
+}
+
+Graph convolution(Kind kind, const ConvolutionProblem& problem) {
+  if (kind == Kind::convolution) return convolution_forward(problem);
+  if (kind == Kind::convolution_backward_input) return convolution_backward_input(problem);
+  assert(kind == Kind::convolution_backward_weight);
+  return convolution_backward_weight(problem);
 }
 
 }  // namespace troupe::kernels::cudnn

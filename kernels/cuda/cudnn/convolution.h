@@ -16,6 +16,8 @@ struct ConvolutionProblem {
   Conv2dShape shape;
   Images images = Images::by_channel;
   Element element = Element::f32;
+
+  auto operator<=>(const ConvolutionProblem&) const = default;
 };
 
 /// x and w come in, y goes out.
@@ -24,5 +26,8 @@ Graph convolution_forward(const ConvolutionProblem& problem);
 Graph convolution_backward_input(const ConvolutionProblem& problem);
 /// x and dy come in, dw goes out; unlike in kernels/conv2d.h it is overwritten.
 Graph convolution_backward_weight(const ConvolutionProblem& problem);
+
+/// The one of the three that Graph::convolution() knows by this name.
+Graph convolution(Kind kind, const ConvolutionProblem& problem);
 
 }  // namespace troupe::kernels::cudnn

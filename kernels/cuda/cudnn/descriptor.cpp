@@ -1,35 +1,44 @@
 #include "kernels/cuda/cudnn/descriptor.h"
 
-#include <stdexcept>
+#include <algorithm>
 #include <utility>
+
+#include "kernels/cuda/cudnn/library.h"
 
 namespace troupe::kernels::cudnn {
 namespace {
 
 constexpr std::size_t longest_words = 1 << 15;
 
-void check(cudnnStatus_t outcome) {
-  if (outcome == CUDNN_STATUS_SUCCESS) return;
-  const std::string reason = last_words();
-  throw std::runtime_error(std::string(cudnnGetErrorString(outcome)) +
-                           (reason.empty() ? "" : ": " + reason));
+/// What cuDNN calls CUDNN_STATUS_NOT_SUPPORTED, and its kinds.
+constexpr bool is_unsupported(cudnnStatus_t outcome) {
+  return outcome >= CUDNN_STATUS_NOT_SUPPORTED && outcome < CUDNN_STATUS_NOT_SUPPORTED + 1000;
 }
 
 }  // namespace
 
+void check(cudnnStatus_t outcome) {
+  if (outcome == CUDNN_STATUS_SUCCESS) return;
+  const std::string reason = last_words();
+  const std::string text =
+      std::string(library()->text_of(outcome)) + (reason.empty() ? "" : ": " + reason);
+  if (is_unsupported(outcome)) throw NotSupported(text);
+  throw std::runtime_error(text);
+}
+
 std::string last_words() {
   std::string said(longest_words, '\0');
-  cudnnGetLastErrorString(said.data(), said.size());
+  library()->last_words(said.data(), said.size());
   said.resize(said.find('\0'));
   return said;
 }
 
 Descriptor::Descriptor(cudnnBackendDescriptorType_t type) {
-  check(cudnnBackendCreateDescriptor(type, &raw_));
+  check(library()->create_descriptor(type, &raw_));
 }
 
 Descriptor::~Descriptor() {
-  if (raw_) (void)cudnnBackendDestroyDescriptor(raw_);
+  if (raw_) (void)library()->destroy_descriptor(raw_);
 }
 
 Descriptor::Descriptor(Descriptor&& other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
@@ -47,15 +56,21 @@ void Descriptor::set(cudnnBackendAttributeName_t name, const std::vector<Descrip
 
 void Descriptor::set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
                      std::int64_t count, const void* values) {
-  check(cudnnBackendSetAttribute(raw_, name, type, count, values));
+  check(library()->set_attribute(raw_, name, type, count, values));
 }
 
-void Descriptor::finalize() { check(cudnnBackendFinalize(raw_)); }
+void Descriptor::finalize() { check(library()->finalize(raw_)); }
+
+std::size_t Descriptor::get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                            std::size_t most, void* values) const {
+  std::int64_t count = 0;
+  check(
+      library()->get_attribute(raw_, name, type, static_cast<std::int64_t>(most), &count, values));
+  return std::min(most, static_cast<std::size_t>(count));
+}
 
 std::int64_t Descriptor::integer(cudnnBackendAttributeName_t name) const {
-  std::int64_t count = 0, value = 0;
-  check(cudnnBackendGetAttribute(raw_, name, CUDNN_TYPE_INT64, 1, &count, &value));
-  return value;
+  return values<std::int64_t>(name, 1).at(0);
 }
 
 std::vector<Descriptor> Descriptor::parts(cudnnBackendAttributeName_t name,
@@ -65,10 +80,8 @@ std::vector<Descriptor> Descriptor::parts(cudnnBackendAttributeName_t name,
   std::vector<Descriptor> parts;
   std::vector<cudnnBackendDescriptor_t> raw;
   for (std::size_t i = 0; i < most; ++i) raw.push_back(parts.emplace_back(type).raw_);
-  std::int64_t count = 0;
-  check(cudnnBackendGetAttribute(raw_, name, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                                 static_cast<std::int64_t>(raw.size()), &count, raw.data()));
-  while (static_cast<std::int64_t>(parts.size()) > count) parts.pop_back();
+  const auto count = get(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, raw.size(), raw.data());
+  while (parts.size() > count) parts.pop_back();
   return parts;
 }
 

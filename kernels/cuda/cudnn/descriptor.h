@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,15 @@ namespace troupe::kernels::cudnn {
 
 /// What cuDNN has said since it was asked last, in many lines; empty if nothing.
 std::string last_words();
+
+/// What cuDNN refuses because it cannot do it, rather than because something is wrong.
+class NotSupported : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Throws what went wrong, in cuDNN's words.
+void check(cudnnStatus_t outcome);
 
 /// What cuDNN calls the type of an attribute.
 template <class T>
@@ -39,6 +49,13 @@ constexpr cudnnBackendAttributeType_t attribute_type<cudnnConvolutionMode_t> =
     CUDNN_TYPE_CONVOLUTION_MODE;
 template <>
 constexpr cudnnBackendAttributeType_t attribute_type<cudnnBackendHeurMode_t> = CUDNN_TYPE_HEUR_MODE;
+template <>
+constexpr cudnnBackendAttributeType_t attribute_type<cudnnBackendNumericalNote_t> =
+    CUDNN_TYPE_NUMERICAL_NOTE;
+template <>
+constexpr cudnnBackendAttributeType_t attribute_type<cudnnHandle_t> = CUDNN_TYPE_HANDLE;
+template <>
+constexpr cudnnBackendAttributeType_t attribute_type<void*> = CUDNN_TYPE_VOID_PTR;
 
 /// A thing of cuDNN's backend: made empty, then given its attributes, then finalized. What an
 /// attribute refers to must outlive it. Whatever cuDNN refuses is thrown, in its words.
@@ -62,13 +79,24 @@ class Descriptor {
   void finalize();
 
   std::int64_t integer(cudnnBackendAttributeName_t name) const;
+  /// The values that an attribute has, the first `most` of them.
+  template <class T>
+  std::vector<T> values(cudnnBackendAttributeName_t name, std::size_t most) const {
+    std::vector<T> values(most);
+    values.resize(get(name, attribute_type<T>, most, values.data()));
+    return values;
+  }
   /// The descriptors that an attribute has, the first `most` of them.
   std::vector<Descriptor> parts(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type,
                                 std::size_t most) const;
 
+  cudnnBackendDescriptor_t raw() const { return raw_; }
+
  private:
   void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count,
            const void* values);
+  std::size_t get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                  std::size_t most, void* values) const;
 
   cudnnBackendDescriptor_t raw_ = nullptr;
 };

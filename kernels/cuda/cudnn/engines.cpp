@@ -1,12 +1,15 @@
 #include "kernels/cuda/cudnn/engines.h"
 
+#include <algorithm>
+#include <cassert>
 #include <exception>
 #include <map>
 #include <regex>
 #include <set>
 #include <string>
+#include <utility>
 
-#include "kernels/cuda/cudnn/operation_graph.h"
+#include "kernels/cuda/cudnn/library.h"
 
 namespace troupe::kernels::cudnn {
 namespace {
@@ -28,62 +31,105 @@ std::string reasons_in(const std::string& said) {
   return all.empty() ? "cuDNN does not say why" : all;
 }
 
-std::string version() {
-  const auto number = cudnnGetVersion();
-  return std::to_string(number / 10000) + "." + std::to_string(number / 100 % 100) + "." +
-         std::to_string(number % 100);
-}
-
-/// The ways to compute a graph that cuDNN advises, best first.
-std::vector<Descriptor> ways_of(const OperationGraph& graph, const Gpu& gpu) {
-  Descriptor advice(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-  advice.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph.descriptor());
-  advice.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_HEUR_MODE_A);
-  advice.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, gpu.properties());
-  advice.finalize();
-  return advice.parts(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, most_ways);
-}
-
 std::int64_t engine_of(const Descriptor& way) {
   const auto engine = way.parts(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1);
   return engine.at(0).integer(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
 }
 
-/// Calls `use` with the ways to compute a graph, of which there is one at least.
-template <class T, class Use>
-Result<T> with_ways(const Graph& graph, const Gpu& gpu, Use use) try {
-  const OperationGraph operations(graph);
+bool is_deterministic(const Descriptor& way) {
+  const auto engine = way.parts(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1);
+  const auto notes = engine.at(0).values<cudnnBackendNumericalNote_t>(
+      CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+  return std::ranges::find(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) == notes.end();
+}
+
+/// The ways to compute a graph that cuDNN advises, best first. There is one at least.
+std::vector<Descriptor> ways_of(const Graph& graph, const OperationGraph& operations,
+                                const Gpu& gpu) {
   (void)last_words();  // What was said before was of something else.
-  const auto ways = ways_of(operations, gpu);
+  Descriptor advice(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  advice.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, operations.descriptor());
+  advice.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_HEUR_MODE_A);
+  gpu.tell_advice(advice);
+  advice.finalize();
+  std::vector<Descriptor> ways;
+  for (auto& way :
+       advice.parts(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, most_ways))
+    if (is_deterministic(way)) ways.push_back(std::move(way));
   if (ways.empty())
-    return Error{"no engine of cuDNN " + version() + " takes this graph of " +
-                 std::to_string(graph.operations().size()) +
-                 " operations: " + reasons_in(last_words())};
-  return use(ways);
-} catch (const std::exception& refusal) {
-  return Error{refusal.what()};
+    throw NotSupported("no engine of " + library()->name() + " takes this graph of " +
+                       std::to_string(graph.operations().size()) +
+                       " operations: " + reasons_in(last_words()));
+  return ways;
+}
+
+std::vector<std::int64_t> numbers_of(const std::vector<Term>& terms) {
+  std::vector<std::int64_t> numbers;
+  numbers.reserve(terms.size());
+  for (const Term term : terms) numbers.push_back(OperationGraph::number_of(term));
+  return numbers;
 }
 
 }  // namespace
 
-Result<std::vector<std::int64_t>> engines_for(const Graph& graph, const Gpu& gpu) {
-  return with_ways<std::vector<std::int64_t>>(graph, gpu, [](const std::vector<Descriptor>& ways) {
-    std::vector<std::int64_t> engines;
-    engines.reserve(ways.size());
-    for (const auto& way : ways) engines.push_back(engine_of(way));
-    return engines;
-  });
+Result<std::vector<std::int64_t>> engines_for(const Graph& graph, const Gpu& gpu) try {
+  const OperationGraph operations(graph, gpu);
+  std::vector<std::int64_t> engines;
+  for (const auto& way : ways_of(graph, operations, gpu)) engines.push_back(engine_of(way));
+  return engines;
+} catch (const std::exception& refusal) {
+  return Error{refusal.what()};
 }
 
-Result<Plan> plan_for(const Graph& graph, const Gpu& gpu) {
-  return with_ways<Plan>(graph, gpu, [&](const std::vector<Descriptor>& ways) {
+Plan::Plan(OperationGraph operations, Descriptor way, Descriptor plan)
+    : operations_(std::move(operations)),
+      way_(std::move(way)),
+      plan_(std::move(plan)),
+      engine_(engine_of(way_)),
+      workspace_(plan_.integer(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)) {}
+
+Plan Plan::make(const Graph& graph, const Gpu& gpu) {
+  OperationGraph operations(graph, gpu);
+  std::string reason;
+  for (auto& way : ways_of(graph, operations, gpu)) {
     Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-    plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, ways.front());
-    plan.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, gpu.properties());
-    plan.finalize();
-    return Plan{.engine = engine_of(ways.front()),
-                .workspace = plan.integer(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)};
-  });
+    plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, way);
+    gpu.tell_plan(plan);
+    try {
+      plan.finalize();
+    } catch (const NotSupported& refusal) {
+      if (reason.empty()) reason = refusal.what();
+      continue;
+    }
+    Plan made(std::move(operations), std::move(way), std::move(plan));
+    made.given_ = numbers_of(graph.given());
+    made.made_ = numbers_of(graph.made());
+    return made;
+  }
+  throw NotSupported(reason);
+}
+
+Result<Plan> plan_for(const Graph& graph, const Gpu& gpu) try {
+  return Plan::make(graph, gpu);
+} catch (const std::exception& refusal) {
+  return Error{refusal.what()};
+}
+
+void Plan::run(const Gpu& gpu, std::span<const void* const> given, std::span<void* const> made,
+               void* workspace) const {
+  assert(given.size() == given_.size() && made.size() == made_.size());
+  std::vector<std::int64_t> numbers = given_;
+  numbers.insert(numbers.end(), made_.begin(), made_.end());
+  std::vector<void*> places;
+  places.reserve(numbers.size());
+  for (const void* place : given) places.push_back(const_cast<void*>(place));  // Read only.
+  places.insert(places.end(), made.begin(), made.end());
+  Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::span<const std::int64_t>(numbers));
+  pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, std::span<void* const>(places));
+  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, workspace);
+  pack.finalize();
+  check(library()->execute(gpu.handle(), plan_.raw(), pack.raw()));
 }
 
 }  // namespace troupe::kernels::cudnn

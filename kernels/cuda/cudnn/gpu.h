@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cuda_runtime_api.h>
+
+#include <optional>
 #include <string_view>
 
 #include "core/result.h"
@@ -12,15 +15,25 @@ class Gpu {
  public:
   /// One that may well be elsewhere, by its properties in JSON, with cuDNN's names for them.
   static Result<Gpu> described(std::string_view properties);
-  /// One of this process, by its number.
-  static Result<Gpu> here(int number);
+  /// The one that this thread's queue belongs to: what is run on it goes through that queue.
+  static Result<Gpu> here(cudaStream_t queue);
+  ~Gpu();
+  Gpu(Gpu&& other) noexcept;
+  Gpu& operator=(Gpu&& other) = delete;
 
-  const Descriptor& properties() const { return properties_; }
+  /// Null where it is elsewhere.
+  cudnnHandle_t handle() const { return handle_; }
+
+  // Something that is made for it must be told so, before it is finalized.
+  void tell_graph(Descriptor& graph) const;
+  void tell_advice(Descriptor& advice) const;
+  void tell_plan(Descriptor& plan) const;
 
  private:
-  Gpu();
+  Gpu() = default;
 
-  Descriptor properties_;
+  std::optional<Descriptor> properties_;  // None where it is here.
+  cudnnHandle_t handle_ = nullptr;
 };
 
 }  // namespace troupe::kernels::cudnn

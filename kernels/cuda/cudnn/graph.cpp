@@ -145,4 +145,21 @@ void Graph::store(Term x, const Layout& layout, Element element) {
   (*this)[x] = {.layout = layout, .element = element, .home = Home::memory};
 }
 
+std::vector<Term> Graph::given() const {
+  std::vector<bool> is_made(operands_.size());
+  for (const auto& operation : operations_)
+    is_made[static_cast<std::size_t>(operation.output.number)] = true;
+  std::vector<Term> given;
+  for (std::size_t i = 0; i < operands_.size(); ++i)
+    if (!is_made[i]) given.push_back({static_cast<int>(i)});
+  return given;
+}
+
+std::vector<Term> Graph::made() const {
+  std::vector<Term> made;
+  for (const auto& operation : operations_)
+    if ((*this)[operation.output].home == Home::memory) made.push_back(operation.output);
+  return made;
+}
+
 }  // namespace troupe::kernels::cudnn

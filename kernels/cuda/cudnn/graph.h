@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <vector>
 
@@ -112,6 +113,12 @@ class Graph {
   Term as(Element element, Term x);
   /// The result is written to memory, with these strides and rounded to this.
   void store(Term x, const Layout& layout, Element element);
+
+  /// What whoever runs the graph must give, tensors and numbers, in the order in which they came
+  /// in.
+  std::vector<Term> given() const;
+  /// What is written to memory, in the order of the operations.
+  std::vector<Term> made() const;
 
   const std::vector<Operand>& operands() const { return operands_; }
   const std::vector<Operation>& operations() const { return operations_; }

@@ -206,24 +206,30 @@ Form form_of(Kind kind) {
 template <class T, class Use>
 void each_of(const std::string& what, const std::vector<T>& all, Use use) {
   std::size_t number = 0;
+  const auto place = [&] {
+    return what + " " + std::to_string(number) + " of " + std::to_string(all.size()) + ": ";
+  };
   for (const auto& one : all) try {
       ++number;
       use(one);
+    } catch (const NotSupported& refusal) {
+      throw NotSupported(place() + refusal.what());
     } catch (const std::exception& refusal) {
-      throw std::runtime_error(what + " " + std::to_string(number) + " of " +
-                               std::to_string(all.size()) + ": " + refusal.what());
+      throw std::runtime_error(place() + refusal.what());
     }
 }
 
 }  // namespace
 
-OperationGraph::OperationGraph(const Graph& graph)
+OperationGraph::OperationGraph(const Graph& graph, const Gpu& gpu)
     : graph_(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR) {
   each_of("tensor", graph.operands(), [this](const Operand& operand) {
-    operands_.push_back(tensor(operand, static_cast<std::int64_t>(operands_.size()) + 1));
+    const Term term{.number = static_cast<int>(operands_.size())};
+    operands_.push_back(tensor(operand, number_of(term)));
   });
   each_of("operation", graph.operations(), [this](const Operation& operation) { add(operation); });
   graph_.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operations_);
+  gpu.tell_graph(graph_);
   graph_.finalize();
 }
 

@@ -1,8 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
-#include "kernels/cuda/cudnn/descriptor.h"
+#include "kernels/cuda/cudnn/gpu.h"
 #include "kernels/cuda/cudnn/graph.h"
 
 namespace troupe::kernels::cudnn {
@@ -11,9 +12,11 @@ namespace troupe::kernels::cudnn {
 class OperationGraph {
  public:
   /// Throws what cuDNN refuses, and at which tensor or operation.
-  explicit OperationGraph(const Graph& graph);
+  OperationGraph(const Graph& graph, const Gpu& gpu);
 
   const Descriptor& descriptor() const { return graph_; }
+  /// By what number cuDNN knows a tensor.
+  static std::int64_t number_of(Term term) { return term.number + 1; }
 
  private:
   void add(const Operation& operation);

@@ -1,0 +1,45 @@
+#include "kernels/attention.h"
+
+#include "kernels/device_kernels.h"
+
+namespace troupe::kernels {
+namespace {
+
+std::int64_t row_of(const Tensor& tensor) { return tensor.shape().last(); }
+
+HeadsIn plain(HeadsOf heads) { return {heads.tensor.f32() + heads.first, row_of(heads.tensor)}; }
+HeadsOut plain(HeadsInto heads) { return {heads.tensor.f32() + heads.first, row_of(heads.tensor)}; }
+
+DeviceHeads<const BFloat16> rounded(HeadsOf heads) {
+  return {heads.tensor.data<BFloat16>() + heads.first, row_of(heads.tensor)};
+}
+DeviceHeads<BFloat16> rounded(HeadsInto heads) {
+  return {heads.tensor.data<BFloat16>() + heads.first, row_of(heads.tensor)};
+}
+
+}  // namespace
+
+void attend(Stream& stream, const AttentionShape& shape, HeadsOf q, HeadsOf k, HeadsOf v,
+            HeadsInto out, Tensor& logsumexp) {
+  if (q.tensor.dtype() == DType::f32)
+    return attention_forward(stream, shape, plain(q), plain(k), plain(v), plain(out),
+                             logsumexp.f32());
+  on_tensor_cores(stream, [&](const TensorCoreKernels<BFloat16>& there) {
+    there.attention_forward(stream, shape, rounded(q), rounded(k), rounded(v), rounded(out),
+                            logsumexp.f32());
+  });
+}
+
+void attend_back(Stream& stream, const AttentionShape& shape, HeadsOf q, HeadsOf k, HeadsOf v,
+                 HeadsOf out, const Tensor& logsumexp, HeadsOf dout, HeadsInto dq, HeadsInto dk,
+                 HeadsInto dv) {
+  if (q.tensor.dtype() == DType::f32)
+    return attention_backward(stream, shape, plain(q), plain(k), plain(v), plain(out),
+                              logsumexp.f32(), plain(dout), plain(dq), plain(dk), plain(dv));
+  on_tensor_cores(stream, [&](const TensorCoreKernels<BFloat16>& there) {
+    there.attention_backward(stream, shape, rounded(q), rounded(k), rounded(v), rounded(out),
+                             logsumexp.f32(), rounded(dout), rounded(dq), rounded(dk), rounded(dv));
+  });
+}
+
+}  // namespace troupe::kernels

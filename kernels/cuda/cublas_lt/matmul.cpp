@@ -1,0 +1,158 @@
+#include "kernels/cuda/cublas_lt/matmul.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace troupe::kernels::cublas_lt {
+namespace {
+
+using Order = Form::Factor::Order;
+using Start = Form::Start;
+
+std::uint32_t alignment_of(const void* address) {
+  // What all memory is a multiple of (core/memory_pool.h). That some of it is of more is chance,
+  // and must not decide which algorithm, and so which bits, a run gets.
+  constexpr std::uintptr_t most = 64;
+  const auto number = reinterpret_cast<std::uintptr_t>(address);
+  return static_cast<std::uint32_t>(number == 0 ? most : std::min(most, number & (~number + 1)));
+}
+
+/// A single row or column lies either way: as its strides suffice for.
+Form::Factor factor(const DeviceMatrix<BFloat16>& matrix, std::int64_t columns) {
+  const auto alignment = alignment_of(matrix.data);
+  if (matrix.column_stride == 1 && matrix.row_stride >= columns)
+    return {Order::by_row, matrix.row_stride, alignment};
+  return {Order::by_column, matrix.column_stride, alignment};
+}
+
+/// Of `rows` x `columns`, as the library sees it: what lies by row lies there transposed by column.
+cublasLtMatrixLayout_t layout_of(const Form::Factor& factor, std::int64_t rows,
+                                 std::int64_t columns) {
+  if (factor.order == Order::by_row) std::swap(rows, columns);
+  cublasLtMatrixLayout_t layout = nullptr;
+  check(library()->create_layout(&layout, CUDA_R_16BF, static_cast<std::uint64_t>(rows),
+                                 static_cast<std::uint64_t>(columns), factor.stride));
+  return layout;
+}
+
+cublasLtMatrixLayout_t result_layout(const Form& form, std::int64_t stride) {
+  cublasLtMatrixLayout_t layout = nullptr;
+  check(library()->create_layout(&layout, CUDA_R_32F, static_cast<std::uint64_t>(form.columns),
+                                 static_cast<std::uint64_t>(form.rows), stride));
+  return layout;
+}
+
+cublasLtMatmulDesc_t new_operation() {
+  cublasLtMatmulDesc_t operation = nullptr;
+  check(library()->create_operation(&operation, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  return operation;
+}
+
+template <class Value>
+void set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t name, const Value& value) {
+  check(library()->set_operation(operation, name, &value, sizeof value));
+}
+template <class Value>
+void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t name,
+         const Value& value) {
+  check(library()->set_preference(preference, name, &value, sizeof value));
+}
+
+std::string to_string(const Form& form) {
+  return std::to_string(form.rows) + " x " + std::to_string(form.depth) + " by " +
+         std::to_string(form.depth) + " x " + std::to_string(form.columns) + " in bf16";
+}
+
+}  // namespace
+
+std::string Library::name() const {
+  const auto number = version();
+  const auto part = [](std::size_t of) { return std::to_string(of); };
+  return "cuBLASLt " + part(number / 10000) + "." + part(number / 100 % 100) + "." +
+         part(number % 100);
+}
+
+void check(cublasStatus_t outcome) {
+  if (outcome != CUBLAS_STATUS_SUCCESS)
+    throw std::runtime_error(std::string("cuBLASLt: ") + library()->text_of(outcome));
+}
+
+Form Form::of(const DeviceProduct<BFloat16>& product) {
+  Form form{.rows = product.rows,
+            .columns = product.columns,
+            .depth = product.depth,
+            .a = factor(product.a, product.depth),
+            .b = factor(product.b, product.columns),
+            .c_stride = product.c_stride,
+            .c_alignment = alignment_of(product.c)};
+  if (!product.start) return form;
+  form.start = product.start_stride == 0 ? Start::one_row : Start::matrix;
+  form.start_stride = product.start_stride;
+  form.start_alignment = alignment_of(product.start);
+  return form;
+}
+
+Matmul::Matmul(const Form& form)
+    : form_(form),
+      operation_(new_operation(), library()->destroy_operation),
+      a_(layout_of(form.b, form.depth, form.columns), library()->destroy_layout),
+      b_(layout_of(form.a, form.rows, form.depth), library()->destroy_layout),
+      start_(result_layout(form, form.start == Start::matrix ? form.start_stride : form.c_stride),
+             library()->destroy_layout),
+      c_(result_layout(form, form.c_stride), library()->destroy_layout) {
+  // A factor that lies by row lies transposed to the library, which is how it is wanted.
+  const auto turn = [](const Form::Factor& factor) {
+    return factor.order == Order::by_row ? CUBLAS_OP_N : CUBLAS_OP_T;
+  };
+  set(operation_.get(), CUBLASLT_MATMUL_DESC_TRANSA, turn(form.b));
+  set(operation_.get(), CUBLASLT_MATMUL_DESC_TRANSB, turn(form.a));
+  if (form.start == Start::one_row)
+    set(operation_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+}
+
+void Matmul::set_bias(const float* bias) const {
+  set(operation_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+}
+
+void Matmul::choose_algorithm(cublasLtHandle_t handle, const float* bias) {
+  if (form_.start == Start::one_row) set_bias(bias);  // Its alignment counts.
+  cublasLtMatmulPreference_t made = nullptr;
+  check(library()->create_preference(&made));
+  const Owned<cublasLtMatmulPreference_t> preference(made, library()->destroy_preference);
+  // Parts of a depth may be summed up apart, and then added in a step of its own; not by whoever
+  // comes first.
+  constexpr std::uint32_t in_order = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  set(made, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, in_order);
+  set(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes);
+  const auto start = form_.start == Start::matrix ? form_.start_alignment : form_.c_alignment;
+  set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, form_.b.alignment);
+  set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, form_.a.alignment);
+  set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, start);
+  set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, form_.c_alignment);
+
+  cublasLtMatmulHeuristicResult_t best = {};
+  int found = 0;
+  const auto outcome = library()->advise(handle, operation_.get(), a_.get(), b_.get(), start_.get(),
+                                         c_.get(), made, 1, &best, &found);
+  if (outcome == CUBLAS_STATUS_NOT_SUPPORTED || (outcome == CUBLAS_STATUS_SUCCESS && found == 0))
+    throw std::runtime_error("cuBLASLt has no algorithm for a product of " + to_string(form_) +
+                             "; use precision.compute = \"fp32\"");
+  check(outcome);
+  check(best.state);
+  algorithm_ = best.algo;
+}
+
+void Matmul::run(cublasLtHandle_t handle, const DeviceProduct<BFloat16>& product, void* workspace,
+                 cudaStream_t queue) const {
+  if (form_.start == Start::one_row) set_bias(product.start);
+  const bool adds = form_.start == Start::matrix;
+  const float alpha = 1, beta = adds ? 1 : 0;
+  check(library()->multiply(handle, operation_.get(), &alpha, product.b.data, a_.get(),
+                            product.a.data, b_.get(), &beta, adds ? product.start : product.c,
+                            start_.get(), product.c, c_.get(), &algorithm_, workspace,
+                            workspace_bytes, queue));
+}
+
+}  // namespace troupe::kernels::cublas_lt

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+#include "kernels/cuda/cublas_lt/library.h"
+#include "kernels/cuda/queue.h"
+#include "kernels/device_kernels.h"
+
+namespace troupe::kernels::cublas_lt {
+
+/// What a product is but for its numbers: products of one form are computed alike.
+struct Form {
+  /// How a factor lies in memory, and what its address is a multiple of.
+  struct Factor {
+    enum class Order : std::uint8_t { by_row, by_column } order = Order::by_row;
+    std::int64_t stride = 0;
+    std::uint32_t alignment = 0;
+    auto operator<=>(const Factor&) const = default;
+  };
+  /// What sums begin with.
+  enum class Start : std::uint8_t { zeros, one_row, matrix };
+
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t depth = 0;
+  Factor a, b;
+  Start start = Start::zeros;
+  std::int64_t start_stride = 0;
+  std::uint32_t start_alignment = 0;
+  std::int64_t c_stride = 0;
+  std::uint32_t c_alignment = 0;
+
+  static Form of(const DeviceProduct<BFloat16>& product);
+  auto operator<=>(const Form&) const = default;
+};
+
+/// Bytes. The same for every product: it may decide between algorithms.
+constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
+
+/// A form in cuBLASLt's own terms. To it matrices lie column by column, so that it computes the
+/// transposed product: c^T = start^T + b^T a^T. Making one needs no driver.
+class Matmul {
+ public:
+  /// Throws what the library refuses.
+  explicit Matmul(const Form& form);
+
+  /// Before it is run; `bias` is like the start of the products that will be, where that is one
+  /// row. Throws where the library has no algorithm.
+  void choose_algorithm(cublasLtHandle_t handle, const float* bias);
+  /// Of the same form. `workspace` has workspace_bytes.
+  void run(cublasLtHandle_t handle, const DeviceProduct<BFloat16>& product, void* workspace,
+           cudaStream_t queue) const;
+
+ private:
+  template <class Thing>
+  using Owned = std::unique_ptr<std::remove_pointer_t<Thing>, cublasStatus_t (*)(Thing)>;
+
+  void set_bias(const float* bias) const;
+
+  Form form_;
+  Owned<cublasLtMatmulDesc_t> operation_;
+  Owned<cublasLtMatrixLayout_t> a_, b_, start_, c_;  // The library's a is our b.
+  cublasLtMatmulAlgo_t algorithm_ = {};
+};
+
+}  // namespace troupe::kernels::cublas_lt

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <map>
+#include <memory>
+
+#include "kernels/cuda/cublas_lt/matmul.h"
+#include "kernels/cuda/queue.h"
+#include "kernels/device_kernels.h"
+
+namespace troupe::kernels::cublas_lt {
+
+/// Products on tensor cores, on one GPU and in the order of one queue. For each form the library is
+/// asked once for an algorithm, which then stays; none that adds parts of a sum in an order of
+/// chance is taken, and the workspace is always of one size: so the same product has the same bits.
+class Products {
+ public:
+  /// An error where there is no library, no driver, or no memory for the workspace.
+  static Result<std::unique_ptr<Products>> open(cudaStream_t queue);
+  ~Products();
+  Products(const Products&) = delete;
+  Products& operator=(const Products&) = delete;
+
+  /// Throws what the library refuses.
+  void multiply(const DeviceProduct<BFloat16>& product);
+
+ private:
+  explicit Products(cudaStream_t queue) : queue_(queue) {}
+  const Matmul& ready(const Form& form, const float* bias);
+
+  cudaStream_t queue_;
+  cublasLtHandle_t handle_ = nullptr;
+  void* workspace_ = nullptr;
+  std::map<Form, Matmul> ready_;
+};
+
+}  // namespace troupe::kernels::cublas_lt

@@ -1,0 +1,20 @@
+// In place of tensor_cores.cpp where the headers of cuBLASLt or cuDNN were not found.
+
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/tensor_cores.h"
+
+namespace troupe::kernels::cuda {
+
+Result<std::unique_ptr<TensorCores>> TensorCores::open(cudaStream_t) {
+  return tensor_core_libraries().error();
+}
+
+Result<std::string> tensor_core_libraries() {
+  return Error{
+      "this program was built without the headers of cuBLASLt and cuDNN 9.19 or later; install "
+      "them and build it again"};
+}
+
+const TensorCoreKernels<BFloat16> bf16_kernels = {};
+
+}  // namespace troupe::kernels::cuda

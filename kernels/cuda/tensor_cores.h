@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+
+#include "core/result.h"
+#include "kernels/cuda/cudnn/attention.h"
+#include "kernels/cuda/cudnn/convolution.h"
+#include "kernels/cuda/cudnn/graph_runner.h"
+#include "kernels/cuda/queue.h"
+#include "kernels/device_kernels.h"
+
+namespace troupe::kernels::cuda {
+
+/// NVIDIA's libraries, opened for one queue. What they need for a form of work they make when it
+/// comes for the first time, and keep.
+class TensorCores {
+ public:
+  static Result<std::unique_ptr<TensorCores>> open(cudaStream_t queue);
+  virtual ~TensorCores() = default;
+
+  virtual void multiply(const DeviceProduct<BFloat16>& product) = 0;
+
+  // Null where the library cannot.
+  virtual const cudnn::ReadyGraph* attention_forward(const cudnn::AttentionProblem& problem) = 0;
+  virtual const cudnn::ReadyGraph* attention_backward(const cudnn::AttentionProblem& problem) = 0;
+  virtual const cudnn::ReadyGraph* convolution(cudnn::Kind kind,
+                                               const cudnn::ConvolutionProblem& problem) = 0;
+};
+
+/// Of the stream's device, which is one of CUDA. Opened when they are asked for first; throws where
+/// that fails.
+TensorCores& tensor_cores_of(const Stream& stream);
+
+/// What is made of them, and of kernels of our own where they cannot.
+extern const TensorCoreKernels<BFloat16> bf16_kernels;
+
+}  // namespace troupe::kernels::cuda

@@ -1,0 +1,84 @@
+// What cuBLASLt says without a GPU. A handle, and with it an algorithm, needs a driver.
+
+#include "kernels/cuda/cublas_lt/matmul.h"
+
+#include "catch.h"
+
+namespace troupe::kernels::cublas_lt {
+namespace {
+
+std::string error_of(const Result<Library>& result) { return result ? "" : result.error().text; }
+
+/// y = x w, where `w` lies by row or by column.
+DeviceProduct<BFloat16> product(std::int64_t rows, std::int64_t depth, std::int64_t columns) {
+  alignas(256) static BFloat16 numbers[1];
+  alignas(256) static float results[32];
+  return {.rows = rows,
+          .columns = columns,
+          .depth = depth,
+          .a = {numbers, depth, 1},
+          .b = {numbers, columns, 1},
+          .c = results,
+          .c_stride = columns};
+}
+
+}  // namespace
+
+TEST_CASE("cuBLASLt has all functions that are looked for", "[cublas_lt]") {
+  CHECK(error_of(library()) == "");
+  REQUIRE(library().ok());
+  INFO(library()->name());
+  CHECK(library()->name().starts_with("cuBLASLt " + std::to_string(CUBLAS_VER_MAJOR) + "."));
+  CHECK(std::string(library()->text_of(CUBLAS_STATUS_SUCCESS)) == "success");
+}
+
+TEST_CASE("cuBLASLt takes our descriptors", "[cublas_lt]") {
+  REQUIRE(library().ok());
+  auto forward = product(300, 64, 48);
+  CHECK_NOTHROW(Matmul(Form::of(forward)));
+  forward.start = forward.c;  // One row.
+  CHECK_NOTHROW(Matmul(Form::of(forward)));
+  forward.start_stride = forward.c_stride;  // Its own result.
+  CHECK_NOTHROW(Matmul(Form::of(forward)));
+  auto back = product(300, 48, 64);
+  back.b = {back.b.data, 1, 48};
+  CHECK_NOTHROW(Matmul(Form::of(back)));
+}
+
+TEST_CASE("a form has what decides which algorithm is good for it", "[cublas_lt]") {
+  const auto whole = product(8, 8, 8);
+  auto odd = whole;
+  odd.c += 1;
+  CHECK(Form::of(whole).c_alignment == 64);
+  CHECK(Form::of(odd).c_alignment == sizeof(float));
+  auto elsewhere = whole;  // Where memory happens to begin is no matter.
+  elsewhere.c += 16;
+  CHECK(Form::of(whole) == Form::of(elsewhere));
+  CHECK(Form::of(whole) != Form::of(odd));
+  // A single column lies by row as well as by column: as the stride suffices for.
+  auto column = product(5, 7, 1);
+  column.b = {column.b.data, 1, 1};
+  CHECK(Form::of(column).b.order == Form::Factor::Order::by_row);
+  auto row = product(5, 1, 7);
+  row.b = {row.b.data, 1, 1};
+  CHECK(Form::of(row).b.order == Form::Factor::Order::by_column);
+}
+
+TEST_CASE("a handle is made where there is a driver, and else the reason is told", "[cublas_lt]") {
+  REQUIRE(library().ok());
+  cublasLtHandle_t handle = nullptr;
+  const auto outcome = library()->create(&handle);
+  if (outcome == CUBLAS_STATUS_NOT_INITIALIZED) {
+    CHECK_THROWS_WITH(check(outcome), "cuBLASLt: the library was not initialized");
+    return;
+  }
+  REQUIRE(outcome == CUBLAS_STATUS_SUCCESS);
+  for (const std::int64_t columns : {48, 47, 1}) {
+    auto other = product(304, 64, columns);
+    Matmul matmul(Form::of(other));
+    CHECK_NOTHROW(matmul.choose_algorithm(handle, nullptr));
+  }
+  CHECK(library()->destroy(handle) == CUBLAS_STATUS_SUCCESS);
+}
+
+}  // namespace troupe::kernels::cublas_lt

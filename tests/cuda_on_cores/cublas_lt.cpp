@@ -1,0 +1,217 @@
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "core/dtype.h"
+#include "kernels/cuda/cublas_lt/library.h"
+
+struct cublasLtContext {};
+struct cublasLtMatmulDescOpaque_t {
+  cublasOperation_t turn_a = CUBLAS_OP_N, turn_b = CUBLAS_OP_N;
+  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  const float* bias = nullptr;
+};
+/// Column by column.
+struct cublasLtMatrixLayoutOpaque_t {
+  cudaDataType_t type = CUDA_R_32F;
+  std::int64_t rows = 0, columns = 0, stride = 0;
+};
+struct cublasLtMatmulPreferenceOpaque_t {
+  std::size_t workspace = 0;
+  std::uint32_t reductions = 7;
+  std::array<std::uint32_t, 4> alignments{256, 256, 256, 256};
+};
+
+namespace {
+
+using Layout = cublasLtMatrixLayoutOpaque_t;
+using Operation = cublasLtMatmulDescOpaque_t;
+
+template <class Value>
+cublasStatus_t take(Value& value, const void* from, std::size_t bytes) {
+  if (bytes != sizeof value) return CUBLAS_STATUS_INVALID_VALUE;
+  std::memcpy(&value, from, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+std::int64_t rows_of(const Layout& layout, cublasOperation_t turn) {
+  return turn == CUBLAS_OP_N ? layout.rows : layout.columns;
+}
+std::int64_t columns_of(const Layout& layout, cublasOperation_t turn) {
+  return turn == CUBLAS_OP_N ? layout.columns : layout.rows;
+}
+
+bool fit(const Operation& op, const Layout& a, const Layout& b, const Layout& c, const Layout& d) {
+  for (const Layout* layout : {&a, &b, &c, &d})
+    if (layout->stride < layout->rows) return false;
+  return a.type == CUDA_R_16BF && b.type == CUDA_R_16BF && c.type == CUDA_R_32F &&
+         d.type == CUDA_R_32F && rows_of(a, op.turn_a) == d.rows &&
+         columns_of(a, op.turn_a) == rows_of(b, op.turn_b) &&
+         columns_of(b, op.turn_b) == d.columns && c.rows == d.rows && c.columns == d.columns;
+}
+
+/// What an algorithm was chosen for.
+cublasLtMatmulAlgo_t choice(const Operation& op, const Layout& a, const Layout& d) {
+  const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
+  return {{number(d.rows), number(d.columns), number(columns_of(a, op.turn_a)),
+           number(op.turn_a) * 2 + number(op.turn_b), number(op.epilogue)}};
+}
+
+bool is_aligned(const void* address, std::uint64_t to) {
+  return to != 0 && reinterpret_cast<std::uintptr_t>(address) % to == 0;
+}
+
+float element(const void* numbers, const Layout& layout, cublasOperation_t turn, std::int64_t row,
+              std::int64_t column) {
+  if (turn == CUBLAS_OP_T) std::swap(row, column);
+  return static_cast<const troupe::BFloat16*>(numbers)[row + column * layout.stride].to_float();
+}
+
+}  // namespace
+
+std::size_t cublasLtGetVersion() { return 130100; }
+const char* cublasLtGetStatusString(cublasStatus_t status) {
+  return status == CUBLAS_STATUS_INVALID_VALUE ? "an unsupported value or parameter"
+                                               : "the functionality is not supported";
+}
+cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  *handle = new cublasLtContext;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
+  delete handle;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* desc, cublasComputeType_t compute,
+                                        cudaDataType_t scale) {
+  *desc = new Operation;
+  return compute == CUBLAS_COMPUTE_32F && scale == CUDA_R_32F ? CUBLAS_STATUS_SUCCESS
+                                                              : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
+  delete desc;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
+                                              cublasLtMatmulDescAttributes_t name,
+                                              const void* value, std::size_t bytes) {
+  switch (name) {
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+      return take(desc->turn_a, value, bytes);
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+      return take(desc->turn_b, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE:
+      return take(desc->epilogue, value, bytes);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+      return take(desc->bias, value, bytes);
+  }
+  return CUBLAS_STATUS_INVALID_VALUE;
+}
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType_t type,
+                                          std::uint64_t rows, std::uint64_t columns,
+                                          std::int64_t stride) {
+  *layout =
+      new Layout{type, static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns), stride};
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
+  delete layout;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
+  *preference = new cublasLtMatmulPreferenceOpaque_t;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
+  delete preference;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t name,
+                                                    const void* value, std::size_t bytes) {
+  switch (name) {
+    case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
+      return take(preference->workspace, value, bytes);
+    case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
+      return take(preference->reductions, value, bytes);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
+      return take(preference->alignments[0], value, bytes);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
+      return take(preference->alignments[1], value, bytes);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
+      return take(preference->alignments[2], value, bytes);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
+      return take(preference->alignments[3], value, bytes);
+  }
+  return CUBLAS_STATUS_INVALID_VALUE;
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int wanted,
+                                              cublasLtMatmulHeuristicResult_t results[],
+                                              int* found) {
+  *found = 0;
+  if (!fit(*desc, *a, *b, *c, *d) || wanted != 1) return CUBLAS_STATUS_INVALID_VALUE;
+  results[0] = {choice(*desc, *a, *d), preference->workspace, CUBLAS_STATUS_SUCCESS};
+  for (std::size_t i = 0; i < 3; ++i)
+    results[0].algo.data[5 + i] = preference->alignments[i == 2 ? 3 : i];
+  *found = 1;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void* alpha,
+                              const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
+                              cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,
+                              cublasLtMatrixLayout_t c_layout, void* d,
+                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* algo,
+                              void* workspace, std::size_t workspace_bytes, cudaStream_t queue) {
+  const auto chosen = choice(*desc, *a_layout, *d_layout);
+  if (!fit(*desc, *a_layout, *b_layout, *c_layout, *d_layout) ||
+      std::memcmp(chosen.data, algo->data, 5 * sizeof chosen.data[0]) != 0 ||
+      !is_aligned(a, algo->data[5]) || !is_aligned(b, algo->data[6]) ||
+      !is_aligned(d, algo->data[7]) || !is_aligned(workspace, 16) || workspace_bytes == 0 ||
+      (desc->epilogue == CUBLASLT_EPILOGUE_BIAS) != (desc->bias != nullptr))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  const float scale = *static_cast<const float*>(alpha), kept = *static_cast<const float*>(beta);
+  queue->put([op = *desc, a, b, c, d, at = *a_layout, bt = *b_layout, ct = *c_layout,
+              dt = *d_layout, scale, kept] {
+    for (std::int64_t column = 0; column < dt.columns; ++column)
+      for (std::int64_t row = 0; row < dt.rows; ++row) {
+        float sum = 0;
+        for (std::int64_t k = 0; k < columns_of(at, op.turn_a); ++k)
+          sum = std::fma(element(a, at, op.turn_a, row, k), element(b, bt, op.turn_b, k, column),
+                         sum);
+        sum *= scale;
+        if (kept != 0) sum += kept * static_cast<const float*>(c)[row + column * ct.stride];
+        if (op.epilogue == CUBLASLT_EPILOGUE_BIAS) sum += op.bias[row];
+        static_cast<float*>(d)[row + column * dt.stride] = sum;
+      }
+  });
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+namespace troupe::kernels::cublas_lt {
+
+const Result<Library>& library() {
+  static const Result<Library> all = Library{
+      .version = cublasLtGetVersion,
+      .text_of = cublasLtGetStatusString,
+      .create = cublasLtCreate,
+      .destroy = cublasLtDestroy,
+      .create_operation = cublasLtMatmulDescCreate,
+      .destroy_operation = cublasLtMatmulDescDestroy,
+      .set_operation = cublasLtMatmulDescSetAttribute,
+      .create_layout = cublasLtMatrixLayoutCreate,
+      .destroy_layout = cublasLtMatrixLayoutDestroy,
+      .create_preference = cublasLtMatmulPreferenceCreate,
+      .destroy_preference = cublasLtMatmulPreferenceDestroy,
+      .set_preference = cublasLtMatmulPreferenceSetAttribute,
+      .advise = cublasLtMatmulAlgoGetHeuristic,
+      .multiply = cublasLtMatmul,
+  };
+  return all;
+}
+
+}  // namespace troupe::kernels::cublas_lt
