@@ -87,7 +87,7 @@ Status HeadRun::prepare(std::optional<RunChoice> kept) {
   if (kept) take(*kept, loaded_);
   choice_ = std::move(kept);
   if (takes_any_precision_ && loaded_.config.precision.compute) {
-    const auto precision = precision_of(loaded_.config.precision);
+    const auto precision = precision_of(loaded_.config);
     if (!precision) return precision.error();
     least_ = *precision;
   }

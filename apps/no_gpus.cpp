@@ -13,6 +13,7 @@ const Error built_without{
 Result<int> count_gpus() { return built_without; }
 void prepare_for_gpus() {}
 Status check_gpu_queues(int) { return built_without; }
+Result<std::string> gpu_libraries() { return built_without; }
 Result<std::unique_ptr<Device>> open_gpu(int) { return built_without; }
 Result<std::unique_ptr<MemorySource>> gpu_memory(int) { return built_without; }
 

@@ -27,8 +27,10 @@ struct PlanArguments {
 
 Result<sched::DeviceProfile> profile_for(const PlanArguments& arguments, int devices,
                                          kernels::Precision precision) {
-  if (arguments.profile.empty()) return measure_this_machine(devices, precision);
-  return read_profile_file(arguments.profile);
+  if (!arguments.profile.empty()) return read_profile_file(arguments.profile);
+  // What is measured are the cores, also for a run on GPUs.
+  const bool is_theirs = !kernels::is_on_tensor_cores(precision);
+  return measure_this_machine(devices, is_theirs ? precision : kernels::fastest_bf16());
 }
 
 Result<sched::PlanRequest> request_for(const PlanArguments& arguments,

@@ -145,7 +145,7 @@ ProcessRun::~ProcessRun() {
 Result<std::unique_ptr<ProcessRun>> ProcessRun::make(const config::Loaded& loaded, RunSetup setup,
                                                      storage::Files& files, Devices devices) {
   std::unique_ptr<ProcessRun> run(new ProcessRun(loaded, std::move(setup), files));
-  const auto precision = precision_of(run->config_.precision);
+  const auto precision = precision_of(run->config_);
   if (!precision) return precision.error();
   run->setup_.precision = *precision;
   run->recipe_ = run->recipe_of(loaded.tree);
@@ -219,6 +219,10 @@ Result<int> find_gpus(int devices) {
 
 Result<std::unique_ptr<actors::Executor>> ProcessRun::make_gpu(int number,
                                                                const actors::Pace* pace) const {
+  if (kernels::is_on_tensor_cores(setup_.precision))
+    if (const auto libraries = gpu_libraries(); !libraries)
+      return Error{"precision.compute: wanted " + std::string(to_string(setup_.precision)) + ": " +
+                   libraries.error().text + "; or set precision.compute = \"fp32\""};
   auto gpu = open_gpu(number);
   if (!gpu) return within("train.device", gpu.error());
   auto memory = gpu_memory(number);
@@ -235,7 +239,7 @@ Status ProcessRun::make_devices(const Devices& devices) {
   for (int device = 0; device < count; ++device) here += devices.are_here(device) ? 1 : 0;
   const int machine = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const int cores = devices.cores.value_or(config_.train.threads.value_or(machine));
-  const bool on_gpus = config_.train.device == config::RunConfig::Train::Device::cuda;
+  const bool on_gpus = is_on_gpus(config_);
   int gpus = 0;
   if (on_gpus && here > 0) {
     auto found = find_gpus(here);

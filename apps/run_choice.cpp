@@ -49,9 +49,14 @@ std::string reason_for(Precision chosen, const std::vector<actors::NodeHere>& no
   return name + ", the best that all nodes have; " + actors::who_lacks(best, nodes);
 }
 
-Result<Precision> choose_precision(const config::RunConfig::Precision& wanted, int count,
+Result<Precision> choose_precision(const config::RunConfig& config, int count,
                                    const std::vector<actors::NodeHere>& nodes,
                                    std::string& reason) {
+  const auto& wanted = config.precision;
+  if (is_on_gpus(config) && (!wanted.compute || *wanted.compute == Compute::bf16)) {
+    reason = std::string(to_string(Precision::bf16_gpu)) + ", since all devices are GPUs";
+    return Precision::bf16_gpu;
+  }
   if (!wanted.compute) {
     const auto chosen = best_of(nodes, count);
     reason = reason_for(chosen, nodes);
@@ -63,7 +68,7 @@ Result<Precision> choose_precision(const config::RunConfig::Precision& wanted, i
     reason = std::string(to_string(chosen)) + ", the order of bf16 for these nodes";
     return chosen;
   }
-  auto named = precision_of(wanted);
+  auto named = precision_of(config);
   if (named) reason = std::string(to_string(*named));
   return named;
 }
@@ -126,7 +131,7 @@ Result<LivePlan> plan_for(const config::RunConfig& config, RunSetup& setup,
                           std::vector<actors::NodeHere> nodes) {
   LivePlan live;
   const auto precision =
-      choose_precision(config.precision, nodes_taken(config, nodes), nodes, live.choice.why);
+      choose_precision(config, nodes_taken(config, nodes), nodes, live.choice.why);
   if (!precision) return precision.error();
   setup.precision = *precision;
   live.choice.precision = to_string(*precision);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "apps/gpus.h"
 #include "models/registry.h"
 
 namespace troupe::apps {
@@ -24,14 +25,27 @@ kernels::Precision best_precision_here() {
   return kernels::has_bf16_products() ? kernels::fastest_bf16() : kernels::Precision::fp32;
 }
 
-Result<kernels::Precision> precision_of(const config::RunConfig::Precision& precision) {
+bool is_on_gpus(const config::RunConfig& config) {
+  return config.train.device == config::RunConfig::Train::Device::cuda;
+}
+
+Result<kernels::Precision> precision_of(const config::RunConfig& config) {
   using Compute = config::RunConfig::Precision::Compute;
-  if (!precision.compute) return best_precision_here();
-  switch (*precision.compute) {
+  const bool on_gpus = is_on_gpus(config);
+  if (!config.precision.compute) {
+    if (!on_gpus) return best_precision_here();
+    return gpu_libraries() ? kernels::Precision::bf16_gpu : kernels::Precision::fp32;
+  }
+  switch (*config.precision.compute) {
     case Compute::fp32:
       return kernels::Precision::fp32;
     case Compute::bf16:
-      return kernels::fastest_bf16();
+      return on_gpus ? kernels::Precision::bf16_gpu : kernels::fastest_bf16();
+    case Compute::bf16_gpu:
+      if (on_gpus) return kernels::Precision::bf16_gpu;
+      return Error{
+          "precision.compute = \"bf16-gpu\" is computed by GPUs alone, and train.device = \"cpu\"; "
+          "set train.device = \"cuda\", or use \"bf16\", \"fp32\" or \"auto\""};
     case Compute::bf16_pairs:
       return kernels::Precision::bf16_pairs;
     case Compute::bf16_blocks:
@@ -103,7 +117,7 @@ Result<RunSetup> set_up(const config::RunConfig& config) {
     if (auto good = fits("data.validate", *setup.validate, setup.model); !good) return good.error();
 
   setup.micro = config.batch.micro.value_or(default_micro(config.batch.global));
-  const auto precision = precision_of(config.precision);
+  const auto precision = precision_of(config);
   if (!precision) return precision.error();
   setup.precision = *precision;
   return setup;

@@ -30,10 +30,12 @@ struct RunSetup {
 /// Errors name the key and what it found; they mean exit code 3.
 Result<RunSetup> set_up(const config::RunConfig& config);
 
-/// What "auto" means on this machine alone.
+/// What "auto" means on the cores of this machine alone.
 kernels::Precision best_precision_here();
 /// What a configuration names, as this machine understands it.
-Result<kernels::Precision> precision_of(const config::RunConfig::Precision& precision);
+Result<kernels::Precision> precision_of(const config::RunConfig& config);
+/// Whether all devices of its plans are GPUs.
+bool is_on_gpus(const config::RunConfig& config);
 
 /// Whether a model can take the samples of this data; `key` begins the error.
 Status fits(const std::string& key, const storage::Dataset& data, const models::Model& model);

@@ -170,6 +170,7 @@ RunConfig::Precision read_precision(const TreeReader& tree) {
                                                    {"bf16", Compute::bf16},
                                                    {"bf16-pairs", Compute::bf16_pairs},
                                                    {"bf16-blocks", Compute::bf16_blocks},
+                                                   {"bf16-gpu", Compute::bf16_gpu},
                                                    {"fp16", Compute::fp16}});
   precision.loss_scale_power = tree.small("precision.loss_scale.initial_power");
   precision.growth_interval = tree.integer("precision.loss_scale.growth_interval");

@@ -1,5 +1,6 @@
 #include <chrono>
 
+#include "apps/hosts/gpu_checks.h"
 #include "apps/hosts/machine_checks.h"
 #include "apps/hosts/place_checks.h"
 #include "catch.h"
@@ -76,6 +77,11 @@ TEST_CASE("limits", "[hosts]") {
   expect(judge_gpus(2, Error{"no driver"}), Verdict::skip, "2 NVIDIA devices; no driver");
   expect(judge_gpus(0, 0), Verdict::skip, "there is none");
   expect(judge_gpus(2, 1), Verdict::ok, "1 GPU for train.device = \"cuda\"");
+  const Result<std::string> libraries = std::string("cuBLASLt 13.1.0, cuDNN 9.19.0");
+  const Result<std::string> none = Error{"libcudnn.so.9: it is not there"};
+  expect(judge_gpu_libraries(libraries, 1), Verdict::ok, "cuDNN 9.19.0; GPUs compute in bf16");
+  expect(judge_gpu_libraries(none, 1), Verdict::warn, "libcudnn.so.9: it is not there; GPUs comp");
+  expect(judge_gpu_libraries(none, 0), Verdict::skip, "libcudnn.so.9: it is not there");
 }
 
 TEST_CASE("a library of another series, or without what we need", "[hosts]") {
