@@ -75,7 +75,7 @@ struct RunSpec {
   std::vector<int> delays;  // By stage: steps between the passes once the pipeline is full.
   ClipScope clip = ClipScope::all_stages;
   kernels::Precision precision = kernels::Precision::fp32;
-  models::LossScaling loss_scaling;  // Wants one norm of all stages.
+  models::LossScaling loss_scaling;  // On for fp16. It wants one norm of all stages.
   std::uint64_t seed = 0;
 
   Source batches;

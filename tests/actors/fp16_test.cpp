@@ -117,6 +117,16 @@ TEST_CASE("what overflows in one stage of one replica is skipped by all", "[acto
   }
 }
 
+TEST_CASE("a loss scale takes no message more, whether steps are skipped or not", "[actors]") {
+  auto piece = Piece::of("mlp", fp16_shape("1f1b", 2, 1, 2));
+  const auto skipping = play(piece.in_fp16(12), fp16_seed);
+  piece.steps = 12;
+  const auto plain = play(piece, fp16_seed);
+  REQUIRE(plain.outcome.how == Outcome::How::done);
+  CHECK(count_skipped(steps_of(skipping)) > 0);
+  CHECK(skipping.messages == plain.messages);
+}
+
 TEST_CASE("a stage that fails on the way changes neither the scale nor a bit", "[actors]") {
   auto piece = Piece::of("gpt2", fp16_shape("1f1b", 2, 1, 2)).in_fp16(10);
   piece.save_every = 2;
