@@ -13,16 +13,27 @@ SendingEnd::SendingEnd(EdgesOrder order, const EdgeTerms& terms, OnEnd on_end)
       // What has arrived may be in the line yet, where this device has not looked since.
       line_(terms.bound.parcels + order_.places) {}
 
+namespace {
+
+std::size_t word_bytes(std::size_t head_bytes, std::size_t tensors) {
+  return sizeof(EdgeWord) + sizeof(FrameHeader) + head_bytes + tensors * sizeof(TensorRecord);
+}
+
+}  // namespace
+
+bool fits_an_edge(std::size_t head_bytes, std::size_t tensors) {
+  return word_bytes(head_bytes, tensors) <= most_head_bytes;
+}
+
 Tensor SendingEnd::lend(const Shape& shape, DType type) {
   return Tensor::make(*order_.memory, shape, type);
 }
 
 Status SendingEnd::send(std::span<const std::byte> head, std::span<const Tensor> tensors) {
   assert_sane(head, tensors);
-  const std::size_t word =
-      sizeof(EdgeWord) + sizeof(FrameHeader) + head.size() + tensors.size() * sizeof(TensorRecord);
-  if (word > most_head_bytes)
-    return Error{"a parcel's head and shapes take " + std::to_string(word) + " bytes; at most " +
+  if (!fits_an_edge(head.size(), tensors.size()))
+    return Error{"a parcel's head and shapes take " +
+                 std::to_string(word_bytes(head.size(), tensors.size())) + " bytes; at most " +
                  std::to_string(most_head_bytes) + " go ahead of its tensors"};
   std::size_t bytes = 0;
   for (const auto& tensor : tensors) bytes += tensor.bytes();

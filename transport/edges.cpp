@@ -51,8 +51,26 @@ std::unique_ptr<Receiver> Edges::open_receiver(const EdgeTerms& terms, HandedOve
 }
 
 void Edges::begin() {
-  auto gathering = Phase::gathering;
-  if (phase_.compare_exchange_strong(gathering, Phase::forming) && order_.wake) order_.wake();
+  {
+    const std::lock_guard lock(mutex_);
+    if (phase_ != Phase::gathering) return;
+    phase_ = Phase::forming;
+  }
+  if (order_.wake) order_.wake();
+}
+
+void Edges::enter(Phase phase) {
+  {
+    const std::lock_guard lock(mutex_);
+    phase_ = phase;
+  }
+  changed_.notify_all();
+}
+
+Edges::Phase Edges::wait_while(std::initializer_list<Phase> phases, EdgeTime until) const {
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, until, [&] { return std::ranges::count(phases, phase_.load()) == 0; });
+  return phase_;
 }
 
 void Edges::hear(std::span<const std::byte> bytes) {
@@ -138,7 +156,7 @@ bool Edges::form(EdgeTime now) {
     if (auto status = end->warm_up(now); !status) return fail(*end, status.error(), now);
     if (!end->warm()) return true;
   }
-  phase_ = Phase::ready;
+  enter(Phase::ready);
   for (const auto& end : ends_)
     if (auto status = end->open(); !status) return fail(*end, status.error(), now);
   return true;
@@ -155,8 +173,9 @@ bool Edges::exchange(EdgeTime now) {
 
 bool Edges::fail(EdgeEnd& end, const Error& error, EdgeTime now) {
   end.end({ChannelEnd::Why::lost, within("edge " + std::to_string(end.number()), error).text});
-  phase_ = Phase::failed;
+  end.tell();
   deadline_ = now + order_.patience.order;
+  enter(Phase::failed);
   return false;
 }
 
@@ -173,17 +192,17 @@ void Edges::end_all(EdgeTime now) {
     if (auto link = end->give_up_link()) links.push_back(std::move(link));
   }
   fabric_.end(std::move(links));
-  phase_ = Phase::ending;
   deadline_ = now + order_.patience.end;
+  enter(Phase::ending);
 }
 
 bool Edges::await_end(EdgeTime now) {
   if (fabric_.ended()) {
     for (const auto& end : ends_) end->release();
-    phase_ = Phase::over;
+    enter(Phase::over);
     return false;
   }
-  if (now >= deadline_) phase_ = Phase::stuck;
+  if (now >= deadline_) enter(Phase::stuck);
   return phase_ == Phase::ending;
 }
 

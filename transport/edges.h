@@ -2,9 +2,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -71,6 +73,9 @@ struct EdgeTerms {
   Sender* words = nullptr;  // Spoken to until the edges are over.
 };
 
+/// Whether an edge takes such a parcel: its head and shapes go ahead as one word.
+bool fits_an_edge(std::size_t head_bytes, std::size_t tensors);
+
 /// Words that were refused.
 struct EdgesCounters {
   std::uint64_t garbage = 0;
@@ -112,6 +117,9 @@ class Edges {
   /// is done. Also how edges end in peace, once their senders are closed.
   void abort(const std::string& why);
   Phase phase() const { return phase_; }
+  /// Waits while it is in one of these phases, at most until then; the phase after that. Whoever
+  /// is to hear why it has failed has heard it by then. Not on the thread that calls the fabric.
+  Phase wait_while(std::initializer_list<Phase> phases, EdgeTime until) const;
   EdgesCounters counters() const;
 
   /// By the thread that calls the fabric, when it was woken and now and then. True where something
@@ -120,6 +128,7 @@ class Edges {
 
  private:
   void add(std::shared_ptr<EdgeEnd> end);
+  void enter(Phase phase);
   bool must_end() const;
   bool form(EdgeTime now);
   bool exchange(EdgeTime now);
@@ -134,6 +143,7 @@ class Edges {
   EdgeTime deadline_ = EdgeTime::max();  // Of a phase that waits for others.
 
   mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;  // The phase.
   std::optional<std::string> aborted_;
   EdgesCounters counters_;
 };

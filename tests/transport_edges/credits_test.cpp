@@ -49,6 +49,9 @@ TEST_CASE("shapes that do not go into one word are refused", "[edges]") {
   CHECK(sent.error().text ==
         "a parcel's head and shapes take 65640 bytes; at most 65536 go ahead "
         "of its tensors");
+  CHECK_FALSE(fits_an_edge(most_head_bytes, 0));
+  CHECK(fits_an_edge(1000, 700));
+  CHECK_FALSE(fits_an_edge(1000, 900));
 }
 
 TEST_CASE("a device occupies itself with edges only once it has all of them", "[edges]") {
