@@ -110,6 +110,7 @@ class Site::State {
   std::recursive_mutex gate;  // Held while something is given to players.
   std::map<PlayerId, caf::actor> here;
   std::map<PlayerId, caf::actor> envoys;
+  caf::actor warden;  // Nobody else holds it, and without a holder it would end.
   bool open = false;
 
   std::vector<std::pair<PlayerId, Dispatch>> take_all() {
@@ -135,6 +136,7 @@ Site::~Site() {
   {
     const std::lock_guard lock(state_->gate);
     state_->open = false;
+    if (auto warden = std::exchange(state_->warden, nullptr)) rt::stop(warden);
     for (const auto& [id, actor] : state_->here) rt::stop(actor);
     for (const auto& [id, actor] : state_->envoys) rt::stop(actor);
     state_->here.clear();
@@ -297,7 +299,7 @@ Status Site::start(const Start& start) {
                            : state_->envoys.emplace(id, envoy(id)).first->second;
       },
       start.keepers);
-  rt::spawn<Warden>(
+  state_->warden = rt::spawn<Warden>(
       *system_, state_->here,
       [tell = order_.tell_head, state = state_.get()](PlayerId player, const std::string& why) {
         const auto lost = state->why_lost();
