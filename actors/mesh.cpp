@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/digest.h"
+#include "transport/edge_word.h"
 #include "transport/msgpack.h"
 #include "transport/shm_channel.h"
 #include "transport/tcp_channel.h"
@@ -15,6 +16,9 @@ namespace troupe::actors {
 namespace {
 
 constexpr std::size_t label_room = std::size_t{64} << 10;
+
+// So that no label is taken for a word of an edge: its length stands first.
+static_assert(transport::edge_magic > transport::most_head_bytes);
 
 /// What stands before a dispatch's bytes in the head of a parcel.
 struct Label {
@@ -71,10 +75,18 @@ transport::Epoch epoch_of(const std::string& run, std::uint64_t attempt) {
 }
 
 Mesh::Mesh(transport::ChannelThread& thread, MeshOrder order)
-    : thread_(thread), order_(std::move(order)), machine_(this_machine_id()) {}
+    : thread_(thread),
+      order_(std::move(order)),
+      machine_(this_machine_id()),
+      edges_({.epoch = order_.epoch,
+              .bound = order_.bound,
+              .linked = order_.linked,
+              .on_parcel = [this](int from, transport::Parcel parcel) { deliver(from, parcel); },
+              .on_lost = [this](int other, const std::string& why) { lost(other, why); }}) {}
 
 // Nothing may be called any more when the rest goes.
 Mesh::~Mesh() {
+  (void)edges_.end().ok();
   senders_.clear();
   receivers_.clear();
 }
@@ -97,7 +109,9 @@ Result<std::unique_ptr<Mesh>> Mesh::open(transport::ChannelThread& thread, MeshO
       if (!door) continue;
       transport::Listener listener{
           [mesh = mesh.get(), other](transport::Parcel parcel) { mesh->arrived(other, parcel); },
-          [mesh = mesh.get(), other](const transport::ChannelEnd& end) { mesh->lost(other, end); }};
+          [mesh = mesh.get(), other](const transport::ChannelEnd& end) {
+            mesh->lost(other, end.text);
+          }};
       mesh->receivers_.push_back(door->expect(
           transport::Token{given.tokens[static_cast<std::size_t>(other)]},
           {.bound = given.bound, .memory = given.memory, .listener = std::move(listener)}));
@@ -107,7 +121,7 @@ Result<std::unique_ptr<Mesh>> Mesh::open(transport::ChannelThread& thread, MeshO
 }
 
 MeshAddress Mesh::address() const {
-  return {machine_, shm_ ? shm_->address() : "", tcp_->address()};
+  return {machine_, shm_ ? shm_->address() : "", tcp_->address(), edges_.places()};
 }
 
 Status Mesh::connect(const std::vector<MeshAddress>& others,
@@ -120,28 +134,44 @@ Status Mesh::connect(const std::vector<MeshAddress>& others,
         .token = transport::Token{tokens[static_cast<std::size_t>(other)]},
         .bound = order_.bound,
         .memory = order_.memory,
-        .on_end = [this, other](const transport::ChannelEnd& end) { lost(other, end); }};
+        .on_end = [this, other](const transport::ChannelEnd& end) { lost(other, end.text); }};
     const bool share = !to.shm.empty() && to.machine == machine_ && shm_;
     auto sender = share ? transport::connect_shm(thread_, to.shm, std::move(sending))
                         : transport::connect_tcp(thread_, to.tcp, std::move(sending));
     if (!sender) return sender.error();
     senders_[static_cast<std::size_t>(other)] = std::move(*sender);
   }
-  return Done{};
+  if (order_.linked.devices.empty()) return Done{};
+  std::vector<std::vector<LinkPlace>> places;
+  for (const auto& address : others) places.push_back(address.links);
+  std::vector<transport::Sender*> words;
+  for (const auto& sender : senders_) words.push_back(sender.get());
+  return edges_.form(places, words);
 }
 
 Status Mesh::send(int process, PlayerId to, const Dispatch& dispatch) {
   auto* sender = senders_.at(static_cast<std::size_t>(process)).get();
   if (!sender) return Error{"there is no channel to process " + std::to_string(process) + " yet"};
   const std::string head = head_of(to, dispatch);
+  if (auto* edge = edges_.edge(to, head.size(), dispatch.tensors)) sender = edge;
   return sender->send(std::as_bytes(std::span(head)), dispatch.tensors);
 }
 
-void Mesh::lost(int other, const transport::ChannelEnd& end) { order_.on_lost(other, end.text); }
+/// The attempt cannot go on: no device need wait for others any more.
+void Mesh::lost(int other, const std::string& why) {
+  edges_.abort(why);
+  order_.on_lost(other, why);
+}
 
+/// By a channel.
 void Mesh::arrived(int from, transport::Parcel parcel) {
+  if (transport::read_edge_word(parcel.head)) return edges_.hear(from, parcel.head);
+  deliver(from, parcel);
+}
+
+void Mesh::deliver(int from, transport::Parcel parcel) {
   auto read = read_head({reinterpret_cast<const char*>(parcel.head.data()), parcel.head.size()});
-  if (!read) return order_.on_lost(from, read.error().text);
+  if (!read) return lost(from, read.error().text);
   auto& [to, dispatch] = *read;
   for (auto& tensor : parcel.tensors) dispatch.tensors.push_back(std::move(tensor));
   order_.on_dispatch(from, to, std::move(dispatch));

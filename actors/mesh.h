@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "actors/dispatch.h"
+#include "actors/mesh_edges.h"
 #include "actors/player_id.h"
 #include "transport/channel.h"
 #include "transport/channel_thread.h"
@@ -21,11 +22,13 @@ struct MeshAddress {
   std::string machine;  // Processes of one machine share memory.
   std::string shm;      // Empty where the process has no such door.
   std::string tcp;
+  std::vector<LinkPlace> links;  // Of its devices that have any.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("machine", &MeshAddress::machine),
                       transport::required("shm", &MeshAddress::shm),
-                      transport::required("tcp", &MeshAddress::tcp));
+                      transport::required("tcp", &MeshAddress::tcp),
+                      transport::optional("links", &MeshAddress::links));
   }
 };
 
@@ -41,31 +44,43 @@ struct MeshOrder {
   MemoryPool* memory = nullptr;       // Outlives the mesh and what comes.
   std::string interface = "127.0.0.1";
   Carriers carriers = Carriers::shm_and_tcp;
+  LinkedDevices linked = {};  // Whose tensors need not go by way of the host.
 
-  /// On the thread of the channels; they must not wait.
+  /// On the threads of channels and devices; they must not wait.
   std::function<void(int from, PlayerId to, Dispatch)> on_dispatch;
   std::function<void(int other, const std::string& why)> on_lost;
 };
 
 /// The channels of one attempt between a process of a run and all others: for what players tell one
-/// another, and for all tensors.
+/// another, and for all tensors. Those that go from one linked device to another go by edges.
 class Mesh {
  public:
   static Result<std::unique_ptr<Mesh>> open(transport::ChannelThread& thread, MeshOrder order);
+  /// Where it has edges, end() went well.
   ~Mesh();
 
   MeshAddress address() const;
 
-  /// Waits until all others have let this process in, by order of `tokens`: not for an actor. Once.
+  /// Waits until all others have let this process in, by order of `tokens`, and the edges are
+  /// ready: not for an actor. Once.
   Status connect(const std::vector<MeshAddress>& others, const std::vector<std::uint64_t>& tokens);
 
-  /// Any thread, once connected; returns at once.
+  // Any thread, once connected.
+
+  /// Returns at once.
   Status send(int process, PlayerId to, const Dispatch& dispatch);
+  /// From now on nothing of the attempt goes from device to device.
+  void abort(const std::string& why) { edges_.abort(why); }
+
+  /// Waits until devices have let go of what was on its way. An error where one does not in time:
+  /// it may write into its memory yet, so that nothing may be destroyed.
+  Status end() { return edges_.end(); }
 
  private:
   Mesh(transport::ChannelThread& thread, MeshOrder order);
-  void lost(int other, const transport::ChannelEnd& end);
+  void lost(int other, const std::string& why);
   void arrived(int from, transport::Parcel parcel);
+  void deliver(int from, transport::Parcel parcel);
 
   transport::ChannelThread& thread_;
   MeshOrder order_;
@@ -74,6 +89,7 @@ class Mesh {
   std::unique_ptr<transport::Door> tcp_;
   std::vector<std::unique_ptr<transport::Receiver>> receivers_;
   std::vector<std::unique_ptr<transport::Sender>> senders_;  // By process.
+  MeshEdges edges_;
 };
 
 /// Tells machines apart, also two that were started from one image.

@@ -284,6 +284,7 @@ class Node::Work {
                                .epoch = epoch_of(message.run, message.epoch),
                                .interface = options_.interface,
                                .carriers = options_.carriers,
+                               .stuck = options_.stuck,
                                .tell_head = [this, run = message.run, epoch = message.epoch](
                                                 transport::Message said) -> Status {
                                  said.run = run;

@@ -133,6 +133,8 @@ Site::Site(SiteOrder order)
       config_(actor_threads) {}
 
 Site::~Site() {
+  // Whoever computes is held up by nobody then.
+  if (mesh_) mesh_->abort("the attempt has ended");
   {
     const std::lock_guard lock(state_->gate);
     state_->open = false;
@@ -145,6 +147,8 @@ Site::~Site() {
   if (system_) system_->await_all_actors_done();
   if (order_.keep) order_.keep->settle();
   system_.reset();
+  if (mesh_)
+    if (auto ended = mesh_->end(); !ended) order_.stuck(ended.error().text);
   mesh_.reset();  // Nothing arrives any more.
   (void)state_->take_all();
   // Executors finish what was posted, which may hold memory of ours.
@@ -169,6 +173,7 @@ Result<std::unique_ptr<Site>> Site::open(transport::ChannelThread& thread, SiteO
                  .memory = site->memory_.get(),
                  .interface = site->order_.interface,
                  .carriers = site->order_.carriers,
+                 .linked = site->linked(),
                  .on_dispatch = [site = site.get()](
                                     int, PlayerId to,
                                     Dispatch dispatch) { site->arrived(to, std::move(dispatch)); },
@@ -189,6 +194,14 @@ Result<std::unique_ptr<Site>> Site::open(transport::ChannelThread& thread, SiteO
 
 bool Site::is_here(PlayerId player) const {
   return order_.prepare.placement.process_of(player) == order_.prepare.here;
+}
+
+/// Nothing where tensors shall go by TCP.
+LinkedDevices Site::linked() const {
+  auto devices = order_.home->linked();
+  const bool has_any = std::ranges::any_of(devices, [](const auto* device) { return device; });
+  if (!has_any || order_.carriers == Carriers::tcp) return {};
+  return {std::move(devices), traffic_of(*spec_, order_.prepare.placement), order_.edges};
 }
 
 Carry Site::carry() {

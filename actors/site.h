@@ -23,6 +23,8 @@ class RunHome {
  public:
   virtual ~RunHome() = default;
   virtual RunSpecPtr spec() = 0;
+  /// Of its devices those that have links, by device of the run, else null; or nothing at all.
+  virtual std::vector<LinkedDevice*> linked() { return {}; }
   /// How long it waits for a head that is gone.
   virtual std::chrono::nanoseconds head_patience() const = 0;
 };
@@ -35,6 +37,9 @@ struct SiteOrder {
   transport::Epoch epoch;
   std::string interface = "127.0.0.1";
   Carriers carriers = Carriers::shm_and_tcp;
+  transport::EdgePatience edges = {};
+  /// A device does not let go of memory, so that the process can only end: does not return.
+  std::function<void(const std::string& why)> stuck;
   /// To the head, from any thread, at once.
   std::function<Status(const transport::Message&)> tell_head;
 };
@@ -44,12 +49,12 @@ struct SiteOrder {
 class Site {
  public:
   static Result<std::unique_ptr<Site>> open(transport::ChannelThread& thread, SiteOrder order);
-  /// Waits until all players have ended.
+  /// Waits until all players have ended, and devices have let go of what was on its way.
   ~Site();
 
   MeshAddress address() const { return mesh_->address(); }
 
-  /// Waits for channels and state. Then the players play.
+  /// Waits for channels, edges and state. Then the players play.
   Status start(const Start& start);
   /// Whether another process of the attempt is gone.
   bool has_lost() const;
@@ -62,6 +67,7 @@ class Site {
   explicit Site(SiteOrder order);
 
   bool is_here(PlayerId player) const;
+  LinkedDevices linked() const;
   Carry carry();
   Status deliver(PlayerId to, Dispatch dispatch);
   void arrived(PlayerId to, Dispatch dispatch);

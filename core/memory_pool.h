@@ -83,6 +83,8 @@ class MemoryPool final : private MemoryOwner {
   /// A block of at least so many bytes, aligned to 64. A full device throws OutOfMemory; before
   /// that, what nobody holds is given back to the source.
   BlockHandle take(std::size_t bytes);
+  /// Whether it has given this block out.
+  bool owns(const MemoryBlock& block) const { return block.owner == this; }
 
   /// Gives back to the source what nobody holds, and no device uses.
   void trim();

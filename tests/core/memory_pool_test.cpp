@@ -46,6 +46,13 @@ TEST_CASE("blocks are aligned and a pool wastes at most a fifth", "[core]") {
   }
 }
 
+TEST_CASE("a pool knows what it has given out", "[core]") {
+  MemoryPool one, other;
+  const auto block = one.take(100);
+  CHECK(one.owns(*block.get()));
+  CHECK_FALSE(other.owns(*block.get()));
+}
+
 TEST_CASE("trim gives back what nobody holds", "[core]") {
   MemoryPool pool;
   const auto kept = pool.take(1'000);

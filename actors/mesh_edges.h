@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "actors/linked_device.h"
+#include "actors/player_id.h"
+#include "actors/traffic.h"
+#include "core/result.h"
+#include "transport/channel.h"
+#include "transport/edges.h"
+
+namespace troupe::actors {
+
+/// What of a process has links, and what of the run could go by them.
+struct LinkedDevices {
+  std::vector<LinkedDevice*> devices;  // By device of the run; null: elsewhere, or without links.
+  Traffic traffic;
+  transport::EdgePatience patience;
+};
+
+struct MeshEdgesOrder {
+  transport::Epoch epoch;
+  transport::Bound bound;  // Of each edge.
+  LinkedDevices linked;    // They outlive the edges.
+
+  /// On the threads of the devices; they must not wait.
+  std::function<void(int from, transport::Parcel)> on_parcel;
+  std::function<void(int other, const std::string& why)> on_lost;
+};
+
+/// The edges of one attempt between the devices of a process and those of all others: one for each
+/// route of the run's tensors whose two devices are linked. What has none goes by the channel of
+/// the two processes, and so do the words of edges. Where nothing is linked it does nothing.
+class MeshEdges {
+ public:
+  explicit MeshEdges(MeshEdgesOrder order);
+  /// Ended.
+  ~MeshEdges();
+  MeshEdges(const MeshEdges&) = delete;
+  MeshEdges& operator=(const MeshEdges&) = delete;
+
+  /// What the others are to know.
+  std::vector<LinkPlace> places() const;
+
+  /// Waits until all are ready. By process: what has links there, and the channel to it, which
+  /// outlives the edges. Once.
+  Status form(const std::vector<std::vector<LinkPlace>>& places,
+              const std::vector<transport::Sender*>& words);
+
+  // Any thread.
+
+  /// A word of an edge has come; perhaps from somebody who was sooner than this process.
+  void hear(int from, std::span<const std::byte> word);
+  /// The edge for a parcel to this player, once they are formed; null where it goes by way of the
+  /// host. A tensor that goes from device to device lies in the sending device's memory.
+  transport::Sender* edge(PlayerId to, std::size_t head_bytes,
+                          std::span<const Tensor> tensors) const;
+  /// Voids the epoch: nothing goes or comes any more, and nobody is told.
+  void abort(const std::string& why);
+
+  /// Aborts, and waits until the devices have let go. An error where one does not in time: then it
+  /// may write into its memory yet, and the process had better end.
+  Status end();
+
+ private:
+  struct Route {
+    int from = 0;
+    int to = 0;
+    const MemoryPool* memory = nullptr;  // Of the device that sends; null where that is elsewhere.
+    std::unique_ptr<transport::Sender> sender;
+    std::unique_ptr<transport::Receiver> receiver;  // One of the two.
+  };
+
+  std::uint64_t number_of(int from, int to) const;
+  int process_of(int device) const;
+  transport::Edges& edges_of(int device);
+  void open(int from, int to, const std::vector<transport::Sender*>& words);
+  void pass_on(std::span<const std::byte> word);
+  void lost(int from, int to, int other, const std::string& why);
+  std::string why() const;
+
+  const MeshEdgesOrder order_;
+  std::map<int, std::unique_ptr<transport::Edges>> edges_;  // By device of this process.
+  std::map<std::uint64_t, transport::Edges*> by_number_;    // Stands still once opened,
+  std::vector<Route> routes_;                               // and so do these.
+
+  mutable std::mutex mutex_;
+  bool is_open_ = false;
+  bool ends_ = false;
+  std::string why_;                            // The first reason.
+  std::vector<std::vector<std::byte>> early_;  // Words that came before they were open.
+};
+
+}  // namespace troupe::actors

@@ -1,0 +1,324 @@
+#include "little_cluster.h"
+
+#include <condition_variable>
+#include <deque>
+#include <future>
+#include <utility>
+
+#include "actors/linked_device.h"
+#include "actors/rt.h"
+#include "actors/run_orders.h"
+#include "catch.h"
+
+namespace troupe::actors {
+namespace {
+
+/// What one node has of a run, for one attempt.
+class LittleHome final : public RunHome {
+ public:
+  /// One at a time: what a test looks at has no locks.
+  static std::shared_ptr<LittleHome> make(const Piece& piece, const Placement& placement,
+                                          int here) {
+    static std::mutex mutex;
+    const std::lock_guard lock(mutex);
+    return std::make_shared<LittleHome>(piece, placement, here);
+  }
+  LittleHome(const Piece& piece, const Placement& placement, int here)
+      : run_(piece), spec_(run_.spec([this]() -> Executor& {
+          return *executors_.emplace_back(std::make_unique<ComputingThread>(1));
+        })) {
+    for (std::size_t i = 0; i < spec_->executors.size(); ++i)
+      if (placement.stages[i] != here) spec_->executors[i] = nullptr;
+  }
+  /// All that it was given is done.
+  ~LittleHome() override { linked_.clear(); }
+
+  void link(sim_device::SimWorld& world, const std::string& kind) {
+    linked_.resize(spec_->executors.size());
+    for (std::size_t i = 0; i < linked_.size(); ++i) {
+      if (!spec_->executors[i]) continue;
+      const int device = world.add_device();
+      devices.push_back(device);
+      linked_[i] =
+          std::make_unique<LinkedDevice>(kind, "device " + std::to_string(device),
+                                         spec_->executors[i]->memory(), world.fabric(device));
+    }
+  }
+
+  RunSpecPtr spec() override { return spec_; }
+  std::vector<LinkedDevice*> linked() override {
+    std::vector<LinkedDevice*> all;
+    for (const auto& device : linked_) all.push_back(device.get());
+    return all;
+  }
+  std::chrono::nanoseconds head_patience() const override { return std::chrono::minutes(1); }
+
+  std::size_t bytes_in_use() {
+    std::vector<Executor*> all;
+    for (const auto& executor : executors_) all.push_back(executor.get());
+    finish(all);
+    std::size_t bytes = 0;
+    for (auto* executor : all) bytes += executor->memory().counters().bytes_in_use;
+    return bytes;
+  }
+
+  std::vector<int> devices;  // Of the world.
+
+ private:
+  LittleRun run_;
+  std::vector<std::unique_ptr<ComputingThread>> executors_;
+  std::shared_ptr<RunSpec> spec_;
+  std::vector<std::unique_ptr<LinkedDevice>> linked_;  // By device of the run.
+};
+
+}  // namespace
+
+/// Does what a node's process does, without its connection.
+class LittleNode {
+ public:
+  LittleNode(LittleCluster& cluster, int number)
+      : number_(number), cluster_(cluster), thread_([this] { run(); }) {}
+  ~LittleNode() { stop(); }
+
+  void stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    came_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  std::uint64_t incarnation() const { return static_cast<std::uint64_t>(number_) + 1; }
+
+  void hear(transport::Message message) {
+    {
+      const std::lock_guard lock(mutex_);
+      waiting_.push_back(std::move(message));
+    }
+    came_.notify_all();
+  }
+  /// From now on it is told nothing, and says nothing.
+  void die() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_dead_ = true;
+    }
+    for_each_device([&](int device) { cluster_.world_.kill(device); });
+    came_.notify_all();
+  }
+  template <class Visit>
+  void for_each_device(Visit visit) {
+    const std::lock_guard lock(mutex_);
+    for (const int device : devices_) visit(device);
+  }
+  std::uint64_t attempt() const {
+    const std::lock_guard lock(mutex_);
+    return attempt_;
+  }
+
+ private:
+  void run() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      came_.wait(lock, [&] { return stopping_ || is_dead_ || !waiting_.empty(); });
+      if (stopping_ || is_dead_) break;
+      auto message = std::move(waiting_.front());
+      waiting_.pop_front();
+      lock.unlock();
+      act_on(std::move(message));
+      lock.lock();
+    }
+    lock.unlock();
+    end();
+  }
+
+  void act_on(transport::Message message) {
+    if (message.type == Prepare::type) return prepare(message);
+    if (message.type == Stop::type) return end();
+    if (!site_ || message.epoch != attempt()) return;
+    if (message.type == Start::type) {
+      const auto started = site_->start(*transport::from_message<Start>(message));
+      const auto cause = site_->has_lost() ? Cause::lost : Cause::failed;
+      if (!started) tell(message.epoch, PrepareFailed{started.error().text, cause});
+    } else {
+      (void)site_->deliver(std::move(message)).ok();
+    }
+  }
+
+  void prepare(const transport::Message& message) {
+    end();
+    auto order = *transport::from_message<Prepare>(message);
+    home_ = LittleHome::make(cluster_.piece_, order.placement, order.here);
+    if (number_ != cluster_.order_.without_links)
+      home_->link(cluster_.world_, number_ == cluster_.order_.of_another_kind ? "other" : "played");
+    {
+      const std::lock_guard lock(mutex_);
+      devices_ = home_->devices;
+      attempt_ = message.epoch;
+    }
+    if (number_ == cluster_.order_.born_frozen && std::exchange(is_first_, false))
+      cluster_.freeze_devices(number_);
+    auto site = Site::open(
+        channels_, {.home = home_,
+                    .prepare = std::move(order),
+                    .keep = nullptr,
+                    .attempt = static_cast<int>(message.epoch),
+                    .epoch = epoch_of(message.run, message.epoch),
+                    .carriers = cluster_.order_.carriers,
+                    .edges = cluster_.order_.patience,
+                    .stuck =
+                        [this](const std::string& why) {
+                          cluster_.tell_stuck(why);
+                          // As if the process had ended: what is dead touches no memory.
+                          for_each_device([&](int device) { cluster_.world_.kill(device); });
+                        },
+                    .tell_head = [this, epoch = message.epoch](transport::Message said) -> Status {
+                      tell(epoch, std::move(said));
+                      return Done{};
+                    }});
+    if (!site) return tell(message.epoch, PrepareFailed{site.error().text});
+    site_ = std::move(*site);
+    tell(message.epoch, Prepared{site_->address(), {}});
+  }
+
+  void end() {
+    site_.reset();
+    if (home_) cluster_.bytes_left_ += home_->bytes_in_use();
+    home_.reset();
+  }
+
+  template <class Body>
+  void tell(std::uint64_t epoch, const Body& body) {
+    tell(epoch, transport::to_message(body));
+  }
+  void tell(std::uint64_t epoch, transport::Message message) {
+    message.run = "little";
+    message.epoch = epoch;
+    {
+      const std::lock_guard lock(mutex_);
+      if (is_dead_) return;
+    }
+    cluster_.heard(incarnation(), std::move(message));
+  }
+
+  const int number_;
+  LittleCluster& cluster_;
+  transport::ChannelThread channels_;
+  std::shared_ptr<LittleHome> home_;
+  std::unique_ptr<Site> site_;
+  bool is_first_ = true;
+
+  mutable std::mutex mutex_;
+  std::condition_variable came_;
+  std::deque<transport::Message> waiting_;
+  std::vector<int> devices_;
+  std::uint64_t attempt_ = 0;
+  bool is_dead_ = false;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+LittleCluster::LittleCluster(const Piece& piece, const ClusterOrder& order)
+    : piece_(piece),
+      order_(order),
+      world_(1),
+      devices_([this] {
+        while (!stopping_)
+          if (!world_.step()) std::this_thread::yield();
+      }),
+      pool_([this](std::uint64_t to, const transport::Message& said) { return send(to, said); }) {
+  casting_ = std::make_unique<RemoteCasting>(pool_, channels_,
+                                             RemoteOrder{.run = "little",
+                                                         .config = {},
+                                                         .fewest = 1,
+                                                         .most = order.nodes,
+                                                         .carriers = order.carriers,
+                                                         .placed = {}},
+                                             Decisions{});
+  for (int i = 0; i < order.nodes; ++i) {
+    nodes_.push_back(std::make_unique<LittleNode>(*this, i));
+    Inventory inventory;
+    inventory.precision = "fp32";
+    pool_.add(nodes_.back()->incarnation(), "node-" + std::to_string(i), std::move(inventory));
+  }
+}
+
+LittleCluster::~LittleCluster() {
+  nodes_.clear();
+  stopping_ = true;
+  devices_.join();
+}
+
+Played LittleCluster::play() {
+  LittleRun run(piece_);
+  ComputingThread reader(1);
+  const auto spec = run.spec([&]() -> Executor& { return reader; });
+  for (auto& executor : spec->executors) executor = nullptr;
+  spec->casting = casting_.get();
+  Played played;
+  {
+    std::promise<Outcome> ended;
+    rt::Config config(2);
+    caf::actor_system system(config);
+    {
+      const auto supervisor = spawn_supervisor(
+          system, spec, {}, [&](Outcome outcome) { ended.set_value(std::move(outcome)); });
+      played.outcome = ended.get_future().get();
+    }
+    system.await_all_actors_done();
+  }
+  played.ended = true;
+  played.events = run.events();
+  played.weights = digest_of_weights(std::exchange(played.outcome.weights, {}));
+  for (const auto& node : nodes_) node->stop();
+  casting_.reset();
+  played.bytes_left = bytes_left_;
+  return played;
+}
+
+Status LittleCluster::send(std::uint64_t incarnation, const transport::Message& message) {
+  nodes_[incarnation - 1]->hear(message);
+  return Done{};
+}
+
+void LittleCluster::heard(std::uint64_t incarnation, transport::Message message) {
+  casting_->heard(incarnation, std::move(message));
+}
+
+void LittleCluster::kill(int node) {
+  auto& dying = *nodes_[static_cast<std::size_t>(node)];
+  dying.die();
+  (void)pool_.remove(dying.incarnation());
+  casting_->lost(dying.incarnation(), "the test has killed it");
+}
+
+void LittleCluster::freeze_devices(int node) {
+  nodes_[static_cast<std::size_t>(node)]->for_each_device([&](int device) { world_.kill(device); });
+}
+
+void LittleCluster::block_devices(int node) {
+  nodes_[static_cast<std::size_t>(node)]->for_each_device(
+      [&](int device) { world_.block(device); });
+}
+
+void LittleCluster::fail_player(int node) {
+  const auto& at = *nodes_[static_cast<std::size_t>(node)];
+  auto message = transport::to_message(
+      StageFailed{{PlayerId::Kind::stage, node}, "the test has said so", Cause::lost});
+  message.run = "little";
+  message.epoch = at.attempt();
+  heard(at.incarnation(), std::move(message));
+}
+
+void LittleCluster::tell_stuck(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  stuck_ += why + "\n";
+}
+
+std::string LittleCluster::stuck() const {
+  const std::lock_guard lock(mutex_);
+  return stuck_;
+}
+
+}  // namespace troupe::actors

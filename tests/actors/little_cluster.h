@@ -1,0 +1,82 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "actors/node_pool.h"
+#include "actors/remote_cast.h"
+#include "actors/site.h"
+#include "little_run.h"
+#include "sim_device/sim_world.h"
+#include "transport/channel_thread.h"
+#include "transport/edges.h"
+
+namespace troupe::actors {
+
+class LittleNode;
+
+/// How a run is to be played on a cluster in this process.
+struct ClusterOrder {
+  int nodes = 2;
+  /// A node whose devices have no links, and one whose links are of another kind; -1: none.
+  int without_links = -1;
+  int of_another_kind = -1;
+  /// And one whose devices do nothing in the first attempt.
+  int born_frozen = -1;
+  Carriers carriers = Carriers::shm_and_tcp;
+  transport::EdgePatience patience = {};
+};
+
+/// A run whose players are on nodes, which are all in this process, with the threads and channels
+/// that they would have in processes of their own. Their devices compute on threads, and are linked
+/// by sim_device.
+class LittleCluster {
+ public:
+  LittleCluster(const Piece& piece, const ClusterOrder& order);
+  ~LittleCluster();
+
+  /// Plays to the end.
+  Played play();
+
+  // While it plays, on any thread.
+
+  /// A node dies: its devices do nothing any more, and its channels end without a word.
+  void kill(int node);
+  /// Its devices do nothing any more, and nobody hears of that.
+  void freeze_devices(int node);
+  /// What its devices are given from now on is never done, nor let go.
+  void block_devices(int node);
+  /// One of its players has failed, as far as the head hears.
+  void fail_player(int node);
+
+  sim_device::SimWorld& world() { return world_; }
+  /// What the head has been told by nodes whose process had to end.
+  std::string stuck() const;
+
+ private:
+  friend class LittleNode;
+  Status send(std::uint64_t incarnation, const transport::Message& message);
+  void heard(std::uint64_t incarnation, transport::Message message);
+  void tell_stuck(const std::string& why);
+
+  const Piece piece_;
+  const ClusterOrder order_;
+  sim_device::SimWorld world_;
+  std::atomic<bool> stopping_{false};
+  std::thread devices_;
+  transport::ChannelThread channels_;
+  NodePool pool_;
+  std::vector<std::unique_ptr<LittleNode>> nodes_;
+  std::unique_ptr<RemoteCasting> casting_;
+  mutable std::mutex mutex_;
+  std::string stuck_;
+  std::atomic<std::size_t> bytes_left_{0};
+};
+
+}  // namespace troupe::actors
