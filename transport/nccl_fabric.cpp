@@ -1,7 +1,6 @@
 #include "transport/nccl_fabric.h"
 
 #include <cuda_runtime.h>
-#include <nccl.h>
 
 #include <atomic>
 #include <cassert>
@@ -21,12 +20,13 @@ using NcclLinks = std::vector<std::unique_ptr<NcclLink>>;
 
 /// In one group, so that no one waits for a device which the others occupy. To abort may wait for
 /// ever all the same, where another process never lets go.
-void abort_together(int device, NcclLinks links, std::atomic<bool>& ended) {
+void abort_together(const NcclLibrary& nccl, int device, NcclLinks links,
+                    std::atomic<bool>& ended) {
   (void)cudaSetDevice(device);
-  (void)ncclGroupStart();
+  (void)nccl.begin_group();
   for (const auto& link : links)
-    if (link->communicator()) (void)ncclCommAbort(link->communicator());
-  (void)ncclGroupEnd();
+    if (link->communicator()) (void)nccl.abort(link->communicator());
+  (void)nccl.end_group();
   // NCCL goes on by itself, and of a communicator that is gone nobody may ask; but the device has
   // let go once the streams have run out.
   for (const auto& link : links) (void)cudaStreamSynchronize(link->stream());
@@ -36,8 +36,8 @@ void abort_together(int device, NcclLinks links, std::atomic<bool>& ended) {
 
 class NcclFabric final : public Fabric {
  public:
-  NcclFabric(const NcclOrder& order, std::uint64_t* word)
-      : order_(order), word_(word), poison_(*word) {}
+  NcclFabric(const NcclLibrary& nccl, const NcclOrder& order, std::uint64_t* word)
+      : nccl_(nccl), order_(order), word_(word), poison_(*word) {}
   /// A thread that never comes back is left behind: the process is to end then.
   ~NcclFabric() override {
     if (ender_.joinable()) *ended_ ? ender_.join() : ender_.detach();
@@ -48,7 +48,7 @@ class NcclFabric final : public Fabric {
 
   Result<LinkId> name_link() override {
     ncclUniqueId unique;
-    if (auto problem = problem_of_nccl(ncclGetUniqueId(&unique)); !problem.empty())
+    if (auto problem = problem_of_nccl(nccl_, nccl_.unique_id(&unique)); !problem.empty())
       return Error{problem};
     LinkId id;
     std::memcpy(id.bytes.data(), &unique, sizeof unique);
@@ -56,7 +56,7 @@ class NcclFabric final : public Fabric {
   }
 
   Result<std::unique_ptr<Link>> begin(const LinkId& id, LinkSide side) override {
-    auto link = std::make_unique<NcclLink>(order_, side);
+    auto link = std::make_unique<NcclLink>(nccl_, order_, side);
     if (auto begun = link->begin(id); !begun) return begun.error();
     return std::unique_ptr<Link>(std::move(link));
   }
@@ -69,15 +69,17 @@ class NcclFabric final : public Fabric {
     for (auto& link : links) own.emplace_back(static_cast<NcclLink*>(link.release()));
     *ended_ = own.empty();
     if (own.empty()) return;
-    ender_ = std::thread([device = order_.device, own = std::move(own), ended = ended_]() mutable {
-      abort_together(device, std::move(own), *ended);
-    });
+    ender_ = std::thread(
+        [&nccl = nccl_, device = order_.device, own = std::move(own), ended = ended_]() mutable {
+          abort_together(nccl, device, std::move(own), *ended);
+        });
   }
   bool ended() override { return *ended_; }
 
   Poison& poison() override { return poison_; }
 
  private:
+  const NcclLibrary& nccl_;
   const NcclOrder order_;
   std::uint64_t* word_;
   Poison poison_;
@@ -88,6 +90,8 @@ class NcclFabric final : public Fabric {
 }  // namespace
 
 Result<std::unique_ptr<Fabric>> open_nccl_fabric(const NcclOrder& order) {
+  const auto nccl = nccl_library();
+  if (!nccl) return nccl.error();
   void* word = nullptr;
   auto problem = problem_of_cuda(cudaSetDevice(order.device));
   if (problem.empty())
@@ -95,7 +99,22 @@ Result<std::unique_ptr<Fabric>> open_nccl_fabric(const NcclOrder& order) {
   if (!problem.empty())
     return within("GPU " + std::to_string(order.device), Error{std::move(problem)});
   auto* const number = new (word) std::uint64_t{0};
-  return std::unique_ptr<Fabric>(std::make_unique<NcclFabric>(order, number));
+  return std::unique_ptr<Fabric>(std::make_unique<NcclFabric>(**nccl, order, number));
+}
+
+Result<std::string> kind_of_nccl() {
+  const auto nccl = nccl_library();
+  if (!nccl) return nccl.error();
+  const int version = (*nccl)->version;  // 2.28.9 is 22809.
+  return "nccl " + std::to_string(version / 10'000) + "." + std::to_string(version / 100 % 100) +
+         "." + std::to_string(version % 100);
+}
+
+Result<std::string> bus_of_gpu(int device) {
+  char bus[32] = {};
+  const auto problem = problem_of_cuda(cudaDeviceGetPCIBusId(bus, sizeof bus, device));
+  if (!problem.empty()) return within("GPU " + std::to_string(device), Error{problem});
+  return std::string(bus);
 }
 
 }  // namespace troupe::transport

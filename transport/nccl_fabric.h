@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "core/result.h"
 #include "transport/link.h"
@@ -20,5 +21,11 @@ struct NcclOrder {
 /// Links of a GPU by NCCL: each is a communicator of two ranks with a stream of its own. By the
 /// thread that has the device as its current one, as all calls of what it gives.
 Result<std::unique_ptr<Fabric>> open_nccl_fabric(const NcclOrder& order);
+
+/// "nccl 2.28.9": both ends of a link must have the same.
+Result<std::string> kind_of_nccl();
+/// "0000:17:00.0": which GPU of this machine it is, for all of its processes alike. NCCL makes no
+/// link between two processes that have the same one.
+Result<std::string> bus_of_gpu(int device);
 
 }  // namespace troupe::transport

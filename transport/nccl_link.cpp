@@ -1,7 +1,6 @@
 #include "transport/nccl_link.h"
 
 #include <cuda_runtime.h>
-#include <nccl.h>
 
 #include <cstring>
 
@@ -14,9 +13,9 @@ std::string problem_of_cuda(int outcome) {
   return std::string("CUDA: ") + cudaGetErrorString(static_cast<cudaError_t>(outcome));
 }
 
-std::string problem_of_nccl(int outcome) {
+std::string problem_of_nccl(const NcclLibrary& nccl, ncclResult_t outcome) {
   if (outcome == ncclSuccess || outcome == ncclInProgress) return "";
-  return std::string("NCCL: ") + ncclGetErrorString(static_cast<ncclResult_t>(outcome));
+  return std::string("NCCL: ") + nccl.text_of(outcome);
 }
 
 NcclLink::~NcclLink() {
@@ -41,7 +40,7 @@ Status NcclLink::begin(const LinkId& id) {
   config.minCTAs = 1;
   config.maxCTAs = order_.most_blocks;
   const int rank = side_ == LinkSide::sends ? 0 : 1;
-  note(problem_of_nccl(ncclCommInitRankConfig(&communicator_, 2, unique, rank, &config)));
+  note(nccl_.init(&communicator_, 2, unique, rank, &config));
   if (!problem_.empty()) return Error{problem_};
   return Done{};
 }
@@ -49,8 +48,8 @@ Status NcclLink::begin(const LinkId& id) {
 LinkReport NcclLink::report() {
   if (report_.phase == LinkReport::Phase::broken) return report_;
   ncclResult_t state = ncclInProgress;
-  note(problem_of_nccl(ncclCommGetAsyncError(communicator_, &state)));
-  note(problem_of_nccl(state));
+  note(nccl_.state_of(communicator_, &state));
+  note(state);
   if (state == ncclSuccess) {
     if (report_.phase == LinkReport::Phase::forming) report_.phase = LinkReport::Phase::ready;
     if (report_.issued < posted_) mark_issued();
@@ -64,13 +63,12 @@ void NcclLink::post(std::span<const Piece> pieces) {
   note(problem_of_cuda(cudaEventRecord(before_, order_.queue)));
   note(problem_of_cuda(cudaStreamWaitEvent(stream_, before_, 0)));
   const int other = side_ == LinkSide::sends ? 1 : 0;
-  note(problem_of_nccl(ncclGroupStart()));
+  note(nccl_.begin_group());
   for (const auto& piece : pieces)
-    note(problem_of_nccl(
-        side_ == LinkSide::sends
-            ? ncclSend(piece.memory, piece.bytes, ncclInt8, other, communicator_, stream_)
-            : ncclRecv(piece.memory, piece.bytes, ncclInt8, other, communicator_, stream_)));
-  note(problem_of_nccl(ncclGroupEnd()));
+    note(side_ == LinkSide::sends
+             ? nccl_.send(piece.memory, piece.bytes, ncclInt8, other, communicator_, stream_)
+             : nccl_.receive(piece.memory, piece.bytes, ncclInt8, other, communicator_, stream_));
+  note(nccl_.end_group());
 }
 
 /// By the mark behind the last operation: the stream itself may be NCCL's again.

@@ -8,23 +8,23 @@
 
 #include "transport/link.h"
 #include "transport/nccl_fabric.h"
+#include "transport/nccl_library.h"
 
-// What cudaEvent_t and ncclComm_t point to.
-struct CUevent_st;
-struct ncclComm;
+struct CUevent_st;  // What cudaEvent_t points to.
 
 namespace troupe::transport {
 
 /// What CUDA means by a result. Empty where all went well.
 std::string problem_of_cuda(int outcome);
 /// Likewise NCCL. What is under way yet is no problem.
-std::string problem_of_nccl(int outcome);
+std::string problem_of_nccl(const NcclLibrary& nccl, ncclResult_t outcome);
 
 /// A communicator that does not block: NCCL makes it, and hands over what is posted, on a thread of
 /// its own, and tells when it is asked. Until then neither it nor its stream may be touched.
 class NcclLink final : public Link {
  public:
-  NcclLink(const NcclOrder& order, LinkSide side) : order_(order), side_(side) {}
+  NcclLink(const NcclLibrary& nccl, const NcclOrder& order, LinkSide side)
+      : nccl_(nccl), order_(order), side_(side) {}
   /// Its communicator was aborted.
   ~NcclLink() override;
 
@@ -36,17 +36,19 @@ class NcclLink final : public Link {
   void post(std::span<const Piece> pieces) override;
   void join() override;
 
-  ncclComm* communicator() const { return communicator_; }
+  ncclComm_t communicator() const { return communicator_; }
   CUstream_st* stream() const { return stream_; }
 
  private:
   void note(const std::string& problem);
+  void note(ncclResult_t outcome) { note(problem_of_nccl(nccl_, outcome)); }
   void mark_issued();
   void count_ended();
 
+  const NcclLibrary& nccl_;
   const NcclOrder order_;
   const LinkSide side_;
-  ncclComm* communicator_ = nullptr;
+  ncclComm_t communicator_ = nullptr;
   CUstream_st* stream_ = nullptr;
   CUevent_st* before_ = nullptr;    // What the device was given before the last post.
   std::deque<CUevent_st*> marks_;   // Behind each operation that is issued and has not ended.

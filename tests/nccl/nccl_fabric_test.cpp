@@ -9,9 +9,19 @@
 using namespace troupe;
 using namespace troupe::transport;
 
+TEST_CASE("the library of NCCL is found when it is wanted, and says what it is", "[nccl]") {
+  const auto kind = kind_of_nccl();
+  if (!kind) {
+    CHECK(kind.error().text.starts_with("NCCL: "));
+    WARN("skipped: " << kind.error().text);
+    return;
+  }
+  CHECK(kind->starts_with("nccl 2."));
+}
+
 TEST_CASE("where there is no GPU, that is why there are no links", "[nccl]") {
   const auto fabric = open_nccl_fabric({});
-  if (fabric) return;
+  if (fabric || !kind_of_nccl()) return;
   CHECK(fabric.error().text.starts_with("GPU 0: CUDA: "));
 }
 
