@@ -13,6 +13,7 @@ void prepare_for_gpus() { kernels::cuda::prepare_process(); }
 Status check_gpu_queues(int devices) { return kernels::cuda::check_queues(devices); }
 Result<std::string> gpu_libraries() { return kernels::cuda::tensor_core_libraries(); }
 Result<std::unique_ptr<Device>> open_gpu(int number) { return kernels::cuda::open_device(number); }
+void* queue_of_gpu(Device& gpu) { return kernels::cuda::native_queue(gpu); }
 Result<std::unique_ptr<MemorySource>> gpu_memory(int number) {
   return kernels::cuda::device_memory(number);
 }

@@ -29,6 +29,8 @@ void prepare_for_gpus();
 Status check_gpu_queues(int devices);
 
 Result<std::unique_ptr<Device>> open_gpu(int number);
+/// What its driver calls the queue of an opened GPU.
+void* queue_of_gpu(Device& gpu);
 /// A GPU's own.
 Result<std::unique_ptr<MemorySource>> gpu_memory(int number);
 /// Bytes that each of them has left, of the first so many.

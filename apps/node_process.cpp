@@ -7,14 +7,17 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <functional>
 #include <thread>
 #include <utility>
 
 #include "actors/node.h"
 #include "actors/pace.h"
+#include "apps/gpu_links.h"
 #include "apps/gpu_watch.h"
 #include "apps/hosts/interfaces.h"
 #include "apps/hosts/machine_checks.h"
+#include "apps/leave.h"
 #include "apps/process_run.h"
 #include "apps/run_setup.h"
 #include "apps/signals.h"
@@ -24,12 +27,15 @@
 namespace troupe::apps {
 namespace {
 
+using Say = std::function<void(const std::string&)>;
+
 /// A run's devices in this process, with all that they stand on.
 class Home final : public actors::RunHome {
  public:
   static Result<std::shared_ptr<actors::RunHome>> open(const Value& config,
                                                        const actors::Placement& placement, int here,
-                                                       int cores, const actors::Pace& pace) {
+                                                       int cores, const actors::Pace& pace,
+                                                       const Say& say) {
     auto loaded = config::load_message(config, "prepare");
     if (!loaded) return loaded.error();
     auto home = std::make_shared<Home>();
@@ -46,12 +52,16 @@ class Home final : public actors::RunHome {
              },
          .cores = home->loaded_.config.train.threads ? std::optional<int>() : std::optional(cores),
          .pace = &pace,
-         .memory = MemoryOf::elsewhere});
+         .memory = MemoryOf::elsewhere,
+         .want_links = placement.head() > 1});
     if (!run) return run.error();
     home->run_ = std::move(*run);
+    if (const auto& why = home->run_->why_not_linked(); !why.empty())
+      say("tensors go from GPU to GPU by way of the host: " + why);
     return std::shared_ptr<actors::RunHome>(std::move(home));
   }
   actors::RunSpecPtr spec() override { return run_->spec(); }
+  std::vector<actors::LinkedDevice*> linked() override { return run_->linked(); }
   std::chrono::nanoseconds head_patience() const override {
     return loaded_.config.limits.head_patience;
   }
@@ -100,10 +110,16 @@ ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) 
   if (!dial) return complain(ExitCode::usage, "error: " + dial.error().text);
   options.dial = std::move(*dial);
   if (!arguments.interface.empty()) options.interface = arguments.interface;
+  link_by_interface(options.interface);
   if (arguments.carrier == "tcp") options.carriers = actors::Carriers::tcp;
-  options.open_run = [cores, &pace](const Value& config, const actors::Placement& placement,
-                                    int here) {
-    return Home::open(config, placement, here, cores, pace);
+  options.open_run = [cores, &pace, say](const Value& config, const actors::Placement& placement,
+                                         int here) {
+    return Home::open(config, placement, here, cores, pace, say);
+  };
+  options.stuck = [](const std::string& why) {
+    const std::string text = "this node process ends: " + why + "\n";
+    const auto tell = [text] { std::fputs(text.c_str(), stderr); };
+    leave(ExitCode::failed, tell, [text] { return text; });
   };
   options.suffer = [&pace](const actors::Chaos& chaos) { suffer(chaos, pace); };
   options.say = say;
@@ -143,7 +159,9 @@ void NodeArguments::add_to(CLI::App& command) {
       .add_option("--precision", precision,
                   "the best that it offers where a configuration leaves it open (what it has)")
       ->check(CLI::IsMember({"fp32", "bf16-pairs", "bf16-blocks"}));
-  command.add_option("--carrier", carrier, "auto: shared memory on one machine; or tcp")
+  command
+      .add_option("--carrier", carrier,
+                  "auto: from GPU to GPU, and shared memory on one machine; or tcp")
       ->check(CLI::IsMember({"auto", "tcp"}));
 }
 

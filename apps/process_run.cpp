@@ -11,6 +11,7 @@
 #include "actors/exchange.h"
 #include "actors/supervisor.h"
 #include "actors/wait.h"
+#include "apps/gpu_links.h"
 #include "apps/gpus.h"
 #include "apps/memory_file.h"
 #include "apps/recorder.h"
@@ -217,20 +218,30 @@ Result<int> find_gpus(int devices) {
 
 }  // namespace
 
-Result<std::unique_ptr<actors::Executor>> ProcessRun::make_gpu(int number,
-                                                               const actors::Pace* pace) const {
+/// For the last of the devices, which is one of so many GPUs in turn. Of those that share a GPU the
+/// first one alone has its links: nobody else may call them.
+Status ProcessRun::make_gpu(int turn, int gpus, const Devices& devices) {
   if (kernels::is_on_tensor_cores(setup_.precision))
     if (const auto libraries = gpu_libraries(); !libraries)
       return Error{"precision.compute: wanted " + std::string(to_string(setup_.precision)) + ": " +
                    libraries.error().text + "; or set precision.compute = \"fp32\""};
-  auto gpu = open_gpu(number);
-  if (!gpu) return within("train.device", gpu.error());
+  const int number = turn % gpus;
+  auto opened = open_gpu(number);
+  if (!opened) return within("train.device", opened.error());
   auto memory = gpu_memory(number);
   if (!memory) return within("train.device", memory.error());
+  Device& gpu = **opened;
   actors::DeviceLimits limits;
   limits.patience = config_.limits.stuck_floor * actors::Allowed().usual;
-  return std::unique_ptr<actors::Executor>(std::make_unique<actors::DeviceThread>(
-      std::move(*gpu), std::move(*memory), gpus_, limits, pace));
+  devices_.back() = std::make_unique<actors::DeviceThread>(std::move(*opened), std::move(*memory),
+                                                           gpus_, limits, devices.pace);
+  if (!devices.want_links || turn >= gpus) return Done{};
+  auto linked = link_gpu(number, gpu, devices_.back()->memory());
+  if (linked)
+    linked_.back() = std::move(*linked);
+  else
+    why_not_linked_ = linked.error().text;
+  return Done{};
 }
 
 Status ProcessRun::make_devices(const Devices& devices) {
@@ -248,15 +259,14 @@ Status ProcessRun::make_devices(const Devices& devices) {
   }
   for (int device = 0, gpu = 0; device < count; ++device) {
     auto& executor = devices_.emplace_back();
+    linked_.emplace_back();
     if (!devices.are_here(device)) continue;
     if (!on_gpus) {
       executor = std::make_unique<actors::ComputingThread>(std::max(1, cores / std::max(1, here)),
                                                            devices.pace);
       continue;
     }
-    auto made = make_gpu(gpu++ % gpus, devices.pace);
-    if (!made) return made.error();
-    executor = std::move(*made);
+    if (auto made = make_gpu(gpu++, gpus, devices); !made) return made;
   }
   const int in_replica = rounds().of_one_step()->devices();
   for (int device = 0; device < count; ++device)
@@ -477,6 +487,12 @@ bool ProcessRun::all_gone() {
   // A device that has failed cannot be closed.
   return std::ranges::none_of(executors(),
                               [](const auto* executor) { return executor->fault().has_value(); });
+}
+
+std::vector<actors::LinkedDevice*> ProcessRun::linked() const {
+  std::vector<actors::LinkedDevice*> all;
+  for (const auto& device : linked_) all.push_back(device.get());
+  return all;
 }
 
 std::vector<actors::Executor*> ProcessRun::executors() const {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/linked_device.h"
 #include "actors/messages.h"
 #include "actors/rounds.h"
 #include "actors/rt.h"
@@ -36,6 +37,7 @@ class ProcessRun {
     const actors::Pace* pace = nullptr;        // Of their computing; outlives the run.
     MemoryOf memory = MemoryOf::this_machine;  // That the plan has to fit.
     bool others_play = false;                  // Other processes, which know schedules by name.
+    bool want_links = false;                   // Of GPUs, with those of other processes.
   };
 
   /// Plans the run. Checkpoints and the like are kept in `files`. Errors mean exit code 3. What was
@@ -61,6 +63,10 @@ class ProcessRun {
   Value chosen(Value tree) const;
   /// What the players here need, without a place for checkpoints and events.
   std::shared_ptr<actors::RunSpec> spec() { return spec(config_, recipe_); }
+
+  /// By device those of them that have links; and why others that want some have none.
+  std::vector<actors::LinkedDevice*> linked() const;
+  const std::string& why_not_linked() const { return why_not_linked_; }
 
   /// What is around it while it plays.
   struct Surroundings {
@@ -102,7 +108,7 @@ class ProcessRun {
   Value recipe_of(Value tree) const;
   Status check(const actors::StartPoint& start, const std::string& where);
   Status make_devices(const Devices& devices);
-  Result<std::unique_ptr<actors::Executor>> make_gpu(int number, const actors::Pace* pace) const;
+  Status make_gpu(int turn, int gpus, const Devices& devices);
   std::shared_ptr<actors::RunSpec> spec(const config::RunConfig& config, const Value& recipe);
   /// With a place for checkpoints and events.
   std::shared_ptr<actors::RunSpec> led(const config::RunConfig& config, const Value& recipe);
@@ -128,7 +134,9 @@ class ProcessRun {
   MemoryPool host_;  // Of what is read before there are devices.
   actors::StartPoint start_;
   std::shared_ptr<DeviceProgress> gpus_ = std::make_shared<DeviceProgress>();
-  std::vector<std::unique_ptr<actors::Executor>> devices_;  // Null for those that are elsewhere.
+  std::vector<std::unique_ptr<actors::Executor>> devices_;     // Null for those that are elsewhere.
+  std::vector<std::unique_ptr<actors::LinkedDevice>> linked_;  // Likewise.
+  std::string why_not_linked_;
   std::unique_ptr<actors::Executor> reader_;
   std::optional<storage::Ledger> ledger_;
   std::unique_ptr<Store> store_;

@@ -148,6 +148,8 @@ Result<std::unique_ptr<Device>> open_device(int number) {
   return std::unique_ptr<Device>(std::make_unique<CudaDevice>(number, queue));
 }
 
+void* native_queue(Device& gpu) { return static_cast<CudaDevice&>(gpu).queue(); }
+
 cudaStream_t queue_of(const Stream& stream) {
   return static_cast<const CudaDevice&>(*stream.device()).queue();
 }

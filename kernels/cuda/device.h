@@ -23,6 +23,9 @@ Result<int> count_devices();
 /// A GPU of this process, by its number. All that is given to it goes through one queue.
 Result<std::unique_ptr<Device>> open_device(int number);
 
+/// What CUDA calls the stream of a GPU that open_device() has opened.
+void* native_queue(Device& gpu);
+
 /// Whether the libraries are there without which a GPU does not compute in bf16: their names and
 /// versions, or which is missing and what to do. Needs no GPU.
 Result<std::string> tensor_core_libraries();

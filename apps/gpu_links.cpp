@@ -1,0 +1,32 @@
+#include "apps/gpu_links.h"
+
+#include <cstdlib>
+
+#include "actors/mesh.h"
+#include "apps/gpus.h"
+#include "apps/hosts/interfaces.h"
+#include "transport/nccl_fabric.h"
+
+namespace troupe::apps {
+
+void link_by_interface(const std::string& address) {
+  for (const auto& interface : read_interfaces())
+    if (interface.address == address)  // "=": this one, and none whose name begins so.
+      (void)setenv("NCCL_SOCKET_IFNAME", ("=" + interface.name).c_str(), 0);
+}
+
+Result<std::unique_ptr<actors::LinkedDevice>> link_gpu(int number, Device& gpu,
+                                                       MemoryPool& memory) {
+  const auto kind = transport::kind_of_nccl();
+  if (!kind) return kind.error();
+  const auto bus = transport::bus_of_gpu(number);
+  if (!bus) return bus.error();
+  auto fabric = transport::open_nccl_fabric(
+      {.device = number, .queue = static_cast<CUstream_st*>(queue_of_gpu(gpu))});
+  if (!fabric) return fabric.error();
+  return std::make_unique<actors::LinkedDevice>(*kind, actors::this_machine_id() + "/" + *bus,
+                                                memory, std::move(*fabric),
+                                                [&gpu] { gpu.enter(); });
+}
+
+}  // namespace troupe::apps
