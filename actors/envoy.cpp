@@ -18,13 +18,8 @@ class Envoy {
  public:
   static constexpr const char* name = "envoy";
 
-  Envoy(rt::Base* self, PlayerId player, Carry carry, MemoryPool* memory,
-        std::vector<Executor*> executors)
-      : self_(self),
-        player_(player),
-        carry_(std::move(carry)),
-        memory_(memory),
-        executors_(std::move(executors)) {}
+  Envoy(rt::Base* self, PlayerId player, Way way, MemoryPool* memory)
+      : self_(self), player_(player), way_(std::move(way)), memory_(memory) {}
 
   caf::behavior make_behavior() { return behavior(static_cast<Travelling*>(nullptr)); }
 
@@ -55,17 +50,18 @@ class Envoy {
       auto& next = waiting_.front();
       const auto afar = std::ranges::find_if(
           next.tensors, [](const Tensor& tensor) { return !tensor.place().is_host(); });
-      if (afar != next.tensors.end()) return bring(afar->place(), next);
-      if (auto sent = carry_(player_, std::move(next)); !sent)
+      const bool is_linked = way_.is_linked && way_.is_linked(player_, next);
+      if (afar != next.tensors.end() && !is_linked) return bring(afar->place(), next);
+      if (auto sent = way_.carry(player_, std::move(next)); !sent)
         return self_->fail(sent.error().text);
     }
   }
 
   /// What lies on a device, its own executor brings to the host: no other thread speaks to it.
   void bring(MemoryPlace from, const Dispatch& dispatch) {
-    const auto executor =
-        std::ranges::find(executors_, from, [](Executor* one) { return one->memory().place(); });
-    assert(executor != executors_.end() && "a tensor of a device that is not here");
+    const auto executor = std::ranges::find_if(
+        way_.executors, [&](Executor* one) { return one && one->memory().place() == from; });
+    assert(executor != way_.executors.end() && "a tensor of a device that is not here");
     Jobs(**executor, rt::weak(*self_))
         .post(dispatch.type,
               [tensors = dispatch.tensors, from, owner = rt::weak(*self_)](Stream& stream) mutable {
@@ -77,9 +73,8 @@ class Envoy {
 
   rt::Base* self_;
   PlayerId player_;
-  Carry carry_;
+  Way way_;
   MemoryPool* memory_;
-  std::vector<Executor*> executors_;
   std::deque<Dispatch> waiting_;  // The first one is being brought.
 };
 
@@ -87,10 +82,8 @@ class Envoy {
 
 bool is_lost(const caf::error& reason) { return reason == loss; }
 
-caf::actor spawn_envoy(caf::actor_system& system, PlayerId player, Carry carry, MemoryPool& memory,
-                       std::vector<Executor*> executors) {
-  std::erase(executors, nullptr);
-  return rt::spawn<Envoy>(system, player, std::move(carry), &memory, std::move(executors));
+caf::actor spawn_envoy(caf::actor_system& system, PlayerId player, Way way, MemoryPool& memory) {
+  return rt::spawn<Envoy>(system, player, std::move(way), &memory);
 }
 
 }  // namespace troupe::actors

@@ -16,6 +16,16 @@ namespace troupe::actors {
 /// Takes a message to the process of a player. Must not wait. An error means that it cannot be
 /// reached any more.
 using Carry = std::function<Status(PlayerId to, Dispatch dispatch)>;
+/// Whether its tensors go there from the device where they lie. Those of others are brought to the
+/// host before.
+using IsLinked = std::function<bool(PlayerId to, const Dispatch& dispatch)>;
+
+/// How what an envoy is told comes to its player.
+struct Way {
+  Carry carry;
+  IsLinked is_linked = {};                // Empty: nothing is.
+  std::vector<Executor*> executors = {};  // Of the devices whose tensors there are; null: of none.
+};
 
 /// To an envoy: whom it stands for has ended, and why; by itself, or with its process.
 struct PlayerEnded {
@@ -30,10 +40,8 @@ struct TensorsBrought {
 
 /// Stands in this process for a player that is in another one: what it is told goes there, and it
 /// ends when that one does, for the same reason. So nobody who plays knows where the others are.
-/// `memory` outlives it and all that it sends, and so do `executors`, some of which may be null:
-/// those of the devices whose tensors it is given.
-caf::actor spawn_envoy(caf::actor_system& system, PlayerId player, Carry carry, MemoryPool& memory,
-                       std::vector<Executor*> executors = {});
+/// `memory` outlives it and all that it sends, and so do the executors.
+caf::actor spawn_envoy(caf::actor_system& system, PlayerId player, Way way, MemoryPool& memory);
 /// Whether this is why an envoy ended: a process was lost.
 bool is_lost(const caf::error& reason);
 

@@ -157,6 +157,10 @@ Status Mesh::send(int process, PlayerId to, const Dispatch& dispatch) {
   return sender->send(std::as_bytes(std::span(head)), dispatch.tensors);
 }
 
+bool Mesh::is_linked(PlayerId to, const Dispatch& dispatch) const {
+  return edges_.edge(to, head_of(to, dispatch).size(), dispatch.tensors) != nullptr;
+}
+
 /// The attempt cannot go on: no device need wait for others any more.
 void Mesh::lost(int other, const std::string& why) {
   edges_.abort(why);

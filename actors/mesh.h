@@ -69,6 +69,8 @@ class Mesh {
 
   /// Returns at once.
   Status send(int process, PlayerId to, const Dispatch& dispatch);
+  /// Whether its tensors go from device to device.
+  bool is_linked(PlayerId to, const Dispatch& dispatch) const;
   /// From now on nothing of the attempt goes from device to device.
   void abort(const std::string& why) { edges_.abort(why); }
 

@@ -204,12 +204,16 @@ LinkedDevices Site::linked() const {
   return {std::move(devices), traffic_of(*spec_, order_.prepare.placement), order_.edges};
 }
 
-Carry Site::carry() {
-  return [this](PlayerId to, Dispatch dispatch) -> Status {
-    if (to.kind != PlayerId::Kind::supervisor || !dispatch.tensors.empty())
-      return mesh_->send(order_.prepare.placement.process_of(to), to, dispatch);
-    return order_.tell_head(as_message(to, std::move(dispatch)));
-  };
+Way Site::way() {
+  const auto process_of = [this](PlayerId to) { return order_.prepare.placement.process_of(to); };
+  return {.carry = [this, process_of](PlayerId to, Dispatch dispatch) -> Status {
+            if (to.kind != PlayerId::Kind::supervisor || !dispatch.tensors.empty())
+              return mesh_->send(process_of(to), to, dispatch);
+            return order_.tell_head(as_message(to, std::move(dispatch)));
+          },
+          .is_linked = [this](PlayerId to,
+                              const Dispatch& dispatch) { return mesh_->is_linked(to, dispatch); },
+          .executors = spec_->executors};
 }
 
 bool Site::has_lost() const { return !state_->why_lost().empty(); }
@@ -295,9 +299,7 @@ Status Site::start(const Start& start) {
   if (order_.keep) order_.keep->begin(start.step);
 
   const std::lock_guard lock(state_->gate);
-  const auto envoy = [&](PlayerId id) {
-    return spawn_envoy(*system_, id, carry(), *memory_, spec_->executors);
-  };
+  const auto envoy = [&](PlayerId id) { return spawn_envoy(*system_, id, way(), *memory_); };
   const auto supervisor = envoy(the_supervisor);
   state_->envoys.emplace(the_supervisor, supervisor);
   const auto spawn = [&](PlayerId id) {

@@ -68,7 +68,7 @@ class Site {
 
   bool is_here(PlayerId player) const;
   LinkedDevices linked() const;
-  Carry carry();
+  Way way();
   Status deliver(PlayerId to, Dispatch dispatch);
   void arrived(PlayerId to, Dispatch dispatch);
   Status check_start(const Start& start) const;

@@ -86,7 +86,7 @@ class Nodes final : public Casting {
             const auto actor = caf::actor_cast<caf::actor>(players_->at(id));
             return all[id] = placement_.process_of(id) == node
                                  ? actor
-                                 : spawn_envoy(system, id, carry(), memory_);
+                                 : spawn_envoy(system, id, {carry()}, memory_);
           },
           homes);
       for (const auto& [id, actor] : all) rt::post(actor, Meet{company.cast});

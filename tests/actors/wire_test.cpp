@@ -53,7 +53,7 @@ class Wires final : public Casting {
         const auto actor = caf::actor_cast<caf::actor>(players_.at(id));
         return placement_.process_of(id) == process
                    ? actor
-                   : spawn_envoy(system, id, carry(process), memory_);
+                   : spawn_envoy(system, id, {carry(process)}, memory_);
       });
       for (const auto& player : company.players) rt::post(player.actor, Meet{company.cast});
     }
