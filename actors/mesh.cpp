@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <utility>
@@ -142,10 +143,10 @@ Status Mesh::connect(const std::vector<MeshAddress>& others,
     senders_[static_cast<std::size_t>(other)] = std::move(*sender);
   }
   if (order_.linked.devices.empty()) return Done{};
-  std::vector<std::vector<LinkPlace>> places;
-  for (const auto& address : others) places.push_back(address.links);
-  std::vector<transport::Sender*> words;
-  for (const auto& sender : senders_) words.push_back(sender.get());
+  std::vector<std::vector<LinkPlace>> places(others.size());
+  std::ranges::transform(others, places.begin(), &MeshAddress::links);
+  std::vector<transport::Sender*> words(senders_.size());
+  std::ranges::transform(senders_, words.begin(), [](const auto& sender) { return sender.get(); });
   return edges_.form(places, words);
 }
 

@@ -117,7 +117,7 @@ ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) 
     return Home::open(config, placement, here, cores, pace, say);
   };
   options.stuck = [](const std::string& why) {
-    const std::string text = "this node process ends: " + why + "\n";
+    std::string text = "this node process ends: " + why + "\n";
     const auto tell = [text] { std::fputs(text.c_str(), stderr); };
     leave(ExitCode::failed, tell, [text] { return text; });
   };

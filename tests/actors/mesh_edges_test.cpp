@@ -1,0 +1,151 @@
+#include "actors/mesh_edges.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "catch.h"
+#include "sim_device/sim_world.h"
+
+using namespace troupe;
+using namespace troupe::actors;
+
+namespace {
+
+using std::chrono::milliseconds;
+
+bool comes_true(const std::function<bool()>& holds) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!holds() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  return holds();
+}
+
+/// A process with one device of two, and what it says to the other one.
+struct OneOfTwo final : transport::Sender {
+  OneOfTwo(sim_device::SimWorld& world, int here, milliseconds form)
+      : device("played", std::to_string(here), memory, world.fabric(world.add_device())),
+        edges({.epoch = {{1, 2}, 3},
+               .bound = {1000, 10},
+               .linked = {{here == 0 ? &device : nullptr, here == 1 ? &device : nullptr},
+                          {{0, 1}, {}, {{0, 1}, {1, 0}}},
+                          {form, milliseconds(20'000), milliseconds(20'000), milliseconds(20'000)}},
+               .on_parcel =
+                   [this](int, transport::Parcel parcel) {
+                     heard = parcel.tensors[0].data<std::int32_t>()[0];
+                   },
+               .on_lost = [this](int, const std::string& why) { lost = why; }}) {}
+
+  Tensor lend(const Shape& shape, DType type) override { return Tensor::make(memory, shape, type); }
+  Status send(std::span<const std::byte> head, std::span<const Tensor>) override {
+    other->edges.hear(0, head);
+    ++said;
+    return Done{};
+  }
+  Status close(milliseconds) override { return Done{}; }
+  transport::ChannelCounters counters() const override { return {}; }
+
+  Status form() { return edges.form({{{0, "played", "0"}}, {{1, "played", "1"}}}, {this, this}); }
+
+  MemoryPool memory;
+  LinkedDevice device;
+  std::atomic<int> said{0};
+  std::atomic<std::int32_t> heard{0};
+  std::string lost;
+  OneOfTwo* other = nullptr;
+  MeshEdges edges;  // Last: it speaks of the others.
+};
+
+struct Two {
+  explicit Two(milliseconds form) : one(world, 0, form), two(world, 1, form) {
+    one.other = &two;
+    two.other = &one;
+  }
+  ~Two() {
+    CHECK(one.edges.end().ok());
+    CHECK(two.edges.end().ok());
+    stopping = true;
+    devices.join();
+  }
+
+  sim_device::SimWorld world{1};
+  OneOfTwo one, two;
+  std::atomic<bool> stopping{false};
+  std::thread devices{[this] {
+    while (!stopping)
+      if (!world.step()) std::this_thread::yield();
+  }};
+};
+
+}  // namespace
+
+TEST_CASE("a word that comes before its edge is open is kept", "[actors]") {
+  Two pair(milliseconds(20'000));
+  auto &one = pair.one, &two = pair.two;
+  Status first = Done{};
+  std::thread sooner([&] { first = one.form(); });
+  CHECK(comes_true([&] { return one.said > 0; }));
+  const auto second = two.form();
+  sooner.join();
+  REQUIRE((first.ok() && second.ok()));
+
+  Tensor tensor = one.lend({3}, DType::i32);
+  tensor.data<std::int32_t>()[0] = 7;
+  auto* edge = one.edges.edge({PlayerId::Kind::stage, 1}, 0, {&tensor, 1});
+  REQUIRE(edge);
+  CHECK(edge->send({}, {&tensor, 1}).ok());
+  CHECK(comes_true([&] { return two.heard == 7; }));
+  CHECK(pair.world.misuses().empty());
+}
+
+TEST_CASE("a tensor that is not in the device's memory takes no edge", "[actors]") {
+  Two pair(milliseconds(20'000));
+  Status first = Done{};
+  std::thread sooner([&] { first = pair.one.form(); });
+  const auto second = pair.two.form();
+  sooner.join();
+  REQUIRE((first.ok() && second.ok()));
+  const PlayerId next{PlayerId::Kind::stage, 1}, here{PlayerId::Kind::stage, 0};
+  MemoryPool host;
+  const std::vector<Tensor> mixed{pair.one.lend({1}, DType::i32),
+                                  Tensor::make(host, {1}, DType::i32)};
+  const auto all = std::span(mixed);
+  const auto& edges = pair.one.edges;
+  CHECK(edges.edge(next, 0, all.first(1)));
+  CHECK_FALSE(edges.edge(next, 0, all));
+  CHECK_FALSE(edges.edge(next, 0, {}));
+  CHECK_FALSE(edges.edge(next, transport::most_head_bytes, all.first(1)));
+  CHECK_FALSE(edges.edge(here, 0, all.first(1)));
+  CHECK_FALSE(edges.edge({PlayerId::Kind::inputs, 0}, 0, all.first(1)));
+}
+
+TEST_CASE("whoever says too much of edges that are not open is given up", "[actors]") {
+  Two pair(milliseconds(20'000));
+  const std::vector<std::byte> word(56);
+  for (int i = 0; i < 4; ++i) pair.one.edges.hear(1, word);
+  CHECK(pair.one.lost.empty());
+  pair.one.edges.hear(1, word);
+  CHECK(pair.one.lost == "it says more of edges than there is to say");
+}
+
+TEST_CASE("an attempt that was given up forms no edges", "[actors]") {
+  Two pair(milliseconds(20'000));
+  pair.one.edges.abort("the test says so");
+  const auto formed = pair.one.form();
+  REQUIRE_FALSE(formed.ok());
+  CHECK(formed.error().text == "the test says so");
+}
+
+TEST_CASE("edges of which the other end is never made are given up in time", "[actors]") {
+  Two pair(milliseconds(100));
+  const auto formed = pair.one.form();
+  REQUIRE_FALSE(formed.ok());
+  CHECK(formed.error().text ==
+        "tensors from device 0 to device 1: edge 1: its link was not made within 100 ms");
+  CHECK(pair.one.lost == formed.error().text);
+}
