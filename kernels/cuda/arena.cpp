@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 #include <map>
 #include <string>
@@ -114,11 +115,11 @@ class Arena final : public MemorySource {
     const auto [begin, length] = *found;
     free_.erase(found);
     if (length > size) free_.emplace(begin + size, length - size);
-    return reinterpret_cast<void*>(base_ + begin);
+    return std::bit_cast<void*>(base_ + begin);
   }
 
   void release(void* memory, std::size_t bytes) override {
-    add_free(reinterpret_cast<CUdeviceptr>(memory) - base_, rounded_up(bytes, alignment));
+    add_free(std::bit_cast<CUdeviceptr>(memory) - base_, rounded_up(bytes, alignment));
   }
 
   MemoryPlace place() const override { return {number_}; }

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -40,11 +41,10 @@ struct Memory {
       if (piece.has_access) set(at, piece.bytes, how);
   }
   void protect_host(int how) {
-    for (const auto& [begin, bytes] : of_host)
-      set(reinterpret_cast<CUdeviceptr>(begin), bytes, how);
+    for (const auto& [begin, bytes] : of_host) set(std::bit_cast<CUdeviceptr>(begin), bytes, how);
   }
   static void set(CUdeviceptr at, std::size_t bytes, int how) {
-    if (mprotect(reinterpret_cast<void*>(at), bytes, how) == 0) return;
+    if (mprotect(std::bit_cast<void*>(at), bytes, how) == 0) return;
     std::perror("pages of the played device");
     std::abort();
   }
@@ -138,12 +138,12 @@ CUresult cuMemAddressReserve(CUdeviceptr* at, std::size_t bytes, std::size_t, CU
                              unsigned long long) {
   void* begin = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (begin == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
-  *at = reinterpret_cast<CUdeviceptr>(begin);
+  *at = std::bit_cast<CUdeviceptr>(begin);
   return CUDA_SUCCESS;
 }
 
 CUresult cuMemAddressFree(CUdeviceptr at, std::size_t bytes) {
-  return munmap(reinterpret_cast<void*>(at), bytes) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return munmap(std::bit_cast<void*>(at), bytes) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t bytes,
@@ -190,7 +190,7 @@ CUresult cuMemSetAccess(CUdeviceptr at, std::size_t bytes, const CUmemAccessDesc
   if (found == all.mapped.end() || found->second.bytes != bytes) return CUDA_ERROR_INVALID_VALUE;
   found->second.has_access = true;
   Memory::set(at, bytes, PROT_READ | PROT_WRITE);
-  std::memset(reinterpret_cast<void*>(at), nothing, bytes);
+  std::memset(std::bit_cast<void*>(at), nothing, bytes);
   if (all.open == 0) Memory::set(at, bytes, PROT_NONE);
   return CUDA_SUCCESS;
 }
