@@ -60,17 +60,19 @@ void multiply_matrices(Numbers& a, Numbers& b, Numbers& y) {
 /// Calls body(x, w, y) with the elements of images and weights that meet in one of the results.
 template <class Body>
 void sweep_over(const Sweep& sweep, Numbers& x, Numbers& w, Numbers& y, Body body) {
-  const Shape& image = x.layout.sizes;
-  const Shape& weights = w.layout.sizes;
+  const Shape &image = x.layout.sizes, &weights = w.layout.sizes;
   for_each(y.layout.sizes, [&](const Index& to) {
-    for (std::int64_t channel = 0; channel < weights[1]; ++channel)
-      for (std::int64_t ky = 0; ky < weights[2]; ++ky)
-        for (std::int64_t kx = 0; kx < weights[3]; ++kx) {
-          const std::int64_t row = to[2] * sweep.stride + ky - sweep.padding;
-          const std::int64_t column = to[3] * sweep.stride + kx - sweep.padding;
-          if (row < 0 || row >= image[2] || column < 0 || column >= image[3]) continue;
-          body(x.at({to[0], channel, row, column}), w.at({to[1], channel, ky, kx}), y.at(to));
-        }
+    float& result = y.at(to);
+    for (std::int64_t ky = 0; ky < weights[2]; ++ky)
+      for (std::int64_t kx = 0; kx < weights[3]; ++kx) {
+        const std::int64_t row = to[2] * sweep.stride + ky - sweep.padding;
+        const std::int64_t column = to[3] * sweep.stride + kx - sweep.padding;
+        if (row < 0 || row >= image[2] || column < 0 || column >= image[3]) continue;
+        float* from = &x.at({to[0], 0, row, column});
+        float* by = &w.at({to[1], 0, ky, kx});
+        for (std::int64_t channel = 0; channel < weights[1]; ++channel)
+          body(from[channel * x.layout.strides[1]], by[channel * w.layout.strides[1]], result);
+      }
   });
 }
 
