@@ -54,9 +54,12 @@ void Keep::copy(const StateCopy& copy, const Done& done) {
                   [line = line](const auto& entry) { return entry.first != line; });
   }
   try {
-    Snapshot own{state.attempt, state.optimizer, state.step,
+    Snapshot own{state.attempt,
+                 state.optimizer,
+                 state.step,
                  copies_of(state.weights, thread_->memory()),
-                 copies_of(state.moments, thread_->memory()), state.loss_scale};
+                 copies_of(state.moments, thread_->memory()),
+                 state.loss_scale};
     const std::lock_guard lock(mutex_);
     states_[state.optimizer].insert_or_assign(state.step, std::move(own));
   } catch (const std::bad_alloc& full) {

@@ -77,12 +77,10 @@ Company RemoteCasting::begin(caf::actor_system& system, const Backstage& backsta
                             }},
       backstage, number, std::move(origin));
   auto company = company_of(backstage, number, [&](PlayerId id) {
-    auto envoy = spawn_envoy(
-        system, id,
-        [attempt](PlayerId to, Dispatch dispatch) {
-          return attempt->carry(to, std::move(dispatch));
-        },
-        memory_);
+    auto envoy = spawn_envoy(system, id, {[attempt](PlayerId to, Dispatch dispatch) {
+                               return attempt->carry(to, std::move(dispatch));
+                             }},
+                             memory_);
     attempt->envoys().emplace(id, rt::weak(envoy));
     return envoy;
   });

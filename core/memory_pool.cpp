@@ -110,8 +110,8 @@ MemoryBlock* MemoryPool::take_back(std::size_t size) {
 BlockHandle MemoryPool::take(std::size_t bytes) {
   const std::size_t size = size_class(bytes);
   const std::lock_guard lock(mutex_);
+  MemoryBlock* block = take_back(size);
   if (!block) block = allocate(size);
-  }
   if (const auto* work = work_here())
     block->taken_in = work->job_;
   else

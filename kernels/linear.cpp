@@ -37,6 +37,7 @@ constexpr DType type_of(Precision precision) {
 constexpr cpu::SumOrder sums_of(Precision precision) {
   switch (precision) {
     case Precision::fp32:
+    case Precision::fp16:
     case Precision::bf16_pairs:
       return cpu::SumOrder::pairs;
     case Precision::bf16_blocks:

@@ -166,8 +166,8 @@ const std::vector<Section>& sections() {
            {"kept", "", "A copy of a state is kept, or why not."},
            {"micro_batch_loss", "", "The last stage: the loss of a micro-batch."},
            {"step_done", "",
-            "An optimizer: its part of the new weights is published, clipped by this norm; or those "
-            "are the old ones, since in fp16 the step was skipped."},
+            "An optimizer: its part of the new weights is published, clipped by this norm; or "
+            "those are the old ones, since in fp16 the step was skipped."},
            {"divergence", "", "An optimizer: a gradient is not finite any more."},
            {"round_played", "", "A device is through with a round, and what it did when."},
            {"late_gradients", "", "A stage: how late the gradients of a step were."},

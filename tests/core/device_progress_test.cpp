@@ -197,6 +197,7 @@ TEST_CASE("no block goes out that another device is to read yet, whoever drops i
   {
     Table table;
     std::vector<std::thread> threads;
+    threads.reserve(players + 1);
     for (int i = 0; i < players; ++i)
       threads.emplace_back([&, i] { play(i, *devices, pools, table, too_early); });
     // One more, of the cores, which drops what it finds.

@@ -19,7 +19,7 @@ constexpr double in_bf16 = 2e-2;
 /// A device's stream, and the cores to compare it with.
 struct Both {
   std::unique_ptr<Device> device = open_device_for_bf16();
-  MemoryPool host, shared{device ? cuda::shared_memory() : host_memory()};
+  MemoryPool host, shared{device ? device_memory() : host_memory()};
   Stream cores{host};
 
   /// Numbers that bf16 has.
@@ -29,14 +29,12 @@ struct Both {
   }
   Tensor there(Stream& stream, const Tensor& numbers, DType type) {
     Tensor copy = stream.make(numbers.shape());
-    std::copy_n(numbers.f32(), numbers.count(), copy.f32());
-    Tensor made = as_type(stream, copy, type);
-    stream.wait();  // Before the copy's memory is another's.
-    return made;
+    stream.copy(numbers, copy);
+    return as_type(stream, copy, type);
   }
   /// `difference` as a share of the largest number.
   bool near(Stream& stream, const Tensor& found, const Tensor& wanted, double difference) {
-    const Tensor wide = as_type(stream, found, DType::f32);
+    const Tensor wide = stream.to_host(as_type(stream, found, DType::f32));
     stream.wait();
     double most = 0;
     for (std::int64_t i = 0; i < wanted.count(); ++i)

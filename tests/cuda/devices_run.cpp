@@ -40,12 +40,15 @@ DevicesRun play(const Piece& piece, const Make& make, const std::function<void()
     if (ended) ended();
   }
   std::vector<Executor*> all;
+  all.reserve(executors.size());
   for (const auto& executor : executors) all.push_back(executor.get());
   finish(all);
   for (const auto& executor : executors) {
     CHECK(executor->memory().counters().bytes_in_use == 0);
-    CHECK(executor->host_memory().counters().bytes_in_use == 0);
-    if (auto fault = executor->fault()) played.faults.push_back(*fault);
+    if (auto fault = executor->fault())
+      played.faults.push_back(*fault);
+    else  // One that has failed may copy from there yet, and to there.
+      CHECK(executor->host_memory().counters().bytes_in_use == 0);
   }
   return played;
 }

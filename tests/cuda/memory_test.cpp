@@ -192,12 +192,12 @@ TEST_CASE("what an envoy takes to another process lies with the host, in the ord
   auto& executor = on_device(world);
   MemoryPool memory;
   std::vector<Dispatch> sent;
+  const auto carry = [&](PlayerId, Dispatch dispatch) {
+    sent.push_back(std::move(dispatch));
+    return Status(Done{});
+  };
   auto envoy = spawn_envoy(world.system(), {PlayerId::Kind::stage, 0},
-                           [&](PlayerId, Dispatch dispatch) {
-                             sent.push_back(std::move(dispatch));
-                             return Status(Done{});
-                           },
-                           memory, {nullptr, &executor});
+                           {.carry = carry, .executors = {nullptr, &executor}}, memory);
   const auto numbers = kernels::numbers(100, 1);
   executor.post([&](Stream& stream) {
     rt::post(envoy, Activation{{}, 1, tensor(stream, numbers, {100})});

@@ -8,9 +8,9 @@ namespace troupe::models {
 namespace {
 
 Digest trained(const Pipeline::Recipe& recipe, int steps, Device* device) {
-  Pipeline pipeline(recipe, {.cuts = {1},
-                             .device = device,
-                             .memory = device ? kernels::device_memory : host_memory});
+  Pipeline pipeline(
+      recipe,
+      {.cuts = {1}, .device = device, .memory = device ? kernels::device_memory : host_memory});
   pipeline.start(5);
   const auto batch = made_batch(pipeline.stream(), recipe.model, 4, 1);
   for (int step = 0; step < steps; ++step) pipeline.step(batch);

@@ -15,9 +15,9 @@ namespace {
 
 using Kind = OptimizerConfig::Kind;
 
-constexpr int samples = 16;
+constexpr int samples_of_step = 16;
 
-OptimizerConfig config_of(Kind kind) {
+OptimizerConfig clipped(Kind kind) {
   auto config = OptimizerConfig::of(kind);
   config.rate.lr = 0.01;
   config.clip_norm = 0.5;
@@ -42,7 +42,8 @@ Trained trained(const Pipeline::Recipe& recipe, const Way& way, int steps) {
   Pipeline pipeline(recipe, way);
   pipeline.start(3);
   for (int step = 0; step < steps; ++step)
-    pipeline.step(made_batch(stream, recipe.model, samples, static_cast<std::uint64_t>(step)));
+    pipeline.step(
+        made_batch(stream, recipe.model, samples_of_step, static_cast<std::uint64_t>(step)));
   return {to_string(pipeline.digest()), pipeline.loss_scale()};
 }
 
@@ -113,7 +114,7 @@ TEST_CASE("where the loss is not scaled nothing is counted or skipped", "[models
 
 TEST_CASE("a skipped step leaves weights, moments and the count of Adam's steps", "[models]") {
   for (const auto kind : {Kind::sgd, Kind::adam, Kind::adamw, Kind::nadamw}) {
-    auto config = config_of(kind);
+    auto config = clipped(kind);
     config.momentum = 0.9;
     const LossScaling scaling{.initial_power = 10, .growth_interval = 100};
     CAPTURE(static_cast<int>(kind));
@@ -138,7 +139,7 @@ TEST_CASE("a skipped step leaves weights, moments and the count of Adam's steps"
 }
 
 TEST_CASE("gradients are freed of the loss scale before they are clipped", "[models]") {
-  auto config = config_of(Kind::sgd);
+  auto config = clipped(Kind::sgd);
   config.rate.lr = 1;
   Number number(config, {.initial_power = 12, .growth_interval = 100});
   const float before = number.value();
@@ -152,8 +153,8 @@ TEST_CASE("no bit depends on the loss scale where nothing overflows or vanishes"
     for (const Model& model : small_models()) {
       CAPTURE(model.kind, static_cast<int>(kind));
       const auto same = [&](Precision precision, int low, int high) {
-        auto recipe = in_fp16(model, config_of(kind), low),
-             other = in_fp16(model, config_of(kind), high);
+        auto recipe = in_fp16(model, clipped(kind), low),
+             other = in_fp16(model, clipped(kind), high);
         recipe.precision = other.precision = precision;
         const auto at_low = trained(recipe, {}, 3), at_high = trained(other, {}, 3);
         CHECK(at_high.digest == at_low.digest);
@@ -167,7 +168,7 @@ TEST_CASE("no bit depends on the loss scale where nothing overflows or vanishes"
 
 TEST_CASE("products in fp16 are none in fp32", "[models]") {
   const auto models = small_models();
-  auto recipe = in_fp16(models[1], config_of(Kind::adamw), 8);
+  auto recipe = in_fp16(models[1], clipped(Kind::adamw), 8);
   const auto in_halves = trained(recipe, {}, 2);
   recipe.precision = kernels::Precision::fp32;
   CHECK(trained(recipe, {}, 2).digest != in_halves.digest);
@@ -175,7 +176,7 @@ TEST_CASE("products in fp16 are none in fp32", "[models]") {
 
 TEST_CASE("steps that overflow are skipped until the scale fits, whatever the cut", "[models]") {
   for (const Model& model : small_models()) {
-    const auto recipe = in_fp16(model, config_of(Kind::adamw), 24);
+    const auto recipe = in_fp16(model, clipped(Kind::adamw), 24);
     CAPTURE(model.kind);
     const auto wanted = trained(recipe, {}, 14);
     CHECK(wanted.loss_scale.skipped_steps > 0);
