@@ -26,8 +26,8 @@ struct NodeOptions {
   std::function<void(const Chaos&)> suffer;          // A drill, whatever is done to all of it.
   std::function<void(const std::string&)> say;       // For the person who started it.
   std::function<void(const std::string&)> rejected;  // By the head: there is no use in going on.
-  /// A device does not let go of memory of a run: this process can only end, at once. Does not
-  /// return.
+  /// A device has failed, or does not let go of memory of a run: this process can only end, at
+  /// once. Does not return.
   std::function<void(const std::string& why)> stuck;
   /// There is nothing more to do for this process: it has left, or its head was gone for too long.
   /// Another one in its place may be welcome.

@@ -149,6 +149,9 @@ Site::~Site() {
   system_.reset();
   if (mesh_)
     if (auto ended = mesh_->end(); !ended) order_.stuck(ended.error().text);
+  for (const auto* executor : spec_->executors)
+    if (const auto fault = executor ? executor->fault() : std::nullopt)
+      order_.stuck("a device has failed: " + *fault);
   mesh_.reset();  // Nothing arrives any more.
   (void)state_->take_all();
   // Executors finish what was posted, which may hold memory of ours.

@@ -38,7 +38,8 @@ struct SiteOrder {
   std::string interface = "127.0.0.1";
   Carriers carriers = Carriers::shm_and_tcp;
   transport::EdgePatience edges = {};
-  /// A device does not let go of memory, so that the process can only end: does not return.
+  /// A device has failed, or does not let go of memory, so that the process can only end: does not
+  /// return.
   std::function<void(const std::string& why)> stuck;
   /// To the head, from any thread, at once.
   std::function<Status(const transport::Message&)> tell_head;

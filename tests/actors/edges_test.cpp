@@ -220,3 +220,15 @@ TEST_CASE("a device that does not let go of memory ends its process", "[actors]"
   INFO(cluster.stuck());
   CHECK(cluster.stuck().find("does not let go of tensors") != std::string::npos);
 }
+
+TEST_CASE("a device that has failed ends its process, once all have heard of it", "[actors]") {
+  auto piece = linked_piece("mlp", "1f1b", 3);
+  LittleCluster* here = nullptr;
+  piece.layer_fault = in_the_midst([&] { here->break_devices(1); });
+  LittleCluster cluster(piece, {.nodes = 3});
+  here = &cluster;
+  const auto played = cluster.play();
+  check_bits(played, piece);
+  CHECK(played.told("warn").find("the test has broken it") != std::string::npos);
+  CHECK(cluster.stuck().find("a device has failed: the test has broken it") != std::string::npos);
+}

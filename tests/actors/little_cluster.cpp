@@ -13,19 +13,58 @@
 namespace troupe::actors {
 namespace {
 
+using IsBroken = std::shared_ptr<std::atomic<bool>>;
+
+/// Computes on a thread, as long as it is not broken.
+class BreakableExecutor final : public Executor {
+ public:
+  explicit BreakableExecutor(IsBroken is_broken) : is_broken_(std::move(is_broken)) {}
+
+  using Executor::post;
+  void post(std::unique_ptr<Job> job) override {
+    thread_.post(std::make_unique<Guarded>(std::move(job), is_broken_));
+  }
+  MemoryPool& memory() override { return thread_.memory(); }
+  std::optional<std::string> fault() const override {
+    return *is_broken_ ? std::optional<std::string>(why) : std::nullopt;
+  }
+
+ private:
+  static constexpr const char* why = "the test has broken it";
+
+  class Guarded final : public Job {
+   public:
+    Guarded(std::unique_ptr<Job> job, IsBroken is_broken)
+        : job_(std::move(job)), is_broken_(std::move(is_broken)) {}
+    void work(Stream& stream) override {
+      if (!*is_broken_) job_->work(stream);
+    }
+    void done(const WorkTime& worked) override {
+      *is_broken_ ? job_->lost(why) : job_->done(worked);
+    }
+
+   private:
+    std::unique_ptr<Job> job_;
+    IsBroken is_broken_;
+  };
+
+  IsBroken is_broken_;
+  ComputingThread thread_{1};
+};
+
 /// What one node has of a run, for one attempt.
 class LittleHome final : public RunHome {
  public:
   /// One at a time: what a test looks at has no locks.
-  static std::shared_ptr<LittleHome> make(const Piece& piece, const Placement& placement,
-                                          int here) {
+  static std::shared_ptr<LittleHome> make(const Piece& piece, const Placement& placement, int here,
+                                          const IsBroken& is_broken) {
     static std::mutex mutex;
     const std::lock_guard lock(mutex);
-    return std::make_shared<LittleHome>(piece, placement, here);
+    return std::make_shared<LittleHome>(piece, placement, here, is_broken);
   }
-  LittleHome(const Piece& piece, const Placement& placement, int here)
-      : run_(piece), spec_(run_.spec([this]() -> Executor& {
-          return *executors_.emplace_back(std::make_unique<ComputingThread>(1));
+  LittleHome(const Piece& piece, const Placement& placement, int here, const IsBroken& is_broken)
+      : run_(piece), spec_(run_.spec([&]() -> Executor& {
+          return *executors_.emplace_back(std::make_unique<BreakableExecutor>(is_broken));
         })) {
     for (std::size_t i = 0; i < spec_->executors.size(); ++i)
       if (placement.stages[i] != here) spec_->executors[i] = nullptr;
@@ -66,7 +105,7 @@ class LittleHome final : public RunHome {
 
  private:
   LittleRun run_;
-  std::vector<std::unique_ptr<ComputingThread>> executors_;
+  std::vector<std::unique_ptr<BreakableExecutor>> executors_;
   std::shared_ptr<RunSpec> spec_;
   std::vector<std::unique_ptr<LinkedDevice>> linked_;  // By device of the run.
 };
@@ -107,6 +146,7 @@ class LittleNode {
     for_each_device([&](int device) { cluster_.world_.kill(device); });
     came_.notify_all();
   }
+  void break_devices() { *are_broken_ = true; }
   template <class Visit>
   void for_each_device(Visit visit) {
     const std::lock_guard lock(mutex_);
@@ -149,7 +189,7 @@ class LittleNode {
   void prepare(const transport::Message& message) {
     end();
     auto order = *transport::from_message<Prepare>(message);
-    home_ = LittleHome::make(cluster_.piece_, order.placement, order.here);
+    home_ = LittleHome::make(cluster_.piece_, order.placement, order.here, are_broken_);
     if (number_ != cluster_.order_.without_links)
       home_->link(cluster_.world_, number_ == cluster_.order_.of_another_kind ? "other" : "played");
     {
@@ -170,8 +210,10 @@ class LittleNode {
                     .stuck =
                         [this](const std::string& why) {
                           cluster_.tell_stuck(why);
-                          // As if the process had ended: what is dead touches no memory.
+                          // As if the process had ended: what is dead touches no memory, and the
+                          // next one finds its devices whole.
                           for_each_device([&](int device) { cluster_.world_.kill(device); });
+                          *are_broken_ = false;
                         },
                     .tell_head = [this, epoch = message.epoch](transport::Message said) -> Status {
                       tell(epoch, std::move(said));
@@ -213,6 +255,7 @@ class LittleNode {
   std::condition_variable came_;
   std::deque<transport::Message> waiting_;
   std::vector<int> devices_;
+  const IsBroken are_broken_ = std::make_shared<std::atomic<bool>>(false);  // Its devices.
   std::uint64_t attempt_ = 0;
   bool is_dead_ = false;
   bool stopping_ = false;
@@ -300,6 +343,10 @@ void LittleCluster::freeze_devices(int node) {
 void LittleCluster::block_devices(int node) {
   nodes_[static_cast<std::size_t>(node)]->for_each_device(
       [&](int device) { world_.block(device); });
+}
+
+void LittleCluster::break_devices(int node) {
+  nodes_[static_cast<std::size_t>(node)]->break_devices();
 }
 
 void LittleCluster::fail_player(int node) {

@@ -52,6 +52,8 @@ class LittleCluster {
   void freeze_devices(int node);
   /// What its devices are given from now on is never done, nor let go.
   void block_devices(int node);
+  /// Its devices fail, and do nothing more for this process.
+  void break_devices(int node);
   /// One of its players has failed, as far as the head hears.
   void fail_player(int node);
 
