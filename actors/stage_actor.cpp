@@ -329,8 +329,7 @@ class StageActor {
 
   using TellLoss = std::function<void(const Header&, double)>;
 
-  static void tell_mean(Stream& stream, const TellLoss& tell, const Header& header,
-                        Tensor losses) {
+  static void tell_mean(Stream& stream, const TellLoss& tell, const Header& header, Tensor losses) {
     once_done([tell, header, losses = stream.to_host(std::move(losses))] {
       tell(header, models::Losses{losses}.mean());
     });

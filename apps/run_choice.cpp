@@ -81,8 +81,8 @@ void set_precision(config::Loaded& loaded, std::string_view name) {
 // What CUDA takes of a GPU for a process, with the workspaces of its libraries: an estimate.
 constexpr sched::Bytes taken_by_cuda = sched::Bytes{1} << 30;
 
-/// What runs can have of each GPU that a node has told of, which all nodes of its host share; of one
-/// that has told nothing yet, nobody knows.
+/// What runs can have of each GPU that a node has told of, which all nodes of its host share; of
+/// one that has told nothing yet, nobody knows.
 std::vector<sched::Bytes> gpus_of(const actors::NodeHere& node,
                                   const std::vector<actors::NodeHere>& nodes) {
   const auto on_host = std::ranges::count_if(

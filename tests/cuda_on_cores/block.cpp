@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-
 namespace cuda_on_cores {
 
 thread_local dim3 gridDim, blockDim, blockIdx, threadIdx;
