@@ -67,7 +67,8 @@ class PackedLinear {
 /// once.
 Tensor as_operand(Stream& stream, const Tensor& numbers, Precision precision);
 
-/// The same numbers as fp32 or bf16: the tensor itself where they are that, else a copy.
+/// The same numbers in another type: rounded from fp32, or widened from bf16; the tensor itself
+/// where they are of that type.
 Tensor as_type(Stream& stream, const Tensor& numbers, DType type);
 
 /// y = x w + bias, for `rows` rows of x. `x` is an operand of the matrix's precision; `bias` may be
