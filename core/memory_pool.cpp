@@ -1,38 +1,14 @@
 #include "core/memory_pool.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
 #include <cassert>
 #include <cstdio>
-#include <cstdlib>
 
 namespace troupe {
 namespace {
 
 constexpr std::size_t cache_line = 64;
-constexpr std::size_t huge_page = std::size_t{2} << 20;
-
-class HostMemory final : public MemorySource {
- public:
-  void* allocate(std::size_t bytes) override {
-    const std::size_t alignment = bytes >= huge_page ? huge_page : cache_line;
-    void* memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-    // Advice only: where the kernel refuses, pages stay small and everything works.
-    if (memory && bytes >= huge_page) (void)madvise(memory, bytes, MADV_HUGEPAGE);
-    return memory;
-  }
-  void release(void* memory, std::size_t) override { std::free(memory); }
-  std::optional<Room> room() const override {
-    const auto bytes = [](int pages) {
-      return static_cast<std::size_t>(sysconf(pages)) *
-             static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    };
-    return Room{bytes(_SC_AVPHYS_PAGES), bytes(_SC_PHYS_PAGES)};
-  }
-};
 
 /// Sizes in four steps for each doubling: at most a fifth is lost, and blocks find takers again.
 std::size_t size_class(std::size_t bytes) {
@@ -65,8 +41,6 @@ std::string words_for(const Shortage& shortage) {
 
 OutOfMemory::OutOfMemory(const Shortage& shortage)
     : shortage_(shortage), text_(words_for(shortage)) {}
-
-std::unique_ptr<MemorySource> host_memory() { return std::make_unique<HostMemory>(); }
 
 MemoryPool::MemoryPool(std::unique_ptr<MemorySource> source,
                        std::shared_ptr<DeviceProgress> devices)

@@ -35,7 +35,7 @@ class MemorySource {
   virtual std::optional<Room> room() const { return {}; }
 };
 
-/// The heap, with huge pages asked for where a block is large.
+/// The heap, by huge pages where the system gives them.
 std::unique_ptr<MemorySource> host_memory();
 
 /// What a pool did so far.

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <iterator>
-#include <map>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+#include "core/free_ranges.h"
 
 namespace troupe::kernels::cuda {
 namespace {
@@ -109,17 +109,13 @@ class Arena final : public MemorySource {
   void* allocate(std::size_t bytes) override {
     const std::size_t size = rounded_up(bytes, alignment);
     if (cudaSetDevice(number_) != cudaSuccess) return nullptr;
-    auto found = first_fit(size);
-    if (found == free_.end() && grow(size)) found = first_fit(size);
-    if (found == free_.end()) return nullptr;
-    const auto [begin, length] = *found;
-    free_.erase(found);
-    if (length > size) free_.emplace(begin + size, length - size);
-    return std::bit_cast<void*>(base_ + begin);
+    auto begin = free_.take(size);
+    if (!begin && grow(size)) begin = free_.take(size);
+    return begin ? std::bit_cast<void*>(base_ + *begin) : nullptr;
   }
 
   void release(void* memory, std::size_t bytes) override {
-    add_free(std::bit_cast<CUdeviceptr>(memory) - base_, rounded_up(bytes, alignment));
+    free_.give(std::bit_cast<CUdeviceptr>(memory) - base_, rounded_up(bytes, alignment));
   }
 
   MemoryPlace place() const override { return {number_}; }
@@ -127,7 +123,7 @@ class Arena final : public MemorySource {
   std::optional<Room> room() const override {
     auto room = room_of(number_);
     if (!room) return {};
-    for (const auto& [begin, length] : free_) room->free += length;
+    room->free += free_.total();
     return *room;
   }
 
@@ -137,34 +133,11 @@ class Arena final : public MemorySource {
     CUdeviceptr at;
     std::size_t bytes;
   };
-  using Ranges = std::map<std::size_t, std::size_t>;  // From the base: begin, length.
-
-  /// The lowest one, so that what is long stays in one piece.
-  Ranges::iterator first_fit(std::size_t size) {
-    return std::find_if(free_.begin(), free_.end(),
-                        [size](const auto& range) { return range.second >= size; });
-  }
-
-  void add_free(std::size_t begin, std::size_t length) {
-    const auto [range, is_new] = free_.emplace(begin, length);
-    if (const auto next = std::next(range); next != free_.end() && begin + length == next->first) {
-      range->second += next->second;
-      free_.erase(next);
-    }
-    if (range == free_.begin()) return;
-    if (const auto last = std::prev(range); last->first + last->second == begin) {
-      last->second += range->second;
-      free_.erase(range);
-    }
-  }
 
   /// Maps so much at the end that a block of this size has its place there.
   bool grow(std::size_t size) {
     std::size_t there = 0;
-    if (!free_.empty()) {
-      const auto& [begin, length] = *free_.rbegin();
-      if (begin + length == mapped_) there = length;
-    }
+    if (const auto last = free_.last(); last.begin + last.length == mapped_) there = last.length;
     const std::size_t needed = rounded_up(size - there, granule_);
     const std::size_t left = reserved_ - mapped_;
     if (needed > left) return false;
@@ -189,7 +162,7 @@ class Arena final : public MemorySource {
       return false;
     }
     pieces_.push_back(piece);
-    add_free(std::exchange(mapped_, mapped_ + bytes), bytes);
+    free_.give(std::exchange(mapped_, mapped_ + bytes), bytes);
     return true;
   }
 
@@ -201,7 +174,7 @@ class Arena final : public MemorySource {
   std::size_t reserved_ = 0;
   std::size_t mapped_ = 0;  // From the base on.
   std::vector<Piece> pieces_;
-  Ranges free_;  // Of what is mapped. No two touch.
+  FreeRanges free_;  // Of what is mapped, from the base on.
 };
 
 class PinnedMemory final : public MemorySource {

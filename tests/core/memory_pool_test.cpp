@@ -1,11 +1,15 @@
 #include "core/memory_pool.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <new>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "catch.h"
+#include "core/random.h"
 #include "core/tensor.h"
 
 using namespace troupe;
@@ -59,6 +63,41 @@ TEST_CASE("trim gives back what nobody holds", "[core]") {
   { const auto dropped = pool.take(1'000'000); }
   pool.trim();
   CHECK(pool.counters().bytes_reserved == kept.get()->bytes);
+}
+
+TEST_CASE("blocks of the heap lie side by side and nobody shares any", "[core]") {
+  struct Block {
+    unsigned char* memory;
+    std::size_t bytes;
+    unsigned char mark;
+  };
+  const auto heap = host_memory();
+  std::vector<Block> held;
+  const auto release = [&](std::size_t i) {
+    const auto [memory, bytes, mark] = held[i];
+    CHECK(std::count(memory, memory + bytes, mark) == static_cast<std::ptrdiff_t>(bytes));
+    heap->release(memory, bytes);
+    held.erase(held.begin() + static_cast<std::ptrdiff_t>(i));
+  };
+  for (std::uint32_t i = 0; i < 400; ++i) {
+    const auto [what, size, which, mark] = philox({i, 0, 0, 0}, {3, 4});
+    if (what % 3 == 0 && !held.empty()) {
+      release(which % held.size());
+      continue;
+    }
+    // Most are small; one in ten has more than a huge page.
+    const std::size_t bytes = 1 + size % (what % 10 == 0 ? 5'000'000 : 50'000);
+    auto* memory = static_cast<unsigned char*>(heap->allocate(bytes));
+    REQUIRE(memory);
+    CHECK(reinterpret_cast<std::uintptr_t>(memory) % 64 == 0);
+    std::fill_n(memory, bytes, static_cast<unsigned char>(mark));
+    held.push_back({memory, bytes, static_cast<unsigned char>(mark)});
+  }
+  while (!held.empty()) release(held.size() - 1);
+}
+
+TEST_CASE("the heap has no block of more than there is", "[core]") {
+  CHECK_FALSE(host_memory()->allocate(std::size_t{1} << 60));
 }
 
 namespace {
