@@ -57,28 +57,37 @@ void for_ranges(const Range& all, std::int64_t most, Body body) {
     body(Range{begin, std::min(begin + most, all.end)});
 }
 
-/// A packed second factor that is filled again and again.
-struct Pack {
-  float* data;
-  std::int64_t stride;
-
+/// A second factor, another one again and again: where it lies, or packed.
+class Pack {
+ public:
   static std::int64_t floats(std::int64_t depth, std::int64_t columns) {
     return cpu::panel_count(columns) * cpu::panel_columns * depth;
   }
   Pack(Scratch& scratch, std::int64_t depth, std::int64_t columns)
-      : data(scratch.take(floats(depth, columns))), stride(depth * cpu::panel_columns) {}
+      : room_(scratch.take(floats(depth, columns))), stride_(depth * cpu::panel_columns) {}
 
-  void fill(const Matrix<float>& matrix, std::int64_t depth, std::int64_t columns) const {
-    cpu::pack_panels(matrix, depth, columns, data, stride);
+  void fill(const Matrix<float>& matrix, std::int64_t depth, std::int64_t columns) {
+    if (const auto there = cpu::as_panels(matrix, columns)) {
+      panels_ = *there;
+      return;
+    }
+    cpu::pack_panels(matrix, depth, columns, room_, stride_);
+    panels_ = {room_, stride_};
   }
-  Panels<float> all() const { return {data, stride}; }
+  const Panels<float>& all() const { return panels_; }
   /// From some depth on; or from a column on, which begins a panel.
   Panels<float> from_depth(std::int64_t depth) const {
-    return {data + depth * cpu::panel_columns, stride};
+    return {panels_.data + depth * panels_.step, panels_.stride, panels_.step};
   }
   Panels<float> from_column(std::int64_t column) const {
-    return {data + column / cpu::panel_columns * stride, stride};
+    return {panels_.data + column / cpu::panel_columns * panels_.stride, panels_.stride,
+            panels_.step};
   }
+
+ private:
+  float* room_;
+  std::int64_t stride_;
+  Panels<float> panels_;
 };
 static_assert(key_block % cpu::panel_columns == 0);
 
@@ -152,7 +161,7 @@ void forward_head(Stream& stream, const AttentionShape& shape, const HeadIn& q, 
   const auto length = shape.length, width = shape.width;
   Scratch scratch(
       stream, Pack::floats(width, length) + Pack::floats(length, width) + query_block * key_block);
-  const Pack transposed_keys(scratch, width, length), values(scratch, length, width);
+  Pack transposed_keys(scratch, width, length), values(scratch, length, width);
   float* scores = scratch.take(query_block * key_block);
   transposed_keys.fill(k.by_column(0), width, length);
   values.fill(v.by_row(0), length, width);

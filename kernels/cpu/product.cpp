@@ -107,8 +107,14 @@ void multiply(Stream& stream, const Product<Number>& product, const Matrix<Numbe
     return on_tensor_cores(
         stream, [&](const auto& there) { there.multiply(stream, on_device(product, b)); });
   }
-  constexpr std::int64_t most_depth = 256;  // In units.
   const Tiles tiles(product.rows, product.columns, 512, 512, stream.threads());
+  if constexpr (std::is_same_v<Number, float>)
+    if (as_panels(b, product.columns))
+      return stream.for_each(tiles.count(), [&](std::int64_t i) {
+        const auto tile = tiles[i];
+        multiply(part(product, tile), *as_panels(b.from(0, tile.column), tile.columns));
+      });
+  constexpr std::int64_t most_depth = 256;  // In units.
   stream.for_each(tiles.count(), [&](std::int64_t i) {
     const auto tile = tiles[i];
     auto p = part(product, tile);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "core/stream.h"
 #include "kernels/cpu/panels.h"
@@ -33,12 +34,19 @@ struct Product {
   SumOrder sums = SumOrder::pairs;  // Of bf16 only.
 };
 
-/// b as pack_panels() leaves it.
+/// b in panels: as pack_panels() leaves it, or where it lies.
 template <class Number>
 struct Panels {
   const Unit<Number>* data = nullptr;
-  std::int64_t stride = 0;  // From panel to panel.
+  std::int64_t stride = 0;            // From panel to panel,
+  std::int64_t step = panel_columns;  // and in a panel from one unit of depth to the next.
 };
+
+/// A matrix as panels, where it is that already: by row, and of columns that fill their panels.
+inline std::optional<Panels<float>> as_panels(const Matrix<float>& matrix, std::int64_t columns) {
+  if (matrix.order == Order::by_column || columns % panel_columns != 0) return {};
+  return Panels<float>{matrix.data, panel_columns, matrix.stride};
+}
 
 /// On the calling thread.
 void multiply(const Product<float>& product, const Panels<float>& b);
@@ -48,8 +56,8 @@ void multiply(const Product<BFloat16>& product, const Panels<BFloat16>& b);
 template <class Number>
 void multiply(Stream& stream, const Product<Number>& product, const Panels<Number>& b);
 
-/// The same with b where it lies: for a factor that is used once, packed block by block on the way,
-/// or for a device.
+/// The same with b where it lies: for a factor that is used once, which is packed block by block on
+/// the way if it must be, or for a device.
 template <class Number>
 void multiply(Stream& stream, const Product<Number>& product, const Matrix<Number>& b);
 

@@ -40,6 +40,9 @@ constexpr int most_vectors = 4;
 constexpr std::int64_t most_columns = lanes * most_vectors;
 static_assert(panel_columns % most_columns == 0 && most_rows <= strip_rows);
 
+// Where panels were not packed, what is multiplied together is spread over more of the caches.
+constexpr std::int64_t most_depth_unpacked = 256;
+
 /// Where the sums of a strip begin and end up, the first panel's first.
 struct Sums {
   const float* start;
@@ -55,49 +58,61 @@ HWY_INLINE void add_products(Operand a, const Operand* b, FloatVector* sum,
   (Arithmetic::add_product(a, b[v], sum[v]), ...);
 }
 
+/// What a tile multiplies: a strip, laid out as `layout` says, and a panel.
+template <class Layout, class U>
+struct Factors {
+  const Layout& layout;
+  const U* strip;
+  const U* panel;
+  std::int64_t panel_step;  // From one unit of depth to the next.
+  std::int64_t depth;       // In units.
+};
+
 /// Sums are counted by packs, not by loops: so each is in a register from its first load to its
 /// last store. Sum i is that of row i / vectors.
-template <class Arithmetic, class Strip, int vectors, class U, int... v, int... r, int... i>
-HWY_INLINE void tile(const U* HWY_RESTRICT strip, const U* HWY_RESTRICT panel, std::int64_t depth,
-                     const Sums sums, std::integer_sequence<int, v...>,
-                     std::integer_sequence<int, r...>, std::integer_sequence<int, i...>) {
+template <class Arithmetic, int vectors, class Layout, class U, int... v, int... r, int... i>
+HWY_INLINE void tile(const Factors<Layout, U>& factors, const Sums& sums,
+                     std::integer_sequence<int, v...>, std::integer_sequence<int, r...>,
+                     std::integer_sequence<int, i...>) {
   FloatVector sum[] = {
       hn::LoadU(Floats(), sums.start + i / vectors * sums.start_row + i % vectors * lanes)...};
-  for (std::int64_t k = 0; k < depth; ++k) {
+  const U* HWY_RESTRICT strip = factors.strip;
+  const U* HWY_RESTRICT panel = factors.panel;
+  const std::int64_t step = factors.layout.depth, panel_step = factors.panel_step;
+  for (std::int64_t k = factors.depth; k > 0; --k) {
     const decltype(Arithmetic::load(panel)) b[] = {Arithmetic::load(panel + v * lanes)...};
-    (add_products<Arithmetic>(Arithmetic::broadcast(strip[r * Strip::row]), b, sum + r * vectors,
+    (add_products<Arithmetic>(Arithmetic::broadcast(strip[r * Layout::row]), b, sum + r * vectors,
                               std::integer_sequence<int, v...>()),
      ...);
-    strip += Strip::depth;
-    panel += panel_columns;
+    strip += step;
+    panel += panel_step;
   }
   (hn::StoreU(sum[i], Floats(), sums.c + i / vectors * sums.c_row + i % vectors * lanes), ...);
 }
-template <class Arithmetic, class Strip, int rows, int vectors, class U>
-HWY_INLINE void tile(const U* strip, const U* panel, std::int64_t depth, const Sums& sums) {
-  tile<Arithmetic, Strip, vectors>(
-      strip, panel, depth, sums, std::make_integer_sequence<int, vectors>(),
-      std::make_integer_sequence<int, rows>(), std::make_integer_sequence<int, rows * vectors>());
+template <class Arithmetic, int rows, int vectors, class Layout, class U>
+HWY_INLINE void tile(const Factors<Layout, U>& factors, const Sums& sums) {
+  tile<Arithmetic, vectors>(factors, sums, std::make_integer_sequence<int, vectors>(),
+                            std::make_integer_sequence<int, rows>(),
+                            std::make_integer_sequence<int, rows * vectors>());
 }
 
 /// A tile whose columns are not whole vectors: what lies beyond the last may belong to others.
-template <class Arithmetic, class Strip, int rows, class U>
-void edge_tile(const U* strip, const U* panel, std::int64_t depth, std::int64_t columns,
-               const Sums& sums) {
+template <class Arithmetic, int rows, class Layout, class U>
+void edge_tile(const Factors<Layout, U>& factors, std::int64_t columns, const Sums& sums) {
   float whole[rows * most_columns] = {};
   for (int r = 0; r < rows; ++r)
     std::copy_n(sums.start + r * sums.start_row, columns, whole + r * most_columns);
   const Sums inner{whole, most_columns, 0, whole, most_columns};
   if (columns > lanes)
-    tile<Arithmetic, Strip, rows, most_vectors>(strip, panel, depth, inner);
+    tile<Arithmetic, rows, most_vectors>(factors, inner);
   else
-    tile<Arithmetic, Strip, rows, 1>(strip, panel, depth, inner);
+    tile<Arithmetic, rows, 1>(factors, inner);
   for (int r = 0; r < rows; ++r)
     std::copy_n(whole + r * most_columns, columns, sums.c + r * sums.c_row);
 }
 
-/// What the next copy of strips will read: it comes while these are computed, some lines of the
-/// matrix with each tile.
+/// What will be read of the strips to come: it is fetched while these are multiplied, some lines of
+/// the matrix with each tile.
 struct Ahead {
   const void* data = nullptr;
   std::int64_t lines = 0;
@@ -114,13 +129,13 @@ struct Ahead {
 };
 
 /// A strip of so many rows times all panels.
-template <class Arithmetic, class Strip, int rows, class Number>
-void multiply_strip(const Unit<Number>* strip, const Panels<Number>& b, std::int64_t depth,
+template <class Arithmetic, int rows, class Layout, class Number>
+void multiply_strip(Factors<Layout, Unit<Number>> factors, const Panels<Number>& b,
                     std::int64_t columns, Sums sums, const Ahead& ahead) {
   const std::int64_t tiles = (columns + most_columns - 1) / most_columns;
   for (std::int64_t column = 0; column < columns; column += most_columns) {
     ahead.fetch(column / most_columns, tiles);
-    const auto* panel = b.data + column / panel_columns * b.stride + column % panel_columns;
+    factors.panel = b.data + column / panel_columns * b.stride + column % panel_columns;
     const std::int64_t left = columns - column;
     // The next tile's sums come while this one is computed.
     if (left > most_columns)
@@ -128,94 +143,101 @@ void multiply_strip(const Unit<Number>* strip, const Panels<Number>& b, std::int
         for (std::int64_t v = 0; v < most_columns; v += lanes)
           hwy::Prefetch(sums.start + sums.start_columns + r * sums.start_row + v);
     if (left >= most_columns)
-      tile<Arithmetic, Strip, rows, most_vectors>(strip, panel, depth, sums);
+      tile<Arithmetic, rows, most_vectors>(factors, sums);
     else if (left == lanes)
-      tile<Arithmetic, Strip, rows, 1>(strip, panel, depth, sums);
+      tile<Arithmetic, rows, 1>(factors, sums);
     else
-      edge_tile<Arithmetic, Strip, rows>(strip, panel, depth, left, sums);
+      edge_tile<Arithmetic, rows>(factors, left, sums);
     sums.start += sums.start_columns;
     sums.c += most_columns;
   }
 }
 
-template <class Number>
-using MultiplyStrip = void (*)(const Unit<Number>*, const Panels<Number>&, std::int64_t,
-                               std::int64_t, Sums, const Ahead&);
+template <class Layout, class Number>
+using MultiplyStrip = void (*)(Factors<Layout, Unit<Number>>, const Panels<Number>&, std::int64_t,
+                               Sums, const Ahead&);
 
 /// The functions for one row, for two, ...
-template <class Arithmetic, class Strip, class Number, int... before>
-constexpr std::array<MultiplyStrip<Number>, most_rows> by_height(
+template <class Arithmetic, class Layout, class Number, int... before>
+constexpr std::array<MultiplyStrip<Layout, Number>, most_rows> by_height(
     std::integer_sequence<int, before...>) {
-  return {multiply_strip<Arithmetic, Strip, before + 1, Number>...};
+  return {multiply_strip<Arithmetic, before + 1, Layout, Number>...};
 }
 
-/// What is fetched with a strip: its share, among those that are copied together, of the lines of
-/// those to come.
-template <class Number>
-Ahead ahead(ByRow, const Matrix<Number>& a, const Strips& strips, std::int64_t strip,
+/// What is fetched with a strip: its share, among those that come together, of the lines of those
+/// that come next.
+template <class Layout, class Number>
+Ahead ahead(const Matrix<Number>& a, const Strips& strips, std::int64_t strip,
             std::int64_t numbers) {
-  const std::int64_t next = strip + 1;
-  if (next >= strips.count) return {};
+  constexpr std::int64_t together = Layout::together;
   constexpr auto size = static_cast<std::int64_t>(sizeof(Number));
-  return {a.from(strips.begin(next), 0).data, strips.height(next), a.stride * size, numbers * size};
-}
-template <class Number>
-Ahead ahead(ByColumn, const Matrix<Number>& a, const Strips& strips, std::int64_t strip,
-            std::int64_t numbers) {
-  constexpr std::int64_t together = ByColumn::together;
   const std::int64_t place = strip % together, next = strip - place + together;
   if (next >= strips.count) return {};
-  const auto first = place * numbers / together, end = (place + 1) * numbers / together;
   const auto rows = strips.begin(std::min(next + together, strips.count)) - strips.begin(next);
-  constexpr auto size = static_cast<std::int64_t>(sizeof(Number));
-  return {a.from(strips.begin(next), first).data, end - first, a.stride * size, rows * size};
+  const auto share = [&](std::int64_t lines, std::int64_t in_line) -> Ahead {
+    const auto first = place * lines / together, end = (place + 1) * lines / together;
+    const auto* from = a.from(strips.begin(next), 0).data + first * a.stride;
+    return {from, end - first, a.stride * size, in_line * size};
+  };
+  return a.order == Order::by_row ? share(rows, numbers) : share(numbers, rows);
 }
 
-template <class Arithmetic, class Strip, class Number>
-void multiply_strips(const Product<Number>& p, const Panels<Number>& b) {
+template <class Arithmetic, class Layout, class Number = typename Arithmetic::Number>
+void multiply_strips(const Product<Number>& p, const Layout& layout, const Panels<Number>& b) {
   static constexpr float zeros[most_columns] = {};
   static constexpr auto multiply_strip_of =
-      by_height<Arithmetic, Strip, Number>(std::make_integer_sequence<int, most_rows>());
+      by_height<Arithmetic, Layout, Number>(std::make_integer_sequence<int, most_rows>());
   constexpr std::int64_t numbers = UnitOf<Number>::numbers;
-  alignas(64) Unit<Number> copies[Strip::together * strip_units];
+  alignas(64) Unit<Number> copies[Layout::is_copied ? Layout::together * strip_units : 1];
   const Strips strips(p.rows, most_rows);
   Sums from_start{zeros, 0, 0, p.c, p.c_stride};
   if (p.start) from_start = {p.start, p.start_stride, most_columns, p.c, p.c_stride};
   const Sums further{p.c, p.c_stride, most_columns, p.c, p.c_stride};
   // Blocks of equal depth: each reads and writes all sums, however thin it is.
-  const std::int64_t all = units<Number>(p.depth), blocks = (all + most_depth - 1) / most_depth;
+  const std::int64_t most = b.step == panel_columns ? most_depth : most_depth_unpacked;
+  const std::int64_t all = units<Number>(p.depth), blocks = (all + most - 1) / most;
   const std::int64_t block_depth = (all + blocks - 1) / blocks * numbers;
   for (std::int64_t k = 0; k < p.depth; k += block_depth) {
     const std::int64_t depth = std::min(block_depth, p.depth - k);
-    const Panels<Number> block{b.data + k / numbers * panel_columns, b.stride};
-    for (std::int64_t first = 0; first < strips.count; first += Strip::together) {
-      const std::int64_t last = std::min(strips.count, first + Strip::together);
-      copy_strips(Strip(), p.a.from(0, k), strips, first, last, depth, copies);
+    const auto a = p.a.from(0, k);
+    const Panels<Number> block{b.data + k / numbers * b.step, b.stride, b.step};
+    for (std::int64_t first = 0; first < strips.count; first += Layout::together) {
+      const std::int64_t last = std::min(strips.count, first + Layout::together);
+      if constexpr (Layout::is_copied) copy_strips(layout, a, strips, first, last, depth, copies);
       for (std::int64_t s = first; s < last; ++s) {
+        const Unit<Number>* strip = copies + (s - first) * strip_units;
+        if constexpr (!Layout::is_copied) strip = a.from(strips.begin(s), 0).data;
         Sums sums = k == 0 ? from_start : further;
         sums.start += strips.begin(s) * sums.start_row;
         sums.c += strips.begin(s) * sums.c_row;
         multiply_strip_of[static_cast<std::size_t>(strips.height(s) - 1)](
-            copies + (s - first) * strip_units, block, units<Number>(depth), p.columns, sums,
-            ahead(Strip(), p.a.from(0, k), strips, s, depth));
+            {layout, strip, nullptr, b.step, units<Number>(depth)}, block, p.columns, sums,
+            ahead<Layout>(a, strips, s, depth));
       }
     }
   }
 }
 
-template <class Arithmetic, class Number = typename Arithmetic::Number>
-void multiply_with(const Product<Number>& p, const Panels<Number>& b) {
+template <class Arithmetic>
+void multiply_bf16_by(const Product<BFloat16>& p, const Panels<BFloat16>& b) {
   switch (p.a.order) {
     case Order::by_row:
-      return multiply_strips<Arithmetic, ByRow>(p, b);
+      return multiply_strips<Arithmetic>(p, ByRow(), b);
     case Order::by_column:
-      return multiply_strips<Arithmetic, ByColumn>(p, b);
+      return multiply_strips<Arithmetic>(p, ByColumn(), b);
   }
 }
 
-void multiply_f32(const Product<float>& p, const Panels<float>& b) { multiply_with<Fp32>(p, b); }
+void multiply_f32(const Product<float>& p, const Panels<float>& b) {
+  switch (p.a.order) {
+    case Order::by_row:
+      return multiply_strips<Fp32>(p, ByRow(), b);
+    case Order::by_column:
+      return multiply_strips<Fp32>(p, WhereItLies{p.a.stride}, b);
+  }
+}
 void multiply_bf16(const Product<BFloat16>& p, const Panels<BFloat16>& b) {
-  has_bf16_pairs() ? multiply_with<Bf16ByPairs>(p, b) : multiply_with<Bf16ByFloats>(p, b);
+  has_bf16_pairs() ? multiply_bf16_by<Bf16ByPairs>(p, b) : multiply_bf16_by<Bf16ByFloats>(p, b);
 }
 
 }  // namespace

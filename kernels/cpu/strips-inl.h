@@ -17,20 +17,29 @@
 HWY_BEFORE_NAMESPACE();
 namespace troupe::kernels::cpu::HWY_NAMESPACE {
 
-/// A strip is a few rows of the first factor, and so much depth of them in units. They are copied
-/// to where they lie at fixed distances, so that every address in the inner loop is a constant away
-/// from one pointer and no two rows fight for a cache set.
+/// A strip is a few rows of the first factor, and so much depth of them in units, as an inner loop
+/// walks through it: `row` and `depth` are the distances from one to the next. `together` of them
+/// are fetched, and copied, at a time.
 constexpr std::int64_t most_depth = 384;
 constexpr std::int64_t strip_rows = 16;  // At most.
 constexpr std::int64_t strip_units = strip_rows * (most_depth + 16);
 
-/// `row` and `depth` are the distances; `together` strips are copied at a time.
+/// Copied to where all distances are constant: so every address in the inner loop is a constant
+/// away from one pointer and no two rows fight for a cache set.
 struct ByRow {
+  static constexpr bool is_copied = true;
   static constexpr std::int64_t row = most_depth + 16, depth = 1, together = 1;
 };
-/// Here the rows of a strip are less than a cache line: copied alone, each would fetch it again.
+/// Here the rows of a strip are less than a cache line: alone, each would fetch it again.
 struct ByColumn {
+  static constexpr bool is_copied = true;
   static constexpr std::int64_t row = 1, depth = strip_rows, together = 5;
+};
+/// By column, floats are as the inner loop wants them already.
+struct WhereItLies {
+  static constexpr bool is_copied = false;
+  static constexpr std::int64_t row = 1, together = 5;
+  std::int64_t depth;
 };
 
 /// Cuts rows into strips of nearly equal height: a thin last one would leave registers idle.
@@ -47,23 +56,37 @@ struct Strips {
   std::int64_t height(std::int64_t strip) const { return least + (strip < higher ? 1 : 0); }
 };
 
+/// So many whole vectors as there are, four at a time: where each load waited for the store before
+/// it, the copy took twice as long. Returns how many numbers that was.
+template <class Floats, class Number>
+HWY_INLINE std::int64_t copy_vectors(Floats tag, const Number* from, std::int64_t numbers,
+                                     Number* to) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  constexpr std::int64_t lanes = hn::MaxLanes(tag);
+  std::int64_t i = 0;
+  for (; i + 4 * lanes <= numbers; i += 4 * lanes) {
+    const auto a = hn::LoadU(tag, from + i), b = hn::LoadU(tag, from + i + lanes);
+    const auto c = hn::LoadU(tag, from + i + 2 * lanes), d = hn::LoadU(tag, from + i + 3 * lanes);
+    hn::StoreU(a, tag, to + i);
+    hn::StoreU(b, tag, to + i + lanes);
+    hn::StoreU(c, tag, to + i + 2 * lanes);
+    hn::StoreU(d, tag, to + i + 3 * lanes);
+  }
+  for (; i + lanes <= numbers; i += lanes) hn::StoreU(hn::LoadU(tag, from + i), tag, to + i);
+  return i;
+}
+
 /// Short rows: calling memcpy for each would take as long as the copy itself.
 HWY_INLINE void copy_row(const float* from, std::int64_t numbers, float* to) {
   namespace hn = hwy::HWY_NAMESPACE;
-  const hn::ScalableTag<float> floats;
-  constexpr std::int64_t lanes = hn::MaxLanes(floats);
-  std::int64_t i = 0;
-  for (; i + lanes <= numbers; i += lanes) hn::StoreU(hn::LoadU(floats, from + i), floats, to + i);
-  for (; i < numbers; ++i) to[i] = from[i];
+  for (auto i = copy_vectors(hn::ScalableTag<float>(), from, numbers, to); i < numbers; ++i)
+    to[i] = from[i];
 }
 HWY_INLINE void copy_row(const BFloat16* from, std::int64_t numbers, Bf16Pair* to) {
   namespace hn = hwy::HWY_NAMESPACE;
-  const hn::ScalableTag<std::uint16_t> halves;
-  constexpr std::int64_t lanes = hn::MaxLanes(halves);
-  auto* halves_to = reinterpret_cast<std::uint16_t*>(to);
-  std::int64_t i = 0;
-  for (; i + lanes <= numbers; i += lanes)
-    hn::StoreU(hn::LoadU(halves, &from[i].bits), halves, halves_to + i);
+  auto i =
+      copy_vectors(hn::ScalableTag<std::uint16_t>(), reinterpret_cast<const std::uint16_t*>(from),
+                   numbers, reinterpret_cast<std::uint16_t*>(to));
   for (; i < numbers; i += 2) to[i / 2] = pair(from[i], i + 1 < numbers ? from[i + 1] : BFloat16{});
 }
 
@@ -79,47 +102,23 @@ void copy_strips(ByRow, const Matrix<Number>& a, const Strips& strips, std::int6
   }
 }
 
-/// Calling memcpy for a few numbers would take longer than copying them. Beyond the last one any
-/// may be written.
-HWY_INLINE void copy_column(const Matrix<float>& a, std::int64_t k, std::int64_t,
-                            std::int64_t count, float* to) {
-  namespace hn = hwy::HWY_NAMESPACE;
-  const hn::CappedTag<float, strip_rows> floats;
-  constexpr std::int64_t lanes = hn::MaxLanes(floats);
-  const float* from = a.data + k * a.stride;
-  std::int64_t r = 0;
-  for (; r + lanes <= count; r += lanes) hn::StoreU(hn::LoadU(floats, from + r), floats, to + r);
-#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
-  if (r < count) {
-    const auto there = hn::FirstN(floats, static_cast<std::size_t>(count - r));
-    hn::StoreU(hn::MaskedLoad(there, floats, from + r), floats, to + r);
-  }
-#else
-  for (; r < count; ++r) to[r] = from[r];
-#endif
-}
-HWY_INLINE void copy_column(const Matrix<BFloat16>& a, std::int64_t k, std::int64_t numbers,
-                            std::int64_t count, Bf16Pair* to) {
-  if (k + 1 < numbers)
-    interleave(a.from(0, k).data, a.from(0, k + 1).data, count, to);
-  else
-    std::transform(a.from(0, k).data, a.from(0, k).data + count, to,
-                   [](BFloat16 number) { return pair(number, BFloat16{}); });
-}
-
-template <class Number>
-void copy_strips(ByColumn, const Matrix<Number>& a, const Strips& strips, std::int64_t first,
-                 std::int64_t last, std::int64_t numbers, Unit<Number>* to) {
-  constexpr auto step = UnitOf<Number>::numbers;
-  constexpr auto ahead = 16 * step;
-  for (std::int64_t k = 0; k < numbers; k += step) {
-    Unit<Number>* strip = to + k / step * ByColumn::depth;
+/// Neighbours in depth become pairs. Beyond the last number of a column any may be written.
+inline void copy_strips(ByColumn, const Matrix<BFloat16>& a, const Strips& strips,
+                        std::int64_t first, std::int64_t last, std::int64_t numbers, Bf16Pair* to) {
+  constexpr std::int64_t ahead = 32;
+  for (std::int64_t k = 0; k < numbers; k += 2) {
+    Bf16Pair* strip = to + k / 2 * ByColumn::depth;
     for (std::int64_t s = first; s < last; ++s, strip += strip_units) {
       // A round number of rows copies faster: also some of the next strip's, where there are any.
       const auto begin = strips.begin(s), rows = std::min(strip_rows, strips.rows - begin);
       // The processor does not foresee the next row of a wide matrix.
       hwy::Prefetch(a.from(begin, k + ahead).data);
-      copy_column(a.from(begin, 0), k, numbers, rows, strip);
+      const BFloat16* even = a.from(begin, k).data;
+      if (k + 1 < numbers)
+        interleave(even, even + a.stride, rows, strip);
+      else
+        std::transform(even, even + rows, strip,
+                       [](BFloat16 number) { return pair(number, BFloat16{}); });
     }
   }
 }
