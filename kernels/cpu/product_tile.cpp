@@ -205,8 +205,11 @@ void multiply_strips(const Product<Number>& p, const Layout& layout, const Panel
       const std::int64_t last = std::min(strips.count, first + Layout::together);
       if constexpr (Layout::is_copied) copy_strips(layout, a, strips, first, last, depth, copies);
       for (std::int64_t s = first; s < last; ++s) {
-        const Unit<Number>* strip = copies + (s - first) * strip_units;
-        if constexpr (!Layout::is_copied) strip = a.from(strips.begin(s), 0).data;
+        const Unit<Number>* strip;
+        if constexpr (Layout::is_copied)
+          strip = copies + (s - first) * strip_units;
+        else
+          strip = a.from(strips.begin(s), 0).data;
         Sums sums = k == 0 ? from_start : further;
         sums.start += strips.begin(s) * sums.start_row;
         sums.c += strips.begin(s) * sums.c_row;
