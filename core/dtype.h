@@ -12,13 +12,15 @@ struct BFloat16 {
   std::uint16_t bits = 0;
 
   /// Rounds to nearest, ties to even; a NaN stays a NaN.
-  static BFloat16 from(float value) {
+  static constexpr BFloat16 from(float value) {
     const auto whole = std::bit_cast<std::uint32_t>(value);
     if ((whole & 0x7fffffffu) > 0x7f800000u)
       return {static_cast<std::uint16_t>((whole >> 16) | 0x40u)};
     return {static_cast<std::uint16_t>((whole + 0x7fffu + ((whole >> 16) & 1u)) >> 16)};
   }
-  float to_float() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+  constexpr float to_float() const {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+  }
 };
 
 /// What an element of a tensor is.
