@@ -115,9 +115,6 @@ struct DeviceKernels {
   decltype(kernels::embedding_forward)* embedding_forward;
   decltype(kernels::embedding_backward_weight)* embedding_backward_weight;
 
-  decltype(kernels::round_to_f16)* round_to_f16;
-  decltype(kernels::widen_f16)* widen_f16;
-
   void (*adam_direction)(Stream&, const AdamDirection&, const float* m, const float* v, float* y,
                          std::int64_t count);
   void (*adam_forecast)(Stream&, const AdamForecast&, const float* w, const float* m,
@@ -157,6 +154,8 @@ struct DeviceKernels {
   void (*accumulate)(Stream&, float* a, const float* b, std::int64_t count);
   decltype(kernels::all_finite)* all_finite;
 
+  void (*round_to_f16)(Stream&, const float* x, Float16* y, std::int64_t count);
+  void (*widen_f16)(Stream&, const Float16* x, float* y, std::int64_t count);
   void (*round_to_bf16)(Stream&, const float* x, BFloat16* y, std::int64_t count);
   void (*widen_bf16)(Stream&, const BFloat16* x, float* y, std::int64_t count);
   /// Other bits than the cores': what Precision::bf16_gpu is made of, and nothing else.

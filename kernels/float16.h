@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "core/dtype.h"
-#include "core/stream.h"
 
 namespace troupe {
 
@@ -50,13 +49,3 @@ struct DTypeOf<Float16> {
 };
 
 }  // namespace troupe
-
-namespace troupe::kernels {
-
-/// y[i] = Float16::from(x[i]).
-void round_to_f16(Stream& stream, const float* x, Float16* y, std::int64_t count);
-
-/// y[i] = x[i].to_float().
-void widen_f16(Stream& stream, const Float16* x, float* y, std::int64_t count);
-
-}  // namespace troupe::kernels

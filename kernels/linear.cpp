@@ -2,15 +2,15 @@
 
 #include <algorithm>
 #include <cassert>
+#include <type_traits>
 #include <utility>
 
-#include "kernels/copy.h"
-#include "kernels/cpu/features.h"
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/device_kernels.h"
-#include "kernels/float16.h"
+#include "kernels/linear_parts.h"
 #include "kernels/on_cores.h"
+#include "kernels/rounding.h"
 
 namespace troupe::kernels {
 namespace {
@@ -18,336 +18,150 @@ namespace {
 using cpu::Matrix;
 using cpu::Order;
 using cpu::Product;
-using cpu::Unit;
-
-constexpr DType type_of(Precision precision) {
-  switch (precision) {
-    case Precision::fp32:
-      return DType::f32;
-    case Precision::fp16:
-      return DType::f16;
-    case Precision::bf16_pairs:
-    case Precision::bf16_blocks:
-    case Precision::bf16_gpu:
-      return DType::bf16;
-  }
-  return DType::f32;
-}
 
 constexpr cpu::SumOrder sums_of(Precision precision) {
-  switch (precision) {
-    case Precision::fp32:
-    case Precision::fp16:
-    case Precision::bf16_pairs:
-      return cpu::SumOrder::pairs;
-    case Precision::bf16_blocks:
-      return cpu::SumOrder::blocks;
-    case Precision::bf16_gpu:
-      return cpu::SumOrder::of_device;
-  }
-  return cpu::SumOrder::pairs;
+  return precision == Precision::bf16_blocks ? cpu::SumOrder::blocks : cpu::SumOrder::pairs;
 }
 
 template <class Number>
-Matrix<Number> by_row(const Tensor& numbers, std::int64_t columns) {
-  return {numbers.data<Number>(), columns, Order::by_row};
-}
-
-template <class Number>
-Matrix<Number> transposed(Matrix<Number> matrix) {
-  matrix.order = matrix.order == Order::by_row ? Order::by_column : Order::by_row;
-  return matrix;
-}
-
-/// The weights as [inputs, outputs], however they are stored.
-template <class Number>
-Matrix<Number> inputs_by_outputs(const LinearShape& shape, const Number* weight) {
-  switch (shape.layout) {
-    case WeightLayout::in_out:
-      return {weight, shape.outputs, Order::by_row};
-    case WeightLayout::out_in:
-      return {weight, shape.inputs, Order::by_column};
+DeviceMatrix<Number> on_device(const Matrix<Number>& matrix) {
+  switch (matrix.order) {
+    case Order::by_row:
+      return {matrix.data, matrix.stride, 1};
+    case Order::by_column:
+      return {matrix.data, 1, matrix.stride};
   }
   return {};
 }
 
-constexpr std::int64_t grain = 65536;
-
-void round_all(Stream& stream, const float* numbers, BFloat16* rounded, std::int64_t count) {
-  if (const auto* there = kernels_of(stream))
-    return there->round_to_bf16(stream, numbers, rounded, count);
-  stream.for_each((count + grain - 1) / grain, [=](std::int64_t i) {
-    cpu::round_to_bf16(numbers + i * grain, rounded + i * grain,
-                       std::min(grain, count - i * grain));
-  });
-}
-
-/// Weights that were not packed.
 template <class Number>
-Matrix<Number> stored(const LinearShape& shape, const Tensor& weight) {
-  return inputs_by_outputs(shape, weight.data<Number>());
+DeviceProduct<Number> on_device(const Product<Number>& product, const Matrix<Number>& b) {
+  return {.rows = product.rows,
+          .columns = product.columns,
+          .depth = product.depth,
+          .a = on_device(product.a),
+          .b = on_device(b),
+          .start = product.start,
+          .start_stride = product.start_stride,
+          .c = product.c,
+          .c_stride = product.c_stride};
 }
 
-void widen_all(Stream& stream, const BFloat16* rounded, float* numbers, std::int64_t count) {
-  if (const auto* there = kernels_of(stream))
-    return there->widen_bf16(stream, rounded, numbers, count);
-  stream.for_each((count + grain - 1) / grain, [=](std::int64_t i) {
-    for (std::int64_t n = i * grain; n < std::min(count, (i + 1) * grain); ++n)
-      numbers[n] = rounded[n].to_float();
-  });
-}
-
+/// With b as it lies, by whoever makes such products on the stream.
 template <class Number>
-Tensor pack(Stream& stream, const Matrix<Number>& matrix, std::int64_t depth,
-            std::int64_t columns) {
-  const std::int64_t units = cpu::units<Number>(depth), panels = cpu::panel_count(columns);
-  Tensor packed = stream.make({panels, units, cpu::panel_columns * cpu::UnitOf<Number>::numbers},
-                              dtype_of<Number>);
-  auto* data = static_cast<Unit<Number>*>(packed.raw());
-  const std::int64_t stride = units * cpu::panel_columns;
-  stream.for_each(panels, [&](std::int64_t panel) {
-    const std::int64_t first = panel * cpu::panel_columns;
-    cpu::pack_panels(matrix.from(0, first), depth, std::min(cpu::panel_columns, columns - first),
-                     data + panel * stride, stride);
-  });
-  return packed;
+void multiply(Stream& stream, Precision precision, const Product<Number>& product,
+              const Matrix<Number>& b) {
+  if (maker_of(stream, precision) == Maker::cores) return cpu::multiply(stream, product, b);
+  const auto whole = on_device(product, b);
+  if constexpr (std::is_same_v<Number, float>)
+    kernels_of(stream)->multiply(stream, whole);
+  else
+    on_tensor_cores(stream, [&](const auto& there) { there.multiply(stream, whole); });
 }
 
-Tensor rounded_copy_of(Stream& stream, const float* numbers, const Shape& shape) {
-  Tensor rounded = stream.make(shape, DType::bf16);
-  round_all(stream, numbers, rounded.data<BFloat16>(), shape.count());
-  return rounded;
+/// Calls use(number) with a number of the type of a precision's factors.
+template <class Use>
+void with_factors(Precision precision, Use use) {
+  if (facts_of(precision).factors == DType::bf16) return use(BFloat16());
+  assert(facts_of(precision).factors == DType::f32);
+  use(0.0f);
 }
 
-Tensor copy_of(Stream& stream, const float* numbers, std::int64_t count) {
-  Tensor copy = stream.make({count});
-  copy_rows(stream, {numbers, 0}, {copy.f32(), 0}, 1, count);
-  return copy;
-}
-
-/// An operand in fp16 or fp32 as products take it. It is widened anew for each: that costs little
-/// beside the product, and in between it takes half the memory.
-Tensor in_floats(Stream& stream, const Tensor& operand, Precision precision) {
-  assert(operand.dtype() == type_of(precision));
-  if (precision == Precision::fp32) return operand;
-  Tensor wide = stream.make(operand.shape());
-  widen_f16(stream, operand.data<Float16>(), wide.f32(), operand.count());
-  return wide;
-}
-
-Tensor rounded_to_f16(Stream& stream, const float* numbers, const Shape& shape) {
-  Tensor rounded = stream.make(shape, DType::f16);
-  round_to_f16(stream, numbers, rounded.data<Float16>(), rounded.count());
-  return rounded;
+/// An operand as it is multiplied.
+Tensor in_factors(Stream& stream, const Tensor& operand, Precision precision) {
+  assert(operand.dtype() == facts_of(precision).operands);
+  return as_type(stream, operand, facts_of(precision).factors);
 }
 
 template <class Number>
 cpu::Panels<Number> panels_of(const Tensor& packed) {
-  return {static_cast<const Unit<Number>*>(packed.raw()), packed.shape()[1] * cpu::panel_columns};
+  return {static_cast<const cpu::Unit<Number>*>(packed.raw()),
+          packed.shape()[1] * cpu::panel_columns};
 }
 
-/// y = x w + bias, where w is a matrix of inputs x outputs, packed or not.
-template <class Number, class Factor>
-void product(Stream& stream, const Factor& w, const Tensor& x, const float* bias, float* y,
-             const LinearShape& shape, std::int64_t rows) {
-  multiply(stream,
-           Product<Number>{.rows = rows,
-                           .columns = shape.outputs,
-                           .depth = shape.inputs,
-                           .a = by_row<Number>(x, shape.inputs),
-                           .start = bias,
-                           .c = y,
-                           .c_stride = shape.outputs,
-                           .sums = sums_of(shape.precision)},
-           w);
+enum class Way : std::uint8_t { forward, back };
+
+/// y = x w + bias, or with the transposed w on the way back.
+void go_through(Stream& stream, const PackedLinear& w, Way way, const Tensor& x, const float* bias,
+                float* y, std::int64_t rows) {
+  const auto& shape = w.shape();
+  const bool is_back = way == Way::back;
+  const std::int64_t depth = is_back ? shape.outputs : shape.inputs;
+  const std::int64_t columns = is_back ? shape.inputs : shape.outputs;
+  assert(x.count() == rows * depth);
+  const auto maker = maker_of(stream, shape.precision);
+  if (maker == Maker::cores_for_device) {
+    OnCores on(stream);
+    go_through(on.cores(), w, way, on.in(x), on.in(bias, columns), on.out(y, rows * columns), rows);
+    return on.take_back();
+  }
+  const Tensor factor = in_factors(stream, x, shape.precision);
+  const Tensor& held = is_back ? w.backward() : w.forward();
+  with_factors(shape.precision, [&]<class Number>(Number) {
+    const Product<Number> product{.rows = rows,
+                                  .columns = columns,
+                                  .depth = depth,
+                                  .a = {factor.data<Number>(), depth, Order::by_row},
+                                  .start = bias,
+                                  .c = y,
+                                  .c_stride = columns,
+                                  .sums = sums_of(shape.precision)};
+    if (maker == Maker::cores) return cpu::multiply(stream, product, panels_of<Number>(held));
+    const auto lying = inputs_by_outputs(shape, held.data<Number>());
+    multiply(stream, shape.precision, product, is_back ? lying.transposed() : lying);
+  });
 }
 
 /// dw = start + x^T dy; without a start, x^T dy.
-template <class Number>
 void weight_gradient(Stream& stream, const LinearShape& shape, const Tensor& x, const Tensor& dy,
                      const float* start, float* dw, std::int64_t rows) {
-  Matrix<Number> a = by_row<Number>(x, shape.inputs), b = by_row<Number>(dy, shape.outputs);
+  assert(x.count() == rows * shape.inputs && dy.count() == rows * shape.outputs);
+  if (maker_of(stream, shape.precision) == Maker::cores_for_device) {
+    OnCores on(stream);
+    const std::int64_t count = shape.inputs * shape.outputs;
+    float* sum = start ? on.in_and_out(dw, count) : on.out(dw, count);
+    weight_gradient(on.cores(), shape, on.in(x), on.in(dy), start ? sum : nullptr, sum, rows);
+    return on.take_back();
+  }
+  Tensor a = in_factors(stream, x, shape.precision), b = in_factors(stream, dy, shape.precision);
   std::int64_t a_columns = shape.inputs, b_columns = shape.outputs;
   if (shape.layout == WeightLayout::out_in) {
     std::swap(a, b);
     std::swap(a_columns, b_columns);
   }
-  multiply(stream,
-           Product<Number>{.rows = a_columns,
-                           .columns = b_columns,
-                           .depth = rows,
-                           .a = transposed(a),
-                           .start = start,
-                           .start_stride = b_columns,
-                           .c = dw,
-                           .c_stride = b_columns,
-                           .sums = sums_of(shape.precision)},
-           b);
-}
-
-void weight_gradient(Stream& stream, const LinearShape& shape, const Tensor& x, const Tensor& dy,
-                     const float* start, float* dw, std::int64_t rows) {
-  assert(x.count() == rows * shape.inputs && dy.count() == rows * shape.outputs);
-  switch (shape.precision) {
-    case Precision::fp32:
-    case Precision::fp16:
-      return weight_gradient<float>(stream, shape, in_floats(stream, x, shape.precision),
-                                    in_floats(stream, dy, shape.precision), start, dw, rows);
-    case Precision::bf16_pairs:
-    case Precision::bf16_blocks:
-      if (stream.device()) {
-        OnCores on(stream);
-        const std::int64_t count = shape.inputs * shape.outputs;
-        float* sum = start ? on.in_and_out(dw, count) : on.out(dw, count);
-        weight_gradient(on.cores(), shape, on.in(x), on.in(dy), start ? sum : nullptr, sum, rows);
-        return on.take_back();
-      }
-      return weight_gradient<BFloat16>(stream, shape, x, dy, start, dw, rows);
-    case Precision::bf16_gpu:
-      return weight_gradient<BFloat16>(stream, shape, x, dy, start, dw, rows);
-  }
+  with_factors(shape.precision, [&]<class Number>(Number) {
+    multiply(stream, shape.precision,
+             Product<Number>{.rows = a_columns,
+                             .columns = b_columns,
+                             .depth = rows,
+                             .a = {a.data<Number>(), a_columns, Order::by_column},
+                             .start = start,
+                             .start_stride = b_columns,
+                             .c = dw,
+                             .c_stride = b_columns,
+                             .sums = sums_of(shape.precision)},
+             {b.data<Number>(), b_columns, Order::by_row});
+  });
 }
 
 }  // namespace
 
-std::string_view to_string(Precision precision) {
-  switch (precision) {
-    case Precision::fp32:
-      return "fp32";
-    case Precision::fp16:
-      return "fp16";
-    case Precision::bf16_pairs:
-      return "bf16-pairs";
-    case Precision::bf16_blocks:
-      return "bf16-blocks";
-    case Precision::bf16_gpu:
-      return "bf16-gpu";
-  }
-  return {};
-}
-
-Precision fastest_bf16() {
-  return cpu::has_bf16_tiles() ? Precision::bf16_blocks : Precision::bf16_pairs;
-}
-
-bool has_bf16_products() { return cpu::has_bf16_tiles() || cpu::has_bf16_pairs(); }
-
-PackedLinear::PackedLinear(Stream& stream, const LinearShape& shape, const float* weight)
-    : shape_(shape) {
-  const auto pack_both = [&](const auto& w) {
-    forward_ = pack(stream, w, shape.inputs, shape.outputs);
-    backward_ = pack(stream, transposed(w), shape.outputs, shape.inputs);
-  };
-  const std::int64_t count = shape.inputs * shape.outputs;
-  switch (shape.precision) {
-    case Precision::fp32:
-      // A device reads it as it lies; a copy, since the weights may be written to before long.
-      if (stream.device())
-        forward_ = backward_ = copy_of(stream, weight, count);
-      else
-        pack_both(inputs_by_outputs(shape, weight));
-      break;
-    case Precision::fp16: {
-      const Tensor wide =
-          in_floats(stream, rounded_to_f16(stream, weight, {count}), shape.precision);
-      if (stream.device())
-        forward_ = backward_ = wide;
-      else
-        pack_both(inputs_by_outputs(shape, wide.f32()));
-      break;
-    }
-    case Precision::bf16_pairs:
-    case Precision::bf16_blocks: {
-      if (stream.device()) {
-        OnCores on(stream);
-        *this = PackedLinear(on.cores(), shape, on.in(weight, count));
-        break;
-      }
-      const Tensor rounded = rounded_copy_of(stream, weight, {count});
-      pack_both(inputs_by_outputs(shape, rounded.data<BFloat16>()));
-      break;
-    }
-    case Precision::bf16_gpu:
-      forward_ = backward_ = rounded_copy_of(stream, weight, {count});
-      break;
-  }
-}
-
 Tensor as_operand(Stream& stream, const Tensor& numbers, Precision precision) {
-  const DType type = type_of(precision);
+  const DType type = facts_of(precision).operands;
   if (numbers.dtype() == type) return numbers;
-  if (is_bf16(precision) && stream.device() && !is_on_tensor_cores(precision)) {
-    OnCores on(stream);
-    return as_operand(on.cores(), on.in(numbers), precision);
-  }
-  return as_type(stream, numbers, type);
-}
-
-Tensor as_type(Stream& stream, const Tensor& numbers, DType type) {
-  if (numbers.dtype() == type) return numbers;
-  if (type == DType::bf16) return rounded_copy_of(stream, numbers.f32(), numbers.shape());
-  if (type == DType::f16) return rounded_to_f16(stream, numbers.f32(), numbers.shape());
-  assert(type == DType::f32 && numbers.dtype() == DType::bf16);
-  Tensor wide = stream.make(numbers.shape());
-  widen_all(stream, numbers.data<BFloat16>(), wide.f32(), numbers.count());
-  return wide;
+  if (maker_of(stream, precision) != Maker::cores_for_device) return as_type(stream, numbers, type);
+  OnCores on(stream);
+  return as_type(on.cores(), on.in(numbers), type);
 }
 
 void linear_forward(Stream& stream, const PackedLinear& w, const Tensor& x, const float* bias,
                     float* y, std::int64_t rows) {
-  assert(x.count() == rows * w.shape().inputs);
-  switch (w.shape().precision) {
-    case Precision::fp32:
-    case Precision::fp16: {
-      const Tensor wide = in_floats(stream, x, w.shape().precision);
-      if (stream.device())
-        return product<float>(stream, stored<float>(w.shape(), w.forward()), wide, bias, y,
-                              w.shape(), rows);
-      return product<float>(stream, panels_of<float>(w.forward()), wide, bias, y, w.shape(), rows);
-    }
-    case Precision::bf16_pairs:
-    case Precision::bf16_blocks:
-      if (stream.device()) {
-        OnCores on(stream);
-        linear_forward(on.cores(), w, on.in(x), on.in(bias, w.shape().outputs),
-                       on.out(y, rows * w.shape().outputs), rows);
-        return on.take_back();
-      }
-      return product<BFloat16>(stream, panels_of<BFloat16>(w.forward()), x, bias, y, w.shape(),
-                               rows);
-    case Precision::bf16_gpu:
-      return product<BFloat16>(stream, stored<BFloat16>(w.shape(), w.forward()), x, bias, y,
-                               w.shape(), rows);
-  }
+  go_through(stream, w, Way::forward, x, bias, y, rows);
 }
 
 void linear_backward_input(Stream& stream, const PackedLinear& w, const Tensor& dy, float* dx,
                            std::int64_t rows) {
-  assert(dy.count() == rows * w.shape().outputs);
-  LinearShape back = w.shape();
-  std::swap(back.inputs, back.outputs);
-  switch (back.precision) {
-    case Precision::fp32:
-    case Precision::fp16: {
-      const Tensor wide = in_floats(stream, dy, back.precision);
-      if (stream.device())
-        return product<float>(stream, transposed(stored<float>(w.shape(), w.backward())), wide,
-                              nullptr, dx, back, rows);
-      return product<float>(stream, panels_of<float>(w.backward()), wide, nullptr, dx, back, rows);
-    }
-    case Precision::bf16_pairs:
-    case Precision::bf16_blocks:
-      if (stream.device()) {
-        OnCores on(stream);
-        linear_backward_input(on.cores(), w, on.in(dy), on.out(dx, rows * back.outputs), rows);
-        return on.take_back();
-      }
-      return product<BFloat16>(stream, panels_of<BFloat16>(w.backward()), dy, nullptr, dx, back,
-                               rows);
-    case Precision::bf16_gpu:
-      return product<BFloat16>(stream, transposed(stored<BFloat16>(w.shape(), w.backward())), dy,
-                               nullptr, dx, back, rows);
-  }
+  go_through(stream, w, Way::back, dy, nullptr, dx, rows);
 }
 
 void linear_backward_weight(Stream& stream, const LinearShape& shape, const Tensor& x,
@@ -392,7 +206,7 @@ void matmul(Stream& stream, Transpose transpose, const float* a, const float* b,
       second = {b, inner, Order::by_column};
       break;
   }
-  multiply(stream,
+  multiply(stream, Precision::fp32,
            Product<float>{.rows = rows,
                           .columns = columns,
                           .depth = inner,

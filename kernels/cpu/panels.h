@@ -20,6 +20,9 @@ struct Matrix {
     const auto skipped = order == Order::by_row ? row * stride + column : column * stride + row;
     return {data + skipped, stride, order};
   }
+  Matrix transposed() const {
+    return {data, stride, order == Order::by_row ? Order::by_column : Order::by_row};
+  }
 };
 
 /// Two neighbours in depth, the first in the lower half: what bf16 products take at once.

@@ -1,10 +1,6 @@
 #include "kernels/cpu/product.h"
 
 #include <algorithm>
-#include <cassert>
-#include <type_traits>
-
-#include "kernels/device_kernels.h"
 
 namespace troupe::kernels::cpu {
 namespace {
@@ -61,34 +57,6 @@ Product<Number> part(const Product<Number>& whole, const Tiles::Tile& tile) {
 
 }  // namespace
 
-namespace {
-
-template <class Number>
-DeviceMatrix<Number> on_device(const Matrix<Number>& matrix) {
-  switch (matrix.order) {
-    case Order::by_row:
-      return {matrix.data, matrix.stride, 1};
-    case Order::by_column:
-      return {matrix.data, 1, matrix.stride};
-  }
-  return {};
-}
-
-template <class Number>
-DeviceProduct<Number> on_device(const Product<Number>& product, const Matrix<Number>& b) {
-  return {.rows = product.rows,
-          .columns = product.columns,
-          .depth = product.depth,
-          .a = on_device(product.a),
-          .b = on_device(b),
-          .start = product.start,
-          .start_stride = product.start_stride,
-          .c = product.c,
-          .c_stride = product.c_stride};
-}
-
-}  // namespace
-
 template <class Number>
 void multiply(Stream& stream, const Product<Number>& product, const Panels<Number>& b) {
   const Tiles tiles(product.rows, product.columns, 256, 512, stream.threads());
@@ -100,13 +68,6 @@ void multiply(Stream& stream, const Product<Number>& product, const Panels<Numbe
 
 template <class Number>
 void multiply(Stream& stream, const Product<Number>& product, const Matrix<Number>& b) {
-  if constexpr (std::is_same_v<Number, float>) {
-    if (const auto* there = kernels_of(stream))
-      return there->multiply(stream, on_device(product, b));
-  } else if (product.sums == SumOrder::of_device) {
-    return on_tensor_cores(
-        stream, [&](const auto& there) { there.multiply(stream, on_device(product, b)); });
-  }
   const Tiles tiles(product.rows, product.columns, 512, 512, stream.threads());
   if constexpr (std::is_same_v<Number, float>)
     if (as_panels(b, product.columns))

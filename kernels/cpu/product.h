@@ -14,7 +14,6 @@ enum class SumOrder : std::uint8_t {
   pairs,   // Pair by pair, and in a pair the second term first: AVX-512's.
   blocks,  // So many terms of depth become a sum of their own, which is added whole: its even terms
            // in one chain from zero, its odd ones in another, then both together. AMX's.
-  of_device,  // As the stream's device likes it; the cores cannot do that.
 };
 constexpr std::int64_t terms_in_block = 32;
 
@@ -57,7 +56,7 @@ template <class Number>
 void multiply(Stream& stream, const Product<Number>& product, const Panels<Number>& b);
 
 /// The same with b where it lies: for a factor that is used once, which is packed block by block on
-/// the way if it must be, or for a device.
+/// the way if it must be.
 template <class Number>
 void multiply(Stream& stream, const Product<Number>& product, const Matrix<Number>& b);
 

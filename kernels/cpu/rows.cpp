@@ -17,27 +17,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using Floats = hn::ScalableTag<float>;
 
-void round_numbers(const float* from, BFloat16* to, std::int64_t count) {
-  const hn::Repartition<std::int32_t, Floats> words;
-  const hn::Rebind<std::uint16_t, Floats> halves;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(words));
-  std::int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    const auto numbers = hn::LoadU(Floats(), from + i);
-    const auto bits = hn::BitCast(hn::Repartition<std::uint32_t, Floats>(), numbers);
-    const auto one = hn::Set(hn::Repartition<std::uint32_t, Floats>(), 1);
-    const auto upper = hn::ShiftRight<16>(bits);
-    const auto rounded = hn::ShiftRight<16>(
-        hn::Add(bits, hn::Add(hn::And(upper, one), hn::Sub(hn::ShiftLeft<15>(one), one))));
-    const auto quiet = hn::Or(upper, hn::ShiftLeft<6>(one));
-    const auto result =
-        hn::IfThenElse(hn::RebindMask(hn::Repartition<std::uint32_t, Floats>(), hn::IsNaN(numbers)),
-                       quiet, rounded);
-    hn::StoreU(hn::DemoteTo(halves, hn::BitCast(words, result)), halves, &to[i].bits);
-  }
-  for (; i < count; ++i) to[i] = BFloat16::from(from[i]);
-}
-
 void add_matrix_rows(const float* x, std::int64_t stride, float* sum, std::int64_t rows,
                      std::int64_t columns) {
   const Floats floats;
@@ -65,12 +44,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace troupe::kernels::cpu {
 
-HWY_EXPORT(round_numbers);
 HWY_EXPORT(add_matrix_rows);
 
-void round_to_bf16(const float* from, BFloat16* to, std::int64_t count) {
-  HWY_DYNAMIC_DISPATCH(round_numbers)(from, to, count);
-}
 void add_rows(const float* x, std::int64_t stride, float* sum, std::int64_t rows,
               std::int64_t columns) {
   HWY_DYNAMIC_DISPATCH(add_matrix_rows)(x, stride, sum, rows, columns);

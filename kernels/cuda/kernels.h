@@ -58,8 +58,8 @@ decltype(kernels::embedding_forward) embedding_forward;
 decltype(kernels::embedding_backward_weight) embedding_backward_weight;
 
 // float16.cu
-decltype(kernels::round_to_f16) round_to_f16;
-decltype(kernels::widen_f16) widen_f16;
+void round_to_f16(Stream& stream, const float* x, Float16* y, std::int64_t count);
+void widen_f16(Stream& stream, const Float16* x, float* y, std::int64_t count);
 
 // late.cu
 void adam_direction(Stream& stream, const AdamDirection& direction, const float* m, const float* v,

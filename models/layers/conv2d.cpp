@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "kernels/rounding.h"
+
 namespace troupe::models {
 Conv2d::Conv2d(Parameter weight, std::int64_t stride, std::int64_t padding)
     : weight_(std::move(weight)), stride_(stride), padding_(padding) {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "kernels/rounding.h"
 #include "kernels/steps.h"
 
 namespace troupe::models {

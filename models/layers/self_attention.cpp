@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "kernels/rounding.h"
+
 namespace troupe::models {
 kernels::AttentionShape SelfAttention::kernel_shape(const Shape& input) const {
   assert(input.rank() == 3 && input[2] % (3 * heads_) == 0);

@@ -6,6 +6,7 @@
 #include "kernels/attention.h"
 #include "kernels/conv2d.h"
 #include "kernels/linear.h"
+#include "kernels/rounding.h"
 #include "same.h"
 
 namespace troupe::kernels {

@@ -227,7 +227,7 @@ TEST_CASE("halves have the bits of the cores") {
   CHECK(same_on_device([&](Stream& stream) {
     const Tensor halves = as_operand(stream, wild(stream, count), Precision::fp16);
     Tensor wide = stream.make({count});
-    widen_f16(stream, halves.data<Float16>(), wide.f32(), count);
+    widen_all(stream, halves.data<Float16>(), wide.f32(), count);
     return Made{wide};
   }));
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "catch.h"
-#include "kernels/float16.h"
+#include "kernels/rounding.h"
 #include "tests/kernels/differences.h"
 
 namespace troupe::kernels {
@@ -260,7 +260,7 @@ TEST_CASE("an operand in fp16 is rounded as Float16 rounds", "[kernels]") {
     Stream stream(pool, 2);
     const Tensor operand = as_operand(stream, tensor(stream, all, {count}), Precision::fp16);
     Tensor wide = stream.make({count});
-    widen_f16(stream, operand.data<Float16>(), wide.f32(), count);
+    widen_all(stream, operand.data<Float16>(), wide.f32(), count);
     REQUIRE(operand.dtype() == DType::f16);
     std::int64_t wrong = 0;
     for (std::int64_t i = 0; i < count; ++i) {

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/stream.h"
+#include "core/tensor.h"
+#include "kernels/float16.h"
+
+namespace troupe::kernels {
+
+/// y[i] = x[i], rounded.
+void round_all(Stream& stream, const float* x, BFloat16* y, std::int64_t count);
+void round_all(Stream& stream, const float* x, Float16* y, std::int64_t count);
+
+/// y[i] = x[i].to_float().
+void widen_all(Stream& stream, const BFloat16* x, float* y, std::int64_t count);
+void widen_all(Stream& stream, const Float16* x, float* y, std::int64_t count);
+
+/// A copy of numbers, rounded to bf16 or fp16.
+Tensor rounded(Stream& stream, const float* numbers, const Shape& shape, DType type);
+
+/// The same numbers in another type: rounded from fp32, or widened to it; the tensor itself where
+/// they are of that type.
+Tensor as_type(Stream& stream, const Tensor& numbers, DType type);
+
+}  // namespace troupe::kernels
