@@ -19,17 +19,15 @@ std::vector<GpuReading> NodeHere::gpus_at(Time now) const {
 }
 
 kernels::Precision precision_named(std::string_view name) {
-  using kernels::Precision;
-  for (const auto precision :
-       {Precision::bf16_gpu, Precision::bf16_blocks, Precision::bf16_pairs, Precision::fp16})
-    if (name == to_string(precision)) return precision;
-  return Precision::fp32;
+  const auto& all = kernels::precisions;
+  const auto found = std::ranges::find(all, name, &kernels::PrecisionFacts::name);
+  return found != all.end() ? found->precision : kernels::Precision::fp32;
 }
 
 bool has(const Inventory& inventory, kernels::Precision precision) {
-  // Products in fp16 are nowhere faster than in fp32, so that no node boasts of them; nor does it
-  // tell what its GPUs can: where they cannot, it says so when it gets its part.
-  if (precision == kernels::Precision::fp16 || kernels::is_on_tensor_cores(precision)) return true;
+  // Others are faster than fp32 nowhere, so that no node boasts of them, or are GPUs' own: where
+  // those cannot, the node says so when it gets its part.
+  if (kernels::facts_of(precision).makers != kernels::Makers::cores) return true;
   return precision_named(inventory.precision) >= precision;
 }
 

@@ -13,8 +13,8 @@ namespace troupe::apps {
 
 /// The GPUs that this process can use; an error says why there are none.
 Result<int> count_gpus();
-/// The libraries with which GPUs compute in bf16: "cuBLASLt 13.1.0, cuDNN 9.19.0". An error says
-/// which is missing and what to do. Needs no GPU.
+/// The libraries that a GPU's tensor cores are used by: "cuBLASLt 13.1.0, cuDNN 9.19.0". An error
+/// says which is missing and what to do. Needs no GPU.
 Result<std::string> gpu_libraries();
 
 /// What is said to who wants one, and why it has none.

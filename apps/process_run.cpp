@@ -373,7 +373,7 @@ std::shared_ptr<actors::RunSpec> ProcessRun::spec(const config::RunConfig& confi
   spec->clip =
       rounds.asynchronous() ? actors::ClipScope::each_stage : actors::ClipScope::all_stages;
   spec->precision = setup_.precision;
-  if (setup_.precision == kernels::Precision::fp16)
+  if (kernels::is_fp16(setup_.precision))
     spec->loss_scaling = {.initial_power = config.precision.loss_scale_power,
                           .growth_interval = config.precision.growth_interval};
   spec->seed = config.seed;

@@ -49,11 +49,18 @@ std::string reason_for(Precision chosen, const std::vector<actors::NodeHere>& no
   return name + ", the best that all nodes have; " + actors::who_lacks(best, nodes);
 }
 
+/// A name for several precisions: the devices decide which.
+bool is_family(Compute compute) { return compute == Compute::fp16 || compute == Compute::bf16; }
+bool is_of(Compute family, Precision precision) {
+  return family == Compute::fp16 ? kernels::is_fp16(precision) : kernels::is_bf16(precision);
+}
+
 Result<Precision> choose_precision(const config::RunConfig& config, int count,
                                    const std::vector<actors::NodeHere>& nodes,
                                    std::string& reason) {
   const auto& wanted = config.precision;
-  if (is_on_gpus(config) && (!wanted.compute || *wanted.compute == Compute::bf16)) {
+  // What nodes' GPUs lack, each of them says itself.
+  if (is_on_gpus(config) && !wanted.compute) {
     reason = std::string(to_string(Precision::bf16_gpu)) + ", since all devices are GPUs";
     return Precision::bf16_gpu;
   }
@@ -62,14 +69,17 @@ Result<Precision> choose_precision(const config::RunConfig& config, int count,
     reason = reason_for(chosen, nodes);
     return chosen;
   }
-  if (*wanted.compute == Compute::bf16) {
+  if (*wanted.compute == Compute::bf16 && !is_on_gpus(config)) {
     const auto chosen =
         std::max(Precision::bf16_pairs, best_of(nodes, static_cast<int>(nodes.size())));
     reason = std::string(to_string(chosen)) + ", the order of bf16 for these nodes";
     return chosen;
   }
   auto named = precision_of(config);
-  if (named) reason = std::string(to_string(*named));
+  if (named) {
+    reason = std::string(to_string(*named));
+    if (is_family(*wanted.compute) && is_on_gpus(config)) reason += ", since all devices are GPUs";
+  }
   return named;
 }
 
@@ -181,7 +191,7 @@ void take(const RunChoice& choice, config::Loaded& loaded) {
 
 Status take_precision(storage::Files& files, config::Loaded& loaded) {
   const auto wanted = loaded.config.precision.compute;
-  if (wanted && *wanted != Compute::bf16) return Done{};
+  if (wanted && !is_family(*wanted)) return Done{};
   const auto listed = storage::list_checkpoints(files, loaded.config.checkpoint.directory);
   if (!listed) return listed.error();
   using State = storage::ListedCheckpoint::State;
@@ -193,7 +203,7 @@ Status take_precision(storage::Files& files, config::Loaded& loaded) {
   const auto precision = actors::precision_named(*made->text());
   // "auto", or another family: whether the checkpoint is of this recipe is found out later.
   if (*made->text() != to_string(precision)) return Done{};
-  if (wanted && !kernels::is_bf16(precision)) return Done{};
+  if (wanted && !is_of(*wanted, precision)) return Done{};
   set_precision(loaded, *made->text());
   return Done{};
 }

@@ -1,6 +1,7 @@
 #include "apps/run_setup.h"
 
 #include <algorithm>
+#include <string>
 
 #include "apps/gpus.h"
 #include "models/registry.h"
@@ -19,6 +20,33 @@ std::int64_t default_micro(std::int64_t global) {
   return micro;
 }
 
+using Compute = config::RunConfig::Precision::Compute;
+
+kernels::Precision meaning_of(Compute compute, bool on_gpus) {
+  using kernels::Precision;
+  switch (compute) {
+    case Compute::fp32:
+      return Precision::fp32;
+    case Compute::tf32:
+      return Precision::tf32;
+    case Compute::fp16:
+      return on_gpus ? Precision::fp16_gpu : Precision::fp16_chain;
+    case Compute::fp16_chain:
+      return Precision::fp16_chain;
+    case Compute::fp16_gpu:
+      return Precision::fp16_gpu;
+    case Compute::bf16:
+      return on_gpus ? Precision::bf16_gpu : kernels::fastest_bf16();
+    case Compute::bf16_pairs:
+      return Precision::bf16_pairs;
+    case Compute::bf16_blocks:
+      return Precision::bf16_blocks;
+    case Compute::bf16_gpu:
+      return Precision::bf16_gpu;
+  }
+  return Precision::fp32;
+}
+
 }  // namespace
 
 kernels::Precision best_precision_here() {
@@ -30,30 +58,20 @@ bool is_on_gpus(const config::RunConfig& config) {
 }
 
 Result<kernels::Precision> precision_of(const config::RunConfig& config) {
-  using Compute = config::RunConfig::Precision::Compute;
   const bool on_gpus = is_on_gpus(config);
   if (!config.precision.compute) {
     if (!on_gpus) return best_precision_here();
     return gpu_libraries() ? kernels::Precision::bf16_gpu : kernels::Precision::fp32;
   }
-  switch (*config.precision.compute) {
-    case Compute::fp32:
-      return kernels::Precision::fp32;
-    case Compute::bf16:
-      return on_gpus ? kernels::Precision::bf16_gpu : kernels::fastest_bf16();
-    case Compute::bf16_gpu:
-      if (on_gpus) return kernels::Precision::bf16_gpu;
-      return Error{
-          "precision.compute = \"bf16-gpu\" is computed by GPUs alone, and train.device = \"cpu\"; "
-          "set train.device = \"cuda\", or use \"bf16\", \"fp32\" or \"auto\""};
-    case Compute::bf16_pairs:
-      return kernels::Precision::bf16_pairs;
-    case Compute::bf16_blocks:
-      return kernels::Precision::bf16_blocks;
-    case Compute::fp16:
-      return kernels::Precision::fp16;
-  }
-  return kernels::Precision::fp32;
+  const auto precision = meaning_of(*config.precision.compute, on_gpus);
+  if (on_gpus || !kernels::is_on_tensor_cores(precision)) return precision;
+  const std::string of_cores = kernels::is_bf16(precision)   ? "bf16"
+                               : kernels::is_fp16(precision) ? "fp16"
+                                                             : "fp32";
+  return Error{"precision.compute = \"" + std::string(to_string(precision)) +
+               "\" is computed by GPUs alone, and train.device = \"cpu\"; set train.device = "
+               "\"cuda\", or use \"" +
+               of_cores + "\""};
 }
 
 Status fits(const std::string& key, const storage::Dataset& data, const models::Model& model) {

@@ -233,11 +233,12 @@ void check_evaluation(const Examined& examined) {
 /// Stages that each step by themselves cannot know what the others skip.
 void check_precision(const Examined& examined) {
   const auto* schedule = schedules::find_schedule(examined.config.pipeline.schedule);
-  if (examined.config.precision.compute != RunConfig::Precision::Compute::fp16 || !schedule ||
-      schedule->mode == schedules::Mode::synchronous)
+  const std::string name = *value_at(examined.tree, "precision.compute")->text();
+  if (!name.starts_with("fp16") || !schedule || schedule->mode == schedules::Mode::synchronous)
     return;
   examined.error({"precision.compute", "pipeline.schedule"},
-                 "precision.compute = \"fp16\" cannot be had with the asynchronous schedule \"" +
+                 "precision.compute = \"" + name +
+                     "\" cannot be had with the asynchronous schedule \"" +
                      examined.config.pipeline.schedule +
                      "\": a step whose gradients overflow is skipped by all stages, and there each "
                      "stage steps by itself; use \"bf16\" or \"fp32\", or a synchronous schedule "

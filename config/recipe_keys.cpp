@@ -201,16 +201,18 @@ std::vector<Key> precision_keys() {
       {.name = "precision.compute",
        .type = Type::choice,
        .fallback = "auto",
-       .choices = {"fp32", "bf16", "bf16-pairs", "bf16-blocks", "bf16-gpu", "fp16", "auto"},
+       .choices = {"fp32", "tf32", "fp16", "fp16-chain", "fp16-gpu", "bf16", "bf16-pairs",
+                   "bf16-blocks", "bf16-gpu", "auto"},
        .half = recipe,
        .help =
            "The type of activations and of the weights they meet; \"auto\" is the best that all "
            "devices have. \"bf16\" adds products in the order that the processor is fastest at: "
-           "\"bf16-blocks\" as AMX has it, \"bf16-pairs\" as AVX-512 has it. Whoever names one of "
-           "these, or \"fp16\", which scales the loss, has the same bits on every processor. With "
-           "train.device = \"cuda\" \"bf16\" and \"auto\" mean \"bf16-gpu\", by the tensor cores "
-           "and in NVIDIA's order: the same bits each time on GPUs of one kind, and on nothing "
-           "else."},
+           "\"bf16-blocks\" as AMX has it, \"bf16-pairs\" as AVX-512 has it; \"fp16\", which "
+           "scales the loss, as fp32 does: \"fp16-chain\". Whoever names one of these has the "
+           "same bits on every processor. With train.device = \"cuda\" \"bf16\" and \"auto\" "
+           "mean \"bf16-gpu\", and \"fp16\" means \"fp16-gpu\": by the tensor cores and in "
+           "NVIDIA's order, as \"tf32\", which is fp32 whose products have the precision of "
+           "fp16. They have the same bits each time on GPUs of one kind, and on nothing else."},
       {.name = "precision.loss_scale.initial_power",
        .fallback = 16,
        .most = 24,

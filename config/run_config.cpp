@@ -167,11 +167,14 @@ RunConfig::Precision read_precision(const TreeReader& tree) {
   if (tree.text("precision.compute") != "auto")
     precision.compute =
         tree.choice<Compute>("precision.compute", {{"fp32", Compute::fp32},
+                                                   {"tf32", Compute::tf32},
+                                                   {"fp16", Compute::fp16},
+                                                   {"fp16-chain", Compute::fp16_chain},
+                                                   {"fp16-gpu", Compute::fp16_gpu},
                                                    {"bf16", Compute::bf16},
                                                    {"bf16-pairs", Compute::bf16_pairs},
                                                    {"bf16-blocks", Compute::bf16_blocks},
-                                                   {"bf16-gpu", Compute::bf16_gpu},
-                                                   {"fp16", Compute::fp16}});
+                                                   {"bf16-gpu", Compute::bf16_gpu}});
   precision.loss_scale_power = tree.small("precision.loss_scale.initial_power");
   precision.growth_interval = tree.integer("precision.loss_scale.growth_interval");
   return precision;

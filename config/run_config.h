@@ -66,7 +66,17 @@ struct RunConfig {
   };
 
   struct Precision {
-    enum class Compute { fp32, bf16, bf16_pairs, bf16_blocks, bf16_gpu, fp16 };
+    enum class Compute {
+      fp32,
+      tf32,
+      fp16,
+      fp16_chain,
+      fp16_gpu,
+      bf16,
+      bf16_pairs,
+      bf16_blocks,
+      bf16_gpu
+    };
     std::optional<Compute> compute;
     int loss_scale_power = 16;  // The first scale is 2 to this power.
     std::int64_t growth_interval = 2000;

@@ -10,11 +10,13 @@ std::int64_t row_of(const Tensor& tensor) { return tensor.shape().last(); }
 HeadsIn plain(HeadsOf heads) { return {heads.tensor.f32() + heads.first, row_of(heads.tensor)}; }
 HeadsOut plain(HeadsInto heads) { return {heads.tensor.f32() + heads.first, row_of(heads.tensor)}; }
 
-DeviceHeads<const BFloat16> rounded(HeadsOf heads) {
-  return {heads.tensor.data<BFloat16>() + heads.first, row_of(heads.tensor)};
+template <class Number>
+DeviceHeads<const Number> rounded(HeadsOf heads) {
+  return {heads.tensor.data<Number>() + heads.first, row_of(heads.tensor)};
 }
-DeviceHeads<BFloat16> rounded(HeadsInto heads) {
-  return {heads.tensor.data<BFloat16>() + heads.first, row_of(heads.tensor)};
+template <class Number>
+DeviceHeads<Number> rounded(HeadsInto heads) {
+  return {heads.tensor.data<Number>() + heads.first, row_of(heads.tensor)};
 }
 
 }  // namespace
@@ -24,10 +26,11 @@ void attend(Stream& stream, const AttentionShape& shape, HeadsOf q, HeadsOf k, H
   if (q.tensor.dtype() == DType::f32)
     return attention_forward(stream, shape, plain(q), plain(k), plain(v), plain(out),
                              logsumexp.f32());
-  on_tensor_cores(stream, [&](const TensorCoreKernels<BFloat16>& there) {
-    there.attention_forward(stream, shape, rounded(q), rounded(k), rounded(v), rounded(out),
-                            logsumexp.f32());
-  });
+  on_tensor_cores(
+      stream, q.tensor.dtype(), [&]<class Number>(const TensorCoreKernels<Number>& there) {
+        there.attention_forward(stream, shape, rounded<Number>(q), rounded<Number>(k),
+                                rounded<Number>(v), rounded<Number>(out), logsumexp.f32());
+      });
 }
 
 void attend_back(Stream& stream, const AttentionShape& shape, HeadsOf q, HeadsOf k, HeadsOf v,
@@ -36,10 +39,13 @@ void attend_back(Stream& stream, const AttentionShape& shape, HeadsOf q, HeadsOf
   if (q.tensor.dtype() == DType::f32)
     return attention_backward(stream, shape, plain(q), plain(k), plain(v), plain(out),
                               logsumexp.f32(), plain(dout), plain(dq), plain(dk), plain(dv));
-  on_tensor_cores(stream, [&](const TensorCoreKernels<BFloat16>& there) {
-    there.attention_backward(stream, shape, rounded(q), rounded(k), rounded(v), rounded(out),
-                             logsumexp.f32(), rounded(dout), rounded(dq), rounded(dk), rounded(dv));
-  });
+  on_tensor_cores(
+      stream, q.tensor.dtype(), [&]<class Number>(const TensorCoreKernels<Number>& there) {
+        there.attention_backward(stream, shape, rounded<Number>(q), rounded<Number>(k),
+                                 rounded<Number>(v), rounded<Number>(out), logsumexp.f32(),
+                                 rounded<Number>(dout), rounded<Number>(dq), rounded<Number>(dk),
+                                 rounded<Number>(dv));
+      });
 }
 
 }  // namespace troupe::kernels

@@ -55,8 +55,8 @@ struct HeadsInto {
   std::int64_t first = 0;
 };
 
-/// The same of tensors, which are all of one type: fp32, or bf16 on a device that has tensor cores.
-/// In bf16 the order of the sums is the device's own.
+/// The same of tensors, which are all of one type: fp32, or bf16 or fp16 on a device that has
+/// tensor cores. In these the order of the sums is the device's own.
 void attend(Stream& stream, const AttentionShape& shape, HeadsOf q, HeadsOf k, HeadsOf v,
             HeadsInto out, Tensor& logsumexp);
 void attend_back(Stream& stream, const AttentionShape& shape, HeadsOf q, HeadsOf k, HeadsOf v,

@@ -5,6 +5,7 @@
 
 #include "core/stream.h"
 #include "core/tensor.h"
+#include "kernels/precision.h"
 
 namespace troupe::kernels {
 
@@ -35,13 +36,13 @@ void conv2d_backward_input(Stream& stream, const Conv2dShape& shape, const float
 void conv2d_backward_weight(Stream& stream, const Conv2dShape& shape, const float* x,
                             const float* dy, float* dw);
 
-/// The same of tensors, which are all of one type but for dw, which is fp32: fp32, or bf16 on a
-/// device that has tensor cores. In bf16 the order of the sums is the device's own.
-void convolve(Stream& stream, const Conv2dShape& shape, const Tensor& x, const Tensor& w,
-              Tensor& y);
-void convolve_back_to_input(Stream& stream, const Conv2dShape& shape, const Tensor& w,
-                            const Tensor& dy, Tensor& dx);
-void convolve_back_to_weight(Stream& stream, const Conv2dShape& shape, const Tensor& x,
-                             const Tensor& dy, Tensor& dw);
+/// The same of tensors, which are all of the precision's activation_type() but for dw, which is
+/// fp32. On tensor cores the order of the sums is the device's own.
+void convolve(Stream& stream, const Conv2dShape& shape, Precision precision, const Tensor& x,
+              const Tensor& w, Tensor& y);
+void convolve_back_to_input(Stream& stream, const Conv2dShape& shape, Precision precision,
+                            const Tensor& w, const Tensor& dy, Tensor& dx);
+void convolve_back_to_weight(Stream& stream, const Conv2dShape& shape, Precision precision,
+                             const Tensor& x, const Tensor& dy, Tensor& dw);
 
 }  // namespace troupe::kernels

@@ -2,6 +2,7 @@
 
 #include <cassert>
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/activations.h"
 #include "kernels/attention.h"
@@ -51,8 +52,8 @@ struct DeviceHeads {
 };
 
 /// What a device computes on its tensor cores, or around them: operands and results are rounded to
-/// one type, sums are in fp32. In which order they are made is the device's own affair, but the
-/// same each time.
+/// one type of 16 bits, sums are in fp32. In which order they are made is the device's own affair,
+/// but the same each time.
 template <class Number>
 struct TensorCoreKernels {
   using In = DeviceHeads<const Number>;
@@ -72,6 +73,16 @@ struct TensorCoreKernels {
                                 Number* dx);
   void (*conv2d_backward_weight)(Stream&, const Conv2dShape&, const Number* x, const Number* dy,
                                  float* dw);
+};
+
+/// The same of tensors in fp32, whose numbers lose their last digits where they are multiplied:
+/// tf32. Nothing else is computed so.
+template <>
+struct TensorCoreKernels<float> {
+  void (*multiply)(Stream&, const DeviceProduct<float>&);
+  decltype(kernels::conv2d_forward)* conv2d_forward;
+  decltype(kernels::conv2d_backward_input)* conv2d_backward_input;
+  decltype(kernels::conv2d_backward_weight)* conv2d_backward_weight;
 };
 
 /// The kernels of a device: what the functions of the same names do on a stream that has one. Each
@@ -158,8 +169,18 @@ struct DeviceKernels {
   void (*widen_f16)(Stream&, const Float16* x, float* y, std::int64_t count);
   void (*round_to_bf16)(Stream&, const float* x, BFloat16* y, std::int64_t count);
   void (*widen_bf16)(Stream&, const BFloat16* x, float* y, std::int64_t count);
-  /// Other bits than the cores': what Precision::bf16_gpu is made of, and nothing else.
+  /// Other bits than the cores': what the precisions of tensor cores are made of, and nothing
+  /// else.
+  const TensorCoreKernels<float>* tf32;
+  const TensorCoreKernels<Float16>* fp16;
   const TensorCoreKernels<BFloat16>* bf16;
+
+  template <class Number>
+  const TensorCoreKernels<Number>& on_tensor_cores() const {
+    if constexpr (std::is_same_v<Number, float>) return *tf32;
+    if constexpr (std::is_same_v<Number, Float16>) return *fp16;
+    if constexpr (std::is_same_v<Number, BFloat16>) return *bf16;
+  }
 };
 
 /// Null where the cores compute.
@@ -168,10 +189,18 @@ inline const DeviceKernels* kernels_of(const Stream& stream) {
 }
 
 /// Calls use(kernels) for what a device alone can compute. A rehearsal leaves it out.
-template <class Use>
+template <class Number, class Use>
 void on_tensor_cores(Stream& stream, Use use) {
-  if (const auto* there = kernels_of(stream)) return use(*there->bf16);
-  stream.for_each(1, [](std::int64_t) { assert(false && "bf16-gpu without a GPU"); });
+  if (const auto* there = kernels_of(stream)) return use(there->on_tensor_cores<Number>());
+  stream.for_each(1, [](std::int64_t) { assert(false && "tensor cores without a GPU"); });
+}
+
+/// The same for tensors of a type of 16 bits.
+template <class Use>
+void on_tensor_cores(Stream& stream, DType type, Use use) {
+  if (type == DType::bf16) return on_tensor_cores<BFloat16>(stream, use);
+  assert(type == DType::f16);
+  on_tensor_cores<Float16>(stream, use);
 }
 
 }  // namespace troupe::kernels

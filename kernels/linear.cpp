@@ -51,19 +51,25 @@ DeviceProduct<Number> on_device(const Product<Number>& product, const Matrix<Num
 template <class Number>
 void multiply(Stream& stream, Precision precision, const Product<Number>& product,
               const Matrix<Number>& b) {
-  if (maker_of(stream, precision) == Maker::cores) return cpu::multiply(stream, product, b);
   const auto whole = on_device(product, b);
+  if (is_on_tensor_cores(precision))
+    return on_tensor_cores<Number>(stream,
+                                   [&](const auto& there) { there.multiply(stream, whole); });
   if constexpr (std::is_same_v<Number, float>)
-    kernels_of(stream)->multiply(stream, whole);
+    if (stream.device()) return kernels_of(stream)->multiply(stream, whole);
+  if constexpr (std::is_same_v<Number, Float16>)
+    assert(false && "the cores have no such product");
   else
-    on_tensor_cores(stream, [&](const auto& there) { there.multiply(stream, whole); });
+    cpu::multiply(stream, product, b);
 }
 
 /// Calls use(number) with a number of the type of a precision's factors.
 template <class Use>
 void with_factors(Precision precision, Use use) {
-  if (facts_of(precision).factors == DType::bf16) return use(BFloat16());
-  assert(facts_of(precision).factors == DType::f32);
+  const DType type = facts_of(precision).factors;
+  if (type == DType::bf16) return use(BFloat16());
+  if (type == DType::f16) return use(Float16());
+  assert(type == DType::f32);
   use(0.0f);
 }
 
@@ -106,7 +112,8 @@ void go_through(Stream& stream, const PackedLinear& w, Way way, const Tensor& x,
                                   .c = y,
                                   .c_stride = columns,
                                   .sums = sums_of(shape.precision)};
-    if (maker == Maker::cores) return cpu::multiply(stream, product, panels_of<Number>(held));
+    if constexpr (!std::is_same_v<Number, Float16>)
+      if (maker == Maker::cores) return cpu::multiply(stream, product, panels_of<Number>(held));
     const auto lying = inputs_by_outputs(shape, held.data<Number>());
     multiply(stream, shape.precision, product, is_back ? lying.transposed() : lying);
   });
@@ -188,8 +195,8 @@ void bias_backward(Stream& stream, const float* dy, float* db, std::int64_t rows
 void bias_backward(Stream& stream, const Tensor& dy, float* db) {
   const std::int64_t rows = dy.shape().rows(), columns = dy.shape().last();
   if (dy.dtype() == DType::f32) return bias_backward(stream, dy.f32(), db, rows, columns);
-  on_tensor_cores(stream, [&](const TensorCoreKernels<BFloat16>& there) {
-    there.bias_backward(stream, dy.data<BFloat16>(), db, rows, columns);
+  on_tensor_cores(stream, dy.dtype(), [&]<class Number>(const TensorCoreKernels<Number>& there) {
+    there.bias_backward(stream, dy.data<Number>(), db, rows, columns);
   });
 }
 

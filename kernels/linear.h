@@ -61,7 +61,7 @@ void linear_weight_gradient(Stream& stream, const LinearShape& shape, const Tens
 /// db[c] += sum over rows of dy[r, c], in the order of the rows.
 void bias_backward(Stream& stream, const float* dy, float* db, std::int64_t rows,
                    std::int64_t columns);
-/// The same of a tensor; of one in bf16 in an order of the device's.
+/// The same of a tensor; of one in bf16 or fp16 in an order of the device's.
 void bias_backward(Stream& stream, const Tensor& dy, float* db);
 
 /// c = a b, or with a transposed operand, all fp32 and without packing: for what is not a layer's

@@ -15,12 +15,14 @@ using Seconds = std::chrono::duration<double>;
 cpu::FmaChain chain(Precision precision, std::int64_t steps) {
   switch (precision) {
     case Precision::fp32:
-    case Precision::fp16:  // Widened before they meet.
+    case Precision::fp16_chain:  // Widened before they meet.
       return cpu::fma_chain_f32(steps);
     case Precision::bf16_pairs:
       return cpu::fma_chain_bf16(steps);
     case Precision::bf16_blocks:
       return cpu::tile_chain(steps);
+    case Precision::tf32:
+    case Precision::fp16_gpu:
     case Precision::bf16_gpu:
       assert(false && "no precision of the cores");
   }

@@ -9,10 +9,20 @@
 
 namespace troupe::kernels {
 
-/// In what the two operands of a product are, and for bf16 in which order its terms are added
-/// (kernels/cpu/product.h). It accumulates in fp32 whatever they are. A product in fp16 has the
-/// bits of one in fp32 of the rounded operands; on processors it is no faster.
-enum class Precision : std::uint8_t { fp32, fp16, bf16_pairs, bf16_blocks, bf16_gpu };
+/// In what the two operands of a product are, and in which order its terms are added. It
+/// accumulates in fp32 whatever they are. Those that any processor can do have the order of
+/// kernels/cpu/product.h: for fp32 and fp16 one chain, so that a product in fp16 has the bits of
+/// one in fp32 of the rounded operands, and on processors is no faster; for bf16 one of two. The
+/// others are a GPU's own, whose libraries make convolutions and, in 16 bits, attention as well.
+enum class Precision : std::uint8_t {
+  fp32,
+  fp16_chain,
+  bf16_pairs,
+  bf16_blocks,
+  tf32,
+  fp16_gpu,
+  bf16_gpu,
+};
 
 /// Who can make its products, always with the same bits.
 enum class Makers : std::uint8_t {
@@ -31,11 +41,13 @@ struct PrecisionFacts {
   Makers makers;
 };
 
-constexpr std::array<PrecisionFacts, 5> precisions{{
+constexpr std::array<PrecisionFacts, 7> precisions{{
     {Precision::fp32, "fp32", DType::f32, DType::f32, Makers::all},
-    {Precision::fp16, "fp16", DType::f16, DType::f32, Makers::all},
+    {Precision::fp16_chain, "fp16-chain", DType::f16, DType::f32, Makers::all},
     {Precision::bf16_pairs, "bf16-pairs", DType::bf16, DType::bf16, Makers::cores},
     {Precision::bf16_blocks, "bf16-blocks", DType::bf16, DType::bf16, Makers::cores},
+    {Precision::tf32, "tf32", DType::f32, DType::f32, Makers::tensor_cores},
+    {Precision::fp16_gpu, "fp16-gpu", DType::f16, DType::f16, Makers::tensor_cores},
     {Precision::bf16_gpu, "bf16-gpu", DType::bf16, DType::bf16, Makers::tensor_cores},
 }};
 static_assert([] {
@@ -49,6 +61,8 @@ constexpr const PrecisionFacts& facts_of(Precision precision) {
 }
 
 constexpr std::string_view to_string(Precision precision) { return facts_of(precision).name; }
+/// Whether it wants a loss scale.
+constexpr bool is_fp16(Precision precision) { return facts_of(precision).operands == DType::f16; }
 constexpr bool is_bf16(Precision precision) { return facts_of(precision).operands == DType::bf16; }
 constexpr bool is_on_tensor_cores(Precision precision) {
   return facts_of(precision).makers == Makers::tensor_cores;

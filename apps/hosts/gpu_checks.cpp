@@ -104,7 +104,8 @@ Check judge_gpu_driver(const Error& why, int gpus) {
 Check judge_gpu_libraries(const Result<std::string>& libraries, int gpus) {
   const std::string name = "CUDA libraries";
   if (gpus == 0) return {name, Verdict::skip, libraries ? *libraries : libraries.error().text, ""};
-  if (libraries) return {name, Verdict::ok, *libraries + "; GPUs compute in bf16", ""};
+  if (libraries)
+    return {name, Verdict::ok, *libraries + "; GPUs compute in bf16, fp16 and tf32", ""};
   return {name, Verdict::warn, libraries.error().text + "; GPUs compute in fp32 alone",
           "pip install nvidia-cublas nvidia-cudnn-cu13 brings both, in folders below "
           "site-packages/nvidia that LD_LIBRARY_PATH must name"};

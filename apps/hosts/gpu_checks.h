@@ -25,7 +25,7 @@ std::string to_text(const actors::GpuReading& gpu);
 Check judge_gpu(const actors::GpuReading& gpu);
 /// Of a driver that cannot be asked. `gpus` that the system knows: without any it is left over.
 Check judge_gpu_driver(const Error& why, int gpus);
-/// The libraries with which GPUs compute in bf16, or which is missing.
+/// The libraries with which GPUs compute by their tensor cores, or which is missing.
 Check judge_gpu_libraries(const Result<std::string>& libraries, int gpus);
 
 }  // namespace troupe::apps

@@ -92,7 +92,7 @@ class CudaDevice final : public Device {
   TensorCores& tensor_cores() {
     if (tensor_cores_) return *tensor_cores_;
     auto opened = TensorCores::open(queue_);
-    if (!opened) throw std::runtime_error("bf16 on a GPU: " + opened.error().text);
+    if (!opened) throw std::runtime_error("tensor cores of a GPU: " + opened.error().text);
     return *(tensor_cores_ = std::move(*opened));
   }
 

@@ -26,8 +26,8 @@ Result<std::unique_ptr<Device>> open_device(int number);
 /// What CUDA calls the stream of a GPU that open_device() has opened.
 void* native_queue(Device& gpu);
 
-/// Whether the libraries are there without which a GPU does not compute in bf16: their names and
-/// versions, or which is missing and what to do. Needs no GPU.
+/// Whether the libraries are there without which a GPU's tensor cores compute nothing: their names
+/// and versions, or which is missing and what to do. Needs no GPU.
 Result<std::string> tensor_core_libraries();
 
 }  // namespace troupe::kernels::cuda

@@ -58,10 +58,12 @@ const DeviceKernels all_kernels = {
     .squares_of_blocks = squares_of_blocks,
     .accumulate = accumulate,
     .all_finite = all_finite,
-    .round_to_f16 = round_to_f16,
-    .widen_f16 = widen_f16,
-    .round_to_bf16 = round_to_bf16,
-    .widen_bf16 = widen_bf16,
+    .round_to_f16 = round_all<Float16>,
+    .widen_f16 = widen_all<Float16>,
+    .round_to_bf16 = round_all<BFloat16>,
+    .widen_bf16 = widen_all<BFloat16>,
+    .tf32 = &tf32_kernels,
+    .fp16 = &fp16_kernels,
     .bf16 = &bf16_kernels,
 };
 

@@ -57,10 +57,6 @@ decltype(kernels::dropout) dropout;
 decltype(kernels::embedding_forward) embedding_forward;
 decltype(kernels::embedding_backward_weight) embedding_backward_weight;
 
-// float16.cu
-void round_to_f16(Stream& stream, const float* x, Float16* y, std::int64_t count);
-void widen_f16(Stream& stream, const Float16* x, float* y, std::int64_t count);
-
 // late.cu
 void adam_direction(Stream& stream, const AdamDirection& direction, const float* m, const float* v,
                     float* y, std::int64_t count);

@@ -4,50 +4,44 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-/// As BFloat16::from() does it.
-__device__ BFloat16 rounded(float value) {
-  const unsigned whole = static_cast<unsigned>(__float_as_int(value));
-  if ((whole & 0x7fffffffu) > 0x7f800000u)
-    return {static_cast<std::uint16_t>((whole >> 16) | 0x40u)};
-  return {static_cast<std::uint16_t>((whole + 0x7fffu + ((whole >> 16) & 1u)) >> 16)};
-}
-__device__ float wide(BFloat16 number) {
-  return __int_as_float(static_cast<int>(static_cast<unsigned>(number.bits) << 16));
-}
-
+template <class Number>
 struct Round {
   const float* x;
-  BFloat16* y;
-  __device__ void operator()(std::int64_t i) const { y[i] = rounded(x[i]); }
+  Number* y;
+  __device__ void operator()(std::int64_t i) const { y[i] = Number::from(x[i]); }
 };
 
+template <class Number>
 struct Widen {
-  const BFloat16* x;
+  const Number* x;
   float* y;
-  __device__ void operator()(std::int64_t i) const { y[i] = wide(x[i]); }
+  __device__ void operator()(std::int64_t i) const { y[i] = x[i].to_float(); }
 };
 
+template <class Number>
 struct AddWidened {
-  const BFloat16* x;
+  const Number* x;
   float* y;
-  __device__ void operator()(std::int64_t i) const { y[i] += wide(x[i]); }
+  __device__ void operator()(std::int64_t i) const { y[i] += x[i].to_float(); }
 };
 
+template <class Number>
 struct WidenRows {
-  DeviceHeads<const BFloat16> x;
+  DeviceHeads<const Number> x;
   float* y;
   std::int64_t columns;
   __device__ void operator()(std::int64_t i) const {
-    y[i] = wide(x.data[i / columns * x.row + i % columns]);
+    y[i] = x.data[i / columns * x.row + i % columns].to_float();
   }
 };
 
+template <class Number>
 struct RoundRows {
   const float* x;
-  DeviceHeads<BFloat16> y;
+  DeviceHeads<Number> y;
   std::int64_t columns;
   __device__ void operator()(std::int64_t i) const {
-    y.data[i / columns * y.row + i % columns] = rounded(x[i]);
+    y.data[i / columns * y.row + i % columns] = Number::from(x[i]);
   }
 };
 
@@ -56,7 +50,8 @@ constexpr int columns_in_block = 32;
 constexpr int rows_at_once = threads_in_block / columns_in_block;
 
 /// A block adds up a piece of the rows for some columns: each of its threads every eighth row.
-__global__ void add_piece(const BFloat16* x, float* sums, std::int64_t rows, std::int64_t columns) {
+template <class Number>
+__global__ void add_piece(const Number* x, float* sums, std::int64_t rows, std::int64_t columns) {
   __shared__ float parts[rows_at_once][columns_in_block];
   const int x_in_block = static_cast<int>(threadIdx.x) % columns_in_block;
   const int y_in_block = static_cast<int>(threadIdx.x) / columns_in_block;
@@ -66,7 +61,7 @@ __global__ void add_piece(const BFloat16* x, float* sums, std::int64_t rows, std
   float sum = 0;
   if (column < columns)
     for (std::int64_t r = first + y_in_block; r < end; r += rows_at_once)
-      sum += wide(x[r * columns + column]);
+      sum += x[r * columns + column].to_float();
   parts[y_in_block][x_in_block] = sum;
   __syncthreads();
   if (y_in_block != 0 || column >= columns) return;
@@ -87,31 +82,51 @@ struct AddPieces {
 
 }  // namespace
 
-void round_to_bf16(Stream& stream, const float* x, BFloat16* y, std::int64_t count) {
-  for_elements(stream, count, Round{x, y});
+template <class Number>
+void round_all(Stream& stream, const float* x, Number* y, std::int64_t count) {
+  for_elements(stream, count, Round<Number>{x, y});
 }
-void widen_bf16(Stream& stream, const BFloat16* x, float* y, std::int64_t count) {
-  for_elements(stream, count, Widen{x, y});
+template <class Number>
+void widen_all(Stream& stream, const Number* x, float* y, std::int64_t count) {
+  for_elements(stream, count, Widen<Number>{x, y});
 }
-void add_widened(Stream& stream, const BFloat16* x, float* y, std::int64_t count) {
-  for_elements(stream, count, AddWidened{x, y});
+template <class Number>
+void add_widened(Stream& stream, const Number* x, float* y, std::int64_t count) {
+  for_elements(stream, count, AddWidened<Number>{x, y});
 }
-void widen_rows(Stream& stream, DeviceHeads<const BFloat16> x, float* y, std::int64_t rows,
+template <class Number>
+void widen_rows(Stream& stream, DeviceHeads<const Number> x, float* y, std::int64_t rows,
                 std::int64_t columns) {
-  for_elements(stream, rows * columns, WidenRows{x, y, columns});
+  for_elements(stream, rows * columns, WidenRows<Number>{x, y, columns});
 }
-void round_rows(Stream& stream, const float* x, DeviceHeads<BFloat16> y, std::int64_t rows,
+template <class Number>
+void round_rows(Stream& stream, const float* x, DeviceHeads<Number> y, std::int64_t rows,
                 std::int64_t columns) {
-  for_elements(stream, rows * columns, RoundRows{x, y, columns});
+  for_elements(stream, rows * columns, RoundRows<Number>{x, y, columns});
 }
 
-void add_rounded_rows(Stream& stream, const BFloat16* dy, float* db, std::int64_t rows,
+template <class Number>
+void add_rounded_rows(Stream& stream, const Number* dy, float* db, std::int64_t rows,
                       std::int64_t columns) {
   const auto pieces = blocks_for(rows, rows_in_piece).x;
   Tensor sums = stream.make({std::int64_t{pieces}, columns});
   launch(stream, dim3(blocks_for(columns, columns_in_block).x, pieces), dim3(threads_in_block),
-         add_piece, dy, sums.f32(), rows, columns);
+         add_piece<Number>, dy, sums.f32(), rows, columns);
   for_elements(stream, columns, AddPieces{sums.f32(), db, std::int64_t{pieces}, columns});
 }
+
+template void round_all(Stream&, const float*, Float16*, std::int64_t);
+template void widen_all(Stream&, const Float16*, float*, std::int64_t);
+template void add_widened(Stream&, const Float16*, float*, std::int64_t);
+template void widen_rows(Stream&, DeviceHeads<const Float16>, float*, std::int64_t, std::int64_t);
+template void round_rows(Stream&, const float*, DeviceHeads<Float16>, std::int64_t, std::int64_t);
+template void add_rounded_rows(Stream&, const Float16*, float*, std::int64_t, std::int64_t);
+
+template void round_all(Stream&, const float*, BFloat16*, std::int64_t);
+template void widen_all(Stream&, const BFloat16*, float*, std::int64_t);
+template void add_widened(Stream&, const BFloat16*, float*, std::int64_t);
+template void widen_rows(Stream&, DeviceHeads<const BFloat16>, float*, std::int64_t, std::int64_t);
+template void round_rows(Stream&, const float*, DeviceHeads<BFloat16>, std::int64_t, std::int64_t);
+template void add_rounded_rows(Stream&, const BFloat16*, float*, std::int64_t, std::int64_t);
 
 }  // namespace troupe::kernels::cuda

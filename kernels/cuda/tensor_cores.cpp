@@ -30,6 +30,8 @@ class OpenTensorCores final : public TensorCores {
                   std::unique_ptr<cudnn::GraphRunner> runner)
       : products_(std::move(products)), runner_(std::move(runner)) {}
 
+  void multiply(const DeviceProduct<float>& product) override { products_->multiply(product); }
+  void multiply(const DeviceProduct<Float16>& product) override { products_->multiply(product); }
   void multiply(const DeviceProduct<BFloat16>& product) override { products_->multiply(product); }
 
   const cudnn::ReadyGraph* attention_forward(const cudnn::AttentionProblem& problem) override {

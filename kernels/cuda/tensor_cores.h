@@ -18,6 +18,8 @@ class TensorCores {
   static Result<std::unique_ptr<TensorCores>> open(cudaStream_t queue);
   virtual ~TensorCores() = default;
 
+  virtual void multiply(const DeviceProduct<float>& product) = 0;  // In tf32.
+  virtual void multiply(const DeviceProduct<Float16>& product) = 0;
   virtual void multiply(const DeviceProduct<BFloat16>& product) = 0;
 
   // Null where the library cannot.
@@ -32,6 +34,8 @@ class TensorCores {
 TensorCores& tensor_cores_of(const Stream& stream);
 
 /// What is made of them, and of kernels of our own where they cannot.
+extern const TensorCoreKernels<float> tf32_kernels;
+extern const TensorCoreKernels<Float16> fp16_kernels;
 extern const TensorCoreKernels<BFloat16> bf16_kernels;
 
 }  // namespace troupe::kernels::cuda

@@ -44,7 +44,7 @@ Tensor Conv2d::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) const
   saved[input] = kernels::as_type(stream, x, type);
   const Tensor w = kernels::as_type(stream, in.weights[0].value, type);
   Tensor y = stream.make(output(x.shape()), type);
-  kernels::convolve(stream, kernel_shape(x.shape()), saved[input], w, y);
+  kernels::convolve(stream, kernel_shape(x.shape()), in.pass.precision, saved[input], w, y);
   return kernels::as_type(stream, y, DType::f32);
 }
 
@@ -56,14 +56,16 @@ Tensor Conv2d::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
   const Shape& shape = saved[input].shape();
   const Tensor w = kernels::as_type(stream, in.weights[0].value, type);
   Tensor dx = stream.make(shape, type);
-  kernels::convolve_back_to_input(stream, kernel_shape(shape), w, saved[gradient], dx);
+  kernels::convolve_back_to_input(stream, kernel_shape(shape), in.pass.precision, w,
+                                  saved[gradient], dx);
   return kernels::as_type(stream, dx, DType::f32);
 }
 
 void Conv2d::backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const {
   const Tensor x = std::exchange(saved[input], {});
   const Tensor dy = std::exchange(saved[gradient], {});
-  kernels::convolve_back_to_weight(in.pass.stream, kernel_shape(x.shape()), x, dy, gradients[0]);
+  kernels::convolve_back_to_weight(in.pass.stream, kernel_shape(x.shape()), in.pass.precision, x,
+                                   dy, gradients[0]);
 }
 
 }  // namespace troupe::models

@@ -202,7 +202,8 @@ struct LittleRun::Parts {
     return *made;
   }
   kernels::Precision precision() const {
-    return piece.loss_scaling.is_on() ? kernels::Precision::fp16 : piece.precision;
+    const bool wants_fp16 = piece.loss_scaling.is_on() && !kernels::is_fp16(piece.precision);
+    return wants_fp16 ? kernels::Precision::fp16_chain : piece.precision;
   }
   std::int64_t global() const { return piece.micro * piece.shape.micro_batches; }
 

@@ -149,6 +149,9 @@ TEST_CASE("fp16 wants a schedule whose stages step together", "[config]") {
         "stage steps by itself; use \"bf16\" or \"fp32\", or a synchronous schedule such as "
         "\"1f1b\"");
   CHECK(complaint({"precision.compute=bf16", "pipeline.schedule=pipedream"}).empty());
+  for (const std::string name : {"fp16-chain", "fp16-gpu"})
+    CHECK(complaint({"precision.compute=" + name, "pipeline.schedule=pipedream"})
+              .starts_with("error: precision.compute = \"" + name + "\" cannot be had"));
   CHECK(complaint({"precision.compute=fp16", "pipeline.schedule=zb-h1"}).empty());
 }
 

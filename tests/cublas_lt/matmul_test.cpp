@@ -10,8 +10,9 @@ namespace {
 std::string error_of(const Result<Library>& result) { return result ? "" : result.error().text; }
 
 /// y = x w, where `w` lies by row or by column.
-DeviceProduct<BFloat16> product(std::int64_t rows, std::int64_t depth, std::int64_t columns) {
-  alignas(256) static BFloat16 numbers[1];
+template <class Number = BFloat16>
+DeviceProduct<Number> product(std::int64_t rows, std::int64_t depth, std::int64_t columns) {
+  alignas(256) static Number numbers[1];
   alignas(256) static float results[32];
   return {.rows = rows,
           .columns = columns,
@@ -32,15 +33,15 @@ TEST_CASE("cuBLASLt has all functions that are looked for", "[cublas_lt]") {
   CHECK(std::string(library()->text_of(CUBLAS_STATUS_SUCCESS)) == "success");
 }
 
-TEST_CASE("cuBLASLt takes our descriptors", "[cublas_lt]") {
+TEMPLATE_TEST_CASE("cuBLASLt takes our descriptors", "[cublas_lt]", float, Float16, BFloat16) {
   REQUIRE(library().ok());
-  auto forward = product(300, 64, 48);
+  auto forward = product<TestType>(300, 64, 48);
   CHECK_NOTHROW(Matmul(Form::of(forward)));
   forward.start = forward.c;  // One row.
   CHECK_NOTHROW(Matmul(Form::of(forward)));
   forward.start_stride = forward.c_stride;  // Its own result.
   CHECK_NOTHROW(Matmul(Form::of(forward)));
-  auto back = product(300, 48, 64);
+  auto back = product<TestType>(300, 48, 64);
   back.b = {back.b.data, 1, 48};
   CHECK_NOTHROW(Matmul(Form::of(back)));
 }
@@ -55,6 +56,8 @@ TEST_CASE("a form has what decides which algorithm is good for it", "[cublas_lt]
   elsewhere.c += 16;
   CHECK(Form::of(whole) == Form::of(elsewhere));
   CHECK(Form::of(whole) != Form::of(odd));
+  CHECK(Form::of(whole) != Form::of(product<Float16>(8, 8, 8)));
+  CHECK(Form::of(whole) != Form::of(product<float>(8, 8, 8)));
   // A single column lies by row as well as by column: as the stride suffices for.
   auto column = product(5, 7, 1);
   column.b = {column.b.data, 1, 1};
@@ -73,11 +76,13 @@ TEST_CASE("a handle is made where there is a driver, and else the reason is told
     return;
   }
   REQUIRE(outcome == CUBLAS_STATUS_SUCCESS);
-  for (const std::int64_t columns : {48, 47, 1}) {
-    auto other = product(304, 64, columns);
-    Matmul matmul(Form::of(other));
-    CHECK_NOTHROW(matmul.choose_algorithm(handle, nullptr));
-  }
+  for (const std::int64_t columns : {48, 47, 1})
+    for (const auto& form :
+         {Form::of(product<float>(304, 64, columns)), Form::of(product<Float16>(304, 64, columns)),
+          Form::of(product<BFloat16>(304, 64, columns))}) {
+      Matmul matmul(form);
+      CHECK_NOTHROW(matmul.choose_algorithm(handle, nullptr));
+    }
   CHECK(library()->destroy(handle) == CUBLAS_STATUS_SUCCESS);
 }
 

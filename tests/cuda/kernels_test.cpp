@@ -200,7 +200,7 @@ TEST_CASE("linear layers have the bits of the cores") {
   const std::int64_t rows = GENERATE(1, 65), inputs = GENERATE(1, 17, 70);
   const std::int64_t outputs = GENERATE(1, 66);
   const auto layout = GENERATE(WeightLayout::out_in, WeightLayout::in_out);
-  const auto precision = GENERATE(Precision::fp32, Precision::fp16);
+  const auto precision = GENERATE(Precision::fp32, Precision::fp16_chain);
   CHECK(same_on_device([&](Stream& stream) {
     const LinearShape shape{inputs, outputs, layout, precision};
     const Tensor w = made(stream, {inputs * outputs}, 1), bias = made(stream, {outputs}, 2);
@@ -219,16 +219,6 @@ TEST_CASE("linear layers have the bits of the cores") {
     linear_weight_gradient(stream, shape, x, dy, fresh.f32(), rows);
     bias_backward(stream, full.f32(), db.f32(), rows, outputs);
     return Made{y, z, dx, dw, fresh, db};
-  }));
-}
-
-TEST_CASE("halves have the bits of the cores") {
-  const std::int64_t count = GENERATE(1, 255, 1031);
-  CHECK(same_on_device([&](Stream& stream) {
-    const Tensor halves = as_operand(stream, wild(stream, count), Precision::fp16);
-    Tensor wide = stream.make({count});
-    widen_all(stream, halves.data<Float16>(), wide.f32(), count);
-    return Made{wide};
   }));
 }
 

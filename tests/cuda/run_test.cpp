@@ -32,11 +32,15 @@ TEST_CASE("an asynchronous run has the same bits on devices and on the cores") {
   CHECK(play_on_devices(piece).weights == play_on_cores(piece).weights);
 }
 
-TEST_CASE("a run on devices in bf16 has the same bits, whatever its plan") {
-  if (!kernels::open_device_for_bf16()) return;
-  const auto weights = [](const RoundShape& shape) {
+TEST_CASE("a run on tensor cores has the same bits, whatever its plan") {
+  if (!kernels::open_tensor_cores()) return;
+  using kernels::Precision;
+  const auto precision = GENERATE(Precision::tf32, Precision::fp16_gpu, Precision::bf16_gpu);
+  CAPTURE(to_string(precision));
+  const auto weights = [&](const RoundShape& shape) {
     auto piece = Piece::of("gpt2", shape);
-    piece.precision = kernels::Precision::bf16_gpu;
+    if (kernels::is_fp16(precision)) piece = piece.in_fp16(10);  // Steps are skipped, by all.
+    piece.precision = precision;
     return play_on_devices(piece).weights;
   };
   const RoundShape whole{.schedule = "gpipe", .stages = 1, .micro_batches = 4, .groups = 2};

@@ -26,8 +26,8 @@ inline std::unique_ptr<MemorySource> device_memory() {
   return std::move(*memory);
 }
 
-/// The same device where it can compute in bf16 as well.
-inline std::unique_ptr<Device> open_device_for_bf16() {
+/// The same device where its tensor cores can be used.
+inline std::unique_ptr<Device> open_tensor_cores() {
   const auto libraries = cuda::tensor_core_libraries();
   if (libraries) return open_device();
   WARN("skipped: " << libraries.error().text);

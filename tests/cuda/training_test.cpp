@@ -38,7 +38,7 @@ TEST_CASE("in fp16 a device skips what the cores skip, and has their bits") {
       .model = models[1],
       .optimizer = OptimizerConfig::of(OptimizerConfig::Kind::adamw),
       .micro_batches = 2,
-      .precision = kernels::Precision::fp16,
+      .precision = kernels::Precision::fp16_chain,
       .loss_scaling = {.initial_power = LossScaling::most_power, .growth_interval = 2}};
   CHECK(trained(recipe, 8, device.get()) == trained(recipe, 8, nullptr));
 }

@@ -1,12 +1,15 @@
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
 #include "core/dtype.h"
 #include "kernels/cuda/cublas_lt/library.h"
+#include "kernels/float16.h"
 
 struct cublasLtContext {};
 struct cublasLtMatmulDescOpaque_t {
+  cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
   cublasOperation_t turn_a = CUBLAS_OP_N, turn_b = CUBLAS_OP_N;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   const float* bias = nullptr;
@@ -44,7 +47,10 @@ std::int64_t columns_of(const Layout& layout, cublasOperation_t turn) {
 bool fit(const Operation& op, const Layout& a, const Layout& b, const Layout& c, const Layout& d) {
   for (const Layout* layout : {&a, &b, &c, &d})
     if (layout->stride < layout->rows) return false;
-  return a.type == CUDA_R_16BF && b.type == CUDA_R_16BF && c.type == CUDA_R_32F &&
+  // Floats are computed otherwise where nothing is said of tf32, and with it nothing else is
+  // wanted.
+  const bool in_tf32 = op.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+  return a.type == b.type && (a.type == CUDA_R_32F) == in_tf32 && c.type == CUDA_R_32F &&
          d.type == CUDA_R_32F && rows_of(a, op.turn_a) == d.rows &&
          columns_of(a, op.turn_a) == rows_of(b, op.turn_b) &&
          columns_of(b, op.turn_b) == d.columns && c.rows == d.rows && c.columns == d.columns;
@@ -61,10 +67,27 @@ bool is_aligned(const void* address, std::uint64_t to) {
   return to != 0 && reinterpret_cast<std::uintptr_t>(address) % to == 0;
 }
 
+/// To nearest, ties away from zero, as a GPU's cvt.rna does it; whether the library rounds so
+/// before its tensor cores drop the last 13 digits is not known.
+float rounded_to_tf32(float number) {
+  if (!std::isfinite(number)) return number;
+  const auto bits = std::bit_cast<std::uint32_t>(number);
+  return std::bit_cast<float>((bits + (1u << 12)) & ~((1u << 13) - 1));
+}
+
 float element(const void* numbers, const Layout& layout, cublasOperation_t turn, std::int64_t row,
               std::int64_t column) {
   if (turn == CUBLAS_OP_T) std::swap(row, column);
-  return static_cast<const troupe::BFloat16*>(numbers)[row + column * layout.stride].to_float();
+  const std::int64_t at = row + column * layout.stride;
+  switch (layout.type) {
+    case CUDA_R_32F:
+      return rounded_to_tf32(static_cast<const float*>(numbers)[at]);
+    case CUDA_R_16F:
+      return static_cast<const troupe::Float16*>(numbers)[at].to_float();
+    case CUDA_R_16BF:
+      return static_cast<const troupe::BFloat16*>(numbers)[at].to_float();
+  }
+  return 0;
 }
 
 }  // namespace
@@ -84,9 +107,8 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
 }
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* desc, cublasComputeType_t compute,
                                         cudaDataType_t scale) {
-  *desc = new Operation;
-  return compute == CUBLAS_COMPUTE_32F && scale == CUDA_R_32F ? CUBLAS_STATUS_SUCCESS
-                                                              : CUBLAS_STATUS_NOT_SUPPORTED;
+  *desc = new Operation{.compute = compute};
+  return scale == CUDA_R_32F ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
   delete desc;

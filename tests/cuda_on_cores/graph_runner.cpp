@@ -24,11 +24,13 @@ const Operand& operand_of(const Graph& graph, Term term) {
 
 float number_at(const void* memory, Element element, std::size_t i) {
   if (element == Element::bf16) return static_cast<const BFloat16*>(memory)[i].to_float();
+  if (element == Element::f16) return static_cast<const Float16*>(memory)[i].to_float();
   assert(element == Element::f32);
   return static_cast<const float*>(memory)[i];
 }
 void put_number(void* memory, Element element, std::int64_t i, float number) {
   if (element == Element::bf16) static_cast<BFloat16*>(memory)[i] = BFloat16::from(number);
+  if (element == Element::f16) static_cast<Float16*>(memory)[i] = Float16::from(number);
   if (element == Element::f32) static_cast<float*>(memory)[i] = number;
 }
 

@@ -81,12 +81,33 @@ TEST_CASE("heads of keys may serve several of queries", "[cudnn]") {
   }
 }
 
+TEST_CASE("attention in fp16 is taken as it is in bf16", "[cudnn]") {
+  const Gpu gpu = h200();
+  for (const std::int64_t length : {17, 256, 1024})
+    for (const std::int64_t kv_heads : {4, 12})
+      for (const Mask mask : {Mask::full, Mask::causal}) {
+        INFO("length " << length << ", " << kv_heads << " heads of keys");
+        auto problem = side_by_side({.batch = 4,
+                                     .length = length,
+                                     .heads = 12,
+                                     .kv_heads = kv_heads,
+                                     .width = 64,
+                                     .mask = mask});
+        problem.element = Element::f16;
+        CHECK(error_of(engines_for(attention_forward(problem), gpu)) == "");
+        CHECK(error_of(engines_for(attention_backward(problem, Sums::in_order), gpu)) == "");
+      }
+}
+
 TEST_CASE("kernels of attention are made up to where a driver loads them", "[cudnn]") {
   const Gpu gpu = h200();
+  auto in_fp16 = gpt_small();
+  in_fp16.element = Element::f16;
   for (const auto& graph :
        {attention_forward(gpt_small(Mask::causal)), attention_forward(gpt_small(Mask::full)),
         attention_backward(gpt_small(), Sums::as_they_come),
-        attention_backward(gpt_small(), Sums::in_order)}) {
+        attention_backward(gpt_small(), Sums::in_order), attention_forward(in_fp16),
+        attention_backward(in_fp16, Sums::in_order)}) {
     INFO(graph.operations().size() << " operations");
     CHECK(refusal_of(plan_for(graph, gpu)) == "");
   }

@@ -49,6 +49,10 @@ TEST_CASE("convolutions in bf16 are taken, images by channel or by pixel", "[cud
       check_all({.shape = shape, .images = images, .element = Element::bf16});
 }
 
+TEST_CASE("convolutions in fp16 are taken as they lie in memory", "[cudnn]") {
+  for (const auto& shape : shapes) check_all({.shape = shape, .element = Element::f16});
+}
+
 // Tensor cores want channels innermost: images that lie otherwise are copied to where they do.
 TEST_CASE("images by pixel spare a convolution its workspace", "[cudnn]") {
   const auto workspace = [](Images images) {

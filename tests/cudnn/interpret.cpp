@@ -98,6 +98,12 @@ void fold(Numbers& x, Numbers& y, float start, Join join) {
   for_each(sizes, [&](const Index& i) { y.at(i, sizes) = join(y.at(i, sizes), x.at(i)); });
 }
 
+float rounded(float number, Element element) {
+  if (element == Element::bf16) return BFloat16::from(number).to_float();
+  if (element == Element::f16) return Float16::from(number).to_float();
+  return number;
+}
+
 float elementwise(const Operation& operation, const Index& index, const std::array<float, 3>& in) {
   switch (operation.kind) {
     case Kind::multiply:
@@ -182,8 +188,7 @@ std::vector<std::vector<float>> interpret(const Graph& graph,
     Numbers& made = numbers_of(operation.output);
     perform(operation, inputs, made);
     const auto output = static_cast<std::size_t>(operation.output.number);
-    if (graph.operands()[output].element == Element::bf16)
-      for (float& number : made.all) number = BFloat16::from(number).to_float();
+    for (float& number : made.all) number = rounded(number, graph.operands()[output].element);
   }
   std::vector<std::vector<float>> stored;
   for (const Term term : graph.made()) stored.push_back(numbers_of(term).all);

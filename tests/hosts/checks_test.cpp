@@ -79,7 +79,8 @@ TEST_CASE("limits", "[hosts]") {
   expect(judge_gpus(2, 1), Verdict::ok, "1 GPU for train.device = \"cuda\"");
   const Result<std::string> libraries = std::string("cuBLASLt 13.1.0, cuDNN 9.19.0");
   const Result<std::string> none = Error{"libcudnn.so.9: it is not there"};
-  expect(judge_gpu_libraries(libraries, 1), Verdict::ok, "cuDNN 9.19.0; GPUs compute in bf16");
+  expect(judge_gpu_libraries(libraries, 1), Verdict::ok,
+         "cuDNN 9.19.0; GPUs compute in bf16, fp16 and tf32");
   expect(judge_gpu_libraries(none, 1), Verdict::warn, "libcudnn.so.9: it is not there; GPUs comp");
   expect(judge_gpu_libraries(none, 0), Verdict::skip, "libcudnn.so.9: it is not there");
 }

@@ -12,8 +12,8 @@
 namespace troupe::kernels {
 namespace {
 
-constexpr std::array all_precisions = {Precision::fp32, Precision::fp16, Precision::bf16_pairs,
-                                       Precision::bf16_blocks};
+constexpr std::array all_precisions = {Precision::fp32, Precision::fp16_chain,
+                                       Precision::bf16_pairs, Precision::bf16_blocks};
 
 struct Case {
   std::int64_t rows;
@@ -34,7 +34,7 @@ std::vector<Case> cases() {
 }
 
 float rounded(float number, Precision precision) {
-  if (precision == Precision::fp16) return Float16::from(number).to_float();
+  if (precision == Precision::fp16_chain) return Float16::from(number).to_float();
   return is_bf16(precision) ? BFloat16::from(number).to_float() : number;
 }
 
@@ -46,7 +46,7 @@ float chain(float sum, std::int64_t depth, Precision precision, A a, B b) {
   };
   switch (precision) {
     case Precision::fp32:
-    case Precision::fp16:
+    case Precision::fp16_chain:
       for (std::int64_t k = 0; k < depth; ++k) add(k, sum);
       break;
     case Precision::bf16_pairs:
@@ -60,6 +60,8 @@ float chain(float sum, std::int64_t depth, Precision precision, A a, B b) {
         sum += part[0] + part[1];
       }
       break;
+    case Precision::tf32:
+    case Precision::fp16_gpu:
     case Precision::bf16_gpu:
       FAIL("the cores do not compute that");
   }
@@ -258,7 +260,7 @@ TEST_CASE("an operand in fp16 is rounded as Float16 rounds", "[kernels]") {
   test::on_every_target([&](const std::string& target) {
     INFO(target);
     Stream stream(pool, 2);
-    const Tensor operand = as_operand(stream, tensor(stream, all, {count}), Precision::fp16);
+    const Tensor operand = as_operand(stream, tensor(stream, all, {count}), Precision::fp16_chain);
     Tensor wide = stream.make({count});
     widen_all(stream, operand.data<Float16>(), wide.f32(), count);
     REQUIRE(operand.dtype() == DType::f16);

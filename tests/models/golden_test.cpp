@@ -38,7 +38,7 @@ TEST_CASE("in fp16 training stays near PyTorch's trace", "[models]") {
   Pipeline pipeline({.model = trace.model,
                      .optimizer = trace.optimizer,
                      .micro_batches = trace.micro_batches,
-                     .precision = kernels::Precision::fp16,
+                     .precision = kernels::Precision::fp16_chain,
                      .loss_scaling = {.initial_power = 10, .growth_interval = 4}},
                     {});
   pipeline.start_from(trace.initial);

@@ -27,7 +27,7 @@ OptimizerConfig clipped(Kind kind) {
 Pipeline::Recipe in_fp16(const Model& model, const OptimizerConfig& optimizer, int power) {
   return {.model = model,
           .optimizer = optimizer,
-          .precision = kernels::Precision::fp16,
+          .precision = kernels::Precision::fp16_chain,
           .loss_scaling = {.initial_power = power, .growth_interval = 100}};
 }
 
@@ -51,7 +51,7 @@ Trained trained(const Pipeline::Recipe& recipe, const Way& way, int steps) {
 class Number {
  public:
   Number(const OptimizerConfig& config, const LossScaling& scaling)
-      : optimizer_(config, {{.name = "w", .shape = {1}}}, {}, kernels::Precision::fp16, {},
+      : optimizer_(config, {{.name = "w", .shape = {1}}}, {}, kernels::Precision::fp16_chain, {},
                    scaling),
         weights_(optimizer_.initial(stream_, 3)) {}
 
@@ -162,7 +162,7 @@ TEST_CASE("no bit depends on the loss scale where nothing overflows or vanishes"
       };
       same(Precision::fp32, 0, 8);
       // In fp16 much vanishes that is not scaled, and with attention something always does.
-      if (model.kind == "mlp" || model.kind == "resnet") same(Precision::fp16, 12, 16);
+      if (model.kind == "mlp" || model.kind == "resnet") same(Precision::fp16_chain, 12, 16);
     }
 }
 

@@ -8,6 +8,7 @@
 namespace troupe::kernels::cublas_lt {
 namespace {
 
+using Element = Form::Element;
 using Order = Form::Factor::Order;
 using Start = Form::Start;
 
@@ -19,8 +20,40 @@ std::uint32_t alignment_of(const void* address) {
   return static_cast<std::uint32_t>(number == 0 ? most : std::min(most, number & (~number + 1)));
 }
 
+template <class Number>
+constexpr Element element_of = Element::tf32;
+template <>
+constexpr Element element_of<Float16> = Element::f16;
+template <>
+constexpr Element element_of<BFloat16> = Element::bf16;
+
+cudaDataType_t type_of(Element element) {
+  switch (element) {
+    case Element::tf32:
+      return CUDA_R_32F;
+    case Element::f16:
+      return CUDA_R_16F;
+    case Element::bf16:
+      return CUDA_R_16BF;
+  }
+  return CUDA_R_32F;
+}
+
+std::string to_string(Element element) {
+  switch (element) {
+    case Element::tf32:
+      return "tf32";
+    case Element::f16:
+      return "fp16";
+    case Element::bf16:
+      return "bf16";
+  }
+  return {};
+}
+
 /// A single row or column lies either way: as its strides suffice for.
-Form::Factor factor(const DeviceMatrix<BFloat16>& matrix, std::int64_t columns) {
+template <class Number>
+Form::Factor factor(const DeviceMatrix<Number>& matrix, std::int64_t columns) {
   const auto alignment = alignment_of(matrix.data);
   if (matrix.column_stride == 1 && matrix.row_stride >= columns)
     return {Order::by_row, matrix.row_stride, alignment};
@@ -28,11 +61,11 @@ Form::Factor factor(const DeviceMatrix<BFloat16>& matrix, std::int64_t columns) 
 }
 
 /// Of `rows` x `columns`, as the library sees it: what lies by row lies there transposed by column.
-cublasLtMatrixLayout_t layout_of(const Form::Factor& factor, std::int64_t rows,
+cublasLtMatrixLayout_t layout_of(Element element, const Form::Factor& factor, std::int64_t rows,
                                  std::int64_t columns) {
   if (factor.order == Order::by_row) std::swap(rows, columns);
   cublasLtMatrixLayout_t layout = nullptr;
-  check(library()->create_layout(&layout, CUDA_R_16BF, static_cast<std::uint64_t>(rows),
+  check(library()->create_layout(&layout, type_of(element), static_cast<std::uint64_t>(rows),
                                  static_cast<std::uint64_t>(columns), factor.stride));
   return layout;
 }
@@ -44,9 +77,10 @@ cublasLtMatrixLayout_t result_layout(const Form& form, std::int64_t stride) {
   return layout;
 }
 
-cublasLtMatmulDesc_t new_operation() {
+cublasLtMatmulDesc_t new_operation(Element element) {
+  const auto sums = element == Element::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   cublasLtMatmulDesc_t operation = nullptr;
-  check(library()->create_operation(&operation, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  check(library()->create_operation(&operation, sums, CUDA_R_32F));
   return operation;
 }
 
@@ -62,7 +96,8 @@ void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttribut
 
 std::string to_string(const Form& form) {
   return std::to_string(form.rows) + " x " + std::to_string(form.depth) + " by " +
-         std::to_string(form.depth) + " x " + std::to_string(form.columns) + " in bf16";
+         std::to_string(form.depth) + " x " + std::to_string(form.columns) + " in " +
+         to_string(form.element);
 }
 
 }  // namespace
@@ -79,8 +114,10 @@ void check(cublasStatus_t outcome) {
     throw std::runtime_error(std::string("cuBLASLt: ") + library()->text_of(outcome));
 }
 
-Form Form::of(const DeviceProduct<BFloat16>& product) {
-  Form form{.rows = product.rows,
+template <class Number>
+Form Form::of(const DeviceProduct<Number>& product) {
+  Form form{.element = element_of<Number>,
+            .rows = product.rows,
             .columns = product.columns,
             .depth = product.depth,
             .a = factor(product.a, product.depth),
@@ -93,12 +130,15 @@ Form Form::of(const DeviceProduct<BFloat16>& product) {
   form.start_alignment = alignment_of(product.start);
   return form;
 }
+template Form Form::of(const DeviceProduct<float>&);
+template Form Form::of(const DeviceProduct<Float16>&);
+template Form Form::of(const DeviceProduct<BFloat16>&);
 
 Matmul::Matmul(const Form& form)
     : form_(form),
-      operation_(new_operation(), library()->destroy_operation),
-      a_(layout_of(form.b, form.depth, form.columns), library()->destroy_layout),
-      b_(layout_of(form.a, form.rows, form.depth), library()->destroy_layout),
+      operation_(new_operation(form.element), library()->destroy_operation),
+      a_(layout_of(form.element, form.b, form.depth, form.columns), library()->destroy_layout),
+      b_(layout_of(form.element, form.a, form.rows, form.depth), library()->destroy_layout),
       start_(result_layout(form, form.start == Start::matrix ? form.start_stride : form.c_stride),
              library()->destroy_layout),
       c_(result_layout(form, form.c_stride), library()->destroy_layout) {
@@ -144,15 +184,14 @@ void Matmul::choose_algorithm(cublasLtHandle_t handle, const float* bias) {
   algorithm_ = best.algo;
 }
 
-void Matmul::run(cublasLtHandle_t handle, const DeviceProduct<BFloat16>& product, void* workspace,
+void Matmul::run(cublasLtHandle_t handle, const Places& places, void* workspace,
                  cudaStream_t queue) const {
-  if (form_.start == Start::one_row) set_bias(product.start);
+  if (form_.start == Start::one_row) set_bias(places.start);
   const bool adds = form_.start == Start::matrix;
   const float alpha = 1, beta = adds ? 1 : 0;
-  check(library()->multiply(handle, operation_.get(), &alpha, product.b.data, a_.get(),
-                            product.a.data, b_.get(), &beta, adds ? product.start : product.c,
-                            start_.get(), product.c, c_.get(), &algorithm_, workspace,
-                            workspace_bytes, queue));
+  check(library()->multiply(handle, operation_.get(), &alpha, places.b, a_.get(), places.a,
+                            b_.get(), &beta, adds ? places.start : places.c, start_.get(), places.c,
+                            c_.get(), &algorithm_, workspace, workspace_bytes, queue));
 }
 
 }  // namespace troupe::kernels::cublas_lt

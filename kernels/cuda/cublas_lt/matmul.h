@@ -21,9 +21,12 @@ struct Form {
     std::uint32_t alignment = 0;
     auto operator<=>(const Factor&) const = default;
   };
+  /// What is multiplied. Numbers in tf32 lie in memory as floats.
+  enum class Element : std::uint8_t { tf32, f16, bf16 };
   /// What sums begin with.
   enum class Start : std::uint8_t { zeros, one_row, matrix };
 
+  Element element = Element::bf16;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   std::int64_t depth = 0;
@@ -34,8 +37,23 @@ struct Form {
   std::int64_t c_stride = 0;
   std::uint32_t c_alignment = 0;
 
-  static Form of(const DeviceProduct<BFloat16>& product);
+  /// Of Float16, BFloat16, or float for tf32.
+  template <class Number>
+  static Form of(const DeviceProduct<Number>& product);
   auto operator<=>(const Form&) const = default;
+};
+
+/// Where a product's numbers lie.
+struct Places {
+  const void* a = nullptr;
+  const void* b = nullptr;
+  const float* start = nullptr;
+  float* c = nullptr;
+
+  template <class Number>
+  static Places of(const DeviceProduct<Number>& product) {
+    return {product.a.data, product.b.data, product.start, product.c};
+  }
 };
 
 /// Bytes. The same for every product: it may decide between algorithms.
@@ -51,8 +69,8 @@ class Matmul {
   /// Before it is run; `bias` is like the start of the products that will be, where that is one
   /// row. Throws where the library has no algorithm.
   void choose_algorithm(cublasLtHandle_t handle, const float* bias);
-  /// Of the same form. `workspace` has workspace_bytes.
-  void run(cublasLtHandle_t handle, const DeviceProduct<BFloat16>& product, void* workspace,
+  /// Of a product of that form. `workspace` has workspace_bytes.
+  void run(cublasLtHandle_t handle, const Places& places, void* workspace,
            cudaStream_t queue) const;
 
  private:

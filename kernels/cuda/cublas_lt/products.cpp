@@ -28,8 +28,8 @@ const Matmul& Products::ready(const Form& form, const float* bias) {
   return ready_.emplace(form, std::move(matmul)).first->second;
 }
 
-void Products::multiply(const DeviceProduct<BFloat16>& product) {
-  ready(Form::of(product), product.start).run(handle_, product, workspace_, queue_);
+void Products::multiply(const Form& form, const Places& places) {
+  ready(form, places.start).run(handle_, places, workspace_, queue_);
 }
 
 }  // namespace troupe::kernels::cublas_lt

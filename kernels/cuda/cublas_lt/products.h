@@ -23,10 +23,14 @@ class Products {
   Products& operator=(const Products&) = delete;
 
   /// Throws what the library refuses.
-  void multiply(const DeviceProduct<BFloat16>& product);
+  template <class Number>
+  void multiply(const DeviceProduct<Number>& product) {
+    multiply(Form::of(product), Places::of(product));
+  }
 
  private:
   explicit Products(cudaStream_t queue) : queue_(queue) {}
+  void multiply(const Form& form, const Places& places);
   const Matmul& ready(const Form& form, const float* bias);
 
   cudaStream_t queue_;

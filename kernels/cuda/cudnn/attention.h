@@ -24,7 +24,7 @@ Graph attention_forward(const AttentionProblem& problem);
 /// In which order the addends of dq are summed up.
 enum class Sums : std::uint8_t {
   as_they_come,  // In fp32 memory, which holds zeros before. Two runs differ in the last bits.
-  in_order,      // Needs length x length bf16 numbers of workspace for each head.
+  in_order,      // Needs length x length numbers of 16 bits as workspace for each head.
 };
 
 /// q, k, v, out, dout, logsumexp, the scale, 1 and, for a mask, -infinity come in; a row's sum of

@@ -5,11 +5,19 @@
 #include <vector>
 
 #include "core/shape.h"
+#include "kernels/float16.h"
 
 namespace troupe::kernels::cudnn {
 
 /// What cuDNN computes with.
-enum class Element : std::uint8_t { f32, bf16, i32, boolean };
+enum class Element : std::uint8_t { f32, f16, bf16, i32, boolean };
+
+template <class Number>
+constexpr Element element_of = Element::f32;
+template <>
+inline constexpr Element element_of<Float16> = Element::f16;
+template <>
+inline constexpr Element element_of<BFloat16> = Element::bf16;
 
 /// Where a tensor's elements lie: for each dimension its size, and how many elements it is from one
 /// index to the next.

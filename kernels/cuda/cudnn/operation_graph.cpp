@@ -15,6 +15,8 @@ cudnnDataType_t data_type(Element element) {
   switch (element) {
     case Element::f32:
       return CUDNN_DATA_FLOAT;
+    case Element::f16:
+      return CUDNN_DATA_HALF;
     case Element::bf16:
       return CUDNN_DATA_BFLOAT16;
     case Element::i32:

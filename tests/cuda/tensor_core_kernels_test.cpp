@@ -1,7 +1,9 @@
-// What a device computes in bf16, by libraries and in their order: not to the bit, but as close to
-// the numbers themselves as rounding allows.
+// What a device computes on its tensor cores, by libraries and in their order: not to the bit, but
+// as close to the numbers themselves as rounding allows.
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "kernels/attention.h"
 #include "kernels/conv2d.h"
@@ -14,19 +16,22 @@ namespace {
 
 /// Sums of so few terms are exact but for their own rounding.
 constexpr double in_fp32 = 1e-5;
-/// Rounded to 8 bits on the way, several times.
-constexpr double in_bf16 = 2e-2;
+/// Rounded to 8 bits on the way, or to 11, several times.
+constexpr double rounded_to(DType type) {
+  return type == DType::bf16 ? 2e-2 : type == DType::f16 ? 2.5e-3 : in_fp32;
+}
 
 /// A device's stream, and the cores to compare it with.
 struct Both {
-  std::unique_ptr<Device> device = open_device_for_bf16();
+  std::unique_ptr<Device> device = open_tensor_cores();
   MemoryPool host, shared{device ? device_memory() : host_memory()};
   Stream cores{host};
 
-  /// Numbers that bf16 has.
-  Tensor made(const Shape& shape, std::uint64_t seed) {
+  /// Numbers that are the same in this precision, which for tf32 are those of fp16.
+  Tensor made(Precision precision, const Shape& shape, std::uint64_t seed) {
+    const DType type = is_bf16(precision) ? DType::bf16 : DType::f16;
     const auto all = numbers(shape.count(), seed);
-    return as_type(cores, as_type(cores, tensor(cores, all, shape), DType::bf16), DType::f32);
+    return as_type(cores, as_type(cores, tensor(cores, all, shape), type), DType::f32);
   }
   Tensor there(Stream& stream, const Tensor& numbers, DType type) {
     Tensor copy = stream.make(numbers.shape());
@@ -51,31 +56,37 @@ struct Both {
 };
 
 TEST_CASE("numbers are rounded and widened as the cores do it") {
-  CHECK(same_on_device([](Stream& stream) {
+  const auto type = GENERATE(DType::bf16, DType::f16);
+  CHECK(same_on_device([&](Stream& stream) {
     std::vector<float> all = numbers(1000, 1);
-    for (const float edge : {0.0f, -0.0f, 1e-40f, 3.4e38f, INFINITY, -INFINITY, NAN})
+    for (const float edge : {0.0f, -0.0f, 1e-40f, 3e-8f, 6e-8f, 65504.0f, 65519.0f, 65520.0f,
+                             3.4e38f, INFINITY, -INFINITY, NAN})
       all.push_back(edge);
     const Tensor x = tensor(stream, all, {static_cast<std::int64_t>(all.size())});
-    return std::vector{as_type(stream, as_type(stream, x, DType::bf16), DType::f32)};
+    return std::vector{as_type(stream, as_type(stream, x, type), DType::f32)};
   }));
 }
 
-TEST_CASE("linear layers in bf16 are products of rounded numbers") {
+TEST_CASE("linear layers on tensor cores are products of rounded numbers") {
   Both both;
   if (!both.device) return;
+  const auto precision = GENERATE(Precision::tf32, Precision::fp16_gpu, Precision::bf16_gpu);
   const std::int64_t rows = GENERATE(1, 5, 300), inputs = GENERATE(1, 17, 40);
   const std::int64_t outputs = GENERATE(1, 24, 33);
   const auto layout = GENERATE(WeightLayout::out_in, WeightLayout::in_out);
-  CAPTURE(rows, inputs, outputs, layout == WeightLayout::in_out);
-  const Tensor w = both.made({inputs * outputs}, 1), bias = both.made({outputs}, 2);
-  const Tensor x = both.made({rows, inputs}, 3), dy = both.made({rows, outputs}, 4);
-  const Tensor before = both.made({inputs * outputs}, 5), db_before = both.made({outputs}, 6);
+  CAPTURE(to_string(precision), rows, inputs, outputs, layout == WeightLayout::in_out);
+  const Tensor w = both.made(precision, {inputs * outputs}, 1),
+               bias = both.made(precision, {outputs}, 2);
+  const Tensor x = both.made(precision, {rows, inputs}, 3),
+               dy = both.made(precision, {rows, outputs}, 4);
+  const Tensor before = both.made(precision, {inputs * outputs}, 5),
+               db_before = both.made(precision, {outputs}, 6);
 
   struct Results {
     Tensor y, plain, dx, dw, fresh, db;
   };
-  const auto on = [&](Stream& stream, Precision precision) {
-    const LinearShape shape{inputs, outputs, layout, precision};
+  const auto on = [&](Stream& stream, Precision in) {
+    const LinearShape shape{inputs, outputs, layout, in};
     const auto copy = [&](const Tensor& numbers) {
       return both.there(stream, numbers, DType::f32);
     };
@@ -84,8 +95,8 @@ TEST_CASE("linear layers in bf16 are products of rounded numbers") {
                  stream.make(before.shape()),  copy(db_before)};
     const Tensor weights = copy(w), added = copy(bias), x_there = copy(x), dy_there = copy(dy);
     const PackedLinear packed(stream, shape, weights.f32());
-    const Tensor from = as_operand(stream, x_there, precision);
-    const Tensor back = as_operand(stream, dy_there, precision);
+    const Tensor from = as_operand(stream, x_there, in);
+    const Tensor back = as_operand(stream, dy_there, in);
     linear_forward(stream, packed, from, added.f32(), made.y.f32(), rows);
     linear_forward(stream, packed, from, nullptr, made.plain.f32(), rows);
     linear_backward_input(stream, packed, back, made.dx.f32(), rows);
@@ -97,7 +108,7 @@ TEST_CASE("linear layers in bf16 are products of rounded numbers") {
   };
   const Results wanted = on(both.cores, Precision::fp32);
   Stream stream(both.shared, *both.device);
-  const Results found = on(stream, Precision::bf16_gpu);
+  const Results found = on(stream, precision);
   CHECK(both.near(stream, found.y, wanted.y, in_fp32));
   CHECK(both.near(stream, found.plain, wanted.plain, in_fp32));
   CHECK(both.near(stream, found.dx, wanted.dx, in_fp32));
@@ -107,16 +118,19 @@ TEST_CASE("linear layers in bf16 are products of rounded numbers") {
 }
 
 // Heads of 8 numbers are cuDNN's, those of 6 our own kernel's.
-TEST_CASE("attention in bf16 is that of the cores, rounded") {
+TEST_CASE("attention on tensor cores is that of the cores, rounded") {
   Both both;
   if (!both.device) return;
+  const auto precision = GENERATE(Precision::fp16_gpu, Precision::bf16_gpu);
+  const DType type_there = activation_type(precision);
   const auto mask = GENERATE(Mask::full, Mask::causal);
   const std::int64_t width = GENERATE(6, 8), kv_heads = GENERATE(2, 4);
-  CAPTURE(mask == Mask::causal, width, kv_heads);
+  CAPTURE(to_string(precision), mask == Mask::causal, width, kv_heads);
   const AttentionShape shape{2, 19, 4, kv_heads, width, mask};
   const std::int64_t row = (shape.heads + 2 * kv_heads) * width, out_row = shape.heads * width;
   const std::int64_t keys = out_row, values = keys + kv_heads * width;
-  const Tensor qkv = both.made({2, 19, row}, 1), dout = both.made({2, 19, out_row}, 2);
+  const Tensor qkv = both.made(precision, {2, 19, row}, 1),
+               dout = both.made(precision, {2, 19, out_row}, 2);
 
   struct Results {
     Tensor out, logsumexp, dqkv;
@@ -133,46 +147,78 @@ TEST_CASE("attention in bf16 is that of the cores, rounded") {
   };
   const Results wanted = on(both.cores, DType::f32);
   Stream stream(both.shared, *both.device);
-  const Results found = on(stream, DType::bf16);
+  const Results found = on(stream, type_there);
   CHECK(both.near(stream, found.logsumexp, wanted.logsumexp, in_fp32));
-  CHECK(both.near(stream, found.out, wanted.out, in_bf16));
-  CHECK(both.near(stream, found.dqkv, wanted.dqkv, in_bf16));
+  CHECK(both.near(stream, found.out, wanted.out, rounded_to(type_there)));
+  CHECK(both.near(stream, found.dqkv, wanted.dqkv, rounded_to(type_there)));
 }
 
-TEST_CASE("convolutions in bf16 are those of the cores, rounded") {
+TEST_CASE("convolutions on tensor cores are those of the cores, rounded") {
   Both both;
   if (!both.device) return;
+  const auto precision = GENERATE(Precision::tf32, Precision::fp16_gpu, Precision::bf16_gpu);
   const Conv2dShape shape =
       GENERATE(Conv2dShape{2, 3, 8, 7, 5, 3, 1, 1}, Conv2dShape{2, 8, 8, 8, 16, 3, 2, 1},
                Conv2dShape{3, 4, 6, 6, 8, 1, 2, 0});
-  CAPTURE(shape.kernel, shape.stride);
-  const Tensor x = both.made({shape.batch, shape.in_channels, shape.height, shape.width}, 1);
+  CAPTURE(to_string(precision), shape.kernel, shape.stride);
+  const Tensor x =
+      both.made(precision, {shape.batch, shape.in_channels, shape.height, shape.width}, 1);
   const Tensor w =
-      both.made({shape.out_channels, shape.in_channels, shape.kernel, shape.kernel}, 2);
-  const Tensor dy =
-      both.made({shape.batch, shape.out_channels, shape.out_height(), shape.out_width()}, 3);
-  const Tensor before = both.made(w.shape(), 4);
+      both.made(precision, {shape.out_channels, shape.in_channels, shape.kernel, shape.kernel}, 2);
+  const Tensor dy = both.made(
+      precision, {shape.batch, shape.out_channels, shape.out_height(), shape.out_width()}, 3);
+  const Tensor before = both.made(precision, w.shape(), 4);
 
   struct Results {
     Tensor y, dx, dw;
   };
-  const auto on = [&](Stream& stream, DType type) {
+  const auto on = [&](Stream& stream, Precision in) {
+    const DType type = activation_type(in);
     const Tensor from = both.there(stream, x, type), by = both.there(stream, w, type);
     const Tensor back = both.there(stream, dy, type);
     Results made{stream.make(dy.shape(), type), stream.make(x.shape(), type),
                  both.there(stream, before, DType::f32)};
-    convolve(stream, shape, from, by, made.y);
-    convolve_back_to_input(stream, shape, by, back, made.dx);
-    convolve_back_to_weight(stream, shape, from, back, made.dw);
+    convolve(stream, shape, in, from, by, made.y);
+    convolve_back_to_input(stream, shape, in, by, back, made.dx);
+    convolve_back_to_weight(stream, shape, in, from, back, made.dw);
     stream.wait();
     return made;
   };
-  const Results wanted = on(both.cores, DType::f32);
+  const Results wanted = on(both.cores, Precision::fp32);
   Stream stream(both.shared, *both.device);
-  const Results found = on(stream, DType::bf16);
-  CHECK(both.near(stream, found.y, wanted.y, in_bf16));
-  CHECK(both.near(stream, found.dx, wanted.dx, in_bf16));
-  CHECK(both.near(stream, found.dw, wanted.dw, in_bf16));
+  const Results found = on(stream, precision);
+  CHECK(both.near(stream, found.y, wanted.y, rounded_to(activation_type(precision))));
+  CHECK(both.near(stream, found.dx, wanted.dx, rounded_to(activation_type(precision))));
+  CHECK(both.near(stream, found.dw, wanted.dw, rounded_to(activation_type(precision))));
+}
+
+// So that the loss scale sees it, whoever made it.
+TEST_CASE("what fp16 cannot hold becomes infinite on its way out of a convolution") {
+  Both both;
+  if (!both.device) return;
+  const Conv2dShape shape{1, 8, 4, 4, 8, 1, 1, 0};
+  Stream stream(both.shared, *both.device);
+  const auto full_of = [&](const Shape& of, float number, DType type) {
+    const std::vector<float> all(static_cast<std::size_t>(of.count()), number);
+    return both.there(stream, tensor(both.cores, all, of), type);
+  };
+  const Tensor x = full_of({1, 8, 4, 4}, 200, DType::f16),
+               w = full_of({8, 8, 1, 1}, 100, DType::f16);
+  const Tensor dy = full_of({1, 8, 4, 4}, -100, DType::f16);
+  Tensor y = stream.make(dy.shape(), DType::f16), dx = stream.make(x.shape(), DType::f16);
+  Tensor dw = full_of({8, 8, 1, 1}, 1, DType::f32);
+  convolve(stream, shape, Precision::fp16_gpu, x, w, y);
+  convolve_back_to_input(stream, shape, Precision::fp16_gpu, w, dy, dx);
+  convolve_back_to_weight(stream, shape, Precision::fp16_gpu, x, dy, dw);
+  const auto first_of = [&](const Tensor& made) {
+    const Tensor here = stream.to_host(as_type(stream, made, DType::f32));
+    stream.wait();
+    return here.f32()[0];
+  };
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  CHECK(first_of(y) == infinity);    // 8 * 200 * 100
+  CHECK(first_of(dx) == -infinity);  // 8 * 100 * -100
+  CHECK(first_of(dw) == -infinity);  // 16 * 200 * -100
 }
 
 }  // namespace

@@ -1,0 +1,243 @@
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/rounding.h"
+#include "kernels/cuda/tensor_cores.h"
+
+// Where cuDNN cannot, the kernels for fp32 compute on widened operands, and the result is rounded.
+namespace troupe::kernels::cuda {
+namespace {
+
+template <class Number>
+using In = DeviceHeads<const Number>;
+template <class Number>
+using Out = DeviceHeads<Number>;
+
+void run(Stream& stream, const cudnn::ReadyGraph& graph, std::span<const void* const> given,
+         std::span<void* const> made) {
+  Tensor workspace;
+  if (graph.workspace() > 0) workspace = stream.make({graph.workspace()}, DType::u8);
+  graph.run(given, made, workspace.raw());
+}
+
+template <class Number>
+void multiply_rounded(Stream& stream, const DeviceProduct<Number>& product) {
+  tensor_cores_of(stream).multiply(product);
+}
+
+std::int64_t positions(const AttentionShape& shape) { return shape.batch * shape.length; }
+
+/// Heads in fp32, without gaps.
+struct WideHeads {
+  Tensor numbers;
+  std::int64_t rows, columns;
+
+  WideHeads(Stream& stream, const AttentionShape& shape, std::int64_t heads)
+      : rows(positions(shape)), columns(heads * shape.width) {
+    numbers = stream.make({rows, columns});
+  }
+  template <class Number>
+  WideHeads(Stream& stream, const AttentionShape& shape, std::int64_t heads,
+            DeviceHeads<const Number> from)
+      : WideHeads(stream, shape, heads) {
+    widen_rows(stream, from, numbers.f32(), rows, columns);
+  }
+  HeadsIn in() const { return {numbers.f32(), columns}; }
+  HeadsOut out() { return {numbers.f32(), columns}; }
+  template <class Number>
+  void round_to(Stream& stream, DeviceHeads<Number> to) const {
+    round_rows(stream, numbers.f32(), to, rows, columns);
+  }
+};
+
+float scale_of(const AttentionShape& shape) {
+  return 1 / std::sqrt(static_cast<float>(shape.width));
+}
+constexpr float nothing = -std::numeric_limits<float>::infinity();
+constexpr float one = 1;
+
+template <class Number>
+void attend_rounded(Stream& stream, const AttentionShape& shape, In<Number> q, In<Number> k,
+                    In<Number> v, Out<Number> out, float* logsumexp) {
+  const auto* graph =
+      tensor_cores_of(stream).attention_forward({.shape = shape,
+                                                 .q_row = q.row,
+                                                 .k_row = k.row,
+                                                 .v_row = v.row,
+                                                 .out_row = out.row,
+                                                 .element = cudnn::element_of<Number>});
+  if (graph) {
+    const float scale = scale_of(shape);
+    std::vector<const void*> given{q.data, k.data, v.data, &scale};
+    if (shape.mask == Mask::causal) given.push_back(&nothing);
+    const std::vector<void*> made{logsumexp, out.data};
+    return run(stream, *graph, given, made);
+  }
+  const WideHeads wide_q(stream, shape, shape.heads, q), wide_k(stream, shape, shape.kv_heads, k);
+  const WideHeads wide_v(stream, shape, shape.kv_heads, v);
+  WideHeads wide_out(stream, shape, shape.heads);
+  kernels::attention_forward(stream, shape, wide_q.in(), wide_k.in(), wide_v.in(), wide_out.out(),
+                             logsumexp);
+  wide_out.round_to(stream, out);
+}
+
+template <class Number>
+void attend_back_rounded(Stream& stream, const AttentionShape& shape, In<Number> q, In<Number> k,
+                         In<Number> v, In<Number> out, const float* logsumexp, In<Number> dout,
+                         Out<Number> dq, Out<Number> dk, Out<Number> dv) {
+  // As layers have them, and as a graph of cuDNN's is told.
+  assert(dq.row == q.row && dk.row == k.row && dv.row == v.row && dout.row == out.row);
+  const auto* graph =
+      tensor_cores_of(stream).attention_backward({.shape = shape,
+                                                  .q_row = q.row,
+                                                  .k_row = k.row,
+                                                  .v_row = v.row,
+                                                  .out_row = out.row,
+                                                  .element = cudnn::element_of<Number>});
+  if (graph) {
+    const float scale = scale_of(shape);
+    std::vector<const void*> given{q.data,    k.data,    v.data, out.data,
+                                   dout.data, logsumexp, &scale, &one};
+    if (shape.mask == Mask::causal) given.push_back(&nothing);
+    Tensor taken = stream.make({shape.batch, shape.heads, shape.length});
+    const std::vector<void*> made{taken.raw(), dv.data, dk.data, dq.data};
+    return run(stream, *graph, given, made);
+  }
+  const WideHeads wide_q(stream, shape, shape.heads, q), wide_k(stream, shape, shape.kv_heads, k);
+  const WideHeads wide_v(stream, shape, shape.kv_heads, v);
+  const WideHeads wide_out(stream, shape, shape.heads, out);
+  const WideHeads wide_dout(stream, shape, shape.heads, dout);
+  WideHeads wide_dq(stream, shape, shape.heads), wide_dk(stream, shape, shape.kv_heads);
+  WideHeads wide_dv(stream, shape, shape.kv_heads);
+  kernels::attention_backward(stream, shape, wide_q.in(), wide_k.in(), wide_v.in(), wide_out.in(),
+                              logsumexp, wide_dout.in(), wide_dq.out(), wide_dk.out(),
+                              wide_dv.out());
+  wide_dq.round_to(stream, dq);
+  wide_dk.round_to(stream, dk);
+  wide_dv.round_to(stream, dv);
+}
+
+/// The three tensors of a convolution, in numbers.
+std::int64_t inputs_of(const Conv2dShape& s) {
+  return s.batch * s.in_channels * s.height * s.width;
+}
+std::int64_t weights_of(const Conv2dShape& s) {
+  return s.out_channels * s.in_channels * s.kernel * s.kernel;
+}
+std::int64_t outputs_of(const Conv2dShape& s) {
+  return s.batch * s.out_channels * s.out_height() * s.out_width();
+}
+
+/// Whether cuDNN has done it.
+template <class Number>
+bool convolved(Stream& stream, cudnn::Kind kind, const Conv2dShape& shape, const Number* a,
+               const Number* b, Number* made) {
+  const auto* graph = tensor_cores_of(stream).convolution(
+      kind, {.shape = shape, .element = cudnn::element_of<Number>});
+  if (!graph) return false;
+  const std::vector<const void*> given{a, b};
+  const std::vector<void*> results{made};
+  run(stream, *graph, given, results);
+  return true;
+}
+
+/// Numbers as floats.
+template <class Number>
+class Floats {
+ public:
+  Floats(Stream& stream, const Number* x, std::int64_t count) : wide_(stream.make({count})) {
+    widen_all(stream, x, wide_.f32(), count);
+  }
+  const float* data() const { return wide_.f32(); }
+
+ private:
+  Tensor wide_;
+};
+template <>
+class Floats<float> {
+ public:
+  Floats(Stream&, const float* x, std::int64_t) : x_(x) {}
+  const float* data() const { return x_; }
+
+ private:
+  const float* x_;
+};
+
+/// Calls make(floats) for what shall be rounded into y.
+template <class Number, class Make>
+void make_rounded(Stream& stream, Number* y, std::int64_t count, Make make) {
+  if constexpr (std::is_same_v<Number, float>) {
+    make(y);
+  } else {
+    Tensor wide = stream.make({count});
+    make(wide.f32());
+    round_all(stream, wide.f32(), y, count);
+  }
+}
+
+template <class Number>
+void convolve_forward(Stream& stream, const Conv2dShape& shape, const Number* x, const Number* w,
+                      Number* y) {
+  if (convolved(stream, cudnn::Kind::convolution, shape, x, w, y)) return;
+  const Floats wide_x(stream, x, inputs_of(shape)), wide_w(stream, w, weights_of(shape));
+  make_rounded(stream, y, outputs_of(shape), [&](float* wide_y) {
+    kernels::conv2d_forward(stream, shape, wide_x.data(), wide_w.data(), wide_y);
+  });
+}
+
+template <class Number>
+void convolve_to_input(Stream& stream, const Conv2dShape& shape, const Number* w, const Number* dy,
+                       Number* dx) {
+  if (convolved(stream, cudnn::Kind::convolution_backward_input, shape, w, dy, dx)) return;
+  const Floats wide_w(stream, w, weights_of(shape)), wide_dy(stream, dy, outputs_of(shape));
+  make_rounded(stream, dx, inputs_of(shape), [&](float* wide_dx) {
+    kernels::conv2d_backward_input(stream, shape, wide_w.data(), wide_dy.data(), wide_dx);
+  });
+}
+
+/// No engine of cuDNN 9.19 makes dw in fp32 from numbers of 16 bits: what one micro-batch adds is
+/// rounded.
+template <class Number>
+void convolve_to_weight(Stream& stream, const Conv2dShape& shape, const Number* x, const Number* dy,
+                        float* dw) {
+  Tensor added = stream.make({weights_of(shape)}, dtype_of<Number>);
+  if (convolved(stream, cudnn::Kind::convolution_backward_weight, shape, x, dy,
+                added.data<Number>())) {
+    if constexpr (std::is_same_v<Number, float>)
+      accumulate(stream, dw, added.f32(), added.count());
+    else
+      add_widened(stream, added.data<Number>(), dw, added.count());
+    return;
+  }
+  const Floats wide_x(stream, x, inputs_of(shape)), wide_dy(stream, dy, outputs_of(shape));
+  kernels::conv2d_backward_weight(stream, shape, wide_x.data(), wide_dy.data(), dw);
+}
+
+template <class Number>
+constexpr TensorCoreKernels<Number> kernels_in_16_bits = {
+    .multiply = multiply_rounded<Number>,
+    .bias_backward = add_rounded_rows<Number>,
+    .attention_forward = attend_rounded<Number>,
+    .attention_backward = attend_back_rounded<Number>,
+    .conv2d_forward = convolve_forward<Number>,
+    .conv2d_backward_input = convolve_to_input<Number>,
+    .conv2d_backward_weight = convolve_to_weight<Number>,
+};
+
+}  // namespace
+
+const TensorCoreKernels<float> tf32_kernels = {
+    .multiply = multiply_rounded<float>,
+    .conv2d_forward = convolve_forward<float>,
+    .conv2d_backward_input = convolve_to_input<float>,
+    .conv2d_backward_weight = convolve_to_weight<float>,
+};
+const TensorCoreKernels<Float16> fp16_kernels = kernels_in_16_bits<Float16>;
+const TensorCoreKernels<BFloat16> bf16_kernels = kernels_in_16_bits<BFloat16>;
+
+}  // namespace troupe::kernels::cuda
