@@ -21,6 +21,8 @@ elsewhere=$(LD_LIBRARY_PATH=troupe-gpu/libraries ldd troupe-gpu/troupe troupe-gp
 troupe-gpu/gpu-host run | tee told
 grep -q '^| host ' told
 for model in mlp quickstart llama-tiny vit-tiny resnet-tiny; do grep -q "^| parity: $model .*\(skipped\|passed\)" told; done
-for model in mlp quickstart llama-tiny vit-tiny resnet-tiny; do grep -q "^| bf16: $model .*\(skipped\|passed\)" told; done
-grep -q '^| gpt-small, bf16, cuda .*\(skipped\|tokens/s\)' told
+for type in tf32 fp16 bf16; do
+  for model in mlp quickstart llama-tiny vit-tiny resnet-tiny; do grep -q "^| $type: $model .*\(skipped\|passed\)" told; done
+  grep -q "^| gpt-small, $type, cuda .*\(skipped\|tokens/s\)" told
+done
 grep -q '^| gpt-small, fp32, cpu .* tokens/s' told
