@@ -62,7 +62,8 @@ void multiply(Stream& stream, const Product<Number>& product, const Panels<Numbe
   const Tiles tiles(product.rows, product.columns, 256, 512, stream.threads());
   stream.for_each(tiles.count(), [&](std::int64_t i) {
     const auto tile = tiles[i];
-    multiply(part(product, tile), {b.data + tile.column / panel_columns * b.stride, b.stride});
+    multiply(part(product, tile),
+             {b.data + tile.column / panel_columns * b.stride, b.stride, b.step});
   });
 }
 
