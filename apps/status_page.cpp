@@ -25,7 +25,6 @@ namespace troupe::apps {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using transport::Descriptor;
 
 /// Of a visitor that asks, and of one that is answered.
 constexpr auto patience = std::chrono::milliseconds(500);

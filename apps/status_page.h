@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "apps/bell.h"
+#include "core/descriptor.h"
 #include "core/result.h"
 #include "core/value.h"
-#include "transport/descriptor.h"
 
 namespace troupe::apps {
 
@@ -32,12 +32,12 @@ class StatusPage {
   std::string address() const;
 
  private:
-  StatusPage(transport::Descriptor listening, Status status);
+  StatusPage(Descriptor listening, Status status);
   void run();
-  void serve(const transport::Descriptor& visitor) const;
+  void serve(const Descriptor& visitor) const;
   std::string answer_to(const std::string& request) const;
 
-  transport::Descriptor listening_;
+  Descriptor listening_;
   Status status_;
   Bell ends_;
   std::thread thread_;

@@ -6,8 +6,8 @@
 
 #include "bench/channel_side.h"
 #include "bench/half_round_trip.h"
+#include "core/descriptor.h"
 #include "core/result.h"
-#include "transport/descriptor.h"
 
 namespace troupe::bench {
 
@@ -25,9 +25,9 @@ class ChannelPeer {
   Result<double> measure(Way way, const Size& size) { return echo_->measure(way, size); }
 
  private:
-  ChannelPeer(transport::Descriptor own, transport::Descriptor other);
+  ChannelPeer(Descriptor own, Descriptor other);
 
-  transport::Descriptor control_;
+  Descriptor control_;
   pid_t child_ = -1;
   std::unique_ptr<ChannelEcho> echo_;
 };
@@ -48,12 +48,12 @@ class ChannelStreams {
   Result<double> measure();
 
  private:
-  ChannelStreams(std::size_t threads, transport::Descriptor own, transport::Descriptor other);
+  ChannelStreams(std::size_t threads, Descriptor own, Descriptor other);
 
   struct Senders;
 
   std::size_t threads_;
-  transport::Descriptor control_;
+  Descriptor control_;
   pid_t child_ = -1;
   std::unique_ptr<Senders> senders_;
 };

@@ -40,9 +40,9 @@ bool read_all(int socket, void* to, std::size_t bytes) {
   return true;
 }
 
-void hang_up(transport::Descriptor& socket) {
+void hang_up(Descriptor& socket) {
   shutdown(socket.number(), SHUT_RDWR);
-  socket = transport::Descriptor();
+  socket = Descriptor();
 }
 
 }  // namespace troupe::bench

@@ -6,8 +6,8 @@
 #include <functional>
 #include <string>
 
+#include "core/descriptor.h"
 #include "core/result.h"
-#include "transport/descriptor.h"
 
 namespace troupe::bench {
 
@@ -43,6 +43,6 @@ bool read_all(int socket, void* to, std::size_t bytes);
 
 /// Also for processes made meanwhile, which have a copy of the descriptor: closing alone tells
 /// whoever reads at the other end nothing.
-void hang_up(transport::Descriptor& socket);
+void hang_up(Descriptor& socket);
 
 }  // namespace troupe::bench

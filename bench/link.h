@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "core/descriptor.h"
 #include "core/result.h"
-#include "transport/descriptor.h"
 
 namespace troupe::bench {
 
@@ -28,7 +28,7 @@ class LinkAnswer {
   Status serve(std::chrono::milliseconds patience);
 
  private:
-  transport::Descriptor listening_;
+  Descriptor listening_;
   std::string interface_;
   std::uint64_t secret_ = 0;
 };

@@ -16,8 +16,6 @@
 namespace troupe::bench {
 namespace {
 
-using transport::Descriptor;
-
 /// Until the other end hangs up.
 void echo(int socket) {
   std::uint64_t order[2];

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "bench/half_round_trip.h"
+#include "core/descriptor.h"
 #include "core/result.h"
-#include "transport/descriptor.h"
 
 namespace troupe::bench {
 
@@ -23,9 +23,9 @@ class PlainPeer {
   Result<double> measure(const Size& size);
 
  private:
-  PlainPeer(transport::Descriptor own, transport::Descriptor other);
+  PlainPeer(Descriptor own, Descriptor other);
 
-  transport::Descriptor socket_;
+  Descriptor socket_;
   pid_t child_ = -1;
 };
 

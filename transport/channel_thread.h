@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "transport/descriptor.h"
+#include "core/descriptor.h"
 
 namespace troupe::transport {
 

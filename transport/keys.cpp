@@ -10,7 +10,7 @@
 #include <string>
 #include <system_error>
 
-#include "transport/descriptor.h"
+#include "core/descriptor.h"
 
 namespace troupe::transport {
 namespace {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/descriptor.h"
 #include "transport/channel_thread.h"
-#include "transport/descriptor.h"
 #include "transport/door.h"
 #include "transport/frame.h"
 

@@ -7,10 +7,10 @@
 #include <span>
 #include <vector>
 
+#include "core/descriptor.h"
 #include "core/memory_pool.h"
 #include "transport/channel.h"
 #include "transport/channel_thread.h"
-#include "transport/descriptor.h"
 #include "transport/door.h"
 #include "transport/frame.h"
 #include "transport/listening_door.h"

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <memory>
 
+#include "core/descriptor.h"
 #include "core/result.h"
 #include "transport/channel.h"
-#include "transport/descriptor.h"
 
 namespace troupe::transport {
 

@@ -7,10 +7,10 @@
 #include <span>
 #include <vector>
 
+#include "core/descriptor.h"
 #include "transport/channel.h"
 #include "transport/channel_thread.h"
 #include "transport/credit.h"
-#include "transport/descriptor.h"
 #include "transport/door.h"
 #include "transport/shm_segment.h"
 #include "transport/shm_slots.h"

@@ -7,8 +7,8 @@
 #include <span>
 #include <string>
 
+#include "core/descriptor.h"
 #include "core/result.h"
-#include "transport/descriptor.h"
 #include "transport/door.h"
 #include "transport/frame.h"
 

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
+#include "core/descriptor.h"
 #include "transport/channel.h"
 #include "transport/channel_thread.h"
-#include "transport/descriptor.h"
 #include "transport/door.h"
 #include "transport/frame.h"
 #include "transport/listening_door.h"

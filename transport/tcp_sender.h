@@ -10,10 +10,10 @@
 #include <span>
 #include <vector>
 
+#include "core/descriptor.h"
 #include "transport/channel.h"
 #include "transport/channel_thread.h"
 #include "transport/credit.h"
-#include "transport/descriptor.h"
 #include "transport/door.h"
 #include "transport/frame.h"
 #include "transport/running_checksum.h"

@@ -13,13 +13,12 @@
 #include <cerrno>
 #include <utility>
 
-#include "transport/descriptor.h"
+#include "core/descriptor.h"
 
 namespace troupe::apps {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using transport::Descriptor;
 
 constexpr std::size_t longest_line = 64 * 1024;
 

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "transport/descriptor.h"
+#include "core/descriptor.h"
 #include "transport/endpoint.h"
 #include "transport/socket.h"
 
@@ -97,7 +97,7 @@ Result<std::string> address_towards(const std::string& endpoint) {
   if (failed != 0) return Error{endpoint + ": " + gai_strerror(failed) + "; is the name right?"};
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> freed(answers, freeaddrinfo);
   // Connecting a datagram socket sends nothing: the system only looks for a way.
-  const transport::Descriptor probe(socket(answers->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const Descriptor probe(socket(answers->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!probe || connect(probe.number(), answers->ai_addr, answers->ai_addrlen) != 0)
     return within(endpoint, transport::system_error("no way leads there"));
   const auto here = transport::address_of(probe);

@@ -20,9 +20,9 @@
 
 #include "apps/this_machine.h"
 #include "config/units.h"
+#include "core/descriptor.h"
 #include "core/json.h"
 #include "kernels/linear.h"
-#include "transport/descriptor.h"
 #include "transport/library.h"
 
 namespace troupe::apps {
@@ -204,7 +204,7 @@ SharedMemoryFacts read_shared_memory() {
   if (statvfs("/dev/shm", &space) == 0)
     facts.bytes =
         static_cast<std::int64_t>(space.f_blocks) * static_cast<std::int64_t>(space.f_frsize);
-  const transport::Descriptor file(memfd_create("troupe-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  const Descriptor file(memfd_create("troupe-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   facts.nameless = file && ftruncate(file.number(), mib) == 0;
   return facts;
 }

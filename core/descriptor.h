@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace troupe::transport {
+namespace troupe {
 
 /// A file descriptor that is closed with its owner.
 class Descriptor {
@@ -27,4 +27,4 @@ class Descriptor {
   int number_ = -1;
 };
 
-}  // namespace troupe::transport
+}  // namespace troupe
