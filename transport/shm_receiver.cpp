@@ -1,10 +1,7 @@
 #include "transport/shm_receiver.h"
 
 #include <sys/epoll.h>
-#include <sys/random.h>
-#include <unistd.h>
 
-#include <cstdio>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -239,19 +236,14 @@ void ShmReceiver::end(ChannelEnd::Why why, const std::string& text) {
 }
 
 Result<std::unique_ptr<Door>> open_shm_door(ChannelThread& thread, const DoorOrder& order) {
-  std::uint64_t random[2] = {};
-  if (getrandom(random, sizeof random, 0) != sizeof random)
-    return system_error("no name for a door");
-  char name[64];
-  std::snprintf(name, sizeof name, "troupe/%d/%016llx%016llx", static_cast<int>(getpid()),
-                static_cast<unsigned long long>(random[0]),
-                static_cast<unsigned long long>(random[1]));
-  const auto where = unix_address(name);
+  const auto name = make_up_unix_name();
+  if (!name) return within("no name for a door", name.error());
+  const auto where = unix_address(*name);
   if (!where) return where.error();
   auto socket = listen_at(*where);
-  if (!socket) return within(name, socket.error());
+  if (!socket) return within(*name, socket.error());
   return std::unique_ptr<Door>(std::make_unique<ListeningDoor>(
-      thread, std::move(*socket), name, Carrier::shm, order, make_receiver<ShmReceiver>));
+      thread, std::move(*socket), *name, Carrier::shm, order, make_receiver<ShmReceiver>));
 }
 
 }  // namespace troupe::transport

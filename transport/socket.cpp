@@ -4,13 +4,17 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/random.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstddef>
+#include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <system_error>
 
@@ -138,6 +142,17 @@ Result<SocketAddress> unix_address(const std::string& name) {
   std::memcpy(local->sun_path + 1, name.data(), name.size());
   address.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   return address;
+}
+
+Result<std::string> make_up_unix_name() {
+  std::uint64_t random[2] = {};
+  if (getrandom(random, sizeof random, 0) != sizeof random)
+    return system_error("no random numbers");
+  char name[64];
+  std::snprintf(name, sizeof name, "troupe/%d/%016llx%016llx", static_cast<int>(getpid()),
+                static_cast<unsigned long long>(random[0]),
+                static_cast<unsigned long long>(random[1]));
+  return std::string(name);
 }
 
 Result<Descriptor> listen_at(const SocketAddress& address) {

@@ -25,6 +25,8 @@ Result<SocketAddress> tcp_address(const std::string& text);
 std::string to_text(const SocketAddress& tcp);
 /// A Unix socket's name in the namespace that has no files.
 Result<SocketAddress> unix_address(const std::string& name);
+/// One that nobody has, and nobody guesses.
+Result<std::string> make_up_unix_name();
 
 Result<Descriptor> listen_at(const SocketAddress& address);
 SocketAddress address_of(const Descriptor& socket);
