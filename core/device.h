@@ -13,7 +13,7 @@ struct DeviceKernels;
 }
 
 /// What computes in place of the cores: a GPU. Work is given to its queue in order, by the kernels
-/// that it has; the host goes on meanwhile. One thread gives it work.
+/// that it has; the host goes on meanwhile. One thread gives it work; any may mark it and ask.
 class Device {
  public:
   /// A place in its queue. One that was marked later is greater; none is 0.

@@ -1,16 +1,15 @@
 #include "kernels/cuda/arena.h"
 
-#include <cuda.h>
-#include <cuda_runtime.h>
-
 #include <algorithm>
 #include <bit>
+#include <cassert>
+#include <map>
+#include <mutex>
 #include <string>
-#include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "core/free_ranges.h"
+#include "kernels/cuda/driver.h"
 
 namespace troupe::kernels::cuda {
 namespace {
@@ -19,68 +18,16 @@ namespace {
 constexpr std::size_t alignment = 512;
 // What is mapped at once, where so much is left: mapping takes its time, and waits for the GPU.
 constexpr std::size_t granules_at_once = 32;
-// Those below are in drivers from this version of CUDA on.
-constexpr unsigned cuda_version = 12000;
 
 std::size_t rounded_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
 
-/// Functions of the driver, found when the program runs: one that is linked to it does not start
-/// where there is none.
-struct Driver {
-  decltype(&cuDeviceGet) device = nullptr;
-  decltype(&cuDeviceGetAttribute) attribute = nullptr;
-  decltype(&cuMemGetAllocationGranularity) granularity = nullptr;
-  decltype(&cuMemAddressReserve) reserve = nullptr;
-  decltype(&cuMemAddressFree) unreserve = nullptr;
-  decltype(&cuMemCreate) create = nullptr;
-  decltype(&cuMemRelease) release = nullptr;
-  decltype(&cuMemMap) map = nullptr;
-  decltype(&cuMemUnmap) unmap = nullptr;
-  decltype(&cuMemSetAccess) set_access = nullptr;
-
-  static Result<Driver> find() {
-    Driver driver;
-    std::string missing;
-    const auto look_for = [&](const char* name, auto& function) {
-      void* found = nullptr;
-      cudaDriverEntryPointQueryResult state = cudaDriverEntryPointSymbolNotFound;
-      const auto outcome =
-          cudaGetDriverEntryPointByVersion(name, &found, cuda_version, cudaEnableDefault, &state);
-      if (outcome != cudaSuccess || state != cudaDriverEntryPointSuccess || !found)
-        missing = name;
-      else
-        function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(found);
-    };
-    look_for("cuDeviceGet", driver.device);
-    look_for("cuDeviceGetAttribute", driver.attribute);
-    look_for("cuMemGetAllocationGranularity", driver.granularity);
-    look_for("cuMemAddressReserve", driver.reserve);
-    look_for("cuMemAddressFree", driver.unreserve);
-    look_for("cuMemCreate", driver.create);
-    look_for("cuMemRelease", driver.release);
-    look_for("cuMemMap", driver.map);
-    look_for("cuMemUnmap", driver.unmap);
-    look_for("cuMemSetAccess", driver.set_access);
-    if (!missing.empty())
-      return Error{"the driver has no " + missing + "; wanted one for CUDA 12 or later"};
-    return driver;
-  }
-
-  bool can(int number, CUdevice_attribute what) const {
-    CUdevice handle = 0;
-    int yes = 0;
-    return device(&handle, number) == CUDA_SUCCESS &&
-           attribute(&yes, what, handle) == CUDA_SUCCESS && yes != 0;
-  }
-};
-
-class Arena final : public MemorySource {
+class Arena final : public MemorySource, public ExportedMemory {
  public:
   Arena(int number, const Driver& driver) : number_(number), driver_(driver) {}
   ~Arena() override {
-    for (const auto& [handle, at, bytes] : pieces_) {
-      (void)driver_.unmap(at, bytes);
-      (void)driver_.release(handle);
+    for (const auto& [offset, piece] : pieces_) {
+      (void)driver_.unmap(base_ + offset, piece.bytes);
+      (void)driver_.release(piece.handle);
     }
     if (base_ != 0) (void)driver_.unreserve(base_, reserved_);
   }
@@ -103,7 +50,7 @@ class Arena final : public MemorySource {
     reserved_ = said == CUDA_SUCCESS ? rounded_up(room->total, granule_) : 0;
     if (said == CUDA_SUCCESS) said = driver_.reserve(&base_, reserved_, 0, 0, 0);
     if (said == CUDA_SUCCESS) return Done{};
-    return Error{"no addresses for its memory: the driver says " + std::to_string(said)};
+    return driver_error("no addresses for its memory", said);
   }
 
   void* allocate(std::size_t bytes) override {
@@ -127,11 +74,29 @@ class Arena final : public MemorySource {
     return *room;
   }
 
+  bool can_be_exported() const {
+    return kind_.requestedHandleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  }
+  std::size_t reserved() const override { return reserved_; }
+  std::size_t offset_of(const std::byte* address) const override {
+    return std::bit_cast<CUdeviceptr>(address) - base_;
+  }
+  MemoryRange piece_at(std::size_t offset) const override {
+    const auto [begin, piece] = find_piece(offset);
+    return {begin, piece.bytes};
+  }
+  Result<Descriptor> export_piece(std::size_t offset) const override {
+    int file = -1;
+    const auto said = driver_.export_handle(&file, find_piece(offset).second.handle,
+                                            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    if (said != CUDA_SUCCESS) return driver_error("a GPU's memory for other processes", said);
+    return Descriptor(file);
+  }
+
  private:
   struct Piece {
-    CUmemGenericAllocationHandle handle;
-    CUdeviceptr at;
-    std::size_t bytes;
+    CUmemGenericAllocationHandle handle = 0;
+    std::size_t bytes = 0;
   };
 
   /// Maps so much at the end that a block of this size has its place there.
@@ -146,24 +111,25 @@ class Arena final : public MemorySource {
   }
 
   bool map(std::size_t bytes) {
-    Piece piece{.handle = 0, .at = base_ + mapped_, .bytes = bytes};
-    const auto& [handle, at, size] = piece;
-    if (driver_.create(&piece.handle, size, &kind_, 0) != CUDA_SUCCESS) return false;
-    if (driver_.map(at, size, 0, handle, 0) != CUDA_SUCCESS) {
-      (void)driver_.release(handle);
+    Piece piece{.bytes = bytes};
+    if (driver_.create(&piece.handle, bytes, &kind_, 0) != CUDA_SUCCESS) return false;
+    if (!driver_.map_for(number_, base_ + mapped_, bytes, piece.handle)) {
+      (void)driver_.release(piece.handle);
       return false;
     }
-    CUmemAccessDesc access = {};
-    access.location = kind_.location;
-    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    if (driver_.set_access(at, size, &access, 1) != CUDA_SUCCESS) {
-      (void)driver_.unmap(at, size);
-      (void)driver_.release(handle);
-      return false;
+    {
+      const std::lock_guard lock(mutex_);
+      pieces_.emplace(mapped_, piece);
     }
-    pieces_.push_back(piece);
     free_.give(std::exchange(mapped_, mapped_ + bytes), bytes);
     return true;
+  }
+
+  std::pair<std::size_t, Piece> find_piece(std::size_t offset) const {
+    const std::lock_guard lock(mutex_);
+    const auto next = pieces_.upper_bound(offset);
+    assert(next != pieces_.begin() && "nothing of this memory lies there");
+    return *std::prev(next);
   }
 
   int number_;
@@ -173,8 +139,10 @@ class Arena final : public MemorySource {
   CUdeviceptr base_ = 0;
   std::size_t reserved_ = 0;
   std::size_t mapped_ = 0;  // From the base on.
-  std::vector<Piece> pieces_;
-  FreeRanges free_;  // Of what is mapped, from the base on.
+  FreeRanges free_;         // Of what is mapped, from the base on.
+
+  mutable std::mutex mutex_;             // Whoever exports them is on another thread.
+  std::map<std::size_t, Piece> pieces_;  // From the base: where they begin.
 };
 
 class PinnedMemory final : public MemorySource {
@@ -195,6 +163,12 @@ Result<std::unique_ptr<MemorySource>> device_memory(int number) {
   auto arena = std::make_unique<Arena>(number, *driver);
   if (auto opened = arena->open(); !opened) return within(place, opened.error());
   return std::unique_ptr<MemorySource>(std::move(arena));
+}
+
+Result<ExportedMemory*> exported(MemorySource& memory) {
+  auto& arena = static_cast<Arena&>(memory);
+  if (arena.can_be_exported()) return &arena;
+  return Error{"the GPU's memory cannot be given to other processes as files"};
 }
 
 Result<Room> room_of(int number) {

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "core/exported_memory.h"
 #include "core/memory_pool.h"
 #include "core/result.h"
 
@@ -12,6 +13,13 @@ namespace troupe::kernels::cuda {
 /// of all sizes lie in it side by side. What NCCL registers, other processes open and network cards
 /// read has to be of this kind (gpuDirectRDMACapable, exported as a file descriptor).
 Result<std::unique_ptr<MemorySource>> device_memory(int number);
+
+/// What device_memory() has given, for other processes. An error where the GPU cannot do that.
+Result<ExportedMemory*> exported(MemorySource& memory);
+
+/// Addresses for memory that another process has exported, whose GPU is this one or one within its
+/// reach; for this GPU to read.
+Result<std::unique_ptr<ImportedMemory>> import_memory(int number, std::size_t reserved);
 
 /// How much of its memory this GPU has, and how much is left.
 Result<Room> room_of(int number);

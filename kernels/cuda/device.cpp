@@ -13,6 +13,7 @@
 
 #include "core/stream.h"
 #include "kernels/cuda/arena.h"
+#include "kernels/cuda/driver.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/queue.h"
 #include "kernels/cuda/tensor_cores.h"
@@ -137,6 +138,38 @@ Result<int> count_devices() {
   const auto outcome = cudaGetDeviceCount(&count);
   if (outcome != cudaSuccess) return Error{cudaGetErrorString(outcome)};
   return count;
+}
+
+Result<std::string> uuid_of(int number) {
+  const auto driver = Driver::find();
+  if (!driver) return driver.error();
+  CUdevice device = 0;
+  CUuuid uuid = {};
+  auto said = driver->device(&device, number);
+  if (said == CUDA_SUCCESS) said = driver->uuid(&uuid, device);
+  if (said != CUDA_SUCCESS) return driver_error("the uuid of GPU " + std::to_string(number), said);
+  std::string text;
+  for (const char byte : uuid.bytes) {
+    constexpr const char* digits = "0123456789abcdef";
+    const auto value = static_cast<unsigned char>(byte);
+    text += {digits[value / 16], digits[value % 16]};
+  }
+  return text;
+}
+
+Result<std::vector<std::string>> gpus_in_reach(int number) {
+  const auto count = count_devices();
+  if (!count) return count.error();
+  std::vector<std::string> gpus;
+  for (int other = 0; other < *count; ++other) {
+    int reaches = other == number ? 1 : 0;
+    if (other != number) (void)cudaDeviceCanAccessPeer(&reaches, number, other);
+    if (reaches == 0) continue;
+    auto uuid = uuid_of(other);
+    if (!uuid) return uuid.error();
+    gpus.push_back(std::move(*uuid));
+  }
+  return gpus;
 }
 
 Result<std::unique_ptr<Device>> open_device(int number) {

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/device.h"
 #include "core/result.h"
@@ -19,6 +20,11 @@ Status check_queues(int queues);
 
 /// How many GPUs this process has; an error says why there are none.
 Result<int> count_devices();
+
+/// Which GPU it is, for all processes alike: a MIG instance is one of its own.
+Result<std::string> uuid_of(int number);
+/// All GPUs of this process whose memory this one can read, by their uuids: itself among them.
+Result<std::vector<std::string>> gpus_in_reach(int number);
 
 /// A GPU of this process, by its number. All that is given to it goes through one queue.
 Result<std::unique_ptr<Device>> open_device(int number);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "actors/envoy.h"
+#include "kernels/copy.h"
 #include "little_run.h"
 #include "same.h"
 
@@ -94,6 +95,44 @@ TEST_CASE("numbers go to a device and come back, while the host goes on") {
   CHECK(stream.to_host(back).raw() == back.raw());
   work.end_job();
   work.idle();
+}
+
+TEST_CASE("what is exported of a device's memory is found at the same place where it is imported") {
+  const auto device = open_device();
+  if (!device) return;
+  auto source = device_memory();
+  const auto exported = kernels::cuda::exported(*source);
+  REQUIRE(exported.ok());
+  const ExportedMemory& memory = **exported;
+  MemoryPool pool(std::move(source));
+  Stream stream(pool, *device);
+  // More than a piece.
+  const auto blocks = {stream.make({1000}), stream.make({4'000'000}), stream.make({1000})};
+  auto imported = kernels::cuda::import_memory(0, memory.reserved());
+  REQUIRE(imported.ok());
+  float number = 1;
+  for (Tensor block : blocks) {
+    kernels::fill(stream, number, block.f32(), block.count());
+    const MemoryRange place{memory.offset_of(static_cast<std::byte*>(block.raw())), block.bytes()};
+    while (!(*imported)->at(place)) {
+      auto missing = place.offset;
+      MemoryRange piece = memory.piece_at(missing);
+      for (; (*imported)->at(piece); piece = memory.piece_at(missing))
+        missing = piece.offset + piece.bytes;
+      const auto file = memory.export_piece(piece.offset);
+      REQUIRE(file.ok());
+      REQUIRE((*imported)->add(piece, *file).ok());
+      CHECK_FALSE((*imported)->add(piece, *file).ok());
+    }
+    Tensor copied = stream.make(block.shape());
+    device->copy((*imported)->at(place), device->place(), copied.raw(), copied.bytes());
+    const Tensor here = stream.to_host(copied);
+    stream.wait();
+    CHECK(std::ranges::count(here.numbers<float>(), number) == block.count());
+    ++number;
+  }
+  CHECK_FALSE((*imported)->at({memory.reserved(), 1}));
+  CHECK_FALSE((*imported)->at({memory.reserved() - 1, 1}));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@ using cuda_on_cores::CUmemAccessDesc;
 using cuda_on_cores::CUmemAllocationProp;
 using cuda_on_cores::CUmemGenericAllocationHandle;
 using cuda_on_cores::CUresult;
+using cuda_on_cores::CUuuid;
 
 using cuda_on_cores::CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED;
 using cuda_on_cores::CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED;
@@ -23,10 +24,13 @@ using cuda_on_cores::CU_MEM_LOCATION_TYPE_DEVICE;
 
 using cuda_on_cores::cuDeviceGet;
 using cuda_on_cores::cuDeviceGetAttribute;
+using cuda_on_cores::cuDeviceGetUuid;
 using cuda_on_cores::cuMemAddressFree;
 using cuda_on_cores::cuMemAddressReserve;
 using cuda_on_cores::cuMemCreate;
+using cuda_on_cores::cuMemExportToShareableHandle;
 using cuda_on_cores::cuMemGetAllocationGranularity;
+using cuda_on_cores::cuMemImportFromShareableHandle;
 using cuda_on_cores::cuMemMap;
 using cuda_on_cores::cuMemRelease;
 using cuda_on_cores::cuMemSetAccess;

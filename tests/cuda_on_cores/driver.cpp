@@ -1,6 +1,9 @@
 #include "tests/cuda_on_cores/driver.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <bit>
 #include <cstdio>
@@ -12,6 +15,7 @@
 #include <mutex>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace cuda_on_cores {
 namespace {
@@ -21,18 +25,24 @@ constexpr std::size_t granule = std::size_t{64} << 10;
 // As a float it is no number, and as an integer no token: who reads before writing finds out.
 constexpr int nothing = 0xff;
 
-/// All devices' together: there is one.
+/// All devices' together: there is one. Each piece is a file without a name, which is mapped where
+/// the piece is.
 struct Memory {
+  struct Created {
+    std::size_t bytes = 0;
+    int file = -1;
+    bool is_imported = false;
+  };
   struct Mapped {
     std::size_t bytes = 0;
-    CUmemGenericAllocationHandle handle = 0;
     bool has_access = false;
   };
 
   std::mutex mutex;
   int open = 0;  // How many work with it now.
   CUmemGenericAllocationHandle last = 0;
-  std::map<CUmemGenericAllocationHandle, std::size_t> created;
+  std::uint64_t imported = 0;
+  std::map<CUmemGenericAllocationHandle, Created> created;
   std::map<CUdeviceptr, Mapped> mapped;
   std::map<void*, std::size_t> of_host;
 
@@ -64,14 +74,28 @@ Memory& memory() {
   return *memory;
 }
 
+CUresult add_created(CUmemGenericAllocationHandle* handle, const Memory::Created& piece) {
+  auto& all = memory();
+  const std::lock_guard lock(all.mutex);
+  all.created.emplace(*handle = ++all.last, piece);
+  all.imported += piece.is_imported ? 1 : 0;
+  return CUDA_SUCCESS;
+}
+
 }  // namespace
 
 std::size_t device_memory_taken() {
   auto& all = memory();
   const std::lock_guard lock(all.mutex);
   std::size_t taken = 0;
-  for (const auto& [handle, bytes] : all.created) taken += bytes;
+  for (const auto& [handle, piece] : all.created) taken += piece.is_imported ? 0 : piece.bytes;
   return taken;
+}
+
+std::uint64_t pieces_imported() {
+  auto& all = memory();
+  const std::lock_guard lock(all.mutex);
+  return all.imported;
 }
 
 OpenMemory::OpenMemory() {
@@ -128,6 +152,12 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute, CUdevice) {
   return CUDA_SUCCESS;
 }
 
+CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
+  *uuid = {};
+  uuid->bytes[0] = static_cast<char>(device + 1);
+  return CUDA_SUCCESS;
+}
+
 CUresult cuMemGetAllocationGranularity(std::size_t* bytes, const CUmemAllocationProp*,
                                        CUmemAllocationGranularity_flags) {
   *bytes = granule;
@@ -150,16 +180,21 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t bytes,
                      const CUmemAllocationProp*, unsigned long long) {
   if (bytes == 0 || bytes % granule != 0) return CUDA_ERROR_INVALID_VALUE;
   if (device_memory_taken() + bytes > device_memory) return CUDA_ERROR_OUT_OF_MEMORY;
-  auto& all = memory();
-  const std::lock_guard lock(all.mutex);
-  all.created.emplace(*handle = ++all.last, bytes);
-  return CUDA_SUCCESS;
+  const int file = memfd_create("played device", MFD_CLOEXEC);
+  const std::vector<char> content(bytes, static_cast<char>(nothing));
+  if (file < 0 || write(file, content.data(), bytes) != static_cast<ssize_t>(bytes))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  return add_created(handle, {bytes, file, false});
 }
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   auto& all = memory();
   const std::lock_guard lock(all.mutex);
-  return all.created.erase(handle) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  const auto found = all.created.find(handle);
+  if (found == all.created.end()) return CUDA_ERROR_INVALID_VALUE;
+  close(found->second.file);
+  all.created.erase(found);
+  return CUDA_SUCCESS;
 }
 
 CUresult cuMemMap(CUdeviceptr at, std::size_t bytes, std::size_t,
@@ -167,10 +202,13 @@ CUresult cuMemMap(CUdeviceptr at, std::size_t bytes, std::size_t,
   auto& all = memory();
   const std::lock_guard lock(all.mutex);
   const auto found = all.created.find(handle);
-  if (found == all.created.end() || found->second != bytes) return CUDA_ERROR_INVALID_VALUE;
-  return all.mapped.emplace(at, Memory::Mapped{bytes, handle, false}).second
-             ? CUDA_SUCCESS
-             : CUDA_ERROR_INVALID_VALUE;
+  if (found == all.created.end() || found->second.bytes != bytes) return CUDA_ERROR_INVALID_VALUE;
+  if (all.mapped.contains(at)) return CUDA_ERROR_INVALID_VALUE;
+  auto* const address = std::bit_cast<void*>(at);
+  if (mmap(address, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, found->second.file, 0) != address)
+    return CUDA_ERROR_INVALID_VALUE;
+  all.mapped.emplace(at, Memory::Mapped{bytes, false});
+  return CUDA_SUCCESS;
 }
 
 CUresult cuMemUnmap(CUdeviceptr at, std::size_t bytes) {
@@ -178,7 +216,9 @@ CUresult cuMemUnmap(CUdeviceptr at, std::size_t bytes) {
   const std::lock_guard lock(all.mutex);
   const auto found = all.mapped.find(at);
   if (found == all.mapped.end() || found->second.bytes != bytes) return CUDA_ERROR_INVALID_VALUE;
-  Memory::set(at, bytes, PROT_NONE);
+  // The addresses remain reserved.
+  mmap(std::bit_cast<void*>(at), bytes, PROT_NONE,
+       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   all.mapped.erase(found);
   return CUDA_SUCCESS;
 }
@@ -189,16 +229,37 @@ CUresult cuMemSetAccess(CUdeviceptr at, std::size_t bytes, const CUmemAccessDesc
   const auto found = all.mapped.find(at);
   if (found == all.mapped.end() || found->second.bytes != bytes) return CUDA_ERROR_INVALID_VALUE;
   found->second.has_access = true;
-  Memory::set(at, bytes, PROT_READ | PROT_WRITE);
-  std::memset(std::bit_cast<void*>(at), nothing, bytes);
-  if (all.open == 0) Memory::set(at, bytes, PROT_NONE);
+  if (all.open > 0) Memory::set(at, bytes, PROT_READ | PROT_WRITE);
   return CUDA_SUCCESS;
+}
+
+CUresult cuMemExportToShareableHandle(void* file, CUmemGenericAllocationHandle handle,
+                                      CUmemAllocationHandleType, unsigned long long) {
+  auto& all = memory();
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.created.find(handle);
+  if (found == all.created.end()) return CUDA_ERROR_INVALID_VALUE;
+  const int another = fcntl(found->second.file, F_DUPFD_CLOEXEC, 0);
+  std::memcpy(file, &another, sizeof another);
+  return another >= 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* file,
+                                        CUmemAllocationHandleType) {
+  const int another =
+      fcntl(static_cast<int>(std::bit_cast<std::intptr_t>(file)), F_DUPFD_CLOEXEC, 0);
+  struct stat known = {};
+  if (another < 0 || fstat(another, &known) != 0) return CUDA_ERROR_INVALID_VALUE;
+  return add_created(handle, {static_cast<std::size_t>(known.st_size), another, true});
 }
 
 void* find_driver_function(const char* name) {
   const std::pair<std::string_view, void*> functions[] = {
       {"cuDeviceGet", reinterpret_cast<void*>(cuDeviceGet)},
       {"cuDeviceGetAttribute", reinterpret_cast<void*>(cuDeviceGetAttribute)},
+      {"cuDeviceGetUuid", reinterpret_cast<void*>(cuDeviceGetUuid)},
+      {"cuMemExportToShareableHandle", reinterpret_cast<void*>(cuMemExportToShareableHandle)},
+      {"cuMemImportFromShareableHandle", reinterpret_cast<void*>(cuMemImportFromShareableHandle)},
       {"cuMemGetAllocationGranularity", reinterpret_cast<void*>(cuMemGetAllocationGranularity)},
       {"cuMemAddressReserve", reinterpret_cast<void*>(cuMemAddressReserve)},
       {"cuMemAddressFree", reinterpret_cast<void*>(cuMemAddressFree)},

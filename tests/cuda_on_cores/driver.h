@@ -12,6 +12,8 @@ namespace cuda_on_cores {
 /// All that it has.
 constexpr std::size_t device_memory = std::size_t{256} << 20;
 std::size_t device_memory_taken();
+/// How often another one's was taken in.
+std::uint64_t pieces_imported();
 
 /// While there is one, any thread may read and write it.
 class OpenMemory {
@@ -56,6 +58,9 @@ enum CUmemAllocationGranularity_flags { CU_MEM_ALLOC_GRANULARITY_RECOMMENDED = 1
 using CUdevice = int;
 using CUdeviceptr = unsigned long long;
 using CUmemGenericAllocationHandle = unsigned long long;
+struct CUuuid {
+  char bytes[16];
+};
 
 struct CUmemLocation {
   CUmemLocationType type;
@@ -76,6 +81,7 @@ struct CUmemAccessDesc {
 
 CUresult cuDeviceGet(CUdevice* device, int number);
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device);
+CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device);
 CUresult cuMemGetAllocationGranularity(std::size_t* granule, const CUmemAllocationProp* kind,
                                        CUmemAllocationGranularity_flags flags);
 CUresult cuMemAddressReserve(CUdeviceptr* at, std::size_t bytes, std::size_t alignment,
@@ -89,6 +95,11 @@ CUresult cuMemMap(CUdeviceptr at, std::size_t bytes, std::size_t offset,
 CUresult cuMemUnmap(CUdeviceptr at, std::size_t bytes);
 CUresult cuMemSetAccess(CUdeviceptr at, std::size_t bytes, const CUmemAccessDesc* access,
                         std::size_t count);
+/// The file is real, and so another process can open the memory by it.
+CUresult cuMemExportToShareableHandle(void* file, CUmemGenericAllocationHandle handle,
+                                      CUmemAllocationHandleType type, unsigned long long flags);
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* file,
+                                        CUmemAllocationHandleType type);
 
 /// Null where the driver has none of that name.
 void* find_driver_function(const char* name);

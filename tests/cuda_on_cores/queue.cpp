@@ -87,9 +87,10 @@ bool Queue::put_wait(Event& event) {
   const std::lock_guard lock(mutex);
   ++waits;
   return add([state = event.state_, number = event.state_->put] {
-    // Whoever waits for this queue waits for the other one's work too.
-    while (somebody_waits && state->reached < number && state->queue->step()) {
-    }
+    // Whoever waits for this queue waits for the other one's work too; who only asks lets it go on.
+    do {
+      if (state->reached >= number) return true;
+    } while (state->queue->step() && somebody_waits);
     return state->reached >= number;
   });
 }
