@@ -40,6 +40,11 @@ Peer::~Peer() {
   close(output_);
 }
 
+void Peer::say(const std::string& line) {
+  const std::string text = line + "\n";
+  (void)!write(input_, text.data(), text.size());
+}
+
 std::string Peer::line() {
   for (;;) {
     if (const auto end = read_.find('\n'); end != std::string::npos) {

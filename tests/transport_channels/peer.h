@@ -7,7 +7,7 @@
 
 namespace troupe::transport {
 
-/// The program channel_peer, running. Killed and waited for with its owner.
+/// The program CHANNEL_PEER, running. Killed and waited for with its owner.
 class Peer {
  public:
   explicit Peer(const std::vector<std::string>& words);
@@ -15,6 +15,8 @@ class Peer {
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
 
+  /// To its input.
+  void say(const std::string& line);
   /// The next line that it prints; empty once it is over, or takes longer than a test waits.
   std::string line();
   /// Kills it without a word, and waits until it is gone.

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/device.h"
+#include "core/memory_pool.h"
+#include "core/result.h"
+#include "core/stream.h"
+#include "transport/channel_thread.h"
+#include "transport/door.h"
+#include "transport/edge_thread.h"
+#include "transport/edges.h"
+
+namespace troupe::transport {
+
+/// A GPU with links to others by shared memory.
+struct LinkedGpu {
+  static Result<std::unique_ptr<LinkedGpu>> open();
+
+  std::unique_ptr<Device> computes;
+  Device* copies = nullptr;  // The fabric's.
+  std::unique_ptr<MemoryPool> pool;
+  std::unique_ptr<Fabric> fabric;
+};
+
+/// One of two processes with a GPU each, perhaps the same, and edges from each to the other; as a
+/// node has them. What goes along an edge follows from its number.
+class Side {
+ public:
+  /// `here` is 0 or 1. `gpu` outlives it.
+  Side(int here, LinkedGpu& gpu, std::uint64_t epoch);
+  ~Side();
+  Side(const Side&) = delete;
+  Side& operator=(const Side&) = delete;
+
+  /// Where the other one's words knock.
+  std::string address() const { return door_->address(); }
+  /// Before the other one begins. The other one's door is open.
+  Status connect(const std::string& address);
+  /// Waits until the edges are ready.
+  Status form();
+
+  /// As many as may be under way, at once.
+  Status send_more(std::uint64_t most);
+  /// Looks at what has come; an error where it is wrong, or where the edge has ended.
+  Status look();
+  std::uint64_t sent() const { return sent_; }
+  std::uint64_t looked() const { return looked_; }
+  /// How the edges have ended; empty while they have not.
+  std::string end() const;
+  /// Waits until `holds`, and does all that can be done meanwhile.
+  Status play(std::uint64_t most, const std::function<bool()>& holds);
+
+  /// Everything is let go in time.
+  bool leave();
+
+ private:
+  struct Heard {
+    std::uint64_t head = 0;
+    std::vector<Tensor> tensors;
+  };
+
+  void make_next();
+  void note(const std::string& why);
+
+  const int here_;
+  LinkedGpu& gpu_;
+  const Epoch epoch_;
+  Stream stream_;
+  ChannelThread channels_;
+  std::unique_ptr<Door> door_;
+  std::unique_ptr<Receiver> words_in_;
+  std::unique_ptr<Sender> words_out_;
+  EdgeThread thread_;
+  std::unique_ptr<Edges> edges_;
+  std::unique_ptr<Sender> sender_;
+  std::unique_ptr<Receiver> receiver_;
+  std::vector<Tensor> made_;  // What is sent next.
+  std::uint64_t sent_ = 0;
+  std::uint64_t looked_ = 0;
+
+  mutable std::mutex mutex_;
+  std::deque<Heard> heard_;
+  std::string end_;
+};
+
+}  // namespace troupe::transport
