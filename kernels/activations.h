@@ -6,13 +6,13 @@
 
 namespace troupe::kernels {
 
+/// x (1 + erf(x / sqrt 2)) / 2, or with tanh, which comes close to it.
+enum class Gelu : std::uint8_t { erf, tanh };
+
 /// Elementwise: y = f(x) and dx = dy f'(x). y may be x, and dx may be dy.
-void gelu_tanh_forward(Stream& stream, const float* x, float* y, std::int64_t count);
-void gelu_tanh_backward(Stream& stream, const float* x, const float* dy, float* dx,
-                        std::int64_t count);
-void gelu_erf_forward(Stream& stream, const float* x, float* y, std::int64_t count);
-void gelu_erf_backward(Stream& stream, const float* x, const float* dy, float* dx,
-                       std::int64_t count);
+void gelu_forward(Stream& stream, Gelu form, const float* x, float* y, std::int64_t count);
+void gelu_backward(Stream& stream, Gelu form, const float* x, const float* dy, float* dx,
+                   std::int64_t count);
 void relu_forward(Stream& stream, const float* x, float* y, std::int64_t count);
 /// By the output: dx = dy where y > 0, else 0.
 void relu_backward(Stream& stream, const float* y, const float* dy, float* dx, std::int64_t count);

@@ -89,10 +89,8 @@ struct TensorCoreKernels<float> {
 /// gives the bits that the cores give. What is not here, the cores do for the device
 /// (on_cores.h).
 struct DeviceKernels {
-  decltype(kernels::gelu_tanh_forward)* gelu_tanh_forward;
-  decltype(kernels::gelu_tanh_backward)* gelu_tanh_backward;
-  decltype(kernels::gelu_erf_forward)* gelu_erf_forward;
-  decltype(kernels::gelu_erf_backward)* gelu_erf_backward;
+  decltype(kernels::gelu_forward)* gelu_forward;
+  decltype(kernels::gelu_backward)* gelu_backward;
   decltype(kernels::relu_forward)* relu_forward;
   decltype(kernels::relu_backward)* relu_backward;
   decltype(kernels::swiglu_forward)* swiglu_forward;

@@ -161,6 +161,12 @@ Tensor as_operand(Stream& stream, const Tensor& numbers, Precision precision) {
   return as_type(on.cores(), on.in(numbers), type);
 }
 
+LinearGradient linear_gradient(Stream& stream, Tensor dy, Precision precision) {
+  Tensor operand = as_operand(stream, dy, precision);
+  Tensor for_bias = is_on_tensor_cores(precision) ? operand : std::move(dy);
+  return {.operand = std::move(operand), .for_bias = std::move(for_bias)};
+}
+
 void linear_forward(Stream& stream, const PackedLinear& w, const Tensor& x, const float* bias,
                     float* y, std::int64_t rows) {
   go_through(stream, w, Way::forward, x, bias, y, rows);

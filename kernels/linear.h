@@ -42,6 +42,14 @@ class PackedLinear {
 /// once.
 Tensor as_operand(Stream& stream, const Tensor& numbers, Precision precision);
 
+/// The gradient of what a linear layer gives, as those want it that take it.
+struct LinearGradient {
+  Tensor operand;   // For its matrix and its input.
+  Tensor for_bias;  // As it came, in fp32 the same tensor. On tensor cores the operand, so that
+                    // nothing else need be kept.
+};
+LinearGradient linear_gradient(Stream& stream, Tensor dy, Precision precision);
+
 /// y = x w + bias, for `rows` rows of x. `x` is an operand of the matrix's precision; `bias` may be
 /// null. The bits of y depend on shapes and numbers alone, whatever the threads of the stream.
 void linear_forward(Stream& stream, const PackedLinear& w, const Tensor& x, const float* bias,

@@ -5,7 +5,7 @@
 #include "models/kinds.h"
 #include "models/layers/cross_entropy.h"
 #include "models/layers/dropout.h"
-#include "models/layers/gelu.h"
+#include "models/layers/feed_forward.h"
 #include "models/layers/layer_norm.h"
 #include "models/layers/linear.h"
 #include "models/layers/position_embedding.h"
@@ -27,14 +27,19 @@ struct Gpt2 {
   std::string head;  // The parameter that makes logits.
 
   /// Hugging Face keeps GPT-2's matrices [inputs, outputs], as TensorFlow did.
-  LayerPtr linear(const std::string& name, std::int64_t inputs, std::int64_t outputs,
-                  double init) const {
-    return std::make_unique<const Linear>(Parameter{.name = name + ".weight",
-                                                    .shape = {inputs, outputs},
-                                                    .init = Init::normal(init),
-                                                    .use = Parameter::Use::matrix,
-                                                    .layout = kernels::WeightLayout::in_out},
-                                          Parameter{.name = name + ".bias", .shape = {outputs}});
+  static FeedForward::Part part(const std::string& name, std::int64_t inputs, std::int64_t outputs,
+                                double init) {
+    return {.matrix = {.name = name + ".weight",
+                       .shape = {inputs, outputs},
+                       .init = Init::normal(init),
+                       .use = Parameter::Use::matrix,
+                       .layout = kernels::WeightLayout::in_out},
+            .bias = {.name = name + ".bias", .shape = {outputs}}};
+  }
+  static LayerPtr linear(const std::string& name, std::int64_t inputs, std::int64_t outputs,
+                         double init) {
+    auto [matrix, bias] = part(name, inputs, outputs, init);
+    return std::make_unique<const Linear>(std::move(matrix), std::move(bias));
   }
   LayerPtr norm(const std::string& name) const {
     return std::make_unique<const LayerNorm>(name, width, eps);
@@ -66,9 +71,11 @@ struct Gpt2 {
             std::make_unique<const SelfAttention>(heads, kernels::Mask::causal),
             linear(name + ".attn.c_proj", width, width, added), drop(1 + 2 * index))),
         std::make_unique<const Residual>(in_sequence(
-            norm(name + ".ln_2"), linear(name + ".mlp.c_fc", width, 4 * width, deviation),
-            std::make_unique<const Gelu>(Gelu::Form::tanh),
-            linear(name + ".mlp.c_proj", 4 * width, width, added), drop(2 + 2 * index))));
+            norm(name + ".ln_2"),
+            std::make_unique<const FeedForward>(
+                part(name + ".mlp.c_fc", width, 4 * width, deviation),
+                part(name + ".mlp.c_proj", 4 * width, width, added), kernels::Gelu::tanh),
+            drop(2 + 2 * index))));
   }
 
   LayerPtr ending() const {

@@ -5,7 +5,7 @@
 #include "models/layers/class_token.h"
 #include "models/layers/cross_entropy.h"
 #include "models/layers/dropout.h"
-#include "models/layers/gelu.h"
+#include "models/layers/feed_forward.h"
 #include "models/layers/layer_norm.h"
 #include "models/layers/linear.h"
 #include "models/layers/patches.h"
@@ -25,14 +25,19 @@ struct Vit {
   std::int64_t image, patch, channels, width, layers, heads, classes;
   double dropout;
 
-  LayerPtr linear(const std::string& name, std::int64_t inputs, std::int64_t outputs,
-                  Parameter::Place place = Parameter::Place::hidden) const {
-    return std::make_unique<const Linear>(Parameter{.name = name + ".weight",
-                                                    .shape = {outputs, inputs},
-                                                    .init = Init::normal(deviation),
-                                                    .use = Parameter::Use::matrix,
-                                                    .place = place},
-                                          Parameter{.name = name + ".bias", .shape = {outputs}});
+  static FeedForward::Part part(const std::string& name, std::int64_t inputs, std::int64_t outputs,
+                                Parameter::Place place = Parameter::Place::hidden) {
+    return {.matrix = {.name = name + ".weight",
+                       .shape = {outputs, inputs},
+                       .init = Init::normal(deviation),
+                       .use = Parameter::Use::matrix,
+                       .place = place},
+            .bias = {.name = name + ".bias", .shape = {outputs}}};
+  }
+  static LayerPtr linear(const std::string& name, std::int64_t inputs, std::int64_t outputs,
+                         Parameter::Place place = Parameter::Place::hidden) {
+    auto [matrix, bias] = part(name, inputs, outputs, place);
+    return std::make_unique<const Linear>(std::move(matrix), std::move(bias));
   }
   LayerPtr norm(const std::string& name) const {
     return std::make_unique<const LayerNorm>(name, width, eps);
@@ -70,9 +75,11 @@ struct Vit {
                            std::make_unique<const SelfAttention>(heads, kernels::Mask::full),
                            linear(name + ".attn.proj", width, width), drop(1 + 2 * index))),
                        std::make_unique<const Residual>(in_sequence(
-                           norm(name + ".norm2"), linear(name + ".mlp.fc1", width, 4 * width),
-                           std::make_unique<const Gelu>(Gelu::Form::erf),
-                           linear(name + ".mlp.fc2", 4 * width, width), drop(2 + 2 * index))));
+                           norm(name + ".norm2"),
+                           std::make_unique<const FeedForward>(
+                               part(name + ".mlp.fc1", width, 4 * width),
+                               part(name + ".mlp.fc2", 4 * width, width), kernels::Gelu::erf),
+                           drop(2 + 2 * index))));
   }
 
   // The norm works row by row, so it is enough to norm the row that is looked at.

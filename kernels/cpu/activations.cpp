@@ -134,35 +134,31 @@ HWY_EXPORT(swiglu_forward_piece);
 HWY_EXPORT(swiglu_backward_piece);
 HWY_EXPORT(add_piece);
 
-void gelu_tanh_forward(Stream& stream, const float* x, float* y, std::int64_t count) {
-  if (const auto* there = kernels_of(stream)) return there->gelu_tanh_forward(stream, x, y, count);
+void gelu_forward(Stream& stream, Gelu form, const float* x, float* y, std::int64_t count) {
+  if (const auto* there = kernels_of(stream)) return there->gelu_forward(stream, form, x, y, count);
   for_elements(stream, count, [=](std::int64_t first, std::int64_t size) {
-    HWY_DYNAMIC_DISPATCH(gelu_tanh_forward_piece)(x + first, y + first, size);
+    switch (form) {
+      case Gelu::erf:
+        return HWY_DYNAMIC_DISPATCH(gelu_erf_forward_piece)(x + first, y + first, size);
+      case Gelu::tanh:
+        return HWY_DYNAMIC_DISPATCH(gelu_tanh_forward_piece)(x + first, y + first, size);
+    }
   });
 }
 
-void gelu_tanh_backward(Stream& stream, const float* x, const float* dy, float* dx,
-                        std::int64_t count) {
+void gelu_backward(Stream& stream, Gelu form, const float* x, const float* dy, float* dx,
+                   std::int64_t count) {
   if (const auto* there = kernels_of(stream))
-    return there->gelu_tanh_backward(stream, x, dy, dx, count);
+    return there->gelu_backward(stream, form, x, dy, dx, count);
   for_elements(stream, count, [=](std::int64_t first, std::int64_t size) {
-    HWY_DYNAMIC_DISPATCH(gelu_tanh_backward_piece)(x + first, dy + first, dx + first, size);
-  });
-}
-
-void gelu_erf_forward(Stream& stream, const float* x, float* y, std::int64_t count) {
-  if (const auto* there = kernels_of(stream)) return there->gelu_erf_forward(stream, x, y, count);
-  for_elements(stream, count, [=](std::int64_t first, std::int64_t size) {
-    HWY_DYNAMIC_DISPATCH(gelu_erf_forward_piece)(x + first, y + first, size);
-  });
-}
-
-void gelu_erf_backward(Stream& stream, const float* x, const float* dy, float* dx,
-                       std::int64_t count) {
-  if (const auto* there = kernels_of(stream))
-    return there->gelu_erf_backward(stream, x, dy, dx, count);
-  for_elements(stream, count, [=](std::int64_t first, std::int64_t size) {
-    HWY_DYNAMIC_DISPATCH(gelu_erf_backward_piece)(x + first, dy + first, dx + first, size);
+    switch (form) {
+      case Gelu::erf:
+        return HWY_DYNAMIC_DISPATCH(gelu_erf_backward_piece)(x + first, dy + first, dx + first,
+                                                             size);
+      case Gelu::tanh:
+        return HWY_DYNAMIC_DISPATCH(gelu_tanh_backward_piece)(x + first, dy + first, dx + first,
+                                                              size);
+    }
   });
 }
 

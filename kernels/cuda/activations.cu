@@ -1,53 +1,23 @@
 #include "kernels/activations.h"
+#include "kernels/cuda/gelu.cuh"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/math.cuh"
 #include "kernels/cuda/tile.cuh"
 
 namespace troupe::kernels::cuda {
 namespace {
 
-// Named as in kernels/cpu/activations.cpp, which says why it is computed like this.
-constexpr float a = 1.5957691216f;
-constexpr float b = 0.07135481628f;
-
-__device__ float sigmoid(float x) { return 1.0f / (1.0f + exp_of(-x)); }
-__device__ float normal_distribution(float x) { return fmaf(0.5f, erf_of(x * 0.70710678f), 0.5f); }
-
-struct GeluTanhForward {
+template <Gelu form>
+struct GeluForward {
   const float* x;
   float* y;
-  __device__ void operator()(std::int64_t i) const {
-    const float input = x[i];
-    y[i] = input / (1.0f + exp_of(input * polynomial(input * input, -a, -b)));
-  }
+  __device__ void operator()(std::int64_t i) const { y[i] = GeluOf<form>::value(x[i]); }
 };
 
-struct GeluTanhBackward {
+template <Gelu form>
+struct GeluBackward {
   const float *x, *dy;
   float* dx;
-  __device__ void operator()(std::int64_t i) const {
-    const float input = at_least(at_most(x[i], 10.0f), -10.0f);
-    const float square = input * input;
-    const float s = sigmoid(input * polynomial(square, a, b));
-    const float inner = input * polynomial(square, a, 3 * b);
-    dx[i] = dy[i] * fmaf(s * (1.0f - s), inner, s);
-  }
-};
-
-struct GeluErfForward {
-  const float* x;
-  float* y;
-  __device__ void operator()(std::int64_t i) const { y[i] = x[i] * normal_distribution(x[i]); }
-};
-
-struct GeluErfBackward {
-  const float *x, *dy;
-  float* dx;
-  __device__ void operator()(std::int64_t i) const {
-    const float input = x[i];
-    const float density = 0.39894228f * exp_of(input * input * -0.5f);
-    dx[i] = dy[i] * fmaf(input, density, normal_distribution(input));
-  }
+  __device__ void operator()(std::int64_t i) const { dx[i] = dy[i] * GeluOf<form>::slope(x[i]); }
 };
 
 struct ReluForward {
@@ -97,19 +67,22 @@ struct SumWithRow {
 
 }  // namespace
 
-void gelu_tanh_forward(Stream& stream, const float* x, float* y, std::int64_t count) {
-  for_elements(stream, count, GeluTanhForward{x, y});
+void gelu_forward(Stream& stream, Gelu form, const float* x, float* y, std::int64_t count) {
+  switch (form) {
+    case Gelu::erf:
+      return for_elements(stream, count, GeluForward<Gelu::erf>{x, y});
+    case Gelu::tanh:
+      return for_elements(stream, count, GeluForward<Gelu::tanh>{x, y});
+  }
 }
-void gelu_tanh_backward(Stream& stream, const float* x, const float* dy, float* dx,
-                        std::int64_t count) {
-  for_elements(stream, count, GeluTanhBackward{x, dy, dx});
-}
-void gelu_erf_forward(Stream& stream, const float* x, float* y, std::int64_t count) {
-  for_elements(stream, count, GeluErfForward{x, y});
-}
-void gelu_erf_backward(Stream& stream, const float* x, const float* dy, float* dx,
-                       std::int64_t count) {
-  for_elements(stream, count, GeluErfBackward{x, dy, dx});
+void gelu_backward(Stream& stream, Gelu form, const float* x, const float* dy, float* dx,
+                   std::int64_t count) {
+  switch (form) {
+    case Gelu::erf:
+      return for_elements(stream, count, GeluBackward<Gelu::erf>{x, dy, dx});
+    case Gelu::tanh:
+      return for_elements(stream, count, GeluBackward<Gelu::tanh>{x, dy, dx});
+  }
 }
 void relu_forward(Stream& stream, const float* x, float* y, std::int64_t count) {
   for_elements(stream, count, ReluForward{x, y});

@@ -6,10 +6,8 @@
 namespace troupe::kernels::cuda {
 
 const DeviceKernels all_kernels = {
-    .gelu_tanh_forward = gelu_tanh_forward,
-    .gelu_tanh_backward = gelu_tanh_backward,
-    .gelu_erf_forward = gelu_erf_forward,
-    .gelu_erf_backward = gelu_erf_backward,
+    .gelu_forward = gelu_forward,
+    .gelu_backward = gelu_backward,
     .relu_forward = relu_forward,
     .relu_backward = relu_backward,
     .swiglu_forward = swiglu_forward,

@@ -13,10 +13,8 @@ extern const DeviceKernels all_kernels;
 void read_back(Stream& stream, const Tensor& from, void* to);
 
 // activations.cu
-decltype(kernels::gelu_tanh_forward) gelu_tanh_forward;
-decltype(kernels::gelu_tanh_backward) gelu_tanh_backward;
-decltype(kernels::gelu_erf_forward) gelu_erf_forward;
-decltype(kernels::gelu_erf_backward) gelu_erf_backward;
+decltype(kernels::gelu_forward) gelu_forward;
+decltype(kernels::gelu_backward) gelu_backward;
 decltype(kernels::relu_forward) relu_forward;
 decltype(kernels::relu_backward) relu_backward;
 decltype(kernels::swiglu_forward) swiglu_forward;

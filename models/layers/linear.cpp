@@ -18,10 +18,9 @@ Tensor Linear::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) const
 }
 
 Tensor Linear::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
-  saved[gradient_operand] = kernels::as_operand(in.pass.stream, dy, in.pass.precision);
-  if (bias_)
-    saved[gradient] =
-        kernels::is_on_tensor_cores(in.pass.precision) ? saved[gradient_operand] : std::move(dy);
+  auto made = kernels::linear_gradient(in.pass.stream, std::move(dy), in.pass.precision);
+  saved[gradient_operand] = std::move(made.operand);
+  if (bias_) saved[gradient] = std::move(made.for_bias);
   if (in.input_gradient == InputGradient::unwanted) return {};
   return weight_.backward_input(in.pass, in.weights[0], saved[gradient_operand]);
 }

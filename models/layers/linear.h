@@ -21,8 +21,6 @@ class Linear final : public Layer {
   void backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const override;
 
  private:
-  // The bias takes the gradient as it came, the weights as an operand: in fp32 they are one tensor.
-  // On tensor cores the bias takes the operand, so that nothing else need be kept.
   enum Saved { input, gradient, gradient_operand };
 
   Projection weight_;

@@ -8,6 +8,7 @@
 
 #include "kernels/device_kernels.h"
 #include "kernels/linear.h"
+#include "kernels/linear_gelu.h"
 #include "same.h"
 
 namespace troupe::kernels {
@@ -53,22 +54,21 @@ Tensor wild(Stream& stream, std::int64_t count) {
 
 TEST_CASE("activations have the bits of the cores") {
   const std::int64_t count = GENERATE(1, 255, 1031);
-  using Forward = void (*)(Stream&, const float*, float*, std::int64_t);
-  using Backward = void (*)(Stream&, const float*, const float*, float*, std::int64_t);
-  for (const Forward forward : {&gelu_tanh_forward, &gelu_erf_forward, &relu_forward})
+  for (const Gelu form : {Gelu::erf, Gelu::tanh})
     CHECK(same_on_device([&](Stream& stream) {
       const Tensor x = wild(stream, count);
-      Tensor y = stream.make({count});
-      forward(stream, x.f32(), y.f32(), count);
-      return Made{y};
+      Tensor y = stream.make({count}), dx = made(stream, {count}, 2);
+      gelu_forward(stream, form, x.f32(), y.f32(), count);
+      gelu_backward(stream, form, made(stream, {count}, 1, 12).f32(), dx.f32(), dx.f32(), count);
+      return Made{y, dx};
     }));
-  for (const Backward backward : {&gelu_tanh_backward, &gelu_erf_backward, &relu_backward})
-    CHECK(same_on_device([&](Stream& stream) {
-      const Tensor x = made(stream, {count}, 1, 12);
-      Tensor dx = made(stream, {count}, 2);
-      backward(stream, x.f32(), dx.f32(), dx.f32(), count);
-      return Made{dx};
-    }));
+  CHECK(same_on_device([&](Stream& stream) {
+    const Tensor x = wild(stream, count), y_there = made(stream, {count}, 1, 12);
+    Tensor y = stream.make({count}), dx = made(stream, {count}, 2);
+    relu_forward(stream, x.f32(), y.f32(), count);
+    relu_backward(stream, y_there.f32(), dx.f32(), dx.f32(), count);
+    return Made{y, dx};
+  }));
   CHECK(same_on_device([&](Stream& stream) {
     Tensor gate = made(stream, {count}, 1, 9), up = made(stream, {count}, 2);
     const Tensor dy = made(stream, {count}, 3);
@@ -219,6 +219,27 @@ TEST_CASE("linear layers have the bits of the cores") {
     linear_weight_gradient(stream, shape, x, dy, fresh.f32(), rows);
     bias_backward(stream, full.f32(), db.f32(), rows, outputs);
     return Made{y, z, dx, dw, fresh, db};
+  }));
+}
+
+TEST_CASE("linear layers with gelu have the bits of the cores") {
+  const auto form = GENERATE(Gelu::erf, Gelu::tanh);
+  const auto precision = GENERATE(Precision::fp32, Precision::fp16_chain, Precision::bf16_pairs);
+  CHECK(same_on_device([&](Stream& stream) {
+    const std::int64_t rows = 21, width = 18, hidden = 70;
+    const Tensor w = made(stream, {width * hidden}, 1), bias = made(stream, {hidden}, 2);
+    const Tensor x = as_operand(stream, made(stream, {rows, width}, 3), precision);
+    const Tensor dy = as_operand(stream, made(stream, {rows, width}, 4), precision);
+    const LinearShape up{width, hidden, WeightLayout::in_out, precision};
+    const LinearShape down{hidden, width, WeightLayout::out_in, precision};
+    const auto [pre, y] =
+        linear_gelu_forward(stream, PackedLinear(stream, up, w.f32()), x, bias.f32(), form);
+    const auto gradient =
+        linear_gelu_backward(stream, PackedLinear(stream, down, w.f32()), dy, form, pre);
+    Tensor dw = stream.make({width * hidden}), db = made(stream, {hidden}, 5);
+    linear_weight_gradient(stream, up, x, gradient.operand, dw.f32(), rows);
+    bias_backward(stream, gradient.for_bias, db.f32());
+    return Made{pre, gradient.for_bias, dw, db};
   }));
 }
 

@@ -21,10 +21,19 @@ double gelu_erf(double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
 double relu(double x) { return x > 0 ? x : 0; }
 double silu(double x) { return x / (1 + std::exp(-x)); }
 
+template <Gelu form>
+void forward(Stream& stream, const float* x, float* y, std::int64_t count) {
+  gelu_forward(stream, form, x, y, count);
+}
+template <Gelu form>
+void backward(Stream& stream, const float* x, const float* dy, float* dx, std::int64_t count) {
+  gelu_backward(stream, form, x, dy, dx, count);
+}
+
 // The backward pass of relu goes by the output, which is positive where the input is.
 const Activation activations[] = {
-    {"gelu_tanh", gelu_tanh_forward, gelu_tanh_backward, gelu_tanh},
-    {"gelu_erf", gelu_erf_forward, gelu_erf_backward, gelu_erf},
+    {"gelu with tanh", forward<Gelu::tanh>, backward<Gelu::tanh>, gelu_tanh},
+    {"gelu with erf", forward<Gelu::erf>, backward<Gelu::erf>, gelu_erf},
     {"relu", relu_forward, relu_backward, relu},
 };
 
@@ -91,10 +100,10 @@ TEST_CASE("activations are flat or straight far from 0, and keep a NaN", "[kerne
     CHECK(dx[0] == 1);
     CHECK(std::abs(dx[1]) < 1e-30f);
   }
-  gelu_tanh_backward(stream, x, ones, dx, 4);
-  CHECK(std::isnan(dx[3]));
-  gelu_erf_backward(stream, x, ones, dx, 4);
-  CHECK(std::isnan(dx[3]));
+  for (const Gelu form : {Gelu::erf, Gelu::tanh}) {
+    gelu_backward(stream, form, x, ones, dx, 4);
+    CHECK(std::isnan(dx[3]));
+  }
 }
 
 TEST_CASE("swiglu multiplies by the gate's silu", "[kernels]") {

@@ -282,6 +282,17 @@ TEST_CASE("an operand in fp32 is the tensor itself", "[kernels]") {
   CHECK(as_operand(stream, x, Precision::fp32).raw() == x.raw());
 }
 
+TEST_CASE("a bias takes the gradient as it came, the products take an operand", "[kernels]") {
+  MemoryPool pool;
+  Stream stream(pool);
+  const auto fp32 = linear_gradient(stream, tensor(stream, {1, 2}, {2}), Precision::fp32);
+  CHECK(fp32.operand.raw() == fp32.for_bias.raw());
+  const auto bf16 =
+      linear_gradient(stream, tensor(stream, {1, 1.001f}, {2}), Precision::bf16_pairs);
+  CHECK(bf16.for_bias.f32()[1] == 1.001f);
+  CHECK(bf16.operand.data<BFloat16>()[1].to_float() == 1);
+}
+
 TEST_CASE("the gradient of a bias adds rows in order", "[kernels]") {
   MemoryPool pool;
   for (const int threads : {1, 2, 3}) {

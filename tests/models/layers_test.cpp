@@ -11,7 +11,7 @@
 #include "models/layers/conv2d.h"
 #include "models/layers/cross_entropy.h"
 #include "models/layers/dropout.h"
-#include "models/layers/gelu.h"
+#include "models/layers/feed_forward.h"
 #include "models/layers/layer_norm.h"
 #include "models/layers/linear.h"
 #include "models/layers/patches.h"
@@ -197,8 +197,16 @@ TEST_CASE("layers know their gradients", "[models]") {
   SECTION("linear without bias") { check(Linear(matrix("w", 7, 5)), stream, {4, 7}); }
   SECTION("layer norm") { check(LayerNorm("n", 9, 1e-5f), stream, {2, 3, 9}); }
   SECTION("rms norm") { check(RmsNorm("n", 9, 1e-5f), stream, {2, 3, 9}); }
-  SECTION("gelu with erf") { check(Gelu(Gelu::Form::erf), stream, {5, 7}); }
-  SECTION("gelu with tanh") { check(Gelu(Gelu::Form::tanh), stream, {5, 7}); }
+  SECTION("feed-forward network with erf") {
+    check(FeedForward({matrix("u", 7, 9), {.name = "ub", .shape = {9}}}, {matrix("d", 9, 5), bias},
+                      kernels::Gelu::erf),
+          stream, {3, 2, 7});
+  }
+  SECTION("feed-forward network with tanh, weights [in, out]") {
+    check(FeedForward({matrix("u", 7, 9, WeightLayout::in_out), {.name = "ub", .shape = {9}}},
+                      {matrix("d", 9, 5, WeightLayout::in_out), bias}, kernels::Gelu::tanh),
+          stream, {5, 7});
+  }
   SECTION("relu") { check(Relu(), stream, {5, 7}); }
   SECTION("positions of a sample shorter than the table") {
     check(PositionEmbedding({.name = "p", .shape = {5, 4}}), stream, {3, 2, 4});

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "core/stream.h"
+#include "core/tensor.h"
+#include "kernels/activations.h"
+#include "kernels/linear.h"
+
+namespace troupe::kernels {
+
+/// What a linear layer and the gelu() behind it give.
+struct LinearGelu {
+  Tensor pre;  // x w + bias, in the precision's activation_type(): the backward pass wants it.
+  Tensor y;    // gelu(pre), as an operand.
+};
+
+/// `x` is an operand of the matrix's precision.
+LinearGelu linear_gelu_forward(Stream& stream, const PackedLinear& w, const Tensor& x,
+                               const float* bias, Gelu form);
+
+/// The gradient of pre: (dy w^T) gelu'(pre), where `w` and `dy`, an operand, are of the linear
+/// layer behind gelu().
+LinearGradient linear_gelu_backward(Stream& stream, const PackedLinear& w, const Tensor& dy,
+                                    Gelu form, const Tensor& pre);
+
+}  // namespace troupe::kernels
