@@ -17,6 +17,15 @@ constexpr std::size_t early_words_of_edge = 2;
 // Beyond the patience of edges: for the thread that calls a fabric to find that out.
 constexpr auto slack = std::chrono::seconds(5);
 
+/// The first of the sender's kinds that joins both; none: null. Both ends find the same.
+const std::string* kind_between(int from, const std::vector<LinkPlace>& of_sender, int to,
+                                const std::vector<LinkPlace>& of_receiver) {
+  for (const auto& one : of_sender)
+    for (const auto& other : of_receiver)
+      if (one.device == from && other.device == to && are_linked(one, other)) return &one.kind;
+  return nullptr;
+}
+
 }  // namespace
 
 MeshEdges::MeshEdges(MeshEdgesOrder order) : order_(std::move(order)) {}
@@ -28,7 +37,9 @@ std::vector<LinkPlace> MeshEdges::places() const {
   std::vector<LinkPlace> places;
   const auto& devices = order_.linked.devices;
   for (std::size_t i = 0; i < devices.size(); ++i)
-    if (devices[i]) places.push_back({static_cast<int>(i), devices[i]->kind, devices[i]->place});
+    if (devices[i])
+      for (const auto& links : devices[i]->links)
+        places.push_back({static_cast<int>(i), links->kind, links->place, links->reaches});
   return places;
 }
 
@@ -42,54 +53,53 @@ int MeshEdges::process_of(int device) const {
   return order_.linked.traffic.processes[static_cast<std::size_t>(device)];
 }
 
-Edges& MeshEdges::edges_of(int device) {
-  auto& edges = edges_[device];
-  if (!edges) {
-    auto& linked = *order_.linked.devices[static_cast<std::size_t>(device)];
-    edges = std::make_unique<Edges>(
-        *linked.fabric, transport::EdgesOrder{.epoch = order_.epoch,
-                                              .memory = &linked.memory,
-                                              .patience = order_.linked.patience,
-                                              .wake = [&linked] { linked.thread.wake(); }});
-    linked.thread.drive(*edges);
-  }
-  return *edges;
+Edges& MeshEdges::edges_of(int device, const std::string& kind) {
+  for (const auto& own : edges_)
+    if (own.device == device && own.links.kind == kind) return *own.edges;
+  auto& linked = *order_.linked.devices[static_cast<std::size_t>(device)];
+  auto& links = **std::ranges::find(linked.links, kind, &DeviceLinks::kind);
+  auto edges = std::make_unique<Edges>(
+      *links.fabric, transport::EdgesOrder{.epoch = order_.epoch,
+                                           .memory = &linked.memory,
+                                           .patience = order_.linked.patience,
+                                           .wake = [&links] { links.thread.wake(); }});
+  links.thread.drive(*edges);
+  edges_.push_back({device, links, std::move(edges)});
+  return *edges_.back().edges;
 }
 
 Status MeshEdges::form(const std::vector<std::vector<LinkPlace>>& places,
                        const std::vector<transport::Sender*>& words) {
-  const auto place_of = [&](int device) -> const LinkPlace* {
-    const auto& there = places[static_cast<std::size_t>(process_of(device))];
-    const auto found = std::ranges::find(there, device, &LinkPlace::device);
-    return found == there.end() ? nullptr : &*found;
-  };
-  const auto linked = [&](int from, int to) {
-    const auto *one = place_of(from), *other = place_of(to);
-    return one && other && are_linked(*one, *other);
+  const auto places_of = [&](int device) -> const std::vector<LinkPlace>& {
+    return places[static_cast<std::size_t>(process_of(device))];
   };
   {
     const std::lock_guard lock(mutex_);
     if (ends_) return Error{why_};
-    for (const auto& [from, to] : order_.linked.traffic.routes)
-      if (process_of(from) != process_of(to) && linked(from, to)) open(from, to, words);
+    for (const auto& [from, to] : order_.linked.traffic.routes) {
+      if (process_of(from) == process_of(to)) continue;
+      if (const auto* kind = kind_between(from, places_of(from), to, places_of(to)))
+        open(from, to, *kind, words);
+    }
     is_open_ = true;
     for (const auto& word : early_) pass_on(word);
     early_.clear();
   }
   const auto until = std::chrono::steady_clock::now() + order_.linked.patience.form + slack;
-  for (const auto& [device, edges] : edges_) edges->begin();
-  for (const auto& [device, edges] : edges_)
-    if (edges->wait_while({Phase::gathering, Phase::forming}, until) != Phase::ready) {
+  for (const auto& own : edges_) own.edges->begin();
+  for (const auto& own : edges_)
+    if (own.edges->wait_while({Phase::gathering, Phase::forming}, until) != Phase::ready) {
       const auto reason = why();
-      return Error{reason.empty()
-                       ? "the edges of device " + std::to_string(device) + " were not ready in time"
-                       : reason};
+      return Error{reason.empty() ? "the edges of device " + std::to_string(own.device) +
+                                        " were not ready in time"
+                                  : reason};
     }
   return Done{};
 }
 
 /// With the lock. Where one end of it is here.
-void MeshEdges::open(int from, int to, const std::vector<transport::Sender*>& words) {
+void MeshEdges::open(int from, int to, const std::string& kind,
+                     const std::vector<transport::Sender*>& words) {
   const auto& devices = order_.linked.devices;
   auto* const sending = devices[static_cast<std::size_t>(from)];
   const bool is_here = sending || devices[static_cast<std::size_t>(to)];
@@ -101,7 +111,7 @@ void MeshEdges::open(int from, int to, const std::vector<transport::Sender*>& wo
   const auto on_end = [this, from, to, other](const transport::ChannelEnd& end) {
     lost(from, to, other, end.text);
   };
-  auto& edges = edges_of(device);
+  auto& edges = edges_of(device, kind);
   Route route{from, to, nullptr, nullptr, nullptr};
   if (sending) {
     route.memory = &sending->memory;
@@ -168,21 +178,21 @@ void MeshEdges::abort(const std::string& why) {
     if (std::exchange(ends_, true)) return;
     if (why_.empty()) why_ = why;
   }
-  for (const auto& [device, edges] : edges_) edges->abort(why);
+  for (const auto& own : edges_) own.edges->abort(why);
 }
 
 Status MeshEdges::end() {
   abort("the attempt has ended");
   // Twice as long as the edges wait: for a thread that does not come back from its fabric.
   const auto until = std::chrono::steady_clock::now() + 2 * order_.linked.patience.end;
-  for (const auto& [device, edges] : edges_) {
-    const auto phase = edges->wait_while({Phase::gathering, Phase::forming, Phase::ready,
-                                          Phase::failed, Phase::ending, Phase::stuck},
-                                         until);
+  for (const auto& own : edges_) {
+    const auto phase = own.edges->wait_while({Phase::gathering, Phase::forming, Phase::ready,
+                                              Phase::failed, Phase::ending, Phase::stuck},
+                                             until);
     if (phase != Phase::over)
-      return Error{"device " + std::to_string(device) +
+      return Error{"device " + std::to_string(own.device) +
                    " does not let go of tensors that were on their way (" + why() + ")"};
-    order_.linked.devices[static_cast<std::size_t>(device)]->thread.leave();
+    own.links.thread.leave();
   }
   return Done{};
 }

@@ -37,8 +37,9 @@ struct MeshEdgesOrder {
 };
 
 /// The edges of one attempt between the devices of a process and those of all others: one for each
-/// route of the run's tensors whose two devices are linked. What has none goes by the channel of
-/// the two processes, and so do the words of edges. Where nothing is linked it does nothing.
+/// route of the run's tensors whose two devices are linked, by the best kind of links that joins
+/// them. What has none goes by the channel of the two processes, and so do the words of edges.
+/// Where nothing is linked it does nothing.
 class MeshEdges {
  public:
   explicit MeshEdges(MeshEdgesOrder order);
@@ -79,18 +80,26 @@ class MeshEdges {
     std::unique_ptr<transport::Receiver> receiver;  // One of the two.
   };
 
+  /// The edges of a device whose links are of one kind.
+  struct OfLinks {
+    int device = 0;
+    DeviceLinks& links;
+    std::unique_ptr<transport::Edges> edges;
+  };
+
   std::uint64_t number_of(int from, int to) const;
   int process_of(int device) const;
-  transport::Edges& edges_of(int device);
-  void open(int from, int to, const std::vector<transport::Sender*>& words);
+  transport::Edges& edges_of(int device, const std::string& kind);
+  void open(int from, int to, const std::string& kind,
+            const std::vector<transport::Sender*>& words);
   void pass_on(std::span<const std::byte> word);
   void lost(int from, int to, int other, const std::string& why);
   std::string why() const;
 
   const MeshEdgesOrder order_;
-  std::map<int, std::unique_ptr<transport::Edges>> edges_;  // By device of this process.
-  std::map<std::uint64_t, transport::Edges*> by_number_;    // Stands still once opened,
-  std::vector<Route> routes_;                               // and so do these.
+  std::vector<OfLinks> edges_;
+  std::map<std::uint64_t, transport::Edges*> by_number_;  // Stands still once opened,
+  std::vector<Route> routes_;                             // and so do these.
 
   mutable std::mutex mutex_;
   bool is_open_ = false;

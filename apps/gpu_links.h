@@ -1,22 +1,36 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "actors/linked_device.h"
 #include "core/device.h"
+#include "core/exported_memory.h"
 #include "core/memory_pool.h"
 #include "core/result.h"
 
 namespace troupe::apps {
 
-/// By which of a machine's interfaces links to other machines are made: the one with this address.
-/// Before any link is wanted, while the process has one thread. A person's own choice
-/// (NCCL_SOCKET_IFNAME) stands.
-void link_by_interface(const std::string& address);
+/// Of several devices of a process that share a GPU one alone has links by NCCL: nobody else may
+/// call them.
+enum class OnGpu : std::uint8_t { first, with_others };
 
-/// The links of a GPU with those that other processes have: by NCCL. `gpu` has this number, and
-/// `memory` is its own; both outlive them. An error says why there are none.
-Result<std::unique_ptr<actors::LinkedDevice>> link_gpu(int number, Device& gpu, MemoryPool& memory);
+struct GpuToLink {
+  int number = 0;  // In this process.
+  OnGpu turn = OnGpu::first;
+  Device& gpu;
+  MemoryPool& memory;                // The device's own; both outlive its links,
+  Result<ExportedMemory*> exported;  // and so does this, which is the same memory.
+};
+
+struct GpuLinks {
+  std::unique_ptr<actors::LinkedDevice> device;  // Null where there are none.
+  std::string missing;                           // Which there are not, and why.
+};
+
+/// The links of a GPU with those that other processes have: on one machine by memory that they
+/// share, where they can; else by NCCL.
+GpuLinks link_gpu(const GpuToLink& order);
 
 }  // namespace troupe::apps

@@ -17,6 +17,9 @@ void* queue_of_gpu(Device& gpu) { return kernels::cuda::native_queue(gpu); }
 Result<std::unique_ptr<MemorySource>> gpu_memory(int number) {
   return kernels::cuda::device_memory(number);
 }
+Result<ExportedMemory*> exported_gpu_memory(MemorySource& memory) {
+  return kernels::cuda::exported(memory);
+}
 
 Result<std::vector<std::int64_t>> gpu_room(int most) {
   const auto count = count_gpus();

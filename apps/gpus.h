@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/device.h"
+#include "core/exported_memory.h"
 #include "core/memory_pool.h"
 #include "core/result.h"
 
@@ -33,6 +34,8 @@ Result<std::unique_ptr<Device>> open_gpu(int number);
 void* queue_of_gpu(Device& gpu);
 /// A GPU's own.
 Result<std::unique_ptr<MemorySource>> gpu_memory(int number);
+/// The same, for other processes.
+Result<ExportedMemory*> exported_gpu_memory(MemorySource& memory);
 /// Bytes that each of them has left, of the first so many.
 Result<std::vector<std::int64_t>> gpu_room(int most);
 

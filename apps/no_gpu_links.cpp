@@ -1,13 +1,9 @@
-// In place of gpu_links.cpp where NCCL was not found.
+// In place of gpu_links.cpp where no CUDA toolkit was found.
 
 #include "apps/gpu_links.h"
 
 namespace troupe::apps {
 
-void link_by_interface(const std::string&) {}
-
-Result<std::unique_ptr<actors::LinkedDevice>> link_gpu(int, Device&, MemoryPool&) {
-  return Error{"this program was built without NCCL"};
-}
+GpuLinks link_gpu(const GpuToLink&) { return {nullptr, "this program was built without CUDA"}; }
 
 }  // namespace troupe::apps

@@ -13,11 +13,11 @@
 
 #include "actors/node.h"
 #include "actors/pace.h"
-#include "apps/gpu_links.h"
 #include "apps/gpu_watch.h"
 #include "apps/hosts/interfaces.h"
 #include "apps/hosts/machine_checks.h"
 #include "apps/leave.h"
+#include "apps/nccl_links.h"
 #include "apps/process_run.h"
 #include "apps/run_setup.h"
 #include "apps/signals.h"
@@ -57,7 +57,7 @@ class Home final : public actors::RunHome {
     if (!run) return run.error();
     home->run_ = std::move(*run);
     if (const auto& why = home->run_->why_not_linked(); !why.empty())
-      say("tensors go from GPU to GPU by way of the host: " + why);
+      say("tensors from GPU to GPU go by way of the host where no link takes them: " + why);
     return std::shared_ptr<actors::RunHome>(std::move(home));
   }
   actors::RunSpecPtr spec() override { return run_->spec(); }

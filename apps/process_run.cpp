@@ -218,8 +218,7 @@ Result<int> find_gpus(int devices) {
 
 }  // namespace
 
-/// For the last of the devices, which is one of so many GPUs in turn. Of those that share a GPU the
-/// first one alone has its links: nobody else may call them.
+/// For the last of the devices, which is one of so many GPUs in turn.
 Status ProcessRun::make_gpu(int turn, int gpus, const Devices& devices) {
   if (kernels::is_on_tensor_cores(setup_.precision))
     if (const auto libraries = gpu_libraries(); !libraries)
@@ -231,16 +230,19 @@ Status ProcessRun::make_gpu(int turn, int gpus, const Devices& devices) {
   auto memory = gpu_memory(number);
   if (!memory) return within("train.device", memory.error());
   Device& gpu = **opened;
+  const auto exported = exported_gpu_memory(**memory);
   actors::DeviceLimits limits;
   limits.patience = config_.limits.stuck_floor * actors::Allowed().usual;
   devices_.back() = std::make_unique<actors::DeviceThread>(std::move(*opened), std::move(*memory),
                                                            gpus_, limits, devices.pace);
-  if (!devices.want_links || turn >= gpus) return Done{};
-  auto linked = link_gpu(number, gpu, devices_.back()->memory());
-  if (linked)
-    linked_.back() = std::move(*linked);
-  else
-    why_not_linked_ = linked.error().text;
+  if (!devices.want_links) return Done{};
+  auto links = link_gpu({.number = number,
+                         .turn = turn < gpus ? OnGpu::first : OnGpu::with_others,
+                         .gpu = gpu,
+                         .memory = devices_.back()->memory(),
+                         .exported = exported});
+  linked_.back() = std::move(links.device);
+  if (!links.missing.empty()) why_not_linked_ = std::move(links.missing);
   return Done{};
 }
 

@@ -12,8 +12,8 @@
 #include "transport/poison.h"
 
 /// What moves bytes from the memory of one device to that of another. A link is one way, between
-/// two devices, and of one epoch: for NVIDIA's devices a communicator of NCCL with two ranks. It is
-/// used as edges.h says, which keeps clear of its traps:
+/// two devices, and of one epoch: a communicator of NCCL with two ranks, or what ipc_fabric.h has.
+/// It is used as edges.h says, which keeps clear of the traps that NCCL has:
 ///
 /// - There are no tags: the k-th send meets the k-th receive.
 /// - What is posted goes into a queue of the device and stays there, with all that is behind it,

@@ -57,30 +57,37 @@ class LittleHome final : public RunHome {
  public:
   /// One at a time: what a test looks at has no locks.
   static std::shared_ptr<LittleHome> make(const Piece& piece, const Placement& placement, int here,
-                                          const IsBroken& is_broken) {
+                                          const std::function<LittleDevice()>& make_device) {
     static std::mutex mutex;
     const std::lock_guard lock(mutex);
-    return std::make_shared<LittleHome>(piece, placement, here, is_broken);
+    return std::make_shared<LittleHome>(piece, placement, here, make_device);
   }
-  LittleHome(const Piece& piece, const Placement& placement, int here, const IsBroken& is_broken)
+  LittleHome(const Piece& piece, const Placement& placement, int here,
+             const std::function<LittleDevice()>& make_device)
       : run_(piece), spec_(run_.spec([&]() -> Executor& {
-          return *executors_.emplace_back(std::make_unique<BreakableExecutor>(is_broken));
+          auto made = make_device();
+          linked_.push_back(std::move(made.linked));
+          return *executors_.emplace_back(std::move(made.executor));
         })) {
+    linked_.resize(spec_->executors.size());  // The last one is none of the run's devices.
     for (std::size_t i = 0; i < spec_->executors.size(); ++i)
-      if (placement.stages[i] != here) spec_->executors[i] = nullptr;
+      if (placement.stages[i] != here) {
+        spec_->executors[i] = nullptr;
+        linked_[i].reset();
+      }
   }
   /// All that it was given is done.
   ~LittleHome() override { linked_.clear(); }
 
   void link(sim_device::SimWorld& world, const std::string& kind) {
-    linked_.resize(spec_->executors.size());
     for (std::size_t i = 0; i < linked_.size(); ++i) {
       if (!spec_->executors[i]) continue;
       const int device = world.add_device();
       devices.push_back(device);
-      linked_[i] =
-          std::make_unique<LinkedDevice>(kind, "device " + std::to_string(device),
-                                         spec_->executors[i]->memory(), world.fabric(device));
+      linked_[i] = std::make_unique<LinkedDevice>(spec_->executors[i]->memory());
+      linked_[i]->links.push_back(
+          std::make_unique<DeviceLinks>(kind, "device " + std::to_string(device),
+                                        std::vector<std::string>{}, world.fabric(device)));
     }
   }
 
@@ -105,9 +112,9 @@ class LittleHome final : public RunHome {
 
  private:
   LittleRun run_;
-  std::vector<std::unique_ptr<BreakableExecutor>> executors_;
-  std::shared_ptr<RunSpec> spec_;
+  std::vector<std::unique_ptr<Executor>> executors_;
   std::vector<std::unique_ptr<LinkedDevice>> linked_;  // By device of the run.
+  std::shared_ptr<RunSpec> spec_;
 };
 
 }  // namespace
@@ -189,8 +196,14 @@ class LittleNode {
   void prepare(const transport::Message& message) {
     end();
     auto order = *transport::from_message<Prepare>(message);
-    home_ = LittleHome::make(cluster_.piece_, order.placement, order.here, are_broken_);
-    if (number_ != cluster_.order_.without_links)
+    auto make_device = cluster_.order_.make_device;
+    const bool is_played = !make_device;
+    if (is_played)
+      make_device = [this] {
+        return LittleDevice{std::make_unique<BreakableExecutor>(are_broken_), nullptr};
+      };
+    home_ = LittleHome::make(cluster_.piece_, order.placement, order.here, make_device);
+    if (is_played && number_ != cluster_.order_.without_links)
       home_->link(cluster_.world_, number_ == cluster_.order_.of_another_kind ? "other" : "played");
     {
       const std::lock_guard lock(mutex_);

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "actors/executor.h"
+#include "actors/linked_device.h"
 #include "actors/node_pool.h"
 #include "actors/remote_cast.h"
 #include "actors/site.h"
@@ -21,6 +23,12 @@ namespace troupe::actors {
 
 class LittleNode;
 
+/// What a node computes on, with its links.
+struct LittleDevice {
+  std::unique_ptr<Executor> executor;
+  std::unique_ptr<LinkedDevice> linked;  // Goes first.
+};
+
 /// How a run is to be played on a cluster in this process.
 struct ClusterOrder {
   int nodes = 2;
@@ -31,6 +39,8 @@ struct ClusterOrder {
   int born_frozen = -1;
   Carriers carriers = Carriers::shm_and_tcp;
   transport::EdgePatience patience = {};
+  /// In the place of threads that are linked by sim_device, where it is not empty.
+  std::function<LittleDevice()> make_device = {};
 };
 
 /// A run whose players are on nodes, which are all in this process, with the threads and channels

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "catch.h"
@@ -29,8 +30,7 @@ bool comes_true(const std::function<bool()>& holds) {
 /// A process with one device of two, and what it says to the other one.
 struct OneOfTwo final : transport::Sender {
   OneOfTwo(sim_device::SimWorld& world, int here, milliseconds form)
-      : device("played", std::to_string(here), memory, world.fabric(world.add_device())),
-        edges({.epoch = {{1, 2}, 3},
+      : edges({.epoch = {{1, 2}, 3},
                .bound = {1000, 10},
                .linked = {{here == 0 ? &device : nullptr, here == 1 ? &device : nullptr},
                           {{0, 1}, {}, {{0, 1}, {1, 0}}},
@@ -39,7 +39,16 @@ struct OneOfTwo final : transport::Sender {
                    [this](int, transport::Parcel parcel) {
                      heard = parcel.tensors[0].data<std::int32_t>()[0];
                    },
-               .on_lost = [this](int, const std::string& why) { lost = why; }}) {}
+               .on_lost = [this](int, const std::string& why) { lost = why; }}) {
+    link("played", std::to_string(here), {}, world);
+  }
+  /// Better than those that it has.
+  void link(const std::string& kind, const std::string& place,
+            const std::vector<std::string>& reaches, sim_device::SimWorld& world) {
+    device.links.insert(
+        device.links.begin(),
+        std::make_unique<DeviceLinks>(kind, place, reaches, world.fabric(world.add_device())));
+  }
 
   Tensor lend(const Shape& shape, DType type) override { return Tensor::make(memory, shape, type); }
   Status send(std::span<const std::byte> head, std::span<const Tensor>) override {
@@ -50,10 +59,14 @@ struct OneOfTwo final : transport::Sender {
   Status close(milliseconds) override { return Done{}; }
   transport::ChannelCounters counters() const override { return {}; }
 
-  Status form() { return edges.form({{{0, "played", "0"}}, {{1, "played", "1"}}}, {this, this}); }
+  Status form() {
+    std::vector<std::vector<LinkPlace>> places{edges.places(), other->edges.places()};
+    if (places[0][0].device == 1) std::swap(places[0], places[1]);
+    return edges.form(places, {this, this});
+  }
 
   MemoryPool memory;
-  LinkedDevice device;
+  LinkedDevice device{memory};
   std::atomic<int> said{0};
   std::atomic<std::int32_t> heard{0};
   std::string lost;
@@ -66,6 +79,14 @@ struct Two {
     one.other = &two;
     two.other = &one;
   }
+  /// Both ends at once.
+  bool form() {
+    Status first = Done{};
+    std::thread sooner([&] { first = one.form(); });
+    const auto second = two.form();
+    sooner.join();
+    return first.ok() && second.ok();
+  }
   ~Two() {
     CHECK(one.edges.end().ok());
     CHECK(two.edges.end().ok());
@@ -73,12 +94,12 @@ struct Two {
     devices.join();
   }
 
-  sim_device::SimWorld world{1};
+  sim_device::SimWorld world{1}, near{2};
   OneOfTwo one, two;
   std::atomic<bool> stopping{false};
   std::thread devices{[this] {
     while (!stopping)
-      if (!world.step()) std::this_thread::yield();
+      if (!world.step() && !near.step()) std::this_thread::yield();
   }};
 };
 
@@ -105,11 +126,7 @@ TEST_CASE("a word that comes before its edge is open is kept", "[actors]") {
 
 TEST_CASE("a tensor that is not in the device's memory takes no edge", "[actors]") {
   Two pair(milliseconds(20'000));
-  Status first = Done{};
-  std::thread sooner([&] { first = pair.one.form(); });
-  const auto second = pair.two.form();
-  sooner.join();
-  REQUIRE((first.ok() && second.ok()));
+  REQUIRE(pair.form());
   const PlayerId next{PlayerId::Kind::stage, 1}, here{PlayerId::Kind::stage, 0};
   MemoryPool host;
   const std::vector<Tensor> mixed{pair.one.lend({1}, DType::i32),
@@ -122,6 +139,37 @@ TEST_CASE("a tensor that is not in the device's memory takes no edge", "[actors]
   CHECK_FALSE(edges.edge(next, transport::most_head_bytes, all.first(1)));
   CHECK_FALSE(edges.edge(here, 0, all.first(1)));
   CHECK_FALSE(edges.edge({PlayerId::Kind::inputs, 0}, 0, all.first(1)));
+}
+
+TEST_CASE("links lead to the places that they name, or to all but their own", "[actors]") {
+  const LinkPlace far{0, "far", "a", {}}, other{1, "far", "b", {}};
+  CHECK(are_linked(far, other));
+  CHECK_FALSE(are_linked(far, far));
+  const LinkPlace near{0, "near", "a", {"a", "b"}}, next{1, "near", "b", {"b", "a"}};
+  CHECK(are_linked(near, near));
+  CHECK(are_linked(near, next));
+  CHECK_FALSE(are_linked(near, {1, "near", "b", {"b"}}));
+  CHECK_FALSE(are_linked(near, {1, "near", "c", {"a", "c"}}));
+  CHECK_FALSE(are_linked(near, other));
+}
+
+TEST_CASE("of several kinds of links an edge takes the first that joins its ends", "[actors]") {
+  const bool joined = GENERATE(true, false);
+  Two pair(milliseconds(20'000));
+  pair.one.link("near", "x", {"x"}, pair.near);
+  pair.two.link("near", joined ? "x" : "y", {joined ? "x" : "y"}, pair.near);
+  REQUIRE(pair.form());
+  Tensor tensor = pair.one.lend({3}, DType::i32);
+  tensor.data<std::int32_t>()[0] = 7;
+  auto* edge = pair.one.edges.edge({PlayerId::Kind::stage, 1}, 0, {&tensor, 1});
+  REQUIRE(edge);
+  CHECK(edge->send({}, {&tensor, 1}).ok());
+  CHECK(comes_true([&] { return pair.two.heard == 7; }));
+  // Each direction is tried once, then one parcel goes.
+  CHECK(pair.near.transfers() == (joined ? 3 : 0));
+  CHECK(pair.world.transfers() == (joined ? 0 : 3));
+  CHECK(pair.near.misuses().empty());
+  CHECK(pair.world.misuses().empty());
 }
 
 TEST_CASE("whoever says too much of edges that are not open is given up", "[actors]") {

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "actors/linked_device.h"
+#include "core/device.h"
+#include "core/result.h"
+
+namespace troupe::apps {
+
+/// By which of a machine's interfaces links to other machines are made: the one with this address.
+/// Before any link is wanted, while the process has one thread. A person's own choice
+/// (NCCL_SOCKET_IFNAME) stands.
+void link_by_interface(const std::string& address);
+
+/// Links by NCCL for the GPU of this number, of which it has none yet. It outlives them. An error
+/// says why there are none.
+Status add_nccl_links(int number, Device& gpu, actors::LinkedDevice& linked);
+
+}  // namespace troupe::apps
