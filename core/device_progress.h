@@ -61,6 +61,8 @@ class DeviceWork {
   /// The device has done all that it was given.
   void idle();
 
+  DeviceProgress& progress() { return progress_; }
+
   /// Null where the thread has none.
   static DeviceWork* of_this_thread();
 

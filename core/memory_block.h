@@ -54,6 +54,8 @@ class BlockHandle {
   ~BlockHandle() { drop(); }
 
   MemoryBlock* get() const { return block_; }
+  /// Whether nobody else holds the block.
+  bool is_last() const { return block_->holders.load(std::memory_order_acquire) == 1; }
   explicit operator bool() const { return block_ != nullptr; }
 
  private:

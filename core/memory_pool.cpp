@@ -10,13 +10,6 @@ namespace {
 
 constexpr std::size_t cache_line = 64;
 
-/// Sizes in four steps for each doubling: at most a fifth is lost, and blocks find takers again.
-std::size_t size_class(std::size_t bytes) {
-  bytes = std::max(bytes, cache_line);
-  const std::size_t step = std::max(std::bit_floor(bytes) / 4, cache_line);
-  return (bytes + step - 1) / step * step;
-}
-
 std::string in_gib(std::size_t bytes) {
   char text[32];
   std::snprintf(text, sizeof text, "%.3f GiB",
@@ -81,8 +74,15 @@ MemoryBlock* MemoryPool::take_back(std::size_t size) {
   return last_of(free_[size]);
 }
 
+/// Sizes in four steps for each doubling: at most a fifth is lost, and blocks find takers again.
+std::size_t MemoryPool::size_of_block(std::size_t bytes) {
+  bytes = std::max(bytes, cache_line);
+  const std::size_t step = std::max(std::bit_floor(bytes) / 4, cache_line);
+  return (bytes + step - 1) / step * step;
+}
+
 BlockHandle MemoryPool::take(std::size_t bytes) {
-  const std::size_t size = size_class(bytes);
+  const std::size_t size = size_of_block(bytes);
   const std::lock_guard lock(mutex_);
   MemoryBlock* block = take_back(size);
   if (!block) block = allocate(size);

@@ -83,6 +83,8 @@ class MemoryPool final : private MemoryOwner {
   /// A block of at least so many bytes, aligned to 64. A full device throws OutOfMemory; before
   /// that, what nobody holds is given back to the source.
   BlockHandle take(std::size_t bytes);
+  /// How large that block is.
+  static std::size_t size_of_block(std::size_t bytes);
   /// Whether it has given this block out.
   bool owns(const MemoryBlock& block) const { return block.owner == this; }
 

@@ -10,6 +10,7 @@
 
 #include "core/device.h"
 #include "core/memory_pool.h"
+#include "core/steady_memory.h"
 #include "core/tensor.h"
 
 namespace troupe {
@@ -43,7 +44,9 @@ class Stream {
   }
 
   Tensor make(const Shape& shape, DType type = DType::f32) {
-    return Tensor::make(*memory_, shape, type);
+    if (!turn_) return Tensor::make(*memory_, shape, type);
+    const auto bytes = static_cast<std::size_t>(shape.count()) * bytes_of(type);
+    return Tensor::over(turn_->take(bytes), 0, shape, type);
   }
 
   /// Copies all numbers, in order with the other work. The tensors are of one size, and each lies
@@ -73,6 +76,7 @@ class Stream {
   }
 
  private:
+  friend class SteadyMemory::Turn;
   enum class Work : std::uint8_t { done, left_out };
   Stream(MemoryPool& memory, Work work) : memory_(&memory), work_(work) {}
 
@@ -83,6 +87,7 @@ class Stream {
 
   MemoryPool* memory_;
   Device* device_ = nullptr;
+  SteadyMemory::Turn* turn_ = nullptr;  // That is being taken.
   Work work_ = Work::done;
   std::vector<std::thread> helpers_;
 

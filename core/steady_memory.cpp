@@ -1,0 +1,97 @@
+#include "core/steady_memory.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "core/stream.h"
+
+namespace troupe {
+namespace {
+
+// Micro-batches in flight have one each, and those that others have not read yet; who needs more
+// has no order in which addresses would come again.
+constexpr std::size_t most_sets = 16;
+
+}  // namespace
+
+/// Whoever held it last is not asked; so its time counts from when that is seen.
+void SteadyMemory::look_at(Set& set) {
+  if (set.has_turn || set.free_since) return;
+  const auto is_free = [](const Taking& taking) { return !taking.kept || taking.kept.is_last(); };
+  if (!std::ranges::all_of(set.takings, is_free)) return;
+  auto* work = DeviceWork::of_this_thread();
+  set.free_since = work ? work->progress().came_back() : 0;
+}
+
+SteadyMemory::Set* SteadyMemory::free_set(const Stream& stream, Work wanted) {
+  if (!stream.device()) return nullptr;
+  for (auto& [work, sets] : sets_)
+    for (auto& set : sets) look_at(set);
+  auto* work = DeviceWork::of_this_thread();
+  const auto settled = work ? work->progress().settled(work) : 0;
+  auto& sets = sets_[wanted];
+  // A turn points to its set.
+  if (sets.empty()) sets.reserve(most_sets);
+  for (auto& set : sets)
+    if (set.free_since && *set.free_since <= settled) return &set;
+  return sets.size() < most_sets ? &sets.emplace_back() : nullptr;
+}
+
+BlockHandle SteadyMemory::take_passing(std::size_t size) {
+  auto& blocks = passing_[size];
+  // Always the first one that is free: so the order in which they came back does not matter.
+  const auto found = std::ranges::find_if(blocks, &BlockHandle::is_last);
+  return found != blocks.end() ? *found : blocks.emplace_back(pool_->take(size));
+}
+
+/// One that is held by others too; empty where it is not.
+BlockHandle SteadyMemory::take_out(const MemoryBlock* block) {
+  auto& blocks = passing_[block->bytes];
+  const auto found = std::ranges::find(blocks, block, &BlockHandle::get);
+  if (found == blocks.end() || found->is_last()) return {};
+  BlockHandle taken = std::move(*found);
+  blocks.erase(found);
+  return taken;
+}
+
+SteadyMemory::Turn::Turn(SteadyMemory& memory, Stream& stream, Work work)
+    : memory_(memory), stream_(stream) {
+  assert(!stream.turn_ && "a stream takes one turn at a time");
+  if (memory.pool_ != &stream.memory()) {
+    memory.sets_.clear();
+    memory.passing_.clear();
+    memory.pool_ = &stream.memory();
+  }
+  set_ = memory.free_set(stream, work);
+  if (!set_) return;
+  set_->has_turn = true;
+  set_->free_since.reset();
+  stream.turn_ = this;
+}
+
+BlockHandle SteadyMemory::Turn::take(std::size_t bytes) {
+  const std::size_t size = MemoryPool::size_of_block(bytes);
+  auto& takings = set_->takings;
+  const std::size_t next = given_.size();
+  // From here on this turn goes another way than those before.
+  if (next < takings.size() && takings[next].size != size) takings.resize(next);
+  if (next == takings.size()) takings.push_back({size, {}});
+  const auto& kept = takings[next].kept;
+  BlockHandle block = kept ? kept : memory_.take_passing(size);
+  given_.push_back(block.get());
+  return block;
+}
+
+SteadyMemory::Turn::~Turn() {
+  if (!set_) return;
+  stream_.turn_ = nullptr;
+  set_->has_turn = false;
+  auto& takings = set_->takings;
+  takings.resize(given_.size());
+  // A block that was given out more than once is the last taker's.
+  for (std::size_t i = takings.size(); i-- > 0;)
+    if (!takings[i].kept) takings[i].kept = memory_.take_out(given_[i]);
+}
+
+}  // namespace troupe
