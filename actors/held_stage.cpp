@@ -23,11 +23,13 @@ HeldStage held(const RunSpec& spec, int stage, int holder, const models::Share& 
         held.lent.push_back({parameter.name, user});
   held.givings = given_by(spec, stage);
   held.published.resize(spec.sections[index].size());
-  held.stage = std::make_shared<models::TrainingStage>(
-      *spec.model, spec.stages[index],
-      models::StageOptions{
-          .precision = spec.precision, .keep = spec.keep[index], .seed = spec.seed},
-      spec.staleness, spec.optimizer, held.borrowed);
+  held.stage =
+      std::make_shared<models::TrainingStage>(*spec.model, spec.stages[index],
+                                              models::StageOptions{.precision = spec.precision,
+                                                                   .keep = spec.keep[index],
+                                                                   .seed = spec.seed,
+                                                                   .short_rows = spec.short_rows},
+                                              spec.staleness, spec.optimizer, held.borrowed);
   if (spec.measures_staleness) held.stage->measure();
   return held;
 }

@@ -77,6 +77,7 @@ struct RunSpec {
   kernels::Precision precision = kernels::Precision::fp32;
   models::LossScaling loss_scaling;  // On for fp16. It wants one norm of all stages.
   std::uint64_t seed = 0;
+  std::int64_t short_rows = models::StageOptions().short_rows;  // Changes no number.
 
   Source batches;
   Source validation;       // May be nothing.

@@ -23,14 +23,28 @@ void TreeFold::join_last_two(Stream& stream) {
   left.groups += right.groups;
 }
 
+namespace {
+
+bool are_siblings(const PartialSum& left, int groups_of_right) {
+  return left.groups == groups_of_right && left.first_group % (2 * left.groups) == 0;
+}
+
+}  // namespace
+
 void TreeFold::push(Stream& stream, PartialSum node) {
   assert(nodes_.empty() || nodes_.back().first_group + nodes_.back().groups == node.first_group);
   nodes_.push_back(std::move(node));
-  const auto are_siblings = [this] {
-    const auto& left = nodes_[nodes_.size() - 2];
-    return left.groups == nodes_.back().groups && left.first_group % (2 * left.groups) == 0;
-  };
-  while (nodes_.size() > 1 && are_siblings()) join_last_two(stream);
+  while (nodes_.size() > 1 && are_siblings(nodes_[nodes_.size() - 2], nodes_.back().groups))
+    join_last_two(stream);
+}
+
+int TreeFold::joins() const {
+  int count = 0, groups = 1;
+  for (auto left = nodes_.rbegin(); left != nodes_.rend() && are_siblings(*left, groups); ++left) {
+    groups *= 2;
+    ++count;
+  }
+  return count;
 }
 
 std::vector<PartialSum> TreeFold::take() { return std::exchange(nodes_, {}); }
@@ -78,13 +92,25 @@ Tensor GradientFold::so_far(Stream& stream, std::size_t slot) const {
   return sum;
 }
 
+bool GradientFold::next_ends_group() const {
+  return share_.first_micro_batch() + done_ + 1 >= share_.begin_of(group_ + 1);
+}
+
+std::uint64_t GradientFold::next_kind() const {
+  const std::uint64_t opens = current_.empty() ? 1 : 0;
+  if (!next_ends_group()) return opens;
+  return opens + 2 + 4 * static_cast<std::uint64_t>(tree_.joins());
+}
+
 void GradientFold::close(Stream& stream) {
   if (current_.empty())
     current_.swap(apart_);
   else
     for (std::size_t i = 0; i < apart_.size(); ++i) add(stream, current_[i], std::move(apart_[i]));
   apart_.clear();
-  if (share_.first_micro_batch() + ++done_ < share_.begin_of(group_ + 1)) return;
+  const bool ends_group = next_ends_group();
+  ++done_;
+  if (!ends_group) return;
   tree_.push(stream, {.first_group = group_, .groups = 1, .slots = std::exchange(current_, {})});
   ++group_;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -38,6 +39,8 @@ class TreeFold {
  public:
   /// Follows on the one before. Its tensors are used up.
   void push(Stream& stream, PartialSum node);
+  /// How often push() adds two up where a leaf comes.
+  int joins() const;
   /// What is there, in order; then the fold is empty again.
   std::vector<PartialSum> take();
   /// The sum of all leaves, which have come from the first on; then the fold is empty again.
@@ -68,6 +71,10 @@ class GradientFold {
   /// The micro-batch has added its own.
   void close(Stream& stream);
 
+  /// What the next micro-batch does here, from open() to close(): those of equal numbers make and
+  /// let go of the same tensors.
+  std::uint64_t next_kind() const;
+
   int done() const { return done_; }
   /// What was added up so far for one parameter; empty where there is nothing. Later micro-batches
   /// may change it.
@@ -79,6 +86,8 @@ class GradientFold {
   std::vector<PartialSum> take();
 
  private:
+  bool next_ends_group() const;
+
   Share share_;
   int done_ = 0;
   int group_ = 0;

@@ -273,6 +273,7 @@ int Optimizer::missed_steps(std::int64_t step) const {
 /// One step of all parameters.
 void Optimizer::update(Stream& stream, const Weights& weights, StageGradients& gradients,
                        double clip, Weights& next) {
+  const SteadyMemory::Turn turn(memory_, stream, 0);
   const double lr = late_rate(config_.rate, lateness_, weights.version) * gradients.rate_share;
   const auto sets = GradientSets::of(config_, lateness_.staleness);
   next.slots.resize(parameters_.size());
@@ -316,6 +317,7 @@ WeightsPtr Optimizer::step(Stream& stream, const WeightsPtr& weights, StageGradi
     next->slots = weights->slots;
     next->loss_scale = loss_scaling_.after_overflow(weights->loss_scale);
   }
+  const SteadyMemory::Turn turn(memory_, stream, 1);
   // No overflow of gradients touches what the forward passes have seen.
   for (std::size_t i = 0; i < buffers_.size(); ++i)
     next->buffers.push_back(next_buffer(stream, i, weights->buffers[i], gradients));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/result.h"
+#include "core/steady_memory.h"
 #include "core/stream.h"
 #include "models/learning_rate.h"
 #include "models/parameter.h"
@@ -159,6 +160,7 @@ class Optimizer {
   Lateness lateness_;
   LossScaling loss_scaling_;
   std::vector<Trained> trained_;  // In the order of the first slot.
+  SteadyMemory memory_;           // Of versions: what passes read is at known addresses.
 };
 
 }  // namespace troupe::models

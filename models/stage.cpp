@@ -32,6 +32,15 @@ StageGradients join(Stream& stream, std::vector<GradientShare> shares) {
   return whole;
 }
 
+namespace {
+
+std::int64_t rows_of(const Tensor& input) {
+  const auto& shape = input.shape();
+  return input.dtype() == DType::i32 ? input.count() : input.count() / shape[shape.rank() - 1];
+}
+
+}  // namespace
+
 Stage::Stage(const Model& model, UnitRange units, const StageOptions& options) : options_(options) {
   const auto count = static_cast<int>(model.units.size());
   assert(0 <= units.first && units.first < units.last && units.last <= count);
@@ -108,25 +117,52 @@ Tensor Stage::run(const Pass& pass, const Weights& weights, Tensor x, Keep keep,
   return x;
 }
 
+/// Does what a pass gives to the stream. Nothing in it may wait for a device, nor be told a number
+/// that is another one each time, as far as that can be.
+template <class Body>
+void Stage::repeat(Stream& stream, const InFlight& place, SteadyMemory::Work work, Body body) {
+  Device* device = stream.device();
+  if (!device || !place.is_short) return body();
+  const SteadyMemory::Turn turn(memory_, stream, work);
+  device->begin_repeated();
+  try {
+    body();
+    device->end_repeated();
+  } catch (...) {
+    device->drop_repeated();
+    throw;
+  }
+}
+
+/// Passes that make gradients differ by what becomes of them.
+SteadyMemory::Work Stage::folding(Passing pass, const GradientMend* mend) const {
+  return pass + 8 * (fold_.next_kind() * 2 + (mend ? 1 : 0));
+}
+
 Tensor Stage::forward(Stream& stream, const MicroBatch& m, const Weights& weights, Tensor input,
                       Tensor targets) {
   assert(is_last() != targets.empty() && "targets belong to the last stage");
   auto& place = free_place();
   place.id = m;
-  input = stream.to_here(std::move(input));
-  place.targets = stream.to_here(std::move(targets));
+  place.is_short = rows_of(input) <= options_.short_rows;
   place.loss_gradient = target_share_ * static_cast<float>(weights.loss_scale.factor());
-  switch (options_.keep) {
-    case Keep::everything:
-      place.next = Phase::backward;
-      break;
-    case Keep::input:
-      place.next = Phase::recompute;
-      place.input = input;
-      break;
-  }
-  return run(pass_of(stream, place), weights, std::move(input), options_.keep, place.saved,
-             place.statistics);
+  Tensor output;
+  repeat(stream, place, pass_forward, [&] {
+    Tensor x = stream.to_here(std::move(input));
+    place.targets = stream.to_here(std::move(targets));
+    switch (options_.keep) {
+      case Keep::everything:
+        place.next = Phase::backward;
+        break;
+      case Keep::input:
+        place.next = Phase::recompute;
+        place.input = x;
+        break;
+    }
+    output = run(pass_of(stream, place), weights, std::move(x), options_.keep, place.saved,
+                 place.statistics);
+  });
+  return output;
 }
 
 void Stage::recompute(Stream& stream, int m, const Weights& weights) {
@@ -134,17 +170,22 @@ void Stage::recompute(Stream& stream, int m, const Weights& weights) {
   place.next = Phase::backward;
   // The buffers take the statistics of the first pass: this one may see other weights.
   std::vector<Tensor> unused(place.statistics.size());
-  run(pass_of(stream, place), weights, std::exchange(place.input, {}), Keep::everything,
-      place.saved, unused);
+  repeat(stream, place, pass_again, [&] {
+    run(pass_of(stream, place), weights, std::exchange(place.input, {}), Keep::everything,
+        place.saved, unused);
+    unused.clear();
+  });
 }
 
 Tensor Stage::backward_input(Stream& stream, int m, const Weights& weights, Tensor dy) {
   auto& place = find(m, Phase::backward);
   place.next = Phase::backward_weight;
   const Pass pass = pass_of(stream, place);
-  dy = stream.to_here(std::move(dy));
-  for (int i = parts_.count() - 1; i >= 0; --i)
-    dy = parts_.backward_input(i, whole(pass, weights, i), std::move(dy), place.saved);
+  repeat(stream, place, pass_input, [&] {
+    dy = stream.to_here(std::move(dy));
+    for (int i = parts_.count() - 1; i >= 0; --i)
+      dy = parts_.backward_input(i, whole(pass, weights, i), std::move(dy), place.saved);
+  });
   return dy;
 }
 
@@ -156,10 +197,14 @@ std::span<Tensor> Stage::open_gradients(Stream& stream, const GradientMend* mend
 void Stage::backward_weight(Stream& stream, int m, const Weights& weights, GradientMend* mend) {
   auto& place = find(m, Phase::backward_weight);
   const Pass pass = pass_of(stream, place);
-  const auto tensors = open_gradients(stream, mend);
-  const auto gradients = tensors.first(parameters().size());
-  for (int i = parts_.count() - 1; i >= 0; --i)
-    parts_.backward_weight(i, whole(pass, weights, i), place.saved, gradients);
+  std::span<Tensor> tensors;
+  repeat(stream, place, folding(pass_weight, mend), [&] {
+    tensors = open_gradients(stream, mend);
+    const auto gradients = tensors.first(parameters().size());
+    for (int i = parts_.count() - 1; i >= 0; --i)
+      parts_.backward_weight(i, whole(pass, weights, i), place.saved, gradients);
+    if (!mend) fold_.close(stream);
+  });
   finish(stream, place, tensors, mend);
 }
 
@@ -167,22 +212,29 @@ Tensor Stage::backward(Stream& stream, int m, const Weights& weights, Tensor dy,
                        GradientMend* mend) {
   auto& place = find(m, Phase::backward);
   const Pass pass = pass_of(stream, place);
-  const auto tensors = open_gradients(stream, mend);
-  const auto gradients = tensors.first(parameters().size());
-  dy = stream.to_here(std::move(dy));
-  // Unit by unit, so that what a unit saved is gone before the next one needs memory.
-  for (int i = parts_.count() - 1; i >= 0; --i) {
-    const auto in = whole(pass, weights, i);
-    dy = parts_.backward_input(i, in, std::move(dy), place.saved);
-    parts_.backward_weight(i, in, place.saved, gradients);
-  }
+  std::span<Tensor> tensors;
+  repeat(stream, place, folding(pass_both, mend), [&] {
+    tensors = open_gradients(stream, mend);
+    const auto gradients = tensors.first(parameters().size());
+    dy = stream.to_here(std::move(dy));
+    // Unit by unit, so that what a unit saved is gone before the next one needs memory.
+    for (int i = parts_.count() - 1; i >= 0; --i) {
+      const auto in = whole(pass, weights, i);
+      dy = parts_.backward_input(i, in, std::move(dy), place.saved);
+      parts_.backward_weight(i, in, place.saved, gradients);
+    }
+    if (!mend) fold_.close(stream);
+  });
   finish(stream, place, tensors, mend);
   return dy;
 }
 
+/// A mend is told other numbers each time, and may wait: so it is no part of the pass.
 void Stage::finish(Stream& stream, InFlight& place, std::span<Tensor> tensors, GradientMend* mend) {
-  if (mend) mend->mend(stream, tensors);
-  fold_.close(stream);
+  if (mend) {
+    mend->mend(stream, tensors);
+    fold_.close(stream);
+  }
   statistics_.push_back(place.statistics);
   std::ranges::fill(place.statistics, Tensor());
   place.targets = {};

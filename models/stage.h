@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "core/steady_memory.h"
 #include "core/stream.h"
 #include "models/gradient_fold.h"
 #include "models/layers/parts.h"
@@ -25,6 +26,10 @@ struct StageOptions {
   kernels::Precision precision = kernels::Precision::fp32;
   Keep keep = Keep::everything;
   std::uint64_t seed = 0;
+  /// A pass over at most so many rows, which are tokens, samples, or lines of images, is short: on
+  /// a device much of its time would go into giving kernels one by one. So its memory is the same
+  /// each time, and the device is told that it will come again.
+  std::int64_t short_rows = 4096;
 };
 
 /// Which micro-batch it is. No two that are in flight have the same index.
@@ -131,12 +136,25 @@ class Stage {
   struct InFlight {
     Phase next = Phase::unused;
     MicroBatch id;
+    bool is_short = false;
     Tensor input;  // Under Keep::input.
     Tensor targets;
     float loss_gradient = 1;
     std::vector<Tensor> saved;
     std::vector<Tensor> statistics;
   };
+
+  enum Passing : SteadyMemory::Work {
+    pass_forward,
+    pass_again,
+    pass_input,
+    pass_weight,
+    pass_both
+  };
+
+  template <class Body>
+  void repeat(Stream& stream, const InFlight& place, SteadyMemory::Work work, Body body);
+  SteadyMemory::Work folding(Passing pass, const GradientMend* mend) const;
 
   InFlight& free_place();
   InFlight& find(int m, Phase next);
@@ -153,6 +171,7 @@ class Stage {
   StageOptions options_;
   float target_share_ = 1;  // What each target counts in the step.
   std::vector<InFlight> places_;
+  SteadyMemory memory_;
   GradientFold fold_;
   std::vector<std::vector<Tensor>> statistics_;
 };

@@ -85,6 +85,7 @@ WeightsPtr WeightPoints::ahead(Stream& stream, const Stage& stage, const Horizon
   if (ahead_.weights && ahead_.steps == horizon.rates.size() && ahead_.folded == folded)
     return ahead_.weights;
   ahead_ = {};  // Its memory serves the next one.
+  const SteadyMemory::Turn turn(ahead_memory_, stream, horizon.rates.size());
   auto weights = std::make_shared<Weights>(Weights{.version = version(),
                                                    .slots = {},
                                                    .buffers = newest_.weights->buffers,
@@ -100,6 +101,7 @@ WeightsPtr WeightPoints::behind(Stream& stream, int steps) {
   if (steps == 0 || newest_.moments.empty()) return newest_.weights;
   if (behind_.weights && behind_.steps == static_cast<std::size_t>(steps)) return behind_.weights;
   behind_ = {};
+  const SteadyMemory::Turn turn(behind_memory_, stream, 0);
   auto weights = std::make_shared<Weights>(Weights{.version = version(),
                                                    .slots = {},
                                                    .buffers = newest_.weights->buffers,

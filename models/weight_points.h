@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/steady_memory.h"
 #include "core/stream.h"
 #include "models/optimizer.h"
 #include "models/stage.h"
@@ -57,6 +58,7 @@ class WeightPoints {
   Version newest_;
   std::deque<WeightsPtr> older_;  // The newest of them last.
   Point ahead_, behind_;
+  SteadyMemory ahead_memory_, behind_memory_;
 };
 
 }  // namespace troupe::models

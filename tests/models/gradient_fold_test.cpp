@@ -106,3 +106,23 @@ TEST_CASE("at most log2(groups) + 1 sums live at once", "[models]") {
     CHECK(fold.sums() == 0);
   }
 }
+
+TEST_CASE("micro-batches of one kind make and let go of the same sums", "[models]") {
+  MemoryPool memory;
+  Stream stream(memory);
+  const std::vector<Parameter> parameters{{.name = "w", .shape = {1}}};
+  // 1: it makes a sum. 2: it ends a group. 4 for each two sums that become one.
+  for (const auto& [groups, wanted] : {std::pair<int, std::vector<std::uint64_t>>{1, {1, 0, 0, 2}},
+                                       {2, {1, 2, 1, 2 + 4}},
+                                       {4, {1 + 2, 1 + 2 + 4, 1 + 2, 1 + 2 + 8}}}) {
+    GradientFold fold(Share::whole(4, groups));
+    std::vector<std::uint64_t> kinds;
+    for (int m = 0; m < 4; ++m) {
+      kinds.push_back(fold.next_kind());
+      (void)fold.open(stream, parameters);
+      fold.close(stream);
+    }
+    CHECK(kinds == wanted);
+    (void)fold.take();
+  }
+}

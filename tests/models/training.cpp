@@ -105,7 +105,8 @@ Stream stream_of(MemoryPool& memory, const Way& way) {
 Pipeline::Pipeline(const Recipe& recipe, const Way& way)
     : memory_(way.memory()), stream_(stream_of(memory_, way)), recipe_(recipe), way_(way) {
   const auto units = ranges(recipe.model, way.cuts);
-  const StageOptions options{.precision = recipe.precision, .keep = way.keep, .seed = 7};
+  const StageOptions options{
+      .precision = recipe.precision, .keep = way.keep, .seed = 7, .short_rows = way.short_rows};
   for (const auto& range : units) {
     const auto& stage = stages_.emplace_back(recipe.model, range, options);
     optimizers_.emplace_back(recipe.optimizer, stage.parameters(), stage.buffers(),

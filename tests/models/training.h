@@ -35,6 +35,7 @@ struct Way {
   std::vector<int> cuts;  // First units of the stages from the second on.
   Backward backward = Backward::whole;
   Keep keep = Keep::everything;
+  std::int64_t short_rows = StageOptions().short_rows;
   int threads = 1;
   Device* device = nullptr;  // Null: the cores compute.
   std::unique_ptr<MemorySource> (*memory)() = host_memory;
