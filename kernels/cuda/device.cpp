@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "kernels/cuda/arena.h"
 #include "kernels/cuda/driver.h"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/launch_queue.h"
 #include "kernels/cuda/queue.h"
 #include "kernels/cuda/tensor_cores.h"
 
@@ -31,8 +33,10 @@ std::string text_of(cudaError_t outcome) {
 /// Marks are events in the queue, which are used again once they have been passed.
 class CudaDevice final : public Device {
  public:
-  CudaDevice(int number, cudaStream_t queue) : number_(number), queue_(queue) {}
+  CudaDevice(int number, cudaStream_t queue)
+      : number_(number), queue_(queue), launches_(std::in_place, queue, host_memory_) {}
   ~CudaDevice() override {
+    launches_.reset();
     tensor_cores_.reset();
     for (const auto& [mark, event] : marked_) (void)cudaEventDestroy(event);
     for (const auto event : spare_) (void)cudaEventDestroy(event);
@@ -43,26 +47,28 @@ class CudaDevice final : public Device {
 
   const DeviceKernels& kernels() const override { return all_kernels; }
   void enter() override { check(cudaSetDevice(number_)); }
-  void wait() override { check(cudaStreamSynchronize(queue_)); }
+  void wait() override { check(cudaStreamSynchronize(launches_->native())); }
 
   MemoryPlace place() const override { return {number_}; }
   MemoryPool& host_memory() override { return host_memory_; }
   void copy(const void* from, MemoryPlace from_place, void* to, std::size_t bytes) override {
+    const auto queue = launches_->native();
     // Another GPU's memory need not be mapped here.
     if (from_place.is_host() || from_place == place())
-      check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, queue_));
+      check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, queue));
     else
-      check(cudaMemcpyPeerAsync(to, number_, from, from_place.gpu, bytes, queue_));
+      check(cudaMemcpyPeerAsync(to, number_, from, from_place.gpu, bytes, queue));
   }
 
   Mark mark() override {
+    const auto queue = launches_->native();
     const std::lock_guard lock(mutex_);
     if (spare_.empty()) {
       cudaEvent_t event = nullptr;
       check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
       spare_.push_back(event);
     }
-    check(cudaEventRecord(spare_.back(), queue_));
+    check(cudaEventRecord(spare_.back(), queue));
     marked_.emplace_back(++last_, spare_.back());
     spare_.pop_back();
     return last_;
@@ -82,17 +88,23 @@ class CudaDevice final : public Device {
   }
 
   Mark follow(Device& other, Mark mark) override {
-    static_cast<CudaDevice&>(other).hold_up(queue_, mark);
+    static_cast<CudaDevice&>(other).hold_up(launches_->native(), mark);
     return this->mark();
   }
+
+  void begin_repeated() override { launches_->begin_repeated(); }
+  void end_repeated() override { launches_->end_repeated(); }
+  void drop_repeated() override { launches_->drop_repeated(); }
 
   void begin_range(const char* name) override { (void)nvtxRangePushA(name); }
   void end_range() override { (void)nvtxRangePop(); }
 
   cudaStream_t queue() const { return queue_; }
+  LaunchQueue& launches() { return *launches_; }
+  const LaunchQueue& launches() const { return *launches_; }
   TensorCores& tensor_cores() {
     if (tensor_cores_) return *tensor_cores_;
-    auto opened = TensorCores::open(queue_);
+    auto opened = TensorCores::open();
     if (!opened) throw std::runtime_error("tensor cores of a GPU: " + opened.error().text);
     return *(tensor_cores_ = std::move(*opened));
   }
@@ -109,6 +121,7 @@ class CudaDevice final : public Device {
   int number_;
   cudaStream_t queue_;
   MemoryPool host_memory_{pinned_memory()};
+  std::optional<LaunchQueue> launches_;
   std::unique_ptr<TensorCores> tensor_cores_;  // Null until they are asked for.
 
   std::mutex mutex_;  // Other devices' threads ask for events.
@@ -178,13 +191,22 @@ Result<std::unique_ptr<Device>> open_device(int number) {
   if (outcome == cudaSuccess) outcome = cudaStreamCreateWithFlags(&queue, cudaStreamNonBlocking);
   if (outcome != cudaSuccess)
     return Error{"GPU " + std::to_string(number) + ": " + cudaGetErrorString(outcome)};
-  return std::unique_ptr<Device>(std::make_unique<CudaDevice>(number, queue));
+  try {
+    return std::unique_ptr<Device>(std::make_unique<CudaDevice>(number, queue));
+  } catch (const std::exception& refusal) {
+    (void)cudaStreamDestroy(queue);
+    return Error{"GPU " + std::to_string(number) + ": " + refusal.what()};
+  }
+}
+
+GraphCounts graph_counts(const Device& gpu) {
+  return static_cast<const CudaDevice&>(gpu).launches().counts();
 }
 
 void* native_queue(Device& gpu) { return static_cast<CudaDevice&>(gpu).queue(); }
 
-cudaStream_t queue_of(const Stream& stream) {
-  return static_cast<const CudaDevice&>(*stream.device()).queue();
+LaunchQueue& queue_of(const Stream& stream) {
+  return static_cast<CudaDevice&>(*stream.device()).launches();
 }
 
 TensorCores& tensor_cores_of(const Stream& stream) {
@@ -196,7 +218,8 @@ void check(cudaError_t outcome) {
 }
 
 void read_back(Stream& stream, const Tensor& from, void* to) {
-  check(cudaMemcpyAsync(to, from.raw(), from.bytes(), cudaMemcpyDefault, queue_of(stream)));
+  check(
+      cudaMemcpyAsync(to, from.raw(), from.bytes(), cudaMemcpyDefault, queue_of(stream).native()));
   stream.wait();
 }
 

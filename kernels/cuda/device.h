@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,6 +29,16 @@ Result<std::vector<std::string>> gpus_in_reach(int number);
 
 /// A GPU of this process, by its number. All that is given to it goes through one queue.
 Result<std::unique_ptr<Device>> open_device(int number);
+
+/// How often work that is repeated was given to a GPU's queue.
+struct GraphCounts {
+  std::uint64_t played = 0;    // As a graph, by one launch.
+  std::uint64_t plain = 0;     // Kernel by kernel.
+  std::uint64_t recorded = 0;  // Graphs that were made,
+  std::uint64_t refused = 0;   // and those that CUDA would not make.
+};
+/// Of a GPU that open_device() has opened; on the thread that gives it work.
+GraphCounts graph_counts(const Device& gpu);
 
 /// What CUDA calls the stream of a GPU that open_device() has opened.
 void* native_queue(Device& gpu);

@@ -6,8 +6,10 @@
 
 namespace troupe::kernels::cuda {
 
+class LaunchQueue;
+
 /// Where a stream's kernels are queued. Its device is one of CUDA.
-cudaStream_t queue_of(const Stream& stream);
+LaunchQueue& queue_of(const Stream& stream);
 
 /// Throws what CUDA says went wrong.
 void check(cudaError_t outcome);

@@ -131,7 +131,7 @@ void squares_of_blocks(Stream& stream, const float* x, std::int64_t count, doubl
 
 bool all_finite(Stream& stream, const float* x, std::int64_t count) {
   Tensor there = stream.make({1}, DType::i32);
-  check(cudaMemsetAsync(there.raw(), 0, there.bytes(), queue_of(stream)));
+  check(cudaMemsetAsync(there.raw(), 0, there.bytes(), queue_of(stream).native()));
   for_elements(stream, count, FindInfinite{x, there.data<std::int32_t>()});
   std::int32_t found = 0;
   read_back(stream, there, &found);

@@ -1,11 +1,15 @@
+#include <algorithm>
+#include <array>
 #include <cassert>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 #include <span>
 #include <type_traits>
 #include <vector>
 
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/launch_queue.h"
 #include "kernels/cuda/rounding.h"
 #include "kernels/cuda/tensor_cores.h"
 
@@ -18,16 +22,49 @@ using In = DeviceHeads<const Number>;
 template <class Number>
 using Out = DeviceHeads<Number>;
 
-void run(Stream& stream, const cudnn::ReadyGraph& graph, std::span<const void* const> given,
-         std::span<void* const> made) {
+using Numbers = std::vector<float>;
+
+/// What is given to a graph of cuDNN's, numbers behind the tensors, and what it makes.
+struct GraphWork {
+  const cudnn::ReadyGraph* graph = nullptr;
+  std::array<const void*, 6> tensors = {};
+  std::array<float, 3> numbers = {};
+  std::array<void*, 4> made = {};
+  std::size_t tensor_count = 0, number_count = 0, made_count = 0;
+  void* workspace = nullptr;
+};
+
+void give_graph(WorkList::Told told, cudaStream_t queue) {
+  const auto work = told.next<GraphWork>();
+  std::vector<const void*> given(work.tensors.begin(), work.tensors.begin() + work.tensor_count);
+  for (std::size_t i = 0; i < work.number_count; ++i) given.push_back(&work.numbers[i]);
+  work.graph->run(given, std::span(work.made).first(work.made_count), work.workspace, queue);
+}
+
+void run(Stream& stream, const cudnn::ReadyGraph& graph, std::initializer_list<const void*> tensors,
+         const Numbers& numbers, std::initializer_list<void*> made) {
+  GraphWork work{.graph = &graph,
+                 .tensor_count = tensors.size(),
+                 .number_count = numbers.size(),
+                 .made_count = made.size()};
+  std::ranges::copy(tensors, work.tensors.begin());
+  std::ranges::copy(numbers, work.numbers.begin());
+  std::ranges::copy(made, work.made.begin());
   Tensor workspace;
   if (graph.workspace() > 0) workspace = stream.make({graph.workspace()}, DType::u8);
-  graph.run(given, made, workspace.raw());
+  work.workspace = workspace.raw();
+  queue_of(stream).give(give_graph, work);
+}
+
+template <class Number>
+void give_product(WorkList::Told told, cudaStream_t queue) {
+  auto* cores = told.next<TensorCores*>();
+  cores->multiply(told.next<DeviceProduct<Number>>(), queue);
 }
 
 template <class Number>
 void multiply_rounded(Stream& stream, const DeviceProduct<Number>& product) {
-  tensor_cores_of(stream).multiply(product);
+  queue_of(stream).give(give_product<Number>, &tensor_cores_of(stream), product);
 }
 
 std::int64_t positions(const AttentionShape& shape) { return shape.batch * shape.length; }
@@ -59,7 +96,6 @@ float scale_of(const AttentionShape& shape) {
   return 1 / std::sqrt(static_cast<float>(shape.width));
 }
 constexpr float nothing = -std::numeric_limits<float>::infinity();
-constexpr float one = 1;
 
 template <class Number>
 void attend_rounded(Stream& stream, const AttentionShape& shape, In<Number> q, In<Number> k,
@@ -73,10 +109,8 @@ void attend_rounded(Stream& stream, const AttentionShape& shape, In<Number> q, I
                                                  .element = cudnn::element_of<Number>});
   if (graph) {
     const float scale = scale_of(shape);
-    std::vector<const void*> given{q.data, k.data, v.data, &scale};
-    if (shape.mask == Mask::causal) given.push_back(&nothing);
-    const std::vector<void*> made{logsumexp, out.data};
-    return run(stream, *graph, given, made);
+    const auto numbers = shape.mask == Mask::causal ? Numbers{scale, nothing} : Numbers{scale};
+    return run(stream, *graph, {q.data, k.data, v.data}, numbers, {logsumexp, out.data});
   }
   const WideHeads wide_q(stream, shape, shape.heads, q), wide_k(stream, shape, shape.kv_heads, k);
   const WideHeads wide_v(stream, shape, shape.kv_heads, v);
@@ -101,12 +135,11 @@ void attend_back_rounded(Stream& stream, const AttentionShape& shape, In<Number>
                                                   .element = cudnn::element_of<Number>});
   if (graph) {
     const float scale = scale_of(shape);
-    std::vector<const void*> given{q.data,    k.data,    v.data, out.data,
-                                   dout.data, logsumexp, &scale, &one};
-    if (shape.mask == Mask::causal) given.push_back(&nothing);
+    const auto numbers =
+        shape.mask == Mask::causal ? Numbers{scale, 1, nothing} : Numbers{scale, 1};
     Tensor taken = stream.make({shape.batch, shape.heads, shape.length});
-    const std::vector<void*> made{taken.raw(), dv.data, dk.data, dq.data};
-    return run(stream, *graph, given, made);
+    return run(stream, *graph, {q.data, k.data, v.data, out.data, dout.data, logsumexp}, numbers,
+               {taken.raw(), dv.data, dk.data, dq.data});
   }
   const WideHeads wide_q(stream, shape, shape.heads, q), wide_k(stream, shape, shape.kv_heads, k);
   const WideHeads wide_v(stream, shape, shape.kv_heads, v);
@@ -140,9 +173,7 @@ bool convolved(Stream& stream, cudnn::Kind kind, const Conv2dShape& shape, const
   const auto* graph = tensor_cores_of(stream).convolution(
       kind, {.shape = shape, .element = cudnn::element_of<Number>});
   if (!graph) return false;
-  const std::vector<const void*> given{a, b};
-  const std::vector<void*> results{made};
-  run(stream, *graph, given, results);
+  run(stream, *graph, {a, b}, {}, {made});
   return true;
 }
 

@@ -30,9 +30,15 @@ class OpenTensorCores final : public TensorCores {
                   std::unique_ptr<cudnn::GraphRunner> runner)
       : products_(std::move(products)), runner_(std::move(runner)) {}
 
-  void multiply(const DeviceProduct<float>& product) override { products_->multiply(product); }
-  void multiply(const DeviceProduct<Float16>& product) override { products_->multiply(product); }
-  void multiply(const DeviceProduct<BFloat16>& product) override { products_->multiply(product); }
+  void multiply(const DeviceProduct<float>& product, cudaStream_t queue) override {
+    products_->multiply(product, queue);
+  }
+  void multiply(const DeviceProduct<Float16>& product, cudaStream_t queue) override {
+    products_->multiply(product, queue);
+  }
+  void multiply(const DeviceProduct<BFloat16>& product, cudaStream_t queue) override {
+    products_->multiply(product, queue);
+  }
 
   const cudnn::ReadyGraph* attention_forward(const cudnn::AttentionProblem& problem) override {
     return forward_.find(problem, *runner_, cudnn::attention_forward);
@@ -58,10 +64,10 @@ class OpenTensorCores final : public TensorCores {
 
 }  // namespace
 
-Result<std::unique_ptr<TensorCores>> TensorCores::open(cudaStream_t queue) {
-  auto products = cublas_lt::Products::open(queue);
+Result<std::unique_ptr<TensorCores>> TensorCores::open() {
+  auto products = cublas_lt::Products::open();
   if (!products) return products.error();
-  auto runner = cudnn::open_graph_runner(queue);
+  auto runner = cudnn::open_graph_runner();
   if (!runner) return runner.error();
   return std::unique_ptr<TensorCores>(
       std::make_unique<OpenTensorCores>(std::move(*products), std::move(*runner)));

@@ -11,16 +11,17 @@
 
 namespace troupe::kernels::cuda {
 
-/// NVIDIA's libraries, opened for one queue. What they need for a form of work they make when it
-/// comes for the first time, and keep.
+/// NVIDIA's libraries, opened for the work of one queue. What they need for a form of work they
+/// make when it comes for the first time, and keep.
 class TensorCores {
  public:
-  static Result<std::unique_ptr<TensorCores>> open(cudaStream_t queue);
+  static Result<std::unique_ptr<TensorCores>> open();
   virtual ~TensorCores() = default;
 
-  virtual void multiply(const DeviceProduct<float>& product) = 0;  // In tf32.
-  virtual void multiply(const DeviceProduct<Float16>& product) = 0;
-  virtual void multiply(const DeviceProduct<BFloat16>& product) = 0;
+  /// In tf32.
+  virtual void multiply(const DeviceProduct<float>& product, cudaStream_t queue) = 0;
+  virtual void multiply(const DeviceProduct<Float16>& product, cudaStream_t queue) = 0;
+  virtual void multiply(const DeviceProduct<BFloat16>& product, cudaStream_t queue) = 0;
 
   // Null where the library cannot.
   virtual const cudnn::ReadyGraph* attention_forward(const cudnn::AttentionProblem& problem) = 0;

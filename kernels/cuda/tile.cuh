@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <tuple>
 
+#include "kernels/cuda/launch_queue.h"
 #include "kernels/cuda/queue.h"
 
 namespace troupe::kernels::cuda {
@@ -23,15 +25,30 @@ inline dim3 blocks_for(std::int64_t pieces, std::int64_t in_block = 1) {
   return dim3(static_cast<unsigned>((pieces + in_block - 1) / in_block));
 }
 
+template <class... Parameters>
+void give_kernel(WorkList::Told told, cudaStream_t queue) {
+  const auto kernel = told.next<void (*)(Parameters...)>();
+  cudaLaunchConfig_t config = {};
+  config.gridDim = told.next<dim3>();
+  config.blockDim = told.next<dim3>();
+  config.stream = queue;
+  // Braces: the first is read first.
+  const std::tuple<Parameters...> arguments{told.next<Parameters>()...};
+  std::apply(
+      [&](const Parameters&... argument) {
+        check(cudaLaunchKernelEx(&config, kernel, argument...));
+      },
+      arguments);
+}
+
+/// What differs each time that a pass is repeated goes to a kernel by LaunchQueue::number(), not as
+/// an argument.
 template <class... Parameters, class... Arguments>
 void launch(Stream& stream, dim3 blocks, dim3 threads, void (*kernel)(Parameters...),
             Arguments... arguments) {
   if (blocks.x == 0 || blocks.y == 0) return;
-  cudaLaunchConfig_t config = {};
-  config.gridDim = blocks;
-  config.blockDim = threads;
-  config.stream = queue_of(stream);
-  check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
+  queue_of(stream).give(give_kernel<Parameters...>, kernel, blocks, threads,
+                        static_cast<Parameters>(arguments)...);
 }
 
 template <class Body>

@@ -33,8 +33,11 @@ enum cudaError_t {
   cudaErrorNoDevice = 100,
   cudaErrorSymbolNotFound = 500,
   cudaErrorNotReady = 600,
-  cudaErrorLaunchFailure = 719
+  cudaErrorLaunchFailure = 719,
+  cudaErrorStreamCaptureUnsupported = 900,
+  cudaErrorStreamCaptureInvalidated = 901
 };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
 enum cudaMemcpyKind { cudaMemcpyDefault = 4 };
 enum cudaDriverEntryPointQueryResult {
   cudaDriverEntryPointSuccess = 0,
@@ -44,6 +47,8 @@ constexpr unsigned cudaStreamNonBlocking = 1, cudaHostAllocPortable = 1, cudaEve
 constexpr unsigned long long cudaEnableDefault = 0;
 using cudaStream_t = cuda_on_cores::Queue*;
 using cudaEvent_t = cuda_on_cores::Event*;
+using cudaGraph_t = cuda_on_cores::Recording*;
+using cudaGraphExec_t = cuda_on_cores::PlayableRecording*;
 
 inline const char* cudaGetErrorString(cudaError_t error) {
   switch (error) {
@@ -59,6 +64,10 @@ inline const char* cudaGetErrorString(cudaError_t error) {
       return "not yet";
     case cudaErrorLaunchFailure:
       return "a kernel went wrong";
+    case cudaErrorStreamCaptureUnsupported:
+      return "this cannot be done while work is recorded";
+    case cudaErrorStreamCaptureInvalidated:
+      return "what was recorded is spoilt";
   }
   return "";
 }
@@ -85,6 +94,31 @@ inline cudaError_t cudaStreamDestroy(cudaStream_t queue) {
 inline cudaError_t cudaStreamSynchronize(cudaStream_t queue) {
   return outcome_of(queue->work_off());
 }
+
+inline cudaError_t cudaStreamBeginCapture(cudaStream_t queue, cudaStreamCaptureMode) {
+  return queue->begin_recording() ? cudaSuccess : cudaErrorStreamCaptureUnsupported;
+}
+inline cudaError_t cudaStreamEndCapture(cudaStream_t queue, cudaGraph_t* graph) {
+  *graph = queue->end_recording().release();
+  return *graph ? cudaSuccess : cudaErrorStreamCaptureInvalidated;
+}
+inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t* ready, cudaGraph_t graph,
+                                        unsigned long long) {
+  *ready = new cuda_on_cores::PlayableRecording(*graph);
+  return cudaSuccess;
+}
+inline cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete graph;
+  return cudaSuccess;
+}
+inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t ready) {
+  delete ready;
+  return cudaSuccess;
+}
+inline cudaError_t cudaGraphLaunch(cudaGraphExec_t ready, cudaStream_t queue) {
+  return outcome_of(queue->put(*ready));
+}
+inline cudaError_t cudaGetLastError() { return cudaSuccess; }
 
 inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
   *event = new cuda_on_cores::Event;
@@ -118,6 +152,7 @@ inline cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   return cudaSuccess;
 }
 inline cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
+  if (cuda_on_cores::spoils_recording()) return cudaErrorStreamCaptureUnsupported;
   *memory = cuda_on_cores::take_host_memory(bytes);
   return *memory ? cudaSuccess : cudaErrorMemoryAllocation;
 }
@@ -127,10 +162,12 @@ inline cudaError_t cudaFreeHost(void* memory) {
 }
 /// What only libraries touch.
 inline cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
+  if (cuda_on_cores::spoils_recording()) return cudaErrorStreamCaptureUnsupported;
   *memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
   return *memory ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 inline cudaError_t cudaFree(void* memory) {
+  if (cuda_on_cores::spoils_recording()) return cudaErrorStreamCaptureUnsupported;
   std::free(memory);
   return cudaSuccess;
 }
@@ -143,6 +180,8 @@ inline cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** fun
 }
 inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
                                    cudaStream_t queue) {
+  const bool all_reachable = cuda_on_cores::is_reachable(from) && cuda_on_cores::is_reachable(to);
+  if (!all_reachable && cuda_on_cores::spoils_recording()) return cudaErrorStreamCaptureUnsupported;
   return outcome_of(queue->put([=] { std::memcpy(to, from, bytes); }));
 }
 inline cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes,

@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/cuda_on_cores/queue.h"
+
 namespace cuda_on_cores {
 namespace {
 
@@ -130,6 +132,19 @@ void release_host_memory(void* begin) {
   all.of_host.erase(found);
 }
 
+bool is_reachable(const void* memory_there) {
+  const auto at = std::bit_cast<CUdeviceptr>(memory_there);
+  auto& all = memory();
+  const std::lock_guard lock(all.mutex);
+  for (const auto& [begin, piece] : all.mapped)
+    if (begin <= at && at < begin + piece.bytes) return true;
+  for (const auto& [begin, bytes] : all.of_host) {
+    const auto first = std::bit_cast<CUdeviceptr>(begin);
+    if (first <= at && at < first + bytes) return true;
+  }
+  return false;
+}
+
 ShutHostMemory::ShutHostMemory() : shut_(alone) {
   auto& all = memory();
   const std::lock_guard lock(all.mutex);
@@ -178,7 +193,7 @@ CUresult cuMemAddressFree(CUdeviceptr at, std::size_t bytes) {
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t bytes,
                      const CUmemAllocationProp*, unsigned long long) {
-  if (bytes == 0 || bytes % granule != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes == 0 || bytes % granule != 0 || spoils_recording()) return CUDA_ERROR_INVALID_VALUE;
   if (device_memory_taken() + bytes > device_memory) return CUDA_ERROR_OUT_OF_MEMORY;
   const int file = memfd_create("played device", MFD_CLOEXEC);
   const std::vector<char> content(bytes, static_cast<char>(nothing));

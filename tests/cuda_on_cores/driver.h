@@ -41,6 +41,10 @@ class ShutHostMemory {
   bool shut_;
 };
 
+/// Whether it is memory of the device, or of the host and the device can copy from there and to
+/// there by itself.
+bool is_reachable(const void* memory);
+
 // With the names that CUDA's driver has.
 
 enum CUresult { CUDA_SUCCESS = 0, CUDA_ERROR_INVALID_VALUE = 1, CUDA_ERROR_OUT_OF_MEMORY = 2 };

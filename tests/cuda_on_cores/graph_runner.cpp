@@ -59,11 +59,11 @@ bool is_aligned(const void* memory) {
 
 class InterpretedGraph final : public ReadyGraph {
  public:
-  InterpretedGraph(Graph graph, cudaStream_t queue) : graph_(std::move(graph)), queue_(queue) {}
+  explicit InterpretedGraph(Graph graph) : graph_(std::move(graph)) {}
   std::int64_t workspace() const override { return workspace_bytes; }
 
-  void run(std::span<const void* const> given, std::span<void* const> made,
-           void* workspace) const override {
+  void run(std::span<const void* const> given, std::span<void* const> made, void* workspace,
+           cudaStream_t queue) const override {
     const auto inputs = graph_.given(), results = graph_.made();
     assert(given.size() == inputs.size() && made.size() == results.size());
     std::vector<float> launched;  // Numbers are read now, tensors when their turn comes.
@@ -75,7 +75,7 @@ class InterpretedGraph final : public ReadyGraph {
     for (const void* result : made) assert(is_aligned(result));
     const std::vector<const void*> from(given.begin(), given.end());
     const std::vector<void*> to(made.begin(), made.end());
-    queue_->put([this, inputs, results, launched, from, to, workspace] {
+    queue->put([this, inputs, results, launched, from, to, workspace] {
       std::memset(workspace, 0xff, workspace_bytes);
       std::vector<std::vector<float>> numbers;
       for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -91,29 +91,23 @@ class InterpretedGraph final : public ReadyGraph {
 
  private:
   Graph graph_;
-  cudaStream_t queue_;
 };
 
 class InterpretingRunner final : public GraphRunner {
  public:
-  explicit InterpretingRunner(cudaStream_t queue) : queue_(queue) {}
-
   std::unique_ptr<const ReadyGraph> prepare(const Graph& graph) const override {
     const auto& first = graph.operations().front();
     const auto& operand = operand_of(graph, first.inputs.front());
     const bool is_attention = graph.operations().size() > 1;
     if (is_attention && operand.layout.sizes[3] % width_step != 0) return nullptr;
-    return std::make_unique<const InterpretedGraph>(graph, queue_);
+    return std::make_unique<const InterpretedGraph>(graph);
   }
-
- private:
-  cudaStream_t queue_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<GraphRunner>> open_graph_runner(cudaStream_t queue) {
-  return std::unique_ptr<GraphRunner>(std::make_unique<InterpretingRunner>(queue));
+Result<std::unique_ptr<GraphRunner>> open_graph_runner() {
+  return std::unique_ptr<GraphRunner>(std::make_unique<InterpretingRunner>());
 }
 
 }  // namespace troupe::kernels::cudnn

@@ -1,6 +1,8 @@
 #include "tests/cuda_on_cores/queue.h"
 
 #include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -17,6 +19,9 @@ Temper next_temper;
 bool all_failed = false;      // As an error of one kernel is one of all queues of its process.
 bool somebody_waits = false;  // Then those that he waits for are worked off too.
 std::uint64_t made = 0, waits = 0;
+std::uint64_t recorded = 0, played = 0, spoilt = 0;
+thread_local Queue* recorder = nullptr;  // That records what this thread puts into it,
+thread_local bool is_spoilt = false;     // and whether in vain.
 std::vector<std::string> ranges;
 int ranges_open = 0;
 
@@ -57,6 +62,52 @@ std::uint64_t waits_put() {
   return waits;
 }
 
+PlayableRecording::PlayableRecording(const Recording& recording) { state_->recording = recording; }
+
+PlayableRecording::~PlayableRecording() {
+  const std::lock_guard lock(mutex);
+  if (state_->put == state_->done || all_failed) return;
+  std::fputs("a graph goes that a queue has yet to play\n", stderr);
+  std::abort();
+}
+
+std::uint64_t recordings_made() {
+  const std::lock_guard lock(mutex);
+  return recorded;
+}
+std::uint64_t recordings_played() {
+  const std::lock_guard lock(mutex);
+  return played;
+}
+std::uint64_t recordings_spoilt() {
+  const std::lock_guard lock(mutex);
+  return spoilt;
+}
+
+bool spoils_recording() {
+  if (!recorder) return false;
+  const std::lock_guard lock(mutex);
+  ++spoilt;
+  is_spoilt = true;
+  return true;
+}
+
+bool Queue::begin_recording() {
+  if (spoils_recording()) return false;
+  recorder = this;
+  is_spoilt = false;
+  recording_ = std::make_unique<Recording>();
+  return true;
+}
+
+std::unique_ptr<Recording> Queue::end_recording() {
+  if (recorder != this) return nullptr;
+  recorder = nullptr;
+  const std::lock_guard lock(mutex);
+  if (!is_spoilt) ++recorded;
+  return is_spoilt ? std::exchange(recording_, nullptr), nullptr : std::move(recording_);
+}
+
 Queue::Queue() : temper_(take_temper()), random_(temper_.seed) {}
 
 bool Queue::add(Piece piece) {
@@ -66,6 +117,10 @@ bool Queue::add(Piece piece) {
 }
 
 bool Queue::put(std::function<void()> work) {
+  if (recorder == this) {
+    recording_->works.push_back(std::move(work));
+    return true;
+  }
   const std::lock_guard lock(mutex);
   return add([work = std::move(work)] {
     work();
@@ -73,7 +128,29 @@ bool Queue::put(std::function<void()> work) {
   });
 }
 
+/// Piece by piece: it is one for the host alone.
+bool Queue::put(PlayableRecording& playable) {
+  if (spoils_recording()) return false;
+  const std::lock_guard lock(mutex);
+  auto& state = *playable.state_;
+  if (state.queue != this && state.put != state.done) return false;
+  state.queue = this;
+  ++state.put;
+  ++played;
+  for (const auto& work : state.recording.works)
+    if (!add([&work, of = playable.state_] {
+          work();
+          return true;
+        }))
+      return false;
+  return add([of = playable.state_] {
+    ++of->done;
+    return true;
+  });
+}
+
 bool Queue::put(Event& event) {
+  if (recorder == this) return !spoils_recording();
   const std::lock_guard lock(mutex);
   auto& state = *event.state_;
   state.queue = this;
@@ -84,6 +161,7 @@ bool Queue::put(Event& event) {
 }
 
 bool Queue::put_wait(Event& event) {
+  if (recorder == this) return !spoils_recording();
   const std::lock_guard lock(mutex);
   ++waits;
   return add([state = event.state_, number = event.state_->put] {
@@ -107,6 +185,7 @@ bool Queue::step() {
 }
 
 bool Queue::work_off() {
+  if (spoils_recording()) return false;
   std::unique_lock lock(mutex);
   if (pieces_.empty()) return !all_failed;
   const OpenMemory open;
@@ -120,6 +199,7 @@ bool Queue::work_off() {
 }
 
 Answer Queue::ask(const Event& event) {
+  if (spoils_recording()) return Answer::failed;
   const std::lock_guard lock(mutex);
   const auto& state = *event.state_;
   auto& queue = *state.queue;

@@ -51,6 +51,40 @@ std::uint64_t events_made();
 /// and how often a queue was told to wait for one.
 std::uint64_t waits_put();
 
+/// What was put into a queue that recorded: its work as it was told then, none of it done.
+struct Recording {
+  std::vector<std::function<void()>> works;
+};
+
+/// A recording that can be put into queues, again and again; into another one only when it is done
+/// in the one before.
+class PlayableRecording {
+ public:
+  explicit PlayableRecording(const Recording& recording);
+  /// Ends the process where a queue has yet to do it.
+  ~PlayableRecording();
+  PlayableRecording(const PlayableRecording&) = delete;
+  PlayableRecording& operator=(const PlayableRecording&) = delete;
+
+ private:
+  friend class Queue;
+  struct State {
+    Recording recording;
+    Queue* queue = nullptr;  // Where it was put last.
+    std::uint64_t put = 0, done = 0;
+  };
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+/// That were made,
+std::uint64_t recordings_made();
+/// and how often one was played.
+std::uint64_t recordings_played();
+
+/// Whether this thread records; then what CUDA refuses to do meanwhile spoils the recording.
+bool spoils_recording();
+/// How often that was.
+std::uint64_t recordings_spoilt();
+
 enum class Answer { done, not_yet, failed };
 
 /// Work that waits until somebody waits for it, or asks how far it is.
@@ -66,8 +100,14 @@ class Queue {
   bool put(Event& event);
   /// What comes after that waits until the event is reached where it was put last.
   bool put_wait(Event& event);
+  bool put(PlayableRecording& playable);
   bool work_off();
   static Answer ask(const Event& event);
+
+  /// What this thread puts into it from now on is recorded.
+  bool begin_recording();
+  /// Null where the recording is spoilt.
+  std::unique_ptr<Recording> end_recording();
 
  private:
   using Piece = std::function<bool()>;  // False: not yet.
@@ -79,6 +119,7 @@ class Queue {
   std::mt19937 random_;
   std::deque<Piece> pieces_;
   std::uint64_t done_ = 0;
+  std::unique_ptr<Recording> recording_;
 };
 
 /// The names of ranges on all threads that were begun since somebody asked last.

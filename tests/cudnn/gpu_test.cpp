@@ -41,7 +41,7 @@ TEST_CASE("properties that say nothing are refused", "[cudnn]") {
 }
 
 TEST_CASE("the GPU that is here takes attention", "[cudnn]") {
-  const auto gpu = Gpu::here(nullptr);
+  const auto gpu = Gpu::here();
   if (!gpu) {
     WARN("skipped: " << gpu.error().text);
     return;

@@ -5,9 +5,9 @@
 
 namespace troupe::kernels::cublas_lt {
 
-Result<std::unique_ptr<Products>> Products::open(cudaStream_t queue) try {
+Result<std::unique_ptr<Products>> Products::open() try {
   if (!library()) return library().error();
-  std::unique_ptr<Products> products(new Products(queue));
+  std::unique_ptr<Products> products(new Products);
   check(library()->create(&products->handle_));
   cuda::check(cudaMalloc(&products->workspace_, workspace_bytes));
   return products;
@@ -28,8 +28,8 @@ const Matmul& Products::ready(const Form& form, const float* bias) {
   return ready_.emplace(form, std::move(matmul)).first->second;
 }
 
-void Products::multiply(const Form& form, const Places& places) {
-  ready(form, places.start).run(handle_, places, workspace_, queue_);
+void Products::multiply(const Form& form, const Places& places, cudaStream_t queue) {
+  ready(form, places.start).run(handle_, places, workspace_, queue);
 }
 
 }  // namespace troupe::kernels::cublas_lt

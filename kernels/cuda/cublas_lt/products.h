@@ -11,29 +11,29 @@
 
 namespace troupe::kernels::cublas_lt {
 
-/// Products on tensor cores, on one GPU and in the order of one queue. For each form the library is
+/// Products on tensor cores, on one GPU. Their workspace is one: a queue has done with it before
+/// another one gets products, or the same one, in order. For each form the library is
 /// asked once for an algorithm, which then stays; none that adds parts of a sum in an order of
 /// chance is taken, and the workspace is always of one size: so the same product has the same bits.
 class Products {
  public:
   /// An error where there is no library, no driver, or no memory for the workspace.
-  static Result<std::unique_ptr<Products>> open(cudaStream_t queue);
+  static Result<std::unique_ptr<Products>> open();
   ~Products();
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
 
   /// Throws what the library refuses.
   template <class Number>
-  void multiply(const DeviceProduct<Number>& product) {
-    multiply(Form::of(product), Places::of(product));
+  void multiply(const DeviceProduct<Number>& product, cudaStream_t queue) {
+    multiply(Form::of(product), Places::of(product), queue);
   }
 
  private:
-  explicit Products(cudaStream_t queue) : queue_(queue) {}
-  void multiply(const Form& form, const Places& places);
+  Products() = default;
+  void multiply(const Form& form, const Places& places, cudaStream_t queue);
   const Matmul& ready(const Form& form, const float* bias);
 
-  cudaStream_t queue_;
   cublasLtHandle_t handle_ = nullptr;
   void* workspace_ = nullptr;
   std::map<Form, Matmul> ready_;

@@ -116,7 +116,7 @@ Result<Plan> plan_for(const Graph& graph, const Gpu& gpu) try {
 }
 
 void Plan::run(const Gpu& gpu, std::span<const void* const> given, std::span<void* const> made,
-               void* workspace) const {
+               void* workspace, cudaStream_t queue) const {
   assert(given.size() == given_.size() && made.size() == made_.size());
   std::vector<std::int64_t> numbers = given_;
   numbers.insert(numbers.end(), made_.begin(), made_.end());
@@ -129,6 +129,7 @@ void Plan::run(const Gpu& gpu, std::span<const void* const> given, std::span<voi
   pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, std::span<void* const>(places));
   pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, workspace);
   pack.finalize();
+  check(library()->set_queue(gpu.handle(), queue));
   check(library()->execute(gpu.handle(), plan_.raw(), pack.raw()));
 }
 

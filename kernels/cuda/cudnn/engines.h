@@ -27,10 +27,10 @@ class Plan {
   std::int64_t engine() const { return engine_; }
   std::int64_t workspace() const { return workspace_; }  // Bytes.
 
-  /// Queues it on the GPU that it was made for. Tensors are given and made in the graph's order;
-  /// of a number it is the host's memory, which is read before this returns.
+  /// Gives it to a queue of the GPU that it was made for. Tensors are given and made in the graph's
+  /// order; of a number it is the host's memory, which is read before this returns.
   void run(const Gpu& gpu, std::span<const void* const> given, std::span<void* const> made,
-           void* workspace) const;
+           void* workspace, cudaStream_t queue) const;
 
  private:
   Plan(OperationGraph operations, Descriptor way, Descriptor plan);

@@ -20,11 +20,10 @@ Result<Gpu> Gpu::described(std::string_view properties) try {
   return within("properties of a GPU", Error{refusal.what()});
 }
 
-Result<Gpu> Gpu::here(cudaStream_t queue) try {
+Result<Gpu> Gpu::here() try {
   if (!library()) return library().error();
   Gpu gpu;
   check(library()->create(&gpu.handle_));
-  check(library()->set_queue(gpu.handle_, queue));
   return gpu;
 } catch (const std::exception& refusal) {
   return within("cuDNN", Error{refusal.what()});

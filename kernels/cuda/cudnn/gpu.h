@@ -15,8 +15,8 @@ class Gpu {
  public:
   /// One that may well be elsewhere, by its properties in JSON, with cuDNN's names for them.
   static Result<Gpu> described(std::string_view properties);
-  /// The one that this thread's queue belongs to: what is run on it goes through that queue.
-  static Result<Gpu> here(cudaStream_t queue);
+  /// The one that this thread has.
+  static Result<Gpu> here();
   ~Gpu();
   Gpu(Gpu&& other) noexcept;
   Gpu& operator=(Gpu&& other) = delete;

@@ -11,9 +11,9 @@ class PlannedGraph final : public ReadyGraph {
  public:
   PlannedGraph(const Gpu& gpu, Plan plan) : gpu_(gpu), plan_(std::move(plan)) {}
   std::int64_t workspace() const override { return plan_.workspace(); }
-  void run(std::span<const void* const> given, std::span<void* const> made,
-           void* workspace) const override {
-    plan_.run(gpu_, given, made, workspace);
+  void run(std::span<const void* const> given, std::span<void* const> made, void* workspace,
+           cudaStream_t queue) const override {
+    plan_.run(gpu_, given, made, workspace, queue);
   }
 
  private:
@@ -38,8 +38,8 @@ class CudnnRunner final : public GraphRunner {
 
 }  // namespace
 
-Result<std::unique_ptr<GraphRunner>> open_graph_runner(cudaStream_t queue) {
-  auto gpu = Gpu::here(queue);
+Result<std::unique_ptr<GraphRunner>> open_graph_runner() {
+  auto gpu = Gpu::here();
   if (!gpu) return gpu.error();
   return std::unique_ptr<GraphRunner>(std::make_unique<CudnnRunner>(std::move(*gpu)));
 }

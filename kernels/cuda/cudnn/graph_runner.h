@@ -15,13 +15,13 @@ class ReadyGraph {
  public:
   virtual ~ReadyGraph() = default;
   virtual std::int64_t workspace() const = 0;  // Bytes.
-  /// Queues it. Tensors are given and made in the graph's order; of a number it is the host's
-  /// memory, which is read before this returns.
-  virtual void run(std::span<const void* const> given, std::span<void* const> made,
-                   void* workspace) const = 0;
+  /// Gives it to a queue. Tensors are given and made in the graph's order; of a number it is the
+  /// host's memory, which is read before this returns.
+  virtual void run(std::span<const void* const> given, std::span<void* const> made, void* workspace,
+                   cudaStream_t queue) const = 0;
 };
 
-/// Makes graphs ready for one GPU and one queue of it.
+/// Makes graphs ready for one GPU.
 class GraphRunner {
  public:
   virtual ~GraphRunner() = default;
@@ -31,6 +31,6 @@ class GraphRunner {
 };
 
 /// By cuDNN. An error where there is none, or no driver.
-Result<std::unique_ptr<GraphRunner>> open_graph_runner(cudaStream_t queue);
+Result<std::unique_ptr<GraphRunner>> open_graph_runner();
 
 }  // namespace troupe::kernels::cudnn

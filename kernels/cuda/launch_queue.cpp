@@ -1,0 +1,85 @@
+#include "kernels/cuda/launch_queue.h"
+
+#include <cassert>
+
+#include "core/device_progress.h"
+#include "kernels/cuda/queue.h"
+
+namespace troupe::kernels::cuda {
+namespace {
+
+// Of all numbers that are told between two plays: some hundred layers' worth.
+constexpr std::size_t room_for_numbers = 8192;
+// A graph of fewer kernels is hardly faster than they are.
+constexpr std::size_t least_pieces = 8;
+
+}  // namespace
+
+LaunchQueue::LaunchQueue(cudaStream_t queue, MemoryPool& host)
+    : queue_(queue), host_(host), graphs_(queue) {
+  void* memory = nullptr;
+  check(cudaMalloc(&memory, room_for_numbers));
+  numbers_ = static_cast<std::byte*>(memory);
+}
+
+LaunchQueue::~LaunchQueue() {
+  (void)cudaStreamSynchronize(queue_);
+  (void)cudaFree(numbers_);
+}
+
+const void* LaunchQueue::place_number(const void* number, std::size_t bytes) {
+  if (written_bytes_ + bytes > room_for_numbers) play();
+  if (!written_) written_ = host_.take(room_for_numbers);
+  const std::size_t at = written_bytes_;
+  std::memcpy(written_.get()->memory + at, number, bytes);
+  written_bytes_ = (at + bytes + alignment - 1) / alignment * alignment;
+  return numbers_ + at;
+}
+
+/// In order with what the GPU was given before, which reads those that are there yet.
+void LaunchQueue::send_numbers() {
+  if (!written_) return;
+  check(
+      cudaMemcpyAsync(numbers_, written_.get()->memory, written_bytes_, cudaMemcpyDefault, queue_));
+  // Nobody else may have the host's memory before it is read.
+  if (auto* work = DeviceWork::of_this_thread())
+    work->hold(written_);
+  else
+    check(cudaStreamSynchronize(queue_));
+}
+
+void LaunchQueue::play() {
+  if (work_.pieces() == 0) return;
+  try {
+    send_numbers();
+    is_repeated_&& work_.pieces() >= least_pieces ? graphs_.play(work_) : work_.give_to(queue_);
+  } catch (...) {
+    clear();
+    throw;
+  }
+  clear();
+}
+
+void LaunchQueue::clear() {
+  work_.clear();
+  written_ = {};
+  written_bytes_ = 0;
+}
+
+void LaunchQueue::begin_repeated() {
+  assert(!is_repeated_);
+  play();
+  is_repeated_ = true;
+}
+
+void LaunchQueue::end_repeated() {
+  play();
+  is_repeated_ = false;
+}
+
+void LaunchQueue::drop_repeated() {
+  clear();
+  is_repeated_ = false;
+}
+
+}  // namespace troupe::kernels::cuda
