@@ -372,6 +372,7 @@ std::shared_ptr<actors::RunSpec> ProcessRun::spec(const config::RunConfig& confi
   spec->optimizer = config.optimizer;
   spec->delays = rounds.delays();
   if (rounds.asynchronous()) spec->staleness = config.staleness;
+  spec->short_rows = config.train.graph_rows;
   spec->clip =
       rounds.asynchronous() ? actors::ClipScope::each_stage : actors::ClipScope::all_stages;
   spec->precision = setup_.precision;

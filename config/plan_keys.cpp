@@ -147,6 +147,13 @@ std::vector<Key> run_keys() {
        .choices = {"cpu", "cuda"},
        .help = "What computes: the cores, or GPUs, one for each device of the plan, in turn. Both "
                "give the same bits in fp32."},
+      {.name = "train.graph_rows",
+       .fallback = 4096,
+       .least = 0,
+       .help =
+           "On GPUs: a stage's pass over at most so many tokens, or samples, or lines of images, "
+           "is played as a CUDA graph when it comes again, by one launch in place of hundreds. "
+           "No number changes. 0: never."},
       {.name = "train.threads",
        .type = Type::count_or_auto,
        .fallback = "auto",

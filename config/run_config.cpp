@@ -206,6 +206,7 @@ RunConfig::Train read_train(const TreeReader& tree) {
   using Device = RunConfig::Train::Device;
   train.device =
       tree.choice<Device>("train.device", {{"cpu", Device::cpu}, {"cuda", Device::cuda}});
+  train.graph_rows = tree.integer("train.graph_rows");
   return train;
 }
 

@@ -105,6 +105,7 @@ struct RunConfig {
     std::optional<int> threads;
     enum class Device { cpu, cuda };
     Device device = Device::cpu;
+    std::int64_t graph_rows = 0;
   };
 
   /// Every wait and every queue.
