@@ -37,9 +37,10 @@ class Device {
   /// another thread.
   virtual Mark follow(Device& other, Mark mark) = 0;
 
-  /// What is given to it from here to end_repeated() may wait until then, or until somebody waits
-  /// for it or marks it: it is likely to come again just so, and a device that knows it has it done
-  /// at one word. drop_repeated() in place of the end: what has waited is not wanted any more.
+  /// What is given to it from here to end_repeated() may wait until then, or until its thread waits
+  /// for it: it is likely to come again just so, and a device that knows it has it done at one
+  /// word. Marks that are set meanwhile stand before it. drop_repeated() in place of the end: what
+  /// has waited is not wanted any more.
   virtual void begin_repeated() {}
   virtual void end_repeated() {}
   virtual void drop_repeated() {}

@@ -61,14 +61,14 @@ class CudaDevice final : public Device {
   }
 
   Mark mark() override {
-    const auto queue = launches_->native();
     const std::lock_guard lock(mutex_);
     if (spare_.empty()) {
       cudaEvent_t event = nullptr;
       check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
       spare_.push_back(event);
     }
-    check(cudaEventRecord(spare_.back(), queue));
+    // What waits to be repeated is another thread's, maybe, and stays behind the mark.
+    check(cudaEventRecord(spare_.back(), queue_));
     marked_.emplace_back(++last_, spare_.back());
     spare_.pop_back();
     return last_;
