@@ -60,6 +60,13 @@ struct TensorCoreKernels {
   using Out = DeviceHeads<Number>;
 
   void (*multiply)(Stream&, const DeviceProduct<Number>&);
+  /// Products whose c is not looked at: what is made of their sums takes its place, and has no gaps
+  /// between its rows. pre = the sums and y = gelu(pre); the start is one row, and is rounded too.
+  void (*multiply_to_gelu)(Stream&, const DeviceProduct<Number>&, Gelu form, Number* pre,
+                           Number* y);
+  /// dpre = the sums, times gelu'(pre). Without a start.
+  void (*multiply_by_gelu_slope)(Stream&, const DeviceProduct<Number>&, Gelu form,
+                                 const Number* pre, Number* dpre);
   void (*bias_backward)(Stream&, const Number* dy, float* db, std::int64_t rows,
                         std::int64_t columns);
 

@@ -24,18 +24,7 @@ constexpr cpu::SumOrder sums_of(Precision precision) {
 }
 
 template <class Number>
-DeviceMatrix<Number> on_device(const Matrix<Number>& matrix) {
-  switch (matrix.order) {
-    case Order::by_row:
-      return {matrix.data, matrix.stride, 1};
-    case Order::by_column:
-      return {matrix.data, 1, matrix.stride};
-  }
-  return {};
-}
-
-template <class Number>
-DeviceProduct<Number> on_device(const Product<Number>& product, const Matrix<Number>& b) {
+DeviceProduct<Number> product_on_device(const Product<Number>& product, const Matrix<Number>& b) {
   return {.rows = product.rows,
           .columns = product.columns,
           .depth = product.depth,
@@ -51,7 +40,7 @@ DeviceProduct<Number> on_device(const Product<Number>& product, const Matrix<Num
 template <class Number>
 void multiply(Stream& stream, Precision precision, const Product<Number>& product,
               const Matrix<Number>& b) {
-  const auto whole = on_device(product, b);
+  const auto whole = product_on_device(product, b);
   if (is_on_tensor_cores(precision))
     return on_tensor_cores<Number>(stream,
                                    [&](const auto& there) { there.multiply(stream, whole); });

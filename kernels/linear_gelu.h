@@ -13,7 +13,8 @@ struct LinearGelu {
   Tensor y;    // gelu(pre), as an operand.
 };
 
-/// `x` is an operand of the matrix's precision.
+/// `x` is an operand of the matrix's precision, `bias` not null. Tensor cores take gelu() within
+/// the product where they can; pre and y are rounded then, and so may the bias be.
 LinearGelu linear_gelu_forward(Stream& stream, const PackedLinear& w, const Tensor& x,
                                const float* bias, Gelu form);
 

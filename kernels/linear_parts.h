@@ -3,9 +3,10 @@
 #include <cstdint>
 
 #include "kernels/cpu/panels.h"
+#include "kernels/device_kernels.h"
 #include "kernels/linear.h"
 
-/// What packed weights and their products both know.
+/// What packed weights and their products know, with or without gelu() in them.
 namespace troupe::kernels {
 
 /// Who makes a stream's products.
@@ -35,6 +36,17 @@ cpu::Matrix<Number> inputs_by_outputs(const LinearShape& shape, const Number* we
       return {weight, shape.outputs, cpu::Order::by_row};
     case WeightLayout::out_in:
       return {weight, shape.inputs, cpu::Order::by_column};
+  }
+  return {};
+}
+
+template <class Number>
+DeviceMatrix<Number> on_device(const cpu::Matrix<Number>& matrix) {
+  switch (matrix.order) {
+    case cpu::Order::by_row:
+      return {matrix.data, matrix.stride, 1};
+    case cpu::Order::by_column:
+      return {matrix.data, 1, matrix.stride};
   }
   return {};
 }

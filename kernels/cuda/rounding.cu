@@ -1,3 +1,4 @@
+#include "kernels/cuda/gelu.cuh"
 #include "kernels/cuda/rounding.h"
 #include "kernels/cuda/tile.cuh"
 
@@ -23,6 +24,29 @@ struct AddWidened {
   const Number* x;
   float* y;
   __device__ void operator()(std::int64_t i) const { y[i] += x[i].to_float(); }
+};
+
+template <Gelu form, class Number>
+struct RoundWithGelu {
+  const float* x;
+  Number *pre, *y;
+  __device__ void operator()(std::int64_t i) const {
+    pre[i] = Number::from(x[i]);
+    y[i] = Number::from(GeluOf<form>::value(x[i]));
+  }
+};
+
+template <Gelu form, class Number>
+struct RoundByGeluSlope {
+  const Number* pre;
+  const float* dy;
+  Number* dx;
+  __device__ void operator()(std::int64_t i) const {
+    // gelu() is flat there. At -infinity, which fp16 makes of less than -65504, a formula for its
+    // slope gives no number.
+    const float x = at_least(pre[i].to_float(), -100.0f);
+    dx[i] = Number::from(dy[i] * GeluOf<form>::slope(x));
+  }
 };
 
 template <class Number>
@@ -106,6 +130,27 @@ void round_rows(Stream& stream, const float* x, DeviceHeads<Number> y, std::int6
 }
 
 template <class Number>
+void round_with_gelu(Stream& stream, Gelu form, const float* x, Number* pre, Number* y,
+                     std::int64_t count) {
+  switch (form) {
+    case Gelu::erf:
+      return for_elements(stream, count, RoundWithGelu<Gelu::erf, Number>{x, pre, y});
+    case Gelu::tanh:
+      return for_elements(stream, count, RoundWithGelu<Gelu::tanh, Number>{x, pre, y});
+  }
+}
+template <class Number>
+void round_by_gelu_slope(Stream& stream, Gelu form, const Number* pre, const float* dy, Number* dx,
+                         std::int64_t count) {
+  switch (form) {
+    case Gelu::erf:
+      return for_elements(stream, count, RoundByGeluSlope<Gelu::erf, Number>{pre, dy, dx});
+    case Gelu::tanh:
+      return for_elements(stream, count, RoundByGeluSlope<Gelu::tanh, Number>{pre, dy, dx});
+  }
+}
+
+template <class Number>
 void add_rounded_rows(Stream& stream, const Number* dy, float* db, std::int64_t rows,
                       std::int64_t columns) {
   const auto pieces = blocks_for(rows, rows_in_piece).x;
@@ -120,6 +165,9 @@ template void widen_all(Stream&, const Float16*, float*, std::int64_t);
 template void add_widened(Stream&, const Float16*, float*, std::int64_t);
 template void widen_rows(Stream&, DeviceHeads<const Float16>, float*, std::int64_t, std::int64_t);
 template void round_rows(Stream&, const float*, DeviceHeads<Float16>, std::int64_t, std::int64_t);
+template void round_with_gelu(Stream&, Gelu, const float*, Float16*, Float16*, std::int64_t);
+template void round_by_gelu_slope(Stream&, Gelu, const Float16*, const float*, Float16*,
+                                  std::int64_t);
 template void add_rounded_rows(Stream&, const Float16*, float*, std::int64_t, std::int64_t);
 
 template void round_all(Stream&, const float*, BFloat16*, std::int64_t);
@@ -127,6 +175,9 @@ template void widen_all(Stream&, const BFloat16*, float*, std::int64_t);
 template void add_widened(Stream&, const BFloat16*, float*, std::int64_t);
 template void widen_rows(Stream&, DeviceHeads<const BFloat16>, float*, std::int64_t, std::int64_t);
 template void round_rows(Stream&, const float*, DeviceHeads<BFloat16>, std::int64_t, std::int64_t);
+template void round_with_gelu(Stream&, Gelu, const float*, BFloat16*, BFloat16*, std::int64_t);
+template void round_by_gelu_slope(Stream&, Gelu, const BFloat16*, const float*, BFloat16*,
+                                  std::int64_t);
 template void add_rounded_rows(Stream&, const BFloat16*, float*, std::int64_t, std::int64_t);
 
 }  // namespace troupe::kernels::cuda

@@ -24,6 +24,15 @@ template <class Number>
 void round_rows(Stream& stream, const float* x, DeviceHeads<Number> y, std::int64_t rows,
                 std::int64_t columns);
 
+/// pre = x and y = gelu(x).
+template <class Number>
+void round_with_gelu(Stream& stream, Gelu form, const float* x, Number* pre, Number* y,
+                     std::int64_t count);
+/// dx = dy gelu'(pre).
+template <class Number>
+void round_by_gelu_slope(Stream& stream, Gelu form, const Number* pre, const float* dy, Number* dx,
+                         std::int64_t count);
+
 /// db[c] += sum over rows of dy[r, c]: by pieces of rows, then over these, always the same ones.
 template <class Number>
 void add_rounded_rows(Stream& stream, const Number* dy, float* db, std::int64_t rows,

@@ -14,6 +14,7 @@
 #include "kernels/cuda/tensor_cores.h"
 
 // Where cuDNN cannot, the kernels for fp32 compute on widened operands, and the result is rounded.
+// Where cuBLASLt cannot take gelu() within a product, or not in this form, it is taken behind one.
 namespace troupe::kernels::cuda {
 namespace {
 
@@ -56,15 +57,69 @@ void run(Stream& stream, const cudnn::ReadyGraph& graph, std::initializer_list<c
   queue_of(stream).give(give_graph, work);
 }
 
+using cublas_lt::Epilogue;
+using cublas_lt::EpilogueKind;
+
 template <class Number>
 void give_product(WorkList::Told told, cudaStream_t queue) {
   auto* cores = told.next<TensorCores*>();
-  cores->multiply(told.next<DeviceProduct<Number>>(), queue);
+  const auto product = told.next<DeviceProduct<Number>>();
+  cores->multiply(product, told.next<Epilogue<Number>>(), queue);
 }
 
 template <class Number>
 void multiply_rounded(Stream& stream, const DeviceProduct<Number>& product) {
-  queue_of(stream).give(give_product<Number>, &tensor_cores_of(stream), product);
+  queue_of(stream).give(give_product<Number>, &tensor_cores_of(stream), product,
+                        Epilogue<Number>());
+}
+
+/// Whether cuBLASLt does it.
+template <class Number>
+bool multiplied(Stream& stream, const DeviceProduct<Number>& product,
+                const Epilogue<Number>& epilogue) {
+  auto& cores = tensor_cores_of(stream);
+  if (!cores.can_multiply(product, epilogue)) return false;
+  queue_of(stream).give(give_product<Number>, &cores, product, epilogue);
+  return true;
+}
+
+/// The sums alone, in fp32.
+template <class Number>
+Tensor product_of(Stream& stream, DeviceProduct<Number> product) {
+  Tensor sums = stream.make({product.rows, product.columns});
+  product.c = sums.f32();
+  product.c_stride = product.columns;
+  multiply_rounded(stream, product);
+  return sums;
+}
+
+template <class Number>
+void multiply_to_gelu(Stream& stream, const DeviceProduct<Number>& product, Gelu form, Number* pre,
+                      Number* y) {
+  if (form == Gelu::tanh) {  // The library's only one.
+    Tensor bias = stream.make({product.columns}, dtype_of<Number>);
+    round_all(stream, product.start, bias.data<Number>(), product.columns);
+    DeviceProduct<Number> sums = product;
+    sums.start = nullptr;
+    if (multiplied<Number>(
+            stream, sums,
+            {.kind = EpilogueKind::gelu, .bias = bias.data<Number>(), .pre = pre, .result = y}))
+      return;
+  }
+  const Tensor sums = product_of(stream, product);
+  round_with_gelu(stream, form, sums.f32(), pre, y, sums.count());
+}
+
+template <class Number>
+void multiply_by_gelu_slope(Stream& stream, const DeviceProduct<Number>& product, Gelu form,
+                            const Number* pre, Number* dpre) {
+  if (form == Gelu::tanh &&
+      multiplied<Number>(
+          stream, product,
+          {.kind = EpilogueKind::gelu_slope, .bias = nullptr, .pre = pre, .result = dpre}))
+    return;
+  const Tensor sums = product_of(stream, product);
+  round_by_gelu_slope(stream, form, pre, sums.f32(), dpre, sums.count());
 }
 
 std::int64_t positions(const AttentionShape& shape) { return shape.batch * shape.length; }
@@ -252,6 +307,8 @@ void convolve_to_weight(Stream& stream, const Conv2dShape& shape, const Number* 
 template <class Number>
 constexpr TensorCoreKernels<Number> kernels_in_16_bits = {
     .multiply = multiply_rounded<Number>,
+    .multiply_to_gelu = multiply_to_gelu<Number>,
+    .multiply_by_gelu_slope = multiply_by_gelu_slope<Number>,
     .bias_backward = add_rounded_rows<Number>,
     .attention_forward = attend_rounded<Number>,
     .attention_backward = attend_back_rounded<Number>,

@@ -30,14 +30,29 @@ class OpenTensorCores final : public TensorCores {
                   std::unique_ptr<cudnn::GraphRunner> runner)
       : products_(std::move(products)), runner_(std::move(runner)) {}
 
-  void multiply(const DeviceProduct<float>& product, cudaStream_t queue) override {
-    products_->multiply(product, queue);
+  bool can_multiply(const DeviceProduct<float>& product,
+                    const cublas_lt::Epilogue<float>& epilogue) override {
+    return products_->can_multiply(product, epilogue);
   }
-  void multiply(const DeviceProduct<Float16>& product, cudaStream_t queue) override {
-    products_->multiply(product, queue);
+  bool can_multiply(const DeviceProduct<Float16>& product,
+                    const cublas_lt::Epilogue<Float16>& epilogue) override {
+    return products_->can_multiply(product, epilogue);
   }
-  void multiply(const DeviceProduct<BFloat16>& product, cudaStream_t queue) override {
-    products_->multiply(product, queue);
+  bool can_multiply(const DeviceProduct<BFloat16>& product,
+                    const cublas_lt::Epilogue<BFloat16>& epilogue) override {
+    return products_->can_multiply(product, epilogue);
+  }
+  void multiply(const DeviceProduct<float>& product, const cublas_lt::Epilogue<float>& epilogue,
+                cudaStream_t queue) override {
+    products_->multiply(product, epilogue, queue);
+  }
+  void multiply(const DeviceProduct<Float16>& product, const cublas_lt::Epilogue<Float16>& epilogue,
+                cudaStream_t queue) override {
+    products_->multiply(product, epilogue, queue);
+  }
+  void multiply(const DeviceProduct<BFloat16>& product,
+                const cublas_lt::Epilogue<BFloat16>& epilogue, cudaStream_t queue) override {
+    products_->multiply(product, epilogue, queue);
   }
 
   const cudnn::ReadyGraph* attention_forward(const cudnn::AttentionProblem& problem) override {

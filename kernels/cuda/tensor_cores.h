@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "core/result.h"
+#include "kernels/cuda/cublas_lt/epilogue.h"
 #include "kernels/cuda/cudnn/attention.h"
 #include "kernels/cuda/cudnn/convolution.h"
 #include "kernels/cuda/cudnn/graph_runner.h"
@@ -18,10 +19,19 @@ class TensorCores {
   static Result<std::unique_ptr<TensorCores>> open();
   virtual ~TensorCores() = default;
 
-  /// In tf32.
-  virtual void multiply(const DeviceProduct<float>& product, cudaStream_t queue) = 0;
-  virtual void multiply(const DeviceProduct<Float16>& product, cudaStream_t queue) = 0;
-  virtual void multiply(const DeviceProduct<BFloat16>& product, cudaStream_t queue) = 0;
+  // Of floats in tf32. Where the library cannot, as the first say, the others throw.
+  virtual bool can_multiply(const DeviceProduct<float>& product,
+                            const cublas_lt::Epilogue<float>& epilogue) = 0;
+  virtual bool can_multiply(const DeviceProduct<Float16>& product,
+                            const cublas_lt::Epilogue<Float16>& epilogue) = 0;
+  virtual bool can_multiply(const DeviceProduct<BFloat16>& product,
+                            const cublas_lt::Epilogue<BFloat16>& epilogue) = 0;
+  virtual void multiply(const DeviceProduct<float>& product,
+                        const cublas_lt::Epilogue<float>& epilogue, cudaStream_t queue) = 0;
+  virtual void multiply(const DeviceProduct<Float16>& product,
+                        const cublas_lt::Epilogue<Float16>& epilogue, cudaStream_t queue) = 0;
+  virtual void multiply(const DeviceProduct<BFloat16>& product,
+                        const cublas_lt::Epilogue<BFloat16>& epilogue, cudaStream_t queue) = 0;
 
   // Null where the library cannot.
   virtual const cudnn::ReadyGraph* attention_forward(const cudnn::AttentionProblem& problem) = 0;

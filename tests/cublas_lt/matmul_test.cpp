@@ -23,6 +23,12 @@ DeviceProduct<Number> product(std::int64_t rows, std::int64_t depth, std::int64_
           .c_stride = columns};
 }
 
+template <class Number>
+Epilogue<Number> epilogue(EpilogueKind kind) {
+  alignas(256) static Number numbers[3][128];
+  return {.kind = kind, .bias = numbers[0], .pre = numbers[1], .result = numbers[2]};
+}
+
 }  // namespace
 
 TEST_CASE("cuBLASLt has all functions that are looked for", "[cublas_lt]") {
@@ -44,6 +50,29 @@ TEMPLATE_TEST_CASE("cuBLASLt takes our descriptors", "[cublas_lt]", float, Float
   auto back = product<TestType>(300, 48, 64);
   back.b = {back.b.data, 1, 48};
   CHECK_NOTHROW(Matmul(Form::of(back)));
+}
+
+TEMPLATE_TEST_CASE("cuBLASLt takes our descriptors of epilogues", "[cublas_lt]", Float16,
+                   BFloat16) {
+  REQUIRE(library().ok());
+  const auto forward = product<TestType>(300, 64, 48);
+  auto back = product<TestType>(300, 48, 64);
+  back.b = {back.b.data, 1, 48};
+  for (const auto kind : {EpilogueKind::gelu, EpilogueKind::gelu_slope}) {
+    CHECK_NOTHROW(Matmul(Form::of(forward, epilogue<TestType>(kind))));
+    CHECK_NOTHROW(Matmul(Form::of(back, epilogue<TestType>(kind))));
+  }
+}
+
+TEST_CASE("gelu is possible within a product whose rows are whole, and lie where they should",
+          "[cublas_lt]") {
+  const auto gelu = epilogue<BFloat16>(EpilogueKind::gelu);
+  CHECK(Form::of(product(3, 5, 48), gelu).is_possible());
+  CHECK(!Form::of(product(3, 5, 47), gelu).is_possible());
+  CHECK(Form::of(product(3, 5, 47)).is_possible());
+  auto elsewhere = gelu;
+  ++elsewhere.pre;
+  CHECK(!Form::of(product(3, 5, 48), elsewhere).is_possible());
 }
 
 TEST_CASE("a form has what decides which algorithm is good for it", "[cublas_lt]") {
@@ -76,13 +105,22 @@ TEST_CASE("a handle is made where there is a driver, and else the reason is told
     return;
   }
   REQUIRE(outcome == CUBLAS_STATUS_SUCCESS);
-  for (const std::int64_t columns : {48, 47, 1})
-    for (const auto& form :
-         {Form::of(product<float>(304, 64, columns)), Form::of(product<Float16>(304, 64, columns)),
-          Form::of(product<BFloat16>(304, 64, columns))}) {
-      Matmul matmul(form);
-      CHECK_NOTHROW(matmul.choose_algorithm(handle, nullptr));
-    }
+  const auto has_algorithm = [&](const auto& of, const auto& with) {
+    Matmul matmul(Form::of(of, with));
+    return matmul.choose_algorithm(handle, Places::of(of, with));
+  };
+  for (const std::int64_t columns : {48, 47, 1}) {
+    CHECK(has_algorithm(product<float>(304, 64, columns), Epilogue<float>{}));
+    CHECK(has_algorithm(product<Float16>(304, 64, columns), Epilogue<Float16>{}));
+    CHECK(has_algorithm(product<BFloat16>(304, 64, columns), Epilogue<BFloat16>{}));
+  }
+  // Where there is none a kernel of our own is behind the product.
+  for (const auto kind : {EpilogueKind::gelu, EpilogueKind::gelu_slope}) {
+    if (!has_algorithm(product<Float16>(304, 64, 48), epilogue<Float16>(kind)))
+      WARN("cuBLASLt has no algorithm in fp16 for epilogue " << static_cast<int>(kind));
+    if (!has_algorithm(product<BFloat16>(304, 64, 48), epilogue<BFloat16>(kind)))
+      WARN("cuBLASLt has no algorithm in bf16 for epilogue " << static_cast<int>(kind));
+  }
   CHECK(library()->destroy(handle) == CUBLAS_STATUS_SUCCESS);
 }
 

@@ -8,6 +8,7 @@
 #include "kernels/attention.h"
 #include "kernels/conv2d.h"
 #include "kernels/linear.h"
+#include "kernels/linear_gelu.h"
 #include "kernels/rounding.h"
 #include "same.h"
 
@@ -38,6 +39,11 @@ struct Both {
     stream.copy(numbers, copy);
     return as_type(stream, copy, type);
   }
+  /// All the same number.
+  Tensor full_of(Stream& stream, const Shape& shape, float number, DType type) {
+    const std::vector<float> all(static_cast<std::size_t>(shape.count()), number);
+    return there(stream, tensor(cores, all, shape), type);
+  }
   /// `difference` as a share of the largest number.
   bool near(Stream& stream, const Tensor& found, const Tensor& wanted, double difference) {
     const Tensor wide = stream.to_host(as_type(stream, found, DType::f32));
@@ -54,6 +60,12 @@ struct Both {
     return true;
   }
 };
+
+float first_of(Stream& stream, const Tensor& made) {
+  const Tensor here = stream.to_host(as_type(stream, made, DType::f32));
+  stream.wait();
+  return here.f32()[0];
+}
 
 TEST_CASE("numbers are rounded and widened as the cores do it") {
   const auto type = GENERATE(DType::bf16, DType::f16);
@@ -115,6 +127,81 @@ TEST_CASE("linear layers on tensor cores are products of rounded numbers") {
   CHECK(both.near(stream, found.dw, wanted.dw, in_fp32));
   CHECK(both.near(stream, found.fresh, wanted.fresh, in_fp32));
   CHECK(both.near(stream, found.db, wanted.db, in_fp32));
+}
+
+// The library has the form with tanh for rows of whole pieces of 8 numbers of 16 bits; the others
+// are our own. Never a single number: near -0.75 the slope is 0, and rounding changes it by more
+// than its share.
+TEST_CASE("linear layers with gelu on tensor cores are those of the cores, rounded") {
+  Both both;
+  if (!both.device) return;
+  const auto precision = GENERATE(Precision::tf32, Precision::fp16_gpu, Precision::bf16_gpu);
+  const auto form = GENERATE(Gelu::erf, Gelu::tanh);
+  const std::int64_t rows = GENERATE(1, 37), width = GENERATE(5, 24), hidden = GENERATE(7, 39, 40);
+  const auto layout = GENERATE(WeightLayout::out_in, WeightLayout::in_out);
+  CAPTURE(to_string(precision), form == Gelu::erf, rows, width, hidden,
+          layout == WeightLayout::in_out);
+  const Tensor up = both.made(precision, {width * hidden}, 1),
+               down = both.made(precision, {width * hidden}, 2);
+  const Tensor bias = both.made(precision, {hidden}, 3), x = both.made(precision, {rows, width}, 4);
+  const Tensor dy = both.made(precision, {rows, width}, 5);
+
+  struct Results {
+    LinearGelu forward;
+    LinearGradient backward;
+  };
+  const auto on = [&](Stream& stream, Precision in) {
+    const auto there = [&](const Tensor& numbers) {
+      return both.there(stream, numbers, DType::f32);
+    };
+    const Tensor up_there = there(up), down_there = there(down), bias_there = there(bias);
+    const PackedLinear first(stream, {width, hidden, layout, in}, up_there.f32());
+    const PackedLinear second(stream, {hidden, width, layout, in}, down_there.f32());
+    const Tensor from = as_operand(stream, there(x), in), back = as_operand(stream, there(dy), in);
+    Results made;
+    made.forward = linear_gelu_forward(stream, first, from, bias_there.f32(), form);
+    made.backward = linear_gelu_backward(stream, second, back, form, made.forward.pre);
+    stream.wait();
+    return made;
+  };
+  const Results wanted = on(both.cores, Precision::fp32);
+  Stream stream(both.shared, *both.device);
+  const Results found = on(stream, precision);
+  const DType type = activation_type(precision);
+  CHECK(found.forward.pre.dtype() == type);
+  CHECK(both.near(stream, found.forward.pre, wanted.forward.pre, rounded_to(type)));
+  CHECK(both.near(stream, found.forward.y, wanted.forward.y, rounded_to(type)));
+  CHECK(both.near(stream, found.backward.operand, wanted.backward.operand, rounded_to(type)));
+  CHECK(found.backward.for_bias.raw() == found.backward.operand.raw());
+}
+
+/// Who takes gelu(): the library, or a kernel of our own behind its product.
+struct Taker {
+  bool is_library;
+  Gelu form;
+  std::int64_t columns;
+};
+const auto takers = {Taker{true, Gelu::tanh, 8}, Taker{false, Gelu::tanh, 9},
+                     Taker{false, Gelu::erf, 8}};
+
+// The sum is 1, and the bias a little above half of what follows there: rounded itself it is half,
+// and then 1 the nearest. So we see who has added it.
+TEST_CASE("within cuBLASLt's product with gelu the bias is rounded too, behind it not") {
+  Both both;
+  if (!both.device) return;
+  const auto precision = GENERATE(Precision::fp16_gpu, Precision::bf16_gpu);
+  const auto [is_library, form, hidden] = GENERATE(values(takers));
+  CAPTURE(to_string(precision), is_library, form == Gelu::erf);
+  Stream stream(both.shared, *both.device);
+  const float step = is_bf16(precision) ? 0x1p-7f : 0x1p-10f;
+  const Tensor w = both.full_of(stream, {hidden}, 1, DType::f32),
+               bias = both.full_of(stream, {hidden}, step * 0x1.001p-1f, DType::f32);
+  const Tensor x = both.full_of(stream, {2, 1}, 1, activation_type(precision));
+  const PackedLinear packed(stream, {1, hidden, WeightLayout::in_out, precision}, w.f32());
+  const auto made = linear_gelu_forward(stream, packed, x, bias.f32(), form);
+  const Tensor pre = stream.to_host(as_type(stream, made.pre, DType::f32));
+  stream.wait();
+  for (const float number : pre.numbers<float>()) CHECK(number == (is_library ? 1 : 1 + step));
 }
 
 // Heads of 8 numbers are cuDNN's, those of 6 our own kernel's.
@@ -196,29 +283,52 @@ TEST_CASE("convolutions on tensor cores are those of the cores, rounded") {
 TEST_CASE("what fp16 cannot hold becomes infinite on its way out of a convolution") {
   Both both;
   if (!both.device) return;
+  constexpr float infinity = std::numeric_limits<float>::infinity();
   const Conv2dShape shape{1, 8, 4, 4, 8, 1, 1, 0};
   Stream stream(both.shared, *both.device);
-  const auto full_of = [&](const Shape& of, float number, DType type) {
-    const std::vector<float> all(static_cast<std::size_t>(of.count()), number);
-    return both.there(stream, tensor(both.cores, all, of), type);
-  };
-  const Tensor x = full_of({1, 8, 4, 4}, 200, DType::f16),
-               w = full_of({8, 8, 1, 1}, 100, DType::f16);
-  const Tensor dy = full_of({1, 8, 4, 4}, -100, DType::f16);
+  const Tensor x = both.full_of(stream, {1, 8, 4, 4}, 200, DType::f16),
+               w = both.full_of(stream, {8, 8, 1, 1}, 100, DType::f16);
+  const Tensor dy = both.full_of(stream, {1, 8, 4, 4}, -100, DType::f16);
   Tensor y = stream.make(dy.shape(), DType::f16), dx = stream.make(x.shape(), DType::f16);
-  Tensor dw = full_of({8, 8, 1, 1}, 1, DType::f32);
+  Tensor dw = both.full_of(stream, {8, 8, 1, 1}, 1, DType::f32);
   convolve(stream, shape, Precision::fp16_gpu, x, w, y);
   convolve_back_to_input(stream, shape, Precision::fp16_gpu, w, dy, dx);
   convolve_back_to_weight(stream, shape, Precision::fp16_gpu, x, dy, dw);
-  const auto first_of = [&](const Tensor& made) {
-    const Tensor here = stream.to_host(as_type(stream, made, DType::f32));
-    stream.wait();
-    return here.f32()[0];
-  };
+  CHECK(first_of(stream, y) == infinity);    // 8 * 200 * 100
+  CHECK(first_of(stream, dx) == -infinity);  // 8 * 100 * -100
+  CHECK(first_of(stream, dw) == -infinity);  // 16 * 200 * -100
+}
+
+TEST_CASE("what fp16 cannot hold becomes infinite on its way out of a product with gelu") {
+  Both both;
+  if (!both.device) return;
   constexpr float infinity = std::numeric_limits<float>::infinity();
-  CHECK(first_of(y) == infinity);    // 8 * 200 * 100
-  CHECK(first_of(dx) == -infinity);  // 8 * 100 * -100
-  CHECK(first_of(dw) == -infinity);  // 16 * 200 * -100
+  const auto [is_library, form, hidden] = GENERATE(values(takers));
+  CAPTURE(is_library, form == Gelu::erf);
+  Stream stream(both.shared, *both.device);
+  const auto layer = [&](std::int64_t inputs, std::int64_t outputs, float weight) {
+    const Tensor w = both.full_of(stream, {hidden}, weight, DType::f32);
+    const LinearShape shape{inputs, outputs, WeightLayout::in_out, Precision::fp16_gpu};
+    return PackedLinear(stream, shape, w.f32());
+  };
+  const Tensor numbers = both.full_of(stream, {2, 1}, 300, DType::f16);
+  const Tensor zeros = both.full_of(stream, {hidden}, 0, DType::f32);
+  const auto large = linear_gelu_forward(stream, layer(1, hidden, 300), numbers, zeros.f32(), form);
+  CHECK(first_of(stream, large.pre) == infinity);
+  CHECK(first_of(stream, large.y) == infinity);
+  const auto low = linear_gelu_forward(stream, layer(1, hidden, -300), numbers, zeros.f32(), form);
+  CHECK(first_of(stream, low.pre) == -infinity);
+  CHECK(first_of(stream, low.y) == 0);
+
+  const auto back = [&](const Tensor& pre, float weight) {
+    const auto made = linear_gelu_backward(stream, layer(hidden, 1, weight), numbers, form, pre);
+    return first_of(stream, made.operand);
+  };
+  const Tensor steep = both.full_of(stream, {2, hidden}, 20, DType::f16);  // The slope is 1.
+  CHECK(back(steep, 300) == infinity);
+  CHECK(back(steep, -300) == -infinity);
+  // What the library makes of -infinity is not known.
+  if (!is_library) CHECK(back(low.pre, 300) == 0);
 }
 
 }  // namespace

@@ -12,7 +12,16 @@ struct cublasLtMatmulDescOpaque_t {
   cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
   cublasOperation_t turn_a = CUBLAS_OP_N, turn_b = CUBLAS_OP_N;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  const float* bias = nullptr;
+  const void* bias = nullptr;  // Of the result's type.
+  void* aux = nullptr;         // As well.
+  std::int64_t aux_stride = 0;
+
+  bool wants_aux() const {
+    return epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS || epilogue == CUBLASLT_EPILOGUE_DGELU;
+  }
+  bool wants_bias() const {
+    return epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS || epilogue == CUBLASLT_EPILOGUE_BIAS;
+  }
 };
 /// Column by column.
 struct cublasLtMatrixLayoutOpaque_t {
@@ -44,14 +53,23 @@ std::int64_t columns_of(const Layout& layout, cublasOperation_t turn) {
   return turn == CUBLAS_OP_N ? layout.columns : layout.rows;
 }
 
+bool is_aligned(const void* address, std::uint64_t to) {
+  return to != 0 && reinterpret_cast<std::uintptr_t>(address) % to == 0;
+}
+
 bool fit(const Operation& op, const Layout& a, const Layout& b, const Layout& c, const Layout& d) {
   for (const Layout* layout : {&a, &b, &c, &d})
     if (layout->stride < layout->rows) return false;
+  if (op.wants_bias() != (op.bias != nullptr) || op.wants_aux() != (op.aux != nullptr))
+    return false;
+  if (op.wants_aux() &&
+      (op.aux_stride % 8 != 0 || op.aux_stride < d.rows || !is_aligned(op.aux, 16)))
+    return false;
   // Floats are computed otherwise where nothing is said of tf32, and with it nothing else is
   // wanted.
   const bool in_tf32 = op.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
-  return a.type == b.type && (a.type == CUDA_R_32F) == in_tf32 && c.type == CUDA_R_32F &&
-         d.type == CUDA_R_32F && rows_of(a, op.turn_a) == d.rows &&
+  return a.type == b.type && (a.type == CUDA_R_32F) == in_tf32 && c.type == d.type &&
+         (d.type == CUDA_R_32F || d.type == a.type) && rows_of(a, op.turn_a) == d.rows &&
          columns_of(a, op.turn_a) == rows_of(b, op.turn_b) &&
          columns_of(b, op.turn_b) == d.columns && c.rows == d.rows && c.columns == d.columns;
 }
@@ -63,10 +81,6 @@ cublasLtMatmulAlgo_t choice(const Operation& op, const Layout& a, const Layout& 
            number(op.turn_a) * 2 + number(op.turn_b), number(op.epilogue)}};
 }
 
-bool is_aligned(const void* address, std::uint64_t to) {
-  return to != 0 && reinterpret_cast<std::uintptr_t>(address) % to == 0;
-}
-
 /// To nearest, ties away from zero, as a GPU's cvt.rna does it; whether the library rounds so
 /// before its tensor cores drop the last 13 digits is not known.
 float rounded_to_tf32(float number) {
@@ -75,19 +89,64 @@ float rounded_to_tf32(float number) {
   return std::bit_cast<float>((bits + (1u << 12)) & ~((1u << 13) - 1));
 }
 
-float element(const void* numbers, const Layout& layout, cublasOperation_t turn, std::int64_t row,
-              std::int64_t column) {
-  if (turn == CUBLAS_OP_T) std::swap(row, column);
-  const std::int64_t at = row + column * layout.stride;
-  switch (layout.type) {
+float number(const void* numbers, cudaDataType_t type, std::int64_t at) {
+  switch (type) {
     case CUDA_R_32F:
-      return rounded_to_tf32(static_cast<const float*>(numbers)[at]);
+      return static_cast<const float*>(numbers)[at];
     case CUDA_R_16F:
       return static_cast<const troupe::Float16*>(numbers)[at].to_float();
     case CUDA_R_16BF:
       return static_cast<const troupe::BFloat16*>(numbers)[at].to_float();
   }
   return 0;
+}
+void set_number(void* numbers, cudaDataType_t type, std::int64_t at, float value) {
+  switch (type) {
+    case CUDA_R_32F:
+      static_cast<float*>(numbers)[at] = value;
+      return;
+    case CUDA_R_16F:
+      static_cast<troupe::Float16*>(numbers)[at] = troupe::Float16::from(value);
+      return;
+    case CUDA_R_16BF:
+      static_cast<troupe::BFloat16*>(numbers)[at] = troupe::BFloat16::from(value);
+      return;
+  }
+}
+
+float element(const void* numbers, const Layout& layout, cublasOperation_t turn, std::int64_t row,
+              std::int64_t column) {
+  if (turn == CUBLAS_OP_T) std::swap(row, column);
+  const float found = number(numbers, layout.type, row + column * layout.stride);
+  return layout.type == CUDA_R_32F ? rounded_to_tf32(found) : found;
+}
+
+/// The form with tanh, which is the only one that the library has.
+float gelu(float x) {
+  return 0.5f * x * (1 + std::tanh(0.7978845608f * (x + 0.044715f * x * x * x)));
+}
+float gelu_slope(float x) {
+  const float t = std::tanh(0.7978845608f * (x + 0.044715f * x * x * x));
+  return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * 0.7978845608f * (1 + 3 * 0.044715f * x * x);
+}
+
+/// What an epilogue makes of a sum.
+float finished(const Operation& op, cudaDataType_t type, std::int64_t row, std::int64_t column,
+               float sum) {
+  const std::int64_t in_aux = row + column * op.aux_stride;
+  switch (op.epilogue) {
+    case CUBLASLT_EPILOGUE_DEFAULT:
+      return sum;
+    case CUBLASLT_EPILOGUE_BIAS:
+      return sum + number(op.bias, type, row);
+    case CUBLASLT_EPILOGUE_GELU_AUX_BIAS:
+      sum += number(op.bias, type, row);
+      set_number(op.aux, type, in_aux, sum);
+      return gelu(sum);
+    case CUBLASLT_EPILOGUE_DGELU:
+      return sum * gelu_slope(number(op.aux, type, in_aux));
+  }
+  return sum;
 }
 
 }  // namespace
@@ -126,6 +185,10 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
       return take(desc->epilogue, value, bytes);
     case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
       return take(desc->bias, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+      return take(desc->aux, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+      return take(desc->aux_stride, value, bytes);
   }
   return CUBLAS_STATUS_INVALID_VALUE;
 }
@@ -193,8 +256,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
   if (!fit(*desc, *a_layout, *b_layout, *c_layout, *d_layout) ||
       std::memcmp(chosen.data, algo->data, 5 * sizeof chosen.data[0]) != 0 ||
       !is_aligned(a, algo->data[5]) || !is_aligned(b, algo->data[6]) ||
-      !is_aligned(d, algo->data[7]) || !is_aligned(workspace, 16) || workspace_bytes == 0 ||
-      (desc->epilogue == CUBLASLT_EPILOGUE_BIAS) != (desc->bias != nullptr))
+      !is_aligned(d, algo->data[7]) || !is_aligned(workspace, 16) || workspace_bytes == 0)
     return CUBLAS_STATUS_INVALID_VALUE;
   const float scale = *static_cast<const float*>(alpha), kept = *static_cast<const float*>(beta);
   queue->put([op = *desc, a, b, c, d, at = *a_layout, bt = *b_layout, ct = *c_layout,
@@ -206,9 +268,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
           sum = std::fma(element(a, at, op.turn_a, row, k), element(b, bt, op.turn_b, k, column),
                          sum);
         sum *= scale;
-        if (kept != 0) sum += kept * static_cast<const float*>(c)[row + column * ct.stride];
-        if (op.epilogue == CUBLASLT_EPILOGUE_BIAS) sum += op.bias[row];
-        static_cast<float*>(d)[row + column * dt.stride] = sum;
+        if (kept != 0) sum += kept * number(c, ct.type, row + column * ct.stride);
+        set_number(d, dt.type, row + column * dt.stride, finished(op, dt.type, row, column, sum));
       }
   });
   return CUBLAS_STATUS_SUCCESS;

@@ -1,6 +1,7 @@
 #include "kernels/cuda/cublas_lt/matmul.h"
 
 #include <algorithm>
+#include <cassert>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@ namespace {
 using Element = Form::Element;
 using Order = Form::Factor::Order;
 using Start = Form::Start;
+using Kind = EpilogueKind;
 
 std::uint32_t alignment_of(const void* address) {
   // What all memory is a multiple of (core/memory_pool.h). That some of it is of more is chance,
@@ -71,8 +73,9 @@ cublasLtMatrixLayout_t layout_of(Element element, const Form::Factor& factor, st
 }
 
 cublasLtMatrixLayout_t result_layout(const Form& form, std::int64_t stride) {
+  const auto type = form.epilogue == Kind::none ? CUDA_R_32F : type_of(form.element);
   cublasLtMatrixLayout_t layout = nullptr;
-  check(library()->create_layout(&layout, CUDA_R_32F, static_cast<std::uint64_t>(form.columns),
+  check(library()->create_layout(&layout, type, static_cast<std::uint64_t>(form.columns),
                                  static_cast<std::uint64_t>(form.rows), stride));
   return layout;
 }
@@ -94,10 +97,16 @@ void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttribut
   check(library()->set_preference(preference, name, &value, sizeof value));
 }
 
-std::string to_string(const Form& form) {
-  return std::to_string(form.rows) + " x " + std::to_string(form.depth) + " by " +
-         std::to_string(form.depth) + " x " + std::to_string(form.columns) + " in " +
-         to_string(form.element);
+cublasLtEpilogue_t epilogue_of(const Form& form) {
+  switch (form.epilogue) {
+    case Kind::none:
+      return form.start == Start::one_row ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+    case Kind::gelu:
+      return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+    case Kind::gelu_slope:
+      return CUBLASLT_EPILOGUE_DGELU;
+  }
+  return CUBLASLT_EPILOGUE_DEFAULT;
 }
 
 }  // namespace
@@ -114,25 +123,62 @@ void check(cublasStatus_t outcome) {
     throw std::runtime_error(std::string("cuBLASLt: ") + library()->text_of(outcome));
 }
 
+std::string to_string(const Form& form) {
+  return std::to_string(form.rows) + " x " + std::to_string(form.depth) + " by " +
+         std::to_string(form.depth) + " x " + std::to_string(form.columns) + " in " +
+         to_string(form.element);
+}
+
 template <class Number>
-Form Form::of(const DeviceProduct<Number>& product) {
+Form Form::of(const DeviceProduct<Number>& product, const Epilogue<Number>& epilogue) {
+  const auto places = Places::of(product, epilogue);
   Form form{.element = element_of<Number>,
             .rows = product.rows,
             .columns = product.columns,
             .depth = product.depth,
             .a = factor(product.a, product.depth),
             .b = factor(product.b, product.columns),
-            .c_stride = product.c_stride,
-            .c_alignment = alignment_of(product.c)};
-  if (!product.start) return form;
-  form.start = product.start_stride == 0 ? Start::one_row : Start::matrix;
-  form.start_stride = product.start_stride;
-  form.start_alignment = alignment_of(product.start);
+            .c_stride = epilogue.kind == Kind::none ? product.c_stride : product.columns,
+            .c_alignment = alignment_of(places.c),
+            .epilogue = epilogue.kind};
+  if (places.aux) form.aux_alignment = alignment_of(places.aux);
+  if (places.bias) form.bias_alignment = alignment_of(places.bias);
+  if (places.start) {
+    form.start = Start::matrix;
+    form.start_stride = product.start_stride;
+    form.start_alignment = alignment_of(places.start);
+  } else if (product.start) {
+    form.start = Start::one_row;
+  }
   return form;
 }
-template Form Form::of(const DeviceProduct<float>&);
-template Form Form::of(const DeviceProduct<Float16>&);
-template Form Form::of(const DeviceProduct<BFloat16>&);
+template Form Form::of(const DeviceProduct<float>&, const Epilogue<float>&);
+template Form Form::of(const DeviceProduct<Float16>&, const Epilogue<Float16>&);
+template Form Form::of(const DeviceProduct<BFloat16>&, const Epilogue<BFloat16>&);
+
+bool Form::is_possible() const {
+  return epilogue == Kind::none || (columns % 8 == 0 && aux_alignment >= 16);
+}
+
+template <class Number>
+Places Places::of(const DeviceProduct<Number>& product, const Epilogue<Number>& epilogue) {
+  Places places{.a = product.a.data, .b = product.b.data, .c = product.c};
+  if (epilogue.kind == Kind::none) {
+    if (product.start_stride == 0)
+      places.bias = product.start;
+    else
+      places.start = product.start;
+    return places;
+  }
+  assert(!product.start);
+  places.c = epilogue.result;
+  places.aux = epilogue.pre;
+  places.bias = epilogue.bias;
+  return places;
+}
+template Places Places::of(const DeviceProduct<float>&, const Epilogue<float>&);
+template Places Places::of(const DeviceProduct<Float16>&, const Epilogue<Float16>&);
+template Places Places::of(const DeviceProduct<BFloat16>&, const Epilogue<BFloat16>&);
 
 Matmul::Matmul(const Form& form)
     : form_(form),
@@ -148,16 +194,18 @@ Matmul::Matmul(const Form& form)
   };
   set(operation_.get(), CUBLASLT_MATMUL_DESC_TRANSA, turn(form.b));
   set(operation_.get(), CUBLASLT_MATMUL_DESC_TRANSB, turn(form.a));
-  if (form.start == Start::one_row)
-    set(operation_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+  set(operation_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(form));
+  if (form.epilogue != Kind::none)
+    set(operation_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, form.c_stride);
 }
 
-void Matmul::set_bias(const float* bias) const {
-  set(operation_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+void Matmul::set_addresses(const Places& places) const {
+  if (places.bias) set(operation_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, places.bias);
+  if (places.aux) set(operation_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, places.aux);
 }
 
-void Matmul::choose_algorithm(cublasLtHandle_t handle, const float* bias) {
-  if (form_.start == Start::one_row) set_bias(bias);  // Its alignment counts.
+bool Matmul::choose_algorithm(cublasLtHandle_t handle, const Places& places) {
+  set_addresses(places);  // Their alignment counts.
   cublasLtMatmulPreference_t made = nullptr;
   check(library()->create_preference(&made));
   const Owned<cublasLtMatmulPreference_t> preference(made, library()->destroy_preference);
@@ -177,21 +225,21 @@ void Matmul::choose_algorithm(cublasLtHandle_t handle, const float* bias) {
   const auto outcome = library()->advise(handle, operation_.get(), a_.get(), b_.get(), start_.get(),
                                          c_.get(), made, 1, &best, &found);
   if (outcome == CUBLAS_STATUS_NOT_SUPPORTED || (outcome == CUBLAS_STATUS_SUCCESS && found == 0))
-    throw std::runtime_error("cuBLASLt has no algorithm for a product of " + to_string(form_) +
-                             "; use precision.compute = \"fp32\"");
+    return false;
   check(outcome);
   check(best.state);
   algorithm_ = best.algo;
+  return true;
 }
 
 void Matmul::run(cublasLtHandle_t handle, const Places& places, void* workspace,
                  cudaStream_t queue) const {
-  if (form_.start == Start::one_row) set_bias(places.start);
-  const bool adds = form_.start == Start::matrix;
-  const float alpha = 1, beta = adds ? 1 : 0;
+  set_addresses(places);
+  const void* start = places.start ? places.start : places.c;
+  const float alpha = 1, beta = places.start ? 1 : 0;
   check(library()->multiply(handle, operation_.get(), &alpha, places.b, a_.get(), places.a,
-                            b_.get(), &beta, adds ? places.start : places.c, start_.get(), places.c,
-                            c_.get(), &algorithm_, workspace, workspace_bytes, queue));
+                            b_.get(), &beta, start, start_.get(), places.c, c_.get(), &algorithm_,
+                            workspace, workspace_bytes, queue));
 }
 
 }  // namespace troupe::kernels::cublas_lt

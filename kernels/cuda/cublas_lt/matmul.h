@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <type_traits>
 
+#include "kernels/cuda/cublas_lt/epilogue.h"
 #include "kernels/cuda/cublas_lt/library.h"
 #include "kernels/cuda/queue.h"
 #include "kernels/device_kernels.h"
@@ -36,24 +38,33 @@ struct Form {
   std::uint32_t start_alignment = 0;
   std::int64_t c_stride = 0;
   std::uint32_t c_alignment = 0;
+  EpilogueKind epilogue = EpilogueKind::none;
+  std::uint32_t bias_alignment = 0;
+  std::uint32_t aux_alignment = 0;
 
-  /// Of Float16, BFloat16, or float for tf32.
+  /// Of Float16, BFloat16, or float for tf32, which has no epilogues.
   template <class Number>
-  static Form of(const DeviceProduct<Number>& product);
+  static Form of(const DeviceProduct<Number>& product, const Epilogue<Number>& epilogue = {});
+  /// As the library's documents say; there may still be no algorithm.
+  bool is_possible() const;
   auto operator<=>(const Form&) const = default;
 };
+
+std::string to_string(const Form& form);
 
 /// Where a product's numbers lie.
 struct Places {
   const void* a = nullptr;
   const void* b = nullptr;
-  const float* start = nullptr;
-  float* c = nullptr;
+  const float* start = nullptr;  // A matrix.
+  void* c = nullptr;
+  // As the library names them: a row to be added, and the matrix that an epilogue reads or writes
+  // beside its result.
+  const void* bias = nullptr;
+  const void* aux = nullptr;
 
   template <class Number>
-  static Places of(const DeviceProduct<Number>& product) {
-    return {product.a.data, product.b.data, product.start, product.c};
-  }
+  static Places of(const DeviceProduct<Number>& product, const Epilogue<Number>& epilogue = {});
 };
 
 /// Bytes. The same for every product: it may decide between algorithms.
@@ -66,9 +77,8 @@ class Matmul {
   /// Throws what the library refuses.
   explicit Matmul(const Form& form);
 
-  /// Before it is run; `bias` is like the start of the products that will be, where that is one
-  /// row. Throws where the library has no algorithm.
-  void choose_algorithm(cublasLtHandle_t handle, const float* bias);
+  /// Before it is run, for places like those that will be. False where the library has none.
+  bool choose_algorithm(cublasLtHandle_t handle, const Places& places);
   /// Of a product of that form. `workspace` has workspace_bytes.
   void run(cublasLtHandle_t handle, const Places& places, void* workspace,
            cudaStream_t queue) const;
@@ -77,7 +87,7 @@ class Matmul {
   template <class Thing>
   using Owned = std::unique_ptr<std::remove_pointer_t<Thing>, cublasStatus_t (*)(Thing)>;
 
-  void set_bias(const float* bias) const;
+  void set_addresses(const Places& places) const;
 
   Form form_;
   Owned<cublasLtMatmulDesc_t> operation_;

@@ -1,6 +1,7 @@
 #include "kernels/cuda/cublas_lt/products.h"
 
 #include <exception>
+#include <stdexcept>
 #include <utility>
 
 namespace troupe::kernels::cublas_lt {
@@ -20,16 +21,25 @@ Products::~Products() {
   if (handle_) (void)library()->destroy(handle_);
 }
 
-const Matmul& Products::ready(const Form& form, const float* bias) {
-  const auto found = ready_.find(form);
-  if (found != ready_.end()) return found->second;
+const Matmul* Products::ready(const Form& form, const Places& places) {
+  auto found = ready_.find(form);
+  if (found == ready_.end()) found = ready_.emplace(form, prepared(form, places)).first;
+  return found->second ? &*found->second : nullptr;
+}
+
+std::optional<Matmul> Products::prepared(const Form& form, const Places& places) const {
+  if (!form.is_possible()) return {};
   Matmul matmul(form);
-  matmul.choose_algorithm(handle_, bias);
-  return ready_.emplace(form, std::move(matmul)).first->second;
+  if (!matmul.choose_algorithm(handle_, places)) return {};
+  return matmul;
 }
 
 void Products::multiply(const Form& form, const Places& places, cudaStream_t queue) {
-  ready(form, places.start).run(handle_, places, workspace_, queue);
+  const auto* matmul = ready(form, places);
+  if (!matmul)
+    throw std::runtime_error("cuBLASLt has no algorithm for a product of " + to_string(form) +
+                             "; use precision.compute = \"fp32\"");
+  matmul->run(handle_, places, workspace_, queue);
 }
 
 }  // namespace troupe::kernels::cublas_lt

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "kernels/cuda/cublas_lt/matmul.h"
 #include "kernels/cuda/queue.h"
@@ -23,20 +24,26 @@ class Products {
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
 
-  /// Throws what the library refuses.
+  /// Whether the library can; where it cannot, multiply() throws.
   template <class Number>
-  void multiply(const DeviceProduct<Number>& product, cudaStream_t queue) {
-    multiply(Form::of(product), Places::of(product), queue);
+  bool can_multiply(const DeviceProduct<Number>& product, const Epilogue<Number>& epilogue) {
+    return ready(Form::of(product, epilogue), Places::of(product, epilogue)) != nullptr;
+  }
+  template <class Number>
+  void multiply(const DeviceProduct<Number>& product, const Epilogue<Number>& epilogue,
+                cudaStream_t queue) {
+    multiply(Form::of(product, epilogue), Places::of(product, epilogue), queue);
   }
 
  private:
   Products() = default;
+  const Matmul* ready(const Form& form, const Places& places);
+  std::optional<Matmul> prepared(const Form& form, const Places& places) const;
   void multiply(const Form& form, const Places& places, cudaStream_t queue);
-  const Matmul& ready(const Form& form, const float* bias);
 
   cublasLtHandle_t handle_ = nullptr;
   void* workspace_ = nullptr;
-  std::map<Form, Matmul> ready_;
+  std::map<Form, std::optional<Matmul>> ready_;  // None: it cannot be done.
 };
 
 }  // namespace troupe::kernels::cublas_lt
