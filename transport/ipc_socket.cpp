@@ -98,21 +98,7 @@ bool IpcSocket::send_first() {
   const std::size_t bytes = word.ranges.size() * sizeof(MemoryRange);
   iovec parts[2] = {{const_cast<IpcHead*>(&head), sizeof head},
                     {const_cast<MemoryRange*>(word.ranges.data()), bytes}};
-  msghdr message{};
-  message.msg_iov = parts;
-  message.msg_iovlen = 2;
-  const int file = word.file.number();
-  alignas(cmsghdr) std::byte control[CMSG_SPACE(sizeof file)] = {};
-  if (word.file) {
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    auto* along = CMSG_FIRSTHDR(&message);
-    along->cmsg_level = SOL_SOCKET;
-    along->cmsg_type = SCM_RIGHTS;
-    along->cmsg_len = CMSG_LEN(sizeof file);
-    std::memcpy(CMSG_DATA(along), &file, sizeof file);
-  }
-  if (sendmsg(socket_.number(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return true;
+  if (send_with_file(socket_.number(), parts, word.file) >= 0) return true;
   // Of files only so many are on the way at once: the other end takes some first.
   return errno != EAGAIN && errno != EINTR && errno != ENOBUFS && errno != ETOOMANYREFS;
 }

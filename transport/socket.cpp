@@ -38,26 +38,14 @@ bool try_again() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EI
 
 Status send_hello(int socket, const Hello& hello, const Descriptor& file, SocketDeadline deadline) {
   auto left = std::as_bytes(std::span(&hello, 1));
-  int number = file.number();
+  const Descriptor none;
+  const Descriptor* along = &file;
   while (!left.empty()) {
     iovec part{const_cast<std::byte*>(left.data()), left.size()};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    alignas(cmsghdr) std::byte control[CMSG_SPACE(sizeof number)] = {};
-    if (number >= 0) {
-      message.msg_control = control;
-      message.msg_controllen = sizeof control;
-      auto* along = CMSG_FIRSTHDR(&message);
-      along->cmsg_level = SOL_SOCKET;
-      along->cmsg_type = SCM_RIGHTS;
-      along->cmsg_len = CMSG_LEN(sizeof number);
-      std::memcpy(CMSG_DATA(along), &number, sizeof number);
-    }
-    const auto sent = sendmsg(socket, &message, MSG_NOSIGNAL);
+    const auto sent = send_with_file(socket, std::span(&part, 1), *along);
     if (sent > 0) {
       left = left.subspan(static_cast<std::size_t>(sent));
-      number = -1;
+      along = &none;
     } else if (!try_again()) {
       return system_error("cannot say hello");
     } else if (!wait_for(socket, POLLOUT, deadline)) {
@@ -229,6 +217,24 @@ Status be_let_in(const Descriptor& socket, const Hello& hello, const Descriptor&
   if (answer.magic != hello_magic) return Error{"is something else than a door of a channel"};
   if (answer.verdict != Verdict::welcome) return Error{"turned away: " + to_text(answer.verdict)};
   return Done{};
+}
+
+ssize_t send_with_file(int socket, std::span<iovec> parts, const Descriptor& file) {
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  const int number = file.number();
+  alignas(cmsghdr) std::byte control[CMSG_SPACE(sizeof number)] = {};
+  if (file) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    auto* along = CMSG_FIRSTHDR(&message);
+    along->cmsg_level = SOL_SOCKET;
+    along->cmsg_type = SCM_RIGHTS;
+    along->cmsg_len = CMSG_LEN(sizeof number);
+    std::memcpy(CMSG_DATA(along), &number, sizeof number);
+  }
+  return sendmsg(socket, &message, MSG_NOSIGNAL);
 }
 
 ssize_t receive_with_file(int socket, std::span<std::byte> to, Descriptor& file) {

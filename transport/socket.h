@@ -1,6 +1,7 @@
 #pragma once
 
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include <chrono>
 #include <cstddef>
@@ -39,6 +40,9 @@ Hello hello_of(const Sending& sending, Carrier carrier, Checksums checksums);
 /// Shows the hello, with a file where there is one, and waits for the verdict.
 Status be_let_in(const Descriptor& socket, const Hello& hello, const Descriptor& file,
                  SocketDeadline deadline);
+
+/// As sendmsg(), in one message; the file goes with its first byte, if there is one.
+ssize_t send_with_file(int socket, std::span<iovec> parts, const Descriptor& file);
 
 /// As recv(); a file that comes along is put into `file`, and further ones are closed.
 ssize_t receive_with_file(int socket, std::span<std::byte> to, Descriptor& file);
