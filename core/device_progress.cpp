@@ -35,12 +35,21 @@ DeviceWork::DeviceWork(DeviceProgress& progress)
 
 DeviceWork::~DeviceWork() {
   work_of_thread = nullptr;
+  give_back_own();
   if (*done_ != all_done) return;
   const std::lock_guard lock(progress_.mutex_);
   std::erase(progress_.devices_, done_);
 }
 
 DeviceWork* DeviceWork::of_this_thread() { return work_of_thread; }
+
+void DeviceWork::give_back_own() {
+  for (auto& [from, blocks] : own_) {
+    const auto& [pool, size] = from;
+    pool->keep_late(size, blocks);
+    blocks.clear();
+  }
+}
 
 void DeviceWork::begin_job() {
   job_ = ++progress_.jobs_;
@@ -50,11 +59,7 @@ void DeviceWork::begin_job() {
 
 DeviceProgress::Moment DeviceWork::end_job() {
   job_ = 0;
-  for (auto& [from, blocks] : own_) {
-    const auto& [pool, size] = from;
-    pool->keep_late(size, blocks);
-    blocks.clear();
-  }
+  give_back_own();
   // A moment of its own: the job before, which may end at the same one, does not let go of them.
   if (!held_now_.empty()) held_.emplace_back(progress_.came_back(), std::exchange(held_now_, {}));
   return progress_.clock_.load();

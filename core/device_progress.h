@@ -70,6 +70,8 @@ class DeviceWork {
   friend class DeviceProgress;
   friend class MemoryPool;
 
+  void give_back_own();
+
   DeviceProgress& progress_;
   std::shared_ptr<DeviceProgress::Done> done_;
   std::uint64_t job_ = 0;  // 0: between jobs.

@@ -15,15 +15,16 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t alignment = 64;  // A cache line.
-constexpr std::size_t huge_page = std::size_t{2} << 20;
-// Of addresses: a huge page takes memory when something in it is first written.
-constexpr std::size_t pages_at_once = 32;
-
-// Each block is an allocation of its own where a sanitizer is to see who reads beyond it.
+// Each block is a piece of its own where a sanitizer is to see who reads beyond it.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr bool side_by_side = false;
+constexpr std::size_t page = alignment;
+constexpr std::size_t pages_at_once = 1;
 #else
 constexpr bool side_by_side = true;
+constexpr std::size_t page = std::size_t{2} << 20;  // A huge one.
+// Of addresses: a page takes memory when something in it is first written.
+constexpr std::size_t pages_at_once = 32;
 #endif
 
 std::size_t rounded_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
@@ -39,17 +40,15 @@ class HostMemory final : public MemorySource {
 
   void* allocate(std::size_t bytes) override {
     const std::size_t size = rounded_up(bytes, alignment);
-    if (!side_by_side) return std::aligned_alloc(alignment, size);
-    for (auto& [begin, piece] : pieces_)
-      if (const auto at = piece.free.take(size)) return begin + *at;
-    const std::size_t needed = rounded_up(size, huge_page);
-    if (auto* block = allocate_in_new(std::max(needed, pages_at_once * huge_page), size))
-      return block;
+    if (side_by_side)
+      for (auto& [begin, piece] : pieces_)
+        if (const auto at = piece.free.take(size)) return begin + *at;
+    const std::size_t needed = rounded_up(size, page);
+    if (auto* block = allocate_in_new(std::max(needed, pages_at_once * page), size)) return block;
     return allocate_in_new(needed, size);
   }
 
   void release(void* memory, std::size_t bytes) override {
-    if (!side_by_side) return std::free(memory);
     auto* at = static_cast<std::byte*>(memory);
     const auto found = std::prev(pieces_.upper_bound(at));
     auto& [begin, piece] = *found;
@@ -76,7 +75,7 @@ class HostMemory final : public MemorySource {
   /// A block in a piece of its own, which has room for others beside it; null where there is no
   /// memory for one.
   void* allocate_in_new(std::size_t bytes, std::size_t size) {
-    auto* begin = static_cast<std::byte*>(std::aligned_alloc(huge_page, bytes));
+    auto* begin = static_cast<std::byte*>(std::aligned_alloc(page, bytes));
     if (!begin) return nullptr;
     // Advice only: where the kernel refuses, pages stay small and everything works.
     (void)madvise(begin, bytes, MADV_HUGEPAGE);

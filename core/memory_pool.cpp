@@ -41,6 +41,10 @@ MemoryPool::MemoryPool(std::unique_ptr<MemorySource> source,
 
 MemoryPool::~MemoryPool() {
   trim();
+  // What a device may be using yet goes with the source, if at all: the device may have failed, and
+  // nobody can know when it has done with it.
+  for (auto& [size, late] : late_)
+    for (auto& [since, block] : late) delete block;
   assert(counters_.bytes_in_use == 0 && "a pool must outlive the tensors made from it");
 }
 

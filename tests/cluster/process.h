@@ -8,15 +8,11 @@
 #include <vector>
 
 #include "apps/program.h"
+#include "sanitized.h"
 
 namespace troupe::tests {
 
-#ifdef __SANITIZE_ADDRESS__
-constexpr bool is_sanitized = true;
-#else
-constexpr bool is_sanitized = false;
-#endif
-/// How long a process may take. With a sanitizer all take many times longer, and more memory.
+/// How long a process may take.
 constexpr std::chrono::seconds usual_patience(is_sanitized ? 180 : 30);
 
 /// The program as a process of its own, which others talk to. It ends with this object.

@@ -82,7 +82,9 @@ TEST_CASE("who waits, asks, allocates or copies from common memory spoils a reco
     check(copy(numbers.from(), numbers.to(), queue.raw));
     const bool is_refused = refused() != cudaSuccess;
     cudaGraph_t graph = nullptr;
-    return cudaStreamEndCapture(queue.raw, &graph) != cudaSuccess && !graph && is_refused;
+    const bool is_spoilt = cudaStreamEndCapture(queue.raw, &graph) != cudaSuccess;
+    if (graph) check(cudaGraphDestroy(graph));
+    return is_spoilt && !graph && is_refused;
   };
   CHECK(spoils([&] { return cudaStreamSynchronize(queue.raw); }));
   CHECK(spoils([&] { return cudaStreamSynchronize(other.raw); }));

@@ -6,6 +6,7 @@
 
 #include "actors/rt.h"
 #include "same.h"
+#include "sanitized.h"
 
 namespace troupe::actors {
 namespace {
@@ -17,7 +18,7 @@ DevicesRun play(const Piece& piece, const Make& make, const std::function<void()
   std::vector<std::unique_ptr<Executor>> executors;
   const auto spec = run.spec([&]() -> Executor& { return *executors.emplace_back(make()); });
   // One that hangs is noticed soon.
-  spec->stall_patience = std::chrono::milliseconds(500);
+  spec->stall_patience = std::chrono::milliseconds(is_sanitized ? 5000 : 500);
   DevicesRun played;
   spec->record = [&, record = spec->record](const Value& event) {
     record(event);

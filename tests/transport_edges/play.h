@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/memory_pool.h"
+#include "sanitized.h"
 #include "sim_device/sim_world.h"
 #include "transport/edge_word.h"
 #include "transport/edges.h"
@@ -24,13 +25,9 @@ namespace edges_play {
 
 constexpr std::chrono::milliseconds patience{1000};
 
-/// So many orders of what happens are drawn: fewer with a sanitizer, with which all takes long.
+/// So many orders of what happens are drawn.
 constexpr std::uint64_t orders(std::uint64_t without_sanitizer) {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  return without_sanitizer / 10;
-#else
-  return without_sanitizer;
-#endif
+  return is_sanitized ? without_sanitizer / 10 : without_sanitizer;
 }
 
 /// Whether what a device does with a parcel looks at the poison word first, as it must.
