@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <thread>
 
 #include "apps/command.h"
 #include "apps/this_machine.h"
 #include "bench/kernel_bench.h"
 #include "bench/link.h"
+#include "bench/train_bench.h"
 #include "bench/transport_bench.h"
 #include "core/json.h"
 #include "storage/files.h"
@@ -54,6 +56,21 @@ ExitCode transport(const TransportArguments& arguments, const CommonFlags&) {
   const auto text = bench::measure_transport(arguments.rounds);
   if (!text) return complain(ExitCode::failed, "error: " + text.error().text);
   std::fputs(text->c_str(), stdout);
+  return ExitCode::done;
+}
+
+struct TrainArguments {
+  std::string model;  // Empty: each of them.
+  int rounds = 3;
+};
+
+ExitCode train(const TrainArguments& arguments, const CommonFlags&) {
+  const auto program = std::filesystem::read_symlink("/proc/self/exe");
+  for (const auto& model : bench::train_bench_models()) {
+    if (!arguments.model.empty() && arguments.model != model) continue;
+    std::puts(bench::measure_train(program, model, arguments.rounds).c_str());
+    std::fflush(stdout);
+  }
   return ExitCode::done;
 }
 
@@ -105,6 +122,16 @@ void add_bench(Program& program) {
     auto [command, arguments] =
         add_command(program, group, "transport",
                     "every carrier between two processes of this machine", transport);
+    command->add_option("--rounds", arguments.rounds, "the median of so many")
+        ->check(CLI::Range(1, 1000));
+  }
+  {
+    auto [command, arguments] = add_command(
+        program, group, "train",
+        "two GPTs on one core and on two, beside PyTorch where it is installed; takes minutes",
+        train);
+    command->add_option("--model", arguments.model, "only this one")
+        ->check(CLI::IsMember(bench::train_bench_models()));
     command->add_option("--rounds", arguments.rounds, "the median of so many")
         ->check(CLI::Range(1, 1000));
   }

@@ -21,6 +21,7 @@ namespace {
   CPU_ZERO(&cores);
   for (int i = 0; i < order.cores; ++i) CPU_SET(static_cast<std::size_t>(i), &cores);
   sched_setaffinity(0, sizeof cores, &cores);
+  if (chdir(order.folder.c_str()) != 0) _exit(126);
   for (const auto& [name, value] : order.environment) setenv(name.c_str(), value.c_str(), 1);
   std::vector<char*> words;
   for (const auto& word : order.command) words.push_back(const_cast<char*>(word.c_str()));
@@ -31,11 +32,10 @@ namespace {
 
 }  // namespace
 
-Background::Background(const ChildOrder& order, const std::string& folder) {
+Background::Background(const ChildOrder& order) {
   id_ = fork();
   if (id_ != 0) return;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (chdir(folder.c_str()) != 0) _exit(126);
   become(order);
 }
 

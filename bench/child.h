@@ -20,13 +20,13 @@ struct ChildOrder {
   std::vector<std::string> command;
   std::vector<std::pair<std::string, std::string>> environment;  // Beside our own.
   int cores = 1;                                                 // Runs on cores [0, cores).
+  std::string folder = ".";                                      // Where it runs.
 };
 
 /// A program that runs beside us, and is killed with this object. It writes to our streams.
 class Background {
  public:
-  /// In that folder.
-  Background(const ChildOrder& order, const std::string& folder);
+  explicit Background(const ChildOrder& order);
   ~Background();
   Background(const Background&) = delete;
   Background& operator=(const Background&) = delete;

@@ -1,6 +1,8 @@
 #include "bench/figures.h"
 
 #include <algorithm>
+#include <cstdarg>
+#include <cstdio>
 
 #include "core/json.h"
 
@@ -9,6 +11,15 @@ namespace troupe::bench {
 double median(std::vector<double> numbers) {
   std::ranges::sort(numbers);
   return numbers.empty() ? 0 : numbers[numbers.size() / 2];
+}
+
+void print(std::string& to, const char* format, ...) {
+  char text[512];
+  va_list values;
+  va_start(values, format);
+  std::vsnprintf(text, sizeof text, format, values);
+  va_end(values);
+  to += text;
 }
 
 std::vector<double> step_seconds(const std::vector<std::string>& lines) {

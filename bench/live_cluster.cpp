@@ -165,7 +165,9 @@ ChildOrder LiveCluster::order(std::vector<std::string> words) const {
 }
 
 std::unique_ptr<Background> LiveCluster::start(std::vector<std::string> words) const {
-  return std::make_unique<Background>(order(std::move(words)), folder_.path());
+  auto daemon = order(std::move(words));
+  daemon.folder = folder_.path();
+  return std::make_unique<Background>(daemon);
 }
 
 }  // namespace troupe::bench

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstdarg>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -67,15 +66,6 @@ struct Row {
 
   double at(std::size_t size) const { return median(seconds[size]); }
 };
-
-[[gnu::format(printf, 2, 3)]] void print(std::string& to, const char* format, ...) {
-  char text[512];
-  va_list values;
-  va_start(values, format);
-  std::vsnprintf(text, sizeof text, format, values);
-  va_end(values);
-  to += text;
-}
 
 std::string table(const std::vector<Row>& rows, int rounds) {
   std::string text;

@@ -1,3 +1,6 @@
+#include <cstdio>
+#include <string>
+
 #include "apps/program.h"
 #include "catch.h"
 #include "core/json.h"
@@ -105,4 +108,20 @@ TEST_CASE("a command that there is not is named, with the one that may be meant"
         "troupe status: The following argument was not expected: x; see `troupe status --help`\n");
   CHECK(said({"node", "--cores", "many"}) ==
         "troupe node: Could not convert: --cores = many; see `troupe node --help`\n");
+}
+
+TEST_CASE("training is measured beside the machine's own peak", "[apps]") {
+  const Workplace here;
+  const Ended ended =
+      troupe::tests::troupe(here, {"bench", "train", "--model", "gpt-tiny", "--rounds", "1"});
+  INFO(ended.out << ended.err);
+  REQUIRE(ended.code == 0);
+  CHECK(ended.out.starts_with("gpt-tiny: 4 layers of width 128"));
+  CHECK(ended.out.find("gpt-small") == std::string::npos);
+  const auto row = ended.out.find("troupe fp32, 1 core");
+  REQUIRE(row != std::string::npos);
+  double rate = 0, share = 0;
+  REQUIRE(std::sscanf(ended.out.c_str() + row, "troupe fp32, 1 core %lf %lf", &rate, &share) == 2);
+  CHECK(rate > 0);
+  CHECK((share > 0 && share < 1));
 }
