@@ -202,15 +202,14 @@ void check_schedule(const Examined& examined) {
 void check_learning_rate(const Examined& examined) {
   const auto& optimizer = examined.config.optimizer;
   const auto& rate = optimizer.rate;
-  if (rate.kind != models::LearningRate::Kind::constant && rate.warmup_steps >= rate.total_steps) {
-    const bool is_auto = value_at(examined.tree, "optimizer.schedule.total_steps")->text();
-    examined.error(
-        {"optimizer.schedule.warmup_steps", "optimizer.schedule.total_steps", "train.steps"},
-        "optimizer.schedule.warmup_steps = " + to_string(rate.warmup_steps) +
-            " leaves nothing of " +
-            (is_auto ? "train.steps = " : "optimizer.schedule.total_steps = ") +
-            to_string(rate.total_steps) + "; warm up for fewer steps");
-  }
+  // Where train.steps says how many there are, a short trial of a run ends while it warms up.
+  const bool is_auto = value_at(examined.tree, "optimizer.schedule.total_steps")->text();
+  if (rate.kind != models::LearningRate::Kind::constant && !is_auto &&
+      rate.warmup_steps >= rate.total_steps)
+    examined.error({"optimizer.schedule.warmup_steps", "optimizer.schedule.total_steps"},
+                   "optimizer.schedule.warmup_steps = " + to_string(rate.warmup_steps) +
+                       " leaves nothing of optimizer.schedule.total_steps = " +
+                       to_string(rate.total_steps) + "; warm up for fewer steps");
   if (rate.min_lr > rate.lr)
     examined.error({"optimizer.schedule.min_lr", "optimizer.lr"},
                    "optimizer.schedule.min_lr = " + to_toml(Value(rate.min_lr)) +

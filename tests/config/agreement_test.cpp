@@ -104,9 +104,9 @@ TEST_CASE("who wants the optimizer's state sharded or whole gets that, or an err
 }
 
 TEST_CASE("a learning rate warms up before it ends", "[config]") {
-  CHECK(complaint({"optimizer.schedule.kind=cosine", "optimizer.schedule.warmup_steps=1000"}) ==
-        "error: optimizer.schedule.warmup_steps = 1000 leaves nothing of train.steps = 1000; warm "
-        "up for fewer steps");
+  CHECK(complaints({"optimizer.schedule.kind=cosine", "optimizer.schedule.warmup_steps=1000",
+                    "train.steps=2"})
+            .empty());  // A short trial, which ends before.
   CHECK(
       complaint({"optimizer.schedule={ kind = \"linear\", warmup_steps = 9, total_steps = 5 }"}) ==
       "error: optimizer.schedule.warmup_steps = 9 leaves nothing of "
