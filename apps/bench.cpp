@@ -62,13 +62,15 @@ ExitCode transport(const TransportArguments& arguments, const CommonFlags&) {
 struct TrainArguments {
   std::string model;  // Empty: each of them.
   int rounds = 3;
+  bool alone = false;
 };
 
 ExitCode train(const TrainArguments& arguments, const CommonFlags&) {
   const auto program = std::filesystem::read_symlink("/proc/self/exe");
   for (const auto& model : bench::train_bench_models()) {
     if (!arguments.model.empty() && arguments.model != model) continue;
-    std::puts(bench::measure_train(program, model, arguments.rounds).c_str());
+    const auto beside = arguments.alone ? bench::Beside::nobody : bench::Beside::torch;
+    std::puts(bench::measure_train(program, model, arguments.rounds, beside).c_str());
     std::fflush(stdout);
   }
   return ExitCode::done;
@@ -130,6 +132,7 @@ void add_bench(Program& program) {
         program, group, "train",
         "two GPTs on one core and on two, beside PyTorch where it is installed; takes minutes",
         train);
+    command->add_flag("--alone", arguments.alone, "not beside PyTorch");
     command->add_option("--model", arguments.model, "only this one")
         ->check(CLI::IsMember(bench::train_bench_models()));
     command->add_option("--rounds", arguments.rounds, "the median of so many")

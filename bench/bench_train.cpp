@@ -13,5 +13,7 @@ int main(int count, char** words) {
   const auto here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   const int rounds = count > 1 ? std::max(1, std::atoi(words[1])) : 3;
   for (const auto& model : troupe::bench::train_bench_models())
-    std::puts(troupe::bench::measure_train(here / "../apps/troupe", model, rounds).c_str());
+    std::puts(troupe::bench::measure_train(here / "../apps/troupe", model, rounds,
+                                           troupe::bench::Beside::torch)
+                  .c_str());
 }

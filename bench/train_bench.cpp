@@ -218,11 +218,13 @@ std::vector<std::string> train_bench_models() {
   return names;
 }
 
-std::string measure_train(const std::string& program, const std::string& model, int rounds) {
+std::string measure_train(const std::string& program, const std::string& model, int rounds,
+                          Beside beside) {
   const auto& setting = *std::find_if(settings.begin(), settings.end(),
                                       [&](const Setting& each) { return each.name == model; });
   const Workplace here(setting);
-  const auto contestants = all_contestants();
+  auto contestants = all_contestants();
+  if (beside == Beside::nobody) std::erase_if(contestants, &Contestant::is_peer);
   std::map<std::string, Measured> measured;
   for (int round = 0; round < rounds; ++round)
     for (const auto& contestant : contestants) {

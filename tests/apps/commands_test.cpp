@@ -112,8 +112,8 @@ TEST_CASE("a command that there is not is named, with the one that may be meant"
 
 TEST_CASE("training is measured beside the machine's own peak", "[apps]") {
   const Workplace here;
-  const Ended ended =
-      troupe::tests::troupe(here, {"bench", "train", "--model", "gpt-tiny", "--rounds", "1"});
+  const Ended ended = troupe::tests::troupe(
+      here, {"bench", "train", "--alone", "--model", "gpt-tiny", "--rounds", "1"});
   INFO(ended.out << ended.err);
   REQUIRE(ended.code == 0);
   CHECK(ended.out.starts_with("gpt-tiny: 4 layers of width 128"));
