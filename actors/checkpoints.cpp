@@ -81,6 +81,17 @@ std::vector<NamedTensor> put_together(std::vector<NamedTensor> pieces,
 
 }  // namespace
 
+std::function<Result<StartPoint>()> loading(RunSpecPtr spec, std::optional<StartPoint> first) {
+  return [spec = std::move(spec), first = std::move(first)]() -> Result<StartPoint> {
+    if (first) return *first;
+    const int devices = spec->evaluation->devices();
+    auto newest = spec->checkpoints->newest(spec->memory(0, 0, devices));
+    if (!newest) return Error{"the newest checkpoint cannot be read: " + newest.error().text};
+    if (!*newest) return Error{"the checkpoints of this run are gone"};
+    return std::move(**newest);
+  };
+}
+
 Result<StartPoint> start_point(const storage::Checkpoint& checkpoint, MemoryPool& memory) {
   auto weights = load_all(checkpoint.weights(), memory);
   if (!weights) return within(checkpoint.directory(), weights.error());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,10 @@ namespace troupe::actors {
 /// The newest good checkpoint below `root` as a run begins with it; nothing where there is none.
 Result<std::optional<StartPoint>> newest_checkpoint(storage::Files& files, const std::string& root,
                                                     MemoryPool& memory);
+
+/// Gives the state that an attempt goes on from: `first`, until there is a newer one on the disk;
+/// then the newest of the run's store.
+std::function<Result<StartPoint>()> loading(RunSpecPtr spec, std::optional<StartPoint> first);
 
 /// All tensors of a checkpoint.
 Result<StartPoint> start_point(const storage::Checkpoint& checkpoint, MemoryPool& memory);

@@ -7,12 +7,12 @@
 namespace troupe::actors {
 namespace {
 
-constexpr std::size_t most_waiting = 64;
+constexpr std::size_t most_interludes = 64;
 
 }  // namespace
 
 void Interludes::add(Interlude interlude) {
-  if (waiting_.size() >= most_waiting)
+  if (waiting_.size() >= most_interludes)
     return interlude.done(Error{"found " + std::to_string(waiting_.size()) +
                                 " changes that wait already; try again later"});
   waiting_.push_back(std::move(interlude));

@@ -11,6 +11,19 @@ void Players::begin(Company company) {
   for (const auto& player : company_.players) self_->watch(player.actor);
 }
 
+void Players::play(const Play& round) {
+  const int devices = round.round->devices();
+  const auto tell_to = [&](const std::vector<caf::actor>& group, int which) {
+    self_->tell(group[static_cast<std::size_t>(which)], round);
+  };
+  for (int replica = 0; replica < round.round->replicas; ++replica) {
+    for (int device = 0; device < devices; ++device)
+      tell_to(cast().stages, replica * devices + device);
+    tell_to(cast().inputs, replica);
+    tell_to(cast().targets, replica);
+  }
+}
+
 const Player* Players::ended(const caf::actor_addr& who) {
   const auto found = std::ranges::find_if(company_.players, [&](const Player& player) {
     return player.actor && player.actor.address() == who;

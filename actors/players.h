@@ -18,6 +18,12 @@ class Players {
   /// An attempt begins with them; none is left of the one before.
   void begin(Company company);
   const Cast& cast() const { return *company_.cast; }
+  /// They play this next.
+  void play(const Play& round);
+  template <class Order>
+  void tell_optimizers(const Order& order) {
+    for (const auto& optimizer : cast().optimizers) self_->tell(optimizer, order);
+  }
 
   /// Somebody has ended: who it was, where it was one of them.
   const Player* ended(const caf::actor_addr& who);
