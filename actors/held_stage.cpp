@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "actors/cast.h"
 #include "actors/round.h"
 #include "models/shared_parameters.h"
 
@@ -63,6 +64,11 @@ std::vector<HeldStage> stages_held(const RunSpec& spec, int replica, int device)
         all.push_back(held(spec, stage, static_cast<int>(i), holders[i].share));
   }
   return all;
+}
+
+std::string missing_optimizer(const RunSpec& spec, const HeldStage& held) {
+  const int missing = optimizer_of(spec, {held.number, held.missing_section()});
+  return title_of(spec, {PlayerId::Kind::optimizer, missing});
 }
 
 }  // namespace troupe::actors

@@ -48,4 +48,7 @@ struct HeldStage {
 /// In the order of the stages.
 std::vector<HeldStage> stages_held(const RunSpec& spec, int replica, int device);
 
+/// For a person: the first optimizer whose part of the stage's next weights has not come.
+std::string missing_optimizer(const RunSpec& spec, const HeldStage& held);
+
 }  // namespace troupe::actors

@@ -6,11 +6,12 @@
 #include <utility>
 
 #include "actors/cast.h"
-#include "actors/exchange.h"
 #include "actors/held_stage.h"
 #include "actors/inbox.h"
+#include "actors/incoming.h"
 #include "actors/job.h"
 #include "actors/messages.h"
+#include "actors/outgoing.h"
 #include "actors/rt.h"
 
 namespace troupe::actors {
@@ -19,7 +20,6 @@ namespace {
 using schedules::Action;
 using schedules::Kind;
 using What = Inbox::What;
-using Clock = std::chrono::steady_clock;
 
 // Beside the one that runs: so the device never waits for its actor.
 constexpr int actions_ahead = 2;
@@ -34,13 +34,16 @@ class StageActor {
         replica_(replica),
         device_(device),
         jobs_(spec_->executor(replica, device, spec_->evaluation->devices()), rt::weak(*self)),
-        held_(stages_held(*spec_, replica, device)) {}
+        held_(stages_held(*spec_, replica, device)),
+        incoming_(spec_),
+        outgoing_(spec_, replica, device, incoming_.inbox()) {}
 
   caf::behavior make_behavior() {
     self_->tell_self_after(spec_->stall_patience, Look{});
     return {
         [this](Meet& meet) {
           cast_ = std::move(meet.cast);
+          outgoing_.meet(cast_);
           self_->end_with(cast_->supervisor);
         },
         [this](Play& play) {
@@ -57,13 +60,7 @@ class StageActor {
           keep(What::gradient, in.stage, {in.header, std::move(in.value), {}, in.after});
         },
         [this](LoanFor& in) {
-          const Inbox::Address address{What::loan, in.header.first_step, in.stage, in.header.m,
-                                       in.loan.name};
-          const auto parcel = inbox_.put(address);
-          parcel->header = in.header;
-          parcel->loan = std::move(in.loan);
-          parcel->after = in.after;
-          advance();
+          keep(What::loan, in.stage, {in.header, {}, std::move(in.loan), in.after});
         },
         [this](NewWeights& in) {
           auto& on = held(in.stage);
@@ -88,20 +85,14 @@ class StageActor {
 
   // The round that is being played.
 
-  const Round& round() const { return *to_play_.front().round; }
+  const Play& play() const { return to_play_.front(); }
+  const Round& round() const { return *play().round; }
   bool training() const { return round().purpose == Round::Purpose::training; }
   const schedules::Lane& lane() const {
     return round().schedule.lanes[static_cast<std::size_t>(device_)];
   }
   int last_stage() const { return round().schedule.stages - 1; }
-  std::int64_t first_step() const { return to_play_.front().first_step; }
-
-  Inbox::Address address(What what, int stage, Action action) const {
-    return {what, first_step(), stage, static_cast<int>(action.micro_batch), {}};
-  }
-  Inbox::Address loan_address(const HeldStage& held, const std::string& loan, Action action) const {
-    return {What::loan, first_step(), held.number, static_cast<int>(action.micro_batch), loan};
-  }
+  std::int64_t first_step() const { return play().first_step; }
 
   /// Plays on as far as what has come allows.
   void advance() {
@@ -139,37 +130,8 @@ class StageActor {
     return true;
   }
 
-  /// What an action waits for; an empty text where it can go on.
-  std::string missing(Action action) const {
-    const auto& held = const_cast<StageActor*>(this)->held(action.stage);
-    const int stage = held.number;
-    const auto of_micro_batch = " of micro-batch " + std::to_string(action.micro_batch);
-    switch (action.kind) {
-      case Kind::forward:
-        if (!inbox_.has(address(What::input, stage, action)))
-          return "the input" + of_micro_batch + " from " +
-                 (stage == 0 ? "the loader of inputs" : "stage " + std::to_string(stage - 1));
-        if (stage == last_stage() && !inbox_.has(address(What::targets, 0, action)))
-          return "the targets" + of_micro_batch + " from the loader of targets";
-        for (const auto& loan : held.borrowed)
-          if (!inbox_.has(loan_address(held, loan, action)))
-            return loan + " for" + of_micro_batch + " from the stage that owns it";
-        return {};
-      case Kind::backward:
-      case Kind::backward_input:
-        if (stage != last_stage() && !inbox_.has(address(What::gradient, stage, action)))
-          return "the gradient" + of_micro_batch + " from stage " + std::to_string(stage + 1);
-        return {};
-      case Kind::update:
-        return held.is_published() ? "" : "the new weights from the " + missing_optimizer(held);
-      case Kind::recompute:
-      case Kind::backward_weight:
-      case Kind::give:
-      case Kind::gather:
-      case Kind::release:
-        return {};
-    }
-    return {};
+  std::string missing(Action action) {
+    return incoming_.missing(play(), action, held(action.stage));
   }
 
   void perform(Action action) {
@@ -209,28 +171,33 @@ class StageActor {
     const models::MicroBatch id{.step = first_step() + place.step,
                                 .index = index(action),
                                 .first_sample = place.index * spec_->micro};
-    run(action, [=, stage = on.stage, in = take_input(action, on), loss = tell_loss(id.step, place),
-                 next = hand_on(action), lent = lend(action, on)](Stream& stream) {
-      check_halves(*in.input, in.targets.get(), action);
-      in.follow(stream);
-      const Header header = in.input->header;
-      Tensor y = stage->forward(stream, id, std::move(in.input->value),
-                                in.targets ? std::move(in.targets->value) : Tensor(), in.loans());
-      for (const auto& [name, send] : lent) send(header, stage->lend(id.index, name));
-      in.targets ? tell_mean(stream, loss, header, std::move(y)) : next(header, std::move(y));
-    });
+    run(action,
+        [=, stage = on.stage, in = take_input(action, on),
+         loss = outgoing_.loss(play(), id.step, place), next = outgoing_.output(play(), action),
+         lent = outgoing_.loans(play(), action, on)](Stream& stream) {
+          in.check_halves();
+          follow(stream, in);
+          const Header header = in.input->header;
+          Tensor y =
+              stage->forward(stream, id, std::move(in.input->value),
+                             in.targets ? std::move(in.targets->value) : Tensor(), in.take_loans());
+          for (const auto& [name, send] : lent) send(header, stage->lend(id.index, name));
+          in.targets ? tell_mean(stream, loss, header, std::move(y)) : next(header, std::move(y));
+        });
   }
 
   void evaluate(Action action, HeldStage& on) {
     const auto place = place_of(round(), replica_, index(action));
     run(action, [=, stage = on.stage, in = take_input(action, on),
-                 loss = tell_loss(first_step(), place), next = hand_on(action),
-                 lent = lend(action, on)](Stream& stream) {
-      check_halves(*in.input, in.targets.get(), action);
-      in.follow(stream);
+                 loss = outgoing_.loss(play(), first_step(), place),
+                 next = outgoing_.output(play(), action),
+                 lent = outgoing_.loans(play(), action, on)](Stream& stream) {
+      in.check_halves();
+      follow(stream, in);
       const Header header = in.input->header;
-      Tensor y = stage->evaluate(stream, std::move(in.input->value),
-                                 in.targets ? std::move(in.targets->value) : Tensor(), in.loans());
+      Tensor y =
+          stage->evaluate(stream, std::move(in.input->value),
+                          in.targets ? std::move(in.targets->value) : Tensor(), in.take_loans());
       for (const auto& [name, send] : lent) send(header, stage->lend(name));
       in.targets ? tell_mean(stream, loss, header, std::move(y)) : next(header, std::move(y));
     });
@@ -238,12 +205,8 @@ class StageActor {
 
   template <class Pass>
   void backward(Action action, HeldStage& on, Pass pass) {
-    const bool ends_here = on.number == last_stage();
-    const auto in = ends_here ? std::make_shared<Inbox::Parcel>()
-                              : inbox_.take(address(What::gradient, on.number, action));
-    in->header.first_step = first_step();
-    in->header.m = index(action);
-    const auto back = on.number == 0 ? nullptr : hand_back(action);
+    const auto in = incoming_.take_gradient(play(), action);
+    const auto back = outgoing_.gradient(play(), action);
     run(action, [stage = on.stage, in, back, pass, m = index(action)](Stream& stream) {
       Header header = in->header;
       follow(stream, *in);
@@ -289,139 +252,18 @@ class StageActor {
     run(*action, take, worked);
   }
 
-  // What goes into a pass, and where its results go. These functions run on the executor.
-
-  /// Who made it may have given it to its device, and no more.
-  static void follow(Stream& stream, const Inbox::Parcel& parcel) {
-    if (parcel.after.device)
-      Withheld::of_this_thread()->begin_after(*stream.device(), parcel.after);
-  }
-
-  struct Input {
-    Inbox::ParcelPtr input;
-    Inbox::ParcelPtr targets;  // Of the last stage.
-    std::vector<Inbox::ParcelPtr> borrowed;
-
-    void follow(Stream& stream) const {
-      StageActor::follow(stream, *input);
-      if (targets) StageActor::follow(stream, *targets);
-      for (const auto& parcel : borrowed) StageActor::follow(stream, *parcel);
-    }
-    std::vector<models::Loan> loans() const {
-      std::vector<models::Loan> loans;
-      for (const auto& parcel : borrowed) loans.push_back(std::move(parcel->loan));
-      return loans;
-    }
-  };
-
-  Input take_input(Action action, const HeldStage& on) {
-    Input in;
-    in.input = inbox_.take(address(What::input, on.number, action));
+  PassInput take_input(Action action, const HeldStage& on) {
+    auto in = incoming_.take_input(play(), action, on);
     if (on.number == 0) self_->tell(cast_->inputs[replica()], Taken{device_});
-    if (on.number == last_stage()) {
-      in.targets = inbox_.take(address(What::targets, 0, action));
-      self_->tell(cast_->targets[replica()], Taken{device_});
-    }
-    for (const auto& loan : on.borrowed)
-      in.borrowed.push_back(inbox_.take(loan_address(on, loan, action)));
+    if (in.targets) self_->tell(cast_->targets[replica()], Taken{device_});
     return in;
   }
 
-  using TellLoss = std::function<void(const Header&, double)>;
-
-  static void tell_mean(Stream& stream, const TellLoss& tell, const Header& header, Tensor losses) {
+  static void tell_mean(Stream& stream, const Outgoing::TellLoss& tell, const Header& header,
+                        Tensor losses) {
     once_done([tell, header, losses = stream.to_host(std::move(losses))] {
       tell(header, models::Losses{losses}.mean());
     });
-  }
-
-  /// Inputs and targets took different ways here; from now on they are one.
-  static void check_halves(const Inbox::Parcel& input, const Inbox::Parcel* targets,
-                           Action action) {
-    if (!targets || input.header.samples == targets->header.samples) return;
-    throw std::runtime_error("the input of micro-batch " + std::to_string(action.micro_batch) +
-                             " is of the samples " + to_string(input.header.samples) +
-                             ", but its targets are of " + to_string(targets->header.samples) +
-                             "; both loaders must see the same data");
-  }
-
-  using Send = std::function<void(const Header&, Tensor)>;
-
-  Send hand_on(Action action) {
-    if (action.stage == last_stage()) return nullptr;
-    return hand_over(What::input, action.stage + 1, action);
-  }
-  Send hand_back(Action action) { return hand_over(What::gradient, action.stage - 1, action); }
-
-  Send hand_over(What what, int stage, Action action) {
-    const int device = round().schedule.route(action.micro_batch)[static_cast<std::size_t>(stage)];
-    if (device == device_)
-      return [to = inbox_.put(address(what, stage, action))](const Header& header, Tensor value) {
-        to->header = header;
-        to->value = std::move(value);
-      };
-    if (what == What::input) return send_to<Activation>(device, stage);
-    return send_to<Gradient>(device, stage);
-  }
-
-  template <class Message>
-  Send send_to(int device, int stage) {
-    const auto to = peer(device);
-    if (can_follow(device))
-      return [to, stage](const Header& header, Tensor value) {
-        rt::hand_over(to, Message{header, stage, std::move(value)});
-      };
-    return [to, stage](const Header& header, Tensor value) {
-      rt::post(to, Message{header, stage, std::move(value)});
-    };
-  }
-
-  /// Whether what this device makes goes to another one of the process.
-  bool can_follow(int device) const {
-    const auto* there =
-        spec_->executors[static_cast<std::size_t>(replica_ * round().devices() + device)];
-    return there && there->has_device();
-  }
-
-  struct Lend {
-    std::string name;
-    std::function<void(const Header&, models::Loan)> send;
-  };
-  std::vector<Lend> lend(Action action, const HeldStage& on) {
-    std::vector<Lend> lends;
-    for (const auto& [name, borrower] : on.lent) {
-      const int device =
-          round().schedule.route(action.micro_batch)[static_cast<std::size_t>(borrower)];
-      if (device == device_) {
-        auto to = inbox_.put({What::loan, first_step(), borrower, index(action), name});
-        lends.push_back({name, [to](const Header& header, models::Loan loan) {
-                           to->header = header;
-                           to->loan = std::move(loan);
-                         }});
-      } else if (can_follow(device)) {
-        lends.push_back(
-            {name, [to = peer(device), stage = borrower](const Header& header, models::Loan loan) {
-               rt::hand_over(to, LoanFor{header, stage, std::move(loan)});
-             }});
-      } else {
-        lends.push_back(
-            {name, [to = peer(device), stage = borrower](const Header& header, models::Loan loan) {
-               rt::post(to, LoanFor{header, stage, std::move(loan)});
-             }});
-      }
-    }
-    return lends;
-  }
-
-  TellLoss tell_loss(std::int64_t step, MicroBatchPlace place) {
-    const MicroBatchLoss known{cast_->attempt, replica_,        device_, step,
-                               place.index,    round().purpose, 0,       {}};
-    return [to = cast_->supervisor, known](const Header& header, double mean) {
-      auto loss = known;
-      loss.mean = mean;
-      loss.samples = header.samples;
-      rt::post(to, loss);
-    };
   }
 
   // The executor.
@@ -429,7 +271,7 @@ class StageActor {
   template <class Work>
   void run(Action action, Work work, std::optional<WorkTime> told = {}) {
     ++in_executor_;
-    jobs_.post(title_of(to_play_.front(), action), std::move(work),
+    jobs_.post(title_of(play(), action), std::move(work),
                [action, told, owner = jobs_.owner()](const WorkTime& worked) {
                  rt::post(owner, ActionDone{action, told.value_or(worked)});
                });
@@ -459,7 +301,7 @@ class StageActor {
                            played.play.first_step,
                            played.play.round->purpose,
                            std::make_shared<const std::vector<DeviceSpan>>(std::move(played.spans)),
-                           inbox_.most()};
+                           incoming_.most()};
     self_->tell(cast_->supervisor, told);
   }
 
@@ -467,7 +309,8 @@ class StageActor {
 
   void keep(What what, int stage, Inbox::Parcel parcel) {
     const auto& header = parcel.header;
-    *inbox_.put({what, header.first_step, stage, header.m, {}}) = std::move(parcel);
+    *incoming_.inbox().put({what, header.first_step, stage, header.m, parcel.loan.name}) =
+        std::move(parcel);
     advance();
   }
 
@@ -480,20 +323,15 @@ class StageActor {
     self_->tell_self_after(spec_->stall_patience, Look{});
   }
 
-  Wait waits_for() const {
+  Wait waits_for() {
     if (in_executor_ > 0) return computes(title_of(in_play_.front().play, oldest_in_executor()));
     if (to_play_.empty()) return {};
     if (begun_) {
       const Action next = lane()[position_];
-      return waits(title_of(to_play_.front(), next) + " waits for " + missing(next));
+      return waits(title_of(play(), next) + " waits for " + missing(next));
     }
     const auto found = std::ranges::find(held_, false, &HeldStage::has_weights);
-    return waits("it waits for the first weights from the " + missing_optimizer(*found));
-  }
-
-  std::string missing_optimizer(const HeldStage& held) const {
-    const int missing = optimizer_of(*spec_, {held.number, held.missing_section()});
-    return actors::title_of(*spec_, {PlayerId::Kind::optimizer, missing});
+    return waits("it waits for the first weights from the " + missing_optimizer(*spec_, *found));
   }
 
   /// "step 3, 1F2"
@@ -511,9 +349,6 @@ class StageActor {
   int place() const { return replica_ * spec_->evaluation->devices() + device_; }
   std::size_t replica() const { return static_cast<std::size_t>(replica_); }
   static int index(Action action) { return static_cast<int>(action.micro_batch); }
-  const caf::actor& peer(int device) const {
-    return cast_->stages[static_cast<std::size_t>(replica_ * round().devices() + device)];
-  }
 
   rt::Base* self_;
   RunSpecPtr spec_;
@@ -522,7 +357,8 @@ class StageActor {
   Jobs jobs_;
   CastPtr cast_;
   std::vector<HeldStage> held_;
-  Inbox inbox_;
+  Incoming incoming_;
+  Outgoing outgoing_;
 
   std::deque<Play> to_play_;  // The first is being played.
   bool begun_ = false;
