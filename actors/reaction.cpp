@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <set>
 #include <utility>
 
 #include "core/seconds.h"
@@ -12,9 +13,6 @@ namespace {
 
 constexpr int exit_too_few = 6;
 constexpr int exit_deposed = 76;
-constexpr std::size_t names_that_poison = 2;
-
-std::string number(std::int64_t n) { return std::to_string(n); }
 
 std::string seconds(Duration time) {
   std::array<char, 32> text{};
@@ -36,8 +34,6 @@ Answer Reaction::to(const Event& event) {
   answer_.state = std::move(state_);
   return std::move(answer_);
 }
-
-// The beginning.
 
 void Reaction::on(const JournalRead& read) {
   if (state_.phase != Phase::boot) return;
@@ -65,9 +61,8 @@ void Reaction::on(const JournalRead& read) {
     row(Row::boot_fresh, "a new run");
     return set_phase_timer(limits_.start_patience);
   }
-  row(Row::boot_again, "term " + number(static_cast<std::int64_t>(state_.term)) +
-                           " of a run whose newest epoch is " +
-                           number(static_cast<std::int64_t>(state_.epoch)));
+  row(Row::boot_again, "term " + std::to_string(state_.term) + " of a run whose newest epoch is " +
+                           std::to_string(state_.epoch));
   if (found.is_in_force) {
     state_.plan.members = found.members;
     for (std::size_t i = 0; i < found.members.size(); ++i)
@@ -76,367 +71,6 @@ void Reaction::on(const JournalRead& read) {
   }
   set_phase_timer(limits_.gather_patience);
 }
-
-// Nodes.
-
-void Reaction::on(const Attached& attached) {
-  if (state_.phase == Phase::boot) return;
-  if (attached.term > state_.term) return on(Deposed{attached.term});
-  const auto older = std::ranges::find_if(state_.nodes, [&](const auto& entry) {
-    return entry.second.name == attached.name && entry.first != attached.life;
-  });
-  if (older != state_.nodes.end()) {
-    const Life gone = older->first;
-    lose_from(gone, "it came back as another process");
-    // Where the news of this one is late it was the other one that came after it.
-    order(Reject{gone, "another process has its name"});
-  }
-
-  const bool is_new = state_.nodes.try_emplace(attached.life, Node{attached.name}).second;
-  if (is_new) state_.changes.push_back(now_);
-  const bool plays = is_member(attached.life) && attached.epoch == state_.epoch;
-  switch (state_.phase) {
-    case Phase::gather:
-      return gather(attached.name, plays);
-    case Phase::plan:
-    case Phase::prepare:
-    case Phase::load:
-      return row(Row::arrival_under_way, attached.name + " may be in the next plan");
-    case Phase::run:
-      row(Row::run_arrival, attached.name + " is there");
-      // It had lost its connection before it heard of it.
-      if (is_member(attached.life) && !plays)
-        return order(Activate{state_.epoch, {attached.life}, state_.line});
-      return consider_switch();
-    case Phase::recover:
-      row(Row::recover_merges, attached.name + " came while the run recovers");
-      if (state_.waits_for.contains(attached.life)) order(Freeze{state_.epoch, {attached.life}});
-      return;
-    case Phase::suspend:
-      if (static_cast<int>(usable().size()) < limits_.fewest)
-        return row(Row::suspend_waits, "there are still too few nodes");
-      row(Row::suspend_enough, "there are enough nodes again");
-      return recover();
-    case Phase::boot:
-    case Phase::halted:
-    case Phase::done:
-      return;
-  }
-}
-
-void Reaction::on(const Lost& lost) { lose_from(lost.life, lost.why); }
-
-/// A node is there, for a head that has begun just now.
-void Reaction::gather(const std::string& name, bool plays) {
-  if (state_.plan.members.empty() && !state_.is_broken) {
-    if (static_cast<int>(usable().size()) < limits_.most)
-      return row(Row::gather_waits, "more nodes may come");
-    row(Row::gather_enough, "all nodes are there that the run can use");
-    return plan_or_suspend();
-  }
-  const auto led =
-      std::ranges::find(state_.led_before, name, [](const auto& entry) { return entry.second; });
-  if (led != state_.led_before.end()) {
-    if (!plays) {
-      std::erase(state_.plan.members, led->first);
-      state_.is_broken = true;
-    }
-    state_.led_before.erase(led);
-  }
-  if (!state_.led_before.empty())
-    return row(Row::gather_waits, number(static_cast<std::int64_t>(state_.led_before.size())) +
-                                      " nodes of the epoch have not come back yet");
-  if (state_.is_broken) {
-    row(Row::gather_again, "all nodes of the epoch are there, but not all of them play it");
-    return recover();
-  }
-  row(Row::gather_adopt, "all nodes of the epoch are there, and play it");
-  order(Adopt{state_.term, state_.epoch, state_.plan.members});
-  state_.phase = Phase::run;
-  state_.timer = 0;
-  consider_switch();
-}
-
-/// The epoch of an earlier head cannot be gone on with; those who have not come yet may still do.
-void Reaction::break_what_was_played() {
-  state_.is_broken = true;
-  if (state_.led_before.empty()) recover();
-}
-
-/// A node is gone: what that means depends on what is under way.
-void Reaction::lose_from(Life life, const std::string& why) {
-  const auto found = state_.nodes.find(life);
-  if (found == state_.nodes.end()) return;
-  const Node node = found->second;
-  const std::string text = node.name + " is lost: " + why;
-  const bool was_member = is_member(life);
-  const bool was_waited_for = state_.waits_for.contains(life);
-  lose(life, why);
-  switch (state_.phase) {
-    case Phase::gather:
-      row(Row::gather_lost, text);
-      return was_member ? break_what_was_played() : void();
-    case Phase::plan:
-      row(Row::loss_under_way, text);
-      return recover();
-    case Phase::prepare:
-    case Phase::load:
-      if (!was_member) return row(Row::run_spare_lost, text);
-      row(Row::loss_under_way, text);
-      give_up_epoch(text);
-      return recover();
-    case Phase::run:
-      if (was_member) {
-        row(node.use == Node::Use::leaving ? Row::drain_lost
-            : state_.better                ? Row::switch_dropped
-                                           : Row::run_loss,
-            text);
-        return recover();
-      }
-      if (state_.better && std::ranges::count(state_.better->members, life) > 0) {
-        state_.better.reset();
-        return row(Row::switch_dropped, text + "; the plan with it is dropped");
-      }
-      return row(Row::run_spare_lost, text);
-    case Phase::recover:
-      row(Row::recover_merges, text);
-      // Else it waits for a time, which no loss makes longer.
-      if (was_waited_for) go_on_if_all_frozen();
-      return;
-    case Phase::suspend:
-      return row(Row::suspend_waits, text);
-    case Phase::boot:
-    case Phase::halted:
-    case Phase::done:
-      return;
-  }
-}
-
-/// It may be late only, and what a loss would ask for is foreseen for all (foresight.h).
-void Reaction::on(const Suspected& suspected) {
-  if (state_.phase != Phase::run || !is_member(suspected.life)) return;
-  row(Row::run_suspect, name_of(suspected.life) + ": " + suspected.why);
-}
-
-void Reaction::on(const Notice& notice) {
-  const auto found = state_.nodes.find(notice.life);
-  if (found == state_.nodes.end()) return;
-  found->second.use = Node::Use::leaving;
-  const std::string text = found->second.name + " will go";
-  if (state_.phase != Phase::run) {
-    row(Row::run_notice, text);
-    if (state_.phase == Phase::suspend) release_idle();
-    return;
-  }
-  if (!is_member(notice.life)) {
-    row(Row::run_notice, text + "; it has no part in the run");
-    return release_idle();
-  }
-  const auto step = from_seconds(state_.plan.rate > 0 ? 1 / state_.plan.rate : 0);
-  // The step that is open, one more if the boundary was just missed, and the save.
-  if (notice.left > 2 * step + limits_.hold_time) {
-    row(Row::run_notice, text + "; after the next boundary it has no part any more");
-    return ask_save_point();
-  }
-  row(Row::run_notice_short, text + " before a boundary can be reached");
-  recover();
-}
-
-void Reaction::on(const DrainAsked& asked) {
-  const auto found = std::ranges::find_if(
-      state_.nodes, [&](const auto& entry) { return entry.second.name == asked.name; });
-  if (found == state_.nodes.end()) return;
-  row(Row::drain_asked, "somebody asked to drain " + asked.name);
-  on(Notice{found->first, Duration::max()});
-}
-
-void Reaction::on(const Slow& slow) {
-  if (!is_member(slow.life)) return;
-  row(Row::run_slow, name_of(slow.life) + " is slow: " + slow.why);
-  order(Warn{answer_.reason});
-}
-
-// From a plan to its being in force.
-
-void Reaction::on(const PlanMade& made) {
-  if (made.number != state_.plan_number) return;
-  if (state_.phase == Phase::plan) {
-    if (!made.choice) {
-      row(Row::plan_none, "no plan fits the nodes that are there: " + made.why);
-      order(Warn{answer_.reason});
-      // There may be others than the planner was told of.
-      return take_whoever_is_there() || usable() != state_.planned_for ? plan_or_suspend()
-                                                                       : suspend();
-    }
-    row(Row::plan_ready, made.choice->text);
-    return prepare(*made.choice);
-  }
-  if (state_.phase != Phase::run || !state_.plans_aside) return;
-  state_.plans_aside = false;
-  if (!made.choice || !pays(state_, *made.choice, now_, limits_))
-    return row(Row::run_not_better, "the plan stays: another one does not pay");
-  row(Row::run_better, "at the next save point: " + made.choice->text);
-  state_.better = *made.choice;
-  ask_save_point();
-}
-
-void Reaction::on(const Prepared& prepared) {
-  if (state_.phase != Phase::prepare || prepared.epoch != state_.epoch) return;
-  if (state_.waits_for.erase(prepared.life) == 0) return;
-  if (!state_.waits_for.empty())
-    return row(Row::prepared_some, name_of(prepared.life) + " is prepared");
-  row(Row::prepared_all, "all nodes of the plan are prepared");
-  order(FindLine{state_.epoch});
-  set_phase_timer(limits_.load_patience);
-}
-
-void Reaction::on(const LineFound& found) {
-  if (state_.phase != Phase::prepare || found.epoch != state_.epoch) return;
-  if (!state_.waits_for.empty()) return;
-  state_.line = std::max(state_.line, found.step);
-  row(Row::line_found, "it goes on from step " + number(state_.line));
-  load();
-}
-
-void Reaction::on(const PrepareFailed& failed) {
-  if (state_.phase != Phase::prepare || failed.epoch != state_.epoch) return;
-  if (!is_member(failed.life)) return;
-  row(Row::prepare_failed, name_of(failed.life) + " cannot prepare: " + failed.why);
-  pass_over({failed.life}, answer_.reason);
-}
-
-void Reaction::on(const Loaded& loaded) {
-  if (state_.phase != Phase::load || loaded.epoch != state_.epoch) return;
-  // The state before was bad for others: it has not read this one yet.
-  if (loaded.step != state_.line) return;
-  if (state_.waits_for.erase(loaded.life) == 0) return;
-  state_.weights[loaded.life] = loaded.weights;
-  if (!state_.waits_for.empty())
-    return row(Row::loaded_some, name_of(loaded.life) + " has its state");
-  if (const auto odd = odd_readers(); !odd.empty()) {
-    row(Row::load_differs, name_of(odd.front()) + " has read other weights than the others");
-    if (2 * odd.size() < state_.weights.size()) return pass_over(odd, answer_.reason);
-    // Nobody can say whose are right.
-    return on(LoadFailed{odd.front(), loaded.epoch, state_.line, LoadFailed::Cause::checkpoint,
-                         answer_.reason});
-  }
-  row(Row::loaded_all, "the plan is in force from step " + number(state_.line) + " on");
-  activate();
-}
-
-void Reaction::on(const LoadFailed& failed) {
-  if (state_.phase != Phase::load || failed.epoch != state_.epoch) return;
-  if (failed.step != state_.line || !is_member(failed.life)) return;
-  if (failed.cause == LoadFailed::Cause::node) {
-    row(Row::load_failed_node, name_of(failed.life) + " cannot load: " + failed.why);
-    return pass_over({failed.life}, answer_.reason);
-  }
-  row(Row::load_failed_checkpoint,
-      "the state of step " + number(failed.step) + " is bad: " + failed.why);
-  order(Warn{answer_.reason});
-  const bool was_in_memory = failed.step > newest_saved();
-  std::erase(state_.saved, failed.step);
-  if (!was_in_memory && state_.saved.empty())
-    return end(exit_failed, Phase::halted, answer_.reason + "; there is none before it");
-  state_.line = newest_saved();
-  load();
-}
-
-void Reaction::on(const Frozen& frozen) {
-  if (frozen.epoch != state_.epoch) return;
-  // Nobody has told it to: it could not go on, or an earlier head has told it after this one came.
-  const bool is_played = state_.phase == Phase::run;
-  const bool is_under_way = state_.phase == Phase::prepare || state_.phase == Phase::load;
-  if ((is_played || is_under_way) && is_member(frozen.life)) {
-    row(Row::recover_waits, name_of(frozen.life) + " has stopped by itself");
-    if (is_under_way) give_up_epoch(answer_.reason);
-    return recover();
-  }
-  if (state_.phase != Phase::recover || state_.waits_for.erase(frozen.life) == 0) return;
-  state_.decided = std::max(state_.decided, frozen.step);
-  if (!state_.waits_for.empty())
-    return row(Row::recover_waits, name_of(frozen.life) + " has stopped");
-  go_on_if_all_frozen();
-}
-
-// Steps and saves.
-
-void Reaction::on(const StepDecided& decided) {
-  if (decided.epoch != state_.epoch || decided.step <= state_.decided) return;
-  if (state_.phase != Phase::run) return;
-  state_.decided = decided.step;
-  state_.futile = 0;
-  state_.failed_steps.erase(state_.failed_steps.begin(),
-                            state_.failed_steps.lower_bound(decided.step));
-  row(Row::run_decided, "step " + number(decided.step) + " is done");
-}
-
-void Reaction::on(const StepFailed& failed) {
-  // While a head gathers those who play, one of them may cease to.
-  const bool is_played = state_.phase == Phase::run || state_.phase == Phase::gather;
-  if (!is_played || failed.epoch != state_.epoch || !is_member(failed.life)) return;
-  const std::string text =
-      name_of(failed.life) + ": step " + number(failed.step) + ": " + failed.why;
-  auto& names = state_.failed_steps[failed.step];
-  names.insert(name_of(failed.life));
-  if (names.size() >= names_that_poison) {
-    row(Row::step_poisoned, text + ": it fails wherever it is played");
-    give_up_epoch(text);
-    return end(exit_failed, Phase::halted, answer_.reason);
-  }
-  row(Row::step_failed, text);
-  strike(failed.life, text);
-  set_aside(failed.life);
-  // Its memory is suspect: where it can be, it is restarted, and comes back as another life.
-  order(Retire{failed.life, text});
-  state_.phase == Phase::gather ? break_what_was_played() : recover();
-}
-
-void Reaction::on(const SavePoint& point) {
-  if (state_.phase != Phase::run || point.epoch != state_.epoch) return;
-  // Nobody holds there any more.
-  if (point.step < state_.decided) return;
-  if (!state_.saving) {
-    row(Row::save_begins, "step " + number(point.step) + " is to be saved");
-    return save(point.step);
-  }
-  row(Row::save_still_goes_on, "step " + number(point.step) + " is not saved: the save of step " +
-                                   number(state_.saving->step) + " still goes on");
-  // Where the boundary is needed, all hold until that save has ended, and this one is asked for.
-  if (point.step >= limits_.steps || wants_boundary()) return;
-  order(GoOn{state_.epoch, point.step});
-  order(Warn{answer_.reason});
-}
-
-void Reaction::on(const ShardsWritten& written) {
-  if (!state_.saving || written.save != state_.saving->save) return;
-  row(Row::save_written, "all parts of step " + number(state_.saving->step) + " are written");
-  order(CommitSave{state_.saving->save, state_.saving->step});
-}
-
-void Reaction::on(const Saved& saved) {
-  // A head may have found newer ones that turn out to be bad, so this may be the oldest.
-  const auto newer = std::ranges::lower_bound(state_.saved, saved.step);
-  if (newer != state_.saved.end() && *newer == saved.step) return;
-  const bool is_oldest = newer == state_.saved.begin();
-  state_.saved.insert(newer, saved.step);
-  if (!is_oldest && std::ssize(state_.saved) > limits_.keep)
-    state_.saved.erase(state_.saved.begin());
-  record(Record::Kind::saved).step = saved.step;
-  row(Row::save_complete, "step " + number(saved.step) + " is saved");
-  if (!state_.saving || saved.save != state_.saving->save) return;
-  const Saving done = *std::exchange(state_.saving, std::nullopt);
-  state_.failed_saves = 0;
-  ++state_.saves_since_switch;
-  if (done.meanwhile == Meanwhile::hold) return end_epoch_at_boundary();
-  if (wants_boundary() || state_.decided >= limits_.steps) ask_save_point();
-}
-
-void Reaction::on(const SaveFailed& failed) {
-  if (state_.saving && failed.save == state_.saving->save) save_failed(failed.why);
-}
-
-// Orders from outside, and what befalls the head.
 
 void Reaction::on(const StopAsked&) {
   state_.is_stopping = true;
@@ -447,7 +81,7 @@ void Reaction::on(const StopAsked&) {
     case Phase::boot:
     case Phase::gather:
     case Phase::suspend:
-      row(Row::stop_done, "it stops after step " + number(state_.decided));
+      row(Row::stop_done, "it stops after step " + std::to_string(state_.decided));
       return end(exit_preempted, Phase::done, answer_.reason);
     case Phase::plan:
     case Phase::prepare:
@@ -474,8 +108,7 @@ void Reaction::on(const JournalFailed& failed) {
 
 void Reaction::on(const Deposed& deposed) {
   if (deposed.term <= state_.term) return;
-  row(Row::deposed,
-      "a head of term " + number(static_cast<std::int64_t>(deposed.term)) + " leads the run");
+  row(Row::deposed, "a head of term " + std::to_string(deposed.term) + " leads the run");
   end(exit_deposed, Phase::done, answer_.reason);
 }
 
@@ -518,6 +151,27 @@ void Reaction::on(const Timeout& timeout) {
     case Phase::done:
       return;
   }
+}
+
+void Reaction::end(int code, Phase phase, const std::string& why) {
+  state_.phase = phase;
+  state_.timer = 0;
+  order(End{code, why});
+}
+
+void Reaction::row(Row row, const std::string& reason) {
+  answer_.rows.push_back(row);
+  answer_.reason += (answer_.reason.empty() ? "" : "; ") + reason;
+}
+
+Record& Reaction::record(Record::Kind kind, const std::string& why) {
+  answer_.records.push_back({kind, state_.term, state_.epoch, 0, {}, {}, why});
+  return answer_.records.back();
+}
+
+void Reaction::set_phase_timer(Duration after) {
+  state_.timer = ++state_.last_timer;
+  order(SetTimer{state_.timer, after});
 }
 
 }  // namespace troupe::actors::reconciler

@@ -1,0 +1,96 @@
+#include <algorithm>
+
+#include "actors/reaction.h"
+
+namespace troupe::actors::reconciler {
+namespace {
+
+constexpr Duration longest_back_off = std::chrono::minutes(1);
+
+}  // namespace
+
+/// All stop where they are; then it is known who is there, and the run begins again from its newest
+/// checkpoint. What comes in meanwhile is merged into it.
+void Reaction::recover() {
+  state_.phase = Phase::recover;
+  state_.led_before.clear();
+  state_.is_broken = false;
+  state_.better.reset();
+  state_.plans_aside = false;
+  ++state_.plan_number;
+  abort_save();
+  state_.waits_for.clear();
+  for (const Life life : state_.plan.members) {
+    const auto found = state_.nodes.find(life);
+    // Who has failed has stopped.
+    if (found != state_.nodes.end() && found->second.use != Node::Use::passed_over)
+      state_.waits_for.insert(life);
+  }
+  if (state_.waits_for.empty()) return go_on_if_all_frozen();
+  order(Freeze{state_.epoch, {state_.waits_for.begin(), state_.waits_for.end()}});
+  set_phase_timer(limits_.inventory_patience);
+}
+
+void Reaction::on(const Frozen& frozen) {
+  if (frozen.epoch != state_.epoch) return;
+  // Nobody has told it to: it could not go on, or an earlier head has told it after this one came.
+  const bool is_played = state_.phase == Phase::run;
+  const bool is_under_way = state_.phase == Phase::prepare || state_.phase == Phase::load;
+  if ((is_played || is_under_way) && is_member(frozen.life)) {
+    row(Row::recover_waits, name_of(frozen.life) + " has stopped by itself");
+    if (is_under_way) give_up_epoch(answer_.reason);
+    return recover();
+  }
+  if (state_.phase != Phase::recover || state_.waits_for.erase(frozen.life) == 0) return;
+  state_.decided = std::max(state_.decided, frozen.step);
+  if (!state_.waits_for.empty())
+    return row(Row::recover_waits, name_of(frozen.life) + " has stopped");
+  go_on_if_all_frozen();
+}
+
+void Reaction::go_on_if_all_frozen() {
+  if (!state_.waits_for.empty()) return;
+  if (state_.futile >= limits_.futile_epochs) {
+    row(Row::recover_futile, std::to_string(state_.futile) + " epochs came to nothing");
+    order(Warn{answer_.reason});
+    state_.phase = Phase::recover;
+    const int doubled = std::min(state_.futile - limits_.futile_epochs, 10);
+    return set_phase_timer(std::min<Duration>(limits_.back_off * (1 << doubled), longest_back_off));
+  }
+  row(Row::recover_plans, "who is there is known");
+  plan_or_suspend();
+}
+
+void Reaction::plan_or_suspend() {
+  if (end_if_all_is_saved()) return;
+  if (state_.is_stopping) {
+    row(Row::stop_done, "it stops; what was done is in the newest checkpoint");
+    return end(exit_preempted, Phase::done, answer_.reason);
+  }
+  if (static_cast<int>(usable().size()) < limits_.fewest) take_whoever_is_there();
+  const auto nodes = usable();
+  if (nodes.empty() || static_cast<int>(nodes.size()) < limits_.fewest) return suspend();
+  state_.phase = Phase::plan;
+  state_.plans_aside = false;
+  state_.planned_for = nodes;
+  order(MakePlan{++state_.plan_number, nodes});
+  set_phase_timer(limits_.plan_patience);
+}
+
+/// Those who failed are better than none. False where there are no such.
+bool Reaction::take_whoever_is_there() {
+  const auto before = usable();
+  free_passed_over();
+  state_.takes_all = true;
+  return usable() != before;
+}
+
+void Reaction::suspend() {
+  row(Row::suspend_begins, "there are too few nodes: the run waits for more");
+  state_.phase = Phase::suspend;
+  state_.plan = {};
+  release_idle();
+  set_phase_timer(limits_.suspend_patience);
+}
+
+}  // namespace troupe::actors::reconciler
