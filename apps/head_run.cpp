@@ -134,10 +134,8 @@ Status HeadRun::choose_late() {
 /// The run, of all that is known of its configuration.
 Status HeadRun::make(RunSetup setup) {
   auto made = ProcessRun::make(loaded_, std::move(setup), disk_,
-                               {.are_here = [](int) { return false; },
-                                .cores = 1,
-                                .memory = MemoryOf::elsewhere,
-                                .others_play = true});
+                               {.memory = MemoryOf::elsewhere, .others_play = true},
+                               {.are_here = [](int) { return false; }, .cores = 1});
   if (!made) return made.error();
   run_ = std::move(*made);
   if (resume_) {

@@ -44,7 +44,7 @@ class Home final : public actors::RunHome {
     if (!setup) return setup.error();
     storage::Files& files = *setup->files;
     auto run = ProcessRun::make(
-        home->loaded_, std::move(*setup), files,
+        home->loaded_, std::move(*setup), files, {.memory = MemoryOf::elsewhere},
         {.are_here =
              [&](int device) {
                const auto index = static_cast<std::size_t>(device);
@@ -52,7 +52,6 @@ class Home final : public actors::RunHome {
              },
          .cores = home->loaded_.config.train.threads ? std::optional<int>() : std::optional(cores),
          .pace = &pace,
-         .memory = MemoryOf::elsewhere,
          .want_links = placement.head() > 1});
     if (!run) return run.error();
     home->run_ = std::move(*run);

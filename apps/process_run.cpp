@@ -1,34 +1,24 @@
 #include "apps/process_run.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <deque>
 #include <mutex>
-#include <thread>
 
-#include "actors/checkpoints.h"
-#include "actors/device_thread.h"
 #include "actors/exchange.h"
 #include "actors/supervisor.h"
 #include "actors/wait.h"
-#include "apps/gpu_links.h"
-#include "apps/gpus.h"
+#include "apps/beginning.h"
+#include "apps/disk_checkpoints.h"
 #include "apps/memory_file.h"
 #include "apps/recorder.h"
 #include "apps/timeline_file.h"
 #include "config/recipe.h"
 #include "config/schema.h"
-#include "schedules/registry.h"
-#include "storage/checkpoint_writer.h"
-#include "storage/match.h"
-#include "storage/safetensors.h"
 
 namespace troupe::apps {
 namespace {
 
 // Actors never compute; two threads are enough for their messages.
 constexpr std::size_t actor_threads = 2;
-constexpr int steps_between_drains = 64;
 // Of a head before its nodes. A pause, a drain or a live change waits for what was given out.
 constexpr auto head_lead = std::chrono::milliseconds(500);
 
@@ -39,95 +29,7 @@ storage::LedgerTerms terms_of(const config::RunConfig& config, const RunSetup& s
   return {kind, config.seed, setup.train->count(), config.batch.global, setup.micro};
 }
 
-Result<std::vector<NamedTensor>> load_file(storage::Files& files, const std::string& path,
-                                           MemoryPool& memory) {
-  const auto file = storage::Safetensors::open(files, path);
-  if (!file) return file.error();
-  std::vector<NamedTensor> tensors;
-  for (const auto& view : file->tensors()) {
-    auto tensor = storage::load(view, memory);
-    if (!tensor) return within(path + ": " + view.name, tensor.error());
-    tensors.push_back({view.name, std::move(*tensor)});
-  }
-  return tensors;
-}
-
-int flush_steps(const config::RunConfig& config, int step_every) {
-  if (!config.staleness.flush_every) return steps_between_drains;
-  return static_cast<int>(*config.staleness.flush_every) / step_every;
-}
-
-Status check_ties(const config::RunConfig& config, const models::Model& model,
-                  const schedules::Plan& plan) {
-  std::vector<models::UnitRange> ranges;
-  for (const auto& stage : plan.stages) ranges.push_back({stage.first, stage.last});
-  return models::check_shared(config.staleness, models::shared_parameters(model, ranges));
-}
-
 }  // namespace
-
-/// Saves on a thread of its own while training goes on.
-class ProcessRun::Store final : public actors::CheckpointStore {
- public:
-  explicit Store(ProcessRun& run)
-      : run_(run),
-        writer_(run.files_,
-                {.root = run.config_.checkpoint.directory,
-                 .keep = run.config_.checkpoint.keep,
-                 .before = [&run] { return run.ledger_->sync(); }},
-                [this](const storage::SaveOutcome& outcome) { tell(outcome); }) {}
-
-  void save(storage::CheckpointContent content, std::function<void(Status)> done) override {
-    {
-      const std::lock_guard lock(mutex_);
-      waiting_.push_back(done);
-    }
-    if (auto accepted = writer_.submit(std::move(content)); !accepted) {
-      const std::lock_guard lock(mutex_);
-      waiting_.pop_back();
-      run_.warn("a step is not saved: " + accepted.error().text);
-      done(accepted.error());
-    }
-  }
-
-  Result<std::optional<actors::StartPoint>> newest(MemoryPool& memory) override {
-    return actors::newest_checkpoint(run_.files_, run_.config_.checkpoint.directory, memory);
-  }
-
-  Status finish() {
-    return writer_.wait_until_idle(
-        std::chrono::ceil<std::chrono::milliseconds>(run_.config_.limits.save_patience));
-  }
-
- private:
-  void tell(const storage::SaveOutcome& outcome) {
-    if (outcome.saved) {
-      Value saved = event("checkpoint.saved", run_.config_.name);
-      saved.set("step", outcome.step);
-      saved.set("directory", outcome.saved->directory);
-      saved.set("weights", to_string(outcome.saved->manifest.weights_digest));
-      run_.record_(saved);
-      if (!outcome.pruned)
-        run_.warn("old checkpoints were not removed: " + outcome.pruned.error().text);
-    } else {
-      run_.warn("step " + std::to_string(outcome.step) +
-                " was not saved: " + outcome.saved.error().text +
-                "; training goes on, and the last good checkpoint stays");
-    }
-    std::function<void(Status)> done;
-    {
-      const std::lock_guard lock(mutex_);
-      done = std::move(waiting_.front());
-      waiting_.pop_front();
-    }
-    done(outcome.saved ? Status(Done{}) : Status(outcome.saved.error()));
-  }
-
-  ProcessRun& run_;
-  std::mutex mutex_;
-  std::deque<std::function<void(Status)>> waiting_;
-  storage::CheckpointWriter writer_;  // Last: its thread uses the others.
-};
 
 ProcessRun::ProcessRun(const config::Loaded& loaded, RunSetup setup, storage::Files& files)
     : config_(loaded.config),
@@ -140,19 +42,19 @@ ProcessRun::~ProcessRun() {
   // What comes now waits for all threads.
   if (watchdog_) watchdog_->sign("its threads end");
   system_.reset();
-  actors::finish(executors());
+  actors::finish(devices_.all());
 }
 
 Result<std::unique_ptr<ProcessRun>> ProcessRun::make(const config::Loaded& loaded, RunSetup setup,
-                                                     storage::Files& files, Devices devices) {
+                                                     storage::Files& files, const PlanFor& whom,
+                                                     const DevicesHere& here) {
   std::unique_ptr<ProcessRun> run(new ProcessRun(loaded, std::move(setup), files));
   const auto precision = precision_of(run->config_);
   if (!precision) return precision.error();
   run->setup_.precision = *precision;
   run->recipe_ = run->recipe_of(loaded.tree);
   const auto& config = run->config_;
-  run->memory_ = devices.memory;
-  run->others_play_ = devices.others_play;
+  run->whom_ = whom;
   auto staged = run->stage(config);
   if (!staged) return staged.error();
   run->staging_ = std::move(*staged);
@@ -163,119 +65,15 @@ Result<std::unique_ptr<ProcessRun>> ProcessRun::make(const config::Loaded& loade
     const storage::SampleOrder order(storage::SampleOrder::Kind::sequential, 0, validate.count());
     run->validation_.emplace(validate, order, config.batch.global, run->setup_.micro);
   }
-  if (auto made = run->make_devices(devices); !made) return made.error();
+  auto devices = RunDevices::open(config, *precision, *run->staging_, here);
+  if (!devices) return devices.error();
+  run->devices_ = std::move(*devices);
   return run;
 }
 
 Value ProcessRun::recipe_of(Value tree) const {
   config::set_at(tree, "precision.compute", std::string(to_string(setup_.precision)));
   return config::recipe_of(tree);
-}
-
-Result<ProcessRun::StagingPtr> ProcessRun::stage(const config::RunConfig& config) const {
-  auto request = nominal_request(config, setup_, memory_);
-  if (!request) return request.error();
-  if (others_play_) request->effort = 0;
-  auto plan = schedules::make_plan(*request);
-  if (!plan) return plan.error();
-
-  actors::RoundShape shape;
-  shape.stages = static_cast<int>(plan->stages.size());
-  shape.chunks = plan->chunks;
-  shape.replicas = static_cast<int>(plan->replicas.size());
-  shape.micro_batches = request->micro_batches;
-  shape.groups = request->groups;
-  if (is_asynchronous(config)) {
-    shape.schedule = config.pipeline.schedule;
-    shape.flush_steps = flush_steps(config, shape.micro_batches / shape.replicas);
-    shape.synchronous_steps = config.staleness.synchronous_steps;
-    for (int stage = 0; stage < shape.stages; ++stage)
-      shape.recompute.push_back(config.pipeline.recompute.in(stage));
-  } else {
-    shape.written = *plan->replicas[0].schedule;
-  }
-  auto rounds = actors::Rounds::make(shape);
-  if (!rounds) return rounds.error();
-  if (rounds->asynchronous())
-    if (auto good = check_ties(config, setup_.model, *plan); !good) return good.error();
-  auto memory = schedules::run_memory(config.name, *request, *plan);
-  return std::make_shared<const Staging>(
-      Staging{std::move(*plan), std::move(memory), std::move(*rounds)});
-}
-
-namespace {
-
-/// How many there are for so many devices of a run.
-Result<int> find_gpus(int devices) {
-  prepare_for_gpus();
-  const auto gpus = count_gpus();
-  if (!gpus || *gpus == 0) return no_gpu(gpus ? "there is none" : gpus.error().text);
-  // They take turns: the first has the most.
-  if (auto good = check_gpu_queues((devices + *gpus - 1) / *gpus); !good)
-    return within("train.device", good.error());
-  return gpus;
-}
-
-}  // namespace
-
-/// For the last of the devices, which is one of so many GPUs in turn.
-Status ProcessRun::make_gpu(int turn, int gpus, const Devices& devices) {
-  if (kernels::is_on_tensor_cores(setup_.precision))
-    if (const auto libraries = gpu_libraries(); !libraries)
-      return Error{"precision.compute: wanted " + std::string(to_string(setup_.precision)) + ": " +
-                   libraries.error().text + "; or set precision.compute = \"fp32\""};
-  const int number = turn % gpus;
-  auto opened = open_gpu(number);
-  if (!opened) return within("train.device", opened.error());
-  auto memory = gpu_memory(number);
-  if (!memory) return within("train.device", memory.error());
-  Device& gpu = **opened;
-  const auto exported = exported_gpu_memory(**memory);
-  actors::DeviceLimits limits;
-  limits.patience = config_.limits.stuck_floor * actors::Allowed().usual;
-  devices_.back() = std::make_unique<actors::DeviceThread>(std::move(*opened), std::move(*memory),
-                                                           gpus_, limits, devices.pace);
-  if (!devices.want_links) return Done{};
-  auto links = link_gpu({.number = number,
-                         .turn = turn < gpus ? OnGpu::first : OnGpu::with_others,
-                         .gpu = gpu,
-                         .memory = devices_.back()->memory(),
-                         .exported = exported});
-  linked_.back() = std::move(links.device);
-  if (!links.missing.empty()) why_not_linked_ = std::move(links.missing);
-  return Done{};
-}
-
-Status ProcessRun::make_devices(const Devices& devices) {
-  const int count = rounds().of_one_step()->devices() * rounds().of_one_step()->replicas;
-  int here = 0;
-  for (int device = 0; device < count; ++device) here += devices.are_here(device) ? 1 : 0;
-  const int machine = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  const int cores = devices.cores.value_or(config_.train.threads.value_or(machine));
-  const bool on_gpus = is_on_gpus(config_);
-  int gpus = 0;
-  if (on_gpus && here > 0) {
-    auto found = find_gpus(here);
-    if (!found) return found.error();
-    gpus = *found;
-  }
-  for (int device = 0, gpu = 0; device < count; ++device) {
-    auto& executor = devices_.emplace_back();
-    linked_.emplace_back();
-    if (!devices.are_here(device)) continue;
-    if (!on_gpus) {
-      executor = std::make_unique<actors::ComputingThread>(std::max(1, cores / std::max(1, here)),
-                                                           devices.pace);
-      continue;
-    }
-    if (auto made = make_gpu(gpu++, gpus, devices); !made) return made;
-  }
-  const int in_replica = rounds().of_one_step()->devices();
-  for (int device = 0; device < count; ++device)
-    if (auto& executor = devices_[static_cast<std::size_t>(device)])
-      executor->memory().expect(static_cast<std::size_t>(plan().memory_at(device % in_replica)));
-  reader_ = std::make_unique<actors::ComputingThread>(1);
-  return Done{};
 }
 
 /// For who looks at the run while it plays and after it.
@@ -295,51 +93,17 @@ void ProcessRun::warn(const std::string& text) {
 }
 
 Status ProcessRun::start() {
-  if (config_.model.init == "random") return Done{};
-  auto tensors = load_file(*setup_.files, config_.model.init, host_);
-  if (!tensors) return within("model.init", tensors.error());
-  start_.weights = std::move(*tensors);
-  return check(start_, "model.init: " + config_.model.init);
+  auto first = first_state({config_, setup_, recipe_, files_, host_});
+  if (!first) return first.error();
+  start_ = std::move(*first);
+  return Done{};
 }
 
 Result<std::vector<std::string>> ProcessRun::resume() {
-  std::vector<std::string> warnings;
-  auto found = storage::open_newest_checkpoint(files_, config_.checkpoint.directory);
-  if (!found) return found.error();
-  if (!*found) {
-    warnings.push_back("there is no checkpoint below " + config_.checkpoint.directory +
-                       " yet: starting at step 0");
-    if (auto started = start(); !started) return started.error();
-    return warnings;
-  }
-  for (const auto& skipped : (*found)->skipped)
-    warnings.push_back(skipped.directory + " is damaged and was passed over: " + skipped.why);
-  const storage::Checkpoint& checkpoint = (*found)->checkpoint;
-  if (auto same = storage::match_model(checkpoint.manifest(), setup_.model_description); !same)
-    return within(checkpoint.directory(), same.error());
-  // What is set to change later made none of its numbers.
-  storage::Manifest made = checkpoint.manifest();
-  made.recipe = config::recipe_until(std::move(made.recipe), made.step);
-  if (auto same = storage::match_recipe(made, config::recipe_until(recipe_, made.step)); !same)
-    return within(checkpoint.directory(), same.error());
-  auto start = actors::start_point(checkpoint, host_);
-  if (!start) return start.error();
-  start_ = std::move(*start);
-  if (auto good = check(start_, checkpoint.directory()); !good) return good.error();
-  return warnings;
-}
-
-/// What the optimizers would say later, said before anything is started.
-Status ProcessRun::check(const actors::StartPoint& start, const std::string& where) {
-  Stream stream = Stream::rehearsal(host_);
-  const models::Stage whole(setup_.model, {0, static_cast<int>(setup_.model.units.size())}, {});
-  models::Optimizer optimizer(config_.optimizer, whole.parameters(), whole.buffers(),
-                              setup_.precision);
-  if (auto weights = optimizer.from(stream, start.weights, start.step); !weights)
-    return within(where, weights.error());
-  if (auto restored = optimizer.restore(stream, start.moments, start.step); !restored)
-    return within(where, restored.error());
-  return Done{};
+  auto resumed = resumed_state({config_, setup_, recipe_, files_, host_});
+  if (!resumed) return resumed.error();
+  start_ = std::move(resumed->start);
+  return std::move(resumed->warnings);
 }
 
 Value ProcessRun::chosen(Value tree) const {
@@ -400,9 +164,10 @@ std::shared_ptr<actors::RunSpec> ProcessRun::spec(const config::RunConfig& confi
   spec->model_description = setup_.model_description;
   const int replicas = rounds.of_one_step()->replicas;
   spec->executors.resize(spec->work.size() * static_cast<std::size_t>(replicas));
-  for (std::size_t i = 0; i < std::min(devices_.size(), spec->executors.size()); ++i)
-    spec->executors[i] = devices_[i].get();
-  spec->reader = reader_.get();
+  const auto& here = devices_.by_number();
+  for (std::size_t i = 0; i < std::min(here.size(), spec->executors.size()); ++i)
+    spec->executors[i] = here[i].get();
+  spec->reader = devices_.reader();
   spec->measures_staleness = config.log.staleness && rounds.asynchronous();
   spec->rounds_ahead = rounds.asynchronous() ? 1 : 2;
   actors::cut_stages(*spec, config.parallel.exchange);
@@ -448,7 +213,8 @@ actors::Outcome ProcessRun::play(const Surroundings& around) {
   }
   ledger_ = std::move(*ledger);
   watchdog_->sign("its actors begin");
-  store_ = std::make_unique<Store>(*this);
+  store_ = std::make_unique<DiskCheckpoints>(
+      DiskCheckpoints::Surroundings{config_, files_, *ledger_, record_});
   casting_ = around.casting;
   std::mutex mutex;
   std::optional<actors::Outcome> outcome;
@@ -486,24 +252,10 @@ bool ProcessRun::all_gone() {
   watchdog_->sign("its devices finish what was begun");
   // All threads that compute do what was posted to them, and soon.
   const auto soon = std::chrono::steady_clock::now() + limits.stuck_floor * actors::Allowed().usual;
-  if (!actors::finish(executors(), soon)) return false;
+  if (!actors::finish(devices_.all(), soon)) return false;
   // A device that has failed cannot be closed.
-  return std::ranges::none_of(executors(),
+  return std::ranges::none_of(devices_.all(),
                               [](const auto* executor) { return executor->fault().has_value(); });
-}
-
-std::vector<actors::LinkedDevice*> ProcessRun::linked() const {
-  std::vector<actors::LinkedDevice*> all;
-  for (const auto& device : linked_) all.push_back(device.get());
-  return all;
-}
-
-std::vector<actors::Executor*> ProcessRun::executors() const {
-  std::vector<actors::Executor*> here;
-  for (const auto& device : devices_)
-    if (device) here.push_back(device.get());
-  if (reader_) here.push_back(reader_.get());
-  return here;
 }
 
 }  // namespace troupe::apps

@@ -10,16 +10,15 @@
 
 #include "actors/linked_device.h"
 #include "actors/messages.h"
-#include "actors/rounds.h"
 #include "actors/rt.h"
 #include "actors/run_spec.h"
 #include "apps/bell.h"
-#include "apps/plan_request.h"
+#include "apps/disk_checkpoints.h"
+#include "apps/run_devices.h"
 #include "apps/run_setup.h"
+#include "apps/staging.h"
 #include "apps/watchdog.h"
 #include "config/recipe.h"
-#include "core/device_progress.h"
-#include "schedules/holdings.h"
 #include "schedules/plan.h"
 
 namespace troupe::apps {
@@ -30,24 +29,11 @@ class ProcessRun {
  public:
   using Record = std::function<void(const Value&)>;
 
-  /// Which devices are here, of all replicas one after another, and how many cores they share.
-  struct Devices {
-    std::function<bool(int device)> are_here = [](int) { return true; };
-    std::optional<int> cores;  // Nothing: all that the configuration or the machine gives.
-    const actors::Pace* pace = nullptr;        // Of their computing; outlives the run.
-    MemoryOf memory = MemoryOf::this_machine;  // That the plan has to fit.
-    bool others_play = false;                  // Other processes, which know schedules by name.
-    bool want_links = false;                   // Of GPUs, with those of other processes.
-  };
-
   /// Plans the run. Checkpoints and the like are kept in `files`. Errors mean exit code 3. What was
   /// loaded outlives it.
   static Result<std::unique_ptr<ProcessRun>> make(const config::Loaded& loaded, RunSetup setup,
-                                                  storage::Files& files, Devices devices);
-  static Result<std::unique_ptr<ProcessRun>> make(const config::Loaded& loaded, RunSetup setup,
-                                                  storage::Files& files) {
-    return make(loaded, std::move(setup), files, Devices());
-  }
+                                                  storage::Files& files, const PlanFor& whom = {},
+                                                  const DevicesHere& here = {});
   ~ProcessRun();
 
   /// Weights as the configuration says: random, or from a file.
@@ -65,8 +51,8 @@ class ProcessRun {
   std::shared_ptr<actors::RunSpec> spec() { return spec(config_, recipe_); }
 
   /// By device those of them that have links; and why others that want some have none.
-  std::vector<actors::LinkedDevice*> linked() const;
-  const std::string& why_not_linked() const { return why_not_linked_; }
+  std::vector<actors::LinkedDevice*> linked() const { return devices_.linked(); }
+  const std::string& why_not_linked() const { return devices_.why_not_linked(); }
 
   /// What is around it while it plays.
   struct Surroundings {
@@ -85,15 +71,10 @@ class ProcessRun {
     return led(loaded.config, recipe_of(loaded.tree));
   }
 
-  /// A plan, what is held by it, and what is played.
-  struct Staging {
-    schedules::Plan plan;
-    schedules::RunMemory memory;
-    actors::Rounds rounds;
-  };
-  using StagingPtr = std::shared_ptr<const Staging>;
   /// Of a configuration that differs in its pipeline alone.
-  Result<StagingPtr> stage(const config::RunConfig& config) const;
+  Result<StagingPtr> stage(const config::RunConfig& config) const {
+    return make_staging(config, setup_, whom_);
+  }
   /// From the next spec on; all devices are elsewhere.
   void restage(StagingPtr staging) { staging_ = std::move(staging); }
 
@@ -106,25 +87,18 @@ class ProcessRun {
   ProcessRun(const config::Loaded& loaded, RunSetup setup, storage::Files& files);
   /// With what "auto" came to: whoever resumes it elsewhere computes in the same.
   Value recipe_of(Value tree) const;
-  Status check(const actors::StartPoint& start, const std::string& where);
-  Status make_devices(const Devices& devices);
-  Status make_gpu(int turn, int gpus, const Devices& devices);
   std::shared_ptr<actors::RunSpec> spec(const config::RunConfig& config, const Value& recipe);
   /// With a place for checkpoints and events.
   std::shared_ptr<actors::RunSpec> led(const config::RunConfig& config, const Value& recipe);
   void keep_memory();
   void warn(const std::string& text);
   bool all_gone();
-  std::vector<actors::Executor*> executors() const;
-
-  class Store;
 
   const config::RunConfig& config_;
   const Value& tree_;
   Value recipe_;
   RunSetup setup_;
-  MemoryOf memory_ = MemoryOf::this_machine;
-  bool others_play_ = false;
+  PlanFor whom_;
   storage::Files& files_;
   Record record_;
   StagingPtr staging_;
@@ -133,13 +107,9 @@ class ProcessRun {
   std::optional<storage::MicroBatches> validation_;
   MemoryPool host_;  // Of what is read before there are devices.
   actors::StartPoint start_;
-  std::shared_ptr<DeviceProgress> gpus_ = std::make_shared<DeviceProgress>();
-  std::vector<std::unique_ptr<actors::Executor>> devices_;     // Null for those that are elsewhere.
-  std::vector<std::unique_ptr<actors::LinkedDevice>> linked_;  // Likewise.
-  std::string why_not_linked_;
-  std::unique_ptr<actors::Executor> reader_;
+  RunDevices devices_;
   std::optional<storage::Ledger> ledger_;
-  std::unique_ptr<Store> store_;
+  std::unique_ptr<DiskCheckpoints> store_;
   actors::Casting* casting_ = nullptr;
   Watchdog* watchdog_ = nullptr;
   actors::rt::Config system_config_;

@@ -200,10 +200,11 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
     if (taken) taken = take_precision(files, *loaded);
     if (!taken) return invalid(taken.error());
   }
-  ProcessRun::Devices devices;
-  if (arguments.nodes > 0)
-    devices = {.are_here = [](int) { return false; }, .cores = 1, .others_play = true};
-  auto made = ProcessRun::make(*loaded, std::move(*setup), files, devices);
+  const bool others_play = arguments.nodes > 0;
+  DevicesHere here;
+  if (others_play) here = {.are_here = [](int) { return false; }, .cores = 1};
+  auto made =
+      ProcessRun::make(*loaded, std::move(*setup), files, {.others_play = others_play}, here);
   if (!made) return invalid(made.error());
   ProcessRun& run = **made;
   std::vector<std::string> warnings;

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "actors/run_spec.h"
+#include "apps/run_setup.h"
+#include "config/run_config.h"
+#include "core/memory_pool.h"
+#include "core/result.h"
+#include "core/value.h"
+#include "storage/files.h"
+
+namespace troupe::apps {
+
+/// A run, before anything of it is played.
+struct RunToBegin {
+  const config::RunConfig& config;
+  const RunSetup& setup;
+  const Value& recipe;
+  storage::Files& files;  // Of its checkpoints.
+  MemoryPool& memory;     // For what is read.
+};
+
+// From where a run begins. What does not fit it is an error before anything is started.
+
+/// Weights as the configuration says: random, or from a file.
+Result<actors::StartPoint> first_state(const RunToBegin& run);
+
+struct Resumed {
+  actors::StartPoint start;
+  std::vector<std::string> warnings;  // That the user should hear.
+};
+/// From the newest checkpoint that verifies; from the beginning where there is none.
+Result<Resumed> resumed_state(const RunToBegin& run);
+
+}  // namespace troupe::apps
