@@ -50,6 +50,7 @@ HeadRun::HeadRun(config::Loaded loaded, RunSetup setup, bool resume, Surrounding
       around_(std::move(around)),
       disk_(*files_),
       setup_(std::move(setup)),
+      leader_(loaded_.config.name),
       watchdog_(loaded_.config.limits.head_patience,
                 [this](const std::string& last) { end_head(loaded_.config, last); }),
       switching_(
@@ -210,7 +211,7 @@ void HeadRun::run() {
   {
     const std::lock_guard lock(mutex_);
     record_ = record_event;
-    report_.state = paused_ ? "paused" : "running";
+    report_.state = leader_.is_paused() ? "paused" : "running";
     report_.step = run_->step();
     report_.began = before ? static_cast<std::int64_t>(before->bytes) : 0;
   }
@@ -229,7 +230,6 @@ void HeadRun::run() {
                                                           : "failed";
   outcome.weights.clear();
   around_.ended(state, outcome.why);
-  std::vector<actors::Interlude> early;
   {
     // Told and known at once: who has heard of its end may submit it anew.
     const std::lock_guard lock(mutex_);
@@ -238,9 +238,8 @@ void HeadRun::run() {
     report_.state = state;
     report_.why = outcome.why;
     report_.lacks_nodes = outcome.how == How::failed && lacks_nodes();
-    early = std::exchange(early_, {});
   }
-  for (const auto& interlude : early) interlude.done(Error{"the run has ended"});
+  leader_.leave(state);
 }
 
 actors::Outcome HeadRun::play() {
@@ -260,16 +259,7 @@ actors::Outcome HeadRun::play() {
                      .watchdog = watchdog_,
                      .record = record_,
                      .casting = casting_.get(),
-                     .led_by = [this](const caf::actor& leader) { led_by(leader); }});
-}
-
-void HeadRun::led_by(const caf::actor& leader) {
-  const std::lock_guard lock(mutex_);
-  leader_ = leader;
-  if (!leader_) return;
-  if (paused_) actors::rt::post(leader_, actors::Pause{});
-  if (stopped_) actors::rt::post(leader_, actors::StopNow{});
-  for (auto& interlude : std::exchange(early_, {})) actors::rt::post(leader_, std::move(interlude));
+                     .led_by = [this](const caf::actor& leader) { leader_.change(leader); }});
 }
 
 void HeadRun::record(Recorder& recorder, const Value& event) {
@@ -291,6 +281,7 @@ void HeadRun::end(const std::string& state, const std::string& why) {
     report_.state = state;
     report_.why = why;
   }
+  leader_.leave(state);
   around_.ended(state, why);
 }
 
@@ -323,49 +314,24 @@ RunStanding HeadRun::report() const {
   return report_;
 }
 
-template <class Order>
-void HeadRun::tell_leader(Order order) {
-  const std::lock_guard lock(mutex_);
-  if (leader_) actors::rt::post(leader_, std::move(order));
-}
-
-// What is asked is kept before it is told: whoever comes to lead meanwhile hears of it either way.
-
 void HeadRun::stop_now() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopped_ = true;
-  }
+  leader_.stop_now();
   ends_ = true;
   around_.nodes.wake();
-  tell_leader(actors::StopNow{});
 }
+
 void HeadRun::pause(bool paused) {
-  {
-    const std::lock_guard lock(mutex_);
-    paused_ = paused;
-    if (report_.state == "running" || report_.state == "paused")
-      report_.state = paused ? "paused" : "running";
-  }
-  paused ? tell_leader(actors::Pause{}) : tell_leader(actors::Resume{});
+  leader_.pause(paused);
+  const std::lock_guard lock(mutex_);
+  if (report_.state == "running" || report_.state == "paused")
+    report_.state = paused ? "paused" : "running";
 }
 
-void HeadRun::hold(actors::Interlude interlude) {
-  std::string state;
-  {
-    const std::lock_guard lock(mutex_);
-    if (leader_) return actors::rt::post(leader_, std::move(interlude));
-    if (!report_.has_ended()) return early_.push_back(std::move(interlude));
-    state = report_.state;
-  }
-  interlude.done(Error{"the run '" + loaded_.config.name + "' is not under way: it is " + state});
-}
-
-void HeadRun::save(Answer answer) { hold({.change = {}, .done = std::move(answer)}); }
+void HeadRun::save(Answer answer) { leader_.hold({.change = {}, .done = std::move(answer)}); }
 
 void HeadRun::cast_anew(Answer answer) {
-  hold({.change = [this](std::int64_t) { return Result(run_->changed(*now())); },
-        .done = std::move(answer)});
+  leader_.hold({.change = [this](std::int64_t) { return Result(run_->changed(*now())); },
+                .done = std::move(answer)});
 }
 
 std::optional<Refusal> HeadRun::set(const std::string& setting, std::optional<std::int64_t> from,
@@ -379,9 +345,9 @@ std::optional<Refusal> HeadRun::set(const std::string& setting, std::optional<st
   if (auto good = config::set_live(*now(), setting, std::max(from.value_or(step), step)); !good)
     return transport::refusal(RefusalCode::invalid, setting.substr(0, setting.find('=')),
                               good.error().text);
-  hold({.change = [this, setting,
-                   from](std::int64_t reached) { return change(setting, from, reached); },
-        .done = std::move(answer)});
+  leader_.hold({.change = [this, setting,
+                           from](std::int64_t reached) { return change(setting, from, reached); },
+                .done = std::move(answer)});
   return {};
 }
 
@@ -464,7 +430,7 @@ void HeadRun::learn(const Value& step) {
 
 std::optional<Switching::Standing> HeadRun::standing() const {
   const std::lock_guard lock(mutex_);
-  if (!leader_ || !lineup_) return {};
+  if (!leader_.is_there() || !lineup_) return {};
   Switching::Standing standing{lineup_->nodes, casting_->choose(around_.nodes.usable(least_)),
                                *choice_, *now_};
   const auto is_usable = [&](const actors::NodeHere& node) {
@@ -484,12 +450,12 @@ void HeadRun::open_plan(config::Loaded& loaded) const {
 }
 
 void HeadRun::begin_switch() {
-  hold({.change = [this](std::int64_t) -> Result<actors::RunSpecPtr> {
-          const auto choice = switching_.take();
-          if (!choice) return Error{"the nodes that had come have a part, or are gone"};
-          return switch_to(*choice);
-        },
-        .done = [this](const Result<std::int64_t>& step) { switching_.over(bool(step)); }});
+  leader_.hold({.change = [this](std::int64_t) -> Result<actors::RunSpecPtr> {
+                  const auto choice = switching_.take();
+                  if (!choice) return Error{"the nodes that had come have a part, or are gone"};
+                  return switch_to(*choice);
+                },
+                .done = [this](const Result<std::int64_t>& step) { switching_.over(bool(step)); }});
 }
 
 /// On the supervisor's thread, while nothing is in flight.

@@ -14,6 +14,7 @@
 #include "apps/bell.h"
 #include "apps/full_disk.h"
 #include "apps/head_service.h"
+#include "apps/leader.h"
 #include "apps/process_run.h"
 #include "apps/reply.h"
 #include "apps/run_choice.h"
@@ -87,7 +88,6 @@ class HeadRun {
   void tell_choice();
   void tell_unfit(const actors::NodeHere& node);
   actors::Outcome play();
-  void led_by(const caf::actor& leader);
   std::optional<Switching::Standing> standing() const;
   void open_plan(config::Loaded& loaded) const;
   void begin_switch();
@@ -97,9 +97,6 @@ class HeadRun {
   void end(const std::string& state, const std::string& why);
   void placed(const actors::Lineup& lineup);
   void learn(const Value& step);
-  template <class Order>
-  void tell_leader(Order order);
-  void hold(actors::Interlude interlude);
   std::shared_ptr<const config::Loaded> now() const;
   actors::RemoteOrder order(const config::Loaded& loaded);
   Result<actors::RunSpecPtr> change(const std::string& setting, std::optional<std::int64_t> from,
@@ -116,6 +113,7 @@ class HeadRun {
   FullDisk disk_;  // Where it is saved.
   RunSetup setup_;
   std::string folder_;
+  Leader leader_;
   Watchdog watchdog_;  // Of run_, which ends before it.
   std::unique_ptr<ProcessRun> run_;
   actors::Decisions decisions_;  // Until there is a casting.
@@ -127,11 +125,7 @@ class HeadRun {
   std::optional<RunChoice> choice_;
   kernels::Precision least_ = kernels::Precision::fp32;  // That its nodes must have.
   std::optional<actors::Lineup> lineup_;                 // Of the plan in force.
-  caf::actor leader_;
-  std::vector<actors::Interlude> early_;  // Asked for before there was somebody to tell.
-  bool paused_ = false;                   // Also before there is somebody to tell,
-  bool stopped_ = false;                  // and so is this, which is for good.
-  std::atomic<bool> ends_ = false;        // Whoever waits for nodes need not.
+  std::atomic<bool> ends_ = false;                       // Whoever waits for nodes need not.
   std::function<void(const Value&)> record_;
   std::thread thread_;
   Switching switching_;  // Last: its thread uses the others.
