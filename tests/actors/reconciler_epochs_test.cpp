@@ -1,0 +1,154 @@
+// From a plan to its being in force, and what may come between.
+
+#include "deciding_head.h"
+
+using namespace troupe::actors;
+using namespace troupe::actors::reconciler;
+using namespace std::chrono_literals;
+
+TEST_CASE("a planner that is late or finds nothing does not stop a run", "[actors]") {
+  Head head;
+  head.begin();
+  for (const Life life : {1, 2, 3}) head.come(life);
+  const auto number = head.ordered<MakePlan>()->number;
+  Head none = head;
+  CHECK(none.on(PlanMade{number, {}, "nothing fits"}) == Row::plan_none);
+  CHECK(none.state.phase == Phase::suspend);
+  CHECK(head.on(Timeout{head.state.timer}) == Row::plan_late);
+  CHECK(head.state.plan.members == std::vector<Life>{1, 2, 3});
+  CHECK(head.on(PlanMade{number, PlanChoice{{1}, 1, "too late"}, {}}) == Row::of_the_past);
+}
+
+TEST_CASE("a loss while an epoch is made aborts it, an arrival waits", "[actors]") {
+  for (const int how_far : {0, 1, 2}) {
+    Head head;
+    head.begin();
+    for (const Life life : {1, 2, 3}) head.come(life);
+    if (how_far > 0) head.plan();
+    if (how_far > 1) head.prepare_all();
+    CHECK(head.come(4) == Row::arrival_under_way);
+    CHECK(head.on(Lost{2, "gone"}) == Row::loss_under_way);
+    CHECK((head.ordered<Abort>() != nullptr) == (how_far > 0));
+    CHECK(head.recorded(Record::Kind::dead));
+    head.freeze_all();
+    const auto* asked = head.ordered<MakePlan>();
+    REQUIRE(asked);
+    CHECK(asked->nodes == std::vector<Life>{1, 3, 4});
+  }
+}
+
+TEST_CASE("who cannot prepare or load is out of the next plan", "[actors]") {
+  const auto prepared = [] {
+    Head head;
+    head.begin();
+    for (const Life life : {1, 2, 3}) head.come(life);
+    head.plan();
+    return head;
+  };
+  Head head = prepared();
+  CHECK(head.on(reconciler::PrepareFailed{2, 1, "no room"}) == Row::prepare_failed);
+  CHECK(head.ordered<Abort>());
+  CHECK(head.ordered<MakePlan>()->nodes == std::vector<Life>{1, 3});
+  Head silent = prepared();
+  silent.on(reconciler::Prepared{1, 1});
+  silent.on(reconciler::Prepared{2, 1});
+  CHECK(silent.on(Timeout{silent.state.timer}) == Row::prepare_failed);
+  CHECK(silent.ordered<MakePlan>()->nodes == std::vector<Life>{1, 2});
+  Head loading = prepared();
+  loading.prepare_all();
+  CHECK(loading.on(LoadFailed{3, 1, 0, LoadFailed::Cause::node, "no file"}) ==
+        Row::load_failed_node);
+  CHECK(loading.ordered<MakePlan>()->nodes == std::vector<Life>{1, 2});
+  // Where too few are left, they are better than none.
+  Head few = prepared();
+  few.on(Lost{3, "gone"});
+  few.freeze_all();
+  few.plan();
+  few.on(reconciler::PrepareFailed{2, few.state.epoch, "no room"});
+  CHECK(few.ordered<MakePlan>()->nodes == std::vector<Life>{1, 2});
+}
+
+TEST_CASE("a bad checkpoint is passed over for the one before it", "[actors]") {
+  Head head;
+  head.begin({10, 20});
+  for (const Life life : {1, 2, 3}) head.come(life);
+  head.plan();
+  head.prepare_all();
+  CHECK(head.ordered<Load>()->step == 20);
+  CHECK(head.on(LoadFailed{1, 1, 20, LoadFailed::Cause::checkpoint, "a bit"}) ==
+        Row::load_failed_checkpoint);
+  CHECK(head.ordered<Load>()->step == 10);
+  // Of the bad one, told before it was heard that it is bad.
+  CHECK(head.on(Loaded{2, 1, 20, "late"}) == Row::of_the_past);
+  head.on(Loaded{1, 1, 10, "one"});
+  head.on(Loaded{2, 1, 10, "another"});
+  // Nobody can say who is right.
+  CHECK(head.on(Loaded{3, 1, 10, "a third"}) == Row::load_differs);
+  CHECK(head.state.phase == Phase::halted);
+}
+
+TEST_CASE("a run goes on from what is in memory, where that is newer than what is saved",
+          "[actors]") {
+  const auto prepared = [](std::vector<std::int64_t> saved, std::int64_t kept) {
+    Head head;
+    head.begin(std::move(saved));
+    for (const Life life : {1, 2, 3}) head.come(life);
+    head.plan();
+    head.kept = kept;
+    head.prepare_all();
+    return head;
+  };
+  CHECK(prepared({10, 20}, 15).ordered<Load>()->step == 20);
+  CHECK(prepared({}, 25).ordered<Load>()->step == 25);
+  Head head = prepared({10, 20}, 25);
+  CHECK(head.ordered<Load>()->step == 25);
+  // Where it is not there after all, no checkpoint is the worse for it.
+  const LoadFailed gone{1, 1, 25, LoadFailed::Cause::checkpoint, "gone"};
+  CHECK(head.on(gone) == Row::load_failed_checkpoint);
+  CHECK(head.ordered<Load>()->step == 20);
+  CHECK(head.state.saved == std::vector<std::int64_t>{10, 20});
+  Head fresh = prepared({}, 25);
+  CHECK(fresh.on(gone) == Row::load_failed_checkpoint);
+  CHECK(fresh.ordered<Load>()->step == 0);
+}
+
+TEST_CASE("a node that reads other weights than most is passed over, and no checkpoint given up",
+          "[actors]") {
+  Head head;
+  head.begin({10, 20});
+  for (const Life life : {1, 2, 3}) head.come(life);
+  head.plan();
+  head.prepare_all();
+  head.on(Loaded{1, 1, 20, "another"});
+  head.on(Loaded{2, 1, 20, "one"});
+  CHECK(head.on(Loaded{3, 1, 20, "one"}) == Row::load_differs);
+  CHECK(head.recorded(Record::Kind::strike));
+  CHECK(head.recorded(Record::Kind::aborted));
+  CHECK(head.ordered<MakePlan>()->nodes == std::vector<Life>{2, 3});
+  CHECK(head.state.saved == std::vector<std::int64_t>{10, 20});
+}
+
+TEST_CASE("epochs that come to nothing slow a run down", "[actors]") {
+  Head head({.fewest = 1, .most = 2, .steps = 100});
+  head.begin();
+  head.come(1);
+  head.come(2);
+  Life next = 3;
+  for (int epoch = 0; epoch < 5; ++epoch) {
+    head.plan();
+    head.prepare_all();
+    head.load_all();
+    head.on(Lost{head.state.plan.members.back(), "gone"});
+    head.come(next++);
+    if (epoch < 4) CHECK(head.freeze_all() == Row::recover_plans);
+  }
+  CHECK(head.freeze_all() == Row::recover_futile);
+  CHECK(head.ordered<SetTimer>()->after == 1s);
+  // Who comes and goes meanwhile makes it no longer.
+  const auto timer = head.state.timer;
+  head.come(next);
+  CHECK(head.on(Lost{next, "gone again"}) == Row::recover_merges);
+  CHECK(head.state.timer == timer);
+  head.on(Timeout{timer});
+  CHECK(head.state.phase == Phase::plan);
+}

@@ -1,0 +1,212 @@
+// Nodes that come, go and fail while a run is under way.
+
+#include "deciding_head.h"
+
+using namespace troupe::actors;
+using namespace troupe::actors::reconciler;
+using namespace std::chrono_literals;
+
+TEST_CASE("a loss freezes all, and the run goes on from the newest checkpoint", "[actors]") {
+  Head head;
+  head.run();
+  head.run_to(10);
+  CHECK(head.on(SavePoint{1, 10}) == Row::save_begins);
+  CHECK(head.ordered<reconciler::Save>()->meanwhile == Meanwhile::go_on);
+  CHECK(head.save_all() == Row::save_complete);
+  head.run_to(14);
+  CHECK(head.on(Lost{2, "signal 9"}) == Row::run_loss);
+  CHECK(head.ordered<Freeze>()->nodes == std::vector<Life>{1, 3});
+  CHECK(head.on(Frozen{1, 1, 14}) == Row::recover_waits);
+  CHECK(head.on(Frozen{3, 1, 14}) == Row::recover_plans);
+  head.plan();
+  head.prepare_all();
+  CHECK(head.ordered<Load>()->step == 10);
+  head.load_all();
+  CHECK(head.ordered<Activate>()->step == 10);
+  CHECK(head.state.decided == 10);
+}
+
+TEST_CASE("losses during a recovery are merged into it", "[actors]") {
+  Head head;
+  head.run();
+  head.on(Lost{2, "gone"});
+  CHECK(head.come(4) == Row::recover_merges);
+  CHECK(head.on(Lost{3, "gone too"}) == Row::recover_merges);
+  CHECK(head.freeze_all() == Row::recover_plans);
+  CHECK(head.ordered<MakePlan>()->nodes == std::vector<Life>{1, 4});
+  // Who does not say that it has stopped is dead.
+  Head silent;
+  silent.run();
+  silent.on(Lost{1, "gone"});
+  silent.on(Frozen{2, 1, 0});
+  CHECK(silent.on(Timeout{silent.state.timer}) == Row::recover_waits);
+  CHECK(silent.state.phase == Phase::suspend);
+  CHECK_FALSE(silent.state.nodes.contains(3));
+}
+
+TEST_CASE("too few nodes suspend a run, and it ends once that lasts too long", "[actors]") {
+  Head head;
+  head.run();
+  head.on(Lost{2, "gone"});
+  head.on(Lost{3, "gone"});
+  CHECK(head.freeze_all() == Row::recover_plans);
+  CHECK(head.state.phase == Phase::suspend);
+  CHECK(head.ordered<SetTimer>()->after == 24h);
+  Head over = head;
+  CHECK(over.on(Timeout{over.state.timer}) == Row::suspend_over);
+  CHECK(over.ordered<End>()->code == 6);
+  CHECK(head.on(Lost{1, "gone"}) == Row::suspend_waits);
+  CHECK(head.come(5) == Row::suspend_waits);
+  CHECK(head.come(6) == Row::suspend_enough);
+  CHECK(head.state.phase == Phase::plan);
+}
+
+TEST_CASE("a spare may be lost, and a suspect is only told of", "[actors]") {
+  Head head;
+  head.run();
+  head.come(4);
+  CHECK(head.on(Lost{4, "gone"}) == Row::run_spare_lost);
+  CHECK(head.state.phase == Phase::run);
+  CHECK(head.on(Suspected{2, "silent"}) == Row::run_suspect);
+  CHECK(head.answer.orders.empty());
+  CHECK(head.state.phase == Phase::run);
+  CHECK(head.on(Slow{2, "1.6 times"}) == Row::run_slow);
+}
+
+TEST_CASE("an arrival is used at a save point if that pays", "[actors]") {
+  Head head;
+  head.run();
+  head.run_to(10);
+  CHECK(head.come(4) == Row::run_arrival);
+  Head poor = head;
+  CHECK(poor.plan(1.02) == Row::run_not_better);
+  CHECK(head.plan(1.3) == Row::run_better);
+  CHECK(head.ordered<AskSavePoint>());
+  Head lost = head;
+  CHECK(lost.on(Lost{4, "gone"}) == Row::switch_dropped);
+  CHECK(lost.state.phase == Phase::run);
+  Head member = head;
+  CHECK(member.on(Lost{1, "gone"}) == Row::switch_dropped);
+  CHECK(member.state.phase == Phase::recover);
+  head.on(SavePoint{1, 11});
+  CHECK(head.ordered<reconciler::Save>()->meanwhile == Meanwhile::hold);
+  head.save_all();
+  CHECK(head.ordered<reconciler::Prepare>()->plan.members == std::vector<Life>{1, 2, 3, 4});
+  head.prepare_all();
+  CHECK(head.ordered<Load>()->step == 11);  // No step is done twice.
+  head.load_all();
+  // Not again so soon.
+  head.come(5);
+  CHECK(head.plan(2.0) == Row::run_not_better);
+}
+
+TEST_CASE("a switch pays by its gain and by how long it lasts", "[actors]") {
+  State state;
+  state.begun = Time{1h};
+  state.plan.rate = 1;
+  const Limits limits{.steps = 100'000, .hold_time = 15s};
+  const Time later{3h};
+  const PlanChoice better{{1}, 1.1, ""};
+  CHECK(pays(state, better, later, limits));
+  CHECK_FALSE(pays(state, PlanChoice{{1}, 1.02, ""}, later, limits));
+  // A node comes or goes every minute: it takes less than 2 min x 9 % for granted, which is less
+  // than 15 s.
+  for (int minute = 0; minute < 60; ++minute) state.changes.push_back(later - minute * 1min);
+  CHECK(time_to_next_change(state, later) < 2min + 1s);
+  CHECK_FALSE(pays(state, better, later, limits));
+  CHECK(pays(state, PlanChoice{{1}, 2, ""}, later, limits));
+  // The run is nearly over.
+  state.changes.clear();
+  state.decided = 99'999;
+  CHECK_FALSE(pays(state, better, later, limits));
+}
+
+TEST_CASE("a notice is used to leave at a boundary, if there is time", "[actors]") {
+  Head head;
+  head.run();
+  head.run_to(3);
+  Head late = head;
+  CHECK(late.on(Notice{2, 500ms}) == Row::run_notice_short);
+  CHECK(late.state.phase == Phase::recover);
+  late.freeze_all();
+  CHECK(late.ordered<MakePlan>()->nodes == std::vector<Life>{1, 3});
+  Head lost = head;
+  lost.on(Notice{2, 30s});
+  CHECK(lost.on(Lost{2, "it did not wait"}) == Row::drain_lost);
+  CHECK(head.on(Notice{2, 30s}) == Row::run_notice);
+  CHECK(head.ordered<AskSavePoint>());
+  head.on(SavePoint{1, 4});
+  head.save_all();
+  CHECK(head.state.phase == Phase::plan);
+  CHECK(head.ordered<MakePlan>()->nodes == std::vector<Life>{1, 3});
+  head.plan();
+  head.prepare_all();
+  CHECK(head.ordered<Load>()->step == 4);
+  head.load_all();
+  CHECK(head.ordered<Retire>()->life == 2);
+  CHECK(head.on(Lost{2, "it went"}) == Row::run_spare_lost);
+  CHECK(head.on(DrainAsked{"n3"}) == Row::drain_asked);
+}
+
+TEST_CASE("a node that fails its step is restarted; a step that fails everywhere ends the run",
+          "[actors]") {
+  Head head;
+  head.run();
+  CHECK(head.on(reconciler::StepFailed{2, 1, 5, "not finite"}) == Row::step_failed);
+  CHECK(head.ordered<Retire>()->life == 2);
+  CHECK(head.recorded(Record::Kind::strike));
+  head.freeze_all();
+  head.plan();
+  head.prepare_all();
+  head.load_all();
+  CHECK(head.on(reconciler::StepFailed{3, 2, 5, "not finite"}) == Row::step_poisoned);
+  CHECK(head.state.phase == Phase::halted);
+  CHECK(head.ordered<End>()->code == 1);
+}
+
+TEST_CASE("of two processes of one name the one that was there is told to begin anew", "[actors]") {
+  Head head;
+  head.begin();
+  head.come(1);
+  head.on(Attached{7, Head::name(1)});
+  REQUIRE(head.ordered<Reject>());
+  CHECK(head.ordered<Reject>()->life == 1);
+  CHECK(head.state.nodes.size() == 1);
+}
+
+TEST_CASE("who fails too often is out for a while", "[actors]") {
+  Head head({.fewest = 1, .most = 3, .steps = 100});
+  head.run();
+  Life life = 3;
+  std::size_t failures = 0;
+  for (;;) {
+    head.run_to(head.state.decided + 1);
+    head.on(reconciler::StepFailed{life, head.state.epoch, head.state.decided + 1, "broken"});
+    ++failures;
+    head.freeze_all();
+    head.plan();
+    head.prepare_all();
+    REQUIRE(head.load_all() == Row::loaded_all);
+    // Its daemon has started it again, by the same name.
+    CHECK(head.on(Lost{life, "it was restarted"}) == Row::run_spare_lost);
+    life += 100;
+    head.state.saves_since_switch = 1000;
+    CHECK(head.on(Attached{life, "n3"}) == Row::run_arrival);
+    if (!head.ordered<MakePlan>()) break;
+    REQUIRE(failures < 10);
+    head.plan(9);
+    head.on(SavePoint{head.state.epoch, head.state.decided});
+    if (head.state.saving) head.save_all();
+    head.prepare_all();
+    REQUIRE(head.load_all() == Row::loaded_all);
+  }
+  CHECK(failures == head.limits.strikes.most);
+  // It is better than nobody.
+  Head alone = head;
+  alone.on(Lost{1, "gone"});
+  alone.on(Lost{2, "gone"});
+  CHECK(alone.ordered<MakePlan>()->nodes == std::vector<Life>{life});
+  head.now += 2h;
+  CHECK(head.on(Attached{life, "n3"}) == Row::run_arrival);
+  CHECK(head.ordered<MakePlan>()->nodes == std::vector<Life>{1, 2, life});
+}
