@@ -1,0 +1,162 @@
+// How late gradients are mended.
+
+#include <algorithm>
+#include <cmath>
+
+#include "async_pipes.h"
+#include "catch.h"
+#include "scalar_pipeline.h"
+#include "training.h"
+
+using namespace troupe;
+using namespace troupe::models;
+
+namespace {
+
+using Kind = OptimizerConfig::Kind;
+using S = StalenessOptions;
+
+}  // namespace
+
+TEST_CASE("late rates rise once steps are late", "[models]") {
+  const LearningRate rate{.lr = 0.1};
+  Lateness lateness;
+  lateness.delay = 4;
+  lateness.staleness.anneal_steps = 2;
+  lateness.staleness.synchronous_steps = 3;
+  CHECK(late_rate(rate, lateness, 2) == 0.1);
+  CHECK(late_rate(rate, lateness, 3) == Approx(0.1 / 4));
+  CHECK(late_rate(rate, lateness, 4) == Approx(0.1 / 2));  // 4^(1/2)
+  CHECK(late_rate(rate, lateness, 5) == 0.1);
+}
+
+TEST_CASE("the last update tells the gap as well as the old weights do", "[models]") {
+  for (const auto kind : {Kind::sgd, Kind::adam, Kind::adamw}) {
+    auto settings = of_kind(3, 16, kind);
+    settings.t.assign(16, 0.25);
+    settings.step_every = 4;
+    settings.staleness.gap_penalty = S::GapPenalty::elementwise;
+    const auto stashed = run(settings);
+    settings.staleness.gap_source = S::GapSource::last_update;
+    const auto told = run(settings);
+    CHECK(stashed.penalty_most[0][4] > 1.5);
+    for (std::size_t n = 0; n < stashed.theta[0].size(); ++n)
+      CHECK(told.theta[0][n][0] == Approx(stashed.theta[0][n][0]).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("a late window is mended micro-batch by micro-batch", "[models]") {
+  // The second window: three micro-batches came a step late, the last one in time. With momentum
+  // 0.9, v = 1 after the first step, so that P = 1 + 0.1 / (0.1 (1 + 1e-8)); the step decays by the
+  // mean of 1 / P. Clipping looks at the gradient without penalty.
+  auto settings = of_kind(3, 8);
+  settings.step_every = 4;
+  settings.optimizer.weight_decay = 0.5;
+  settings.staleness.gap_penalty = S::GapPenalty::elementwise;
+  settings.staleness.linearize_at = S::LinearizeAt::forward;
+  const auto theta = [&](double clip_norm) {
+    settings.optimizer.clip_norm = clip_norm;
+    const auto trace = run(settings);
+    return std::pair(trace.theta[0][1][0], trace.theta[0][2][0]);
+  };
+  const auto second = [](double first, double v, double scale) {
+    const double usual = v + 1e-8, penalty = 1 + v / usual;
+    const double gradient = (3 / penalty + first) / 4, decay = 0.5 * first * (3 / penalty + 1) / 4;
+    return first - 0.1 * (0.9 * v + scale * gradient + decay);
+  };
+  const auto [first, unclipped] = theta(0);
+  CHECK(first == Approx(0.85).epsilon(1e-12));  // 1 - 0.1 (1 + 0.5)
+  CHECK(unclipped == Approx(second(first, 1.5, 1)).epsilon(1e-12));
+  const auto [clipped_first, clipped] = theta(0.5);
+  const double scale = 0.5 / (1 + 1e-6), v = scale + 0.5;
+  CHECK(clipped_first == Approx(1 - 0.1 * v).epsilon(1e-12));
+  const double raw = (3 + clipped_first) / 4;
+  CHECK(clipped == Approx(second(clipped_first, v, 0.5 / (raw + 1e-6))).epsilon(1e-12));
+}
+
+TEST_CASE("a penalty of one number for a scalar is the penalty of its element", "[models]") {
+  auto settings = of_kind(2, 8);
+  settings.staleness.gap_penalty = S::GapPenalty::elementwise;
+  const auto elementwise = run(settings);
+  settings.staleness.gap_penalty = S::GapPenalty::tensor_norm;
+  const auto by_norm = run(settings);
+  for (std::size_t n = 0; n < elementwise.theta[0].size(); ++n)
+    CHECK(by_norm.theta[0][n][0] == Approx(elementwise.theta[0][n][0]).epsilon(1e-12));
+}
+
+TEST_CASE("a stage's penalty divides what the stage before gets", "[models]") {
+  // One late gradient in the middle of three: the fresh part of the first stage's second step.
+  const auto fresh = [](S::GapFactor factor) {
+    ScalarRun settings = pipe(2, 1);
+    settings.weights = {{0.9}, {1.2}, {0.8}};
+    settings.staleness.gap_factor = factor;
+    settings.staleness.linearize_at = S::LinearizeAt::forward;
+    const auto theta = run(settings).theta[0];
+    return theta[1][0] - theta[2][0] - 0.9 * (theta[0][0] - theta[1][0]);
+  };
+  // The first sample of the statistics is the last step, so that a gap of one step has P = 2.
+  CHECK(fresh(S::GapFactor::none) / fresh(S::GapFactor::scalar) == Approx(2).epsilon(1e-6));
+}
+
+// A weight with a use in each of two stages, both seen as the owner's forward pass saw it: then all
+// is a function of that one weight, which a loop can follow.
+TEST_CASE("what a borrower gives is penalised as late as the owner was", "[models]") {
+  constexpr int count = 12;
+  ScalarRun settings = pipe(8, 1);
+  settings.weights = {{0.9}, {0.9}};
+  settings.tied = true;
+  settings.depths = {3, 0};
+  settings.micro_batches = count;
+  settings.x = {1, 0.5, -1, 2, 1.5, -0.5, 0.25, 1, -1.5, 0.75, 0.5, -0.25};
+  settings.t.clear();
+  for (const double x : settings.x) settings.t.push_back(x / 4);
+  settings.optimizer.weight_decay = 0.1;
+  settings.optimizer.clip_norm = 0.4;
+  settings.staleness =
+      policy(S::Predict::none, S::LinearizeAt::forward, S::GapPenalty::elementwise);
+  for (const int k : {1, 2, 4}) {  // A third of a loss would be one of floats.
+    settings.step_every = k;
+    std::vector<double> theta{0.9};
+    double v = 0, spread = 0;
+    bool is_clipped = false;
+    for (int first = 0; first < count; first += k) {
+      const double now = theta.back(), c = settings.c, steps = first / k;
+      const double usual = 0.02 * (std::sqrt(spread / (1 - std::pow(0.999, steps))) + 1e-8);
+      double raw = 0, mended = 0, share = 0;
+      for (int m = first; m < first + k; ++m) {
+        const auto at = static_cast<std::size_t>(m);
+        const double seen = theta[static_cast<std::size_t>(std::max(0, m - 3) / k)];
+        const double h = seen * settings.x[at], z = h + c / 2 * h * h;
+        const double u = seen * z, y = u + c / 2 * u * u;
+        const double du = (y - settings.t[at]) / k * (1 + c * u), dh = du * seen * (1 + c * h);
+        const double penalty = delay_of(m, 3, k) > 0 ? 1 + std::abs(now - seen) / usual : 1;
+        raw += du * z + dh * settings.x[at];
+        mended += (du * z + dh * settings.x[at]) / penalty;
+        share += 1 / penalty / k;
+      }
+      const double scale = std::min(1.0, 0.4 / (std::abs(raw) + 1e-6));
+      is_clipped = is_clipped || scale < 1;
+      v = 0.9 * v + scale * mended + 0.1 * now * share;
+      spread = 0.999 * spread + 0.001 * v * v;
+      theta.push_back(now - 0.02 * v);
+    }
+    CHECK(is_clipped);
+    const auto found = run(settings).theta[0];
+    REQUIRE(found.size() == theta.size());
+    for (std::size_t n = 0; n < theta.size(); ++n) {
+      CAPTURE(k, n);
+      CHECK(found[n][0] == Approx(theta[n]).epsilon(1e-12));
+    }
+  }
+}
+
+TEST_CASE("gradients of parameters that stages share may be penalised, not compensated",
+          "[models]") {
+  const std::vector<SharedParameter> tied = {{"wte.weight", {0, 2}}};
+  S penalised, compensated;
+  penalised.gap_penalty = S::GapPenalty::elementwise;
+  compensated.delay_compensation = 0.5;
+  CHECK(check_shared(penalised, tied).ok());
+  CHECK(check_shared(compensated, {}).ok());
+  CHECK_FALSE(check_shared(compensated, tied).ok());
+}
