@@ -93,8 +93,8 @@ constexpr sched::Bytes taken_by_cuda = sched::Bytes{1} << 30;
 
 /// What runs can have of each GPU that a node has told of, which all nodes of its host share; of
 /// one that has told nothing yet, nobody knows.
-std::vector<sched::Bytes> gpus_of(const actors::NodeHere& node,
-                                  const std::vector<actors::NodeHere>& nodes) {
+std::vector<sched::Bytes> memory_of_gpus(const actors::NodeHere& node,
+                                         const std::vector<actors::NodeHere>& nodes) {
   const auto on_host = std::ranges::count_if(
       nodes, [&](const auto& other) { return other.inventory.host == node.inventory.host; });
   std::vector<sched::Bytes> gpus;
@@ -130,7 +130,7 @@ sched::Cluster cluster_of(const config::RunConfig& config,
     const double speed = static_cast<double>(node.inventory.cores) / each;
     place.devices.assign(static_cast<std::size_t>(each), {.speed = std::min(speed, most_speed),
                                                           .memory = node.inventory.memory / each});
-    if (on_gpus) sched::put_on_gpus(place.devices, gpus_of(node, nodes));
+    if (on_gpus) sched::put_on_gpus(place.devices, memory_of_gpus(node, nodes));
     place.inside = within;
     place.outside = one_host ? within : usual_network;
   }
