@@ -44,6 +44,8 @@ struct DeviceProduct {
   std::int64_t c_stride = 0;
 };
 
+enum class Factor : std::uint8_t { a, b };
+
 /// Heads of rounded numbers, laid out as kernels/attention.h has them.
 template <class Number>
 struct DeviceHeads {
@@ -67,8 +69,9 @@ struct TensorCoreKernels {
   /// dpre = the sums, times gelu'(pre). Without a start.
   void (*multiply_by_gelu_slope)(Stream&, const DeviceProduct<Number>&, Gelu form,
                                  const Number* pre, Number* dpre);
-  void (*bias_backward)(Stream&, const Number* dy, float* db, std::int64_t rows,
-                        std::int64_t columns);
+  /// The product, and sums[i] += what row i of a, or column i of b, adds up to. Of that factor's
+  /// memory each row is one step of depth, and there are no gaps.
+  void (*multiply_and_add_up)(Stream&, const DeviceProduct<Number>&, Factor which, float* sums);
 
   void (*attention_forward)(Stream&, const AttentionShape&, In q, In k, In v, Out out,
                             float* logsumexp);

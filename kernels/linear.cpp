@@ -108,6 +108,33 @@ void go_through(Stream& stream, const PackedLinear& w, Way way, const Tensor& x,
   });
 }
 
+template <class Number>
+struct WeightGradient {
+  Product<Number> product;
+  Matrix<Number> b;
+};
+/// dw = start + x^T dy, as a product in the layout of the weights.
+template <class Number>
+WeightGradient<Number> weight_gradient_of(const LinearShape& shape, const Number* x,
+                                          const Number* dy, const float* start, float* dw,
+                                          std::int64_t rows) {
+  std::int64_t x_columns = shape.inputs, dy_columns = shape.outputs;
+  if (shape.layout == WeightLayout::out_in) {
+    std::swap(x, dy);
+    std::swap(x_columns, dy_columns);
+  }
+  return {.product = {.rows = x_columns,
+                      .columns = dy_columns,
+                      .depth = rows,
+                      .a = {x, x_columns, Order::by_column},
+                      .start = start,
+                      .start_stride = dy_columns,
+                      .c = dw,
+                      .c_stride = dy_columns,
+                      .sums = sums_of(shape.precision)},
+          .b = {dy, dy_columns, Order::by_row}};
+}
+
 /// dw = start + x^T dy; without a start, x^T dy.
 void weight_gradient(Stream& stream, const LinearShape& shape, const Tensor& x, const Tensor& dy,
                      const float* start, float* dw, std::int64_t rows) {
@@ -119,24 +146,12 @@ void weight_gradient(Stream& stream, const LinearShape& shape, const Tensor& x, 
     weight_gradient(on.cores(), shape, on.in(x), on.in(dy), start ? sum : nullptr, sum, rows);
     return on.take_back();
   }
-  Tensor a = in_factors(stream, x, shape.precision), b = in_factors(stream, dy, shape.precision);
-  std::int64_t a_columns = shape.inputs, b_columns = shape.outputs;
-  if (shape.layout == WeightLayout::out_in) {
-    std::swap(a, b);
-    std::swap(a_columns, b_columns);
-  }
+  const Tensor from = in_factors(stream, x, shape.precision),
+               back = in_factors(stream, dy, shape.precision);
   with_factors(shape.precision, [&]<class Number>(Number) {
-    multiply(stream, shape.precision,
-             Product<Number>{.rows = a_columns,
-                             .columns = b_columns,
-                             .depth = rows,
-                             .a = {a.data<Number>(), a_columns, Order::by_column},
-                             .start = start,
-                             .start_stride = b_columns,
-                             .c = dw,
-                             .c_stride = b_columns,
-                             .sums = sums_of(shape.precision)},
-             {b.data<Number>(), b_columns, Order::by_row});
+    const auto made =
+        weight_gradient_of(shape, from.data<Number>(), back.data<Number>(), start, dw, rows);
+    multiply(stream, shape.precision, made.product, made.b);
   });
 }
 
@@ -187,11 +202,21 @@ void bias_backward(Stream& stream, const float* dy, float* db, std::int64_t rows
   });
 }
 
-void bias_backward(Stream& stream, const Tensor& dy, float* db) {
-  const std::int64_t rows = dy.shape().rows(), columns = dy.shape().last();
-  if (dy.dtype() == DType::f32) return bias_backward(stream, dy.f32(), db, rows, columns);
-  on_tensor_cores(stream, dy.dtype(), [&]<class Number>(const TensorCoreKernels<Number>& there) {
-    there.bias_backward(stream, dy.data<Number>(), db, rows, columns);
+void linear_backward_parameters(Stream& stream, const LinearShape& shape, const Tensor& x,
+                                const LinearGradient& dy, const float* start, float* dw,
+                                float* db) {
+  const std::int64_t rows = x.shape().rows();
+  const DType type = activation_type(shape.precision);
+  if (type == DType::f32) {
+    weight_gradient(stream, shape, x, dy.operand, start, dw, rows);
+    return bias_backward(stream, dy.for_bias.f32(), db, rows, shape.outputs);
+  }
+  assert(x.count() == rows * shape.inputs && dy.operand.count() == rows * shape.outputs);
+  on_tensor_cores(stream, type, [&]<class Number>(const TensorCoreKernels<Number>& there) {
+    const auto made =
+        weight_gradient_of(shape, x.data<Number>(), dy.operand.data<Number>(), start, dw, rows);
+    there.multiply_and_add_up(stream, product_on_device(made.product, made.b),
+                              shape.layout == WeightLayout::out_in ? Factor::a : Factor::b, db);
   });
 }
 

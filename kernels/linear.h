@@ -69,8 +69,12 @@ void linear_weight_gradient(Stream& stream, const LinearShape& shape, const Tens
 /// db[c] += sum over rows of dy[r, c], in the order of the rows.
 void bias_backward(Stream& stream, const float* dy, float* db, std::int64_t rows,
                    std::int64_t columns);
-/// The same of a tensor; of one in bf16 or fp16 in an order of the device's.
-void bias_backward(Stream& stream, const Tensor& dy, float* db);
+
+/// Both gradients: dw = start + x^T dy, where `start` is dw, or null for zeros, and db += the sum
+/// of the rows of dy. These are the bits of the functions above, but on tensor cores, which add up
+/// rows in an order of their own, and within the product where they can.
+void linear_backward_parameters(Stream& stream, const LinearShape& shape, const Tensor& x,
+                                const LinearGradient& dy, const float* start, float* dw, float* db);
 
 /// c = a b, or with a transposed operand, all fp32 and without packing: for what is not a layer's
 /// product.

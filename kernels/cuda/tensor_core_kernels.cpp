@@ -122,6 +122,22 @@ void multiply_by_gelu_slope(Stream& stream, const DeviceProduct<Number>& product
   round_by_gelu_slope(stream, form, pre, sums.f32(), dpre, sums.count());
 }
 
+template <class Number>
+void multiply_and_add_up(Stream& stream, const DeviceProduct<Number>& product, Factor which,
+                         float* sums) {
+  const bool of_a = which == Factor::a;
+  const std::int64_t count = of_a ? product.rows : product.columns;
+  const auto& factor = of_a ? product.a : product.b;
+  assert((of_a ? factor.column_stride : factor.row_stride) == count);
+  // The library writes sums, and cannot add to any.
+  Tensor added = stream.make({count});
+  const auto kind = of_a ? EpilogueKind::rows_of_a : EpilogueKind::columns_of_b;
+  if (multiplied<Number>(stream, product, {.kind = kind, .sums = added.f32()}))
+    return accumulate(stream, sums, added.f32(), count);
+  multiply_rounded(stream, product);
+  add_rounded_rows(stream, factor.data, sums, product.depth, count);
+}
+
 std::int64_t positions(const AttentionShape& shape) { return shape.batch * shape.length; }
 
 /// Heads in fp32, without gaps.
@@ -309,7 +325,7 @@ constexpr TensorCoreKernels<Number> kernels_in_16_bits = {
     .multiply = multiply_rounded<Number>,
     .multiply_to_gelu = multiply_to_gelu<Number>,
     .multiply_by_gelu_slope = multiply_by_gelu_slope<Number>,
-    .bias_backward = add_rounded_rows<Number>,
+    .multiply_and_add_up = multiply_and_add_up<Number>,
     .attention_forward = attend_rounded<Number>,
     .attention_backward = attend_back_rounded<Number>,
     .conv2d_forward = convolve_forward<Number>,

@@ -54,10 +54,10 @@ Tensor FeedForward::backward_input(const In& in, Tensor dy, SavedSpan saved) con
 void FeedForward::backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const {
   const auto add = [&](const Projection& part, Slot matrix, Slot bias, Saved x, Saved operand,
                        Saved gradient) {
-    part.backward_weight(in.pass, std::exchange(saved[x], {}), std::exchange(saved[operand], {}),
-                         gradients[matrix]);
-    kernels::bias_backward(in.pass.stream, std::exchange(saved[gradient], {}),
-                           gradients[bias].f32());
+    part.backward_parameters(in.pass, std::exchange(saved[x], {}),
+                             {.operand = std::exchange(saved[operand], {}),
+                              .for_bias = std::exchange(saved[gradient], {})},
+                             gradients[matrix], gradients[bias]);
   };
   add(down_, down_matrix, down_bias, hidden, down_operand, down_gradient);
   add(up_, up_matrix, up_bias, input, up_operand, up_gradient);

@@ -27,10 +27,12 @@ Tensor Linear::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
 
 void Linear::backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const {
   const Tensor x = std::exchange(saved[input], {});
-  const Tensor dy = std::exchange(saved[gradient], {});
-  const Tensor operand = std::exchange(saved[gradient_operand], {});
-  weight_.backward_weight(in.pass, x, operand, gradients[0]);
-  if (bias_) kernels::bias_backward(in.pass.stream, dy, gradients[1].f32());
+  const kernels::LinearGradient dy{.operand = std::exchange(saved[gradient_operand], {}),
+                                   .for_bias = std::exchange(saved[gradient], {})};
+  if (bias_)
+    weight_.backward_parameters(in.pass, x, dy, gradients[0], gradients[1]);
+  else
+    weight_.backward_weight(in.pass, x, dy.operand, gradients[0]);
 }
 
 }  // namespace troupe::models

@@ -48,4 +48,13 @@ void Projection::backward_weight(const Pass& pass, const Tensor& x, const Tensor
   }
 }
 
+void Projection::backward_parameters(const Pass& pass, const Tensor& x,
+                                     const kernels::LinearGradient& dy, Tensor& dw,
+                                     Tensor& db) const {
+  const bool begins = dw.empty();
+  if (begins) dw = pass.stream.make(matrix_.shape);
+  kernels::linear_backward_parameters(pass.stream, linear_shape(matrix_, pass.precision), x, dy,
+                                      begins ? nullptr : dw.f32(), dw.f32(), db.f32());
+}
+
 }  // namespace troupe::models

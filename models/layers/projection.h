@@ -22,6 +22,9 @@ class Projection {
   Tensor backward_input(const Pass& pass, const Weight& w, const Tensor& dy) const;
   /// dw += x^T dy; an empty dw is made, and begins with zero.
   void backward_weight(const Pass& pass, const Tensor& x, const Tensor& dy, Tensor& dw) const;
+  /// The same, and db += the sum of the rows of dy.
+  void backward_parameters(const Pass& pass, const Tensor& x, const kernels::LinearGradient& dy,
+                           Tensor& dw, Tensor& db) const;
 
  private:
   Parameter matrix_;

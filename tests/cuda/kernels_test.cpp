@@ -237,8 +237,7 @@ TEST_CASE("linear layers with gelu have the bits of the cores") {
     const auto gradient =
         linear_gelu_backward(stream, PackedLinear(stream, down, w.f32()), dy, form, pre);
     Tensor dw = stream.make({width * hidden}), db = made(stream, {hidden}, 5);
-    linear_weight_gradient(stream, up, x, gradient.operand, dw.f32(), rows);
-    bias_backward(stream, gradient.for_bias, db.f32());
+    linear_backward_parameters(stream, up, x, gradient, nullptr, dw.f32(), db.f32());
     return Made{pre, gradient.for_bias, dw, db};
   }));
 }

@@ -95,16 +95,22 @@ TEST_CASE("linear layers on tensor cores are products of rounded numbers") {
                db_before = both.made(precision, {outputs}, 6);
 
   struct Results {
-    Tensor y, plain, dx, dw, fresh, db;
+    Tensor y, plain, dx, dw, fresh, dw_with_db, db_with_dw, fresh_with_db, db_with_fresh;
   };
   const auto on = [&](Stream& stream, Precision in) {
     const LinearShape shape{inputs, outputs, layout, in};
     const auto copy = [&](const Tensor& numbers) {
       return both.there(stream, numbers, DType::f32);
     };
-    Results made{stream.make({rows, outputs}), stream.make({rows, outputs}),
-                 stream.make({rows, inputs}),  copy(before),
-                 stream.make(before.shape()),  copy(db_before)};
+    Results made{stream.make({rows, outputs}),
+                 stream.make({rows, outputs}),
+                 stream.make({rows, inputs}),
+                 copy(before),
+                 stream.make(before.shape()),
+                 copy(before),
+                 copy(db_before),
+                 stream.make(before.shape()),
+                 copy(db_before)};
     const Tensor weights = copy(w), added = copy(bias), x_there = copy(x), dy_there = copy(dy);
     const PackedLinear packed(stream, shape, weights.f32());
     const Tensor from = as_operand(stream, x_there, in);
@@ -114,7 +120,10 @@ TEST_CASE("linear layers on tensor cores are products of rounded numbers") {
     linear_backward_input(stream, packed, back, made.dx.f32(), rows);
     linear_backward_weight(stream, shape, from, back, made.dw.f32(), rows);
     linear_weight_gradient(stream, shape, from, back, made.fresh.f32(), rows);
-    bias_backward(stream, back, made.db.f32());
+    linear_backward_parameters(stream, shape, from, {back, back}, made.dw_with_db.f32(),
+                               made.dw_with_db.f32(), made.db_with_dw.f32());
+    linear_backward_parameters(stream, shape, from, {back, back}, nullptr, made.fresh_with_db.f32(),
+                               made.db_with_fresh.f32());
     stream.wait();
     return made;
   };
@@ -126,12 +135,15 @@ TEST_CASE("linear layers on tensor cores are products of rounded numbers") {
   CHECK(both.near(stream, found.dx, wanted.dx, in_fp32));
   CHECK(both.near(stream, found.dw, wanted.dw, in_fp32));
   CHECK(both.near(stream, found.fresh, wanted.fresh, in_fp32));
-  CHECK(both.near(stream, found.db, wanted.db, in_fp32));
+  CHECK(both.near(stream, found.dw_with_db, wanted.dw_with_db, in_fp32));
+  CHECK(both.near(stream, found.db_with_dw, wanted.db_with_dw, in_fp32));
+  CHECK(both.near(stream, found.fresh_with_db, wanted.fresh_with_db, in_fp32));
+  CHECK(both.near(stream, found.db_with_fresh, wanted.db_with_fresh, in_fp32));
 }
 
-// The library has the form with tanh for rows of whole pieces of 8 numbers of 16 bits; the others
-// are our own. Never a single number: near -0.75 the slope is 0, and rounding changes it by more
-// than its share.
+// The library has the form with tanh for rows of whole pieces of 8 numbers of 16 bits, and its
+// stand-in for more than one row; the others are our own. Never a single number: near -0.75 the
+// slope is 0, and rounding changes it by more than its share.
 TEST_CASE("linear layers with gelu on tensor cores are those of the cores, rounded") {
   Both both;
   if (!both.device) return;
@@ -327,6 +339,13 @@ TEST_CASE("what fp16 cannot hold becomes infinite on its way out of a product wi
   const Tensor steep = both.full_of(stream, {2, hidden}, 20, DType::f16);  // The slope is 1.
   CHECK(back(steep, 300) == infinity);
   CHECK(back(steep, -300) == -infinity);
+  const auto gradient = linear_gelu_backward(stream, layer(hidden, 1, 300), numbers, form, steep);
+  Tensor dw = both.full_of(stream, {1, hidden}, 0, DType::f32);
+  Tensor db = both.full_of(stream, {hidden}, 0, DType::f32);
+  linear_backward_parameters(stream, {1, hidden, WeightLayout::in_out, Precision::fp16_gpu},
+                             numbers, gradient, nullptr, dw.f32(), db.f32());
+  CHECK(first_of(stream, dw) == infinity);
+  CHECK(first_of(stream, db) == infinity);
   // What the library makes of -infinity is not known.
   if (!is_library) CHECK(back(low.pre, 300) == 0);
 }

@@ -12,15 +12,18 @@ struct cublasLtMatmulDescOpaque_t {
   cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
   cublasOperation_t turn_a = CUBLAS_OP_N, turn_b = CUBLAS_OP_N;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  const void* bias = nullptr;  // Of the result's type.
-  void* aux = nullptr;         // As well.
+  void* bias = nullptr;  // Of the result's type.
+  void* aux = nullptr;   // As well.
   std::int64_t aux_stride = 0;
 
+  bool is_fused() const {
+    return epilogue != CUBLASLT_EPILOGUE_DEFAULT && epilogue != CUBLASLT_EPILOGUE_BIAS;
+  }
   bool wants_aux() const {
     return epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS || epilogue == CUBLASLT_EPILOGUE_DGELU;
   }
   bool wants_bias() const {
-    return epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS || epilogue == CUBLASLT_EPILOGUE_BIAS;
+    return epilogue != CUBLASLT_EPILOGUE_DEFAULT && epilogue != CUBLASLT_EPILOGUE_DGELU;
   }
 };
 /// Column by column.
@@ -130,12 +133,29 @@ float gelu_slope(float x) {
   return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * 0.7978845608f * (1 + 3 * 0.044715f * x * x);
 }
 
+/// The gradient of a bias: what the rows of the library's a, or the columns of its b, add up to.
+void add_up(const Operation& op, const void* a, const Layout& at, const void* b, const Layout& bt,
+            cudaDataType_t type) {
+  const bool of_a = op.epilogue == CUBLASLT_EPILOGUE_BGRADA;
+  if (!of_a && op.epilogue != CUBLASLT_EPILOGUE_BGRADB) return;
+  const std::int64_t depth = columns_of(at, op.turn_a);
+  const std::int64_t count = of_a ? rows_of(at, op.turn_a) : columns_of(bt, op.turn_b);
+  for (std::int64_t i = 0; i < count; ++i) {
+    float sum = 0;
+    for (std::int64_t k = 0; k < depth; ++k)
+      sum += of_a ? element(a, at, op.turn_a, i, k) : element(b, bt, op.turn_b, k, i);
+    set_number(op.bias, type, i, sum);
+  }
+}
+
 /// What an epilogue makes of a sum.
 float finished(const Operation& op, cudaDataType_t type, std::int64_t row, std::int64_t column,
                float sum) {
   const std::int64_t in_aux = row + column * op.aux_stride;
   switch (op.epilogue) {
     case CUBLASLT_EPILOGUE_DEFAULT:
+    case CUBLASLT_EPILOGUE_BGRADA:
+    case CUBLASLT_EPILOGUE_BGRADB:
       return sum;
     case CUBLASLT_EPILOGUE_BIAS:
       return sum + number(op.bias, type, row);
@@ -153,8 +173,8 @@ float finished(const Operation& op, cudaDataType_t type, std::int64_t row, std::
 
 std::size_t cublasLtGetVersion() { return 130100; }
 const char* cublasLtGetStatusString(cublasStatus_t status) {
-  return status == CUBLAS_STATUS_INVALID_VALUE ? "an unsupported value or parameter"
-                                               : "the functionality is not supported";
+  return status == CUBLAS_STATUS_NOT_SUPPORTED ? "the functionality is not supported"
+                                               : "an unsupported value or parameter";
 }
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   *handle = new cublasLtContext;
@@ -238,7 +258,11 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               cublasLtMatmulHeuristicResult_t results[],
                                               int* found) {
   *found = 0;
-  if (!fit(*desc, *a, *b, *c, *d) || wanted != 1) return CUBLAS_STATUS_INVALID_VALUE;
+  // The library says that a value is invalid; but whoever asks may take that for an answer.
+  if (!fit(*desc, *a, *b, *c, *d) || wanted != 1) return CUBLAS_STATUS_INTERNAL_ERROR;
+  // As the library may, for some.
+  if (desc->is_fused() && d->columns == 1) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (desc->is_fused() && d->rows == 1) return CUBLAS_STATUS_INVALID_VALUE;
   results[0] = {choice(*desc, *a, *d), preference->workspace, CUBLAS_STATUS_SUCCESS};
   for (std::size_t i = 0; i < 3; ++i)
     results[0].algo.data[5 + i] = preference->alignments[i == 2 ? 3 : i];
@@ -261,6 +285,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
   const float scale = *static_cast<const float*>(alpha), kept = *static_cast<const float*>(beta);
   queue->put([op = *desc, a, b, c, d, at = *a_layout, bt = *b_layout, ct = *c_layout,
               dt = *d_layout, scale, kept] {
+    add_up(op, a, at, b, bt, dt.type);
     for (std::int64_t column = 0; column < dt.columns; ++column)
       for (std::int64_t row = 0; row < dt.rows; ++row) {
         float sum = 0;

@@ -6,18 +6,25 @@ namespace troupe::kernels::cublas_lt {
 
 enum class EpilogueKind : std::uint8_t {
   none,
-  gelu,        // pre = the sums + bias, result = gelu(pre), with tanh.
-  gelu_slope,  // result = the sums, times gelu'(pre).
+  gelu,          // pre = the sums + bias, result = gelu(pre), with tanh.
+  gelu_slope,    // result = the sums, times gelu'(pre).
+  rows_of_a,     // sums[i] = what row i of a adds up to,
+  columns_of_b,  // or column i of b.
 };
 
-/// What becomes of a product's sums in place of c. All that it names is of the factors' type, which
-/// has 16 bits, and without gaps between rows.
+constexpr bool takes_place_of_c(EpilogueKind kind) {
+  return kind == EpilogueKind::gelu || kind == EpilogueKind::gelu_slope;
+}
+
+/// What else is made with a product. gelu() takes the place of c: what it has to do with is of the
+/// factors' type, which has 16 bits, and without gaps between rows.
 template <class Number>
 struct Epilogue {
   EpilogueKind kind = EpilogueKind::none;
   const Number* bias = nullptr;
   const Number* pre = nullptr;  // The first writes it.
   Number* result = nullptr;
+  float* sums = nullptr;
 };
 
 }  // namespace troupe::kernels::cublas_lt

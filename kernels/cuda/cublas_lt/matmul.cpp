@@ -73,7 +73,7 @@ cublasLtMatrixLayout_t layout_of(Element element, const Form::Factor& factor, st
 }
 
 cublasLtMatrixLayout_t result_layout(const Form& form, std::int64_t stride) {
-  const auto type = form.epilogue == Kind::none ? CUDA_R_32F : type_of(form.element);
+  const auto type = takes_place_of_c(form.epilogue) ? type_of(form.element) : CUDA_R_32F;
   cublasLtMatrixLayout_t layout = nullptr;
   check(library()->create_layout(&layout, type, static_cast<std::uint64_t>(form.columns),
                                  static_cast<std::uint64_t>(form.rows), stride));
@@ -105,6 +105,10 @@ cublasLtEpilogue_t epilogue_of(const Form& form) {
       return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
     case Kind::gelu_slope:
       return CUBLASLT_EPILOGUE_DGELU;
+    case Kind::rows_of_a:  // Our a is the library's b.
+      return CUBLASLT_EPILOGUE_BGRADB;
+    case Kind::columns_of_b:
+      return CUBLASLT_EPILOGUE_BGRADA;
   }
   return CUBLASLT_EPILOGUE_DEFAULT;
 }
@@ -138,7 +142,7 @@ Form Form::of(const DeviceProduct<Number>& product, const Epilogue<Number>& epil
             .depth = product.depth,
             .a = factor(product.a, product.depth),
             .b = factor(product.b, product.columns),
-            .c_stride = epilogue.kind == Kind::none ? product.c_stride : product.columns,
+            .c_stride = takes_place_of_c(epilogue.kind) ? product.columns : product.c_stride,
             .c_alignment = alignment_of(places.c),
             .epilogue = epilogue.kind};
   if (places.aux) form.aux_alignment = alignment_of(places.aux);
@@ -157,23 +161,23 @@ template Form Form::of(const DeviceProduct<Float16>&, const Epilogue<Float16>&);
 template Form Form::of(const DeviceProduct<BFloat16>&, const Epilogue<BFloat16>&);
 
 bool Form::is_possible() const {
-  return epilogue == Kind::none || (columns % 8 == 0 && aux_alignment >= 16);
+  return !takes_place_of_c(epilogue) || (columns % 8 == 0 && aux_alignment >= 16);
 }
 
 template <class Number>
 Places Places::of(const DeviceProduct<Number>& product, const Epilogue<Number>& epilogue) {
   Places places{.a = product.a.data, .b = product.b.data, .c = product.c};
-  if (epilogue.kind == Kind::none) {
-    if (product.start_stride == 0)
-      places.bias = product.start;
-    else
-      places.start = product.start;
+  if (takes_place_of_c(epilogue.kind)) {
+    assert(!product.start);
+    places.c = epilogue.result;
+    places.aux = epilogue.pre;
+    places.bias = epilogue.bias;
     return places;
   }
-  assert(!product.start);
-  places.c = epilogue.result;
-  places.aux = epilogue.pre;
-  places.bias = epilogue.bias;
+  const bool has_row = product.start && product.start_stride == 0;
+  assert(!has_row || !epilogue.sums);
+  places.start = has_row ? nullptr : product.start;
+  places.bias = has_row ? product.start : epilogue.sums;
   return places;
 }
 template Places Places::of(const DeviceProduct<float>&, const Epilogue<float>&);
@@ -195,7 +199,7 @@ Matmul::Matmul(const Form& form)
   set(operation_.get(), CUBLASLT_MATMUL_DESC_TRANSA, turn(form.b));
   set(operation_.get(), CUBLASLT_MATMUL_DESC_TRANSB, turn(form.a));
   set(operation_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(form));
-  if (form.epilogue != Kind::none)
+  if (takes_place_of_c(form.epilogue))
     set(operation_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, form.c_stride);
 }
 
@@ -226,6 +230,8 @@ bool Matmul::choose_algorithm(cublasLtHandle_t handle, const Places& places) {
                                          c_.get(), made, 1, &best, &found);
   if (outcome == CUBLAS_STATUS_NOT_SUPPORTED || (outcome == CUBLAS_STATUS_SUCCESS && found == 0))
     return false;
+  // Which types go with which epilogue its documents leave open.
+  if (outcome == CUBLAS_STATUS_INVALID_VALUE && form_.epilogue != Kind::none) return false;
   check(outcome);
   check(best.state);
   algorithm_ = best.algo;

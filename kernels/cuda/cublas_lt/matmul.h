@@ -58,8 +58,8 @@ struct Places {
   const void* b = nullptr;
   const float* start = nullptr;  // A matrix.
   void* c = nullptr;
-  // As the library names them: a row to be added, and the matrix that an epilogue reads or writes
-  // beside its result.
+  // As the library names them: a row that is added or made, and the matrix that an epilogue reads
+  // or writes beside its result.
   const void* bias = nullptr;
   const void* aux = nullptr;
 
