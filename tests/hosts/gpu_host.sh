@@ -13,13 +13,14 @@ cd "$folder"
 tar -xf pack.tar.xz
 
 # Not one of ours comes from this machine.
-elsewhere=$(LD_LIBRARY_PATH=troupe-gpu/libraries ldd troupe-gpu/troupe troupe-gpu/test_cuda |
+elsewhere=$(LD_LIBRARY_PATH=troupe-gpu/libraries ldd troupe-gpu/{troupe,test_cuda,test_ipc_cuda,ipc_cuda_peer} |
   awk '/=>/ {print $3}' | grep -v '^troupe-gpu/libraries/' |
   grep -v -e '/libc\.so' -e '/libm\.so' -e '/libdl\.so' -e '/librt\.so' -e '/libpthread\.so' -e '/libresolv\.so' || true)
 [ -z "$elsewhere" ] || { echo "not in the pack: $elsewhere"; exit 1; }
 
 troupe-gpu/gpu-host run | tee told
 grep -q '^| host ' told
+for tests in "kernels and training" "memory shared by two processes"; do grep -q "^| tests of $tests .*\(skipped\|passed\)" told; done
 for model in mlp quickstart llama-tiny vit-tiny resnet-tiny; do grep -q "^| parity: $model .*\(skipped\|passed\)" told; done
 for type in tf32 fp16 bf16; do
   for model in mlp quickstart llama-tiny vit-tiny resnet-tiny; do grep -q "^| $type: $model .*\(skipped\|passed\)" told; done

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
 
 #include "ends.h"
 
@@ -22,7 +23,8 @@ Peer::Peer(const std::vector<std::string>& words) {
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, in[0], STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
-  std::string program = CHANNEL_PEER;
+  const auto here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  std::string program = here / CHANNEL_PEER;
   std::vector<char*> arguments{program.data()};
   std::vector<std::string> copies = words;
   for (auto& word : copies) arguments.push_back(word.data());
