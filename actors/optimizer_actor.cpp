@@ -89,7 +89,8 @@ class OptimizerActor {
                      section.has_buffers ? passes.buffers() : std::vector<models::Buffer>(),
                      spec_->precision,
                      {.staleness = spec_->staleness, .delay = spec_->delays[index], .borrowed = {}},
-                     spec_->loss_scaling),
+                     spec_->loss_scaling,
+                     spec_->short_rows > 0 ? models::Graphs::of_steps : models::Graphs::none),
                  {},
                  {},
                  {}});

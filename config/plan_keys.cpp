@@ -152,8 +152,8 @@ std::vector<Key> run_keys() {
        .least = 0,
        .help =
            "On GPUs: a stage's pass over at most so many tokens, or samples, or lines of images, "
-           "is played as a CUDA graph when it comes again, by one launch in place of hundreds. "
-           "No number changes. 0: never."},
+           "is played as a CUDA graph when it comes again, by one launch in place of hundreds; so "
+           "is the optimizer's step behind such passes. No number changes. 0: never."},
       {.name = "train.threads",
        .type = Type::count_or_auto,
        .fallback = "auto",

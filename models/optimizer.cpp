@@ -11,6 +11,7 @@
 #include "kernels/steps.h"
 #include "models/arithmetic.h"
 #include "models/initial_weights.h"
+#include "models/repeatedly.h"
 #include "models/trained.h"
 #include "models/update_rule.h"
 
@@ -63,13 +64,14 @@ double global_norm(std::span<const SquaredNorm> squares) {
 
 Optimizer::Optimizer(const OptimizerConfig& config, std::vector<Parameter> parameters,
                      std::vector<Buffer> buffers, kernels::Precision precision, Lateness lateness,
-                     const LossScaling& loss_scaling)
+                     const LossScaling& loss_scaling, Graphs graphs)
     : config_(config),
       parameters_(std::move(parameters)),
       buffers_(std::move(buffers)),
       precision_(precision),
       lateness_(std::move(lateness)),
-      loss_scaling_(loss_scaling) {
+      loss_scaling_(loss_scaling),
+      graphs_(graphs) {
   for (auto& slots : owned_slots(parameters_, lateness_.borrowed)) {
     const Parameter& parameter = parameters_[slots[0]];
     for (const auto slot : slots) assert(parameters_[slot].shape == parameter.shape);
@@ -270,10 +272,16 @@ int Optimizer::missed_steps(std::int64_t step) const {
   return staleness.spike_compensation && step >= staleness.synchronous_steps ? lateness_.delay : 0;
 }
 
+/// Does what a step gives to the stream, in memory that the next one finds again.
+template <class Body>
+void Optimizer::repeat(Stream& stream, SteadyMemory::Work work, Body body) {
+  const SteadyMemory::Turn turn(memory_, stream, work);
+  graphs_ == Graphs::none ? body() : repeatedly(stream, std::move(body));
+}
+
 /// One step of all parameters.
 void Optimizer::update(Stream& stream, const Weights& weights, StageGradients& gradients,
                        double clip, Weights& next) {
-  const SteadyMemory::Turn turn(memory_, stream, 0);
   const double lr = late_rate(config_.rate, lateness_, weights.version) * gradients.rate_share;
   const auto sets = GradientSets::of(config_, lateness_.staleness);
   next.slots.resize(parameters_.size());
@@ -309,7 +317,7 @@ WeightsPtr Optimizer::step(Stream& stream, const WeightsPtr& weights, StageGradi
     // As torch.nn.utils.clip_grad_norm_ has it.
     const double clip =
         config_.clip_norm > 0 ? std::min(1.0, config_.clip_norm / (norm + 1e-6)) : 1;
-    update(stream, *weights, gradients, clip, *next);
+    repeat(stream, 0, [&] { update(stream, *weights, gradients, clip, *next); });
     next->loss_scale = loss_scaling_.after_step(weights->loss_scale);
   } else {
     assert(loss_scaling_.can_skip(weights->loss_scale) &&
@@ -317,10 +325,11 @@ WeightsPtr Optimizer::step(Stream& stream, const WeightsPtr& weights, StageGradi
     next->slots = weights->slots;
     next->loss_scale = loss_scaling_.after_overflow(weights->loss_scale);
   }
-  const SteadyMemory::Turn turn(memory_, stream, 1);
   // No overflow of gradients touches what the forward passes have seen.
-  for (std::size_t i = 0; i < buffers_.size(); ++i)
-    next->buffers.push_back(next_buffer(stream, i, weights->buffers[i], gradients));
+  repeat(stream, 1, [&] {
+    for (std::size_t i = 0; i < buffers_.size(); ++i)
+      next->buffers.push_back(next_buffer(stream, i, weights->buffers[i], gradients));
+  });
   return next;
 }
 

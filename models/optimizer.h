@@ -67,6 +67,9 @@ struct SquaredNorm {
 /// stages share: it counts once. No cut changes the result.
 double global_norm(std::span<const SquaredNorm> squares);
 
+/// Which of an optimizer's work a GPU may play as graphs. Changes no number.
+enum class Graphs : std::uint8_t { none, of_steps };
+
 struct UpdateRule;
 
 /// Makes the next version of a stage's weights out of the last one and the gradients of a step.
@@ -82,7 +85,7 @@ class Optimizer {
   /// borrowed stay empty in every version, and nothing is said of them but their gradient.
   Optimizer(const OptimizerConfig& config, std::vector<Parameter> parameters,
             std::vector<Buffer> buffers, kernels::Precision precision, Lateness lateness = {},
-            const LossScaling& loss_scaling = {});
+            const LossScaling& loss_scaling = {}, Graphs graphs = Graphs::of_steps);
 
   /// The first version: drawn by (seed, the parameter's name), so that no plan changes it.
   WeightsPtr initial(Stream& stream, std::uint64_t seed) const;
@@ -145,6 +148,8 @@ class Optimizer {
                     int set = 0) const;
   Tensor take(StageGradients& gradients, const Trained& trained, int set) const;
   int missed_steps(std::int64_t step) const;
+  template <class Body>
+  void repeat(Stream& stream, SteadyMemory::Work work, Body body);
   void update(Stream& stream, const Weights& weights, StageGradients& gradients, double clip,
               Weights& next);
   void watch(Stream& stream, Trained& trained, std::int64_t step, double lr, const Tensor& weight,
@@ -159,6 +164,7 @@ class Optimizer {
   kernels::Precision precision_;
   Lateness lateness_;
   LossScaling loss_scaling_;
+  Graphs graphs_;
   std::vector<Trained> trained_;  // In the order of the first slot.
   SteadyMemory memory_;           // Of versions: what passes read is at known addresses.
 };

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <utility>
 
+#include "models/repeatedly.h"
+
 namespace troupe::models {
 
 double Losses::sum() const {
@@ -121,17 +123,9 @@ Tensor Stage::run(const Pass& pass, const Weights& weights, Tensor x, Keep keep,
 /// that is another one each time, as far as that can be.
 template <class Body>
 void Stage::repeat(Stream& stream, const InFlight& place, SteadyMemory::Work work, Body body) {
-  Device* device = stream.device();
-  if (!device || !place.is_short) return body();
+  if (!place.is_short) return body();
   const SteadyMemory::Turn turn(memory_, stream, work);
-  device->begin_repeated();
-  try {
-    body();
-    device->end_repeated();
-  } catch (...) {
-    device->drop_repeated();
-    throw;
-  }
+  repeatedly(stream, std::move(body));
 }
 
 /// Passes that make gradients differ by what becomes of them.

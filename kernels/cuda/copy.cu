@@ -24,11 +24,17 @@ struct Copy {
   }
 };
 
-struct Combine {
+struct CombineFactors {
   float a, b;
+};
+struct Combine {
+  Changing<CombineFactors> factors;
   const float *x, *z;
   float* y;
-  __device__ void operator()(std::int64_t i) const { y[i] = a * x[i] + b * z[i]; }
+  __device__ void operator()(std::int64_t i) const {
+    const CombineFactors by = factors.read();
+    y[i] = by.a * x[i] + by.b * z[i];
+  }
 };
 
 struct Multiply {
@@ -80,7 +86,7 @@ void copy_rows(Stream& stream, RowsIn from, RowsOut to, std::int64_t rows, std::
 }
 void combine(Stream& stream, float a, const float* x, float b, const float* z, float* y,
              std::int64_t count) {
-  for_elements(stream, count, Combine{a, b, x, z, y});
+  for_elements(stream, count, Combine{queue_of(stream).changing(CombineFactors{a, b}), x, z, y});
 }
 void multiply(Stream& stream, const float* x, float* y, std::int64_t count) {
   for_elements(stream, count, Multiply{x, y});

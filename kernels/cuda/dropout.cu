@@ -9,7 +9,7 @@ namespace {
 
 /// Four elements of a sample at once: as many as come from one counter.
 struct Drop {
-  const RandomKey* key;
+  Changing<RandomKey> key;
   std::int32_t kept_from;
   float scale;
   const float* x;
@@ -18,7 +18,7 @@ struct Drop {
 
   __device__ void operator()(std::int64_t i) const {
     const std::int64_t sample = i / blocks, block = i % blocks;
-    RandomKey sample_key = *key;
+    RandomKey sample_key = key.read();
     sample_key.sample += static_cast<std::uint32_t>(sample);
     const auto words = sample_key.words(static_cast<std::uint32_t>(block));
     const std::int64_t first = block * 4;
@@ -38,7 +38,7 @@ void dropout(Stream& stream, const RandomKey& key, float rate, const float* x, f
   const std::int64_t blocks = (per_sample + 3) / 4;
   for_elements(
       stream, samples * blocks,
-      Drop{queue_of(stream).number(key), kept_from, 1 / (1 - rate), x, y, blocks, per_sample});
+      Drop{queue_of(stream).changing(key), kept_from, 1 / (1 - rate), x, y, blocks, per_sample});
 }
 
 }  // namespace troupe::kernels::cuda

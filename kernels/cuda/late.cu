@@ -9,12 +9,16 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-struct Direction {
+struct DirectionFactors {
   float m_scale, v_scale, eps;
+};
+struct Direction {
+  Changing<DirectionFactors> factors;
   const float *m, *v;
   float* y;
   __device__ void operator()(std::int64_t i) const {
-    y[i] = m_scale * m[i] / (sqrtf(v[i]) * v_scale + eps);
+    const DirectionFactors by = factors.read();
+    y[i] = by.m_scale * m[i] / (sqrtf(v[i]) * by.v_scale + by.eps);
   }
 };
 
@@ -47,13 +51,17 @@ struct Ahead {
   }
 };
 
-struct Average {
+struct AverageFactors {
   float keep, take, scale;
+};
+struct Average {
+  Changing<AverageFactors> factors;
   const float* x;
   float* average;
   __device__ void operator()(std::int64_t i) const {
-    const float sample = scale * x[i];
-    average[i] = keep * average[i] + take * (sample * sample);
+    const AverageFactors by = factors.read();
+    const float sample = by.scale * x[i];
+    average[i] = by.keep * average[i] + by.take * (sample * sample);
   }
 };
 
@@ -102,10 +110,10 @@ struct Invert {
 
 void adam_direction(Stream& stream, const AdamDirection& direction, const float* m, const float* v,
                     float* y, std::int64_t count) {
-  for_elements(
-      stream, count,
-      Direction{static_cast<float>(direction.m_scale), static_cast<float>(direction.v_scale),
-                static_cast<float>(direction.eps), m, v, y});
+  const DirectionFactors factors{static_cast<float>(direction.m_scale),
+                                 static_cast<float>(direction.v_scale),
+                                 static_cast<float>(direction.eps)};
+  for_elements(stream, count, Direction{queue_of(stream).changing(factors), m, v, y});
 }
 
 void adam_forecast(Stream& stream, const AdamForecast& forecast, const float* w, const float* m,
@@ -134,9 +142,9 @@ void adam_forecast(Stream& stream, const AdamForecast& forecast, const float* w,
 
 void average_squares(Stream& stream, const SquareAverage& rule, const float* x, float* average,
                      std::int64_t count) {
-  for_elements(stream, count,
-               Average{static_cast<float>(rule.keep), static_cast<float>(1 - rule.keep),
-                       static_cast<float>(rule.scale), x, average});
+  const AverageFactors factors{static_cast<float>(rule.keep), static_cast<float>(1 - rule.keep),
+                               static_cast<float>(rule.scale)};
+  for_elements(stream, count, Average{queue_of(stream).changing(factors), x, average});
 }
 
 void usual_step(Stream& stream, const UsualStep& rule, const float* x, float* y,

@@ -27,11 +27,11 @@ LaunchQueue::~LaunchQueue() {
   (void)cudaFree(numbers_);
 }
 
-const void* LaunchQueue::place_number(const void* number, std::size_t bytes) {
+const void* LaunchQueue::place_numbers(const void* numbers, std::size_t bytes) {
   if (written_bytes_ + bytes > room_for_numbers) play();
   if (!written_) written_ = host_.take(room_for_numbers);
   const std::size_t at = written_bytes_;
-  std::memcpy(written_.get()->memory + at, number, bytes);
+  std::memcpy(written_.get()->memory + at, numbers, bytes);
   written_bytes_ = (at + bytes + alignment - 1) / alignment * alignment;
   return numbers_ + at;
 }

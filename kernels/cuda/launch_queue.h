@@ -12,6 +12,21 @@
 
 namespace troupe::kernels::cuda {
 
+/// Numbers that are others each time that work comes again, as a kernel is told them: where they
+/// lie on the GPU, since as arguments they would make other work of it. In work that is not
+/// repeated they are arguments.
+template <class T>
+struct Changing {
+  T value = {};
+  const T* place = nullptr;
+
+  __device__ T read() const {
+    T numbers = value;
+    if (place) numbers = *place;
+    return numbers;
+  }
+};
+
 /// Where a GPU's work is given, in order. What is repeated waits for its end here, so that it can
 /// be played as one.
 class LaunchQueue {
@@ -27,12 +42,12 @@ class LaunchQueue {
     work_.add(give, things...);
     if (!is_repeated_) play();
   }
-  /// A number that is another one each time: told as an argument, it would make other work of it.
-  /// Gives the place on the GPU where it is for the work that is given next.
+  /// For the kernel that is given next, once for each.
   template <class T>
-  const T* number(const T& number) {
+  Changing<T> changing(const T& numbers) {
     static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= alignment);
-    return static_cast<const T*>(place_number(&number, sizeof number));
+    if (!is_repeated_) return {.value = numbers};
+    return {.place = static_cast<const T*>(place_numbers(&numbers, sizeof numbers))};
   }
   /// CUDA's own queue, for what must not wait here: all that was given before is in it.
   cudaStream_t native() {
@@ -49,7 +64,7 @@ class LaunchQueue {
  private:
   static constexpr std::size_t alignment = 16;
 
-  const void* place_number(const void* number, std::size_t bytes);
+  const void* place_numbers(const void* numbers, std::size_t bytes);
   void play();
   void send_numbers();
   void clear();

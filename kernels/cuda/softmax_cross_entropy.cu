@@ -16,7 +16,7 @@ struct Row {
   const std::int32_t* targets;
   float *losses, *dlogits;
   std::int64_t classes, chunk;
-  const float* scale;
+  Changing<float> scale;
 };
 
 /// A block for each row, and in it sixteen threads for each chunk.
@@ -31,7 +31,7 @@ __global__ void softmax_row(Row all) {
   const float target_logit = logits[target];
   const int chunks = static_cast<int>((all.classes + all.chunk - 1) / all.chunk);
   const unsigned lane = threadIdx.x % lanes;
-  const float scale = *all.scale;
+  const float scale = all.scale.read();
   const float infinity = __int_as_float(0x7f800000);
   __syncthreads();  // Nobody overwrites it before all have read it.
 
@@ -84,7 +84,7 @@ void softmax_cross_entropy(Stream& stream, const float* logits, const std::int32
                            float scale) {
   const std::int64_t chunk = std::max(least_chunk, (classes + most_chunks - 1) / most_chunks);
   launch(stream, blocks_for(rows), dim3(threads_in_block), softmax_row,
-         Row{logits, targets, losses, dlogits, classes, chunk, queue_of(stream).number(scale)});
+         Row{logits, targets, losses, dlogits, classes, chunk, queue_of(stream).changing(scale)});
 }
 
 }  // namespace troupe::kernels::cuda

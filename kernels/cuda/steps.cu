@@ -8,8 +8,11 @@ namespace {
 /// Factors are doubles on the way, and rounded once.
 float rounded(double value) { return static_cast<float>(value); }
 
-struct Sgd {
+struct SgdFactors {
   float scale, decay, mu, minus_lr, momentum_share, gradient_share;
+};
+struct Sgd {
+  Changing<SgdFactors> factors;
   SgdStep::Momentum kind;
   bool is_first;
   const float *w, *gradient;
@@ -17,47 +20,52 @@ struct Sgd {
   const float* decay_share;
 
   __device__ void operator()(std::int64_t i) const {
+    const SgdFactors by = factors.read();
     const float weight = w[i];
-    const float shrinking = decay_share ? decay * decay_share[i] : decay;
-    const float g = fmaf(shrinking, weight, scale * gradient[i]);
+    const float shrinking = decay_share ? by.decay * decay_share[i] : by.decay;
+    const float g = fmaf(shrinking, weight, by.scale * gradient[i]);
     float direction = g;
     if (momentum) {
-      const float moved = is_first ? g : fmaf(mu, momentum[i], g);
+      const float moved = is_first ? g : fmaf(by.mu, momentum[i], g);
       momentum[i] = moved;
       switch (kind) {
         case SgdStep::Momentum::plain:
           direction = moved;
           break;
         case SgdStep::Momentum::nesterov:
-          direction = fmaf(mu, moved, g);
+          direction = fmaf(by.mu, moved, g);
           break;
         case SgdStep::Momentum::shares:
-          direction = fmaf(momentum_share, moved, gradient_share * g);
+          direction = fmaf(by.momentum_share, moved, by.gradient_share * g);
           break;
       }
     }
-    next[i] = fmaf(minus_lr, direction, weight);
+    next[i] = fmaf(by.minus_lr, direction, weight);
   }
 };
 
-struct Adam {
+struct AdamFactors {
   float into_gradient, kept, lost, scale, eps, beta1, rest1, beta2, rest2;
   float minus_lr_m, minus_lr_g, v_scale;
+};
+struct Adam {
+  Changing<AdamFactors> factors;
   const float *w, *gradient;
   float *m, *v, *next;
   const float* decay_share;
 
   __device__ void operator()(std::int64_t i) const {
+    const AdamFactors by = factors.read();
     const float weight = w[i];
-    const float shrinking = decay_share ? into_gradient * decay_share[i] : into_gradient;
-    const float left = decay_share ? fmaf(lost, decay_share[i], 1.0f) : kept;
-    const float g = fmaf(shrinking, weight, scale * gradient[i]);
-    const float first = fmaf(beta1, m[i], rest1 * g);
-    const float second = fmaf(beta2, v[i], rest2 * (g * g));
+    const float shrinking = decay_share ? by.into_gradient * decay_share[i] : by.into_gradient;
+    const float left = decay_share ? fmaf(by.lost, decay_share[i], 1.0f) : by.kept;
+    const float g = fmaf(shrinking, weight, by.scale * gradient[i]);
+    const float first = fmaf(by.beta1, m[i], by.rest1 * g);
+    const float second = fmaf(by.beta2, v[i], by.rest2 * (g * g));
     m[i] = first;
     v[i] = second;
-    const float direction = fmaf(minus_lr_m, first, minus_lr_g * g);
-    const float size = fmaf(sqrtf(second), v_scale, eps);
+    const float direction = fmaf(by.minus_lr_m, first, by.minus_lr_g * g);
+    const float size = fmaf(sqrtf(second), by.v_scale, by.eps);
     next[i] = fmaf(left, weight, direction / size);
   }
 };
@@ -98,24 +106,38 @@ struct FindInfinite {
 
 void sgd_step(Stream& stream, const SgdStep& step, const float* w, const float* gradient,
               float* momentum, float* next, std::int64_t count, const float* decay_share) {
-  for_elements(
-      stream, count,
-      Sgd{rounded(step.gradient_scale), rounded(step.weight_decay), rounded(step.momentum),
-          rounded(-step.lr), rounded(step.momentum_share), rounded(step.gradient_share), step.kind,
-          step.turn == SgdStep::Turn::first, w, gradient, momentum, next, decay_share});
+  const SgdFactors factors{
+      .scale = rounded(step.gradient_scale),
+      .decay = rounded(step.weight_decay),
+      .mu = rounded(step.momentum),
+      .minus_lr = rounded(-step.lr),
+      .momentum_share = rounded(step.momentum_share),
+      .gradient_share = rounded(step.gradient_share),
+  };
+  for_elements(stream, count,
+               Sgd{queue_of(stream).changing(factors), step.kind, step.turn == SgdStep::Turn::first,
+                   w, gradient, momentum, next, decay_share});
 }
 
 void adam_step(Stream& stream, const AdamStep& step, const float* w, const float* gradient,
                float* m, float* v, float* next, std::int64_t count, const float* decay_share) {
   const bool decoupled = step.decay == WeightDecay::decoupled;
+  const AdamFactors factors{
+      .into_gradient = rounded(decoupled ? 0 : step.weight_decay),
+      .kept = rounded(decoupled ? 1 - step.lr * step.weight_decay : 1),
+      .lost = rounded(decoupled ? -step.lr * step.weight_decay : 0),
+      .scale = rounded(step.gradient_scale),
+      .eps = rounded(step.eps),
+      .beta1 = rounded(step.beta1),
+      .rest1 = rounded(1 - step.beta1),
+      .beta2 = rounded(step.beta2),
+      .rest2 = rounded(1 - step.beta2),
+      .minus_lr_m = rounded(-step.lr * step.m_scale),
+      .minus_lr_g = rounded(-step.lr * step.g_scale),
+      .v_scale = rounded(step.v_scale),
+  };
   for_elements(stream, count,
-               Adam{rounded(decoupled ? 0 : step.weight_decay),
-                    rounded(decoupled ? 1 - step.lr * step.weight_decay : 1),
-                    rounded(decoupled ? -step.lr * step.weight_decay : 0),
-                    rounded(step.gradient_scale), rounded(step.eps), rounded(step.beta1),
-                    rounded(1 - step.beta1), rounded(step.beta2), rounded(1 - step.beta2),
-                    rounded(-step.lr * step.m_scale), rounded(-step.lr * step.g_scale),
-                    rounded(step.v_scale), w, gradient, m, v, next, decay_share});
+               Adam{queue_of(stream).changing(factors), w, gradient, m, v, next, decay_share});
 }
 
 void accumulate(Stream& stream, float* a, const float* b, std::int64_t count) {

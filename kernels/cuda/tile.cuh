@@ -41,8 +41,7 @@ void give_kernel(WorkList::Told told, cudaStream_t queue) {
       arguments);
 }
 
-/// What differs each time that a pass is repeated goes to a kernel by LaunchQueue::number(), not as
-/// an argument.
+/// What differs each time that work is repeated goes to a kernel by LaunchQueue::changing().
 template <class... Parameters, class... Arguments>
 void launch(Stream& stream, dim3 blocks, dim3 threads, void (*kernel)(Parameters...),
             Arguments... arguments) {

@@ -66,6 +66,28 @@ TEST_CASE("every model comes to be trained by graphs alone, with the bits of the
     }
 }
 
+TEST_CASE("an optimizer's steps are played by graphs, with other numbers each time") {
+  using Kind = OptimizerConfig::Kind;
+  for (const auto kind : {Kind::sgd, Kind::adam, Kind::adamw, Kind::nadamw, Kind::muon}) {
+    const auto device = kernels::open_device();
+    if (!device) return;
+    CAPTURE(static_cast<int>(kind));
+    auto optimizer = OptimizerConfig::of(kind);
+    optimizer.rate = {.kind = LearningRate::Kind::cosine, .warmup_steps = 4, .total_steps = 30};
+    optimizer.momentum = 0.9;
+    optimizer.clip_norm = 0.1;
+    const auto models = small_models();
+    const Pipeline::Recipe recipe{.model = models[1], .optimizer = optimizer, .micro_batches = 2};
+    const auto played = play(recipe, {}, 12, device.get());
+    CHECK(played.digest == play(recipe, {}, 12, nullptr).digest);
+    check_steady(played);
+    // In a step two passes of each micro-batch and the optimizer's, in both stages. Muon waits for
+    // norms in the midst of its own.
+    const auto in_step = (played.late.played - played.early.played) / 6;
+    CHECK((kind == Kind::muon ? in_step > 10 : in_step == 10));
+  }
+}
+
 TEST_CASE("a graph draws other numbers in each step, and takes another loss scale") {
   const auto device = kernels::open_device();
   if (!device) return;

@@ -110,7 +110,8 @@ Pipeline::Pipeline(const Recipe& recipe, const Way& way)
   for (const auto& range : units) {
     const auto& stage = stages_.emplace_back(recipe.model, range, options);
     optimizers_.emplace_back(recipe.optimizer, stage.parameters(), stage.buffers(),
-                             recipe.precision, Lateness(), recipe.loss_scaling);
+                             recipe.precision, Lateness(), recipe.loss_scaling,
+                             way.short_rows > 0 ? Graphs::of_steps : Graphs::none);
   }
   shared_ = shared_parameters(recipe.model, units);
 }
