@@ -52,7 +52,8 @@ constexpr std::int64_t block_of_sums = 65'536;
 constexpr std::int64_t blocks_of_sums(std::int64_t count) {
   return (count + block_of_sums - 1) / block_of_sums;
 }
-/// The sum of squares of each block, in double and in the order of the elements.
+/// The sum of squares of each block, in double and in the order of the elements. `sums` are where
+/// the stream's kernels compute.
 void squares_of_blocks(Stream& stream, const float* x, std::int64_t count, double* sums);
 void squares_of_blocks(Stream& stream, const double* x, std::int64_t count, double* sums);
 /// Adds up the sums of blocks by a tree whose shape depends on their number alone. Uses them up.

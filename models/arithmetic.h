@@ -77,12 +77,10 @@ inline void add(Stream& stream, Tensor& a, Tensor b) {
     accumulate(stream, a, b);
 }
 
-inline std::vector<double> squares_of_blocks(Stream& stream, const Tensor& x) {
-  std::vector<double> sums(static_cast<std::size_t>(kernels::blocks_of_sums(x.count())));
+inline void squares_of_blocks(Stream& stream, const Tensor& x, double* sums) {
   with_number(x.dtype(), [&]<class T>(T) {
-    kernels::squares_of_blocks(stream, x.data<T>(), x.count(), sums.data());
+    kernels::squares_of_blocks(stream, x.data<T>(), x.count(), sums);
   });
-  return sums;
 }
 
 inline double sum_of_squares(Stream& stream, const Tensor& x) {

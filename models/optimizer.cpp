@@ -219,20 +219,48 @@ void Optimizer::add_uses(Stream& stream, StageGradients& gradients,
   }
 }
 
+/// Does what a step gives to the stream, in memory that the next one finds again.
+template <class Body>
+void Optimizer::repeat(Stream& stream, Repeated work, Body body) {
+  const SteadyMemory::Turn turn(memory_, stream, work);
+  graphs_ == Graphs::none ? body() : repeatedly(stream, std::move(body));
+}
+
 std::vector<SquaredNorm> Optimizer::squared_norms(Stream& stream, StageGradients& gradients,
-                                                  const LossScale& scale) const {
+                                                  const LossScale& scale) {
   const bool is_mended = gradients.slots.size() > parameters_.size();
   const int set = is_mended ? GradientSets::of(config_, lateness_.staleness).raw : 0;
+  const auto blocks_of = [&](const Trained& trained) {
+    return kernels::blocks_of_sums(declared(trained).shape.count());
+  };
+  std::int64_t all_blocks = 0;
+  for (const auto& trained : trained_) all_blocks += blocks_of(trained);
+  Tensor sums;
+  repeat(stream, norms, [&] {
+    sums = stream.make({all_blocks}, DType::f64);
+    auto* at = sums.data<double>();
+    for (const auto& trained : trained_) {
+      add_own_uses(stream, gradients, trained.slots, set);
+      const auto slot = static_cast<std::size_t>(set) * parameters_.size() + trained.slots[0];
+      squares_of_blocks(stream, gradients.slots[slot], at);
+      at += blocks_of(trained);
+    }
+  });
+  sums = stream.to_host(std::move(sums));
+  stream.wait();  // Once for all parameters.
+
+  // Both are powers of two: nothing is rounded, here or where gradients are divided by it.
+  const double squared_scale = scale.factor() * scale.factor();
   std::vector<SquaredNorm> squares;
   squares.reserve(trained_.size());
+  const auto* at = sums.data<double>();
   for (const auto& trained : trained_) {
-    add_own_uses(stream, gradients, trained.slots, set);
-    const auto at = static_cast<std::size_t>(set) * parameters_.size() + trained.slots[0];
-    squares.push_back({.name = declared(trained).name,
-                       .blocks = squares_of_blocks(stream, gradients.slots[at]),
-                       .first_block = declared(trained).first / kernels::block_of_sums});
-    // Both are powers of two: nothing is rounded, here or where gradients are divided by it.
-    for (double& sum : squares.back().blocks) sum /= scale.factor() * scale.factor();
+    auto& square = squares.emplace_back();
+    square.name = declared(trained).name;
+    square.blocks.assign(at, at + blocks_of(trained));
+    square.first_block = declared(trained).first / kernels::block_of_sums;
+    for (double& sum : square.blocks) sum /= squared_scale;
+    at += blocks_of(trained);
   }
   return squares;
 }
@@ -270,13 +298,6 @@ void Optimizer::watch(Stream& stream, Trained& trained, std::int64_t step, doubl
 int Optimizer::missed_steps(std::int64_t step) const {
   const auto& staleness = lateness_.staleness;
   return staleness.spike_compensation && step >= staleness.synchronous_steps ? lateness_.delay : 0;
-}
-
-/// Does what a step gives to the stream, in memory that the next one finds again.
-template <class Body>
-void Optimizer::repeat(Stream& stream, SteadyMemory::Work work, Body body) {
-  const SteadyMemory::Turn turn(memory_, stream, work);
-  graphs_ == Graphs::none ? body() : repeatedly(stream, std::move(body));
 }
 
 /// One step of all parameters.
@@ -317,7 +338,7 @@ WeightsPtr Optimizer::step(Stream& stream, const WeightsPtr& weights, StageGradi
     // As torch.nn.utils.clip_grad_norm_ has it.
     const double clip =
         config_.clip_norm > 0 ? std::min(1.0, config_.clip_norm / (norm + 1e-6)) : 1;
-    repeat(stream, 0, [&] { update(stream, *weights, gradients, clip, *next); });
+    repeat(stream, steps, [&] { update(stream, *weights, gradients, clip, *next); });
     next->loss_scale = loss_scaling_.after_step(weights->loss_scale);
   } else {
     assert(loss_scaling_.can_skip(weights->loss_scale) &&
@@ -326,7 +347,7 @@ WeightsPtr Optimizer::step(Stream& stream, const WeightsPtr& weights, StageGradi
     next->loss_scale = loss_scaling_.after_overflow(weights->loss_scale);
   }
   // No overflow of gradients touches what the forward passes have seen.
-  repeat(stream, 1, [&] {
+  repeat(stream, statistics, [&] {
     for (std::size_t i = 0; i < buffers_.size(); ++i)
       next->buffers.push_back(next_buffer(stream, i, weights->buffers[i], gradients));
   });

@@ -109,7 +109,7 @@ class Optimizer {
   /// The stage's part of the global norm, without the loss scale: by parameter, in the order of the
   /// slots; before any penalty.
   std::vector<SquaredNorm> squared_norms(Stream& stream, StageGradients& gradients,
-                                         const LossScale& scale = {}) const;
+                                         const LossScale& scale = {});
 
   /// `norm` is the global one. Gradients are used up. Buffers take the micro-batches' statistics in
   /// order. Where the norm is not finite and the loss scale can be lowered, the step is skipped:
@@ -148,8 +148,10 @@ class Optimizer {
                     int set = 0) const;
   Tensor take(StageGradients& gradients, const Trained& trained, int set) const;
   int missed_steps(std::int64_t step) const;
+  /// Work that comes again.
+  enum Repeated : SteadyMemory::Work { norms, steps, statistics };
   template <class Body>
-  void repeat(Stream& stream, SteadyMemory::Work work, Body body);
+  void repeat(Stream& stream, Repeated work, Body body);
   void update(Stream& stream, const Weights& weights, StageGradients& gradients, double clip,
               Weights& next);
   void watch(Stream& stream, Trained& trained, std::int64_t step, double lr, const Tensor& weight,
@@ -166,7 +168,7 @@ class Optimizer {
   LossScaling loss_scaling_;
   Graphs graphs_;
   std::vector<Trained> trained_;  // In the order of the first slot.
-  SteadyMemory memory_;           // Of versions: what passes read is at known addresses.
+  SteadyMemory memory_;           // Of versions, too: what passes read is at known addresses.
 };
 
 }  // namespace troupe::models

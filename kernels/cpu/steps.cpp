@@ -191,9 +191,11 @@ void adam_by(Piece piece, Stream& stream, const AdamStep& step, const T* w, cons
 template <class T>
 double sum_of_squares_of_all(Stream& stream, const T* x, std::int64_t count) {
   const std::int64_t blocks = blocks_of_sums(count);
-  Tensor sums = Tensor::make(stream.host_memory(), {blocks}, DType::f64);
+  Tensor sums = stream.make({blocks}, DType::f64);
   squares_of_blocks(stream, x, count, sums.data<double>());
-  return sum_of_blocks(sums.data<double>(), blocks);
+  Tensor here = stream.to_host(std::move(sums));
+  stream.wait();
+  return sum_of_blocks(here.data<double>(), blocks);
 }
 
 template <class Piece, class T>

@@ -145,10 +145,7 @@ void accumulate(Stream& stream, float* a, const float* b, std::int64_t count) {
 }
 
 void squares_of_blocks(Stream& stream, const float* x, std::int64_t count, double* sums) {
-  const std::int64_t blocks = blocks_of_sums(count);
-  Tensor there = stream.make({blocks}, DType::f64);
-  for_rows(stream, blocks, Squares{x, there.data<double>(), count});
-  read_back(stream, there, sums);
+  for_rows(stream, blocks_of_sums(count), Squares{x, sums, count});
 }
 
 bool all_finite(Stream& stream, const float* x, std::int64_t count) {
