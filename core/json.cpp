@@ -192,7 +192,9 @@ void write(std::string& out, const Value& value, int indent) {
       out += std::to_string(*value.integer());
       return;
     case Value::Kind::number:
-      out += shortest(value.number());
+      // As "-0" it would come back as an integer, which has no sign of zero.
+      out +=
+          value.number() == 0 && std::signbit(value.number()) ? "-0.0" : shortest(value.number());
       return;
     case Value::Kind::text:
       write_text(out, *value.text());

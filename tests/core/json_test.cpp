@@ -1,5 +1,7 @@
 #include "core/json.h"
 
+#include <cmath>
+
 #include "catch.h"
 
 using namespace troupe;
@@ -51,8 +53,11 @@ TEST_CASE("numbers are written in the shortest form that reads back equal", "[co
   CHECK(to_json(Value(0.1)) == "0.1");
   CHECK(to_json(Value(3e-4)) == "3e-04");
   CHECK(to_json(Value(std::int64_t{1} << 60)) == "1152921504606846976");
-  for (double x : {1.0 / 3, 1e300, 5e-324, -0.0, 123456789.123})
-    CHECK(parse_json(to_json(Value(x)))->number() == x);
+  for (double x : {1.0 / 3, 1e300, 5e-324, -0.0, 123456789.123}) {
+    const double again = parse_json(to_json(Value(x)))->number();
+    CHECK(again == x);
+    CHECK(std::signbit(again) == std::signbit(x));
+  }
 }
 
 TEST_CASE("what was written reads back equal", "[core]") {
