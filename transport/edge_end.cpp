@@ -1,17 +1,18 @@
 #include "transport/edge_end.h"
 
+#include <cstring>
 #include <new>
 #include <utility>
 
 namespace troupe::transport {
 namespace {
 
-constexpr std::size_t token_bytes = 64;
+constexpr std::size_t token_bytes = 64;  // Of each piece.
 
 }  // namespace
 
-EdgeEnd::EdgeEnd(LinkSide side, EdgesOrder order, const EdgeTerms& terms, OnEnd on_end)
-    : side_(side), order_(std::move(order)), terms_(terms), on_end_(std::move(on_end)) {}
+EdgeEnd::EdgeEnd(EdgesOrder order, EdgePlace place, OnEnd on_end)
+    : order_(std::move(order)), place_(std::move(place)), on_end_(std::move(on_end)) {}
 
 ChannelCounters EdgeEnd::counters() const {
   const Lock lock(mutex_);
@@ -33,36 +34,46 @@ Status EdgeEnd::form(Fabric& fabric, EdgeTime now) {
   if (link_)
     if (auto sound = look(); !sound) return sound;
   if (formed() || now < deadline_) return Done{};
-  return late(link_ ? "its link was not made" : "the sender has not named its link",
-              order_.patience.form);
+  return late(link_ ? "its link was not made" : "nobody has named its link", order_.patience.form);
 }
 
 Status EdgeEnd::begin_link(Fabric& fabric) {
   Lock lock(mutex_);
   auto id = id_;
   lock.unlock();
-  if (side_ == LinkSide::sends) {
+  const bool names = place_.member == 0;
+  if (names) {
     const auto named = fabric.name_link();
     if (!named) return named.error();
     id = *named;
   }
   if (!id) return Done{};
-  auto begun = fabric.begin(*id, side_);
+  auto begun = begin(fabric, *id);
   if (!begun) return begun.error();
   link_ = std::move(*begun);
-  return side_ == LinkSide::sends ? say(EdgeWordKind::name, id->bytes) : Done{};
+  return names ? say(EdgeWordKind::name, id->bytes) : Done{};
+}
+
+void EdgeEnd::take_name(const Lock& lock, std::span<const std::byte> name) {
+  LinkId id;
+  if (id_ || name.size() != id.bytes.size())
+    return blame(lock, "the sender names its link twice, or not at all");
+  std::memcpy(id.bytes.data(), name.data(), name.size());
+  id_ = id;
 }
 
 Status EdgeEnd::warm_up(EdgeTime now) {
   if (auto sound = look(); !sound) return sound;
   if (posts_ == 0) {
     try {
-      token_ = order_.memory->take(token_bytes);
+      token_ = order_.memory->take(pieces() * token_bytes);
     } catch (const std::bad_alloc&) {
       return Error{"the device has no memory for a first exchange"};
     }
-    const Piece piece{token_.get()->memory, token_bytes};
-    post({&piece, 1});
+    std::vector<Piece> token;
+    for (std::size_t i = 0; i < pieces(); ++i)
+      token.push_back({token_.get()->memory + i * token_bytes, token_bytes});
+    post(token);
   }
   if (!warm() && now >= deadline_)
     return late("its first exchange was not over", order_.patience.form);
@@ -92,12 +103,18 @@ Status EdgeEnd::say(EdgeWordKind kind, std::span<const std::byte> rest, std::uin
   word.kind = kind;
   word.run = order_.epoch.run;
   word.epoch = order_.epoch.number;
-  word.edge = terms_.number;
+  word.edge = place_.edge;
   word.granted = granted;
   word.arrived = arrived;
-  if (rest.empty()) return terms_.words->send(std::as_bytes(std::span(&word, 1)), {});
-  write_edge_word(word, rest, word_);
-  return terms_.words->send(word_, {});
+  word.member = place_.member;
+  auto bytes = std::as_bytes(std::span(&word, 1));
+  if (!rest.empty()) {
+    write_edge_word(word, rest, word_);
+    bytes = word_;
+  }
+  for (auto* other : place_.others)
+    if (auto said = other->send(bytes, {}); !said) return said;
+  return Done{};
 }
 
 void EdgeEnd::blame(const Lock&, std::string text) {

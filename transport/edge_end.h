@@ -19,16 +19,23 @@
 
 namespace troupe::transport {
 
-/// What both ends of an edge have in common: how they form, speak, and come to their end. Shared by
-/// the edges of the device and by the Sender or Receiver that was given out.
+/// Which end it is, of which edge.
+struct EdgePlace {
+  std::uint64_t edge = 0;
+  std::uint64_t member = 0;     // Of a sender's and a receiver's end: 0 and 1.
+  std::vector<Sender*> others;  // By which it speaks to each of the others.
+};
+
+/// What all ends of edges have in common: how they form, speak, and come to their end. Shared by
+/// the edges of the device and by the Sender, Receiver or Adder that was given out.
 class EdgeEnd {
  public:
-  EdgeEnd(LinkSide side, EdgesOrder order, const EdgeTerms& terms, OnEnd on_end);
+  EdgeEnd(EdgesOrder order, EdgePlace place, OnEnd on_end);
   virtual ~EdgeEnd() = default;
   EdgeEnd(const EdgeEnd&) = delete;
   EdgeEnd& operator=(const EdgeEnd&) = delete;
 
-  std::uint64_t number() const { return terms_.number; }
+  std::uint64_t number() const { return place_.edge; }
 
   /// Any thread.
   virtual void hear(const ReadEdgeWord& read) = 0;
@@ -63,7 +70,7 @@ class EdgeEnd {
  protected:
   using Lock = std::unique_lock<std::mutex>;
 
-  /// With a `rest` by the device's thread alone.
+  /// To all others. With a `rest` by the device's thread alone.
   Status say(EdgeWordKind kind, std::span<const std::byte> rest = {}, std::uint64_t granted = 0,
              std::uint64_t arrived = 0);
   Status look();
@@ -72,7 +79,9 @@ class EdgeEnd {
   bool free() const { return report_.issued == posts_; }
   static Error late(const char* what, std::chrono::milliseconds patience);
 
-  /// The peer is not sane: the next step on the device's thread says so.
+  /// Of the link, by end 0.
+  void take_name(const Lock& lock, std::span<const std::byte> name);
+  /// A peer is not sane: the next step on the device's thread says so.
   void blame(const Lock& lock, std::string text);
   Status take_mistake();
   template <class Call>
@@ -85,9 +94,8 @@ class EdgeEnd {
     changed_.notify_all();
   }
 
-  const LinkSide side_;
   const EdgesOrder order_;
-  const EdgeTerms terms_;
+  const EdgePlace place_;
   const OnEnd on_end_;
 
   mutable std::mutex mutex_;
@@ -105,6 +113,9 @@ class EdgeEnd {
 
  private:
   Status begin_link(Fabric& fabric);
+  virtual Result<std::unique_ptr<Link>> begin(Fabric& fabric, const LinkId& id) = 0;
+  /// Of the first exchange.
+  virtual std::size_t pieces() const { return 1; }
   virtual void drop_line() = 0;
 
   bool calling_ = false;

@@ -8,7 +8,8 @@ namespace troupe::transport {
 
 ReceivingEnd::ReceivingEnd(EdgesOrder order, const EdgeTerms& terms, HandedOver handed_over,
                            Listener listener, const Poison& poison)
-    : EdgeEnd(LinkSide::receives, std::move(order), terms, listener.on_end),
+    : EdgeEnd(std::move(order), {terms.number, 1, {terms.words}}, listener.on_end),
+      bound_(terms.bound),
       handed_over_(handed_over),
       listener_(std::move(listener)),
       poison_(poison),
@@ -29,14 +30,8 @@ void ReceivingEnd::hear(const ReadEdgeWord& read) {
   Lock lock(mutex_);
   if (last_word_) return blame(lock, "the sender says something after its last word");
   switch (read.word.kind) {
-    case EdgeWordKind::name: {
-      LinkId id;
-      if (id_ || read.rest.size() != id.bytes.size())
-        return blame(lock, "the sender names its link twice, or not at all");
-      std::memcpy(id.bytes.data(), read.rest.data(), id.bytes.size());
-      id_ = id;
-      return;
-    }
+    case EdgeWordKind::name:
+      return take_name(lock, read.rest);
     case EdgeWordKind::parcel:
       return take_parcel(lock, read.rest);
     case EdgeWordKind::closed:
@@ -47,6 +42,7 @@ void ReceivingEnd::hear(const ReadEdgeWord& read) {
       return;
     case EdgeWordKind::grant:
     case EdgeWordKind::let_go:
+    case EdgeWordKind::sum:
       return blame(lock, "the sender says what only a receiver has to say");
   }
 }
@@ -56,7 +52,7 @@ void ReceivingEnd::take_parcel(Lock& lock, std::span<const std::byte> front) {
   if (front.size() < sizeof header) return blame(lock, "a parcel has no front");
   std::memcpy(&header, front.data(), sizeof header);
   front = front.subspan(sizeof header);
-  const auto size = check_header(header, {order_.epoch.number, announced_, terms_.bound});
+  const auto size = check_header(header, {order_.epoch.number, announced_, bound_});
   if (!size) return blame(lock, size.error().text);
   if (header.kind != FrameKind::parcel || *size != front.size())
     return blame(lock, "a parcel's front is longer or shorter than it says");

@@ -27,6 +27,9 @@ class ReceivingEnd final : public EdgeEnd {
   bool busy() override;
 
  private:
+  Result<std::unique_ptr<Link>> begin(Fabric& fabric, const LinkId& id) override {
+    return fabric.begin(id, LinkSide::receives);
+  }
   void drop_line() override;
 
   struct Incoming {
@@ -46,6 +49,7 @@ class ReceivingEnd final : public EdgeEnd {
   Status pop_done(Lock& lock);
   void take_last_word();
 
+  const Bound bound_;
   const HandedOver handed_over_;
   const Listener listener_;
   const Poison& poison_;

@@ -8,7 +8,7 @@
 namespace troupe::transport {
 
 SendingEnd::SendingEnd(EdgesOrder order, const EdgeTerms& terms, OnEnd on_end)
-    : EdgeEnd(LinkSide::sends, std::move(order), terms, std::move(on_end)),
+    : EdgeEnd(std::move(order), {terms.number, 0, {terms.words}}, std::move(on_end)),
       credit_(terms.bound),
       // What has arrived may be in the line yet, where this device has not looked since.
       line_(terms.bound.parcels + order_.places) {}

@@ -29,6 +29,9 @@ class SendingEnd final : public EdgeEnd {
   bool busy() override;
 
  private:
+  Result<std::unique_ptr<Link>> begin(Fabric& fabric, const LinkId& id) override {
+    return fabric.begin(id, LinkSide::sends);
+  }
   void drop_line() override;
 
   struct Outgoing {

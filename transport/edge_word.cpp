@@ -16,7 +16,7 @@ std::optional<ReadEdgeWord> read_edge_word(std::span<const std::byte> bytes) {
   if (bytes.size() < sizeof read.word) return {};
   std::memcpy(&read.word, bytes.data(), sizeof read.word);
   if (read.word.magic != edge_magic || read.word.kind < EdgeWordKind::name ||
-      read.word.kind > EdgeWordKind::let_go)
+      read.word.kind > EdgeWordKind::sum)
     return {};
   read.rest = bytes.subspan(sizeof read.word);
   return read;

@@ -15,13 +15,14 @@ namespace troupe::transport {
 constexpr std::uint32_t edge_magic = 0x45505254;  // "TRPE"
 
 enum class EdgeWordKind : std::uint32_t {
-  name = 1,    // To the receiver: the link's id follows.
+  name = 1,    // From end 0 to all others: the link's id follows.
   parcel = 2,  // To the receiver: what stands in front of a parcel follows, as in frame.h. Its
                // tensors come by the link, to which the send is posted already.
   closed = 3,  // To the receiver: all has arrived, and nothing more comes.
   cut = 4,     // To the receiver: nothing more comes.
   grant = 5,   // To the sender: how much it may post.
   let_go = 6,  // To the sender: nothing more is wanted.
+  sum = 7,     // To all others: one sum more may be posted. The sizes of its pieces follow.
 };
 
 struct EdgeWord {
@@ -33,8 +34,9 @@ struct EdgeWord {
   // Of a grant, both counted from the epoch's beginning.
   std::uint64_t granted = 0;  // So many parcels may be posted.
   std::uint64_t arrived = 0;  // So many has the listener had.
+  std::uint64_t member = 0;   // The end whose word it is: 0 the sender's, 1 the receiver's.
 };
-static_assert(sizeof(EdgeWord) == 56);
+static_assert(sizeof(EdgeWord) == 64);
 
 /// Replaces the `bytes`, which keep their memory.
 void write_edge_word(const EdgeWord& word, std::span<const std::byte> rest,

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <utility>
 
+#include "transport/edge_adder.h"
 #include "transport/edge_receiver.h"
 #include "transport/edge_sender.h"
 #include "transport/edge_word.h"
@@ -48,6 +49,12 @@ std::unique_ptr<Receiver> Edges::open_receiver(const EdgeTerms& terms, HandedOve
                                             fabric_.poison());
   add(end);
   return std::make_unique<EdgeReceiver>(std::move(end));
+}
+
+std::unique_ptr<Adder> Edges::open_adder(const SumTerms& terms, OnEnd on_end) {
+  auto end = std::make_shared<AddingEnd>(order_, terms, std::move(on_end), fabric_.poison());
+  add(end);
+  return std::make_unique<EdgeAdder>(std::move(end));
 }
 
 void Edges::begin() {

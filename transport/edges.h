@@ -30,7 +30,16 @@
 ///        === tensors ===============================> done: the listener has the parcel
 ///        <-- grant: one more, and so many arrived ---
 ///
-/// So an operation that occupies a device waits for a word and the other thread at most, never for
+/// An edge may also have an end at each of several devices, and add up what each of them has:
+///
+///     each end                                      all others
+///        has its numbers
+///        --- sum: the sizes of its pieces ----------->
+///        <-- sum ------------------------------------ of every one
+///        posts
+///        === its pieces, and the sum of one =======>  done: each has the sum of one piece
+///
+/// So an operation that occupies a device waits for a word and the other threads at most, never for
 /// a schedule. To form them takes care, since to make links and to connect them waits for the
 /// device: a device warms up its links once it has all of them, one after the other by their
 /// numbers, which all devices see in the same order; and grants and posts nothing before all are
@@ -42,6 +51,20 @@
 namespace troupe::transport {
 
 class EdgeEnd;
+
+/// One end of an edge that adds up. So many ends as there are, so many pieces has each sum.
+class Adder {
+ public:
+  virtual ~Adder() = default;
+
+  /// Returns at once. The k-th call at one end is of the k-th sum at all: in `numbers`, which are
+  /// of the device's memory, lie pieces of these sizes one after another, the same at all ends.
+  /// Once `done` is called, on the thread that calls the fabric, member k has the sum of all pieces
+  /// k, in its own; what the others are is not said. Nobody else may touch them before. An error
+  /// says that the edge has ended, or does so by it.
+  virtual Status add(Tensor numbers, std::span<const std::int64_t> sizes,
+                     std::function<void()> done) = 0;
+};
 
 /// When a listener has a parcel.
 enum class HandedOver : std::uint8_t {
@@ -71,6 +94,13 @@ struct EdgeTerms {
   std::uint64_t number = 0;  // Among all edges of the run.
   Bound bound;
   Sender* words = nullptr;  // Spoken to until the edges are over.
+};
+
+/// Likewise of an edge that adds up.
+struct SumTerms {
+  std::uint64_t number = 0;
+  LinkMember member;            // Which of the ends it is.
+  std::vector<Sender*> others;  // To each of the others, in any order.
 };
 
 /// Whether an edge takes such a parcel: its head and shapes go ahead as one word.
@@ -106,6 +136,8 @@ class Edges {
   std::unique_ptr<Sender> open_sender(const EdgeTerms& terms, OnEnd on_end);
   std::unique_ptr<Receiver> open_receiver(const EdgeTerms& terms, HandedOver handed_over,
                                           Listener listener);
+  /// Where the fabric adds up. At most `places` sums may wait.
+  std::unique_ptr<Adder> open_adder(const SumTerms& terms, OnEnd on_end);
 
   // On any thread.
 

@@ -22,7 +22,7 @@ Error not_an_address(std::string_view text, const std::string& why) {
           "; wanted tcp://HOST:PORT or ipc://PATH"};
 }
 
-sockaddr_un unix_address(const std::string& path) {
+sockaddr_un address_of_file(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.data(), path.size());
@@ -33,7 +33,7 @@ sockaddr_un unix_address(const std::string& path) {
 bool somebody_listens(const std::string& path) {
   const int probe = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (probe < 0) return false;
-  const auto address = unix_address(path);
+  const auto address = address_of_file(path);
   const int rc = ::connect(probe, reinterpret_cast<const sockaddr*>(&address), sizeof address);
   // A full backlog is somebody, too.
   const bool listens = rc == 0 || errno == EAGAIN;

@@ -13,17 +13,21 @@
 
 /// What moves bytes from the memory of one device to that of another. A link is one way, between
 /// two devices, and of one epoch: a communicator of NCCL with two ranks, or what ipc_fabric.h has.
-/// It is used as edges.h says, which keeps clear of the traps that NCCL has:
+/// Some fabrics also have links that join any number of devices, and add up what each of them has.
+/// They are used as edges.h says, which keeps clear of the traps that NCCL has:
 ///
-/// - There are no tags: the k-th send meets the k-th receive.
+/// - There are no tags: the k-th send meets the k-th receive, the k-th sum that of all others.
 /// - What is posted goes into a queue of the device and stays there, with all that is behind it,
-///   until the other end has posted its part. It occupies the device meanwhile.
-/// - A send may be over before its receive was posted: what is small waits on the way.
+///   until the other ends have posted their part. It occupies the device meanwhile.
+/// - A send may be over before its receive was posted, and so may the part of an end to which no
+///   piece of a sum comes: what is small waits on the way.
 /// - The first exchange of a link connects its ends, takes memory and loads code. That, to make a
 ///   link and to end one wait for the device: for ever, where what nobody meets occupies it.
+/// - Sizes that differ are no error: what happens then is not said.
+/// - In which order the numbers of a sum are added up is not said either.
 /// - What is aborted ends as well: garbage is where its numbers would be, and what stands behind
 ///   it begins.
-/// - That the other end is gone, or that something failed, is found by asking, and not always.
+/// - That another end is gone, or that something failed, is found by asking, and not always.
 namespace troupe::transport {
 
 /// What names a link that is to be. Bytes that only the fabric which made it understands.
@@ -33,7 +37,13 @@ struct LinkId {
 
 enum class LinkSide : std::uint8_t { sends, receives };
 
-/// What is sent, or where to put what comes.
+/// One of the ends of a link that adds up.
+struct LinkMember {
+  int number = 0;
+  int of = 2;
+};
+
+/// What is sent, where to put what comes, or what is added up.
 struct Piece {
   std::byte* memory = nullptr;
   std::size_t bytes = 0;
@@ -59,8 +69,10 @@ class Link {
   virtual std::string why_broken() const = 0;
 
   /// Sends all pieces, or receives them, as one operation; the other end has pieces of the same
-  /// sizes. Begins after all that the device was given before. Only where the link is ready and
-  /// what was posted before is issued. The memory is the device's until the operation has ended.
+  /// sizes. A link that adds up has a piece for each member, of floats: member k's piece k becomes
+  /// the sum of all members' pieces k, and its others are nothing any more. Begins after all that
+  /// the device was given before. Only where the link is ready and what was posted before is
+  /// issued. The memory is the device's until the operation has ended.
   virtual void post(std::span<const Piece> pieces) = 0;
 
   /// Whatever the device is given from now on begins after all operations that are issued.
@@ -76,6 +88,12 @@ class Fabric {
   virtual Result<LinkId> name_link() = 0;
   /// Begins to make an end, which becomes ready once the other end was begun as well.
   virtual Result<std::unique_ptr<Link>> begin(const LinkId& id, LinkSide side) = 0;
+  /// Whether there are links that add up. Fabrics of one kind say the same.
+  virtual bool adds() const { return false; }
+  /// Likewise an end of such a link, once all were begun.
+  virtual Result<std::unique_ptr<Link>> begin_adding(const LinkId& /*id*/, LinkMember /*member*/) {
+    return Error{"links of this kind add up nothing"};
+  }
 
   /// Begins to end them all at once: what they have posted is aborted. Not before an earlier call
   /// has come to its end().

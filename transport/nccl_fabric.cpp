@@ -56,9 +56,13 @@ class NcclFabric final : public Fabric {
   }
 
   Result<std::unique_ptr<Link>> begin(const LinkId& id, LinkSide side) override {
-    auto link = std::make_unique<NcclLink>(nccl_, order_, side);
-    if (auto begun = link->begin(id); !begun) return begun.error();
-    return std::unique_ptr<Link>(std::move(link));
+    const bool sends = side == LinkSide::sends;
+    return begin(id, {sends ? 0 : 1, 2}, sends ? NcclWay::sends : NcclWay::receives);
+  }
+
+  bool adds() const override { return true; }
+  Result<std::unique_ptr<Link>> begin_adding(const LinkId& id, LinkMember member) override {
+    return begin(id, member, NcclWay::adds);
   }
 
   /// On a thread of its own, since it waits. Meanwhile nobody else calls NCCL.
@@ -79,6 +83,12 @@ class NcclFabric final : public Fabric {
   Poison& poison() override { return poison_; }
 
  private:
+  Result<std::unique_ptr<Link>> begin(const LinkId& id, LinkMember member, NcclWay way) {
+    auto link = std::make_unique<NcclLink>(nccl_, order_, member, way);
+    if (auto begun = link->begin(id); !begun) return begun.error();
+    return std::unique_ptr<Link>(std::move(link));
+  }
+
   const NcclLibrary& nccl_;
   const NcclOrder order_;
   std::uint64_t* word_;

@@ -16,9 +16,12 @@ struct NcclOrder {
   // Blocks of threads that an operation occupies. Few: all links of a device must fit on it at
   // once, beside what it computes.
   int most_blocks = 2;
+  // Likewise a sum: a device has few of those, and each is as long as a stage's gradients.
+  int most_adding_blocks = 8;
 };
 
-/// Links of a GPU by NCCL: each is a communicator of two ranks with a stream of its own. By the
+/// Links of a GPU by NCCL: each is a communicator with a stream of its own, of two ranks or of as
+/// many as add up. By the
 /// thread that has the device as its current one, as all calls of what it gives.
 Result<std::unique_ptr<Fabric>> open_nccl_fabric(const NcclOrder& order);
 

@@ -43,6 +43,7 @@ Result<NcclLibrary> open() {
   opening.find("ncclGroupEnd", library.end_group);
   opening.find("ncclSend", library.send);
   opening.find("ncclRecv", library.receive);
+  opening.find("ncclReduce", library.reduce);
   if (!opening.why().empty()) return Error{"NCCL: " + opening.why()};
   if (version_of(&library.version) != ncclSuccess || library.version < oldest)
     return Error{"NCCL: found version " + std::to_string(library.version) + " of " + file_name +

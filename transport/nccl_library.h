@@ -19,6 +19,7 @@ struct NcclLibrary {
   decltype(&ncclGroupEnd) end_group = nullptr;
   decltype(&ncclSend) send = nullptr;
   decltype(&ncclRecv) receive = nullptr;
+  decltype(&ncclReduce) reduce = nullptr;
 };
 
 /// Looked for once; any thread. The error says why it is of no use. It is never given up.

@@ -38,9 +38,8 @@ Status NcclLink::begin(const LinkId& id) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   config.minCTAs = 1;
-  config.maxCTAs = order_.most_blocks;
-  const int rank = side_ == LinkSide::sends ? 0 : 1;
-  note(nccl_.init(&communicator_, 2, unique, rank, &config));
+  config.maxCTAs = way_ == NcclWay::adds ? order_.most_adding_blocks : order_.most_blocks;
+  note(nccl_.init(&communicator_, member_.of, unique, member_.number, &config));
   if (!problem_.empty()) return Error{problem_};
   return Done{};
 }
@@ -62,13 +61,24 @@ void NcclLink::post(std::span<const Piece> pieces) {
   ++posted_;
   note(problem_of_cuda(cudaEventRecord(before_, order_.queue)));
   note(problem_of_cuda(cudaStreamWaitEvent(stream_, before_, 0)));
-  const int other = side_ == LinkSide::sends ? 1 : 0;
   note(nccl_.begin_group());
-  for (const auto& piece : pieces)
-    note(side_ == LinkSide::sends
-             ? nccl_.send(piece.memory, piece.bytes, ncclInt8, other, communicator_, stream_)
-             : nccl_.receive(piece.memory, piece.bytes, ncclInt8, other, communicator_, stream_));
+  for (std::size_t i = 0; i < pieces.size(); ++i) post(pieces[i], static_cast<int>(i));
   note(nccl_.end_group());
+}
+
+/// A sum is reduced piece by piece, each to the member of its number: ncclReduceScatter would want
+/// pieces of one size.
+void NcclLink::post(const Piece& piece, int number) {
+  if (piece.bytes == 0) return;
+  switch (way_) {
+    case NcclWay::sends:
+      return note(nccl_.send(piece.memory, piece.bytes, ncclInt8, 1, communicator_, stream_));
+    case NcclWay::receives:
+      return note(nccl_.receive(piece.memory, piece.bytes, ncclInt8, 0, communicator_, stream_));
+    case NcclWay::adds:
+      return note(nccl_.reduce(piece.memory, piece.memory, piece.bytes / sizeof(float), ncclFloat32,
+                               ncclSum, number, communicator_, stream_));
+  }
 }
 
 /// By the mark behind the last operation: the stream itself may be NCCL's again.

@@ -19,12 +19,15 @@ std::string problem_of_cuda(int outcome);
 /// Likewise NCCL. What is under way yet is no problem.
 std::string problem_of_nccl(const NcclLibrary& nccl, ncclResult_t outcome);
 
+/// What is done with the pieces of a post.
+enum class NcclWay : std::uint8_t { sends, receives, adds };
+
 /// A communicator that does not block: NCCL makes it, and hands over what is posted, on a thread of
 /// its own, and tells when it is asked. Until then neither it nor its stream may be touched.
 class NcclLink final : public Link {
  public:
-  NcclLink(const NcclLibrary& nccl, const NcclOrder& order, LinkSide side)
-      : nccl_(nccl), order_(order), side_(side) {}
+  NcclLink(const NcclLibrary& nccl, const NcclOrder& order, LinkMember member, NcclWay way)
+      : nccl_(nccl), order_(order), member_(member), way_(way) {}
   /// Its communicator was aborted.
   ~NcclLink() override;
 
@@ -42,12 +45,14 @@ class NcclLink final : public Link {
  private:
   void note(const std::string& problem);
   void note(ncclResult_t outcome) { note(problem_of_nccl(nccl_, outcome)); }
+  void post(const Piece& piece, int number);
   void mark_issued();
   void count_ended();
 
   const NcclLibrary& nccl_;
   const NcclOrder order_;
-  const LinkSide side_;
+  const LinkMember member_;
+  const NcclWay way_;
   ncclComm_t communicator_ = nullptr;
   CUstream_st* stream_ = nullptr;
   CUevent_st* before_ = nullptr;    // What the device was given before the last post.

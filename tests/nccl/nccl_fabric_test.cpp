@@ -33,7 +33,9 @@ TEST_CASE("an end that never meets its other is given up", "[nccl]") {
   }
   const auto id = (*fabric)->name_link();
   REQUIRE(id.ok());
-  auto link = (*fabric)->begin(*id, LinkSide::sends);
+  CHECK((*fabric)->adds());
+  const bool adds = GENERATE(false, true);
+  auto link = adds ? (*fabric)->begin_adding(*id, {0, 3}) : (*fabric)->begin(*id, LinkSide::sends);
   REQUIRE(link.ok());
   CHECK((*link)->report().phase == LinkReport::Phase::forming);
   std::vector<std::unique_ptr<Link>> links;

@@ -61,28 +61,20 @@ class SimFabric final : public Fabric {
   Result<LinkId> name_link() override {
     const SimWorld::Lock lock(world_.mutex_);
     world_.meanwhile(device_);
-    const std::uint64_t number = world_.pairs_.size() + 1;
-    world_.pairs_[number];
+    const std::uint64_t number = world_.bonds_.size() + 1;
+    world_.bonds_[number];
     LinkId id;
     std::memcpy(id.bytes.data(), &number, sizeof number);
     return id;
   }
 
   Result<std::unique_ptr<Link>> begin(const LinkId& id, LinkSide side) override {
-    const SimWorld::Lock lock(world_.mutex_);
-    world_.meanwhile(device_);
-    std::uint64_t number = 0;
-    std::memcpy(&number, id.bytes.data(), sizeof number);
-    const auto found = world_.pairs_.find(number);
-    if (found == world_.pairs_.end()) return Error{"nobody has named such a link"};
-    auto& place = found->second.ends[side == LinkSide::sends ? 0 : 1];
-    if (place) return Error{"a link has two ends of one side"};
-    device_.ends.push_back(std::make_unique<End>());
-    place = device_.ends.back().get();
-    place->device = &device_;
-    place->side = side;
-    place->pair = number;
-    return std::unique_ptr<Link>(std::make_unique<SimLink>(world_, *place));
+    return begin(id, LinkMember{side == LinkSide::sends ? 0 : 1, 2}, false);
+  }
+
+  bool adds() const override { return true; }
+  Result<std::unique_ptr<Link>> begin_adding(const LinkId& id, LinkMember member) override {
+    return begin(id, member, true);
   }
 
   void end(std::vector<std::unique_ptr<Link>> links) override {
@@ -107,6 +99,26 @@ class SimFabric final : public Fabric {
   Poison& poison() override { return poison_; }
 
  private:
+  Result<std::unique_ptr<Link>> begin(const LinkId& id, LinkMember member, bool adds) {
+    const SimWorld::Lock lock(world_.mutex_);
+    world_.meanwhile(device_);
+    std::uint64_t number = 0;
+    std::memcpy(&number, id.bytes.data(), sizeof number);
+    const auto found = world_.bonds_.find(number);
+    if (found == world_.bonds_.end()) return Error{"nobody has named such a link"};
+    auto& bond = found->second;
+    bond.adds = adds;
+    bond.ends.resize(static_cast<std::size_t>(member.of));
+    auto& place = bond.ends[static_cast<std::size_t>(member.number)];
+    if (place) return Error{"a link has one end twice"};
+    device_.ends.push_back(std::make_unique<End>());
+    place = device_.ends.back().get();
+    place->device = &device_;
+    place->member = static_cast<std::size_t>(member.number);
+    place->bond = number;
+    return std::unique_ptr<Link>(std::make_unique<SimLink>(world_, *place));
+  }
+
   /// What was not issued either gets into the queue before the abort, or never does.
   void drop_posting(End& end) {
     if (world_.random_() % 2 == 0)

@@ -6,7 +6,6 @@
 namespace sim_device {
 
 using troupe::transport::LinkReport;
-using troupe::transport::LinkSide;
 using troupe::transport::Piece;
 
 namespace {
@@ -34,6 +33,16 @@ void scatter(const std::vector<std::byte>& bytes, const std::vector<Piece>& piec
     std::memcpy(piece.memory, from, piece.bytes);
     from += piece.bytes;
   }
+}
+
+std::vector<float> numbers_of(const std::vector<std::byte>& bytes) {
+  std::vector<float> numbers(bytes.size() / sizeof(float));
+  std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  return numbers;
+}
+
+void spoil(const Piece& piece) {
+  if (piece.bytes > 0) std::memset(piece.memory, std::to_integer<int>(garbage), piece.bytes);
 }
 
 bool has_transfer(const std::deque<Item>& queue) {
@@ -144,20 +153,30 @@ void SimWorld::find_step_of_transfer(End& end) {
   const auto may = [&](void (SimWorld::*act)(const Step&)) {
     steps_.push_back({act, end.device, &end, &end.queue});
   };
-  auto& pair = pairs_[end.pair];
   const auto& item = end.queue.front();
   if (end.aborted) return may(&SimWorld::leave_aborted);
   if (item.met) return may(&SimWorld::leave);
-  if (end.side == LinkSide::sends) {
-    if (bytes_of(item.pieces) <= most_ahead && pair.on_the_way.size() < most_on_the_way)
-      may(&SimWorld::send_ahead);
-    return;
+  const auto& bond = bonds_[end.bond];
+  const bool gives_only = bond.adds ? item.pieces[end.member].bytes == 0 : end.member == 0;
+  if (gives_only && bytes_of(item.pieces) <= most_ahead && end.on_the_way.size() < most_on_the_way)
+    may(&SimWorld::send_ahead);
+  if (bond.adds) return find_step_of_sum(end);
+  if (end.member == 0) return;
+  if (bond.ends[0] && !bond.ends[0]->on_the_way.empty()) return may(&SimWorld::take_sent);
+  for (const auto* sender : others(end))
+    if (has_transfer(sender->queue) && !sender->queue.front().met) may(&SimWorld::meet);
+}
+
+/// Once all have come to it. Whoever has gone ahead is at the next one.
+void SimWorld::find_step_of_sum(End& end) {
+  if (!end.on_the_way.empty()) return;
+  for (const auto* one : bonds_[end.bond].ends) {
+    if (!one) return;
+    if (!one->on_the_way.empty()) continue;
+    if (one->aborted || !one->device->alive) return;
+    if (!has_transfer(one->queue) || one->queue.front().met) return;
   }
-  if (!pair.on_the_way.empty()) return may(&SimWorld::take_sent);
-  const auto* sender = other(end);
-  if (sender && !sender->aborted && sender->device->alive && has_transfer(sender->queue) &&
-      !sender->queue.front().met)
-    may(&SimWorld::meet);
+  steps_.push_back({&SimWorld::add_up, end.device, &end, &end.queue});
 }
 
 void SimWorld::find_steps_of_end(End& end) {
@@ -165,18 +184,21 @@ void SimWorld::find_steps_of_end(End& end) {
     steps_.push_back({act, end.device, &end, nullptr});
   };
   if (end.aborted) return;
-  const auto* peer = other(end);
-  const bool met = peer && !peer->aborted && peer->device->alive;
+  const auto peers = others(end);
+  const bool met = !peers.empty();
   const bool idle = quiet(*end.device);
   if (end.report.phase == LinkReport::Phase::forming && met && idle) may(&SimWorld::become_ready);
-  if (!end.posting.empty() && !pairs_[end.pair].connected) {
-    if (met && !peer->posting.empty() && idle && quiet(*peer->device)) may(&SimWorld::connect);
+  if (!end.posting.empty() && !bonds_[end.bond].connected) {
+    const bool all_ask = std::ranges::all_of(
+        peers, [this](const End* peer) { return !peer->posting.empty() && quiet(*peer->device); });
+    if (met && all_ask && idle) may(&SimWorld::connect);
   } else if (!end.posting.empty()) {
     // The first operation takes memory, and loads what the device runs.
     if (end.posted > 1 || idle) may(&SimWorld::issue);
   }
-  if (deaths_ == Deaths::told && peer && !peer->device->alive &&
-      end.report.phase != LinkReport::Phase::broken)
+  const bool one_is_dead = std::ranges::any_of(
+      bonds_[end.bond].ends, [](const End* one) { return one && !one->device->alive; });
+  if (deaths_ == Deaths::told && one_is_dead && end.report.phase != LinkReport::Phase::broken)
     may(&SimWorld::hear_of_death);
 }
 
@@ -185,8 +207,13 @@ bool SimWorld::quiet(const Device& device) const {
                               [](const auto& end) { return has_transfer(end->queue); });
 }
 
-End* SimWorld::other(const End& end) {
-  return pairs_[end.pair].ends[end.side == LinkSide::sends ? 1 : 0];
+std::vector<End*> SimWorld::others(const End& end) {
+  std::vector<End*> others;
+  for (auto* one : bonds_[end.bond].ends) {
+    if (!one || one->aborted || !one->device->alive) return {};
+    if (one != &end) others.push_back(one);
+  }
+  return others;
 }
 
 void SimWorld::do_item(const Step& step) {
@@ -197,19 +224,18 @@ void SimWorld::do_item(const Step& step) {
 }
 
 void SimWorld::leave_aborted(const Step& step) {
-  if (step.end->side == LinkSide::receives)
-    for (const auto& piece : step.queue->front().pieces)
-      std::memset(piece.memory, std::to_integer<int>(garbage), piece.bytes);
+  if (bonds_[step.end->bond].adds || step.end->member == 1)
+    std::ranges::for_each(step.queue->front().pieces, spoil);
   leave(step);
 }
 
 void SimWorld::send_ahead(const Step& step) {
-  pairs_[step.end->pair].on_the_way.push_back(gathered(step.queue->front().pieces));
+  step.end->on_the_way.push_back(gathered(step.queue->front().pieces));
   leave(step);
 }
 
 void SimWorld::take_sent(const Step& step) {
-  auto& on_the_way = pairs_[step.end->pair].on_the_way;
+  auto& on_the_way = bonds_[step.end->bond].ends[0]->on_the_way;
   auto& pieces = step.queue->front().pieces;
   if (on_the_way.front().size() == bytes_of(pieces))
     scatter(on_the_way.front(), pieces);
@@ -223,7 +249,7 @@ void SimWorld::take_sent(const Step& step) {
 /// Each end leaves by itself afterwards.
 void SimWorld::meet(const Step& step) {
   auto& receive = step.queue->front();
-  auto& send = other(*step.end)->queue.front();
+  auto& send = bonds_[step.end->bond].ends[0]->queue.front();
   if (bytes_of(send.pieces) == bytes_of(receive.pieces))
     scatter(gathered(send.pieces), receive.pieces);
   else
@@ -232,12 +258,50 @@ void SimWorld::meet(const Step& step) {
   ++transfers_;
 }
 
+/// In an order that is drawn. Each end leaves by itself afterwards.
+void SimWorld::add_up(const Step& step) {
+  const auto& pieces = step.queue->front().pieces;
+  std::vector<End*> present;
+  std::vector<std::vector<float>> addends;
+  for (auto* end : bonds_[step.end->bond].ends) {
+    if (end->on_the_way.empty()) {
+      present.push_back(end);
+      addends.push_back(numbers_of(gathered(end->queue.front().pieces)));
+    } else {
+      addends.push_back(numbers_of(end->on_the_way.front()));
+      end->on_the_way.pop_front();
+    }
+  }
+  bool same = std::ranges::all_of(
+      addends, [&](const auto& addend) { return addend.size() == addends[0].size(); });
+  for (const auto* end : present)
+    same &= std::ranges::equal(end->queue.front().pieces, pieces, {}, &Piece::bytes, &Piece::bytes);
+  if (!same) note_misuse("a sum met one of another size");
+  std::ranges::shuffle(addends, random_);
+  for (auto* end : present) {
+    end->queue.front().met = true;
+    const auto& own = end->queue.front().pieces;
+    std::size_t first = 0;
+    for (std::size_t k = 0; k < own.size(); ++k) {
+      spoil(own[k]);
+      const auto count = own[k].bytes / sizeof(float);
+      for (std::size_t i = 0; same && k == end->member && i < count; ++i) {
+        float sum = 0;
+        for (const auto& addend : addends) sum += addend[first + i];
+        std::memcpy(own[k].memory + i * sizeof sum, &sum, sizeof sum);
+      }
+      first += count;
+    }
+  }
+  ++transfers_;
+}
+
 void SimWorld::leave(const Step& step) {
   step.queue->pop_front();
   ++step.end->report.ended;
 }
 
-void SimWorld::connect(const Step& step) { pairs_[step.end->pair].connected = true; }
+void SimWorld::connect(const Step& step) { bonds_[step.end->bond].connected = true; }
 
 void SimWorld::issue(const Step& step) {
   auto& end = *step.end;

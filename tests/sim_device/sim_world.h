@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -40,20 +39,21 @@ struct Item {
 /// One end of a link, with its queue.
 struct End {
   Device* device = nullptr;
-  troupe::transport::LinkSide side{};
-  std::uint64_t pair = 0;
+  std::size_t member = 0;  // 0 sends and 1 receives, where it does not add up.
+  std::uint64_t bond = 0;
   troupe::transport::LinkReport report;
   std::deque<Item> queue;
-  std::deque<Item> posting;  // Not in the queue yet.
+  std::deque<Item> posting;                       // Not in the queue yet.
+  std::deque<std::vector<std::byte>> on_the_way;  // What has left it, and nobody has taken.
   std::uint64_t posted = 0;
   bool aborted = false;
 };
 
-/// Both ends, and what is on the way between them.
-struct Pair {
-  std::array<End*, 2> ends{};  // By side.
+/// All ends of a link.
+struct Bond {
+  std::vector<End*> ends;  // By member.
+  bool adds = false;
   bool connected = false;
-  std::deque<std::vector<std::byte>> on_the_way;
 };
 
 /// A queue of work, the ends of links, and the word of poison.
@@ -125,16 +125,19 @@ class SimWorld {
   void find_steps();
   void find_step_of_queue(Device& device, End* end, std::deque<Item>& queue);
   void find_step_of_transfer(End& end);
+  void find_step_of_sum(End& end);
   void find_steps_of_end(End& end);
   /// No transfer occupies the device. What waits for all its queues comes to an end then only.
   bool quiet(const Device& device) const;
-  End* other(const End& end);
+  /// The other ends, where each of them is there, alive and not aborted; else none.
+  std::vector<End*> others(const End& end);
 
   void do_item(const Step& step);
   void leave_aborted(const Step& step);
   void send_ahead(const Step& step);
   void take_sent(const Step& step);
   void meet(const Step& step);
+  void add_up(const Step& step);
   void leave(const Step& step);
   void connect(const Step& step);
   void issue(const Step& step);
@@ -147,7 +150,7 @@ class SimWorld {
   std::uint64_t most_meanwhile_;  // Some devices are slow, beside their hosts.
   Deaths deaths_ = Deaths::silent;
   std::vector<std::unique_ptr<Device>> devices_;
-  std::map<std::uint64_t, Pair> pairs_;
+  std::map<std::uint64_t, Bond> bonds_;
   std::vector<Step> steps_;
   std::set<std::string> misuses_;
   std::size_t most_under_way_ = 0;

@@ -47,7 +47,7 @@ TEST_CASE("shapes that do not go into one word are refused", "[edges]") {
   const auto sent = play.edge(0).sender->send(head, {});
   REQUIRE(!sent.ok());
   CHECK(sent.error().text ==
-        "a parcel's head and shapes take 65640 bytes; at most 65536 go ahead "
+        "a parcel's head and shapes take 65648 bytes; at most 65536 go ahead "
         "of its tensors");
   CHECK_FALSE(fits_an_edge(most_head_bytes, 0));
   CHECK(fits_an_edge(1000, 700));

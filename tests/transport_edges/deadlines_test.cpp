@@ -26,7 +26,7 @@ TEST_CASE("a receiver waits for the name of its link no longer than it may", "[e
   play.begin_epoch(1);
   for (int i = 0; i < 100; ++i) play.step();
   CHECK(reason_after(play, play.edge(0).receiver_end) ==
-        "edge 0: the sender has not named its link within 1000 ms");
+        "edge 0: nobody has named its link within 1000 ms");
   CHECK(reason_after(play, play.edge(0).sender_end) ==
         "edge 0: its link was not made within 1000 ms");
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <numeric>
 
 #include "core/tensor.h"
 #include "transport/edge_word.h"
@@ -59,6 +60,20 @@ std::int64_t expected_sum(std::uint64_t epoch, std::size_t edge, std::uint64_t p
   return sum;
 }
 
+/// How many numbers member k gets of a sum: some get none, and some sums are small.
+std::vector<std::int64_t> sizes_of(std::uint64_t seed, std::size_t members) {
+  std::vector<std::int64_t> sizes(members);
+  for (std::size_t k = 0; k < members; ++k)
+    sizes[k] = static_cast<std::int64_t>(mixed(seed + k) % 3 * (mixed(seed) % 2 ? 5 : 83));
+  if (std::ranges::max(sizes) == 0) sizes[seed % members] = 1;
+  return sizes;
+}
+
+/// Whole numbers, whose sum is the same in whatever order they are added.
+float addend_of(std::uint64_t seed, std::size_t member, std::int64_t i) {
+  return static_cast<float>(mixed(seed + 97 * member + static_cast<std::uint64_t>(i)) % 1000);
+}
+
 }  // namespace
 
 /// The ordinary channel of words between two processes: they arrive in order, some time.
@@ -86,6 +101,13 @@ Layout drawn_layout(std::uint64_t seed) {
   std::shuffle(layout.edges.begin(), layout.edges.end(), random);
   layout.places = 1 + random() % 3;
   layout.handed_over = random() % 2 ? HandedOver::at_issue : HandedOver::at_end;
+  for (auto sums = random() % 3; sums > 0; --sums) {
+    std::vector<int> devices(static_cast<std::size_t>(layout.devices));
+    std::iota(devices.begin(), devices.end(), 0);
+    std::shuffle(devices.begin(), devices.end(), random);
+    devices.resize(2 + random() % (devices.size() - 1));
+    layout.sums.push_back(std::move(devices));
+  }
   return layout;
 }
 
@@ -114,6 +136,7 @@ void Play::end_epoch() {
     edge.sender.reset();
     edge.receiver.reset();
   }
+  for (auto& end : sum_ends_) end.adder.reset();
   for (auto& process : processes_) {
     auto& edges = process.edges;
     if (!edges) continue;
@@ -127,6 +150,7 @@ void Play::end_epoch() {
     edges.reset();
   }
   edges_.clear();
+  sum_ends_.clear();
 }
 
 void Play::begin_epoch(std::uint64_t number) {
@@ -143,16 +167,23 @@ void Play::begin_epoch(std::uint64_t number) {
   }
   edges_.resize(layout_.edges.size());
   for (std::size_t i = 0; i < edges_.size(); ++i) open(i);
+  for (std::size_t i = 0; i < layout_.sums.size(); ++i)
+    for (std::size_t member = 0; member < layout_.sums[i].size(); ++member)
+      sum_ends_.push_back({.sum = i, .member = member, .adder = nullptr, .end = {}});
+  for (std::size_t i = 0; i < sum_ends_.size(); ++i) open_sum(i);
   for (auto& process : processes_) process.edges->begin();
 }
+
+Sender* Play::between(int from, int to) {
+  return words_[static_cast<std::size_t>(from) * processes_.size() + static_cast<std::size_t>(to)]
+      .get();
+}
+
+int Play::process_of(const SumEnd& end) const { return layout_.sums[end.sum][end.member]; }
 
 void Play::open(std::size_t number) {
   const auto [from, to] = layout_.edges[number];
   auto& edge = edges_[number];
-  const auto between = [&](int a, int b) {
-    return words_[static_cast<std::size_t>(a) * processes_.size() + static_cast<std::size_t>(b)]
-        .get();
-  };
   edge.sender = process_at(from).edges->open_sender(
       {.number = number, .bound = layout_.bound, .words = between(from, to)},
       [this, number](const ChannelEnd& end) { edges_[number].sender_end = end; });
@@ -160,6 +191,48 @@ void Play::open(std::size_t number) {
       {.number = number, .bound = layout_.bound, .words = between(to, from)}, layout_.handed_over,
       {[this, number](Parcel parcel) { hear(number, parcel); },
        [this, number](const ChannelEnd& end) { edges_[number].receiver_end = end; }});
+}
+
+void Play::open_sum(std::size_t number) {
+  auto& end = sum_ends_[number];
+  const auto& devices = layout_.sums[end.sum];
+  std::vector<Sender*> others;
+  for (const int device : devices)
+    if (device != process_of(end)) others.push_back(between(process_of(end), device));
+  end.adder = process_at(process_of(end))
+                  .edges->open_adder(
+                      {.number = layout_.edges.size() + end.sum,
+                       .member = {static_cast<int>(end.member), static_cast<int>(devices.size())},
+                       .others = std::move(others)},
+                      [this, number](const ChannelEnd& why) { sum_ends_[number].end = why; });
+}
+
+Status Play::add(std::size_t number) {
+  auto& end = sum_ends_[number];
+  const auto members = layout_.sums[end.sum].size();
+  const auto seed = seed_of(epoch_, layout_.edges.size() + end.sum, end.given);
+  const auto sizes = sizes_of(seed, members);
+  const auto count = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
+  auto numbers = Tensor::make(*process_at(process_of(end)).pool, {count}, DType::f32);
+  for (std::int64_t i = 0; i < count; ++i) numbers.f32()[i] = addend_of(seed, end.member, i);
+  auto added =
+      end.adder->add(numbers, sizes, [this, number, numbers] { check_sum(number, numbers); });
+  if (added) ++end.given;
+  return added;
+}
+
+void Play::check_sum(std::size_t number, const Tensor& numbers) {
+  auto& end = sum_ends_[number];
+  const auto members = layout_.sums[end.sum].size();
+  const auto seed = seed_of(epoch_, layout_.edges.size() + end.sum, end.heard++);
+  const auto sizes = sizes_of(seed, members);
+  const auto first = std::accumulate(
+      sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(end.member), std::int64_t{0});
+  for (std::int64_t i = first; i < first + sizes[end.member]; ++i) {
+    float sum = 0;
+    for (std::size_t member = 0; member < members; ++member) sum += addend_of(seed, member, i);
+    if (numbers.f32()[i] != sum) wrong_ = "a sum has wrong numbers";
+  }
 }
 
 /// The device adds up what has come: work that changes what outlives a step.
@@ -213,14 +286,25 @@ void Play::step() {
     case 3:
     case 4:
       return advance(draw(processes_.size()));
-    case 5: {
-      const auto number = draw(std::max<std::size_t>(edges_.size(), 1));
-      if (!sends_ || number >= edges_.size() || edges_[number].sent >= layout_.parcels) return;
-      if (processes_[static_cast<std::size_t>(layout_.edges[number].first)].alive)
-        (void)send(number).ok();
+    case 5:
+      if (sends_) send_something();
       return;
-    }
   }
+}
+
+void Play::send_something() {
+  auto number = draw(std::max<std::size_t>(edges_.size() + sum_ends_.size(), 1));
+  if (number < edges_.size()) {
+    if (edges_[number].sent < layout_.parcels && process_at(layout_.edges[number].first).alive)
+      (void)send(number).ok();
+    return;
+  }
+  number -= edges_.size();
+  if (number >= sum_ends_.size()) return;
+  const auto& end = sum_ends_[number];
+  const bool has_place = end.given < end.heard + layout_.places;
+  if (has_place && end.given < layout_.parcels && process_at(process_of(end)).alive)
+    (void)add(number).ok();
 }
 
 bool Play::run_until(const std::function<bool()>& holds, int steps) {
@@ -268,7 +352,9 @@ bool Play::all_are(Edges::Phase phase) const {
 
 bool Play::all_arrived() const {
   return std::ranges::all_of(
-      edges_, [&](const Edge& edge) { return edge.applied->parcels == layout_.parcels; });
+             edges_, [&](const Edge& edge) { return edge.applied->parcels == layout_.parcels; }) &&
+         std::ranges::all_of(sum_ends_,
+                             [&](const SumEnd& end) { return end.heard == layout_.parcels; });
 }
 
 std::uint64_t Play::left_out() const {

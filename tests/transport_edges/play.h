@@ -20,7 +20,7 @@
 
 /// A few processes, each with a device, and edges between them; on one thread, with a clock of its
 /// own. What happens next is drawn: a device's step, a word that arrives, a process that looks
-/// after its edges, a parcel that is sent.
+/// after its edges, a parcel that is sent, numbers that are given to be added up.
 namespace edges_play {
 
 constexpr std::chrono::milliseconds patience{1000};
@@ -36,14 +36,15 @@ enum class Steps : std::uint8_t { look_at_poison, do_not_look };
 struct Layout {
   int devices = 2;
   std::vector<std::pair<int, int>> edges{{0, 1}};
-  std::uint64_t parcels = 6;  // Along each edge.
+  std::vector<std::vector<int>> sums{};  // Edges that add up: the devices of each.
+  std::uint64_t parcels = 6;             // Along each edge, and so many sums.
   troupe::transport::Bound bound{100'000, 4};
   std::size_t places = 2;
   troupe::transport::HandedOver handed_over = troupe::transport::HandedOver::at_issue;
   Steps steps = Steps::look_at_poison;
 };
 
-/// As many devices as are drawn, and edges in any directions.
+/// As many devices as are drawn, edges in any directions, and perhaps some that add up.
 Layout drawn_layout(std::uint64_t seed);
 
 /// What the device at the end of an edge has made of what came, in the epoch.
@@ -106,11 +107,24 @@ class Play {
     std::optional<troupe::transport::ChannelEnd> receiver_end;
     std::shared_ptr<Applied> applied = std::make_shared<Applied>();
   };
+  /// One end of an edge that adds up.
+  struct SumEnd {
+    std::size_t sum = 0;  // In the layout.
+    std::size_t member = 0;
+    std::uint64_t given = 0;
+    std::uint64_t heard = 0;
+    std::unique_ptr<troupe::transport::Adder> adder;
+    std::optional<troupe::transport::ChannelEnd> end;
+  };
   Process& process_at(int process) { return processes_[static_cast<std::size_t>(process)]; }
   Edge& edge(std::size_t number) { return edges_[number]; }
+  /// All members of the first sum, then of the next one.
+  SumEnd& sum_end(std::size_t number) { return sum_ends_[number]; }
   sim_device::SimWorld& world() { return world_; }
   /// One parcel more along the edge, as send() answers.
   troupe::Status send(std::size_t number);
+  /// What this end adds to its next sum, as add() answers.
+  troupe::Status add(std::size_t number);
   std::uint64_t draw(std::uint64_t below) { return random_() % below; }
 
  private:
@@ -118,7 +132,12 @@ class Play {
 
   void start(Process& process);
   void end_epoch();
+  troupe::transport::Sender* between(int from, int to);
+  int process_of(const SumEnd& end) const;
   void open(std::size_t number);
+  void open_sum(std::size_t number);
+  void check_sum(std::size_t number, const troupe::Tensor& numbers);
+  void send_something();
   void hear(std::size_t number, troupe::transport::Parcel parcel);
   void advance(std::size_t process);
   void carry_word();
@@ -134,6 +153,7 @@ class Play {
   std::optional<troupe::transport::EdgeWordKind> lost_;
   std::vector<Process> processes_;
   std::vector<Edge> edges_;
+  std::vector<SumEnd> sum_ends_;
   std::vector<std::unique_ptr<Words>> words_;  // From each process to each.
   std::string wrong_;
 };

@@ -1,5 +1,7 @@
 #include <array>
 #include <cstring>
+#include <set>
+#include <string>
 
 #include "catch.h"
 #include "sim_device/sim_world.h"
@@ -120,4 +122,73 @@ TEST_CASE_METHOD(TwoDevices, "the death of a device is found by asking, where it
   settle();
   CHECK(ends[1][0]->report().phase == LinkReport::Phase::broken);
   CHECK(ends[1][0]->report().ended == 1);
+}
+
+namespace {
+
+/// Two devices that add up, and one operation of each.
+struct TwoThatAdd : TwoDevices {
+  TwoThatAdd() {
+    const auto id = fabrics[0]->name_link().value();
+    for (int i = 0; i < 2; ++i)
+      ends[static_cast<std::size_t>(i)].push_back(
+          fabrics[static_cast<std::size_t>(i)]->begin_adding(id, {i, 2}).value());
+    settle();
+    for (int i = 0; i < 2; ++i) post(i, 1, 1);
+    settle();
+    REQUIRE(world.transfers() == 1);
+  }
+  /// So many numbers for either.
+  void post(int device, std::size_t first, std::size_t second) {
+    auto& own = numbers[static_cast<std::size_t>(device)];
+    own.assign(first + second, static_cast<float>(1 + device));
+    auto* bytes = reinterpret_cast<std::byte*>(own.data());
+    const std::array<Piece, 2> pieces{Piece{bytes, first * sizeof(float)},
+                                      Piece{bytes + first * sizeof(float), second * sizeof(float)}};
+    ends[static_cast<std::size_t>(device)][0]->post(pieces);
+    settle();
+  }
+  std::uint64_t ended(int device) {
+    return ends[static_cast<std::size_t>(device)][0]->report().ended;
+  }
+
+  std::vector<float> numbers[2];
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(TwoThatAdd, "a sum to which one does not come holds up who gets some of it",
+                 "[edges]") {
+  post(0, 100, 100);
+  CHECK(world.occupied(0));
+  post(1, 100, 100);
+  CHECK_FALSE(world.occupied(0));
+  CHECK(numbers[0][99] == 3);
+  CHECK(numbers[1][100] == 3);
+  // Of the other's piece there is nothing left.
+  CHECK(numbers[0][100] != 3);
+  CHECK(numbers[0][100] != 1);
+}
+
+TEST_CASE_METHOD(TwoThatAdd, "who gets nothing of a small sum may be through before others come",
+                 "[edges]") {
+  post(0, 0, 8);
+  CHECK(ended(0) == 2);
+  CHECK_FALSE(world.occupied(0));
+  post(1, 0, 8);
+  CHECK(numbers[1][7] == 3);
+}
+
+TEST_CASE_METHOD(TwoThatAdd, "an aborted sum ends with garbage", "[edges]") {
+  post(0, 100, 100);
+  give_back(0, 0);
+  CHECK(ends_in_time(0));
+  CHECK(std::memcmp(numbers[0].data(), numbers[0].data() + 50, 200) == 0);
+  CHECK(numbers[0][0] != 1);
+}
+
+TEST_CASE_METHOD(TwoThatAdd, "sums of other sizes are a misuse", "[edges]") {
+  post(0, 100, 100);
+  post(1, 101, 99);
+  CHECK(world.misuses() == std::set<std::string>{"a sum met one of another size"});
 }

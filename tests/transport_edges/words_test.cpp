@@ -63,7 +63,7 @@ TEST_CASE_METHOD(OneEdge, "words of other epochs and runs, of no edge, and of no
   tell(1, word);
   const std::byte few[3]{};
   play.process_at(1).edges->hear(few);
-  word = word_of(static_cast<EdgeWordKind>(7));
+  word = word_of(static_cast<EdgeWordKind>(8));
   tell(1, word);
   const auto counters = play.process_at(1).edges->counters();
   CHECK(counters.other_epoch == 3);
