@@ -89,12 +89,14 @@ caf::actor spawn_player(caf::actor_system& system, const RunSpecPtr& spec, Playe
 
 Company company_of(const Backstage& backstage, int attempt,
                    const std::function<caf::actor(PlayerId)>& of,
-                   const std::vector<std::vector<int>>& keepers) {
+                   const std::vector<std::vector<int>>& keepers,
+                   std::vector<std::shared_ptr<transport::Adder>> adders) {
   Company company;
   auto cast = std::make_shared<Cast>();
   cast->attempt = attempt;
   cast->supervisor = backstage.supervisor;
   cast->ending = backstage.ending;
+  cast->adders = std::move(adders);
   const auto group = [&](PlayerId::Kind kind) -> std::vector<caf::actor>& {
     switch (kind) {
       case PlayerId::Kind::stage:

@@ -77,9 +77,10 @@ Company spawn_company(caf::actor_system& system, const Backstage& backstage, int
                       const StartPoint& start);
 
 /// Who plays what. `of` makes or finds each player; they have not met yet. `keepers`: by optimizer
-/// the processes that keep copies of its state.
+/// the processes that keep copies of its state. `adders`: as a cast has them.
 Company company_of(const Backstage& backstage, int attempt,
                    const std::function<caf::actor(PlayerId)>& of,
-                   const std::vector<std::vector<int>>& keepers = {});
+                   const std::vector<std::vector<int>>& keepers = {},
+                   std::vector<std::shared_ptr<transport::Adder>> adders = {});
 
 }  // namespace troupe::actors

@@ -71,6 +71,8 @@ class Mesh {
   Status send(int process, PlayerId to, const Dispatch& dispatch);
   /// Whether its tensors go from device to device.
   bool is_linked(PlayerId to, const Dispatch& dispatch) const;
+  /// By stage: as a cast has them.
+  std::vector<std::shared_ptr<transport::Adder>> adders() const { return edges_.adders(); }
   /// From now on nothing of the attempt goes from device to device.
   void abort(const std::string& why) { edges_.abort(why); }
 

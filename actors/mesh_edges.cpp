@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <utility>
 
 #include "transport/edge_word.h"
@@ -10,6 +11,7 @@ namespace troupe::actors {
 namespace {
 
 using transport::Edges;
+using transport::LinkMember;
 using Phase = transport::Edges::Phase;
 
 // A sender names its link, and may give it up: more is not said before the other end is open.
@@ -31,7 +33,10 @@ const std::string* kind_between(int from, const std::vector<LinkPlace>& of_sende
 MeshEdges::MeshEdges(MeshEdgesOrder order) : order_(std::move(order)) {}
 
 // They may be spoken to by nobody; what they hold of devices goes last.
-MeshEdges::~MeshEdges() { routes_.clear(); }
+MeshEdges::~MeshEdges() {
+  routes_.clear();
+  adders_.clear();
+}
 
 std::vector<LinkPlace> MeshEdges::places() const {
   std::vector<LinkPlace> places;
@@ -47,6 +52,11 @@ std::vector<LinkPlace> MeshEdges::places() const {
 std::uint64_t MeshEdges::number_of(int from, int to) const {
   return static_cast<std::uint64_t>(from) * order_.linked.devices.size() +
          static_cast<std::uint64_t>(to);
+}
+
+std::uint64_t MeshEdges::number_of_sum(std::size_t stage) const {
+  const auto devices = order_.linked.devices.size();
+  return devices * devices + stage;
 }
 
 int MeshEdges::process_of(int device) const {
@@ -81,6 +91,8 @@ Status MeshEdges::form(const std::vector<std::vector<LinkPlace>>& places,
       if (const auto* kind = kind_between(from, places_of(from), to, places_of(to)))
         open(from, to, *kind, words);
     }
+    for (std::size_t stage = 0; stage < order_.linked.traffic.sums.size(); ++stage)
+      open_sum(stage, places, words);
     is_open_ = true;
     for (const auto& word : early_) pass_on(word);
     early_.clear();
@@ -109,7 +121,8 @@ void MeshEdges::open(int from, int to, const std::string& kind,
   const auto number = number_of(from, to);
   const transport::EdgeTerms terms{number, order_.bound, words[static_cast<std::size_t>(other)]};
   const auto on_end = [this, from, to, other](const transport::ChannelEnd& end) {
-    lost(from, to, other, end.text);
+    lost("tensors from device " + std::to_string(from) + " to device " + std::to_string(to), other,
+         end.text);
   };
   auto& edges = edges_of(device, kind);
   Route route{from, to, nullptr, nullptr, nullptr};
@@ -125,10 +138,67 @@ void MeshEdges::open(int from, int to, const std::string& kind,
   routes_.push_back(std::move(route));
 }
 
+/// With the lock. Where one end of it is here. All who hold the stage find the same.
+void MeshEdges::open_sum(std::size_t stage, const Places& places,
+                         const std::vector<transport::Sender*>& words) {
+  const auto& devices = order_.linked.traffic.sums[stage];
+  LinkMember member{.number = -1, .of = static_cast<int>(devices.size())};
+  std::set<int> processes;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    processes.insert(process_of(devices[i]));
+    if (order_.linked.devices[static_cast<std::size_t>(devices[i])])
+      member.number = static_cast<int>(i);
+  }
+  if (member.number < 0 || processes.size() < devices.size()) return;
+  const int here = devices[static_cast<std::size_t>(member.number)];
+  const auto* kind = kind_that_adds(devices, here, places);
+  if (!kind) return;
+  processes.erase(process_of(here));
+  transport::SumTerms terms{.number = number_of_sum(stage), .member = member, .others = {}};
+  for (const int process : processes)
+    terms.others.push_back(words[static_cast<std::size_t>(process)]);
+  auto& edges = edges_of(here, *kind);
+  adders_.resize(order_.linked.traffic.sums.size());
+  // Who of the others is to blame is not known.
+  adders_[stage] = edges.open_adder(
+      terms, [this, stage, other = *processes.begin()](const transport::ChannelEnd& end) {
+        lost("the sum of the gradients of stage " + std::to_string(stage), other, end.text);
+      });
+  by_number_.emplace(terms.number, &edges);
+}
+
+/// The first kind that the first of them has, and by which each reaches each other.
+const std::string* MeshEdges::kind_that_adds(const std::vector<int>& devices, int here,
+                                             const Places& places) const {
+  const auto place_of = [&](int device, const std::string& kind) {
+    const auto& of_process = places[static_cast<std::size_t>(process_of(device))];
+    const auto found = std::ranges::find_if(of_process, [&](const LinkPlace& place) {
+      return place.device == device && place.kind == kind;
+    });
+    return found == of_process.end() ? nullptr : &*found;
+  };
+  const auto joins_all = [&](const std::string& kind) {
+    return std::ranges::all_of(devices, [&](int one) {
+      return std::ranges::all_of(devices, [&](int other) {
+        const auto *from = place_of(one, kind), *to = place_of(other, kind);
+        return from && to && (one == other || are_linked(*from, *to));
+      });
+    });
+  };
+  const auto& own = order_.linked.devices[static_cast<std::size_t>(here)]->links;
+  for (const auto& first : places[static_cast<std::size_t>(process_of(devices[0]))]) {
+    if (first.device != devices[0] || !joins_all(first.kind)) continue;
+    const auto links = std::ranges::find(own, first.kind, &DeviceLinks::kind);
+    if (links != own.end() && (*links)->fabric->adds()) return &first.kind;
+  }
+  return nullptr;
+}
+
 void MeshEdges::hear(int from, std::span<const std::byte> word) {
   std::unique_lock lock(mutex_);
   if (is_open_) return pass_on(word);
-  if (early_.size() < early_words_of_edge * order_.linked.traffic.routes.size())
+  const auto& traffic = order_.linked.traffic;
+  if (early_.size() < early_words_of_edge * (traffic.routes.size() + traffic.sums.size()))
     return (void)early_.emplace_back(word.begin(), word.end());
   lock.unlock();
   order_.on_lost(from, "it says more of edges than there is to say");
@@ -156,9 +226,8 @@ transport::Sender* MeshEdges::edge(PlayerId to, std::size_t head_bytes,
   return nullptr;
 }
 
-void MeshEdges::lost(int from, int to, int other, const std::string& why) {
-  const auto text = "tensors from device " + std::to_string(from) + " to device " +
-                    std::to_string(to) + ": " + why;
+void MeshEdges::lost(const std::string& what, int other, const std::string& why) {
+  const auto text = what + ": " + why;
   {
     const std::lock_guard lock(mutex_);
     if (ends_) return;

@@ -38,8 +38,9 @@ struct MeshEdgesOrder {
 
 /// The edges of one attempt between the devices of a process and those of all others: one for each
 /// route of the run's tensors whose two devices are linked, by the best kind of links that joins
-/// them. What has none goes by the channel of the two processes, and so do the words of edges.
-/// Where nothing is linked it does nothing.
+/// them. What has none goes by the channel of the two processes, and so do the words of edges. And
+/// one that adds up for each stage whose gradients may be, where links of one kind that can join
+/// all who hold it, each in a process of its own. Where nothing is linked it does nothing.
 class MeshEdges {
  public:
   explicit MeshEdges(MeshEdgesOrder order);
@@ -64,6 +65,9 @@ class MeshEdges {
   /// host. A tensor that goes from device to device lies in the sending device's memory.
   transport::Sender* edge(PlayerId to, std::size_t head_bytes,
                           std::span<const Tensor> tensors) const;
+  /// By stage, once they are formed: where this process adds up what others do. Else null, or no
+  /// place at all.
+  std::vector<std::shared_ptr<transport::Adder>> adders() const { return adders_; }
   /// Voids the epoch: nothing goes or comes any more, and nobody is told.
   void abort(const std::string& why);
 
@@ -87,19 +91,27 @@ class MeshEdges {
     std::unique_ptr<transport::Edges> edges;
   };
 
+  using Places = std::vector<std::vector<LinkPlace>>;
+
   std::uint64_t number_of(int from, int to) const;
+  std::uint64_t number_of_sum(std::size_t stage) const;
   int process_of(int device) const;
   transport::Edges& edges_of(int device, const std::string& kind);
   void open(int from, int to, const std::string& kind,
             const std::vector<transport::Sender*>& words);
+  void open_sum(std::size_t stage, const Places& places,
+                const std::vector<transport::Sender*>& words);
+  const std::string* kind_that_adds(const std::vector<int>& devices, int here,
+                                    const Places& places) const;
   void pass_on(std::span<const std::byte> word);
-  void lost(int from, int to, int other, const std::string& why);
+  void lost(const std::string& what, int other, const std::string& why);
   std::string why() const;
 
   const MeshEdgesOrder order_;
   std::vector<OfLinks> edges_;
-  std::map<std::uint64_t, transport::Edges*> by_number_;  // Stands still once opened,
-  std::vector<Route> routes_;                             // and so do these.
+  std::map<std::uint64_t, transport::Edges*> by_number_;   // Stands still once opened,
+  std::vector<Route> routes_;                              // and so do these
+  std::vector<std::shared_ptr<transport::Adder>> adders_;  // and these.
 
   mutable std::mutex mutex_;
   bool is_open_ = false;

@@ -29,6 +29,10 @@
 /// Every message there is between the actors of a run. In a process they carry handles: a tensor is
 /// not written to after it was sent. Those that have a `type` may leave it, by way of an envoy:
 /// fields() and tensors() are what goes over, or dispatch.cpp says how it is put.
+namespace troupe::transport {
+class Adder;
+}  // namespace troupe::transport
+
 namespace troupe::actors {
 
 class Ending;
@@ -48,6 +52,9 @@ struct Cast {
   std::vector<caf::actor> inputs;                // By replica.
   std::vector<caf::actor> targets;               // Likewise.
   std::vector<std::vector<caf::actor>> keepers;  // By optimizer: who keeps copies of its state.
+  /// By stage: what adds up its gradients on their way, where this process has a holder of it whose
+  /// links can; else they are exchanged.
+  std::vector<std::shared_ptr<transport::Adder>> adders;
   caf::actor supervisor;
   std::shared_ptr<Ending> ending;  // Where the supervisor dies, the last of them tells of it.
 };

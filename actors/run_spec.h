@@ -62,6 +62,9 @@ struct Source {
 /// another, or each stage by its own.
 enum class ClipScope : std::uint8_t { all_stages, each_stage };
 
+/// What no change of plan may change: every bit, or which samples make a step.
+enum class Exactness : std::uint8_t { bits, samples };
+
 /// All that the actors of a run need to know. It never changes while they play.
 struct RunSpec {
   std::string name;
@@ -74,6 +77,7 @@ struct RunSpec {
   models::StalenessOptions staleness;
   std::vector<int> delays;  // By stage: steps between the passes once the pipeline is full.
   ClipScope clip = ClipScope::all_stages;
+  Exactness exactness = Exactness::bits;
   kernels::Precision precision = kernels::Precision::fp32;
   models::LossScaling loss_scaling;  // On for fp16. It wants one norm of all stages.
   std::uint64_t seed = 0;

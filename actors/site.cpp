@@ -316,7 +316,7 @@ Status Site::start(const Start& start) {
         return is_here(id) ? state_->here.emplace(id, spawn(id)).first->second
                            : state_->envoys.emplace(id, envoy(id)).first->second;
       },
-      start.keepers);
+      start.keepers, mesh_->adders());
   state_->warden = rt::spawn<Warden>(
       *system_, state_->here,
       [tell = order_.tell_head, state = state_.get()](PlayerId player, const std::string& why) {

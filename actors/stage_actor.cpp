@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "actors/cast.h"
+#include "actors/exchange.h"
+#include "actors/gradient_sum.h"
 #include "actors/held_stage.h"
 #include "actors/inbox.h"
 #include "actors/incoming.h"
@@ -217,23 +219,58 @@ class StageActor {
     });
   }
 
+  /// How the sums of gradients come to an optimizer. All else of them goes to it.
+  enum class Way : std::uint8_t {
+    sent,      // With the rest.
+    added_up,  // By an edge, to where the optimizer is,
+    taken,     // which is here.
+  };
+
+  Way way_to(int optimizer, const HeldStage& on) const {
+    const auto [stage, section] = actors::place_of(*spec_, optimizer);
+    if (!adder_of(on) || stage != on.number) return Way::sent;
+    return section == on.holder ? Way::taken : Way::added_up;
+  }
+
+  std::shared_ptr<transport::Adder> adder_of(const HeldStage& on) const {
+    const auto stage = static_cast<std::size_t>(on.number);
+    return stage < cast_->adders.size() ? cast_->adders[stage] : nullptr;
+  }
+
   void give(Action action, HeldStage& on) {
     const std::int64_t step = first_step() + on.steps_given++;
-    std::vector<std::pair<caf::actor, models::Section>> givings;
+    struct To {
+      caf::actor optimizer;
+      models::Section section;
+      Way way;
+    };
+    std::vector<To> givings;
     for (const auto& giving : on.givings)
-      givings.emplace_back(cast_->optimizers[static_cast<std::size_t>(giving.optimizer)],
-                           giving.section);
+      givings.push_back({cast_->optimizers[static_cast<std::size_t>(giving.optimizer)],
+                         giving.section, way_to(giving.optimizer, on)});
     // All holders of a stage see the same weights equally late; the first one tells.
     const auto ear = spec_->measures_staleness && on.holder == 0 ? cast_->supervisor : caf::actor();
     run(action, [stage = on.stage, step, givings = std::move(givings), ear,
-                 attempt = cast_->attempt, number = on.number, holder = on.holder](Stream& stream) {
+                 attempt = cast_->attempt, number = on.number, holder = on.holder, spec = spec_,
+                 adder = adder_of(on)](Stream& stream) {
       if (ear) rt::post(ear, LateGradients{attempt, number, step, stage->take_metrics()});
       const auto gradients = stage->take_gradients(stream);
       const auto slots = stage->passes().parameters().size();
-      for (const auto& [to, section] : givings)
-        rt::post(to, StepGradients{step, number, holder,
-                                   std::make_shared<models::GradientShare>(
-                                       models::part_of(gradients, section, slots))});
+      std::function<void(models::PartialSum)> take;
+      for (const auto& [to, section, way] : givings) {
+        const auto share =
+            std::make_shared<models::GradientShare>(models::part_of(gradients, section, slots));
+        const StepGradients message{step, number, holder, share};
+        if (way != Way::sent) share->sums.clear();
+        if (way != Way::taken)
+          rt::post(to, message);
+        else
+          take = [to = rt::weak(to), message](models::PartialSum sum) {
+            message.gradients->sums.push_back(std::move(sum));
+            rt::post(to, message);
+          };
+      }
+      if (adder) add_up(stream, adder, spec, {number, holder}, gradients, std::move(take));
     });
   }
 

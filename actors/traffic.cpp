@@ -1,8 +1,10 @@
 #include "actors/traffic.h"
 
+#include <algorithm>
 #include <set>
 
 #include "actors/exchange.h"
+#include "actors/gradient_sum.h"
 #include "actors/round.h"
 #include "models/shared_parameters.h"
 
@@ -41,6 +43,17 @@ class Routes {
     }
   }
 
+  /// Who could add up the gradients of a stage.
+  std::vector<int> sum_of(int stage) const {
+    std::vector<int> devices;
+    const auto& sections = spec_.sections[static_cast<std::size_t>(stage)];
+    if (std::ranges::all_of(sections, [](const auto& section) { return section.pieces.empty(); }))
+      return devices;
+    for (const auto& holder : holders_of(*usual_, stage)) devices.push_back(number(holder));
+    if (devices.size() < 2) devices.clear();
+    return devices;
+  }
+
   int number(const Holder& holder) const {
     return holder.replica * usual_->devices() + holder.device;
   }
@@ -70,9 +83,12 @@ Traffic traffic_of(const RunSpec& spec, const Placement& placement) {
   routes.add_passes(routes.usual());
   routes.add_passes(*spec.evaluation);
   routes.add_steps();
-  Traffic traffic{placement.stages, {}, routes.all()};
+  Traffic traffic{placement.stages, {}, routes.all(), {}};
   for (int optimizer = 0; optimizer < optimizers_of(spec); ++optimizer)
     traffic.optimizers.push_back(routes.number(home_of(spec, optimizer)));
+  for (int stage = 0; stage < static_cast<int>(spec.stages.size()) && may_add_up_anyhow(spec);
+       ++stage)
+    traffic.sums.push_back(routes.sum_of(stage));
   return traffic;
 }
 

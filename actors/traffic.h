@@ -15,6 +15,9 @@ struct Traffic {
   std::vector<int> processes;               // By device.
   std::vector<int> optimizers;              // By optimizer: the device that it computes on.
   std::vector<std::pair<int, int>> routes;  // From one to another, in ascending order.
+  /// By stage: the devices of its holders, in their order, where its gradients may be added up on
+  /// their way; of other stages none.
+  std::vector<std::vector<int>> sums = {};
 
   /// Nothing else computes on a device: -1.
   int device_of(PlayerId player) const;

@@ -139,6 +139,9 @@ std::shared_ptr<actors::RunSpec> ProcessRun::spec(const config::RunConfig& confi
   spec->short_rows = config.train.graph_rows;
   spec->clip =
       rounds.asynchronous() ? actors::ClipScope::each_stage : actors::ClipScope::all_stages;
+  spec->exactness = config.exactness == config::RunConfig::Exactness::bits
+                        ? actors::Exactness::bits
+                        : actors::Exactness::samples;
   spec->precision = setup_.precision;
   if (kernels::is_fp16(setup_.precision))
     spec->loss_scaling = {.initial_power = config.precision.loss_scale_power,

@@ -326,6 +326,7 @@ Played LittleCluster::play() {
   }
   played.ended = true;
   played.events = run.events();
+  played.numbers = numbers_of_weights(played.outcome.weights);
   played.weights = digest_of_weights(std::exchange(played.outcome.weights, {}));
   for (const auto& node : nodes_) node->stop();
   casting_.reset();

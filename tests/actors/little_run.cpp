@@ -246,6 +246,7 @@ std::shared_ptr<RunSpec> LittleRun::spec(const std::function<Executor&()>& make)
   spec->clip = parts.rounds.asynchronous() ? ClipScope::each_stage : ClipScope::all_stages;
   spec->precision = parts.precision();
   spec->loss_scaling = piece.loss_scaling;
+  spec->exactness = piece.exactness;
   spec->seed = 3;
   spec->batches = &parts.batches;
   spec->micro = piece.micro;
@@ -315,6 +316,14 @@ Digest digest_of_weights(std::vector<NamedTensor> weights) {
     digester.add(tensor.host_bytes());
   }
   return digester.finish();
+}
+
+std::vector<float> numbers_of_weights(std::vector<NamedTensor> weights) {
+  std::ranges::sort(weights, {}, &NamedTensor::name);
+  std::vector<float> numbers;
+  for (const auto& weight : weights)
+    std::ranges::copy(weight.tensor.numbers<float>(), std::back_inserter(numbers));
+  return numbers;
 }
 
 std::string Played::told(const std::string& type) const {

@@ -41,6 +41,7 @@ struct Piece {
   kernels::Precision precision = kernels::Precision::fp32;
   models::LossScaling loss_scaling;  // On: products are in fp16.
   Exchange exchange = Exchange::all_to_all;
+  Exactness exactness = Exactness::bits;
   std::int64_t steps = 3;
   std::int64_t micro = 2;
   std::optional<std::int64_t> eval_every;
@@ -82,6 +83,7 @@ class LittleRun {
 struct Played {
   Outcome outcome;
   Digest weights;
+  std::vector<float> numbers;  // The same, one after another.
   std::uint64_t messages = 0;
   bool ended = false;
   std::vector<Value> events;
@@ -136,5 +138,7 @@ Played play_and_kill(const Piece& piece, std::uint64_t seed, std::uint64_t withi
                      const std::set<std::string>& names);
 
 Digest digest_of_weights(std::vector<NamedTensor> weights);
+/// Of fp32, in the order of their names.
+std::vector<float> numbers_of_weights(std::vector<NamedTensor> weights);
 
 }  // namespace troupe::actors

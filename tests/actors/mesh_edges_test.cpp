@@ -27,13 +27,16 @@ bool comes_true(const std::function<bool()>& holds) {
   return holds();
 }
 
+/// By stage: the devices of those who hold it.
+using SumsOfStages = std::vector<std::vector<int>>;
+
 /// A process with one device of two, and what it says to the other one.
 struct OneOfTwo final : transport::Sender {
-  OneOfTwo(sim_device::SimWorld& world, int here, milliseconds form)
+  OneOfTwo(sim_device::SimWorld& world, int here, milliseconds form, const SumsOfStages& sums)
       : edges({.epoch = {{1, 2}, 3},
                .bound = {1000, 10},
                .linked = {{here == 0 ? &device : nullptr, here == 1 ? &device : nullptr},
-                          {{0, 1}, {}, {{0, 1}, {1, 0}}},
+                          {{0, 1}, {}, {{0, 1}, {1, 0}}, sums},
                           {form, milliseconds(20'000), milliseconds(20'000), milliseconds(20'000)}},
                .on_parcel =
                    [this](int, transport::Parcel parcel) {
@@ -75,7 +78,8 @@ struct OneOfTwo final : transport::Sender {
 };
 
 struct Two {
-  explicit Two(milliseconds form) : one(world, 0, form), two(world, 1, form) {
+  explicit Two(milliseconds form, const SumsOfStages& sums = {})
+      : one(world, 0, form, sums), two(world, 1, form, sums) {
     one.other = &two;
     two.other = &one;
   }
@@ -168,6 +172,34 @@ TEST_CASE("of several kinds of links an edge takes the first that joins its ends
   // Each direction is tried once, then one parcel goes.
   CHECK(pair.near.transfers() == (joined ? 3 : 0));
   CHECK(pair.world.transfers() == (joined ? 0 : 3));
+  CHECK(pair.near.misuses().empty());
+  CHECK(pair.world.misuses().empty());
+}
+
+TEST_CASE("all who hold a stage add up, by the first kind of links that joins them", "[actors]") {
+  const bool joined = GENERATE(true, false);
+  Two pair(milliseconds(20'000), {{}, {1, 0}});
+  pair.one.link("near", "x", {"x"}, pair.near);
+  pair.two.link("near", joined ? "x" : "y", {joined ? "x" : "y"}, pair.near);
+  REQUIRE(pair.form());
+  const auto ones = pair.one.edges.adders(), twos = pair.two.edges.adders();
+  REQUIRE((ones.size() == 2 && twos.size() == 2));
+  CHECK_FALSE((ones[0] || twos[0]));
+  Tensor some = pair.one.lend({3}, DType::f32), others = pair.two.lend({3}, DType::f32);
+  for (int i = 0; i < 3; ++i) {
+    some.f32()[i] = 1;
+    others.f32()[i] = static_cast<float>(i);
+  }
+  const std::vector<std::int64_t> sizes{1, 2};
+  std::atomic<int> done{0};
+  CHECK(ones[1]->add(some, sizes, [&] { ++done; }).ok());
+  CHECK(twos[1]->add(others, sizes, [&] { ++done; }).ok());
+  CHECK(comes_true([&] { return done == 2; }));
+  // The second process has the first member, and so the first number.
+  CHECK(others.f32()[0] == 1);
+  CHECK(some.f32()[1] == 2);
+  CHECK(some.f32()[2] == 3);
+  CHECK(pair.near.transfers() == (joined ? 4 : 0));
   CHECK(pair.near.misuses().empty());
   CHECK(pair.world.misuses().empty());
 }

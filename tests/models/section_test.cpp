@@ -2,6 +2,7 @@
 
 #include "models/section.h"
 
+#include <cmath>
 #include <cstring>
 #include <random>
 #include <set>
@@ -11,6 +12,7 @@
 #include "catch.h"
 #include "core/random.h"
 #include "kernels/steps.h"
+#include "models/packed_gradients.h"
 
 using namespace troupe;
 using namespace troupe::models;
@@ -224,4 +226,48 @@ TEST_CASE("another stage sees of a section what it borrows", "[models]") {
     reached += seen.pieces[0].count;
   }
   CHECK(reached == 100'000);
+}
+
+TEST_CASE("gradients that are packed and added up are the sum of all shares, section by section",
+          "[models]") {
+  MemoryPool memory;
+  Stream stream(memory);
+  const auto shares = given(stream, 3, 1);
+  for (const int count : {1, 2, 3, 7}) {
+    CAPTURE(count);
+    const auto sections = cut_into_sections(config_of(Kind::adamw), {}, parameters(), {}, count);
+    // Of two holders: one has two groups, which are no node of the tree.
+    GradientShare first = shares[0], second = shares[2];
+    first.sums.push_back(shares[1].sums[0]);
+    auto packed = pack(stream, first, parameters(), sections);
+    const auto other = pack(stream, second, parameters(), sections);
+    REQUIRE(packed.sizes == other.sizes);
+    REQUIRE(packed.sizes.size() == sections.size());
+    for (std::int64_t i = 0; i < packed.numbers.count(); ++i)
+      packed.numbers.f32()[i] += other.numbers.f32()[i];
+    for (std::size_t k = 0; k < sections.size(); ++k) {
+      const auto sum = unpack(packed, k, parameters(), sections[k], 3);
+      CHECK(sum.first_group == 0);
+      CHECK(sum.groups == 3);
+      std::vector<GradientShare> parts;
+      for (const auto& share : shares)
+        parts.push_back(part_of(share, sections[k], parameters().size()));
+      for (auto& part : parts)
+        for (auto& slot : part.sums[0].slots) {
+          Tensor copy = stream.make(slot.shape());
+          stream.copy(slot, copy);
+          slot = copy;
+        }
+      const auto wanted = join(stream, std::move(parts)).slots;
+      REQUIRE(sum.slots.size() == wanted.size());
+      for (std::size_t i = 0; i < wanted.size(); ++i) {
+        REQUIRE(sum.slots[i].shape() == wanted[i].shape());
+        CHECK(reinterpret_cast<std::uintptr_t>(sum.slots[i].raw()) % 64 == 0);
+        float most = 0;
+        for (std::int64_t j = 0; j < wanted[i].count(); ++j)
+          most = std::max(most, std::abs(sum.slots[i].f32()[j] - wanted[i].f32()[j]));
+        CHECK(most < 1e-6F);
+      }
+    }
+  }
 }
