@@ -51,13 +51,14 @@ Outgoing::Send Outgoing::send(int device, int stage, const Play& play) const {
 
 /// Whether what this device makes goes to another one of the process.
 bool Outgoing::can_follow(int device, const Play& play) const {
-  const auto* there =
-      spec_->executors[static_cast<std::size_t>(replica_ * play.round->devices() + device)];
+  const int place = replica_ * play.round->devices() + device;
+  const auto* there = spec_->executors[static_cast<std::size_t>(place)];
   return there && there->has_device();
 }
 
 const caf::actor& Outgoing::peer(int device, const Play& play) const {
-  return cast_->stages[static_cast<std::size_t>(replica_ * play.round->devices() + device)];
+  const int place = replica_ * play.round->devices() + device;
+  return cast_->stages[static_cast<std::size_t>(place)];
 }
 
 std::vector<Outgoing::Lend> Outgoing::loans(const Play& play, Action action,

@@ -25,7 +25,7 @@ Status check_libraries(kernels::Precision precision) {
 /// How many there are for so many devices of a run.
 Result<int> find_gpus(int devices) {
   prepare_for_gpus();
-  const auto gpus = count_gpus();
+  auto gpus = count_gpus();
   if (!gpus || *gpus == 0) return no_gpu(gpus ? "there is none" : gpus.error().text);
   // They take turns: the first has the most.
   if (auto good = check_gpu_queues((devices + *gpus - 1) / *gpus); !good)
