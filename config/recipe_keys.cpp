@@ -20,9 +20,10 @@ std::vector<Key> top_keys() {
        .fallback = "bits",
        .choices = {"bits", "samples"},
        .half = recipe,
-       .help = "What no change of plan may change: every bit, or only which samples make a step. "
-               "With samples NCCL adds up what replicas give, in an order of its own, where it links "
-               "all that hold a stage."},
+       .help =
+           "What no change of plan may change: every bit, or only which samples make a step. "
+           "With samples NCCL adds up what replicas give, in an order of its own, where it links "
+           "all that hold a stage."},
   };
 }
 

@@ -7,7 +7,8 @@
 
 namespace troupe::transport {
 
-/// The program CHANNEL_PEER, which lies beside this one, running. Killed and waited for with its owner.
+/// The program CHANNEL_PEER, which lies beside this one, running. Killed and waited for with its
+/// owner.
 class Peer {
  public:
   explicit Peer(const std::vector<std::string>& words);
