@@ -100,7 +100,9 @@ Course::Moment Course::advance(const Wishes& wishes) {
   if (phase_ == Phase::evaluating) complete_evaluation();
   if (phase_ != Phase::playing) return Moment::none;
   complete_steps();
-  return go_on(wishes);
+  // Until it is through the round is there and over: who counted on it would ask for copies of
+  // states too late.
+  return progress_.waits_for_devices() ? Moment::none : go_on(wishes);
 }
 
 /// Steps end in order; the last one of a round with what its devices did.

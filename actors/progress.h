@@ -51,6 +51,9 @@ class Progress {
   };
   /// The next one, in order, where it is; counts it.
   std::optional<Done> take_done();
+  /// None is left to be taken: whether the next step is done but for its devices, which have yet to
+  /// say that they are through with the round.
+  bool waits_for_devices() const { return !rounds_.empty() && ledger_->complete(step_); }
 
   /// By device, replica after replica: what has lain there at once at most.
   const std::vector<std::size_t>& most_parcels() const { return most_parcels_; }
