@@ -214,6 +214,7 @@ std::string table(const Setting& setting, const std::vector<Contestant>& contest
 
 std::vector<std::string> train_bench_models() {
   std::vector<std::string> names;
+  names.reserve(settings.size());
   for (const auto& setting : settings) names.push_back(setting.name);
   return names;
 }
