@@ -76,15 +76,15 @@ HWY_INLINE void tile(const Factors<Layout, U>& factors, const Sums& sums,
                      std::integer_sequence<int, i...>) {
   FloatVector sum[] = {
       hn::LoadU(Floats(), sums.start + i / vectors * sums.start_row + i % vectors * lanes)...};
-  const U* HWY_RESTRICT strip = factors.strip;
+  auto strip = factors.layout.template at<sizeof...(r)>(factors.strip);
   const U* HWY_RESTRICT panel = factors.panel;
-  const std::int64_t step = factors.layout.depth, panel_step = factors.panel_step;
+  const std::int64_t panel_step = factors.panel_step;
   for (std::int64_t k = factors.depth; k > 0; --k) {
     const decltype(Arithmetic::load(panel)) b[] = {Arithmetic::load(panel + v * lanes)...};
-    (add_products<Arithmetic>(Arithmetic::broadcast(strip[r * Layout::row]), b, sum + r * vectors,
+    (add_products<Arithmetic>(Arithmetic::broadcast(strip[r]), b, sum + r * vectors,
                               std::integer_sequence<int, v...>()),
      ...);
-    strip += step;
+    strip.next();
     panel += panel_step;
   }
   (hn::StoreU(sum[i], Floats(), sums.c + i / vectors * sums.c_row + i % vectors * lanes), ...);
@@ -234,9 +234,9 @@ void multiply_bf16_by(const Product<BFloat16>& p, const Panels<BFloat16>& b) {
 void multiply_f32(const Product<float>& p, const Panels<float>& b) {
   switch (p.a.order) {
     case Order::by_row:
-      return multiply_strips<Fp32>(p, ByRow(), b);
+      return multiply_strips<Fp32>(p, RowsWhereTheyLie{p.a.stride}, b);
     case Order::by_column:
-      return multiply_strips<Fp32>(p, WhereItLies{p.a.stride}, b);
+      return multiply_strips<Fp32>(p, ColumnsWhereTheyLie{p.a.stride}, b);
   }
 }
 void multiply_bf16(const Product<BFloat16>& p, const Panels<BFloat16>& b) {

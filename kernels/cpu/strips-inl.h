@@ -17,29 +17,78 @@
 HWY_BEFORE_NAMESPACE();
 namespace troupe::kernels::cpu::HWY_NAMESPACE {
 
-/// A strip is a few rows of the first factor, and so much depth of them in units, as an inner loop
-/// walks through it: `row` and `depth` are the distances from one to the next. `together` of them
-/// are fetched, and copied, at a time.
+/// A strip is a few rows of the first factor, and so much depth of them in units. How it lies says
+/// how an inner loop walks through it. `together` of them are fetched, and copied, at a time.
 constexpr std::int64_t most_depth = 384;
 constexpr std::int64_t strip_rows = 16;  // At most.
 constexpr std::int64_t strip_units = strip_rows * (most_depth + 16);
 
-/// Copied to where all distances are constant: so every address in the inner loop is a constant
-/// away from one pointer and no two rows fight for a cache set.
+/// Where an inner loop is in a strip: [r] is the unit of row r. All addresses are a constant away
+/// from one pointer.
+template <std::int64_t row, class U>
+struct AtColumn {
+  const U* first;
+  std::int64_t depth;
+
+  HWY_INLINE U operator[](int r) const { return first[r * row]; }
+  HWY_INLINE void next() { first += depth; }
+};
+/// The same where the distance between rows is no constant. An address may have that once or twice:
+/// so three rows share a pointer, and a whole strip has pointers enough.
+template <int rows, class U>
+struct AtRows {
+  static constexpr int count = (rows + 2) / 3;
+  const U* third[count];
+  std::int64_t row;
+
+  HWY_INLINE AtRows(const U* strip, std::int64_t row) : row(row) {
+#pragma GCC unroll 8
+    for (int i = 0; i < count; ++i) third[i] = strip + 3 * i * row;
+  }
+  HWY_INLINE U operator[](int r) const { return third[r / 3][r % 3 * row]; }
+  HWY_INLINE void next() {
+#pragma GCC unroll 8
+    for (int i = 0; i < count; ++i) ++third[i];
+  }
+};
+
+/// Copied to where all distances are constant.
 struct ByRow {
   static constexpr bool is_copied = true;
-  static constexpr std::int64_t row = most_depth + 16, depth = 1, together = 1;
+  static constexpr std::int64_t row = most_depth + 16, together = 1;
+  template <int rows, class U>
+  HWY_INLINE auto at(const U* strip) const {
+    return AtColumn<row, U>{strip, 1};
+  }
 };
 /// Here the rows of a strip are less than a cache line: alone, each would fetch it again.
 struct ByColumn {
   static constexpr bool is_copied = true;
-  static constexpr std::int64_t row = 1, depth = strip_rows, together = 5;
+  static constexpr std::int64_t depth = strip_rows, together = 5;
+  template <int rows, class U>
+  HWY_INLINE auto at(const U* strip) const {
+    return AtColumn<1, U>{strip, depth};
+  }
 };
-/// By column, floats are as the inner loop wants them already.
-struct WhereItLies {
+/// Floats are multiplied where they lie: a copy of each row took longer than to walk along the
+/// rows.
+struct RowsWhereTheyLie {
   static constexpr bool is_copied = false;
-  static constexpr std::int64_t row = 1, together = 5;
+  static constexpr std::int64_t together = 1;
+  std::int64_t row;
+  template <int rows, class U>
+  HWY_INLINE auto at(const U* strip) const {
+    return AtRows<rows, U>(strip, row);
+  }
+};
+struct ColumnsWhereTheyLie {
+  static constexpr bool is_copied = false;
+  static constexpr std::int64_t together = 5;
   std::int64_t depth;
+  template <int rows, class U>
+  HWY_INLINE auto at(const U* strip) const {
+    return AtColumn<1, U>{strip, depth};
+  }
 };
 
 /// Cuts rows into strips of nearly equal height: a thin last one would leave registers idle.
@@ -77,11 +126,6 @@ HWY_INLINE std::int64_t copy_vectors(Floats tag, const Number* from, std::int64_
 }
 
 /// Short rows: calling memcpy for each would take as long as the copy itself.
-HWY_INLINE void copy_row(const float* from, std::int64_t numbers, float* to) {
-  namespace hn = hwy::HWY_NAMESPACE;
-  for (auto i = copy_vectors(hn::ScalableTag<float>(), from, numbers, to); i < numbers; ++i)
-    to[i] = from[i];
-}
 HWY_INLINE void copy_row(const BFloat16* from, std::int64_t numbers, Bf16Pair* to) {
   namespace hn = hwy::HWY_NAMESPACE;
   auto i =
