@@ -3,6 +3,7 @@
 #include <cassert>
 #include <utility>
 
+#include "kernels/cpu/ahead.h"
 #include "kernels/cpu/blocks.h"
 #include "kernels/cpu/features.h"
 #include "kernels/cpu/product.h"
@@ -58,7 +59,7 @@ HWY_INLINE void add_products(Operand a, const Operand* b, FloatVector* sum,
   (Arithmetic::add_product(a, b[v], sum[v]), ...);
 }
 
-/// What a tile multiplies: a strip, laid out as `layout` says, and a panel.
+/// What a tile multiplies: a strip, laid out as `layout` says, and a panel; and what comes next.
 template <class Layout, class U>
 struct Factors {
   const Layout& layout;
@@ -66,6 +67,7 @@ struct Factors {
   const U* panel;
   std::int64_t panel_step;  // From one unit of depth to the next.
   std::int64_t depth;       // In units.
+  Ahead& ahead;
 };
 
 /// Sums are counted by packs, not by loops: so each is in a register from its first load to its
@@ -79,13 +81,17 @@ HWY_INLINE void tile(const Factors<Layout, U>& factors, const Sums& sums,
   auto strip = factors.layout.template at<sizeof...(r)>(factors.strip);
   const U* HWY_RESTRICT panel = factors.panel;
   const std::int64_t panel_step = factors.panel_step;
-  for (std::int64_t k = factors.depth; k > 0; --k) {
-    const decltype(Arithmetic::load(panel)) b[] = {Arithmetic::load(panel + v * lanes)...};
-    (add_products<Arithmetic>(Arithmetic::broadcast(strip[r]), b, sum + r * vectors,
-                              std::integer_sequence<int, v...>()),
-     ...);
-    strip.next();
-    panel += panel_step;
+  for (std::int64_t left = factors.depth; left > 0;) {
+    factors.ahead.fetch();
+    const std::int64_t then = std::max<std::int64_t>(0, left - factors.ahead.every());
+    for (; left > then; --left) {
+      const decltype(Arithmetic::load(panel)) b[] = {Arithmetic::load(panel + v * lanes)...};
+      (add_products<Arithmetic>(Arithmetic::broadcast(strip[r]), b, sum + r * vectors,
+                                std::integer_sequence<int, v...>()),
+       ...);
+      strip.next();
+      panel += panel_step;
+    }
   }
   (hn::StoreU(sum[i], Floats(), sums.c + i / vectors * sums.c_row + i % vectors * lanes), ...);
 }
@@ -111,30 +117,11 @@ void edge_tile(const Factors<Layout, U>& factors, std::int64_t columns, const Su
     std::copy_n(whole + r * most_columns, columns, sums.c + r * sums.c_row);
 }
 
-/// What will be read of the strips to come: it is fetched while these are multiplied, some lines of
-/// the matrix with each tile.
-struct Ahead {
-  const void* data = nullptr;
-  std::int64_t lines = 0;
-  std::int64_t line = 0;   // Bytes from one to the next,
-  std::int64_t bytes = 0;  // and how many of each will be read.
-
-  /// To the second cache: all of it would drive the strip from the first.
-  HWY_INLINE void fetch(std::int64_t tile, std::int64_t tiles) const {
-    constexpr std::int64_t at_once = 64;
-    for (std::int64_t l = tile; l < lines; l += tiles)
-      for (std::int64_t byte = 0; byte < bytes; byte += at_once)
-        __builtin_prefetch(static_cast<const char*>(data) + l * line + byte, 0, 2);
-  }
-};
-
 /// A strip of so many rows times all panels.
 template <class Arithmetic, int rows, class Layout, class Number>
 void multiply_strip(Factors<Layout, Unit<Number>> factors, const Panels<Number>& b,
-                    std::int64_t columns, Sums sums, const Ahead& ahead) {
-  const std::int64_t tiles = (columns + most_columns - 1) / most_columns;
+                    std::int64_t columns, Sums sums) {
   for (std::int64_t column = 0; column < columns; column += most_columns) {
-    ahead.fetch(column / most_columns, tiles);
     factors.panel = b.data + column / panel_columns * b.stride + column % panel_columns;
     const std::int64_t left = columns - column;
     // The next tile's sums come while this one is computed.
@@ -155,31 +142,13 @@ void multiply_strip(Factors<Layout, Unit<Number>> factors, const Panels<Number>&
 
 template <class Layout, class Number>
 using MultiplyStrip = void (*)(Factors<Layout, Unit<Number>>, const Panels<Number>&, std::int64_t,
-                               Sums, const Ahead&);
+                               Sums);
 
 /// The functions for one row, for two, ...
 template <class Arithmetic, class Layout, class Number, int... before>
 constexpr std::array<MultiplyStrip<Layout, Number>, most_rows> by_height(
     std::integer_sequence<int, before...>) {
   return {multiply_strip<Arithmetic, before + 1, Layout, Number>...};
-}
-
-/// What is fetched with a strip: its share, among those that come together, of the lines of those
-/// that come next.
-template <class Layout, class Number>
-Ahead ahead(const Matrix<Number>& a, const Strips& strips, std::int64_t strip,
-            std::int64_t numbers) {
-  constexpr std::int64_t together = Layout::together;
-  constexpr auto size = static_cast<std::int64_t>(sizeof(Number));
-  const std::int64_t place = strip % together, next = strip - place + together;
-  if (next >= strips.count) return {};
-  const auto rows = strips.begin(std::min(next + together, strips.count)) - strips.begin(next);
-  const auto share = [&](std::int64_t lines, std::int64_t in_line) -> Ahead {
-    const auto first = place * lines / together, end = (place + 1) * lines / together;
-    const auto* from = a.from(strips.begin(next), 0).data + first * a.stride;
-    return {from, end - first, a.stride * size, in_line * size};
-  };
-  return a.order == Order::by_row ? share(rows, numbers) : share(numbers, rows);
 }
 
 template <class Arithmetic, class Layout, class Number = typename Arithmetic::Number>
@@ -197,12 +166,29 @@ void multiply_strips(const Product<Number>& p, const Layout& layout, const Panel
   const std::int64_t most = b.step == panel_columns ? most_depth : most_depth_unpacked;
   const std::int64_t all = units<Number>(p.depth), blocks = (all + most - 1) / most;
   const std::int64_t block_depth = (all + blocks - 1) / blocks * numbers;
+  const std::int64_t tiles = (p.columns + most_columns - 1) / most_columns;
+  const auto panels_from = [&](std::int64_t k) -> Panels<Number> {
+    return {b.data + k / numbers * b.step, b.stride, b.step};
+  };
   for (std::int64_t k = 0; k < p.depth; k += block_depth) {
     const std::int64_t depth = std::min(block_depth, p.depth - k);
+    const std::int64_t next = k + depth, next_depth = std::min(block_depth, p.depth - next);
     const auto a = p.a.from(0, k);
-    const Panels<Number> block{b.data + k / numbers * b.step, b.stride, b.step};
-    for (std::int64_t first = 0; first < strips.count; first += Layout::together) {
-      const std::int64_t last = std::min(strips.count, first + Layout::together);
+    const auto block = panels_from(k);
+    Lines next_panels, next_strips;
+    if (next_depth > 0) next_panels = lines_of(panels_from(next), next_depth, p.columns);
+    for (std::int64_t first = 0, last; first < strips.count; first = last) {
+      const auto end_of = [&](std::int64_t s) {
+        return std::min(strips.count, s + Layout::together);
+      };
+      last = end_of(first);
+      if (last < strips.count)
+        next_strips = lines_of(a.from(strips.begin(last), 0),
+                               strips.begin(end_of(last)) - strips.begin(last), depth);
+      else if (next_depth > 0)
+        next_strips = lines_of(p.a.from(0, next), strips.begin(end_of(0)), next_depth);
+      else
+        next_strips = {};
       if constexpr (Layout::is_copied) copy_strips(layout, a, strips, first, last, depth, copies);
       for (std::int64_t s = first; s < last; ++s) {
         const Unit<Number>* strip;
@@ -213,9 +199,10 @@ void multiply_strips(const Product<Number>& p, const Layout& layout, const Panel
         Sums sums = k == 0 ? from_start : further;
         sums.start += strips.begin(s) * sums.start_row;
         sums.c += strips.begin(s) * sums.c_row;
+        Ahead ahead(next_strips.share(s - first, last - first), next_panels.share(s, strips.count),
+                    tiles * units<Number>(depth));
         multiply_strip_of[static_cast<std::size_t>(strips.height(s) - 1)](
-            {layout, strip, nullptr, b.step, units<Number>(depth)}, block, p.columns, sums,
-            ahead<Layout>(a, strips, s, depth));
+            {layout, strip, nullptr, b.step, units<Number>(depth), ahead}, block, p.columns, sums);
       }
     }
   }
