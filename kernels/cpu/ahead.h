@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "kernels/cpu/product.h"
 
@@ -76,8 +77,7 @@ class Ahead {
     end_ = address(now_) + static_cast<std::uintptr_t>(now_.bytes);
   }
   void next() {
-    now_.data = static_cast<const char*>(now_.data) + now_.stride;
-    --now_.count;
+    if (--now_.count > 0) now_.data = static_cast<const char*>(now_.data) + now_.stride;
     begin(now_);
   }
   void finish() {
