@@ -16,13 +16,13 @@ Reconciling::Reconciling(Hands hands) : hands_(std::move(hands)) {
   thread_ = std::thread([this] { run(); });
 }
 
-Reconciling::~Reconciling() {
+void Reconciling::end() {
   {
     const std::lock_guard lock(mutex_);
     ends_ = true;
   }
   changed_.notify_all();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void Reconciling::take(reconciler::Event event) {
@@ -35,6 +35,7 @@ void Reconciling::take(reconciler::Event event) {
 void Reconciling::after(Duration time, std::function<void()> what) {
   {
     const std::lock_guard lock(mutex_);
+    if (ends_) return;
     due_.emplace(Clock::now() + time, std::move(what));
   }
   changed_.notify_all();

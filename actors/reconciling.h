@@ -30,8 +30,7 @@ class Reconciling {
   };
 
   explicit Reconciling(Hands hands);
-  /// What waits is let be.
-  ~Reconciling();
+  ~Reconciling() { end(); }
   Reconciling(const Reconciling&) = delete;
   Reconciling& operator=(const Reconciling&) = delete;
 
@@ -44,6 +43,9 @@ class Reconciling {
   State state() const;
   /// Answers nothing any more, and has written this down as the last: when it returns.
   void rest(const std::vector<reconciler::Record>& last);
+  /// Lets be what waits, and all that is told it from now on; the hands are not asked any more when
+  /// it returns. Not on its thread.
+  void end();
 
  private:
   using Clock = std::chrono::steady_clock;

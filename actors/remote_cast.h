@@ -66,6 +66,10 @@ class RemoteCasting final : public Casting {
   /// have of it. Any thread.
   void leave() { comes_back_ = true; }
 
+  /// Once the run has ended: decides nothing any more, so that nodes and channels may go. It may
+  /// still be told of them.
+  void end() { reconciling_.end(); }
+
   /// From the next attempt on; any thread.
   void change(RemoteOrder order);
 

@@ -78,6 +78,7 @@ void HeadRun::leave() {
 void HeadRun::finish() {
   drain();
   if (thread_.joinable()) thread_.join();
+  if (casting_) casting_->end();
 }
 
 Status HeadRun::prepare(std::optional<RunChoice> kept) {

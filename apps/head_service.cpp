@@ -69,7 +69,7 @@ class HeadService::Service {
     const auto runs = all_runs();
     for (const auto& run : runs) run->leave();
     // A run needs its nodes until it has ended, and they need somebody who hears them: the gate
-    // goes after the runs have ended, and before they go.
+    // goes after the runs have ended, and before they go. What decides for them has ended as well.
     for (const auto& run : runs) run->finish();
   }
 

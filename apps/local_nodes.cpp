@@ -10,6 +10,8 @@ namespace troupe::apps {
 
 LocalNodes::~LocalNodes() {
   for (const auto& process : processes_) process->ask_to_end();
+  processes_.clear();
+  if (casting_) casting_->end();
 }
 
 Result<std::unique_ptr<LocalNodes>> LocalNodes::start(
