@@ -1,6 +1,8 @@
 #include "actors/reconciling.h"
 
+#include <atomic>
 #include <condition_variable>
+#include <future>
 #include <mutex>
 
 #include "catch.h"
@@ -139,4 +141,36 @@ TEST_CASE("a reconciler that rests answers nothing any more", "[actors]") {
   REQUIRE(changed.wait_for(lock, 30s, [&] { return is_through; }));
   CHECK(head.written() == std::vector{Kind::term, Kind::aborted});
   CHECK(head->state().nodes.size() == 1);
+}
+
+TEST_CASE("a reconciler that has ended asks its hands for nothing any more", "[actors]") {
+  std::atomic<int> asked = 0;
+  std::promise<void> begins, goes_on;
+  Reconciling reconciling({[&](const recon::State&) {
+                             if (++asked == 1) {
+                               begins.set_value();
+                               goes_on.get_future().wait();
+                             }
+                             return recon::Limits{.fewest = 1, .most = 1, .steps = 100};
+                           },
+                           [&](const std::vector<recon::Record>&) -> Status {
+                             ++asked;
+                             return Done{};
+                           },
+                           [&](const recon::Answer&) { ++asked; }});
+  reconciling.take(recon::JournalRead{});
+  reconciling.take(recon::Attached{1, "alpha", 0, 0});
+  begins.get_future().wait();
+  // It is in the middle of the first event.
+  auto end = std::async(std::launch::async, [&] {
+    reconciling.end();
+    return asked.load();
+  });
+  goes_on.set_value();
+  REQUIRE(end.wait_for(30s) == std::future_status::ready);
+  const int in_the_end = end.get();
+  CHECK(in_the_end > 1);  // It has carried out what it decided.
+  reconciling.take(recon::Lost{1, "gone"});
+  reconciling.post([&] { ++asked; });
+  CHECK(asked == in_the_end);
 }
