@@ -133,7 +133,7 @@ class HeadService::Service {
   }
 
   /// Answers with its name.
-  Reply submit(Value body, bool resume, std::uint64_t submission) {
+  Reply submit(const Value& body, bool resume, std::uint64_t submission) {
     config::Diagnostics found;
     auto loaded = config::load_message(body, "run.submit", found);
     if (!loaded) return misconfigured(loaded.error(), found);
@@ -330,7 +330,7 @@ class HeadService::Service {
           resume = entry.value.boolean() && *entry.value.boolean();
           return true;
         });
-      auto submitted = submit(std::move(config), resume, message.id);
+      auto submitted = submit(config, resume, message.id);
       if (!submitted) return submitted;
       if (submitted_.size() > most_runs) submitted_.erase(submitted_.begin());
       submitted_.emplace(message.id, text_in(*submitted, "run"));
