@@ -52,7 +52,7 @@ struct AtRows {
   }
 };
 
-/// Copied to where all distances are constant.
+/// Pairs of bf16 copied to where all distances are constant.
 struct ByRow {
   static constexpr bool is_copied = true;
   static constexpr std::int64_t row = most_depth + 16, together = 1;
@@ -135,9 +135,8 @@ HWY_INLINE void copy_row(const BFloat16* from, std::int64_t numbers, Bf16Pair* t
 }
 
 /// Copies the strips from `first` to before `last`, `numbers` deep.
-template <class Number>
-void copy_strips(ByRow, const Matrix<Number>& a, const Strips& strips, std::int64_t first,
-                 std::int64_t last, std::int64_t numbers, Unit<Number>* to) {
+inline void copy_strips(ByRow, const Matrix<BFloat16>& a, const Strips& strips, std::int64_t first,
+                        std::int64_t last, std::int64_t numbers, Bf16Pair* to) {
   for (std::int64_t s = first; s < last; ++s, to += strip_units) {
     const auto from = a.from(strips.begin(s), 0);
     const auto height = strips.height(s);
