@@ -169,7 +169,9 @@ void Cluster::end() {
   for (const auto& node : nodes) node->send(SIGTERM);
   for (const auto& node : nodes) CHECK(node->wait() == 0);
   head.send(SIGTERM);
-  CHECK(head.wait() == 0);
+  const auto code = head.wait();
+  INFO(head.said());
+  CHECK(code == 0);
 }
 
 }  // namespace troupe::tests
