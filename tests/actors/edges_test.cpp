@@ -19,31 +19,11 @@ using namespace troupe::actors;
 
 namespace {
 
-Piece linked_piece(const std::string& model, std::string_view schedule, int stages,
-                   int replicas = 1, int chunks = 1) {
-  RoundShape shape;
-  shape.schedule = schedule;
-  shape.stages = stages;
-  shape.chunks = chunks;
-  shape.replicas = replicas;
-  shape.micro_batches = shape.groups = 8;
-  auto piece = Piece::of(model, shape);
-  piece.save_every = 1;
-  return piece;
-}
-
-/// What the whole model gives as one stage in a plain loop.
-Digest bits_of(const Piece& piece) {
-  auto plain = piece;
-  plain.layer_fault = {};
-  return LittleRun(plain).plainly();
-}
-
 void check_bits(const Played& played, const Piece& piece) {
   INFO(played.outcome.why);
   INFO(played.told("warn"));
   CHECK(played.outcome.how == Outcome::How::done);
-  CHECK(played.weights == bits_of(piece));
+  CHECK(played.weights == bits_of_plain_loop(piece));
   CHECK(played.bytes_left == 0);
 }
 

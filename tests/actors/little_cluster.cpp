@@ -119,6 +119,24 @@ class LittleHome final : public RunHome {
 
 }  // namespace
 
+Piece linked_piece(const std::string& model, std::string_view schedule, int stages, int replicas,
+                   int chunks) {
+  RoundShape shape;
+  shape.schedule = schedule;
+  shape.stages = stages;
+  shape.chunks = chunks;
+  shape.replicas = replicas;
+  shape.micro_batches = shape.groups = 8;
+  auto piece = Piece::of(model, shape);
+  piece.save_every = 1;
+  return piece;
+}
+
+Digest bits_of_plain_loop(Piece piece) {
+  piece.layer_fault = {};
+  return LittleRun(piece).plainly();
+}
+
 /// Does what a node's process does, without its connection.
 class LittleNode {
  public:

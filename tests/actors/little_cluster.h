@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -28,6 +29,13 @@ struct LittleDevice {
   std::unique_ptr<Executor> executor;
   std::unique_ptr<LinkedDevice> linked;  // Goes first.
 };
+
+/// A run whose devices may be linked: eight micro-batches, and a save after each step.
+Piece linked_piece(const std::string& model, std::string_view schedule, int stages,
+                   int replicas = 1, int chunks = 1);
+
+/// What its whole model gives as one stage in a plain loop, in which nothing fails.
+Digest bits_of_plain_loop(Piece piece);
 
 /// How a run is to be played on a cluster in this process.
 struct ClusterOrder {

@@ -23,21 +23,9 @@ namespace {
 
 Piece summed_piece(const std::string& model, const std::string& schedule, int stages, int replicas,
                    int chunks = 1) {
-  RoundShape shape;
-  shape.schedule = schedule;
-  shape.stages = stages;
-  shape.chunks = chunks;
-  shape.replicas = replicas;
-  shape.micro_batches = shape.groups = 8;
-  auto piece = Piece::of(model, shape);
-  piece.save_every = 1;
+  auto piece = linked_piece(model, schedule, stages, replicas, chunks);
   piece.exactness = Exactness::samples;
   return piece;
-}
-
-Digest bits_of_plain_loop(Piece piece) {
-  piece.layer_fault = {};
-  return LittleRun(piece).plainly();
 }
 
 struct SummedRun {
