@@ -88,9 +88,8 @@ class Measurement {
     const Tensor x = kernels::as_operand(stream_, plain, precision_);
     const kernels::PackedLinear w(stream_, shape, plain.f32());
     Tensor y = zeros(stream_, {size, size});
-    add(work.forward[0], [&] { kernels::linear_forward(stream_, w, x, nullptr, y.f32(), size); });
-    add(work.backward_input[0],
-        [&] { kernels::linear_backward_input(stream_, w, x, y.f32(), size); });
+    add(work.forward[0], [&] { kernels::linear_forward(stream_, w, x, nullptr, y); });
+    add(work.backward_input[0], [&] { kernels::linear_backward_input(stream_, w, x, y); });
     add(work.backward_weight[0],
         [&] { kernels::linear_backward_weight(stream_, shape, x, x, y.f32(), size); });
   }

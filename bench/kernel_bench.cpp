@@ -64,13 +64,11 @@ void add_linear(std::vector<Subject>& subjects, Stream& stream, std::int64_t row
 
   const auto operations = 2.0 * static_cast<double>(rows * inputs * outputs);
   const auto size = size_of(rows, inputs, outputs, precision);
-  subjects.push_back({"linear forward", size, operations, precision, [&stream, layer, rows] {
-                        linear_forward(stream, layer->packed, layer->x, nullptr, layer->y.f32(),
-                                       rows);
+  subjects.push_back({"linear forward", size, operations, precision, [&stream, layer] {
+                        linear_forward(stream, layer->packed, layer->x, nullptr, layer->y);
                       }});
-  subjects.push_back({"linear input gradient", size, operations, precision, [&stream, layer, rows] {
-                        linear_backward_input(stream, layer->packed, layer->dy, layer->dx.f32(),
-                                              rows);
+  subjects.push_back({"linear input gradient", size, operations, precision, [&stream, layer] {
+                        linear_backward_input(stream, layer->packed, layer->dy, layer->dx);
                       }});
   subjects.push_back(
       {"linear weight gradient", size, operations, precision, [&stream, layer, rows] {

@@ -63,7 +63,9 @@ struct TensorCoreKernels {
 
   void (*multiply)(Stream&, const DeviceProduct<Number>&);
   /// Products whose c is not looked at: what is made of their sums takes its place, and has no gaps
-  /// between its rows. pre = the sums and y = gelu(pre); the start is one row, and is rounded too.
+  /// between its rows. The start is one row, and may be rounded too.
+  void (*multiply_and_round)(Stream&, const DeviceProduct<Number>&, Number* y);
+  /// pre = the sums and y = gelu(pre).
   void (*multiply_to_gelu)(Stream&, const DeviceProduct<Number>&, Gelu form, Number* pre,
                            Number* y);
   /// dpre = the sums, times gelu'(pre). Without a start.
@@ -83,6 +85,36 @@ struct TensorCoreKernels {
                                 Number* dx);
   void (*conv2d_backward_weight)(Stream&, const Conv2dShape&, const Number* x, const Number* dy,
                                  float* dw);
+
+  // Of what layers give each other (between_layers.h): rounded where it is made, not in sums.
+  void (*layer_norm_forward)(Stream&, const float* x, const float* weight, const float* bias,
+                             Number* y, float* mean, float* rstd, std::int64_t rows,
+                             std::int64_t columns, float eps);
+  void (*layer_norm_backward_input)(Stream&, const float* x, const float* weight, const float* mean,
+                                    const float* rstd, const Number* dy, float* dx,
+                                    std::int64_t rows, std::int64_t columns);
+  void (*layer_norm_backward_weight)(Stream&, const float* x, const float* mean, const float* rstd,
+                                     const Number* dy, float* dweight, float* dbias,
+                                     std::int64_t rows, std::int64_t columns);
+  void (*rms_norm_forward)(Stream&, const float* x, const float* weight, Number* y, float* rstd,
+                           std::int64_t rows, std::int64_t columns, float eps);
+  void (*rms_norm_backward_input)(Stream&, const float* x, const float* weight, const float* rstd,
+                                  const Number* dy, float* dx, std::int64_t rows,
+                                  std::int64_t columns);
+  void (*rms_norm_backward_weight)(Stream&, const float* x, const float* rstd, const Number* dy,
+                                   float* dweight, std::int64_t rows, std::int64_t columns);
+  void (*add)(Stream&, const Number* a, const float* b, float* y, std::int64_t count);
+  void (*relu_forward)(Stream&, const Number* x, Number* y, std::int64_t count);
+  void (*relu_backward)(Stream&, const Number* y, const Number* dy, Number* dx, std::int64_t count);
+  void (*swiglu_forward)(Stream&, const Number* gate, const Number* up, Number* y,
+                         std::int64_t count);
+  void (*swiglu_backward)(Stream&, const Number* gate, const Number* up, const Number* dy,
+                          Number* dgate, Number* dup, std::int64_t count);
+  void (*rope)(Stream&, Rotation, Out x, std::int64_t batch, std::int64_t length,
+               std::int64_t heads, std::int64_t width, double step);
+  void (*softmax_cross_entropy)(Stream&, const Number* logits, const std::int32_t* targets,
+                                float* losses, Number* dlogits, std::int64_t rows,
+                                std::int64_t classes, float scale);
 };
 
 /// The same of tensors in fp32, whose numbers lose their last digits where they are multiplied:
@@ -161,7 +193,7 @@ struct DeviceKernels {
                         std::int64_t columns);
 
   /// `step` is the difference of the logarithms of two neighbouring frequencies.
-  void (*rope)(Stream&, Rotation, HeadsOut x, std::int64_t batch, std::int64_t length,
+  void (*rope)(Stream&, Rotation, DeviceHeads<float> x, std::int64_t batch, std::int64_t length,
                std::int64_t heads, std::int64_t width, double step);
   decltype(kernels::softmax_cross_entropy)* softmax_cross_entropy;
 

@@ -78,33 +78,42 @@ enum class Way : std::uint8_t { forward, back };
 
 /// y = x w + bias, or with the transposed w on the way back.
 void go_through(Stream& stream, const PackedLinear& w, Way way, const Tensor& x, const float* bias,
-                float* y, std::int64_t rows) {
+                Tensor& y) {
   const auto& shape = w.shape();
+  const std::int64_t rows = y.shape().rows();
   const bool is_back = way == Way::back;
   const std::int64_t depth = is_back ? shape.outputs : shape.inputs;
   const std::int64_t columns = is_back ? shape.inputs : shape.outputs;
-  assert(x.count() == rows * depth);
+  assert(x.count() == rows * depth && y.count() == rows * columns);
   const auto maker = maker_of(stream, shape.precision);
   if (maker == Maker::cores_for_device) {
     OnCores on(stream);
-    go_through(on.cores(), w, way, on.in(x), on.in(bias, columns), on.out(y, rows * columns), rows);
+    Tensor made = on.out(y);
+    go_through(on.cores(), w, way, on.in(x), on.in(bias, columns), made);
     return on.take_back();
   }
   const Tensor factor = in_factors(stream, x, shape.precision);
   const Tensor& held = is_back ? w.backward() : w.forward();
   with_factors(shape.precision, [&]<class Number>(Number) {
-    const Product<Number> product{.rows = rows,
-                                  .columns = columns,
-                                  .depth = depth,
-                                  .a = {factor.data<Number>(), depth, Order::by_row},
-                                  .start = bias,
-                                  .c = y,
-                                  .c_stride = columns,
-                                  .sums = sums_of(shape.precision)};
+    Product<Number> product{.rows = rows,
+                            .columns = columns,
+                            .depth = depth,
+                            .a = {factor.data<Number>(), depth, Order::by_row},
+                            .start = bias,
+                            .c_stride = columns,
+                            .sums = sums_of(shape.precision)};
+    const bool is_rounded = y.dtype() != DType::f32;
+    if (!is_rounded) product.c = y.f32();
     if constexpr (!std::is_same_v<Number, Float16>)
       if (maker == Maker::cores) return cpu::multiply(stream, product, panels_of<Number>(held));
-    const auto lying = inputs_by_outputs(shape, held.data<Number>());
-    multiply(stream, shape.precision, product, is_back ? lying.transposed() : lying);
+    auto lying = inputs_by_outputs(shape, held.data<Number>());
+    if (is_back) lying = lying.transposed();
+    if constexpr (!std::is_same_v<Number, float>)
+      if (is_rounded)
+        return on_tensor_cores<Number>(stream, [&](const auto& there) {
+          there.multiply_and_round(stream, product_on_device(product, lying), y.data<Number>());
+        });
+    multiply(stream, shape.precision, product, lying);
   });
 }
 
@@ -172,13 +181,12 @@ LinearGradient linear_gradient(Stream& stream, Tensor dy, Precision precision) {
 }
 
 void linear_forward(Stream& stream, const PackedLinear& w, const Tensor& x, const float* bias,
-                    float* y, std::int64_t rows) {
-  go_through(stream, w, Way::forward, x, bias, y, rows);
+                    Tensor& y) {
+  go_through(stream, w, Way::forward, x, bias, y);
 }
 
-void linear_backward_input(Stream& stream, const PackedLinear& w, const Tensor& dy, float* dx,
-                           std::int64_t rows) {
-  go_through(stream, w, Way::back, dy, nullptr, dx, rows);
+void linear_backward_input(Stream& stream, const PackedLinear& w, const Tensor& dy, Tensor& dx) {
+  go_through(stream, w, Way::back, dy, nullptr, dx);
 }
 
 void linear_backward_weight(Stream& stream, const LinearShape& shape, const Tensor& x,

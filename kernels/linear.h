@@ -50,14 +50,15 @@ struct LinearGradient {
 };
 LinearGradient linear_gradient(Stream& stream, Tensor dy, Precision precision);
 
-/// y = x w + bias, for `rows` rows of x. `x` is an operand of the matrix's precision; `bias` may be
-/// null. The bits of y depend on shapes and numbers alone, whatever the threads of the stream.
+/// y = x w + bias, for the rows of x. `x` is an operand of the matrix's precision; `bias` may be
+/// null. The bits of y depend on shapes and numbers alone, whatever the threads of the stream. It
+/// is in fp32 or in the precision's activation_type(): tensor cores round it where they make it,
+/// and the bias may be rounded before.
 void linear_forward(Stream& stream, const PackedLinear& w, const Tensor& x, const float* bias,
-                    float* y, std::int64_t rows);
+                    Tensor& y);
 
-/// dx = dy w^T. `dy` is an operand of the matrix's precision.
-void linear_backward_input(Stream& stream, const PackedLinear& w, const Tensor& dy, float* dx,
-                           std::int64_t rows);
+/// dx = dy w^T. `dy` is an operand of the matrix's precision; dx is as y is.
+void linear_backward_input(Stream& stream, const PackedLinear& w, const Tensor& dy, Tensor& dx);
 
 /// dw += x^T dy in the layout of the weights; `x` and `dy` are operands of the shape's precision.
 void linear_backward_weight(Stream& stream, const LinearShape& shape, const Tensor& x,

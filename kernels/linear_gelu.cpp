@@ -15,7 +15,7 @@ LinearGelu linear_gelu_forward(Stream& stream, const PackedLinear& w, const Tens
   const DType type = activation_type(of.precision);
   Tensor pre = stream.make(shape, type), y = stream.make(shape, type);
   if (type == DType::f32) {
-    linear_forward(stream, w, x, bias, pre.f32(), shape.rows());
+    linear_forward(stream, w, x, bias, pre);
     gelu_forward(stream, form, pre.f32(), y.f32(), y.count());
     return {.pre = std::move(pre), .y = as_operand(stream, y, of.precision)};
   }
@@ -38,7 +38,7 @@ LinearGradient linear_gelu_backward(Stream& stream, const PackedLinear& w, const
   assert(pre.shape().last() == of.inputs && dy.shape().last() == of.outputs);
   Tensor dpre = stream.make(pre.shape(), pre.dtype());
   if (pre.dtype() == DType::f32) {
-    linear_backward_input(stream, w, dy, dpre.f32(), pre.shape().rows());
+    linear_backward_input(stream, w, dy, dpre);
     gelu_backward(stream, form, pre.f32(), dpre.f32(), dpre.f32(), dpre.count());
     return linear_gradient(stream, std::move(dpre), of.precision);
   }

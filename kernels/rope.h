@@ -15,4 +15,7 @@ enum class Rotation : std::uint8_t { forward, back };
 void rope(Stream& stream, Rotation rotation, HeadsOut x, std::int64_t batch, std::int64_t length,
           std::int64_t heads, std::int64_t width, double theta);
 
+/// The difference of the logarithms of two neighbouring frequencies.
+double rope_step(double theta, std::int64_t width);
+
 }  // namespace troupe::kernels

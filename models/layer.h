@@ -34,6 +34,10 @@ enum class InputGradient : std::uint8_t { wanted, unwanted };
 /// in; the output, and what the backward pass needs, go out. The spans that a layer gets are as
 /// long as it declared.
 ///
+/// What it gives, an output or a gradient, is in fp32 or in the precision's activation_type(),
+/// which on tensor cores has 16 bits; it takes either. What is given from stage to stage is in
+/// fp32.
+///
 /// What is saved: `forward` fills `saved`. `backward_input` reads it, and leaves in it what
 /// `backward_weight` needs and nothing more; `backward_weight` empties it. Each runs once, in this
 /// order, perhaps long after one another and with other micro-batches in between. Evaluation throws

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "kernels/rounding.h"
 #include "models/repeatedly.h"
 
 namespace troupe::models {
@@ -39,6 +40,13 @@ namespace {
 std::int64_t rows_of(const Tensor& input) {
   const auto& shape = input.shape();
   return input.dtype() == DType::i32 ? input.count() : input.count() / shape[shape.rank() - 1];
+}
+
+/// What layers have rounded to 16 bits leaves the stage in fp32, so that in all precisions others
+/// are given the same type. No bit is lost: they find what they would have found without a cut.
+Tensor leaving(Stream& stream, Tensor given) {
+  const bool is_narrow = given.dtype() == DType::bf16 || given.dtype() == DType::f16;
+  return is_narrow ? kernels::as_type(stream, given, DType::f32) : given;
 }
 
 }  // namespace
@@ -116,7 +124,7 @@ Tensor Stage::run(const Pass& pass, const Weights& weights, Tensor x, Keep keep,
     x = parts_.forward(i, whole(pass, weights, i), std::move(x), saved, statistics);
     if (keep == Keep::input) std::ranges::fill(parts_.saved_by(i, saved), Tensor());
   }
-  return x;
+  return leaving(pass.stream, std::move(x));
 }
 
 /// Does what a pass gives to the stream. Nothing in it may wait for a device, nor be told a number
@@ -179,6 +187,7 @@ Tensor Stage::backward_input(Stream& stream, int m, const Weights& weights, Tens
     dy = stream.to_here(std::move(dy));
     for (int i = parts_.count() - 1; i >= 0; --i)
       dy = parts_.backward_input(i, whole(pass, weights, i), std::move(dy), place.saved);
+    dy = leaving(stream, std::move(dy));
   });
   return dy;
 }
@@ -217,6 +226,7 @@ Tensor Stage::backward(Stream& stream, int m, const Weights& weights, Tensor dy,
       dy = parts_.backward_input(i, in, std::move(dy), place.saved);
       parts_.backward_weight(i, in, place.saved, gradients);
     }
+    dy = leaving(stream, std::move(dy));
     if (!mend) fold_.close(stream);
   });
   finish(stream, place, tensors, mend);

@@ -1,6 +1,8 @@
 #include "kernels/activations.h"
+#include "kernels/cuda/between_layers.h"
 #include "kernels/cuda/gelu.cuh"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/numbers.cuh"
 #include "kernels/cuda/tile.cuh"
 
 namespace troupe::kernels::cuda {
@@ -20,42 +22,52 @@ struct GeluBackward {
   __device__ void operator()(std::int64_t i) const { dx[i] = dy[i] * GeluOf<form>::slope(x[i]); }
 };
 
+template <class Number>
 struct ReluForward {
-  const float* x;
-  float* y;
-  __device__ void operator()(std::int64_t i) const { y[i] = at_least(x[i], 0.0f); }
+  const Number* x;
+  Number* y;
+  __device__ void operator()(std::int64_t i) const {
+    y[i] = narrow<Number>(at_least(wide(x[i]), 0.0f));
+  }
 };
 
+template <class Number>
 struct ReluBackward {
-  const float *y, *dy;
-  float* dx;
-  __device__ void operator()(std::int64_t i) const { dx[i] = y[i] > 0.0f ? dy[i] : 0.0f; }
+  const Number *y, *dy;
+  Number* dx;
+  __device__ void operator()(std::int64_t i) const {
+    dx[i] = wide(y[i]) > 0.0f ? dy[i] : narrow<Number>(0.0f);
+  }
 };
 
+template <class Number>
 struct SwigluForward {
-  const float *gate, *up;
-  float* y;
+  const Number *gate, *up;
+  Number* y;
   __device__ void operator()(std::int64_t i) const {
-    const float g = gate[i];
-    y[i] = g / (1.0f + exp_of(-g)) * up[i];
+    const float g = wide(gate[i]);
+    y[i] = narrow<Number>(g / (1.0f + exp_of(-g)) * wide(up[i]));
   }
 };
 
+template <class Number>
 struct SwigluBackward {
-  const float *gate, *up, *dy;
-  float *dgate, *dup;
+  const Number *gate, *up, *dy;
+  Number *dgate, *dup;
   __device__ void operator()(std::int64_t i) const {
-    const float g = gate[i], u = up[i], gradient = dy[i];
+    const float g = wide(gate[i]), u = wide(up[i]), gradient = wide(dy[i]);
     const float s = sigmoid(g);
-    dgate[i] = gradient * u * (s * fmaf(g, 1.0f - s, 1.0f));
-    dup[i] = gradient * (g * s);
+    dgate[i] = narrow<Number>(gradient * u * (s * fmaf(g, 1.0f - s, 1.0f)));
+    dup[i] = narrow<Number>(gradient * (g * s));
   }
 };
 
+template <class Number>
 struct Sum {
-  const float *first, *second;
+  const Number* first;
+  const float* second;
   float* y;
-  __device__ void operator()(std::int64_t i) const { y[i] = first[i] + second[i]; }
+  __device__ void operator()(std::int64_t i) const { y[i] = wide(first[i]) + second[i]; }
 };
 
 struct SumWithRow {
@@ -84,26 +96,40 @@ void gelu_backward(Stream& stream, Gelu form, const float* x, const float* dy, f
       return for_elements(stream, count, GeluBackward<Gelu::tanh>{x, dy, dx});
   }
 }
-void relu_forward(Stream& stream, const float* x, float* y, std::int64_t count) {
-  for_elements(stream, count, ReluForward{x, y});
-}
-void relu_backward(Stream& stream, const float* y, const float* dy, float* dx, std::int64_t count) {
-  for_elements(stream, count, ReluBackward{y, dy, dx});
-}
-void swiglu_forward(Stream& stream, const float* gate, const float* up, float* y,
-                    std::int64_t count) {
-  for_elements(stream, count, SwigluForward{gate, up, y});
-}
-void swiglu_backward(Stream& stream, const float* gate, const float* up, const float* dy,
-                     float* dgate, float* dup, std::int64_t count) {
-  for_elements(stream, count, SwigluBackward{gate, up, dy, dgate, dup});
-}
-void add(Stream& stream, const float* a, const float* b, float* y, std::int64_t count) {
-  for_elements(stream, count, Sum{a, b, y});
-}
 void add_row(Stream& stream, const float* x, const float* row, float* y, std::int64_t rows,
              std::int64_t columns) {
   for_elements(stream, rows * columns, SumWithRow{x, row, y, columns});
 }
+
+template <class Number>
+void Activations<Number>::add(Stream& stream, const Number* a, const float* b, float* y,
+                              std::int64_t count) {
+  for_elements(stream, count, Sum<Number>{a, b, y});
+}
+template <class Number>
+void Activations<Number>::relu_forward(Stream& stream, const Number* x, Number* y,
+                                       std::int64_t count) {
+  for_elements(stream, count, ReluForward<Number>{x, y});
+}
+template <class Number>
+void Activations<Number>::relu_backward(Stream& stream, const Number* y, const Number* dy,
+                                        Number* dx, std::int64_t count) {
+  for_elements(stream, count, ReluBackward<Number>{y, dy, dx});
+}
+template <class Number>
+void Activations<Number>::swiglu_forward(Stream& stream, const Number* gate, const Number* up,
+                                         Number* y, std::int64_t count) {
+  for_elements(stream, count, SwigluForward<Number>{gate, up, y});
+}
+template <class Number>
+void Activations<Number>::swiglu_backward(Stream& stream, const Number* gate, const Number* up,
+                                          const Number* dy, Number* dgate, Number* dup,
+                                          std::int64_t count) {
+  for_elements(stream, count, SwigluBackward<Number>{gate, up, dy, dgate, dup});
+}
+
+template struct Activations<float>;
+template struct Activations<Float16>;
+template struct Activations<BFloat16>;
 
 }  // namespace troupe::kernels::cuda

@@ -1,5 +1,6 @@
 #include "kernels/cuda/kernels.h"
 
+#include "kernels/cuda/between_layers.h"
 #include "kernels/cuda/rounding.h"
 #include "kernels/cuda/tensor_cores.h"
 
@@ -8,11 +9,11 @@ namespace troupe::kernels::cuda {
 const DeviceKernels all_kernels = {
     .gelu_forward = gelu_forward,
     .gelu_backward = gelu_backward,
-    .relu_forward = relu_forward,
-    .relu_backward = relu_backward,
-    .swiglu_forward = swiglu_forward,
-    .swiglu_backward = swiglu_backward,
-    .add = add,
+    .relu_forward = Activations<float>::relu_forward,
+    .relu_backward = Activations<float>::relu_backward,
+    .swiglu_forward = Activations<float>::swiglu_forward,
+    .swiglu_backward = Activations<float>::swiglu_backward,
+    .add = Activations<float>::add,
     .add_row = add_row,
     .attention_forward = attention_forward,
     .attention_backward = attention_backward,
@@ -41,16 +42,16 @@ const DeviceKernels all_kernels = {
     .gap_share = gap_share,
     .compensate_delay = compensate_delay,
     .inverses = inverses,
-    .layer_norm_forward = layer_norm_forward,
-    .layer_norm_backward_input = layer_norm_backward_input,
-    .layer_norm_backward_weight = layer_norm_backward_weight,
-    .rms_norm_forward = rms_norm_forward,
-    .rms_norm_backward_input = rms_norm_backward_input,
-    .rms_norm_backward_weight = rms_norm_backward_weight,
+    .layer_norm_forward = Norms<float>::layer_norm_forward,
+    .layer_norm_backward_input = Norms<float>::layer_norm_backward_input,
+    .layer_norm_backward_weight = Norms<float>::layer_norm_backward_weight,
+    .rms_norm_forward = Norms<float>::rms_norm_forward,
+    .rms_norm_backward_input = Norms<float>::rms_norm_backward_input,
+    .rms_norm_backward_weight = Norms<float>::rms_norm_backward_weight,
     .multiply = multiply,
     .bias_backward = bias_backward,
-    .rope = rope,
-    .softmax_cross_entropy = softmax_cross_entropy,
+    .rope = rope<float>,
+    .softmax_cross_entropy = softmax_cross_entropy<float>,
     .sgd_step = sgd_step,
     .adam_step = adam_step,
     .squares_of_blocks = squares_of_blocks,

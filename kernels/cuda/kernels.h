@@ -15,11 +15,6 @@ void read_back(Stream& stream, const Tensor& from, void* to);
 // activations.cu
 decltype(kernels::gelu_forward) gelu_forward;
 decltype(kernels::gelu_backward) gelu_backward;
-decltype(kernels::relu_forward) relu_forward;
-decltype(kernels::relu_backward) relu_backward;
-decltype(kernels::swiglu_forward) swiglu_forward;
-decltype(kernels::swiglu_backward) swiglu_backward;
-decltype(kernels::add) add;
 decltype(kernels::add_row) add_row;
 
 // attention.cu
@@ -70,25 +65,10 @@ void compensate_delay(Stream& stream, double strength, const float* now, const f
                       float* g, std::int64_t count);
 Inverses inverses(Stream& stream, const float* x, std::int64_t count);
 
-// norm.cu
-decltype(kernels::layer_norm_forward) layer_norm_forward;
-decltype(kernels::layer_norm_backward_input) layer_norm_backward_input;
-decltype(kernels::layer_norm_backward_weight) layer_norm_backward_weight;
-decltype(kernels::rms_norm_forward) rms_norm_forward;
-decltype(kernels::rms_norm_backward_input) rms_norm_backward_input;
-decltype(kernels::rms_norm_backward_weight) rms_norm_backward_weight;
-
 // product.cu
 void multiply(Stream& stream, const DeviceProduct<float>& product);
 void bias_backward(Stream& stream, const float* dy, float* db, std::int64_t rows,
                    std::int64_t columns);
-
-// rope.cu
-void rope(Stream& stream, Rotation rotation, HeadsOut x, std::int64_t batch, std::int64_t length,
-          std::int64_t heads, std::int64_t width, double step);
-
-// softmax_cross_entropy.cu
-decltype(kernels::softmax_cross_entropy) softmax_cross_entropy;
 
 // steps.cu
 void sgd_step(Stream& stream, const SgdStep& step, const float* w, const float* gradient,

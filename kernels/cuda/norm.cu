@@ -1,14 +1,16 @@
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/between_layers.h"
 #include "kernels/cuda/math.cuh"
+#include "kernels/cuda/numbers.cuh"
 #include "kernels/cuda/tile.cuh"
-#include "kernels/norm.h"
 
 namespace troupe::kernels::cuda {
 namespace {
 
+template <class Number>
 struct LayerNormForward {
   const float *x, *weight, *bias;
-  float *y, *mean, *rstd;
+  Number* y;
+  float *mean, *rstd;
   std::int64_t columns;
   float eps;
 
@@ -27,24 +29,27 @@ struct LayerNormForward {
       mean[row] = center;
       rstd[row] = scale;
     }
-    float* out = y + row * columns;
+    Number* out = y + row * columns;
     for (std::int64_t c = lane; c < columns; c += lanes)
-      out[c] = fmaf((in[c] - center) * scale, weight[c], bias[c]);
+      out[c] = narrow<Number>(fmaf((in[c] - center) * scale, weight[c], bias[c]));
   }
 };
 
 // With g = dy weight and n the normalized input: dx = rstd (g - mean(g) - n mean(g n)).
+template <class Number>
 struct LayerNormBackwardInput {
-  const float *x, *weight, *mean, *rstd, *dy;
+  const float *x, *weight, *mean, *rstd;
+  const Number* dy;
   float* dx;
   std::int64_t columns;
 
   __device__ void operator()(std::int64_t row, bool is_row, unsigned lane) const {
-    const float *in = x + row * columns, *gradient = dy + row * columns;
+    const float* in = x + row * columns;
+    const Number* gradient = dy + row * columns;
     const float center = mean[row], scale = rstd[row];
     float sum_g = 0, sum_gn = 0;
     for (std::int64_t c = lane; c < columns; c += lanes) {
-      const float normal = (in[c] - center) * scale, g = gradient[c] * weight[c];
+      const float normal = (in[c] - center) * scale, g = wide(gradient[c]) * weight[c];
       sum_g += g;
       sum_gn = fmaf(g, normal, sum_gn);
     }
@@ -53,15 +58,17 @@ struct LayerNormBackwardInput {
     if (!is_row) return;
     float* out = dx + row * columns;
     for (std::int64_t c = lane; c < columns; c += lanes) {
-      const float normal = (in[c] - center) * scale, g = gradient[c] * weight[c];
+      const float normal = (in[c] - center) * scale, g = wide(gradient[c]) * weight[c];
       out[c] = scale * fmaf(normal, minus_mean_gn, g - mean_g);
     }
   }
 };
 
+template <class Number>
 struct RmsNormForward {
   const float *x, *weight;
-  float *y, *rstd;
+  Number* y;
+  float* rstd;
   std::int64_t columns;
   float eps;
 
@@ -72,42 +79,48 @@ struct RmsNormForward {
     const float scale = inverse_root(sum_of_lanes(squares) / static_cast<float>(columns) + eps);
     if (!is_row) return;
     if (lane == 0) rstd[row] = scale;
-    float* out = y + row * columns;
-    for (std::int64_t c = lane; c < columns; c += lanes) out[c] = in[c] * scale * weight[c];
+    Number* out = y + row * columns;
+    for (std::int64_t c = lane; c < columns; c += lanes)
+      out[c] = narrow<Number>(in[c] * scale * weight[c]);
   }
 };
 
 // dx = rstd (g - n mean(g n)), named as above.
+template <class Number>
 struct RmsNormBackwardInput {
-  const float *x, *weight, *rstd, *dy;
+  const float *x, *weight, *rstd;
+  const Number* dy;
   float* dx;
   std::int64_t columns;
 
   __device__ void operator()(std::int64_t row, bool is_row, unsigned lane) const {
-    const float *in = x + row * columns, *gradient = dy + row * columns;
+    const float* in = x + row * columns;
+    const Number* gradient = dy + row * columns;
     const float scale = rstd[row];
     float total = 0;
     for (std::int64_t c = lane; c < columns; c += lanes)
-      total = fmaf(gradient[c] * weight[c], in[c] * scale, total);
+      total = fmaf(wide(gradient[c]) * weight[c], in[c] * scale, total);
     const float minus_mean_gn = -sum_of_lanes(total) / static_cast<float>(columns);
     if (!is_row) return;
     float* out = dx + row * columns;
     for (std::int64_t c = lane; c < columns; c += lanes)
-      out[c] = scale * fmaf(in[c] * scale, minus_mean_gn, gradient[c] * weight[c]);
+      out[c] = scale * fmaf(in[c] * scale, minus_mean_gn, wide(gradient[c]) * weight[c]);
   }
 };
 
 // Sums over the rows, from the first to the last: a thread for each column.
 
+template <class Number>
 struct LayerNormBackwardWeight {
-  const float *x, *mean, *rstd, *dy;
+  const float *x, *mean, *rstd;
+  const Number* dy;
   float *dweight, *dbias;
   std::int64_t rows, columns;
 
   __device__ void operator()(std::int64_t c) const {
     float weight_sum = 0, bias_sum = 0;
     for (std::int64_t r = 0; r < rows; ++r) {
-      const float gradient = dy[r * columns + c];
+      const float gradient = wide(dy[r * columns + c]);
       weight_sum = fmaf(gradient, (x[r * columns + c] - mean[r]) * rstd[r], weight_sum);
       bias_sum = gradient + bias_sum;
     }
@@ -116,48 +129,65 @@ struct LayerNormBackwardWeight {
   }
 };
 
+template <class Number>
 struct RmsNormBackwardWeight {
-  const float *x, *rstd, *dy;
+  const float *x, *rstd;
+  const Number* dy;
   float* dweight;
   std::int64_t rows, columns;
 
   __device__ void operator()(std::int64_t c) const {
     float sum = 0;
     for (std::int64_t r = 0; r < rows; ++r)
-      sum = fmaf(dy[r * columns + c], x[r * columns + c] * rstd[r], sum);
+      sum = fmaf(wide(dy[r * columns + c]), x[r * columns + c] * rstd[r], sum);
     dweight[c] += sum;
   }
 };
 
 }  // namespace
 
-void layer_norm_forward(Stream& stream, const float* x, const float* weight, const float* bias,
-                        float* y, float* mean, float* rstd, std::int64_t rows, std::int64_t columns,
-                        float eps) {
-  for_rows(stream, rows, LayerNormForward{x, weight, bias, y, mean, rstd, columns, eps});
+template <class Number>
+void Norms<Number>::layer_norm_forward(Stream& stream, const float* x, const float* weight,
+                                       const float* bias, Number* y, float* mean, float* rstd,
+                                       std::int64_t rows, std::int64_t columns, float eps) {
+  for_rows(stream, rows, LayerNormForward<Number>{x, weight, bias, y, mean, rstd, columns, eps});
 }
-void layer_norm_backward_input(Stream& stream, const float* x, const float* weight,
-                               const float* mean, const float* rstd, const float* dy, float* dx,
-                               std::int64_t rows, std::int64_t columns) {
-  for_rows(stream, rows, LayerNormBackwardInput{x, weight, mean, rstd, dy, dx, columns});
+template <class Number>
+void Norms<Number>::layer_norm_backward_input(Stream& stream, const float* x, const float* weight,
+                                              const float* mean, const float* rstd,
+                                              const Number* dy, float* dx, std::int64_t rows,
+                                              std::int64_t columns) {
+  for_rows(stream, rows, LayerNormBackwardInput<Number>{x, weight, mean, rstd, dy, dx, columns});
 }
-void layer_norm_backward_weight(Stream& stream, const float* x, const float* mean,
-                                const float* rstd, const float* dy, float* dweight, float* dbias,
-                                std::int64_t rows, std::int64_t columns) {
+template <class Number>
+void Norms<Number>::layer_norm_backward_weight(Stream& stream, const float* x, const float* mean,
+                                               const float* rstd, const Number* dy, float* dweight,
+                                               float* dbias, std::int64_t rows,
+                                               std::int64_t columns) {
   for_elements(stream, columns,
-               LayerNormBackwardWeight{x, mean, rstd, dy, dweight, dbias, rows, columns});
+               LayerNormBackwardWeight<Number>{x, mean, rstd, dy, dweight, dbias, rows, columns});
 }
-void rms_norm_forward(Stream& stream, const float* x, const float* weight, float* y, float* rstd,
-                      std::int64_t rows, std::int64_t columns, float eps) {
-  for_rows(stream, rows, RmsNormForward{x, weight, y, rstd, columns, eps});
+template <class Number>
+void Norms<Number>::rms_norm_forward(Stream& stream, const float* x, const float* weight, Number* y,
+                                     float* rstd, std::int64_t rows, std::int64_t columns,
+                                     float eps) {
+  for_rows(stream, rows, RmsNormForward<Number>{x, weight, y, rstd, columns, eps});
 }
-void rms_norm_backward_input(Stream& stream, const float* x, const float* weight, const float* rstd,
-                             const float* dy, float* dx, std::int64_t rows, std::int64_t columns) {
-  for_rows(stream, rows, RmsNormBackwardInput{x, weight, rstd, dy, dx, columns});
+template <class Number>
+void Norms<Number>::rms_norm_backward_input(Stream& stream, const float* x, const float* weight,
+                                            const float* rstd, const Number* dy, float* dx,
+                                            std::int64_t rows, std::int64_t columns) {
+  for_rows(stream, rows, RmsNormBackwardInput<Number>{x, weight, rstd, dy, dx, columns});
 }
-void rms_norm_backward_weight(Stream& stream, const float* x, const float* rstd, const float* dy,
-                              float* dweight, std::int64_t rows, std::int64_t columns) {
-  for_elements(stream, columns, RmsNormBackwardWeight{x, rstd, dy, dweight, rows, columns});
+template <class Number>
+void Norms<Number>::rms_norm_backward_weight(Stream& stream, const float* x, const float* rstd,
+                                             const Number* dy, float* dweight, std::int64_t rows,
+                                             std::int64_t columns) {
+  for_elements(stream, columns, RmsNormBackwardWeight<Number>{x, rstd, dy, dweight, rows, columns});
 }
+
+template struct Norms<float>;
+template struct Norms<Float16>;
+template struct Norms<BFloat16>;
 
 }  // namespace troupe::kernels::cuda

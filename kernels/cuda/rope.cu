@@ -1,6 +1,6 @@
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/between_layers.h"
+#include "kernels/cuda/numbers.cuh"
 #include "kernels/cuda/tile.cuh"
-#include "kernels/rope.h"
 
 namespace troupe::kernels::cuda {
 namespace {
@@ -46,8 +46,9 @@ __device__ Turn turn_of(double angle) {
 }
 
 /// A pair of numbers of one position, in all heads of all sequences.
+template <class Number>
 struct Rotate {
-  HeadsOut x;
+  DeviceHeads<Number> x;
   std::int64_t batch, length, heads, width;
   double step;  // Of the logarithms of the frequencies.
   bool is_back;
@@ -59,20 +60,28 @@ struct Rotate {
         turn_of(decay(static_cast<double>(pair) * step) * (is_back ? -turns : turns));
     for (std::int64_t b = 0; b < batch; ++b)
       for (std::int64_t head = 0; head < heads; ++head) {
-        float* const at = x.data + (b * length + position) * x.row + head * width + pair;
-        const float first = at[0], second = at[pairs];
-        at[0] = fmaf(first, cosine, -(second * sine));
-        at[pairs] = fmaf(first, sine, second * cosine);
+        Number* const at = x.data + (b * length + position) * x.row + head * width + pair;
+        const float first = wide(at[0]), second = wide(at[pairs]);
+        at[0] = narrow<Number>(fmaf(first, cosine, -(second * sine)));
+        at[pairs] = narrow<Number>(fmaf(first, sine, second * cosine));
       }
   }
 };
 
 }  // namespace
 
-void rope(Stream& stream, Rotation rotation, HeadsOut x, std::int64_t batch, std::int64_t length,
-          std::int64_t heads, std::int64_t width, double step) {
+template <class Number>
+void rope(Stream& stream, Rotation rotation, DeviceHeads<Number> x, std::int64_t batch,
+          std::int64_t length, std::int64_t heads, std::int64_t width, double step) {
   for_elements(stream, length * (width / 2),
-               Rotate{x, batch, length, heads, width, step, rotation == Rotation::back});
+               Rotate<Number>{x, batch, length, heads, width, step, rotation == Rotation::back});
 }
+
+template void rope(Stream&, Rotation, DeviceHeads<float>, std::int64_t, std::int64_t, std::int64_t,
+                   std::int64_t, double);
+template void rope(Stream&, Rotation, DeviceHeads<Float16>, std::int64_t, std::int64_t,
+                   std::int64_t, std::int64_t, double);
+template void rope(Stream&, Rotation, DeviceHeads<BFloat16>, std::int64_t, std::int64_t,
+                   std::int64_t, std::int64_t, double);
 
 }  // namespace troupe::kernels::cuda

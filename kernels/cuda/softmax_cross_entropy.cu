@@ -1,7 +1,7 @@
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/between_layers.h"
 #include "kernels/cuda/math.cuh"
+#include "kernels/cuda/numbers.cuh"
 #include "kernels/cuda/tile.cuh"
-#include "kernels/softmax_cross_entropy.h"
 
 namespace troupe::kernels::cuda {
 namespace {
@@ -11,24 +11,27 @@ namespace {
 constexpr int most_chunks = 64;
 constexpr std::int64_t least_chunk = 4096;
 
+template <class Number>
 struct Row {
-  const float* logits;
+  const Number* logits;
   const std::int32_t* targets;
-  float *losses, *dlogits;
+  float* losses;
+  Number* dlogits;
   std::int64_t classes, chunk;
   Changing<float> scale;
 };
 
-/// A block for each row, and in it sixteen threads for each chunk.
-__global__ void softmax_row(Row all) {
+/// A block for each row, and in it sixteen threads for each chunk. The terms are made once more for
+/// the gradient: between the passes nothing is written, nor rounded.
+template <class Number>
+__global__ void softmax_row(Row<Number> all) {
   __shared__ float shifts[most_chunks];
   __shared__ float sums[most_chunks];
   __shared__ float factors[most_chunks];
   const std::int64_t row = blockIdx.x;
-  const float* logits = all.logits + row * all.classes;
-  float* dlogits = all.dlogits ? all.dlogits + row * all.classes : nullptr;
+  const Number* logits = all.logits + row * all.classes;
   const std::int64_t target = all.targets[row];
-  const float target_logit = logits[target];
+  const float target_logit = wide(logits[target]);
   const int chunks = static_cast<int>((all.classes + all.chunk - 1) / all.chunk);
   const unsigned lane = threadIdx.x % lanes;
   const float scale = all.scale.read();
@@ -41,15 +44,13 @@ __global__ void softmax_row(Row all) {
     const std::int64_t first = mine * all.chunk;
     const std::int64_t end = mine < chunks ? std::min(first + all.chunk, all.classes) : first;
     float most = -infinity;
-    for (std::int64_t i = first + lane; i < end; i += lanes) most = Greater()(most, logits[i]);
+    for (std::int64_t i = first + lane; i < end; i += lanes)
+      most = Greater()(most, wide(logits[i]));
     most = fold(most, Greater());
     const float shift = most == -infinity ? -0x1.fffffep+127f : most;
     float sum = 0;
-    for (std::int64_t i = first + lane; i < end; i += lanes) {
-      const float term = exp_nonpositive(logits[i] + -shift);
-      sum += term;
-      if (dlogits) dlogits[i] = term;
-    }
+    for (std::int64_t i = first + lane; i < end; i += lanes)
+      sum += exp_nonpositive(wide(logits[i]) + -shift);
     sum = sum_of_lanes(sum);
     if (lane == 0 && mine < chunks) {
       shifts[mine] = shift;
@@ -70,21 +71,32 @@ __global__ void softmax_row(Row all) {
     for (int i = 0; i < chunks; ++i) factors[i] = exp_of(shifts[i] - shift) / sum * scale;
   }
   __syncthreads();
-  if (!dlogits) return;
+  if (!all.dlogits) return;
+  Number* dlogits = all.dlogits + row * all.classes;
   for (std::int64_t i = threadIdx.x; i < all.classes; i += threads_in_block) {
-    const float softmax = dlogits[i] * factors[i / all.chunk];
-    dlogits[i] = i == target ? softmax - scale : softmax;
+    const std::int64_t chunk = i / all.chunk;
+    const float softmax = exp_nonpositive(wide(logits[i]) + -shifts[chunk]) * factors[chunk];
+    dlogits[i] = narrow<Number>(i == target ? softmax - scale : softmax);
   }
 }
 
 }  // namespace
 
-void softmax_cross_entropy(Stream& stream, const float* logits, const std::int32_t* targets,
-                           float* losses, float* dlogits, std::int64_t rows, std::int64_t classes,
+template <class Number>
+void softmax_cross_entropy(Stream& stream, const Number* logits, const std::int32_t* targets,
+                           float* losses, Number* dlogits, std::int64_t rows, std::int64_t classes,
                            float scale) {
   const std::int64_t chunk = std::max(least_chunk, (classes + most_chunks - 1) / most_chunks);
-  launch(stream, blocks_for(rows), dim3(threads_in_block), softmax_row,
-         Row{logits, targets, losses, dlogits, classes, chunk, queue_of(stream).changing(scale)});
+  launch(stream, blocks_for(rows), dim3(threads_in_block), softmax_row<Number>,
+         Row<Number>{logits, targets, losses, dlogits, classes, chunk,
+                     queue_of(stream).changing(scale)});
 }
+
+template void softmax_cross_entropy(Stream&, const float*, const std::int32_t*, float*, float*,
+                                    std::int64_t, std::int64_t, float);
+template void softmax_cross_entropy(Stream&, const Float16*, const std::int32_t*, float*, Float16*,
+                                    std::int64_t, std::int64_t, float);
+template void softmax_cross_entropy(Stream&, const BFloat16*, const std::int32_t*, float*,
+                                    BFloat16*, std::int64_t, std::int64_t, float);
 
 }  // namespace troupe::kernels::cuda

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "kernels/cuda/between_layers.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch_queue.h"
 #include "kernels/cuda/rounding.h"
@@ -93,19 +94,36 @@ Tensor product_of(Stream& stream, DeviceProduct<Number> product) {
   return sums;
 }
 
+/// Whether cuBLASLt makes something else of the sums and a bias, which it wants rounded.
+template <class Number>
+bool multiplied_with_bias(Stream& stream, DeviceProduct<Number> product,
+                          Epilogue<Number> epilogue) {
+  Tensor bias;
+  if (product.start) {
+    bias = stream.make({product.columns}, dtype_of<Number>);
+    round_all(stream, product.start, bias.data<Number>(), product.columns);
+    epilogue.bias = bias.data<Number>();
+    product.start = nullptr;
+  }
+  return multiplied(stream, product, epilogue);
+}
+
+template <class Number>
+void multiply_and_round(Stream& stream, const DeviceProduct<Number>& product, Number* y) {
+  if (multiplied_with_bias<Number>(stream, product, {.kind = EpilogueKind::rounded, .result = y}))
+    return;
+  const Tensor sums = product_of(stream, product);
+  round_all(stream, sums.f32(), y, sums.count());
+}
+
 template <class Number>
 void multiply_to_gelu(Stream& stream, const DeviceProduct<Number>& product, Gelu form, Number* pre,
                       Number* y) {
-  if (form == Gelu::tanh) {  // The library's only one.
-    Tensor bias = stream.make({product.columns}, dtype_of<Number>);
-    round_all(stream, product.start, bias.data<Number>(), product.columns);
-    DeviceProduct<Number> sums = product;
-    sums.start = nullptr;
-    if (multiplied<Number>(
-            stream, sums,
-            {.kind = EpilogueKind::gelu, .bias = bias.data<Number>(), .pre = pre, .result = y}))
-      return;
-  }
+  // The library's only form.
+  if (form == Gelu::tanh &&
+      multiplied_with_bias<Number>(stream, product,
+                                   {.kind = EpilogueKind::gelu, .pre = pre, .result = y}))
+    return;
   const Tensor sums = product_of(stream, product);
   round_with_gelu(stream, form, sums.f32(), pre, y, sums.count());
 }
@@ -323,6 +341,7 @@ void convolve_to_weight(Stream& stream, const Conv2dShape& shape, const Number* 
 template <class Number>
 constexpr TensorCoreKernels<Number> kernels_in_16_bits = {
     .multiply = multiply_rounded<Number>,
+    .multiply_and_round = multiply_and_round<Number>,
     .multiply_to_gelu = multiply_to_gelu<Number>,
     .multiply_by_gelu_slope = multiply_by_gelu_slope<Number>,
     .multiply_and_add_up = multiply_and_add_up<Number>,
@@ -331,6 +350,19 @@ constexpr TensorCoreKernels<Number> kernels_in_16_bits = {
     .conv2d_forward = convolve_forward<Number>,
     .conv2d_backward_input = convolve_to_input<Number>,
     .conv2d_backward_weight = convolve_to_weight<Number>,
+    .layer_norm_forward = Norms<Number>::layer_norm_forward,
+    .layer_norm_backward_input = Norms<Number>::layer_norm_backward_input,
+    .layer_norm_backward_weight = Norms<Number>::layer_norm_backward_weight,
+    .rms_norm_forward = Norms<Number>::rms_norm_forward,
+    .rms_norm_backward_input = Norms<Number>::rms_norm_backward_input,
+    .rms_norm_backward_weight = Norms<Number>::rms_norm_backward_weight,
+    .add = Activations<Number>::add,
+    .relu_forward = Activations<Number>::relu_forward,
+    .relu_backward = Activations<Number>::relu_backward,
+    .swiglu_forward = Activations<Number>::swiglu_forward,
+    .swiglu_backward = Activations<Number>::swiglu_backward,
+    .rope = rope<Number>,
+    .softmax_cross_entropy = softmax_cross_entropy<Number>,
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "kernels/batch_norm.h"
 #include "models/layers/images.h"
+#include "models/layers/wide.h"
 
 namespace troupe::models {
 namespace {
@@ -27,6 +28,7 @@ std::vector<Buffer> BatchNorm::buffers() const {
 
 Tensor BatchNorm::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const {
   Stream& stream = in.pass.stream;
+  x = wide(in, x);
   const auto shape = image_shape(x.shape());
   const float* weight = in.weights[0].value.f32();
   const float* bias = in.weights[1].value.f32();
@@ -47,6 +49,7 @@ Tensor BatchNorm::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan sta
 }
 
 Tensor BatchNorm::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
+  dy = wide(in, dy);
   Tensor dx;
   if (in.input_gradient == InputGradient::wanted) {
     dx = in.pass.stream.make(dy.shape());

@@ -4,6 +4,7 @@
 
 #include "kernels/copy.h"
 #include "kernels/steps.h"
+#include "models/layers/wide.h"
 
 namespace troupe::models {
 
@@ -11,6 +12,7 @@ ClassToken::ClassToken(Parameter token) : token_(std::move(token)) {}
 
 Tensor ClassToken::forward(const In& in, Tensor x, SavedSpan, SavedSpan) const {
   Stream& stream = in.pass.stream;
+  x = wide(in, x);
   const auto batch = x.shape()[0], length = x.shape()[1], width = x.shape()[2];
   const auto from = length * width, to = from + width;
   Tensor y = stream.make(output(x.shape()));
@@ -21,6 +23,7 @@ Tensor ClassToken::forward(const In& in, Tensor x, SavedSpan, SavedSpan) const {
 
 Tensor ClassToken::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
   Stream& stream = in.pass.stream;
+  dy = wide(in, dy);
   const auto batch = dy.shape()[0], length = dy.shape()[1] - 1, width = dy.shape()[2];
   const auto to = length * width, from = to + width;
   saved[0] = stream.make({batch, width});
@@ -39,6 +42,7 @@ void ClassToken::backward_weight(const In& in, SavedSpan saved, SavedSpan gradie
 }
 
 Tensor FirstRow::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) const {
+  x = wide(in, x);
   const auto batch = x.shape()[0], length = x.shape()[1], width = x.shape()[2];
   Tensor y = in.pass.stream.make({batch, width});
   kernels::copy_rows(in.pass.stream, {x.f32(), length * width}, {y.f32(), width}, batch, width);
@@ -48,6 +52,7 @@ Tensor FirstRow::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) con
 
 Tensor FirstRow::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
   const Shape shape = std::exchange(saved[0], {}).shape();
+  dy = wide(in, dy);
   Tensor dx = in.pass.stream.make(shape);
   kernels::fill(in.pass.stream, 0, dx.f32(), dx.count());
   kernels::copy_rows(in.pass.stream, {dy.f32(), shape[2]}, {dx.f32(), shape[1] * shape[2]},

@@ -45,7 +45,7 @@ Tensor Conv2d::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) const
   const Tensor w = kernels::as_type(stream, in.weights[0].value, type);
   Tensor y = stream.make(output(x.shape()), type);
   kernels::convolve(stream, kernel_shape(x.shape()), in.pass.precision, saved[input], w, y);
-  return kernels::as_type(stream, y, DType::f32);
+  return y;
 }
 
 Tensor Conv2d::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
@@ -58,7 +58,7 @@ Tensor Conv2d::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
   Tensor dx = stream.make(shape, type);
   kernels::convolve_back_to_input(stream, kernel_shape(shape), in.pass.precision, w,
                                   saved[gradient], dx);
-  return kernels::as_type(stream, dx, DType::f32);
+  return dx;
 }
 
 void Conv2d::backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const {

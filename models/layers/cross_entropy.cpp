@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "kernels/softmax_cross_entropy.h"
+#include "kernels/between_layers.h"
 
 namespace troupe::models {
 
@@ -10,10 +10,10 @@ Tensor CrossEntropy::forward(const In& in, Tensor logits, SavedSpan saved, Saved
   const auto rows = logits.shape().rows();
   assert(in.pass.targets.count() == rows);
   Tensor losses = in.pass.stream.make({rows});
-  float* gradient = in.pass.mode == Mode::training ? logits.f32() : nullptr;
-  kernels::softmax_cross_entropy(in.pass.stream, logits.f32(), in.pass.targets.data<std::int32_t>(),
-                                 losses.f32(), gradient, rows, logits.shape().last(),
-                                 in.pass.loss_gradient);
+  const auto gradient = in.pass.mode == Mode::training ? kernels::LogitGradient::wanted
+                                                       : kernels::LogitGradient::unwanted;
+  kernels::cross_entropy(in.pass.stream, logits, in.pass.targets, losses, gradient,
+                         in.pass.loss_gradient);
   saved[0] = std::move(logits);
   return losses;
 }

@@ -16,7 +16,7 @@ class Dropout final : public Layer {
   Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const override;
 
  private:
-  Tensor dropped(const Pass& pass, Tensor x) const;
+  Tensor dropped(const In& in, Tensor x) const;
 
   float rate_;
   std::uint32_t operation_;

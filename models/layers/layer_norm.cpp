@@ -2,7 +2,8 @@
 
 #include <utility>
 
-#include "kernels/norm.h"
+#include "kernels/between_layers.h"
+#include "models/layers/wide.h"
 
 namespace troupe::models {
 LayerNorm::LayerNorm(std::string name, std::int64_t width, float eps)
@@ -15,26 +16,20 @@ std::vector<Parameter> LayerNorm::parameters() const {
 
 Tensor LayerNorm::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) const {
   Stream& stream = in.pass.stream;
-  const auto rows = x.shape().rows();
-  Tensor y = stream.make(x.shape());
-  Tensor mean_and_rstd = stream.make({2, rows});
-  float* mean = mean_and_rstd.f32();
-  kernels::layer_norm_forward(stream, x.f32(), in.weights[0].value.f32(), in.weights[1].value.f32(),
-                              y.f32(), mean, mean + rows, rows, width_, eps_);
+  x = wide(in, x);
+  Tensor y = stream.make(x.shape(), kernels::activation_type(in.pass.precision));
+  saved[moments] = stream.make({2, x.shape().rows()});
+  kernels::layer_norm(stream, x, in.weights[0].value, in.weights[1].value, eps_, y, saved[moments]);
   saved[input] = std::move(x);
-  saved[moments] = std::move(mean_and_rstd);
   return y;
 }
 
 Tensor LayerNorm::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
   Tensor dx;
   if (in.input_gradient == InputGradient::wanted) {
-    const auto rows = dy.shape().rows();
-    const float* mean = saved[moments].f32();
     dx = in.pass.stream.make(dy.shape());
-    kernels::layer_norm_backward_input(in.pass.stream, saved[input].f32(),
-                                       in.weights[0].value.f32(), mean, mean + rows, dy.f32(),
-                                       dx.f32(), rows, width_);
+    kernels::layer_norm_back(in.pass.stream, saved[input], in.weights[0].value, saved[moments], dy,
+                             dx);
   }
   saved[gradient] = std::move(dy);
   return dx;
@@ -44,10 +39,8 @@ void LayerNorm::backward_weight(const In& in, SavedSpan saved, SavedSpan gradien
   const Tensor x = std::exchange(saved[input], {});
   const Tensor mean_and_rstd = std::exchange(saved[moments], {});
   const Tensor dy = std::exchange(saved[gradient], {});
-  const auto rows = x.shape().rows();
-  const float* mean = mean_and_rstd.f32();
-  kernels::layer_norm_backward_weight(in.pass.stream, x.f32(), mean, mean + rows, dy.f32(),
-                                      gradients[0].f32(), gradients[1].f32(), rows, width_);
+  kernels::layer_norm_back_to_weight(in.pass.stream, x, mean_and_rstd, dy, gradients[0],
+                                     gradients[1]);
 }
 
 }  // namespace troupe::models

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kernels/patches.h"
+#include "models/layers/wide.h"
 
 namespace troupe::models {
 namespace {
@@ -31,7 +32,7 @@ Tensor Patches::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
   const Shape shape = std::exchange(saved[0], {}).shape();
   if (in.input_gradient == InputGradient::unwanted) return {};
   Tensor dx = in.pass.stream.make(shape);
-  kernels::join_patches(in.pass.stream, patch_shape(shape, size_), dy.f32(), dx.f32());
+  kernels::join_patches(in.pass.stream, patch_shape(shape, size_), wide(in, dy).f32(), dx.f32());
   return dx;
 }
 

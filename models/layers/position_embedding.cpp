@@ -4,12 +4,14 @@
 
 #include "kernels/activations.h"
 #include "kernels/steps.h"
+#include "models/layers/wide.h"
 
 namespace troupe::models {
 
 PositionEmbedding::PositionEmbedding(Parameter table) : table_(std::move(table)) {}
 
 Tensor PositionEmbedding::forward(const In& in, Tensor x, SavedSpan, SavedSpan) const {
+  x = wide(in, x);
   const auto samples = x.shape()[0];
   const auto per_sample = x.count() / samples;
   assert(per_sample <= table_.shape.count());
@@ -20,9 +22,9 @@ Tensor PositionEmbedding::forward(const In& in, Tensor x, SavedSpan, SavedSpan) 
   return y;
 }
 
-Tensor PositionEmbedding::backward_input(const In&, Tensor dy, SavedSpan saved) const {
-  saved[0] = dy;
-  return dy;
+Tensor PositionEmbedding::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
+  saved[0] = wide(in, dy);
+  return saved[0];
 }
 
 void PositionEmbedding::backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const {

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "kernels/steps.h"
+
 namespace troupe::models {
 namespace {
 
@@ -25,15 +27,26 @@ Shape Projection::output(Shape shape) const { return with_last(shape, outputs_);
 Tensor Projection::forward(const Pass& pass, const Weight& w, const Tensor& x,
                            const float* bias) const {
   assert(x.shape().last() == inputs_);
-  Tensor y = pass.stream.make(output(x.shape()));
-  kernels::linear_forward(pass.stream, w.packed, x, bias, y.f32(), x.shape().rows());
+  Tensor y = pass.stream.make(output(x.shape()), kernels::activation_type(pass.precision));
+  kernels::linear_forward(pass.stream, w.packed, x, bias, y);
   return y;
 }
 
 Tensor Projection::backward_input(const Pass& pass, const Weight& w, const Tensor& dy) const {
-  Tensor dx = pass.stream.make(with_last(dy.shape(), inputs_));
-  kernels::linear_backward_input(pass.stream, w.packed, dy, dx.f32(), dy.shape().rows());
+  Tensor dx =
+      pass.stream.make(with_last(dy.shape(), inputs_), kernels::activation_type(pass.precision));
+  kernels::linear_backward_input(pass.stream, w.packed, dy, dx);
   return dx;
+}
+
+void Projection::add_backward_input(const Pass& pass, const Weight& w, const Tensor& dy,
+                                    Tensor& dx) const {
+  Tensor added = pass.stream.make(with_last(dy.shape(), inputs_));
+  kernels::linear_backward_input(pass.stream, w.packed, dy, added);
+  if (dx.empty())
+    dx = std::move(added);
+  else
+    kernels::accumulate(pass.stream, dx.f32(), added.f32(), dx.count());
 }
 
 void Projection::backward_weight(const Pass& pass, const Tensor& x, const Tensor& dy,

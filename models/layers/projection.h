@@ -16,10 +16,12 @@ class Projection {
   Shape output(Shape shape) const;
   Work work(const Shape& input) const { return product_work(input.rows(), inputs_, outputs_); }
 
-  /// y = x w + bias; `bias` may be null.
+  /// y = x w + bias; `bias` may be null. In the precision's activation_type().
   Tensor forward(const Pass& pass, const Weight& w, const Tensor& x, const float* bias) const;
-  /// dx = dy w^T.
+  /// dx = dy w^T, likewise.
   Tensor backward_input(const Pass& pass, const Weight& w, const Tensor& dy) const;
+  /// dx += dy w^T, in fp32; an empty dx is made.
+  void add_backward_input(const Pass& pass, const Weight& w, const Tensor& dy, Tensor& dx) const;
   /// dw += x^T dy; an empty dw is made, and begins with zero.
   void backward_weight(const Pass& pass, const Tensor& x, const Tensor& dy, Tensor& dw) const;
   /// The same, and db += the sum of the rows of dy.

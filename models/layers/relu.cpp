@@ -2,21 +2,22 @@
 
 #include <utility>
 
-#include "kernels/activations.h"
+#include "kernels/between_layers.h"
+#include "kernels/rounding.h"
 
 namespace troupe::models {
 
 Tensor Relu::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) const {
-  Tensor y = in.pass.stream.make(x.shape());
-  kernels::relu_forward(in.pass.stream, x.f32(), y.f32(), x.count());
+  Tensor y = in.pass.stream.make(x.shape(), x.dtype());
+  kernels::relu(in.pass.stream, x, y);
   saved[0] = y;  // Often the next layer keeps it too: then it costs nothing.
   return y;
 }
 
 Tensor Relu::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
   const Tensor y = std::exchange(saved[0], {});
-  Tensor dx = in.pass.stream.make(dy.shape());
-  kernels::relu_backward(in.pass.stream, y.f32(), dy.f32(), dx.f32(), y.count());
+  Tensor dx = in.pass.stream.make(y.shape(), y.dtype());
+  kernels::relu_back(in.pass.stream, y, kernels::as_type(in.pass.stream, dy, y.dtype()), dx);
   return dx;
 }
 

@@ -2,17 +2,19 @@
 
 #include <utility>
 
-#include "kernels/activations.h"
+#include "kernels/between_layers.h"
+#include "models/layers/wide.h"
 
 namespace troupe::models {
 namespace {
 
 enum Branch { inner_branch, shortcut_branch };
 
-// Into new memory: a branch may have kept what it gave out.
-Tensor sum(Stream& stream, const Tensor& a, const Tensor& b) {
-  Tensor y = stream.make(a.shape());
-  kernels::add(stream, a.f32(), b.f32(), y.f32(), a.count());
+// In fp32, so that nothing is lost however many layers add to it; and into new memory: a branch may
+// have kept what it gave out.
+Tensor sum(const Layer::In& in, const Tensor& a, const Tensor& b) {
+  Tensor y = in.pass.stream.make(a.shape());
+  kernels::sum_of(in.pass.stream, a, wide(in, b), y);
   return y;
 }
 
@@ -34,14 +36,14 @@ Work Residual::work(const Shape& input) const {
 Tensor Residual::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const {
   const Tensor y = parts_.forward(inner_branch, in, x, saved, statistics);
   if (shortcut_) x = parts_.forward(shortcut_branch, in, std::move(x), saved, statistics);
-  return sum(in.pass.stream, y, x);
+  return sum(in, y, x);
 }
 
 Tensor Residual::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
   const Tensor dx = parts_.backward_input(inner_branch, in, dy, saved);
   if (shortcut_) dy = parts_.backward_input(shortcut_branch, in, std::move(dy), saved);
   if (in.input_gradient == InputGradient::unwanted) return {};
-  return sum(in.pass.stream, dx, dy);
+  return sum(in, dx, dy);
 }
 
 void Residual::backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const {

@@ -2,7 +2,8 @@
 
 #include <utility>
 
-#include "kernels/norm.h"
+#include "kernels/between_layers.h"
+#include "models/layers/wide.h"
 
 namespace troupe::models {
 RmsNorm::RmsNorm(std::string name, std::int64_t width, float eps)
@@ -14,13 +15,11 @@ std::vector<Parameter> RmsNorm::parameters() const {
 
 Tensor RmsNorm::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) const {
   Stream& stream = in.pass.stream;
-  const auto rows = x.shape().rows();
-  Tensor y = stream.make(x.shape());
-  Tensor inverse_root = stream.make({rows});
-  kernels::rms_norm_forward(stream, x.f32(), in.weights[0].value.f32(), y.f32(), inverse_root.f32(),
-                            rows, width_, eps_);
+  x = wide(in, x);
+  Tensor y = stream.make(x.shape(), kernels::activation_type(in.pass.precision));
+  saved[rstd] = stream.make({x.shape().rows()});
+  kernels::rms_norm(stream, x, in.weights[0].value, eps_, y, saved[rstd]);
   saved[input] = std::move(x);
-  saved[rstd] = std::move(inverse_root);
   return y;
 }
 
@@ -28,9 +27,7 @@ Tensor RmsNorm::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
   Tensor dx;
   if (in.input_gradient == InputGradient::wanted) {
     dx = in.pass.stream.make(dy.shape());
-    kernels::rms_norm_backward_input(in.pass.stream, saved[input].f32(), in.weights[0].value.f32(),
-                                     saved[rstd].f32(), dy.f32(), dx.f32(), dy.shape().rows(),
-                                     width_);
+    kernels::rms_norm_back(in.pass.stream, saved[input], in.weights[0].value, saved[rstd], dy, dx);
   }
   saved[gradient] = std::move(dy);
   return dx;
@@ -40,8 +37,7 @@ void RmsNorm::backward_weight(const In& in, SavedSpan saved, SavedSpan gradients
   const Tensor x = std::exchange(saved[input], {});
   const Tensor inverse_root = std::exchange(saved[rstd], {});
   const Tensor dy = std::exchange(saved[gradient], {});
-  kernels::rms_norm_backward_weight(in.pass.stream, x.f32(), inverse_root.f32(), dy.f32(),
-                                    gradients[0].f32(), x.shape().rows(), width_);
+  kernels::rms_norm_back_to_weight(in.pass.stream, x, inverse_root, dy, gradients[0]);
 }
 
 }  // namespace troupe::models

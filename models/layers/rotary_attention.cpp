@@ -2,16 +2,10 @@
 
 #include <utility>
 
+#include "kernels/between_layers.h"
 #include "kernels/rounding.h"
-#include "kernels/steps.h"
 
 namespace troupe::models {
-namespace {
-
-kernels::HeadsOut heads_out(Tensor& x) { return {x.f32(), x.shape().last()}; }
-
-}  // namespace
-
 RotaryAttention::RotaryAttention(const Heads& heads, Projections projections)
     : heads_(heads),
       query_(std::move(projections.query)),
@@ -34,12 +28,6 @@ kernels::AttentionShape RotaryAttention::kernel_shape(const Shape& input) const 
           .mask = kernels::Mask::causal};
 }
 
-void RotaryAttention::rotate(Stream& stream, kernels::Rotation rotation, Tensor& x,
-                             std::int64_t heads) const {
-  kernels::rope(stream, rotation, heads_out(x), x.shape()[0], x.shape()[1], heads, heads_.width,
-                heads_.theta);
-}
-
 Work RotaryAttention::work(const Shape& input) const {
   Work work;
   for (const Projection* projection : {&query_, &key_, &value_}) work.add(projection->work(input));
@@ -54,11 +42,9 @@ Tensor RotaryAttention::forward(const In& in, Tensor x, SavedSpan saved, SavedSp
   Tensor q = query_.forward(in.pass, in.weights[query_slot], operand, nullptr);
   Tensor k = key_.forward(in.pass, in.weights[key_slot], operand, nullptr);
   Tensor v = value_.forward(in.pass, in.weights[value_slot], operand, nullptr);
-  rotate(stream, kernels::Rotation::forward, q, heads_.queries);
-  rotate(stream, kernels::Rotation::forward, k, heads_.keys);
-  const auto type = kernels::activation_type(in.pass.precision);
-  for (Tensor* heads : {&q, &k, &v}) *heads = kernels::as_type(stream, *heads, type);
-  Tensor y = stream.make(q.shape(), type);
+  kernels::rotate(stream, kernels::Rotation::forward, q, heads_.queries, heads_.theta);
+  kernels::rotate(stream, kernels::Rotation::forward, k, heads_.keys, heads_.theta);
+  Tensor y = stream.make(q.shape(), q.dtype());
   Tensor logsumexp = stream.make({shape.batch, shape.heads, shape.length});
   kernels::attend(stream, shape, {q}, {k}, {v}, {y}, logsumexp);
   saved[input] = operand;
@@ -81,19 +67,17 @@ Tensor RotaryAttention::backward_input(const In& in, Tensor dy, SavedSpan saved)
   Tensor dv = stream.make(saved[values].shape(), type);
   kernels::attend_back(stream, kernel_shape(dy.shape()), {saved[queries]}, {saved[keys]},
                        {saved[values]}, {y}, logsumexp, {dout}, {dq}, {dk}, {dv});
-  for (Tensor* turned : {&dq, &dk}) *turned = kernels::as_type(stream, *turned, DType::f32);
-  rotate(stream, kernels::Rotation::back, dq, heads_.queries);
-  rotate(stream, kernels::Rotation::back, dk, heads_.keys);
+  kernels::rotate(stream, kernels::Rotation::back, dq, heads_.queries, heads_.theta);
+  kernels::rotate(stream, kernels::Rotation::back, dk, heads_.keys, heads_.theta);
   saved[queries] = kernels::as_operand(stream, dq, in.pass.precision);
   saved[keys] = kernels::as_operand(stream, dk, in.pass.precision);
   saved[values] = kernels::as_operand(stream, dv, in.pass.precision);
   if (in.input_gradient == InputGradient::unwanted) return {};
 
-  Tensor dx = query_.backward_input(in.pass, in.weights[query_slot], saved[queries]);
-  const Tensor through_k = key_.backward_input(in.pass, in.weights[key_slot], saved[keys]);
-  kernels::accumulate(stream, dx.f32(), through_k.f32(), dx.count());
-  const Tensor through_v = value_.backward_input(in.pass, in.weights[value_slot], saved[values]);
-  kernels::accumulate(stream, dx.f32(), through_v.f32(), dx.count());
+  Tensor dx;
+  query_.add_backward_input(in.pass, in.weights[query_slot], saved[queries], dx);
+  key_.add_backward_input(in.pass, in.weights[key_slot], saved[keys], dx);
+  value_.add_backward_input(in.pass, in.weights[value_slot], saved[values], dx);
   return dx;
 }
 

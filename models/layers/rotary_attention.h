@@ -1,7 +1,6 @@
 #pragma once
 
 #include "kernels/attention.h"
-#include "kernels/rope.h"
 #include "models/layer.h"
 #include "models/layers/projection.h"
 
@@ -36,7 +35,6 @@ class RotaryAttention final : public Layer {
   enum Saved { input, queries, keys, values, result, log_sums };
   enum Slot { query_slot, key_slot, value_slot };
 
-  void rotate(Stream& stream, kernels::Rotation rotation, Tensor& x, std::int64_t heads) const;
   kernels::AttentionShape kernel_shape(const Shape& input) const;
 
   Heads heads_;

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "kernels/activations.h"
-#include "kernels/steps.h"
+#include "kernels/between_layers.h"
+#include "kernels/rounding.h"
 
 namespace troupe::models {
 SwiGlu::SwiGlu(Parameter gate, Parameter up) : gate_(std::move(gate)), up_(std::move(up)) {}
@@ -22,24 +22,24 @@ Tensor SwiGlu::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) const
   saved[input] = kernels::as_operand(stream, x, in.pass.precision);
   saved[gate] = gate_.forward(in.pass, in.weights[gate_slot], saved[input], nullptr);
   saved[up] = up_.forward(in.pass, in.weights[up_slot], saved[input], nullptr);
-  Tensor y = stream.make(saved[gate].shape());
-  kernels::swiglu_forward(stream, saved[gate].f32(), saved[up].f32(), y.f32(), y.count());
+  Tensor y = stream.make(saved[gate].shape(), saved[gate].dtype());
+  kernels::swiglu(stream, saved[gate], saved[up], y);
   return y;
 }
 
 Tensor SwiGlu::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
   Stream& stream = in.pass.stream;
-  Tensor dgate = stream.make(dy.shape());
-  Tensor dup = stream.make(dy.shape());
-  kernels::swiglu_backward(stream, saved[gate].f32(), saved[up].f32(), dy.f32(), dgate.f32(),
-                           dup.f32(), dy.count());
+  const DType type = saved[gate].dtype();
+  Tensor dgate = stream.make(dy.shape(), type), dup = stream.make(dy.shape(), type);
+  kernels::swiglu_back(stream, saved[gate], saved[up], kernels::as_type(stream, dy, type), dgate,
+                       dup);
   saved[gate] = kernels::as_operand(stream, dgate, in.pass.precision);
   saved[up] = kernels::as_operand(stream, dup, in.pass.precision);
   if (in.input_gradient == InputGradient::unwanted) return {};
 
-  Tensor dx = gate_.backward_input(in.pass, in.weights[gate_slot], saved[gate]);
-  const Tensor through_up = up_.backward_input(in.pass, in.weights[up_slot], saved[up]);
-  kernels::accumulate(stream, dx.f32(), through_up.f32(), dx.count());
+  Tensor dx;
+  gate_.add_backward_input(in.pass, in.weights[gate_slot], saved[gate], dx);
+  up_.add_backward_input(in.pass, in.weights[up_slot], saved[up], dx);
   return dx;
 }
 

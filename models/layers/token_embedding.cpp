@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kernels/embedding.h"
+#include "models/layers/wide.h"
 
 namespace troupe::models {
 TokenEmbedding::TokenEmbedding(Parameter table) : table_(std::move(table)) {
@@ -23,8 +24,8 @@ Tensor TokenEmbedding::forward(const In& in, Tensor tokens, SavedSpan saved, Sav
   return y;
 }
 
-Tensor TokenEmbedding::backward_input(const In&, Tensor dy, SavedSpan saved) const {
-  saved[gradient] = std::move(dy);
+Tensor TokenEmbedding::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
+  saved[gradient] = wide(in, dy);
   return {};
 }
 

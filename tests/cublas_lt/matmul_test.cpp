@@ -28,7 +28,10 @@ Epilogue<Number> epilogue(EpilogueKind kind) {
   alignas(256) static Number numbers[3][128];
   alignas(256) static float sums[64];
   if (!takes_place_of_c(kind)) return {.kind = kind, .sums = sums};
-  return {.kind = kind, .bias = numbers[0], .pre = numbers[1], .result = numbers[2]};
+  return {.kind = kind,
+          .bias = numbers[0],
+          .pre = has_gelu(kind) ? numbers[1] : nullptr,
+          .result = numbers[2]};
 }
 
 }  // namespace
@@ -60,7 +63,7 @@ TEMPLATE_TEST_CASE("cuBLASLt takes our descriptors of epilogues", "[cublas_lt]",
   const auto forward = product<TestType>(300, 64, 48);
   auto back = product<TestType>(300, 48, 64);
   back.b = {back.b.data, 1, 48};
-  for (const auto kind : {EpilogueKind::gelu, EpilogueKind::gelu_slope}) {
+  for (const auto kind : {EpilogueKind::rounded, EpilogueKind::gelu, EpilogueKind::gelu_slope}) {
     CHECK_NOTHROW(Matmul(Form::of(forward, epilogue<TestType>(kind))));
     CHECK_NOTHROW(Matmul(Form::of(back, epilogue<TestType>(kind))));
   }
@@ -126,8 +129,8 @@ TEST_CASE("a handle is made where there is a driver, and else the reason is told
     CHECK(has_algorithm(product<BFloat16>(304, 64, columns), Epilogue<BFloat16>{}));
   }
   // Where there is none a kernel of our own is behind the product.
-  for (const auto kind : {EpilogueKind::gelu, EpilogueKind::gelu_slope, EpilogueKind::rows_of_a,
-                          EpilogueKind::columns_of_b}) {
+  for (const auto kind : {EpilogueKind::rounded, EpilogueKind::gelu, EpilogueKind::gelu_slope,
+                          EpilogueKind::rows_of_a, EpilogueKind::columns_of_b}) {
     if (!has_algorithm(product<Float16>(304, 64, 48), epilogue<Float16>(kind)))
       WARN("cuBLASLt has no algorithm in fp16 for epilogue " << static_cast<int>(kind));
     if (!has_algorithm(product<BFloat16>(304, 64, 48), epilogue<BFloat16>(kind)))

@@ -96,6 +96,7 @@ TEST_CASE("linear layers on tensor cores are products of rounded numbers") {
 
   struct Results {
     Tensor y, plain, dx, dw, fresh, dw_with_db, db_with_dw, fresh_with_db, db_with_fresh;
+    Tensor rounded_y, rounded_plain, rounded_dx;  // In the type of activations.
   };
   const auto on = [&](Stream& stream, Precision in) {
     const LinearShape shape{inputs, outputs, layout, in};
@@ -110,14 +111,20 @@ TEST_CASE("linear layers on tensor cores are products of rounded numbers") {
                  copy(before),
                  copy(db_before),
                  stream.make(before.shape()),
-                 copy(db_before)};
+                 copy(db_before),
+                 stream.make({rows, outputs}, activation_type(in)),
+                 stream.make({rows, outputs}, activation_type(in)),
+                 stream.make({rows, inputs}, activation_type(in))};
     const Tensor weights = copy(w), added = copy(bias), x_there = copy(x), dy_there = copy(dy);
     const PackedLinear packed(stream, shape, weights.f32());
     const Tensor from = as_operand(stream, x_there, in);
     const Tensor back = as_operand(stream, dy_there, in);
-    linear_forward(stream, packed, from, added.f32(), made.y.f32(), rows);
-    linear_forward(stream, packed, from, nullptr, made.plain.f32(), rows);
-    linear_backward_input(stream, packed, back, made.dx.f32(), rows);
+    linear_forward(stream, packed, from, added.f32(), made.y);
+    linear_forward(stream, packed, from, nullptr, made.plain);
+    linear_backward_input(stream, packed, back, made.dx);
+    linear_forward(stream, packed, from, added.f32(), made.rounded_y);
+    linear_forward(stream, packed, from, nullptr, made.rounded_plain);
+    linear_backward_input(stream, packed, back, made.rounded_dx);
     linear_backward_weight(stream, shape, from, back, made.dw.f32(), rows);
     linear_weight_gradient(stream, shape, from, back, made.fresh.f32(), rows);
     linear_backward_parameters(stream, shape, from, {back, back}, made.dw_with_db.f32(),
@@ -133,6 +140,10 @@ TEST_CASE("linear layers on tensor cores are products of rounded numbers") {
   CHECK(both.near(stream, found.y, wanted.y, in_fp32));
   CHECK(both.near(stream, found.plain, wanted.plain, in_fp32));
   CHECK(both.near(stream, found.dx, wanted.dx, in_fp32));
+  const double rounded = rounded_to(activation_type(precision));
+  CHECK(both.near(stream, found.rounded_y, wanted.y, rounded));
+  CHECK(both.near(stream, found.rounded_plain, wanted.plain, rounded));
+  CHECK(both.near(stream, found.rounded_dx, wanted.dx, rounded));
   CHECK(both.near(stream, found.dw, wanted.dw, in_fp32));
   CHECK(both.near(stream, found.fresh, wanted.fresh, in_fp32));
   CHECK(both.near(stream, found.dw_with_db, wanted.dw_with_db, in_fp32));

@@ -86,6 +86,9 @@ TEST_CASE("training on tensor cores has the same bits each time, and however it 
     halves.backward = Way::Backward::in_halves;
     halves.keep = Keep::input;
     CHECK(trained(halves) == first);
+    Way uncut = on(*device);
+    uncut.cuts = {};
+    CHECK(trained(uncut) == first);
   }
 }
 

@@ -263,6 +263,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   // As the library may, for some.
   if (desc->is_fused() && d->columns == 1) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (desc->is_fused() && d->rows == 1) return CUBLAS_STATUS_INVALID_VALUE;
+  if (d->type != CUDA_R_32F && d->rows % 8 != 0) return CUBLAS_STATUS_NOT_SUPPORTED;
   results[0] = {choice(*desc, *a, *d), preference->workspace, CUBLAS_STATUS_SUCCESS};
   for (std::size_t i = 0; i < 3; ++i)
     results[0].algo.data[5 + i] = preference->alignments[i == 2 ? 3 : i];

@@ -68,6 +68,15 @@ float chain(float sum, std::int64_t depth, Precision precision, A a, B b) {
   return sum;
 }
 
+/// What make(tensor) writes into one that is full of other numbers.
+template <class Make>
+std::vector<float> made(Stream& stream, const Shape& shape, Make make) {
+  Tensor to =
+      tensor(stream, std::vector<float>(static_cast<std::size_t>(shape.count()), 9.0f), shape);
+  make(to);
+  return {to.f32(), to.f32() + to.count()};
+}
+
 /// One layer with its numbers and what the three products make of them.
 struct Layer {
   explicit Layer(const Case& c, int threads = 1)
@@ -78,16 +87,16 @@ struct Layer {
         dy(numbers(rows * shape.outputs, 2)),
         w(numbers(shape.inputs * shape.outputs, 3)),
         bias(numbers(shape.outputs, 4)),
-        y(static_cast<std::size_t>(rows * shape.outputs)),
-        dx(static_cast<std::size_t>(rows * shape.inputs)),
         dw(numbers(shape.inputs * shape.outputs, 5)) {
     const PackedLinear packed(stream, shape, w.data());
     const Tensor x_operand =
         as_operand(stream, tensor(stream, x, {rows, shape.inputs}), shape.precision);
     const Tensor dy_operand =
         as_operand(stream, tensor(stream, dy, {rows, shape.outputs}), shape.precision);
-    linear_forward(stream, packed, x_operand, bias.data(), y.data(), rows);
-    linear_backward_input(stream, packed, dy_operand, dx.data(), rows);
+    y = made(stream, {rows, shape.outputs},
+             [&](Tensor& to) { linear_forward(stream, packed, x_operand, bias.data(), to); });
+    dx = made(stream, {rows, shape.inputs},
+              [&](Tensor& to) { linear_backward_input(stream, packed, dy_operand, to); });
     linear_backward_weight(stream, shape, x_operand, dy_operand, dw.data(), rows);
   }
 
@@ -214,8 +223,9 @@ TEST_CASE("without a bias a linear layer starts from zero", "[kernels]") {
   Stream stream(pool);
   const std::vector<float> w = {1, 2, 3, 4};
   const PackedLinear packed(stream, {2, 2, WeightLayout::in_out, Precision::fp32}, w.data());
-  std::vector<float> y = {9, 9};
-  linear_forward(stream, packed, tensor(stream, {10, 100}, {1, 2}), nullptr, y.data(), 1);
+  const auto y = made(stream, {1, 2}, [&](Tensor& to) {
+    linear_forward(stream, packed, tensor(stream, {10, 100}, {1, 2}), nullptr, to);
+  });
   CHECK(y == std::vector<float>{310, 420});
 }
 
@@ -226,8 +236,9 @@ TEST_CASE("what is not a number reaches only the outputs that it belongs to", "[
   for (const auto precision : all_precisions) {
     const PackedLinear packed(stream, {3, 5, WeightLayout::out_in, precision}, w.data());
     const auto x = tensor(stream, {1, INFINITY, 1, 1, 1, NAN, 1, 1, 1}, {3, 3});
-    std::vector<float> y(15);
-    linear_forward(stream, packed, as_operand(stream, x, precision), nullptr, y.data(), 3);
+    const auto y = made(stream, {3, 5}, [&](Tensor& to) {
+      linear_forward(stream, packed, as_operand(stream, x, precision), nullptr, to);
+    });
     for (std::size_t i = 0; i < 15; ++i) {
       CHECK(std::isinf(y[i]) == (i < 5));
       CHECK(std::isnan(y[i]) == (i >= 5 && i < 10));
@@ -332,7 +343,8 @@ TEST_CASE("products allocate nothing once they have run", "[kernels]") {
   Stream stream(pool);
   const LinearShape shape{130, 70, WeightLayout::out_in, Precision::bf16_blocks};
   const auto w = numbers(130 * 70, 1);
-  std::vector<float> y(50 * 70), dw(130 * 70);
+  std::vector<float> dw(130 * 70);
+  Tensor y = stream.make({50, 70});
   std::uint64_t allocations = 0;
   for (int step = 0; step < 3; ++step) {
     const PackedLinear packed(stream, shape, w.data());
@@ -340,7 +352,7 @@ TEST_CASE("products allocate nothing once they have run", "[kernels]") {
         as_operand(stream, tensor(stream, numbers(50 * 130, 2), {50, 130}), Precision::bf16_blocks);
     const Tensor dy =
         as_operand(stream, tensor(stream, numbers(50 * 70, 3), {50, 70}), Precision::bf16_blocks);
-    linear_forward(stream, packed, x, nullptr, y.data(), 50);
+    linear_forward(stream, packed, x, nullptr, y);
     linear_backward_weight(stream, shape, x, dy, dw.data(), 50);
     if (step == 0) allocations = pool.counters().allocations;
   }

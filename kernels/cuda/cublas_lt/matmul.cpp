@@ -100,6 +100,7 @@ void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttribut
 cublasLtEpilogue_t epilogue_of(const Form& form) {
   switch (form.epilogue) {
     case Kind::none:
+    case Kind::rounded:
       return form.start == Start::one_row ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
     case Kind::gelu:
       return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
@@ -151,7 +152,7 @@ Form Form::of(const DeviceProduct<Number>& product, const Epilogue<Number>& epil
     form.start = Start::matrix;
     form.start_stride = product.start_stride;
     form.start_alignment = alignment_of(places.start);
-  } else if (product.start) {
+  } else if (product.start || epilogue.bias) {
     form.start = Start::one_row;
   }
   return form;
@@ -161,7 +162,7 @@ template Form Form::of(const DeviceProduct<Float16>&, const Epilogue<Float16>&);
 template Form Form::of(const DeviceProduct<BFloat16>&, const Epilogue<BFloat16>&);
 
 bool Form::is_possible() const {
-  return !takes_place_of_c(epilogue) || (columns % 8 == 0 && aux_alignment >= 16);
+  return !has_gelu(epilogue) || (columns % 8 == 0 && aux_alignment >= 16);
 }
 
 template <class Number>
@@ -199,7 +200,7 @@ Matmul::Matmul(const Form& form)
   set(operation_.get(), CUBLASLT_MATMUL_DESC_TRANSA, turn(form.b));
   set(operation_.get(), CUBLASLT_MATMUL_DESC_TRANSB, turn(form.a));
   set(operation_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(form));
-  if (takes_place_of_c(form.epilogue))
+  if (has_gelu(form.epilogue))
     set(operation_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, form.c_stride);
 }
 

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/stream.h"
+#include "kernels/device_kernels.h"
+
+/// Kernels of what layers give each other, for numbers that are float, Float16 or BFloat16: they
+/// compute with floats, and round what is not one where they write it.
+namespace troupe::kernels::cuda {
+
+// norm.cu
+template <class Number>
+struct Norms {
+  static void layer_norm_forward(Stream& stream, const float* x, const float* weight,
+                                 const float* bias, Number* y, float* mean, float* rstd,
+                                 std::int64_t rows, std::int64_t columns, float eps);
+  static void layer_norm_backward_input(Stream& stream, const float* x, const float* weight,
+                                        const float* mean, const float* rstd, const Number* dy,
+                                        float* dx, std::int64_t rows, std::int64_t columns);
+  static void layer_norm_backward_weight(Stream& stream, const float* x, const float* mean,
+                                         const float* rstd, const Number* dy, float* dweight,
+                                         float* dbias, std::int64_t rows, std::int64_t columns);
+  static void rms_norm_forward(Stream& stream, const float* x, const float* weight, Number* y,
+                               float* rstd, std::int64_t rows, std::int64_t columns, float eps);
+  static void rms_norm_backward_input(Stream& stream, const float* x, const float* weight,
+                                      const float* rstd, const Number* dy, float* dx,
+                                      std::int64_t rows, std::int64_t columns);
+  static void rms_norm_backward_weight(Stream& stream, const float* x, const float* rstd,
+                                       const Number* dy, float* dweight, std::int64_t rows,
+                                       std::int64_t columns);
+};
+
+// activations.cu
+template <class Number>
+struct Activations {
+  static void add(Stream& stream, const Number* a, const float* b, float* y, std::int64_t count);
+  static void relu_forward(Stream& stream, const Number* x, Number* y, std::int64_t count);
+  static void relu_backward(Stream& stream, const Number* y, const Number* dy, Number* dx,
+                            std::int64_t count);
+  static void swiglu_forward(Stream& stream, const Number* gate, const Number* up, Number* y,
+                             std::int64_t count);
+  static void swiglu_backward(Stream& stream, const Number* gate, const Number* up,
+                              const Number* dy, Number* dgate, Number* dup, std::int64_t count);
+};
+
+// rope.cu
+template <class Number>
+void rope(Stream& stream, Rotation rotation, DeviceHeads<Number> x, std::int64_t batch,
+          std::int64_t length, std::int64_t heads, std::int64_t width, double step);
+
+// softmax_cross_entropy.cu
+template <class Number>
+void softmax_cross_entropy(Stream& stream, const Number* logits, const std::int32_t* targets,
+                           float* losses, Number* dlogits, std::int64_t rows, std::int64_t classes,
+                           float scale);
+
+}  // namespace troupe::kernels::cuda

@@ -1,0 +1,159 @@
+// What layers give each other in 16 bits: what the kernels for fp32 make of the same numbers,
+// rounded once. Those are compared with the cores' by kernels_test.cpp.
+
+#include "kernels/between_layers.h"
+
+#include <cstring>
+
+#include "kernels/rounding.h"
+#include "same.h"
+
+namespace troupe::kernels {
+namespace {
+
+/// A device's stream, on which numbers are made in 16 bits and the same ones in fp32.
+class There {
+ public:
+  std::unique_ptr<Device> device = open_tensor_cores();
+
+  explicit There(DType narrow) : narrow_(narrow) {}
+  Stream& stream() { return stream_; }
+
+  Tensor wide(const Shape& shape, std::uint64_t seed) {
+    const Tensor here = tensor(cores_, numbers(shape.count(), seed), shape);
+    Tensor there = stream_.make(shape);
+    stream_.copy(here, there);
+    stream_.wait();
+    return there;
+  }
+  Tensor targets(std::int64_t count, std::int64_t classes) {
+    Tensor here = cores_.make({count}, DType::i32);
+    for (std::int64_t i = 0; i < count; ++i)
+      here.data<std::int32_t>()[i] = static_cast<std::int32_t>(i * 1699 % classes);
+    Tensor there = stream_.to_here(here);
+    stream_.wait();
+    return there;
+  }
+  struct Two {
+    Tensor narrow, wide;
+  };
+  Two both(const Shape& shape, std::uint64_t seed) {
+    const Tensor narrow = as_type(stream_, wide(shape, seed), narrow_);
+    return {narrow, as_type(stream_, narrow, DType::f32)};
+  }
+  /// Room for what is made.
+  Two room(const Shape& shape) { return {stream_.make(shape, narrow_), stream_.make(shape)}; }
+
+  bool same(const Tensor& found, const Tensor& wanted) {
+    const Tensor a = stream_.to_host(found),
+                 b = stream_.to_host(as_type(stream_, wanted, found.dtype()));
+    stream_.wait();
+    return std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+  }
+
+ private:
+  DType narrow_;
+  MemoryPool host_, shared_{device ? device_memory() : host_memory()};
+  Stream cores_{host_};
+  Stream stream_ = device ? Stream(shared_, *device) : Stream(shared_);
+};
+
+const auto types = {DType::f16, DType::bf16};
+constexpr std::int64_t rows = 5, columns = 37;
+
+}  // namespace
+
+TEST_CASE("norms give 16 bits and take gradients of 16") {
+  There there(GENERATE(values(types)));
+  if (!there.device) return;
+  Stream& stream = there.stream();
+  const Tensor x = there.wide({rows, columns}, 1), weight = there.wide({columns}, 2);
+  const Tensor bias = there.wide({columns}, 3);
+  auto y = there.room({rows, columns}), moments = there.room({2, rows}), rstd = there.room({rows});
+  Tensor other_moments = stream.make({2, rows}), other_rstd = stream.make({rows});
+  const auto dy = there.both({rows, columns}, 4);
+  auto dx = there.room({rows, columns});
+  Tensor other_dx = stream.make({rows, columns});
+  Tensor dweight = there.wide({columns}, 5), dbias = there.wide({columns}, 6);
+  Tensor other_dweight = there.wide({columns}, 5), other_dbias = there.wide({columns}, 6);
+
+  layer_norm(stream, x, weight, bias, 1e-5f, y.narrow, moments.wide);
+  layer_norm(stream, x, weight, bias, 1e-5f, y.wide, other_moments);
+  CHECK(there.same(y.narrow, y.wide));
+  CHECK(there.same(moments.wide, other_moments));
+  layer_norm_back(stream, x, weight, moments.wide, dy.narrow, dx.wide);
+  layer_norm_back(stream, x, weight, moments.wide, dy.wide, other_dx);
+  CHECK(there.same(dx.wide, other_dx));
+  layer_norm_back_to_weight(stream, x, moments.wide, dy.narrow, dweight, dbias);
+  layer_norm_back_to_weight(stream, x, moments.wide, dy.wide, other_dweight, other_dbias);
+  CHECK(there.same(dweight, other_dweight));
+  CHECK(there.same(dbias, other_dbias));
+
+  rms_norm(stream, x, weight, 1e-5f, y.narrow, rstd.wide);
+  rms_norm(stream, x, weight, 1e-5f, y.wide, other_rstd);
+  CHECK(there.same(y.narrow, y.wide));
+  CHECK(there.same(rstd.wide, other_rstd));
+  rms_norm_back(stream, x, weight, rstd.wide, dy.narrow, dx.wide);
+  rms_norm_back(stream, x, weight, rstd.wide, dy.wide, other_dx);
+  CHECK(there.same(dx.wide, other_dx));
+  rms_norm_back_to_weight(stream, x, rstd.wide, dy.narrow, dweight);
+  rms_norm_back_to_weight(stream, x, rstd.wide, dy.wide, other_dweight);
+  CHECK(there.same(dweight, other_dweight));
+}
+
+TEST_CASE("activations of 16 bits are those of fp32, rounded") {
+  There there(GENERATE(values(types)));
+  if (!there.device) return;
+  Stream& stream = there.stream();
+  const Shape shape{2, rows, 24};
+  const auto a = there.both(shape, 1), b = there.both(shape, 2), dy = there.both(shape, 3);
+  auto y = there.room(shape), dx = there.room(shape), other = there.room(shape);
+
+  Tensor sum = stream.make(shape), other_sum = stream.make(shape);
+  sum_of(stream, a.narrow, b.wide, sum);
+  sum_of(stream, a.wide, b.wide, other_sum);
+  CHECK(there.same(sum, other_sum));
+
+  relu(stream, a.narrow, y.narrow);
+  relu(stream, a.wide, y.wide);
+  CHECK(there.same(y.narrow, y.wide));
+  relu_back(stream, y.narrow, dy.narrow, dx.narrow);
+  relu_back(stream, y.wide, dy.wide, dx.wide);
+  CHECK(there.same(dx.narrow, dx.wide));
+
+  swiglu(stream, a.narrow, b.narrow, y.narrow);
+  swiglu(stream, a.wide, b.wide, y.wide);
+  CHECK(there.same(y.narrow, y.wide));
+  swiglu_back(stream, a.narrow, b.narrow, dy.narrow, dx.narrow, other.narrow);
+  swiglu_back(stream, a.wide, b.wide, dy.wide, dx.wide, other.wide);
+  CHECK(there.same(dx.narrow, dx.wide));
+  CHECK(there.same(other.narrow, other.wide));
+
+  auto turned = there.both(shape, 4);
+  const auto rotation = GENERATE(Rotation::forward, Rotation::back);
+  rotate(stream, rotation, turned.narrow, 3, 10'000);
+  rotate(stream, rotation, turned.wide, 3, 10'000);
+  CHECK(there.same(turned.narrow, turned.wide));
+}
+
+// Rows of several chunks, of which the last is not whole.
+TEST_CASE("logits of 16 bits have the losses of the same numbers in fp32") {
+  There there(GENERATE(values(types)));
+  if (!there.device) return;
+  Stream& stream = there.stream();
+  const std::int64_t classes = GENERATE(1, 7, 9000);
+  auto logits = there.both({rows, classes}, 1);
+  const Tensor targets = there.targets(rows, classes);
+  Tensor losses = stream.make({rows}), other_losses = stream.make({rows});
+  const float scale = 0.37f;
+  cross_entropy(stream, logits.narrow, targets, losses, LogitGradient::unwanted, scale);
+  cross_entropy(stream, logits.wide, targets, other_losses, LogitGradient::unwanted, scale);
+  CHECK(there.same(losses, other_losses));
+  CHECK(there.same(logits.narrow, logits.wide));
+  cross_entropy(stream, logits.narrow, targets, losses, LogitGradient::wanted, scale);
+  cross_entropy(stream, logits.wide, targets, other_losses, LogitGradient::wanted, scale);
+  CHECK(there.same(losses, other_losses));
+  CHECK(there.same(logits.narrow, logits.wide));
+}
+
+}  // namespace troupe::kernels
