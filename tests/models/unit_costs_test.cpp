@@ -216,3 +216,27 @@ TEST_CASE("a model beyond all memory is planned without any, and one beyond all 
   REQUIRE_FALSE(absurd);
   CHECK(absurd.error().text.starts_with("the parameter layers.0.weight [4, 4] with micro-batches"));
 }
+
+TEST_CASE(
+    "on tensor cores a plan knows activations of 16 bits, and what attention wants for its order",
+    "[models]") {
+  constexpr std::int64_t length = 512, heads = 2;
+  Value options;
+  for (const auto& [name, value] :
+       {std::pair{"vocab", 32}, {"context", 512}, {"width", 16}, {"layers", 3}, {"heads", 2}})
+    options.set(name, value);
+  const Model gpt = build("gpt2", options);
+  const auto block = [&](kernels::Precision precision) {
+    const auto costs = unit_costs(
+        gpt, {.micro = micro, .input = {length}, .target = {length}, .precision = precision});
+    REQUIRE(costs);
+    return (*costs)[1];
+  };
+  const auto wide = block(kernels::Precision::fp32), narrow = block(kernels::Precision::bf16_gpu);
+  // In bytes for each number of the width: 36 that were 64, of which 4 are of the unit before.
+  CHECK(narrow.stash < 0.6 * static_cast<double>(wide.stash));
+  constexpr std::int64_t room = micro * heads * length * length * 2;
+  CHECK(narrow.workspace >= room);
+  CHECK(narrow.workspace < room + narrow.stash);
+  CHECK(wide.workspace < room);
+}
