@@ -233,12 +233,13 @@ Tensor Stage::backward(Stream& stream, int m, const Weights& weights, Tensor dy,
   return dy;
 }
 
-/// A mend is told other numbers each time, and may wait: so it is no part of the pass.
+/// A mend may wait for the device: so it is no part of the pass, but work of its own.
 void Stage::finish(Stream& stream, InFlight& place, std::span<Tensor> tensors, GradientMend* mend) {
-  if (mend) {
-    mend->mend(stream, tensors);
-    fold_.close(stream);
-  }
+  if (mend)
+    repeat(stream, place, folding(pass_mend, mend), [&] {
+      mend->mend(stream, tensors);
+      fold_.close(stream);
+    });
   statistics_.push_back(place.statistics);
   std::ranges::fill(place.statistics, Tensor());
   place.targets = {};

@@ -149,7 +149,8 @@ class Stage {
     pass_again,
     pass_input,
     pass_weight,
-    pass_both
+    pass_both,
+    pass_mend
   };
 
   template <class Body>

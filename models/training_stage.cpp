@@ -50,7 +50,7 @@ TrainingStage::TrainingStage(const Model& model, UnitRange units, const StageOpt
       lateness_{.staleness = staleness, .delay = 0, .borrowed = std::move(borrowed)},
       precision_(options.precision),
       owned_(owned_slots(stage_.parameters(), lateness_.borrowed)),
-      points_(optimizer, staleness, stage_, options.precision, lateness_.borrowed,
+      points_(optimizer, staleness, stage_, options, lateness_.borrowed,
               names_lent(model, units, stage_, lateness_.borrowed)) {
   lent_ = slots_named(stage_.parameters(), names_lent(model, units, stage_, lateness_.borrowed));
   assert((staleness.delay_compensation == 0 || (lateness_.borrowed.empty() && lent_.empty())) &&

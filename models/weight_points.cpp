@@ -7,17 +7,19 @@
 #include <utility>
 
 #include "models/arithmetic.h"
+#include "models/repeatedly.h"
 #include "models/update_rule.h"
 
 namespace troupe::models {
 
 WeightPoints::WeightPoints(const OptimizerConfig& config, const StalenessOptions& staleness,
-                           const Stage& stage, kernels::Precision precision,
+                           const Stage& stage, const StageOptions& options,
                            const std::vector<std::string>& borrowed, std::vector<std::string> lent)
     : config_(config),
       staleness_(staleness),
       parameters_(stage.parameters()),
-      precision_(precision),
+      precision_(options.precision),
+      is_repeated_(options.short_rows > 0),
       owned_(owned_slots(parameters_, borrowed)),
       lent_(std::move(lent)) {}
 
@@ -40,6 +42,12 @@ WeightsPtr WeightPoints::at(std::int64_t version) const {
 void WeightPoints::place(Stream& stream, const Slots& slots, Tensor value, Weights& weights) const {
   for (const auto slot : slots)
     weights.slots[slot] = weight_of(stream, parameters_[slot], precision_, value);
+}
+
+/// As passes and steps do, where these are repeated.
+template <class Body>
+void WeightPoints::repeat(Stream& stream, Body body) {
+  is_repeated_ ? repeatedly(stream, std::move(body)) : body();
 }
 
 Tensor WeightPoints::phi(Stream& stream, const Stage& stage, const Slots& slots) const {
@@ -91,8 +99,10 @@ WeightsPtr WeightPoints::ahead(Stream& stream, const Stage& stage, const Horizon
                                                    .buffers = newest_.weights->buffers,
                                                    .loss_scale = newest_.weights->loss_scale});
   weights->slots.resize(parameters_.size());
-  for (std::size_t i = 0; i < owned_.size(); ++i)
-    place(stream, owned_[i], expected(stream, stage, i, horizon), *weights);
+  repeat(stream, [&] {
+    for (std::size_t i = 0; i < owned_.size(); ++i)
+      place(stream, owned_[i], expected(stream, stage, i, horizon), *weights);
+  });
   ahead_ = {std::move(weights), horizon.rates.size(), folded};
   return ahead_.weights;
 }
@@ -107,11 +117,13 @@ WeightsPtr WeightPoints::behind(Stream& stream, int steps) {
                                                    .buffers = newest_.weights->buffers,
                                                    .loss_scale = newest_.weights->loss_scale});
   weights->slots.resize(parameters_.size());
-  for (std::size_t i = 0; i < owned_.size(); ++i) {
-    const Tensor& now = newest_.weights->slots[owned_[i][0]].value;
-    const Tensor& drift = newest_.moments[i].back();
-    place(stream, owned_[i], combined(stream, 1, now, -steps, drift), *weights);
-  }
+  repeat(stream, [&] {
+    for (std::size_t i = 0; i < owned_.size(); ++i) {
+      const Tensor& now = newest_.weights->slots[owned_[i][0]].value;
+      const Tensor& drift = newest_.moments[i].back();
+      place(stream, owned_[i], combined(stream, 1, now, -steps, drift), *weights);
+    }
+  });
   behind_ = {std::move(weights), static_cast<std::size_t>(steps), 0};
   return behind_.weights;
 }

@@ -24,7 +24,7 @@ struct Horizon {
 class WeightPoints {
  public:
   WeightPoints(const OptimizerConfig& config, const StalenessOptions& staleness, const Stage& stage,
-               kernels::Precision precision, const std::vector<std::string>& borrowed,
+               const StageOptions& options, const std::vector<std::string>& borrowed,
                std::vector<std::string> lent);
 
   void adopt(Version newest);
@@ -48,11 +48,14 @@ class WeightPoints {
   Tensor phi(Stream& stream, const Stage& stage, const Slots& slots) const;
   Tensor expected(Stream& stream, const Stage& stage, std::size_t i, const Horizon& horizon) const;
   void place(Stream& stream, const Slots& slots, Tensor value, Weights& weights) const;
+  template <class Body>
+  void repeat(Stream& stream, Body body);
 
   OptimizerConfig config_;
   StalenessOptions staleness_;
   std::vector<Parameter> parameters_;
   kernels::Precision precision_;
+  bool is_repeated_;
   std::vector<Slots> owned_;
   std::vector<std::string> lent_;
   Version newest_;

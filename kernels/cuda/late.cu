@@ -22,20 +22,35 @@ struct Direction {
   }
 };
 
+/// A kernel's arguments are at most 4 KiB. As few steps as there mostly are take little room where
+/// changing numbers lie.
+constexpr std::size_t few_steps = 8, most_steps = 128;
+
+template <std::size_t most>
+struct Steps {
+  float lr[most], m_scale[most], v_scale[most];
+};
+
 /// A weight with its moments, on the way through steps that are yet to come.
+template <std::size_t most>
 struct Ahead {
-  static constexpr std::size_t most_steps = 128;  // A kernel's arguments are at most 4 KiB.
-  AdamForecast::Step steps[most_steps];
+  Changing<Steps<most>> steps;
   int count;
   float beta1, beta2, rest1, rest2, eps, decay;
   bool is_decoupled, is_guarded;
   const float *w, *m, *v, *phi;
   float* y;
 
+  // Not read(): nobody wants a copy of all of them.
   __device__ void operator()(std::int64_t i) const {
+    y[i] = steps.place ? weight_after(*steps.place, i) : weight_after(steps.value, i);
+  }
+
+ private:
+  __device__ float weight_after(const Steps<most>& all, std::int64_t i) const {
     float weight = w[i], first = m[i], second = v[i], gradient = phi ? phi[i] : 0.0f;
     for (int s = 0; s < count; ++s) {
-      const float lr = static_cast<float>(steps[s].lr);
+      const float lr = all.lr[s];
       if (is_decoupled) weight *= 1 - lr * decay;
       const float g = is_decoupled ? gradient : gradient + decay * weight;
       gradient = 0;
@@ -44,10 +59,9 @@ struct Ahead {
         const float grown = beta2 * second + rest2 * g * g;
         second = second < grown ? grown : second;
       }
-      weight -= lr * static_cast<float>(steps[s].m_scale) * first /
-                (sqrtf(second) * static_cast<float>(steps[s].v_scale) + eps);
+      weight -= lr * all.m_scale[s] * first / (sqrtf(second) * all.v_scale[s] + eps);
     }
-    y[i] = weight;
+    return weight;
   }
 };
 
@@ -65,11 +79,17 @@ struct Average {
   }
 };
 
-struct Usual {
+struct UsualFactors {
   float scale, floor;
+};
+struct Usual {
+  Changing<UsualFactors> factors;
   const float* x;
   float* y;
-  __device__ void operator()(std::int64_t i) const { y[i] = scale * sqrtf(x[i]) + floor; }
+  __device__ void operator()(std::int64_t i) const {
+    const UsualFactors by = factors.read();
+    y[i] = by.scale * sqrtf(x[i]) + by.floor;
+  }
 };
 
 struct Share {
@@ -118,26 +138,35 @@ void adam_direction(Stream& stream, const AdamDirection& direction, const float*
 
 void adam_forecast(Stream& stream, const AdamForecast& forecast, const float* w, const float* m,
                    const float* v, const float* phi, float* y, std::int64_t count) {
-  if (forecast.steps.size() > Ahead::most_steps)
-    throw std::length_error("found a forecast of " + std::to_string(forecast.steps.size()) +
-                            " steps; on a GPU there may be " + std::to_string(Ahead::most_steps));
-  Ahead ahead{{},
-              static_cast<int>(forecast.steps.size()),
-              static_cast<float>(forecast.beta1),
-              static_cast<float>(forecast.beta2),
-              static_cast<float>(1 - forecast.beta1),
-              static_cast<float>(1 - forecast.beta2),
-              static_cast<float>(forecast.eps),
-              static_cast<float>(forecast.weight_decay),
-              forecast.decay == WeightDecay::decoupled,
-              forecast.second_moment == AdamForecast::SecondMoment::guarded,
-              w,
-              m,
-              v,
-              phi,
-              y};
-  std::copy(forecast.steps.begin(), forecast.steps.end(), ahead.steps);
-  for_elements(stream, count, ahead);
+  const auto go = [&]<std::size_t most>(Steps<most> steps) {
+    for (std::size_t s = 0; s < forecast.steps.size(); ++s) {
+      steps.lr[s] = static_cast<float>(forecast.steps[s].lr);
+      steps.m_scale[s] = static_cast<float>(forecast.steps[s].m_scale);
+      steps.v_scale[s] = static_cast<float>(forecast.steps[s].v_scale);
+    }
+    for_elements(
+        stream, count,
+        Ahead<most>{.steps = queue_of(stream).changing(steps),
+                    .count = static_cast<int>(forecast.steps.size()),
+                    .beta1 = static_cast<float>(forecast.beta1),
+                    .beta2 = static_cast<float>(forecast.beta2),
+                    .rest1 = static_cast<float>(1 - forecast.beta1),
+                    .rest2 = static_cast<float>(1 - forecast.beta2),
+                    .eps = static_cast<float>(forecast.eps),
+                    .decay = static_cast<float>(forecast.weight_decay),
+                    .is_decoupled = forecast.decay == WeightDecay::decoupled,
+                    .is_guarded = forecast.second_moment == AdamForecast::SecondMoment::guarded,
+                    .w = w,
+                    .m = m,
+                    .v = v,
+                    .phi = phi,
+                    .y = y});
+  };
+  const auto count_of_steps = forecast.steps.size();
+  if (count_of_steps > most_steps)
+    throw std::length_error("found a forecast of " + std::to_string(count_of_steps) +
+                            " steps; on a GPU there may be " + std::to_string(most_steps));
+  count_of_steps > few_steps ? go(Steps<most_steps>{}) : go(Steps<few_steps>{});
 }
 
 void average_squares(Stream& stream, const SquareAverage& rule, const float* x, float* average,
@@ -149,8 +178,8 @@ void average_squares(Stream& stream, const SquareAverage& rule, const float* x, 
 
 void usual_step(Stream& stream, const UsualStep& rule, const float* x, float* y,
                 std::int64_t count) {
-  for_elements(stream, count,
-               Usual{static_cast<float>(rule.scale), static_cast<float>(rule.floor), x, y});
+  const UsualFactors factors{static_cast<float>(rule.scale), static_cast<float>(rule.floor)};
+  for_elements(stream, count, Usual{queue_of(stream).changing(factors), x, y});
 }
 
 void gap_share(Stream& stream, const float* now, const float* then, const float* usual, float* y,
