@@ -173,8 +173,8 @@ struct DeviceKernels {
   void (*average_squares)(Stream&, const SquareAverage&, const float* x, float* average,
                           std::int64_t count);
   void (*usual_step)(Stream&, const UsualStep&, const float* x, float* y, std::int64_t count);
-  void (*gap_share)(Stream&, const float* now, const float* then, const float* usual, float* y,
-                    std::int64_t count);
+  void (*gap_share)(Stream&, const UsualStep&, const GapBetween<float>&, float* share,
+                    float* gradient, std::int64_t count);
   void (*compensate_delay)(Stream&, double strength, const float* now, const float* then, float* g,
                            std::int64_t count);
   Inverses (*inverses)(Stream&, const float* x, std::int64_t count);

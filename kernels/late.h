@@ -56,11 +56,16 @@ void usual_step(Stream& stream, const UsualStep& rule, const float* x, float* y,
 void usual_step(Stream& stream, const UsualStep& rule, const double* x, double* y,
                 std::int64_t count);
 
-/// y = 1 / ( 1 + |now - then| / usual ). `y` may be `usual`.
-void gap_share(Stream& stream, const float* now, const float* then, const float* usual, float* y,
-               std::int64_t count);
-void gap_share(Stream& stream, const double* now, const double* then, const double* usual,
-               double* y, std::int64_t count);
+/// How far weights have gone, and how far they usually go: usual_step() of `spread`.
+template <class T>
+struct GapBetween {
+  const T *now, *then, *spread;
+};
+/// share = 1 / ( 1 + |now - then| / usual ), and gradient *= share. Either may be null.
+void gap_share(Stream& stream, const UsualStep& rule, const GapBetween<float>& gap, float* share,
+               float* gradient, std::int64_t count);
+void gap_share(Stream& stream, const UsualStep& rule, const GapBetween<double>& gap, double* share,
+               double* gradient, std::int64_t count);
 
 /// g += strength g g (now - then).
 void compensate_delay(Stream& stream, double strength, const float* now, const float* then,

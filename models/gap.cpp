@@ -60,18 +60,39 @@ Tensor Gap::then(Stream& stream, std::size_t i) const {
   return combined(stream, 1 / kept, now(i), config.stride(lr) / kept, along);
 }
 
-Tensor Gap::usual(Stream& stream, std::size_t i) const {
+const UpdateRule& Gap::update_rule(std::size_t i) const {
   const auto& parameter = rules_.parameters[rules_.owned[i][0]];
-  const auto& rule = rule_for(rules_.config, rules_.lateness.staleness, parameter);
+  return rule_for(rules_.config, rules_.lateness.staleness, parameter);
+}
+
+const Tensor& Gap::spread(std::size_t i) const {
+  return now_.moments[i][update_rule(i).moments.size()];
+}
+
+kernels::UsualStep Gap::usual_step(std::size_t i) const {
+  const auto& rule = update_rule(i);
   assert(rule.spread_memory && "no rule tells how far this parameter goes");
-  const auto scale = usual_rule(rules_.config, rules_.lateness.staleness,
-                                rule.spread_memory(rules_.config), now_.weights->version);
-  const Tensor& spread = now_.moments[i][rule.moments.size()];
-  Tensor usual = stream.make(spread.shape(), spread.dtype());
+  return usual_rule(rules_.config, rules_.lateness.staleness, rule.spread_memory(rules_.config),
+                    now_.weights->version);
+}
+
+Tensor Gap::usual(Stream& stream, std::size_t i) const {
+  const Tensor& squares = spread(i);
+  Tensor usual = stream.make(squares.shape(), squares.dtype());
   with_number(usual.dtype(), [&]<class T>(T) {
-    kernels::usual_step(stream, scale, spread.data<T>(), usual.data<T>(), usual.count());
+    kernels::usual_step(stream, usual_step(i), squares.data<T>(), usual.data<T>(), usual.count());
   });
   return usual;
+}
+
+void Gap::by_element(Stream& stream, std::size_t i, Tensor* share, Tensor* gradient) const {
+  const Tensor old = then(stream, i);
+  with_number(old.dtype(), [&]<class T>(T) {
+    kernels::gap_share(stream, usual_step(i),
+                       kernels::GapBetween<T>{now(i).data<T>(), old.data<T>(), spread(i).data<T>()},
+                       share ? share->data<T>() : nullptr, gradient ? gradient->data<T>() : nullptr,
+                       old.count());
+  });
 }
 
 double Gap::length(Stream& stream, std::size_t i) const {
@@ -79,26 +100,21 @@ double Gap::length(Stream& stream, std::size_t i) const {
 }
 
 Tensor Gap::share(Stream& stream, std::size_t i) const {
-  if (!is_known()) return {};
-  Tensor share = usual(stream, i);
-  switch (rules_.lateness.staleness.gap_penalty) {
-    case S::GapPenalty::none:
-      return {};
-    case S::GapPenalty::elementwise: {
-      const Tensor old = then(stream, i);
-      with_number(share.dtype(), [&]<class T>(T) {
-        kernels::gap_share(stream, now(i).data<T>(), old.data<T>(), share.data<T>(),
-                           share.data<T>(), share.count());
-      });
-      break;
-    }
-    case S::GapPenalty::tensor_norm: {
-      const double gap = std::sqrt(length(stream, i) / sum_of_squares(stream, share));
-      fill(stream, 1 / (1 + gap), share);
-      break;
-    }
-  }
+  const auto penalty = rules_.lateness.staleness.gap_penalty;
+  if (!is_known() || penalty == S::GapPenalty::none) return {};
+  Tensor share = stream.make(spread(i).shape(), spread(i).dtype());
+  if (penalty == S::GapPenalty::elementwise)
+    by_element(stream, i, &share, nullptr);
+  else
+    fill(stream, 1 / (1 + std::sqrt(length(stream, i) / sum_of_squares(stream, usual(stream, i)))),
+         share);
   return share;
+}
+
+bool Gap::penalises_at_once(Stream& stream, std::size_t i, Tensor& gradient) const {
+  if (rules_.lateness.staleness.gap_penalty != S::GapPenalty::elementwise) return false;
+  if (is_known()) by_element(stream, i, nullptr, &gradient);
+  return true;
 }
 
 double Gap::factor(Stream& stream) const {
@@ -131,7 +147,17 @@ Tensor& LateGradients::in_set(std::span<Tensor> tensors, int set, std::size_t sl
   return tensors[static_cast<std::size_t>(set) * rules_.parameters.size() + slot];
 }
 
+/// Whether somebody beside a single gradient wants to know the penalties of a parameter.
+bool LateGradients::is_share_wanted(std::size_t i) const {
+  const auto& slots = rules_.owned[i];
+  return is_measured_ || slots.size() > 1 || sets_.decay_share > 0 || sets_.raw > 0 ||
+         std::ranges::find(of_.lent, slots[0]) != of_.lent.end();
+}
+
 void LateGradients::penalise(Stream& stream, std::size_t i, std::span<Tensor> tensors) {
+  if (!is_share_wanted(i) &&
+      (!of_.gap || of_.gap->penalises_at_once(stream, i, tensors[rules_.owned[i][0]])))
+    return;
   const Tensor share = of_.gap ? of_.gap->share(stream, i) : Tensor();
   if (is_measured_) note(stream, share, tensors[rules_.owned[i][0]].count());
   for (const auto slot : rules_.owned[i]) {

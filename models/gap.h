@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/stream.h"
+#include "kernels/late.h"
 #include "models/optimizer.h"
 #include "models/stage.h"
 #include "models/staleness.h"
@@ -42,15 +43,21 @@ class Gap {
 
   const Tensor& now(std::size_t i) const;
   Tensor then(Stream& stream, std::size_t i) const;
-  /// A step as it usually is, element by element.
-  Tensor usual(Stream& stream, std::size_t i) const;
   /// 1 / P; empty where all of it is 1.
   Tensor share(Stream& stream, std::size_t i) const;
+  /// Whether gradient /= P was done without making a tensor of P.
+  bool penalises_at_once(Stream& stream, std::size_t i, Tensor& gradient) const;
   /// The P of the whole stage: 1 + |gap| / |usual|.
   double factor(Stream& stream) const;
 
  private:
   bool is_known() const;
+  const UpdateRule& update_rule(std::size_t i) const;
+  const Tensor& spread(std::size_t i) const;
+  kernels::UsualStep usual_step(std::size_t i) const;
+  /// A step as it usually is, element by element.
+  Tensor usual(Stream& stream, std::size_t i) const;
+  void by_element(Stream& stream, std::size_t i, Tensor* share, Tensor* gradient) const;
   double length(Stream& stream, std::size_t i) const;
 
   const GapRules& rules_;
@@ -84,6 +91,7 @@ class LateGradients final : public GradientMend {
   double penalty_most() const { return penalty_most_; }
 
  private:
+  bool is_share_wanted(std::size_t i) const;
   Tensor& in_set(std::span<Tensor> tensors, int set, std::size_t slot) const;
   void penalise(Stream& stream, std::size_t i, std::span<Tensor> tensors);
   void compensate(Stream& stream, std::size_t i, std::span<Tensor> tensors);

@@ -87,10 +87,15 @@ void usual_of(Stream& stream, const UsualStep& rule, const T* x, T* y, std::int6
 }
 
 template <class T>
-void share_of(Stream& stream, const T* now, const T* then, const T* usual, T* y,
-              std::int64_t count) {
-  each_element(stream, count,
-               [=](std::int64_t i) { y[i] = 1 / (1 + std::abs(now[i] - then[i]) / usual[i]); });
+void share_of(Stream& stream, const UsualStep& rule, const GapBetween<T>& gap, T* share,
+              T* gradient, std::int64_t count) {
+  const T scale = static_cast<T>(rule.scale), floor = static_cast<T>(rule.floor);
+  each_element(stream, count, [=](std::int64_t i) {
+    const T usual = scale * std::sqrt(gap.spread[i]) + floor;
+    const T by = 1 / (1 + std::abs(gap.now[i] - gap.then[i]) / usual);
+    if (share) share[i] = by;
+    if (gradient) gradient[i] *= by;
+  });
 }
 
 template <class T>
@@ -163,15 +168,15 @@ void usual_step(Stream& stream, const UsualStep& rule, const double* x, double* 
   usual_of(stream, rule, x, y, count);
 }
 
-void gap_share(Stream& stream, const float* now, const float* then, const float* usual, float* y,
-               std::int64_t count) {
+void gap_share(Stream& stream, const UsualStep& rule, const GapBetween<float>& gap, float* share,
+               float* gradient, std::int64_t count) {
   if (const auto* there = kernels_of(stream))
-    return there->gap_share(stream, now, then, usual, y, count);
-  share_of(stream, now, then, usual, y, count);
+    return there->gap_share(stream, rule, gap, share, gradient, count);
+  share_of(stream, rule, gap, share, gradient, count);
 }
-void gap_share(Stream& stream, const double* now, const double* then, const double* usual,
-               double* y, std::int64_t count) {
-  share_of(stream, now, then, usual, y, count);
+void gap_share(Stream& stream, const UsualStep& rule, const GapBetween<double>& gap, double* share,
+               double* gradient, std::int64_t count) {
+  share_of(stream, rule, gap, share, gradient, count);
 }
 
 void compensate_delay(Stream& stream, double strength, const float* now, const float* then,

@@ -59,8 +59,8 @@ void average_squares(Stream& stream, const SquareAverage& rule, const float* x, 
                      std::int64_t count);
 void usual_step(Stream& stream, const UsualStep& rule, const float* x, float* y,
                 std::int64_t count);
-void gap_share(Stream& stream, const float* now, const float* then, const float* usual, float* y,
-               std::int64_t count);
+void gap_share(Stream& stream, const UsualStep& rule, const GapBetween<float>& gap, float* share,
+               float* gradient, std::int64_t count);
 void compensate_delay(Stream& stream, double strength, const float* now, const float* then,
                       float* g, std::int64_t count);
 Inverses inverses(Stream& stream, const float* x, std::int64_t count);

@@ -82,6 +82,9 @@ struct Average {
 struct UsualFactors {
   float scale, floor;
 };
+UsualFactors factors_of(const UsualStep& rule) {
+  return {static_cast<float>(rule.scale), static_cast<float>(rule.floor)};
+}
 struct Usual {
   Changing<UsualFactors> factors;
   const float* x;
@@ -93,10 +96,15 @@ struct Usual {
 };
 
 struct Share {
-  const float *now, *then, *usual;
-  float* y;
+  Changing<UsualFactors> factors;
+  GapBetween<float> gap;
+  float *share, *gradient;
   __device__ void operator()(std::int64_t i) const {
-    y[i] = 1 / (1 + fabsf(now[i] - then[i]) / usual[i]);
+    const UsualFactors by = factors.read();
+    const float usual = by.scale * sqrtf(gap.spread[i]) + by.floor;
+    const float part = 1 / (1 + fabsf(gap.now[i] - gap.then[i]) / usual);
+    if (share) share[i] = part;
+    if (gradient) gradient[i] *= part;
   }
 };
 
@@ -178,13 +186,13 @@ void average_squares(Stream& stream, const SquareAverage& rule, const float* x, 
 
 void usual_step(Stream& stream, const UsualStep& rule, const float* x, float* y,
                 std::int64_t count) {
-  const UsualFactors factors{static_cast<float>(rule.scale), static_cast<float>(rule.floor)};
-  for_elements(stream, count, Usual{queue_of(stream).changing(factors), x, y});
+  for_elements(stream, count, Usual{queue_of(stream).changing(factors_of(rule)), x, y});
 }
 
-void gap_share(Stream& stream, const float* now, const float* then, const float* usual, float* y,
-               std::int64_t count) {
-  for_elements(stream, count, Share{now, then, usual, y});
+void gap_share(Stream& stream, const UsualStep& rule, const GapBetween<float>& gap, float* share,
+               float* gradient, std::int64_t count) {
+  for_elements(stream, count,
+               Share{queue_of(stream).changing(factors_of(rule)), gap, share, gradient});
 }
 
 void compensate_delay(Stream& stream, double strength, const float* now, const float* then,

@@ -381,9 +381,12 @@ TEST_CASE("what mends late gradients has the bits of the cores") {
                   phi.f32(), ahead.f32(), count);
     average_squares(stream, {0.99, 0.5}, m.f32(), average.f32(), count);
     usual_step(stream, {0.1, 1e-6}, average.f32(), usual.f32(), count);
-    gap_share(stream, w.f32(), ahead.f32(), usual.f32(), share.f32(), count);
+    const GapBetween<float> gap{w.f32(), ahead.f32(), average.f32()};
+    Tensor mended = made(stream, {count}, 7);
+    gap_share(stream, {0.1, 1e-6}, gap, share.f32(), nullptr, count);
+    gap_share(stream, {0.2, 1e-6}, gap, nullptr, mended.f32(), count);
     compensate_delay(stream, 0.4, w.f32(), ahead.f32(), g.f32(), count);
-    return Made{along, ahead, average, usual, share, g};
+    return Made{along, ahead, average, usual, share, mended, g};
   }));
 }
 
