@@ -232,13 +232,13 @@ TEST_CASE("linear layers with gelu have the bits of the cores") {
     const Tensor dy = as_operand(stream, made(stream, {rows, width}, 4), precision);
     const LinearShape up{width, hidden, WeightLayout::in_out, precision};
     const LinearShape down{hidden, width, WeightLayout::out_in, precision};
-    const auto [pre, y] =
+    const LinearGelu forward =
         linear_gelu_forward(stream, PackedLinear(stream, up, w.f32()), x, bias.f32(), form);
     const auto gradient =
-        linear_gelu_backward(stream, PackedLinear(stream, down, w.f32()), dy, form, pre);
+        linear_gelu_backward(stream, PackedLinear(stream, down, w.f32()), dy, form, forward.pre);
     Tensor dw = stream.make({width * hidden}), db = made(stream, {hidden}, 5);
     linear_backward_parameters(stream, up, x, gradient, nullptr, dw.f32(), db.f32());
-    return Made{pre, gradient.for_bias, dw, db};
+    return Made{forward.pre, gradient.for_bias, dw, db};
   }));
 }
 
