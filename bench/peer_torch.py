@@ -38,11 +38,11 @@ class Block(nn.Module):
 
 
 class Gpt(nn.Module):
-    def __init__(self, given):
+    def __init__(self, given, block=Block):
         super().__init__()
         self.tokens = nn.Embedding(given.vocab, given.width)
         self.positions = nn.Embedding(given.context, given.width)
-        self.blocks = nn.ModuleList(Block(given.width, given.heads, given.context) for _ in range(given.layers))
+        self.blocks = nn.ModuleList(block(given.width, given.heads, given.context) for _ in range(given.layers))
         self.norm = nn.LayerNorm(given.width)
 
     def forward(self, tokens):
@@ -160,10 +160,15 @@ def two_stages(given, rank):
             print(f"{seconds:.6f}", flush=True)
 
 
-def main():
+def arguments():
     parser = argparse.ArgumentParser()
     for name in ("layers", "width", "heads", "context", "vocab", "micro", "micro-batches", "threads", "steps"):
         parser.add_argument("--" + name, type=int, default=4)
+    return parser
+
+
+def main():
+    parser = arguments()
     parser.add_argument("--meeting", help="a new file: then two processes of one thread each, by 1F1B over gloo")
     given = parser.parse_args()
     torch.manual_seed(1)
@@ -177,4 +182,5 @@ def main():
         os.waitpid(child, 0)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+# Everything in its order, and the table at the end.
+
+source "$here/gpu_host/table.sh"
+source "$here/gpu_host/training.sh"
+source "$here/gpu_host/tests.sh"
+source "$here/gpu_host/parity.sh"
+source "$here/gpu_host/types.sh"
+source "$here/gpu_host/speed.sh"
+
+# Folders that may have NVIDIA's libraries, with a colon before each.
+folders_of_libraries() {
+  python3 - 2>/dev/null <<'PY' || true
+import glob, os, nvidia
+print("".join(":" + folder for root in nvidia.__path__ for folder in sorted(glob.glob(os.path.join(root, "*", "lib")))), end="")
+PY
+  [ ! -d /usr/local/cuda/lib64 ] || printf ':/usr/local/cuda/lib64'
+}
+
+# Why tensor cores cannot be used; nothing where they can.
+lack_of_tensor_cores() {
+  local verdict told
+  read -r verdict _ _ told < <("$here/troupe" doctor --output plain 2>/dev/null | grep 'CUDA libraries') || told="the doctor does not say"
+  [ "$verdict" = ok ] || echo "$told"
+}
+
+# What all parts read: where that is computed which is for a GPU (`device`), and why some of it is left out: no GPU, no tensor cores, or
+# cores in their place (`no_gpu`, `no_tensor_cores`, `rehearsed`; nothing where that is no reason).
+look_around() {
+  gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -1) || gpu=
+  device=cuda no_gpu='' no_tensor_cores='' rehearsed=''
+  if [ "$1" = rehearse ]; then
+    gpu='' device=cpu rehearsed="a rehearsal on cores"
+  elif [ -z "$gpu" ]; then
+    no_gpu="no GPU was found" no_tensor_cores=$no_gpu
+  else
+    no_tensor_cores=$(lack_of_tensor_cores)
+  fi
+}
+
+run_part() {
+  case $1 in
+    tests) run_tests ;;
+    parity) compare_with_cores; compare_late_gradients; compare_schedules; lose_a_node ;;
+    types) compare_types ;;
+    speed) measure_small_models; measure_gpt2 ;;
+    *) echo "no part is called $1; there are: tests parity types speed" >&2; return 2 ;;
+  esac
+}
+
+# run run|rehearse [PART ...]
+run() {
+  export LD_LIBRARY_PATH; LD_LIBRARY_PATH="$here/libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}$(folders_of_libraries)"
+  local how=$1 part; shift
+  cd "$(mktemp -d)"
+  look_around "$how"
+  begin_table
+  row "host" "" "$(uname -sr), $(nproc) cores, ${gpu:-no GPU}; $(date -u +%F), troupe $(cat "$here/version")"
+  [ $# -gt 0 ] || set -- tests parity types speed
+  for part; do
+    echo "$part" >&2
+    run_part "$part"
+  done
+  end_table
+}
