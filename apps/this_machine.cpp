@@ -16,7 +16,6 @@ namespace troupe::apps {
 namespace {
 
 using schedules::DeviceProfile;
-using schedules::Rate;
 
 // A kernel wakes its helpers; a hand-over between devices of one machine is a message in a mailbox.
 constexpr auto launch = std::chrono::microseconds(2);
@@ -124,7 +123,8 @@ class Measurement {
     const Tensor x = zeros(stream_, {shape.batch, shape.in_channels, shape.height, shape.width});
     Tensor y = zeros(stream_, x.shape());
     Tensor w = zeros(stream_, {shape.out_channels, shape.in_channels, shape.kernel, shape.kernel});
-    const double operations = 2 * static_cast<double>(x.count() * w.count() / shape.out_channels);
+    const auto additions = x.count() * w.count() / shape.out_channels;
+    const double operations = 2 * static_cast<double>(additions);
     add({"conv2d_forward", operations},
         [&] { kernels::conv2d_forward(stream_, shape, x.f32(), w.f32(), y.f32()); });
     add({"conv2d_backward_input", operations},

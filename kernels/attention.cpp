@@ -11,11 +11,11 @@ HeadsIn plain(HeadsOf heads) { return {heads.tensor.f32() + heads.first, row_of(
 HeadsOut plain(HeadsInto heads) { return {heads.tensor.f32() + heads.first, row_of(heads.tensor)}; }
 
 template <class Number>
-DeviceHeads<const Number> rounded(HeadsOf heads) {
+Heads<const Number> rounded(HeadsOf heads) {
   return {heads.tensor.data<Number>() + heads.first, row_of(heads.tensor)};
 }
 template <class Number>
-DeviceHeads<Number> rounded(HeadsInto heads) {
+Heads<Number> rounded(HeadsInto heads) {
   return {heads.tensor.data<Number>() + heads.first, row_of(heads.tensor)};
 }
 

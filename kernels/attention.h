@@ -26,14 +26,13 @@ struct AttentionShape {
 
 /// Numbers laid out [batch, length, heads, width] with `row` elements from one position to the
 /// next, so that a fused projection's output needs no copy.
-struct HeadsIn {
-  const float* data = nullptr;
+template <class Number>
+struct Heads {
+  Number* data = nullptr;
   std::int64_t row = 0;
 };
-struct HeadsOut {
-  float* data = nullptr;
-  std::int64_t row = 0;
-};
+using HeadsIn = Heads<const float>;
+using HeadsOut = Heads<float>;
 
 /// out = softmax(q k^T / sqrt(width)) v. `logsumexp` [batch, heads, length] is what backward needs.
 /// No length x length matrix is ever made. One thread's share is one (batch, head).

@@ -10,7 +10,29 @@
 namespace troupe::kernels {
 namespace {
 
-bool is_wide(const Tensor& tensor) { return tensor.dtype() == DType::f32; }
+constexpr LayerKernels<float> in_fp32 = {
+    .layer_norm_forward = layer_norm_forward,
+    .layer_norm_backward_input = layer_norm_backward_input,
+    .layer_norm_backward_weight = layer_norm_backward_weight,
+    .rms_norm_forward = rms_norm_forward,
+    .rms_norm_backward_input = rms_norm_backward_input,
+    .rms_norm_backward_weight = rms_norm_backward_weight,
+    .add = add,
+    .relu_forward = relu_forward,
+    .relu_backward = relu_backward,
+    .swiglu_forward = swiglu_forward,
+    .swiglu_backward = swiglu_backward,
+    .rope = rope,
+    .softmax_cross_entropy = softmax_cross_entropy,
+};
+
+/// Calls use(kernels) with those for numbers of this type.
+template <class Use>
+void in_its_type(Stream& stream, DType type, Use use) {
+  if (type == DType::f32) return use(in_fp32);
+  on_tensor_cores(stream, type,
+                  [&]<class Number>(const TensorCoreKernels<Number>& there) { use(there.layers); });
+}
 
 template <class Moments>
 auto* rstd_of(Moments& moments) {
@@ -23,120 +45,94 @@ auto* rstd_of(Moments& moments) {
 void layer_norm(Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& bias,
                 float eps, Tensor& y, Tensor& moments) {
   const auto rows = x.shape().rows(), columns = x.shape().last();
-  if (is_wide(y))
-    return layer_norm_forward(stream, x.f32(), weight.f32(), bias.f32(), y.f32(), moments.f32(),
-                              rstd_of(moments), rows, columns, eps);
-  on_tensor_cores(stream, y.dtype(), [&]<class Number>(const TensorCoreKernels<Number>& there) {
-    there.layer_norm_forward(stream, x.f32(), weight.f32(), bias.f32(), y.data<Number>(),
-                             moments.f32(), rstd_of(moments), rows, columns, eps);
+  in_its_type(stream, y.dtype(), [&]<class Number>(const LayerKernels<Number>& they) {
+    they.layer_norm_forward(stream, x.f32(), weight.f32(), bias.f32(), y.data<Number>(),
+                            moments.f32(), rstd_of(moments), rows, columns, eps);
   });
 }
 
 void layer_norm_back(Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& moments,
                      const Tensor& dy, Tensor& dx) {
   const auto rows = x.shape().rows(), columns = x.shape().last();
-  if (is_wide(dy))
-    return layer_norm_backward_input(stream, x.f32(), weight.f32(), moments.f32(), rstd_of(moments),
-                                     dy.f32(), dx.f32(), rows, columns);
-  on_tensor_cores(stream, dy.dtype(), [&]<class Number>(const TensorCoreKernels<Number>& there) {
-    there.layer_norm_backward_input(stream, x.f32(), weight.f32(), moments.f32(), rstd_of(moments),
-                                    dy.data<Number>(), dx.f32(), rows, columns);
+  in_its_type(stream, dy.dtype(), [&]<class Number>(const LayerKernels<Number>& they) {
+    they.layer_norm_backward_input(stream, x.f32(), weight.f32(), moments.f32(), rstd_of(moments),
+                                   dy.data<Number>(), dx.f32(), rows, columns);
   });
 }
 
 void layer_norm_back_to_weight(Stream& stream, const Tensor& x, const Tensor& moments,
                                const Tensor& dy, Tensor& dweight, Tensor& dbias) {
   const auto rows = x.shape().rows(), columns = x.shape().last();
-  if (is_wide(dy))
-    return layer_norm_backward_weight(stream, x.f32(), moments.f32(), rstd_of(moments), dy.f32(),
-                                      dweight.f32(), dbias.f32(), rows, columns);
-  on_tensor_cores(stream, dy.dtype(), [&]<class Number>(const TensorCoreKernels<Number>& there) {
-    there.layer_norm_backward_weight(stream, x.f32(), moments.f32(), rstd_of(moments),
-                                     dy.data<Number>(), dweight.f32(), dbias.f32(), rows, columns);
+  in_its_type(stream, dy.dtype(), [&]<class Number>(const LayerKernels<Number>& they) {
+    they.layer_norm_backward_weight(stream, x.f32(), moments.f32(), rstd_of(moments),
+                                    dy.data<Number>(), dweight.f32(), dbias.f32(), rows, columns);
   });
 }
 
 void rms_norm(Stream& stream, const Tensor& x, const Tensor& weight, float eps, Tensor& y,
               Tensor& rstd) {
   const auto rows = x.shape().rows(), columns = x.shape().last();
-  if (is_wide(y))
-    return rms_norm_forward(stream, x.f32(), weight.f32(), y.f32(), rstd.f32(), rows, columns, eps);
-  on_tensor_cores(stream, y.dtype(), [&]<class Number>(const TensorCoreKernels<Number>& there) {
-    there.rms_norm_forward(stream, x.f32(), weight.f32(), y.data<Number>(), rstd.f32(), rows,
-                           columns, eps);
+  in_its_type(stream, y.dtype(), [&]<class Number>(const LayerKernels<Number>& they) {
+    they.rms_norm_forward(stream, x.f32(), weight.f32(), y.data<Number>(), rstd.f32(), rows,
+                          columns, eps);
   });
 }
 
 void rms_norm_back(Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& rstd,
                    const Tensor& dy, Tensor& dx) {
   const auto rows = x.shape().rows(), columns = x.shape().last();
-  if (is_wide(dy))
-    return rms_norm_backward_input(stream, x.f32(), weight.f32(), rstd.f32(), dy.f32(), dx.f32(),
-                                   rows, columns);
-  on_tensor_cores(stream, dy.dtype(), [&]<class Number>(const TensorCoreKernels<Number>& there) {
-    there.rms_norm_backward_input(stream, x.f32(), weight.f32(), rstd.f32(), dy.data<Number>(),
-                                  dx.f32(), rows, columns);
+  in_its_type(stream, dy.dtype(), [&]<class Number>(const LayerKernels<Number>& they) {
+    they.rms_norm_backward_input(stream, x.f32(), weight.f32(), rstd.f32(), dy.data<Number>(),
+                                 dx.f32(), rows, columns);
   });
 }
 
 void rms_norm_back_to_weight(Stream& stream, const Tensor& x, const Tensor& rstd, const Tensor& dy,
                              Tensor& dweight) {
   const auto rows = x.shape().rows(), columns = x.shape().last();
-  if (is_wide(dy))
-    return rms_norm_backward_weight(stream, x.f32(), rstd.f32(), dy.f32(), dweight.f32(), rows,
-                                    columns);
-  on_tensor_cores(stream, dy.dtype(), [&]<class Number>(const TensorCoreKernels<Number>& there) {
-    there.rms_norm_backward_weight(stream, x.f32(), rstd.f32(), dy.data<Number>(), dweight.f32(),
-                                   rows, columns);
+  in_its_type(stream, dy.dtype(), [&]<class Number>(const LayerKernels<Number>& they) {
+    they.rms_norm_backward_weight(stream, x.f32(), rstd.f32(), dy.data<Number>(), dweight.f32(),
+                                  rows, columns);
   });
 }
 
 void sum_of(Stream& stream, const Tensor& a, const Tensor& b, Tensor& y) {
-  if (is_wide(a)) return add(stream, a.f32(), b.f32(), y.f32(), y.count());
-  on_tensor_cores(stream, a.dtype(), [&]<class Number>(const TensorCoreKernels<Number>& there) {
-    there.add(stream, a.data<Number>(), b.f32(), y.f32(), y.count());
+  in_its_type(stream, a.dtype(), [&]<class Number>(const LayerKernels<Number>& they) {
+    they.add(stream, a.data<Number>(), b.f32(), y.f32(), y.count());
   });
 }
 
 void relu(Stream& stream, const Tensor& x, Tensor& y) {
-  if (is_wide(x)) return relu_forward(stream, x.f32(), y.f32(), y.count());
-  on_tensor_cores(stream, x.dtype(), [&]<class Number>(const TensorCoreKernels<Number>& there) {
-    there.relu_forward(stream, x.data<Number>(), y.data<Number>(), y.count());
+  in_its_type(stream, x.dtype(), [&]<class Number>(const LayerKernels<Number>& they) {
+    they.relu_forward(stream, x.data<Number>(), y.data<Number>(), y.count());
   });
 }
 
 void relu_back(Stream& stream, const Tensor& y, const Tensor& dy, Tensor& dx) {
-  if (is_wide(y)) return relu_backward(stream, y.f32(), dy.f32(), dx.f32(), y.count());
-  on_tensor_cores(stream, y.dtype(), [&]<class Number>(const TensorCoreKernels<Number>& there) {
-    there.relu_backward(stream, y.data<Number>(), dy.data<Number>(), dx.data<Number>(), y.count());
+  in_its_type(stream, y.dtype(), [&]<class Number>(const LayerKernels<Number>& they) {
+    they.relu_backward(stream, y.data<Number>(), dy.data<Number>(), dx.data<Number>(), y.count());
   });
 }
 
 void swiglu(Stream& stream, const Tensor& gate, const Tensor& up, Tensor& y) {
-  if (is_wide(gate)) return swiglu_forward(stream, gate.f32(), up.f32(), y.f32(), y.count());
-  on_tensor_cores(stream, gate.dtype(), [&]<class Number>(const TensorCoreKernels<Number>& there) {
-    there.swiglu_forward(stream, gate.data<Number>(), up.data<Number>(), y.data<Number>(),
-                         y.count());
+  in_its_type(stream, gate.dtype(), [&]<class Number>(const LayerKernels<Number>& they) {
+    they.swiglu_forward(stream, gate.data<Number>(), up.data<Number>(), y.data<Number>(),
+                        y.count());
   });
 }
 
 void swiglu_back(Stream& stream, const Tensor& gate, const Tensor& up, const Tensor& dy,
                  Tensor& dgate, Tensor& dup) {
-  if (is_wide(gate))
-    return swiglu_backward(stream, gate.f32(), up.f32(), dy.f32(), dgate.f32(), dup.f32(),
-                           dy.count());
-  on_tensor_cores(stream, gate.dtype(), [&]<class Number>(const TensorCoreKernels<Number>& there) {
-    there.swiglu_backward(stream, gate.data<Number>(), up.data<Number>(), dy.data<Number>(),
-                          dgate.data<Number>(), dup.data<Number>(), dy.count());
+  in_its_type(stream, gate.dtype(), [&]<class Number>(const LayerKernels<Number>& they) {
+    they.swiglu_backward(stream, gate.data<Number>(), up.data<Number>(), dy.data<Number>(),
+                         dgate.data<Number>(), dup.data<Number>(), dy.count());
   });
 }
 
 void rotate(Stream& stream, Rotation rotation, Tensor& x, std::int64_t heads, double theta) {
   const auto batch = x.shape()[0], length = x.shape()[1], row = x.shape()[2], width = row / heads;
-  if (is_wide(x)) return rope(stream, rotation, {x.f32(), row}, batch, length, heads, width, theta);
-  on_tensor_cores(stream, x.dtype(), [&]<class Number>(const TensorCoreKernels<Number>& there) {
-    there.rope(stream, rotation, {x.data<Number>(), row}, batch, length, heads, width,
-               rope_step(theta, width));
+  in_its_type(stream, x.dtype(), [&]<class Number>(const LayerKernels<Number>& they) {
+    they.rope(stream, rotation, {x.data<Number>(), row}, batch, length, heads, width, theta);
   });
 }
 
@@ -145,15 +141,10 @@ void cross_entropy(Stream& stream, Tensor& logits, const Tensor& targets, Tensor
   const auto rows = logits.shape().rows(), classes = logits.shape().last();
   const bool is_wanted = gradient == LogitGradient::wanted;
   const auto* right = targets.data<std::int32_t>();
-  if (is_wide(logits))
-    return softmax_cross_entropy(stream, logits.f32(), right, losses.f32(),
-                                 is_wanted ? logits.f32() : nullptr, rows, classes, scale);
-  on_tensor_cores(stream, logits.dtype(),
-                  [&]<class Number>(const TensorCoreKernels<Number>& there) {
-                    there.softmax_cross_entropy(stream, logits.data<Number>(), right, losses.f32(),
-                                                is_wanted ? logits.data<Number>() : nullptr, rows,
-                                                classes, scale);
-                  });
+  in_its_type(stream, logits.dtype(), [&]<class Number>(const LayerKernels<Number>& they) {
+    they.softmax_cross_entropy(stream, logits.data<Number>(), right, losses.f32(),
+                               is_wanted ? logits.data<Number>() : nullptr, rows, classes, scale);
+  });
 }
 
 }  // namespace troupe::kernels

@@ -14,10 +14,8 @@
 #include "kernels/embedding.h"
 #include "kernels/float16.h"
 #include "kernels/late.h"
-#include "kernels/norm.h"
+#include "kernels/layer_kernels.h"
 #include "kernels/patches.h"
-#include "kernels/rope.h"
-#include "kernels/softmax_cross_entropy.h"
 #include "kernels/steps.h"
 
 namespace troupe::kernels {
@@ -46,20 +44,13 @@ struct DeviceProduct {
 
 enum class Factor : std::uint8_t { a, b };
 
-/// Heads of rounded numbers, laid out as kernels/attention.h has them.
-template <class Number>
-struct DeviceHeads {
-  Number* data = nullptr;
-  std::int64_t row = 0;
-};
-
 /// What a device computes on its tensor cores, or around them: operands and results are rounded to
 /// one type of 16 bits, sums are in fp32. In which order they are made is the device's own affair,
 /// but the same each time.
 template <class Number>
 struct TensorCoreKernels {
-  using In = DeviceHeads<const Number>;
-  using Out = DeviceHeads<Number>;
+  using In = Heads<const Number>;
+  using Out = Heads<Number>;
 
   void (*multiply)(Stream&, const DeviceProduct<Number>&);
   /// Products whose c is not looked at: what is made of their sums takes its place, and has no gaps
@@ -86,35 +77,7 @@ struct TensorCoreKernels {
   void (*conv2d_backward_weight)(Stream&, const Conv2dShape&, const Number* x, const Number* dy,
                                  float* dw);
 
-  // Of what layers give each other (between_layers.h): rounded where it is made, not in sums.
-  void (*layer_norm_forward)(Stream&, const float* x, const float* weight, const float* bias,
-                             Number* y, float* mean, float* rstd, std::int64_t rows,
-                             std::int64_t columns, float eps);
-  void (*layer_norm_backward_input)(Stream&, const float* x, const float* weight, const float* mean,
-                                    const float* rstd, const Number* dy, float* dx,
-                                    std::int64_t rows, std::int64_t columns);
-  void (*layer_norm_backward_weight)(Stream&, const float* x, const float* mean, const float* rstd,
-                                     const Number* dy, float* dweight, float* dbias,
-                                     std::int64_t rows, std::int64_t columns);
-  void (*rms_norm_forward)(Stream&, const float* x, const float* weight, Number* y, float* rstd,
-                           std::int64_t rows, std::int64_t columns, float eps);
-  void (*rms_norm_backward_input)(Stream&, const float* x, const float* weight, const float* rstd,
-                                  const Number* dy, float* dx, std::int64_t rows,
-                                  std::int64_t columns);
-  void (*rms_norm_backward_weight)(Stream&, const float* x, const float* rstd, const Number* dy,
-                                   float* dweight, std::int64_t rows, std::int64_t columns);
-  void (*add)(Stream&, const Number* a, const float* b, float* y, std::int64_t count);
-  void (*relu_forward)(Stream&, const Number* x, Number* y, std::int64_t count);
-  void (*relu_backward)(Stream&, const Number* y, const Number* dy, Number* dx, std::int64_t count);
-  void (*swiglu_forward)(Stream&, const Number* gate, const Number* up, Number* y,
-                         std::int64_t count);
-  void (*swiglu_backward)(Stream&, const Number* gate, const Number* up, const Number* dy,
-                          Number* dgate, Number* dup, std::int64_t count);
-  void (*rope)(Stream&, Rotation, Out x, std::int64_t batch, std::int64_t length,
-               std::int64_t heads, std::int64_t width, double step);
-  void (*softmax_cross_entropy)(Stream&, const Number* logits, const std::int32_t* targets,
-                                float* losses, Number* dlogits, std::int64_t rows,
-                                std::int64_t classes, float scale);
+  LayerKernels<Number> layers;
 };
 
 /// The same of tensors in fp32, whose numbers lose their last digits where they are multiplied:
@@ -131,13 +94,10 @@ struct TensorCoreKernels<float> {
 /// gives the bits that the cores give. What is not here, the cores do for the device
 /// (on_cores.h).
 struct DeviceKernels {
+  LayerKernels<float> layers;
+
   decltype(kernels::gelu_forward)* gelu_forward;
   decltype(kernels::gelu_backward)* gelu_backward;
-  decltype(kernels::relu_forward)* relu_forward;
-  decltype(kernels::relu_backward)* relu_backward;
-  decltype(kernels::swiglu_forward)* swiglu_forward;
-  decltype(kernels::swiglu_backward)* swiglu_backward;
-  decltype(kernels::add)* add;
   decltype(kernels::add_row)* add_row;
 
   decltype(kernels::attention_forward)* attention_forward;
@@ -179,23 +139,11 @@ struct DeviceKernels {
                            std::int64_t count);
   Inverses (*inverses)(Stream&, const float* x, std::int64_t count);
 
-  decltype(kernels::layer_norm_forward)* layer_norm_forward;
-  decltype(kernels::layer_norm_backward_input)* layer_norm_backward_input;
-  decltype(kernels::layer_norm_backward_weight)* layer_norm_backward_weight;
-  decltype(kernels::rms_norm_forward)* rms_norm_forward;
-  decltype(kernels::rms_norm_backward_input)* rms_norm_backward_input;
-  decltype(kernels::rms_norm_backward_weight)* rms_norm_backward_weight;
-
   /// In place of packed weights and blocks: linear.h says what it makes of them. Each term is fused
   /// into the sum so far, in the order of depth: the bits of the processors' product in fp32.
   void (*multiply)(Stream&, const DeviceProduct<float>&);
   void (*bias_backward)(Stream&, const float* dy, float* db, std::int64_t rows,
                         std::int64_t columns);
-
-  /// `step` is the difference of the logarithms of two neighbouring frequencies.
-  void (*rope)(Stream&, Rotation, DeviceHeads<float> x, std::int64_t batch, std::int64_t length,
-               std::int64_t heads, std::int64_t width, double step);
-  decltype(kernels::softmax_cross_entropy)* softmax_cross_entropy;
 
   void (*sgd_step)(Stream&, const SgdStep&, const float* w, const float* gradient, float* momentum,
                    float* next, std::int64_t count, const float* decay_share);

@@ -46,7 +46,7 @@ std::int64_t rows_of(const Tensor& input) {
 /// are given the same type. No bit is lost: they find what they would have found without a cut.
 Tensor leaving(Stream& stream, Tensor given) {
   const bool is_narrow = given.dtype() == DType::bf16 || given.dtype() == DType::f16;
-  return is_narrow ? kernels::as_type(stream, given, DType::f32) : given;
+  return is_narrow ? kernels::as_type(stream, given, DType::f32) : std::move(given);
 }
 
 }  // namespace

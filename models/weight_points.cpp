@@ -39,7 +39,8 @@ WeightsPtr WeightPoints::at(std::int64_t version) const {
   return *found;
 }
 
-void WeightPoints::place(Stream& stream, const Slots& slots, Tensor value, Weights& weights) const {
+void WeightPoints::place(Stream& stream, const Slots& slots, const Tensor& value,
+                         Weights& weights) const {
   for (const auto slot : slots)
     weights.slots[slot] = weight_of(stream, parameters_[slot], precision_, value);
 }

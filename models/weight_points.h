@@ -47,7 +47,7 @@ class WeightPoints {
   };
   Tensor phi(Stream& stream, const Stage& stage, const Slots& slots) const;
   Tensor expected(Stream& stream, const Stage& stage, std::size_t i, const Horizon& horizon) const;
-  void place(Stream& stream, const Slots& slots, Tensor value, Weights& weights) const;
+  void place(Stream& stream, const Slots& slots, const Tensor& value, Weights& weights) const;
   template <class Body>
   void repeat(Stream& stream, Body body);
 

@@ -163,14 +163,16 @@ void gelu_backward(Stream& stream, Gelu form, const float* x, const float* dy, f
 }
 
 void relu_forward(Stream& stream, const float* x, float* y, std::int64_t count) {
-  if (const auto* there = kernels_of(stream)) return there->relu_forward(stream, x, y, count);
+  if (const auto* there = kernels_of(stream))
+    return there->layers.relu_forward(stream, x, y, count);
   for_elements(stream, count, [=](std::int64_t first, std::int64_t size) {
     HWY_DYNAMIC_DISPATCH(relu_forward_piece)(x + first, y + first, size);
   });
 }
 
 void relu_backward(Stream& stream, const float* y, const float* dy, float* dx, std::int64_t count) {
-  if (const auto* there = kernels_of(stream)) return there->relu_backward(stream, y, dy, dx, count);
+  if (const auto* there = kernels_of(stream))
+    return there->layers.relu_backward(stream, y, dy, dx, count);
   for_elements(stream, count, [=](std::int64_t first, std::int64_t size) {
     HWY_DYNAMIC_DISPATCH(relu_backward_piece)(y + first, dy + first, dx + first, size);
   });
@@ -179,7 +181,7 @@ void relu_backward(Stream& stream, const float* y, const float* dy, float* dx, s
 void swiglu_forward(Stream& stream, const float* gate, const float* up, float* y,
                     std::int64_t count) {
   if (const auto* there = kernels_of(stream))
-    return there->swiglu_forward(stream, gate, up, y, count);
+    return there->layers.swiglu_forward(stream, gate, up, y, count);
   for_elements(stream, count, [=](std::int64_t first, std::int64_t size) {
     HWY_DYNAMIC_DISPATCH(swiglu_forward_piece)(gate + first, up + first, y + first, size);
   });
@@ -188,7 +190,7 @@ void swiglu_forward(Stream& stream, const float* gate, const float* up, float* y
 void swiglu_backward(Stream& stream, const float* gate, const float* up, const float* dy,
                      float* dgate, float* dup, std::int64_t count) {
   if (const auto* there = kernels_of(stream))
-    return there->swiglu_backward(stream, gate, up, dy, dgate, dup, count);
+    return there->layers.swiglu_backward(stream, gate, up, dy, dgate, dup, count);
   for_elements(stream, count, [=](std::int64_t first, std::int64_t size) {
     HWY_DYNAMIC_DISPATCH(swiglu_backward_piece)
     (gate + first, up + first, dy + first, dgate + first, dup + first, size);
@@ -196,7 +198,7 @@ void swiglu_backward(Stream& stream, const float* gate, const float* up, const f
 }
 
 void add(Stream& stream, const float* a, const float* b, float* y, std::int64_t count) {
-  if (const auto* there = kernels_of(stream)) return there->add(stream, a, b, y, count);
+  if (const auto* there = kernels_of(stream)) return there->layers.add(stream, a, b, y, count);
   for_elements(stream, count, [=](std::int64_t first, std::int64_t size) {
     HWY_DYNAMIC_DISPATCH(add_piece)(a + first, b + first, y + first, size);
   });

@@ -25,15 +25,15 @@ constexpr std::int64_t query_block = 32;
 constexpr std::int64_t key_block = 512;
 
 /// One head of one sequence: rows are positions.
-template <class Heads>
+template <class Layout>
 struct Head {
-  decltype(Heads::data) data;
+  decltype(Layout::data) data;
   std::int64_t row;
 
-  Head(const AttentionShape& shape, const Heads& heads, std::int64_t batch, std::int64_t head)
+  Head(const AttentionShape& shape, const Layout& heads, std::int64_t batch, std::int64_t head)
       : data(heads.data + batch * shape.length * heads.row + head * shape.width), row(heads.row) {}
 
-  decltype(Heads::data) at(std::int64_t position) const { return data + position * row; }
+  decltype(Layout::data) at(std::int64_t position) const { return data + position * row; }
   Matrix<float> by_row(std::int64_t position) const { return {at(position), row, Order::by_row}; }
   Matrix<float> by_column(std::int64_t position) const {
     return {at(position), row, Order::by_column};

@@ -152,7 +152,8 @@ void layer_norm_forward(Stream& stream, const float* x, const float* weight, con
                         float* y, float* mean, float* rstd, std::int64_t rows, std::int64_t columns,
                         float eps) {
   if (const auto* there = kernels_of(stream))
-    return there->layer_norm_forward(stream, x, weight, bias, y, mean, rstd, rows, columns, eps);
+    return there->layers.layer_norm_forward(stream, x, weight, bias, y, mean, rstd, rows, columns,
+                                            eps);
   for_rows(stream, rows, columns, [=](std::int64_t r) {
     HWY_DYNAMIC_DISPATCH(layer_norm_forward_row)
     (x + r * columns, weight, bias, y + r * columns, mean + r, rstd + r, columns, eps);
@@ -163,7 +164,8 @@ void layer_norm_backward_input(Stream& stream, const float* x, const float* weig
                                const float* mean, const float* rstd, const float* dy, float* dx,
                                std::int64_t rows, std::int64_t columns) {
   if (const auto* there = kernels_of(stream))
-    return there->layer_norm_backward_input(stream, x, weight, mean, rstd, dy, dx, rows, columns);
+    return there->layers.layer_norm_backward_input(stream, x, weight, mean, rstd, dy, dx, rows,
+                                                   columns);
   for_rows(stream, rows, columns, [=](std::int64_t r) {
     HWY_DYNAMIC_DISPATCH(layer_norm_backward_row)
     (x + r * columns, weight, mean[r], rstd[r], dy + r * columns, dx + r * columns, columns);
@@ -174,8 +176,8 @@ void layer_norm_backward_weight(Stream& stream, const float* x, const float* mea
                                 const float* rstd, const float* dy, float* dweight, float* dbias,
                                 std::int64_t rows, std::int64_t columns) {
   if (const auto* there = kernels_of(stream))
-    return there->layer_norm_backward_weight(stream, x, mean, rstd, dy, dweight, dbias, rows,
-                                             columns);
+    return there->layers.layer_norm_backward_weight(stream, x, mean, rstd, dy, dweight, dbias, rows,
+                                                    columns);
   for_pieces(stream, columns, columns_per_piece, [=](std::int64_t first, std::int64_t size) {
     HWY_DYNAMIC_DISPATCH(layer_norm_backward_columns)
     (x + first, mean, rstd, dy + first, dweight + first, dbias + first, rows, size, columns);
@@ -185,7 +187,7 @@ void layer_norm_backward_weight(Stream& stream, const float* x, const float* mea
 void rms_norm_forward(Stream& stream, const float* x, const float* weight, float* y, float* rstd,
                       std::int64_t rows, std::int64_t columns, float eps) {
   if (const auto* there = kernels_of(stream))
-    return there->rms_norm_forward(stream, x, weight, y, rstd, rows, columns, eps);
+    return there->layers.rms_norm_forward(stream, x, weight, y, rstd, rows, columns, eps);
   for_rows(stream, rows, columns, [=](std::int64_t r) {
     HWY_DYNAMIC_DISPATCH(rms_norm_forward_row)
     (x + r * columns, weight, y + r * columns, rstd + r, columns, eps);
@@ -195,7 +197,7 @@ void rms_norm_forward(Stream& stream, const float* x, const float* weight, float
 void rms_norm_backward_input(Stream& stream, const float* x, const float* weight, const float* rstd,
                              const float* dy, float* dx, std::int64_t rows, std::int64_t columns) {
   if (const auto* there = kernels_of(stream))
-    return there->rms_norm_backward_input(stream, x, weight, rstd, dy, dx, rows, columns);
+    return there->layers.rms_norm_backward_input(stream, x, weight, rstd, dy, dx, rows, columns);
   for_rows(stream, rows, columns, [=](std::int64_t r) {
     HWY_DYNAMIC_DISPATCH(rms_norm_backward_row)
     (x + r * columns, weight, rstd[r], dy + r * columns, dx + r * columns, columns);
@@ -205,7 +207,7 @@ void rms_norm_backward_input(Stream& stream, const float* x, const float* weight
 void rms_norm_backward_weight(Stream& stream, const float* x, const float* rstd, const float* dy,
                               float* dweight, std::int64_t rows, std::int64_t columns) {
   if (const auto* there = kernels_of(stream))
-    return there->rms_norm_backward_weight(stream, x, rstd, dy, dweight, rows, columns);
+    return there->layers.rms_norm_backward_weight(stream, x, rstd, dy, dweight, rows, columns);
   for_pieces(stream, columns, columns_per_piece, [=](std::int64_t first, std::int64_t size) {
     HWY_DYNAMIC_DISPATCH(rms_norm_backward_columns)
     (x + first, rstd, dy + first, dweight + first, rows, size, columns);

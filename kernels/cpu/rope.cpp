@@ -129,9 +129,9 @@ void rope(Stream& stream, Rotation rotation, HeadsOut x, std::int64_t batch, std
           std::int64_t heads, std::int64_t width, double theta) {
   assert(width % 2 == 0 && theta >= 1);
   const std::int64_t pairs = width / 2, table = table_size(pairs);
-  const double step = rope_step(theta, width);
   if (const auto* there = kernels_of(stream))
-    return there->rope(stream, rotation, {x.data, x.row}, batch, length, heads, width, step);
+    return there->layers.rope(stream, rotation, x, batch, length, heads, width, theta);
+  const double step = rope_step(theta, width);
   const BlockHandle block = stream.memory().take(static_cast<std::size_t>(table) * sizeof(double));
   auto* frequencies = reinterpret_cast<double*>(block.get()->memory);
   std::fill_n(frequencies, table, 0.0);

@@ -106,8 +106,8 @@ void softmax_cross_entropy(Stream& stream, const float* logits, const std::int32
                            float* losses, float* dlogits, std::int64_t rows, std::int64_t classes,
                            float scale) {
   if (const auto* there = kernels_of(stream))
-    return there->softmax_cross_entropy(stream, logits, targets, losses, dlogits, rows, classes,
-                                        scale);
+    return there->layers.softmax_cross_entropy(stream, logits, targets, losses, dlogits, rows,
+                                               classes, scale);
   for_rows(stream, rows, classes, [=](std::int64_t r) {
     assert(targets[r] >= 0 && targets[r] < classes);
     HWY_DYNAMIC_DISPATCH(softmax_cross_entropy_row)

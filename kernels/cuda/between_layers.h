@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "core/stream.h"
-#include "kernels/device_kernels.h"
+#include "kernels/layer_kernels.h"
 
 /// Kernels of what layers give each other, for numbers that are float, Float16 or BFloat16: they
 /// compute with floats, and round what is not one where they write it.
@@ -46,13 +46,30 @@ struct Activations {
 
 // rope.cu
 template <class Number>
-void rope(Stream& stream, Rotation rotation, DeviceHeads<Number> x, std::int64_t batch,
-          std::int64_t length, std::int64_t heads, std::int64_t width, double step);
+void rope(Stream& stream, Rotation rotation, Heads<Number> x, std::int64_t batch,
+          std::int64_t length, std::int64_t heads, std::int64_t width, double theta);
 
 // softmax_cross_entropy.cu
 template <class Number>
 void softmax_cross_entropy(Stream& stream, const Number* logits, const std::int32_t* targets,
                            float* losses, Number* dlogits, std::int64_t rows, std::int64_t classes,
                            float scale);
+
+template <class Number>
+inline constexpr LayerKernels<Number> layer_kernels = {
+    .layer_norm_forward = Norms<Number>::layer_norm_forward,
+    .layer_norm_backward_input = Norms<Number>::layer_norm_backward_input,
+    .layer_norm_backward_weight = Norms<Number>::layer_norm_backward_weight,
+    .rms_norm_forward = Norms<Number>::rms_norm_forward,
+    .rms_norm_backward_input = Norms<Number>::rms_norm_backward_input,
+    .rms_norm_backward_weight = Norms<Number>::rms_norm_backward_weight,
+    .add = Activations<Number>::add,
+    .relu_forward = Activations<Number>::relu_forward,
+    .relu_backward = Activations<Number>::relu_backward,
+    .swiglu_forward = Activations<Number>::swiglu_forward,
+    .swiglu_backward = Activations<Number>::swiglu_backward,
+    .rope = rope<Number>,
+    .softmax_cross_entropy = softmax_cross_entropy<Number>,
+};
 
 }  // namespace troupe::kernels::cuda

@@ -48,7 +48,7 @@ __device__ Turn turn_of(double angle) {
 /// A pair of numbers of one position, in all heads of all sequences.
 template <class Number>
 struct Rotate {
-  DeviceHeads<Number> x;
+  Heads<Number> x;
   std::int64_t batch, length, heads, width;
   double step;  // Of the logarithms of the frequencies.
   bool is_back;
@@ -71,17 +71,18 @@ struct Rotate {
 }  // namespace
 
 template <class Number>
-void rope(Stream& stream, Rotation rotation, DeviceHeads<Number> x, std::int64_t batch,
-          std::int64_t length, std::int64_t heads, std::int64_t width, double step) {
+void rope(Stream& stream, Rotation rotation, Heads<Number> x, std::int64_t batch,
+          std::int64_t length, std::int64_t heads, std::int64_t width, double theta) {
   for_elements(stream, length * (width / 2),
-               Rotate<Number>{x, batch, length, heads, width, step, rotation == Rotation::back});
+               Rotate<Number>{x, batch, length, heads, width, rope_step(theta, width),
+                              rotation == Rotation::back});
 }
 
-template void rope(Stream&, Rotation, DeviceHeads<float>, std::int64_t, std::int64_t, std::int64_t,
+template void rope(Stream&, Rotation, Heads<float>, std::int64_t, std::int64_t, std::int64_t,
                    std::int64_t, double);
-template void rope(Stream&, Rotation, DeviceHeads<Float16>, std::int64_t, std::int64_t,
-                   std::int64_t, std::int64_t, double);
-template void rope(Stream&, Rotation, DeviceHeads<BFloat16>, std::int64_t, std::int64_t,
-                   std::int64_t, std::int64_t, double);
+template void rope(Stream&, Rotation, Heads<Float16>, std::int64_t, std::int64_t, std::int64_t,
+                   std::int64_t, double);
+template void rope(Stream&, Rotation, Heads<BFloat16>, std::int64_t, std::int64_t, std::int64_t,
+                   std::int64_t, double);
 
 }  // namespace troupe::kernels::cuda

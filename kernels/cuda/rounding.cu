@@ -51,7 +51,7 @@ struct RoundByGeluSlope {
 
 template <class Number>
 struct WidenRows {
-  DeviceHeads<const Number> x;
+  Heads<const Number> x;
   float* y;
   std::int64_t columns;
   __device__ void operator()(std::int64_t i) const {
@@ -62,7 +62,7 @@ struct WidenRows {
 template <class Number>
 struct RoundRows {
   const float* x;
-  DeviceHeads<Number> y;
+  Heads<Number> y;
   std::int64_t columns;
   __device__ void operator()(std::int64_t i) const {
     y.data[i / columns * y.row + i % columns] = Number::from(x[i]);
@@ -119,12 +119,12 @@ void add_widened(Stream& stream, const Number* x, float* y, std::int64_t count) 
   for_elements(stream, count, AddWidened<Number>{x, y});
 }
 template <class Number>
-void widen_rows(Stream& stream, DeviceHeads<const Number> x, float* y, std::int64_t rows,
+void widen_rows(Stream& stream, Heads<const Number> x, float* y, std::int64_t rows,
                 std::int64_t columns) {
   for_elements(stream, rows * columns, WidenRows<Number>{x, y, columns});
 }
 template <class Number>
-void round_rows(Stream& stream, const float* x, DeviceHeads<Number> y, std::int64_t rows,
+void round_rows(Stream& stream, const float* x, Heads<Number> y, std::int64_t rows,
                 std::int64_t columns) {
   for_elements(stream, rows * columns, RoundRows<Number>{x, y, columns});
 }
@@ -163,8 +163,8 @@ void add_rounded_rows(Stream& stream, const Number* dy, float* db, std::int64_t 
 template void round_all(Stream&, const float*, Float16*, std::int64_t);
 template void widen_all(Stream&, const Float16*, float*, std::int64_t);
 template void add_widened(Stream&, const Float16*, float*, std::int64_t);
-template void widen_rows(Stream&, DeviceHeads<const Float16>, float*, std::int64_t, std::int64_t);
-template void round_rows(Stream&, const float*, DeviceHeads<Float16>, std::int64_t, std::int64_t);
+template void widen_rows(Stream&, Heads<const Float16>, float*, std::int64_t, std::int64_t);
+template void round_rows(Stream&, const float*, Heads<Float16>, std::int64_t, std::int64_t);
 template void round_with_gelu(Stream&, Gelu, const float*, Float16*, Float16*, std::int64_t);
 template void round_by_gelu_slope(Stream&, Gelu, const Float16*, const float*, Float16*,
                                   std::int64_t);
@@ -173,8 +173,8 @@ template void add_rounded_rows(Stream&, const Float16*, float*, std::int64_t, st
 template void round_all(Stream&, const float*, BFloat16*, std::int64_t);
 template void widen_all(Stream&, const BFloat16*, float*, std::int64_t);
 template void add_widened(Stream&, const BFloat16*, float*, std::int64_t);
-template void widen_rows(Stream&, DeviceHeads<const BFloat16>, float*, std::int64_t, std::int64_t);
-template void round_rows(Stream&, const float*, DeviceHeads<BFloat16>, std::int64_t, std::int64_t);
+template void widen_rows(Stream&, Heads<const BFloat16>, float*, std::int64_t, std::int64_t);
+template void round_rows(Stream&, const float*, Heads<BFloat16>, std::int64_t, std::int64_t);
 template void round_with_gelu(Stream&, Gelu, const float*, BFloat16*, BFloat16*, std::int64_t);
 template void round_by_gelu_slope(Stream&, Gelu, const BFloat16*, const float*, BFloat16*,
                                   std::int64_t);

@@ -18,10 +18,10 @@ void add_widened(Stream& stream, const Number* x, float* y, std::int64_t count);
 
 /// The same for `rows` rows of heads, which lie without gaps in fp32.
 template <class Number>
-void widen_rows(Stream& stream, DeviceHeads<const Number> x, float* y, std::int64_t rows,
+void widen_rows(Stream& stream, Heads<const Number> x, float* y, std::int64_t rows,
                 std::int64_t columns);
 template <class Number>
-void round_rows(Stream& stream, const float* x, DeviceHeads<Number> y, std::int64_t rows,
+void round_rows(Stream& stream, const float* x, Heads<Number> y, std::int64_t rows,
                 std::int64_t columns);
 
 /// pre = x and y = gelu(x).

@@ -20,9 +20,9 @@ namespace troupe::kernels::cuda {
 namespace {
 
 template <class Number>
-using In = DeviceHeads<const Number>;
+using In = Heads<const Number>;
 template <class Number>
-using Out = DeviceHeads<Number>;
+using Out = Heads<Number>;
 
 using Numbers = std::vector<float>;
 
@@ -169,14 +169,14 @@ struct WideHeads {
   }
   template <class Number>
   WideHeads(Stream& stream, const AttentionShape& shape, std::int64_t heads,
-            DeviceHeads<const Number> from)
+            Heads<const Number> from)
       : WideHeads(stream, shape, heads) {
     widen_rows(stream, from, numbers.f32(), rows, columns);
   }
   HeadsIn in() const { return {numbers.f32(), columns}; }
   HeadsOut out() { return {numbers.f32(), columns}; }
   template <class Number>
-  void round_to(Stream& stream, DeviceHeads<Number> to) const {
+  void round_to(Stream& stream, Heads<Number> to) const {
     round_rows(stream, numbers.f32(), to, rows, columns);
   }
 };
@@ -350,19 +350,7 @@ constexpr TensorCoreKernels<Number> kernels_in_16_bits = {
     .conv2d_forward = convolve_forward<Number>,
     .conv2d_backward_input = convolve_to_input<Number>,
     .conv2d_backward_weight = convolve_to_weight<Number>,
-    .layer_norm_forward = Norms<Number>::layer_norm_forward,
-    .layer_norm_backward_input = Norms<Number>::layer_norm_backward_input,
-    .layer_norm_backward_weight = Norms<Number>::layer_norm_backward_weight,
-    .rms_norm_forward = Norms<Number>::rms_norm_forward,
-    .rms_norm_backward_input = Norms<Number>::rms_norm_backward_input,
-    .rms_norm_backward_weight = Norms<Number>::rms_norm_backward_weight,
-    .add = Activations<Number>::add,
-    .relu_forward = Activations<Number>::relu_forward,
-    .relu_backward = Activations<Number>::relu_backward,
-    .swiglu_forward = Activations<Number>::swiglu_forward,
-    .swiglu_backward = Activations<Number>::swiglu_backward,
-    .rope = rope<Number>,
-    .softmax_cross_entropy = softmax_cross_entropy<Number>,
+    .layers = layer_kernels<Number>,
 };
 
 }  // namespace

@@ -9,6 +9,9 @@
 #include "kernels/device_kernels.h"
 #include "kernels/linear.h"
 #include "kernels/linear_gelu.h"
+#include "kernels/norm.h"
+#include "kernels/rope.h"
+#include "kernels/softmax_cross_entropy.h"
 #include "same.h"
 
 namespace troupe::kernels {
