@@ -7,7 +7,9 @@
 #include <thread>
 
 #include "apps/command.h"
+#include "apps/gpus.h"
 #include "apps/this_machine.h"
+#include "bench/gpu_kernels.h"
 #include "bench/kernel_bench.h"
 #include "bench/link.h"
 #include "bench/train_bench.h"
@@ -45,6 +47,35 @@ ExitCode kernels(const KernelArguments& arguments, const CommonFlags& flags) {
   }
   std::fputs(bench::to_table(bench::measure_kernels(arguments.threads, arguments.rounds)).c_str(),
              stdout);
+  return ExitCode::done;
+}
+
+struct GpuArguments {
+  bench::GptSize size;
+  bench::GpuEffort effort;
+  std::string precision = "bf16";
+};
+
+ExitCode gpu(const GpuArguments& arguments, const CommonFlags&) {
+  const auto problem = [](const Error& error) {
+    return complain(ExitCode::failed, "error: " + error.text);
+  };
+  prepare_for_gpus();
+  if (const auto libraries = gpu_libraries(); !libraries) return problem(libraries.error());
+  auto device = open_gpu(0);
+  if (!device) return problem(device.error());
+  auto source = gpu_memory(0);
+  if (!source) return problem(source.error());
+  MemoryPool memory(std::move(*source));
+  (*device)->enter();
+  Stream stream(memory, **device);
+  const auto precision =
+      arguments.precision == "bf16" ? kernels::Precision::bf16_gpu : kernels::Precision::fp16_gpu;
+  std::fputs(
+      bench::to_table(arguments.size, bench::measure_gpu_kernels(stream, arguments.size, precision,
+                                                                 arguments.effort))
+          .c_str(),
+      stdout);
   return ExitCode::done;
 }
 
@@ -144,6 +175,26 @@ void add_bench(Program& program) {
     command->add_option("address", arguments.address, "what the machine that listens has printed");
     command->add_option("--listen", arguments.listen,
                         "be the machine that answers, at this address of its own");
+  }
+  {
+    auto [command, arguments] = add_command(
+        program, group, "gpu",
+        "what a GPT is trained by, kernel by kernel, against what the GPU does at best", gpu);
+    auto& size = arguments.size;
+    const auto add_size = [&to = *command](const char* name, std::int64_t& value,
+                                           const char* what) {
+      to.add_option(name, value, what)->check(CLI::PositiveNumber)->capture_default_str();
+    };
+    add_size("--micro", size.micro, "samples in a micro-batch");
+    add_size("--context", size.context, "tokens in a sample");
+    add_size("--layers", size.layers, "layers");
+    add_size("--width", size.width, "numbers for a token");
+    add_size("--heads", size.heads, "heads of an attention");
+    add_size("--vocab", size.vocab, "kinds of tokens");
+    command->add_option("--precision", arguments.precision, "bf16 or fp16")
+        ->check(CLI::IsMember({"bf16", "fp16"}));
+    command->add_option("--rounds", arguments.effort.rounds, "the median of so many")
+        ->check(CLI::Range(1, 1000));
   }
   auto [command, arguments] =
       add_command(program, group, "kernels", "the kernels that do most of the work", kernels);

@@ -42,7 +42,7 @@ run_part() {
     tests) run_tests ;;
     parity) compare_with_cores; compare_late_gradients; compare_schedules; lose_a_node ;;
     types) compare_types ;;
-    speed) measure_small_models; measure_gpt2 ;;
+    speed) measure_small_models; measure_gpt2; measure_kernels ;;
     *) echo "no part is called $1; there are: tests parity types speed" >&2; return 2 ;;
   esac
 }

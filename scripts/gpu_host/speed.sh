@@ -30,6 +30,18 @@ utilisation() {
   awk -v rate="$1" 'BEGIN {n = 124.48e6; printf ", %.1f %% of 989.4 TFLOP/s", rate * (6 * n + 6 * 12 * 768 * 1024) / 989.4e10}'
 }
 
+# What GPT-2 124M is trained by, against the peaks of this GPU. Told below the table.
+measure_kernels() {
+  local what="gpt2 124M, bf16, kernel by kernel"
+  left_out "$what" "${no_tensor_cores:-$rehearsed}" && return
+  if timeout 300 "$here/troupe" bench gpu >kernels 2>said; then
+    row "$what" "" "$(tail -1 kernels)"
+    below_table kernels
+  else
+    row "$what" "FAILED" "$(said said)"
+  fi
+}
+
 # GPT-2 124M, 8 micro-batches of 16 x 1024 tokens: in one stage, in four on the same GPU, and by PyTorch. Rehearsed with a small one.
 measure_gpt2() {
   local what="gpt2 124M, bf16, 16 x 1024" model=gpt2 type=bf16 keys=(train.steps=8 train.eval_every=1000000)

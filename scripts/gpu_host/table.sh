@@ -4,6 +4,7 @@ begin_table() {
   table=$PWD/table
   failed=0
   : >"$table"
+  : >"$table-below"
 }
 
 # row WHAT VERDICT FIGURE
@@ -12,9 +13,15 @@ row() {
   [ "$2" != FAILED ] || failed=1
 }
 
+# below_table FILE
+below_table() {
+  echo
+  cat "$1"
+} >>"$table-below"
+
 # Prints it; how that ends is how all went.
 end_table() {
-  cat "$table"
+  cat "$table" "$table-below"
   rm -rf "$PWD"
   return "$failed"
 }

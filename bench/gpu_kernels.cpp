@@ -1,0 +1,348 @@
+#include "bench/gpu_kernels.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <utility>
+
+#include "bench/figures.h"
+#include "core/random.h"
+#include "kernels/activations.h"
+#include "kernels/attention.h"
+#include "kernels/between_layers.h"
+#include "kernels/copy.h"
+#include "kernels/embedding.h"
+#include "kernels/linear.h"
+#include "kernels/linear_gelu.h"
+#include "kernels/rounding.h"
+#include "kernels/steps.h"
+
+namespace troupe::bench {
+namespace {
+
+using kernels::Gelu;
+using kernels::LinearShape;
+using kernels::WeightLayout;
+
+constexpr float norm_epsilon = 1e-5f;
+
+/// What a kernel does at least.
+struct Least {
+  double operations = 0;
+  double bytes = 0;
+};
+
+class Bench {
+ public:
+  Bench(Stream& stream, const GptSize& size, kernels::Precision precision, const GpuEffort& effort)
+      : stream_(stream),
+        size_(size),
+        precision_(precision),
+        narrow_(kernels::activation_type(precision)),
+        effort_(effort) {}
+
+  GpuFigures measure() {
+    measure_peaks();
+    list_ = &figures_.micro_batch;
+    const auto& [micro, context, layers, width, heads, vocab] = size_;
+    embeddings();
+    norms(2 * layers + 1);
+    residuals(2 * layers);
+    product("qkv", layers, width, 3 * width);
+    attention();
+    product("out", layers, width, width);
+    feed_forward();
+    product("logits", 1, width, vocab);
+    loss();
+    list_ = &figures_.step;
+    update();
+    return std::move(figures_);
+  }
+
+ private:
+  // Numbers. All rows of a product being the same would spare a GPU power, and so make it faster.
+
+  Tensor random(const Shape& shape) {
+    constexpr std::int64_t kinds = 64;
+    const auto columns = shape.last(), rows = shape.count() / columns;
+    const Tensor table = sent({kinds, columns});
+    Tensor made = stream_.make(shape);
+    kernels::embedding_forward(stream_, table.f32(), tokens(rows, kinds).data<std::int32_t>(),
+                               made.f32(), rows, columns);
+    return made;
+  }
+  Tensor rounded(const Shape& shape) { return kernels::as_type(stream_, random(shape), narrow_); }
+  Tensor of_each(float number, const Shape& shape) {
+    Tensor made = stream_.make(shape);
+    kernels::fill(stream_, number, made.f32(), made.count());
+    return made;
+  }
+  Tensor tokens(std::int64_t count, std::int64_t vocab) {
+    Tensor here = Tensor::make(stream_.host_memory(), {count}, DType::i32);
+    for (std::int64_t i = 0; i < count; ++i)
+      here.data<std::int32_t>()[i] = static_cast<std::int32_t>(word(i) % vocab);
+    return stream_.to_here(std::move(here));
+  }
+  Tensor sent(const Shape& shape) {
+    Tensor here = Tensor::make(stream_.host_memory(), shape);
+    for (std::int64_t i = 0; i < here.count(); ++i)
+      here.f32()[i] = uniform(static_cast<std::uint32_t>(word(i))) - 0.5f;
+    return stream_.to_here(std::move(here));
+  }
+  static std::int64_t word(std::int64_t i) {
+    return RandomKey{}.words(static_cast<std::uint32_t>(i / 4))[static_cast<std::size_t>(i % 4)];
+  }
+
+  // Times.
+
+  /// Of one. Several are given at once, so that the host is not waited for in between.
+  double seconds_of(const std::function<void()>& run) {
+    run();  // Asks libraries what they have for it, and takes memory.
+    stream_.wait();
+    const double once = timed(run, 1);
+    constexpr double enough = 5e-3;
+    const int times = std::clamp(static_cast<int>(enough / once), 1, 200);
+    std::vector<double> all(static_cast<std::size_t>(effort_.rounds));
+    for (auto& seconds : all) seconds = timed(run, times) / times;
+    return median(std::move(all));
+  }
+  double timed(const std::function<void()>& run, int times) {
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < times; ++i) run();
+    stream_.wait();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+
+  void add(std::string kernel, std::int64_t times, Least least, const std::function<void()>& run) {
+    const double floor =
+        std::max(least.operations / figures_.peaks.operations, least.bytes / figures_.peaks.bytes);
+    list_->push_back({std::move(kernel), times, seconds_of(run), floor});
+  }
+
+  void measure_peaks() {
+    const auto n = effort_.square;
+    const kernels::PackedLinear w(stream_, {n, n, WeightLayout::in_out, precision_},
+                                  random({n, n}).f32());
+    const Tensor x = rounded({n, n});
+    Tensor y = stream_.make({n, n}, narrow_);
+    const double product = seconds_of([&] { kernels::linear_forward(stream_, w, x, nullptr, y); });
+    figures_.peaks.operations = 2 * std::pow(static_cast<double>(n), 3) / product;
+    const std::int64_t count = effort_.copied / 4;
+    const Tensor from = of_each(1, {count});
+    Tensor to = stream_.make({count});
+    const double copy = seconds_of([&] { stream_.copy(from, to); });
+    figures_.peaks.bytes = 2 * static_cast<double>(effort_.copied) / copy;
+  }
+
+  // What GPT-2 has.
+
+  void embeddings() {
+    const auto rows = size_.rows(), width = size_.width, context = size_.context;
+    const double all = static_cast<double>(rows * width);
+    const Tensor table = random({size_.vocab, width}), positions = random({context, width});
+    const Tensor found = tokens(rows, size_.vocab);
+    Tensor x = random({rows, width}), gradient = random({size_.vocab, width});
+    const auto* which = found.data<std::int32_t>();
+    add("embedding", 1, {.bytes = 8 * all},
+        [&] { kernels::embedding_forward(stream_, table.f32(), which, x.f32(), rows, width); });
+    add("embedding, gradient", 1, {.bytes = 12 * all}, [&] {
+      kernels::embedding_backward_weight(stream_, which, x.f32(), gradient.f32(), rows, width);
+    });
+    const double sample = static_cast<double>(context * width);
+    add("positions", size_.micro, {.bytes = 12 * sample},
+        [&] { kernels::add(stream_, x.f32(), positions.f32(), x.f32(), context * width); });
+    add("positions, gradient", size_.micro, {.bytes = 12 * sample},
+        [&] { kernels::accumulate(stream_, gradient.f32(), x.f32(), context * width); });
+  }
+
+  void norms(std::int64_t times) {
+    const auto rows = size_.rows(), width = size_.width;
+    const double all = static_cast<double>(rows * width);
+    const Tensor x = random({rows, width}), weight = random({width}), dy = rounded({rows, width});
+    Tensor y = stream_.make({rows, width}, narrow_), moments = stream_.make({2, rows});
+    Tensor dx = stream_.make({rows, width}), dweight = of_each(0, {width}), dbias = dweight;
+    add("norm", times, {.bytes = 6 * all},
+        [&] { kernels::layer_norm(stream_, x, weight, weight, norm_epsilon, y, moments); });
+    add("norm, input gradient", times, {.bytes = 10 * all},
+        [&] { kernels::layer_norm_back(stream_, x, weight, moments, dy, dx); });
+    add("norm, weight gradient", times, {.bytes = 6 * all},
+        [&] { kernels::layer_norm_back_to_weight(stream_, x, moments, dy, dweight, dbias); });
+  }
+
+  void residuals(std::int64_t times) {
+    const auto rows = size_.rows(), width = size_.width;
+    const double all = static_cast<double>(rows * width);
+    const Tensor branch = rounded({rows, width}), stream = random({rows, width});
+    Tensor sum = stream_.make({rows, width});
+    add("residual", times, {.bytes = 10 * all},
+        [&] { kernels::sum_of(stream_, branch, stream, sum); });
+    add("residual, gradient", times, {.bytes = 12 * all},
+        [&] { kernels::sum_of(stream_, stream, sum, sum); });
+    add("residual, gradient rounded", times, {.bytes = 6 * all},
+        [&] { (void)kernels::as_type(stream_, stream, narrow_); });
+  }
+
+  Least least_of(std::int64_t inputs, std::int64_t outputs, double more_bytes = 0) const {
+    const auto r = static_cast<double>(size_.rows()), i = static_cast<double>(inputs),
+               o = static_cast<double>(outputs);
+    return {.operations = 2 * r * i * o, .bytes = 2 * (r * i + i * o + r * o) + more_bytes};
+  }
+
+  /// Sums go to floats, which are read, too.
+  void weight_gradient(const std::string& name, std::int64_t times, const LinearShape& shape,
+                       const Tensor& x, const Tensor& dy) {
+    const double weights = static_cast<double>(shape.inputs * shape.outputs);
+    Tensor dw = of_each(0, {shape.inputs, shape.outputs}), db = of_each(0, {shape.outputs});
+    add(name + ", weight gradient", times, least_of(shape.inputs, shape.outputs, 6 * weights), [&] {
+      kernels::linear_backward_parameters(stream_, shape, x, {.operand = dy, .for_bias = dy},
+                                          dw.f32(), dw.f32(), db.f32());
+    });
+  }
+
+  void product(const std::string& name, std::int64_t times, std::int64_t inputs,
+               std::int64_t outputs) {
+    const auto rows = size_.rows();
+    const LinearShape shape{inputs, outputs, WeightLayout::in_out, precision_};
+    const kernels::PackedLinear w(stream_, shape, random({inputs, outputs}).f32());
+    const Tensor x = rounded({rows, inputs}), dy = rounded({rows, outputs});
+    const Tensor bias = random({outputs});
+    Tensor y = stream_.make({rows, outputs}, narrow_), dx = stream_.make({rows, inputs}, narrow_);
+    add(name, times, least_of(inputs, outputs),
+        [&] { kernels::linear_forward(stream_, w, x, bias.f32(), y); });
+    add(name + ", input gradient", times, least_of(inputs, outputs),
+        [&] { kernels::linear_backward_input(stream_, w, dy, dx); });
+    weight_gradient(name, times, shape, x, dy);
+  }
+
+  void feed_forward() {
+    const auto rows = size_.rows(), width = size_.width, wide = 4 * width;
+    const LinearShape up{width, wide, WeightLayout::in_out, precision_};
+    const LinearShape down{wide, width, WeightLayout::in_out, precision_};
+    const double between = 2 * static_cast<double>(rows * wide);
+    const kernels::PackedLinear up_w(stream_, up, random({width, wide}).f32());
+    const kernels::PackedLinear down_w(stream_, down, random({wide, width}).f32());
+    const Tensor x = rounded({rows, width}), dy = rounded({rows, width}), bias = random({wide});
+    const auto made = kernels::linear_gelu_forward(stream_, up_w, x, bias.f32(), Gelu::tanh);
+    add("up and gelu", size_.layers, least_of(width, wide, between),
+        [&] { (void)kernels::linear_gelu_forward(stream_, up_w, x, bias.f32(), Gelu::tanh); });
+    Tensor y = stream_.make({rows, width}, narrow_), dx = stream_.make({rows, width}, narrow_);
+    add("down", size_.layers, least_of(wide, width),
+        [&] { kernels::linear_forward(stream_, down_w, made.y, bias.f32(), y); });
+    add("down and gelu, input gradient", size_.layers, least_of(wide, width, between),
+        [&] { (void)kernels::linear_gelu_backward(stream_, down_w, dy, Gelu::tanh, made.pre); });
+    weight_gradient("down", size_.layers, down, made.y, dy);
+    add("up, input gradient", size_.layers, least_of(width, wide),
+        [&] { kernels::linear_backward_input(stream_, up_w, made.y, dx); });
+    weight_gradient("up", size_.layers, up, x, made.y);
+  }
+
+  void attention() {
+    const auto micro = size_.micro, context = size_.context, layers = size_.layers;
+    const auto width = size_.width, heads = size_.heads;
+    const kernels::AttentionShape shape{micro, context,       heads,
+                                        heads, width / heads, kernels::Mask::causal};
+    const Tensor qkv = rounded({micro, context, 3 * width});
+    const Tensor dout = rounded({micro, context, width});
+    Tensor dqkv = stream_.make(qkv.shape(), narrow_), out = stream_.make(dout.shape(), narrow_);
+    Tensor logsumexp = stream_.make({micro, heads, context});
+    // Each place sees half of the others.
+    const double product = static_cast<double>(size_.rows() * context * width);
+    const double values = 2 * static_cast<double>(size_.rows() * width);
+    add("attention", layers, {2 * product, 4 * values}, [&] {
+      kernels::attend(stream_, shape, {qkv, 0}, {qkv, width}, {qkv, 2 * width}, {out, 0},
+                      logsumexp);
+    });
+    add("attention, gradient", layers, {5 * product, 8 * values}, [&] {
+      kernels::attend_back(stream_, shape, {qkv, 0}, {qkv, width}, {qkv, 2 * width}, {out, 0},
+                           logsumexp, {dout, 0}, {dqkv, 0}, {dqkv, width}, {dqkv, 2 * width});
+    });
+  }
+
+  void loss() {
+    const auto rows = size_.rows();
+    Tensor logits = rounded({rows, size_.vocab}), losses = stream_.make({rows});
+    const Tensor targets = tokens(rows, size_.vocab);
+    add("loss and its gradient", 1, {.bytes = 4 * static_cast<double>(logits.count())}, [&] {
+      kernels::cross_entropy(stream_, logits, targets, losses, kernels::LogitGradient::wanted, 1);
+    });
+  }
+
+  /// As if all parameters were one.
+  void update() {
+    const auto count = size_.parameters();
+    const double all = static_cast<double>(count);
+    const Tensor w = random({count}), gradient = random({count});
+    Tensor m = of_each(0, {count}), v = of_each(1, {count}), next = stream_.make({count});
+    Tensor sums = stream_.make({kernels::blocks_of_sums(count)}, DType::f64);
+    const kernels::AdamStep step{.lr = 1e-4,
+                                 .beta1 = 0.9,
+                                 .beta2 = 0.95,
+                                 .eps = 1e-8,
+                                 .weight_decay = 0.1,
+                                 .gradient_scale = 1,
+                                 .m_scale = 1,
+                                 .g_scale = 0,
+                                 .v_scale = 1,
+                                 .decay = kernels::WeightDecay::decoupled};
+    add("squares of gradients", 1, {.bytes = 4 * all},
+        [&] { kernels::squares_of_blocks(stream_, gradient.f32(), count, sums.data<double>()); });
+    add("adamw", 1, {.bytes = 28 * all}, [&] {
+      kernels::adam_step(stream_, step, w.f32(), gradient.f32(), m.f32(), v.f32(), next.f32(),
+                         count);
+    });
+    add("weights rounded", 1, {.bytes = 6 * all},
+        [&] { (void)kernels::as_type(stream_, next, narrow_); });
+  }
+
+  Stream& stream_;
+  const GptSize size_;
+  const kernels::Precision precision_;
+  const DType narrow_;
+  const GpuEffort effort_;
+  GpuFigures figures_;
+  std::vector<GpuKernelFigure>* list_ = nullptr;  // What is being measured belongs there.
+};
+
+void print_part(std::string& table, const char* what, const std::vector<GpuKernelFigure>& kernels) {
+  double sum = 0, floor = 0;
+  for (const auto& kernel : kernels) {
+    sum += static_cast<double>(kernel.times) * kernel.seconds;
+    floor += static_cast<double>(kernel.times) * kernel.floor;
+  }
+  print(table, "%-30s %5s %10s %10s %7s %7s\n", what, "times", "us", "at best", "share", "of all");
+  for (const auto& kernel : kernels)
+    print(table, "%-30s %5lld %10.1f %10.1f %7.2f %6.1f%%\n", kernel.kernel.c_str(),
+          static_cast<long long>(kernel.times), kernel.seconds * 1e6, kernel.floor * 1e6,
+          kernel.floor / kernel.seconds,
+          100 * static_cast<double>(kernel.times) * kernel.seconds / sum);
+  print(table, "%-30s %5s %10.1f %10.1f %7.2f\n", "all", "", sum * 1e6, floor * 1e6, floor / sum);
+}
+
+}  // namespace
+
+std::int64_t GptSize::parameters() const {
+  return (vocab + context) * width + layers * (12 * width * width + 13 * width) + 2 * width;
+}
+
+GpuFigures measure_gpu_kernels(Stream& stream, const GptSize& size, kernels::Precision precision,
+                               const GpuEffort& effort) {
+  return Bench(stream, size, precision, effort).measure();
+}
+
+std::string to_table(const GptSize& size, const GpuFigures& figures) {
+  std::string table;
+  print(table, "peaks: %.1f TFLOP/s in a product, %.2f TB/s in a copy\n\n",
+        figures.peaks.operations * 1e-12, figures.peaks.bytes * 1e-12);
+  print_part(table, "a micro-batch", figures.micro_batch);
+  table += '\n';
+  print_part(table, "a step", figures.step);
+  double micro_batch = 0;
+  for (const auto& kernel : figures.micro_batch)
+    micro_batch += static_cast<double>(kernel.times) * kernel.seconds;
+  print(table, "\n%.0f tokens/s at most, if nothing lay between the kernels of a micro-batch\n",
+        static_cast<double>(size.rows()) / micro_batch);
+  return table;
+}
+
+}  // namespace troupe::bench
