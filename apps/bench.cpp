@@ -71,11 +71,10 @@ ExitCode gpu(const GpuArguments& arguments, const CommonFlags&) {
   Stream stream(memory, **device);
   const auto precision =
       arguments.precision == "bf16" ? kernels::Precision::bf16_gpu : kernels::Precision::fp16_gpu;
-  std::fputs(
-      bench::to_table(arguments.size, bench::measure_gpu_kernels(stream, arguments.size, precision,
-                                                                 arguments.effort))
-          .c_str(),
-      stdout);
+  const auto figures =
+      bench::measure_gpu_kernels(stream, arguments.size, precision, arguments.effort);
+  if (!figures) return problem(figures.error());
+  std::fputs(bench::to_table(arguments.size, *figures).c_str(), stdout);
   return ExitCode::done;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <exception>
 #include <functional>
 #include <utility>
 
@@ -325,9 +326,16 @@ std::int64_t GptSize::parameters() const {
   return (vocab + context) * width + layers * (12 * width * width + 13 * width) + 2 * width;
 }
 
-GpuFigures measure_gpu_kernels(Stream& stream, const GptSize& size, kernels::Precision precision,
-                               const GpuEffort& effort) {
-  return Bench(stream, size, precision, effort).measure();
+Result<GpuFigures> measure_gpu_kernels(Stream& stream, const GptSize& size,
+                                       kernels::Precision precision, const GpuEffort& effort) {
+  if (size.width % size.heads != 0)
+    return Error{"found " + std::to_string(size.heads) + " heads, wanted as many as divide " +
+                 std::to_string(size.width) + ", the width"};
+  try {
+    return Bench(stream, size, precision, effort).measure();
+  } catch (const std::exception& problem) {
+    return Error{problem.what()};
+  }
 }
 
 std::string to_table(const GptSize& size, const GpuFigures& figures) {

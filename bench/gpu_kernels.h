@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/result.h"
 #include "core/stream.h"
 #include "kernels/precision.h"
 
@@ -51,9 +52,9 @@ struct GpuEffort {
 };
 
 /// Measures them one by one on a stream of a GPU that has tensor cores, in a precision of theirs
-/// with 16 bits.
-GpuFigures measure_gpu_kernels(Stream& stream, const GptSize& size, kernels::Precision precision,
-                               const GpuEffort& effort = {});
+/// with 16 bits. An error where there is no such GPT, or not memory enough, or where the GPU fails.
+Result<GpuFigures> measure_gpu_kernels(Stream& stream, const GptSize& size,
+                                       kernels::Precision precision, const GpuEffort& effort = {});
 
 /// As a table for people.
 std::string to_table(const GptSize& size, const GpuFigures& figures);

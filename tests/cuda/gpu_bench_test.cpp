@@ -15,8 +15,10 @@ TEST_CASE("each kernel of a GPT is measured, and told with its share") {
   device->enter();
   Stream stream(memory, *device);
   const GptSize size{.micro = 2, .context = 16, .layers = 3, .width = 32, .heads = 2, .vocab = 48};
-  const auto figures = measure_gpu_kernels(stream, size, kernels::Precision::bf16_gpu,
-                                           {.rounds = 1, .square = 32, .copied = 1 << 16});
+  const GpuEffort little{.rounds = 1, .square = 32, .copied = 1 << 16};
+  const auto measured = measure_gpu_kernels(stream, size, kernels::Precision::bf16_gpu, little);
+  REQUIRE(measured.ok());
+  const auto& figures = *measured;
   CHECK(figures.peaks.operations > 0);
   CHECK(figures.peaks.bytes > 0);
   const auto table = to_table(size, figures);
@@ -40,6 +42,12 @@ TEST_CASE("each kernel of a GPT is measured, and told with its share") {
   CHECK(count("up and gelu") == 3);
   CHECK(count("norm") == 7);
   CHECK(count("logits, weight gradient") == 1);
+
+  auto uneven = size;
+  uneven.heads = 5;
+  const auto refused = measure_gpu_kernels(stream, uneven, kernels::Precision::bf16_gpu, little);
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().text == "found 5 heads, wanted as many as divide 32, the width");
 }
 
 }  // namespace
