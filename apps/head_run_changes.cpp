@@ -1,10 +1,9 @@
 // What becomes of a run while it is led: other settings, other nodes, another plan.
 
-#include "apps/head_run.h"
-
 #include <algorithm>
 #include <utility>
 
+#include "apps/head_run.h"
 #include "apps/live_changes.h"
 #include "apps/recorder.h"
 #include "config/run_config.h"
