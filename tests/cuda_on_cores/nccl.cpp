@@ -58,6 +58,7 @@ struct World {
   std::set<ncclComm_t> alive;
   std::map<int, std::thread::id> groups;  // Which thread has one, by device.
   std::string last_error;
+  std::uint64_t operations = 0;
 };
 /// Outlives whoever ends late.
 World& world() {
@@ -119,6 +120,7 @@ void put_into_stream(ncclComm& communicator) {
   auto operation =
       std::make_shared<Operation>(communicator.membership, std::move(communicator.parts));
   communicator.parts.clear();
+  ++world().operations;
   if (!communicator.stream->put_until([operation] { return operation->go_on(); }))
     fail(communicator, ncclUnhandledCudaError, "a stream takes nothing");
 }
@@ -211,6 +213,11 @@ std::uint64_t host_id() {
 std::size_t cuda_on_cores::communicators_left() {
   const std::lock_guard lock(world().mutex);
   return world().alive.size();
+}
+
+std::uint64_t cuda_on_cores::operations_put() {
+  const std::lock_guard lock(world().mutex);
+  return world().operations;
 }
 
 const char* ncclGetErrorString(ncclResult_t outcome) {

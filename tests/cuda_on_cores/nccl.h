@@ -10,6 +10,7 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
+#include <cstdint>
 
 enum ncclResult_t {
   ncclSuccess = 0,
@@ -60,5 +61,7 @@ namespace cuda_on_cores {
 
 /// That were made and not aborted.
 std::size_t communicators_left();
+/// How often one was given something to do.
+std::uint64_t operations_put();
 
 }  // namespace cuda_on_cores
