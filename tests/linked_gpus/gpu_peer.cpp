@@ -8,6 +8,9 @@
 //
 // Where something goes wrong it says "failed: " and why.
 
+#include <signal.h>
+#include <sys/prctl.h>
+
 #include <cstdint>
 #include <iostream>
 #include <memory>
@@ -29,6 +32,8 @@ void say(const Status& how, const std::string& line) {
 }  // namespace
 
 int main() {
+  // A driver may hang: it ends with whoever tells it what to do, all the same.
+  (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
   auto gpu = LinkedGpu::open();
   if (!gpu) return say(gpu.error(), ""), 1;
   std::unique_ptr<Side> side;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdlib>
 #include <string>
 #include <utility>
@@ -38,6 +39,9 @@ Result<std::unique_ptr<LinkedGpu>> LinkedGpu::open() {
   if (!memory) return memory.error();
   gpu->computes = std::move(*computes);
   gpu->pool = std::make_unique<MemoryPool>(std::move(*memory));
+  // As much as it will ever need: whether more can be taken while a link waits is not known.
+  (void)gpu->pool->take(std::size_t{64} << 20);
+  gpu->pool->trim();
   auto* const queue = kernels::cuda::native_queue(*gpu->computes);
   auto fabric =
       open_nccl_fabric({.device = 0, .queue = static_cast<CUstream_st*>(queue), .most_blocks = 1});
