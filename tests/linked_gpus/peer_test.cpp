@@ -47,7 +47,7 @@ std::unique_ptr<LinkedGpu> open_gpu() {
     return nullptr;
   }
   if (!(*gpu)->may_be_refused) return std::move(*gpu);
-  const auto why = why_two_cannot_meet();
+  static const auto why = why_two_cannot_meet();
   if (why.empty()) return std::move(*gpu);
   WARN("skipped: two processes with one GPU get no links here: " << why);
   return nullptr;
