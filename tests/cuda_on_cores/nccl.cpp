@@ -114,23 +114,23 @@ std::uint64_t cuda_on_cores::operations_put() {
 const char* ncclGetErrorString(ncclResult_t outcome) {
   switch (outcome) {
     case ncclSuccess:
-      return "no error";
+      return "all is well";
     case ncclUnhandledCudaError:
-      return "unhandled cuda error (run with NCCL_DEBUG=INFO for details)";
+      return "CUDA refused something";
     case ncclSystemError:
-      return "unhandled system error (run with NCCL_DEBUG=INFO for details)";
+      return "the system refused something";
     case ncclInternalError:
-      return "internal error - please report this issue to the NCCL developers";
+      return "a mistake of its own";
     case ncclInvalidArgument:
-      return "invalid argument (run with NCCL_DEBUG=WARN for details)";
+      return "an argument is invalid";
     case ncclInvalidUsage:
-      return "invalid usage (run with NCCL_DEBUG=WARN for details)";
+      return "it is used as it must not be";
     case ncclRemoteError:
-      return "remote process exited or there was a network error";
+      return "another member is gone";
     case ncclInProgress:
-      return "NCCL operation in progress";
+      return "under way";
   }
-  return "unknown result code";
+  return "what nobody knows";
 }
 
 /// One word of all threads.

@@ -53,9 +53,8 @@ void ncclComm::meet() {
   if (nccl_world().is_occupied(device) || !membership->wires.meet()) return;
   const int twin = membership->wires.twin();
   if (twin < 0) return settle_later();
-  fail(ncclInvalidUsage, "Duplicate GPU detected : rank " + std::to_string(own.member) +
-                             " and rank " + std::to_string(twin) + " both on CUDA device " +
-                             own.bus.data());
+  fail(ncclInvalidUsage, "members " + std::to_string(own.member) + " and " + std::to_string(twin) +
+                             " have one GPU, " + own.bus.data());
 }
 
 void ncclComm::connect() {

@@ -159,8 +159,8 @@ TEST_CASE("two members with one GPU are refused, with NCCL's reason", "[nccl]") 
   for (int i = 0; i < 20; ++i) (void)one.link->report(), (void)twin.link->report();
   CHECK(one.link->report().phase == Phase::broken);
   CHECK(one.link->why_broken() ==
-        "NCCL: invalid usage (run with NCCL_DEBUG=WARN for details); its last warning: "
-        "Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 0000:01:00.0");
+        "NCCL: it is used as it must not be; its last warning: "
+        "members 0 and 1 have one GPU, 0000:01:00.0");
 }
 
 TEST_CASE("an aborted receive lets go of the device and leaves garbage", "[nccl]") {
@@ -198,7 +198,7 @@ TEST_CASE("an aborted receive lets go of the device and leaves garbage", "[nccl]
   // The other end finds it by asking.
   members[0]->enter();
   CHECK(members[0]->link->report().phase == Phase::broken);
-  CHECK(members[0]->link->why_broken().starts_with("NCCL: remote process exited"));
+  CHECK(members[0]->link->why_broken().starts_with("NCCL: another member is gone"));
 }
 
 TEST_CASE("nothing is left of links that have ended", "[nccl]") {
