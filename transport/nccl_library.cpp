@@ -35,6 +35,7 @@ Result<NcclLibrary> open() {
   Opening opening;
   opening.find("ncclGetVersion", version_of);
   opening.find("ncclGetErrorString", library.text_of);
+  opening.find("ncclGetLastError", library.last_error);
   opening.find("ncclGetUniqueId", library.unique_id);
   opening.find("ncclCommInitRankConfig", library.init);
   opening.find("ncclCommGetAsyncError", library.state_of);

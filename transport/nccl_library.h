@@ -11,6 +11,7 @@ namespace troupe::transport {
 struct NcclLibrary {
   int version = 0;  // As NCCL_VERSION_CODE.
   decltype(&ncclGetErrorString) text_of = nullptr;
+  decltype(&ncclGetLastError) last_error = nullptr;
   decltype(&ncclGetUniqueId) unique_id = nullptr;
   decltype(&ncclCommInitRankConfig) init = nullptr;
   decltype(&ncclCommGetAsyncError) state_of = nullptr;

@@ -15,7 +15,12 @@ std::string problem_of_cuda(int outcome) {
 
 std::string problem_of_nccl(const NcclLibrary& nccl, ncclResult_t outcome) {
   if (outcome == ncclSuccess || outcome == ncclInProgress) return "";
-  return std::string("NCCL: ") + nccl.text_of(outcome);
+  std::string text = std::string("NCCL: ") + nccl.text_of(outcome);
+  // Of the process and never cleared, so it may be of something else; but it says what went wrong
+  // where the outcome's own text has only its kind.
+  const char* last = nccl.last_error(nullptr);
+  if (last && *last) text += std::string("; its last warning: ") + last;
+  return text;
 }
 
 NcclLink::~NcclLink() {

@@ -1,4 +1,6 @@
-// Runs over nodes whose GPUs are linked by memory that they share.
+// Runs over nodes whose GPUs are linked by memory that they share, or by NCCL.
+
+#include <nccl.h>
 
 #include <atomic>
 #include <memory>
@@ -9,11 +11,13 @@
 
 #include "actors/device_thread.h"
 #include "kernels/cuda/arena.h"
+#include "kernels/cuda/device.h"
 #include "little_cluster.h"
 #include "same.h"
 #include "tests/cuda_on_cores/driver.h"
 #include "tests/cuda_on_cores/queue.h"
 #include "transport/ipc_fabric.h"
+#include "transport/nccl_fabric.h"
 
 namespace troupe::actors {
 namespace {
@@ -44,6 +48,36 @@ LittleDevice make_linked_gpu(const std::shared_ptr<DeviceProgress>& devices) {
 ClusterOrder cluster_of(int nodes) {
   return {.nodes = nodes, .make_device = [devices = std::make_shared<DeviceProgress>()] {
             return make_linked_gpu(devices);
+          }};
+}
+
+/// Each is another one: NCCL joins none with itself.
+LittleDevice make_gpu_with_nccl(int number, const std::shared_ptr<DeviceProgress>& devices) {
+  auto gpu = kernels::cuda::open_device(number);
+  auto memory = kernels::cuda::device_memory(number);
+  REQUIRE((gpu.ok() && memory.ok()));
+  Device& computes = **gpu;
+  LittleDevice made;
+  made.executor = std::make_unique<DeviceThread>(
+      std::move(*gpu), std::move(*memory), devices,
+      DeviceLimits{.ahead = 2, .patience = std::chrono::minutes(10)});
+  const auto kind = transport::kind_of_nccl();
+  const auto bus = transport::bus_of_gpu(number);
+  auto fabric = transport::open_nccl_fabric(
+      {.device = number,
+       .queue = static_cast<CUstream_st*>(kernels::cuda::native_queue(computes))});
+  REQUIRE((kind.ok() && bus.ok() && fabric.ok()));
+  made.linked = std::make_unique<LinkedDevice>(made.executor->memory());
+  made.linked->links.push_back(
+      std::make_unique<DeviceLinks>(*kind, *bus, std::vector<std::string>{}, std::move(*fabric),
+                                    [&computes] { computes.enter(); }));
+  return made;
+}
+
+ClusterOrder cluster_with_nccl(int nodes) {
+  return {.nodes = nodes,
+          .make_device = [devices = std::make_shared<DeviceProgress>(), number = 0]() mutable {
+            return make_gpu_with_nccl(number++, devices);
           }};
 }
 
@@ -80,7 +114,27 @@ TEST_CASE("nodes whose GPUs share memory train to the bits of a plain loop") {
   }
 }
 
-TEST_CASE("a node that dies in the midst of a step costs its neighbours an epoch and no bit") {
+TEST_CASE("nodes whose GPUs NCCL links train to the bits of a plain loop") {
+  cuda_on_cores::set_temper({});
+  for (const auto& [model, stages, replicas, exactness] :
+       {std::tuple("gpt2", 3, 1, Exactness::bits), std::tuple("mlp", 1, 4, Exactness::bits),
+        // Two addends have one sum in whatever order.
+        std::tuple("mlp", 2, 2, Exactness::samples)}) {
+    CAPTURE(model, stages, replicas);
+    auto piece = piece_of(model, stages, replicas);
+    piece.exactness = exactness;
+    const auto before = cuda_on_cores::operations_put();
+    {
+      LittleCluster cluster(piece, cluster_with_nccl(stages * replicas));
+      check_bits(cluster.play(), piece);
+    }
+    CHECK(cuda_on_cores::operations_put() > before);
+    CHECK(cuda_on_cores::communicators_left() == 0);
+  }
+}
+
+/// How it goes where one dies in the midst of a step.
+void play_with_a_death(const ClusterOrder& order) {
   cuda_on_cores::set_temper({});
   auto piece = piece_of("mlp", 3, 1);
   LittleCluster* here = nullptr;
@@ -92,11 +146,22 @@ TEST_CASE("a node that dies in the midst of a step costs its neighbours an epoch
             if (pass.key.step == 1 && pass.key.sample >= 2 && !done->exchange(true)) here->kill(2);
           },
       .backward = {}};
-  const auto before = cuda_on_cores::pieces_imported();
-  LittleCluster cluster(piece, cluster_of(3));
+  LittleCluster cluster(piece, order);
   here = &cluster;
   check_bits(cluster.play(), piece);
+}
+
+TEST_CASE("a node that dies in the midst of a step costs its neighbours an epoch and no bit") {
+  const auto before = cuda_on_cores::pieces_imported();
+  play_with_a_death(cluster_of(3));
   CHECK(cuda_on_cores::pieces_imported() > before);
+}
+
+TEST_CASE("a node that dies ends what NCCL had with it, and nothing is left of that") {
+  const auto before = cuda_on_cores::operations_put();
+  play_with_a_death(cluster_with_nccl(3));
+  CHECK(cuda_on_cores::operations_put() > before);
+  CHECK(cuda_on_cores::communicators_left() == 0);
 }
 
 }  // namespace

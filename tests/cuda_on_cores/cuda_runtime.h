@@ -10,6 +10,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -43,10 +44,14 @@ enum cudaDriverEntryPointQueryResult {
   cudaDriverEntryPointSuccess = 0,
   cudaDriverEntryPointSymbolNotFound = 1,
 };
-constexpr unsigned cudaStreamNonBlocking = 1, cudaHostAllocPortable = 1, cudaEventDisableTiming = 2;
+constexpr unsigned cudaStreamNonBlocking = 1, cudaHostAllocPortable = 1, cudaHostAllocMapped = 2,
+                   cudaEventDisableTiming = 2;
 constexpr unsigned long long cudaEnableDefault = 0;
-using cudaStream_t = cuda_on_cores::Queue*;
-using cudaEvent_t = cuda_on_cores::Event*;
+// Of the names that headers know which include nothing of CUDA.
+struct CUstream_st : cuda_on_cores::Queue {};
+struct CUevent_st : cuda_on_cores::Event {};
+using cudaStream_t = CUstream_st*;
+using cudaEvent_t = CUevent_st*;
 using cudaGraph_t = cuda_on_cores::Recording*;
 using cudaGraphExec_t = cuda_on_cores::PlayableRecording*;
 
@@ -82,10 +87,29 @@ inline cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) {
   *can = 0;
   return cudaSuccess;
 }
-inline cudaError_t cudaSetDevice(int) { return cudaSuccess; }
-inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* queue, unsigned) {
-  *queue = new cuda_on_cores::Queue;
+inline cudaError_t cudaSetDevice(int number) {
+  cuda_on_cores::set_current_device(number);
   return cudaSuccess;
+}
+inline cudaError_t cudaGetDevice(int* number) {
+  *number = cuda_on_cores::current_device();
+  return cudaSuccess;
+}
+inline cudaError_t cudaDeviceGetPCIBusId(char* bus, int length, int number) {
+  std::snprintf(bus, static_cast<std::size_t>(length), "0000:%02x:00.0", number + 1);
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* queue, unsigned) {
+  *queue = new CUstream_st;
+  return cudaSuccess;
+}
+/// No queue goes before another one.
+inline cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* most) {
+  *least = *most = 0;
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamCreateWithPriority(cudaStream_t* queue, unsigned flags, int) {
+  return cudaStreamCreateWithFlags(queue, flags);
 }
 inline cudaError_t cudaStreamDestroy(cudaStream_t queue) {
   delete queue;
@@ -121,7 +145,7 @@ inline cudaError_t cudaGraphLaunch(cudaGraphExec_t ready, cudaStream_t queue) {
 inline cudaError_t cudaGetLastError() { return cudaSuccess; }
 
 inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  *event = new cuda_on_cores::Event;
+  *event = new CUevent_st;
   return cudaSuccess;
 }
 inline cudaError_t cudaEventDestroy(cudaEvent_t event) {

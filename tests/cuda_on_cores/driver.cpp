@@ -68,6 +68,7 @@ bool is_alone() {
   return std::distance(begin(threads), end(threads)) == 1;
 }
 
+thread_local int current = 0;
 thread_local bool alone = false;  // As it was when this thread began to work off a queue.
 
 /// Outlives whoever ends late.
@@ -99,6 +100,9 @@ std::uint64_t pieces_imported() {
   const std::lock_guard lock(all.mutex);
   return all.imported;
 }
+
+void set_current_device(int number) { current = number; }
+int current_device() { return current; }
 
 OpenMemory::OpenMemory() {
   alone = is_alone();

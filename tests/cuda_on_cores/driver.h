@@ -15,6 +15,10 @@ std::size_t device_memory_taken();
 /// How often another one's was taken in.
 std::uint64_t pieces_imported();
 
+/// What the next calls of this thread are about; the first one where nobody has said.
+void set_current_device(int number);
+int current_device();
+
 /// While there is one, any thread may read and write it.
 class OpenMemory {
  public:

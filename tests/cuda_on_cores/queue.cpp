@@ -1,5 +1,6 @@
 #include "tests/cuda_on_cores/queue.h"
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -19,6 +20,9 @@ Temper next_temper;
 bool all_failed = false;      // As an error of one kernel is one of all queues of its process.
 bool somebody_waits = false;  // Then those that he waits for are worked off too.
 std::uint64_t made = 0, waits = 0;
+std::int64_t queues = 0, events = 0;
+// How long somebody waits who can hardly be woken.
+constexpr std::chrono::milliseconds a_while{1};
 std::uint64_t recorded = 0, played = 0, spoilt = 0;
 thread_local Queue* recorder = nullptr;  // That records what this thread puts into it,
 thread_local bool is_spoilt = false;     // and whether in vain.
@@ -49,12 +53,21 @@ void let_all_fail() {
 Event::Event() {
   const std::lock_guard lock(mutex);
   ++made;
+  ++events;
 }
-Event::~Event() = default;
+Event::~Event() {
+  const std::lock_guard lock(mutex);
+  --events;
+}
 
 std::uint64_t events_made() {
   const std::lock_guard lock(mutex);
   return made;
+}
+
+std::int64_t events_left() {
+  const std::lock_guard lock(mutex);
+  return events;
 }
 
 std::uint64_t waits_put() {
@@ -108,9 +121,36 @@ std::unique_ptr<Recording> Queue::end_recording() {
   return is_spoilt ? std::exchange(recording_, nullptr), nullptr : std::move(recording_);
 }
 
-Queue::Queue() : temper_(take_temper()), random_(temper_.seed) {}
+Queue::Queue() : temper_(take_temper()), random_(temper_.seed) {
+  const std::lock_guard lock(mutex);
+  ++queues;
+}
+
+Queue::~Queue() {
+  const std::lock_guard lock(mutex);
+  --queues;
+}
+
+std::int64_t queues_left() {
+  const std::lock_guard lock(mutex);
+  return queues;
+}
+
+void Queue::keep_for_library() {
+  const std::lock_guard lock(mutex);
+  is_kept_ = true;
+}
+
+void Queue::let_go() {
+  const std::lock_guard lock(mutex);
+  is_kept_ = false;
+}
 
 bool Queue::add(Piece piece) {
+  if (is_kept_) {
+    std::fputs("something is put into a queue that a library has yet to let go\n", stderr);
+    std::abort();
+  }
   if (all_failed) return false;
   pieces_.push_back(std::move(piece));
   return true;
@@ -126,6 +166,15 @@ bool Queue::put(std::function<void()> work) {
     work();
     return true;
   });
+}
+
+/// By the library that has it, or by others while none has.
+bool Queue::put_until(std::function<bool()> is_done) {
+  if (recorder == this) return !spoils_recording();
+  const std::lock_guard lock(mutex);
+  if (all_failed) return false;
+  pieces_.push_back(std::move(is_done));
+  return true;
 }
 
 /// Piece by piece: it is one for the host alone.
@@ -193,7 +242,7 @@ bool Queue::work_off() {
     somebody_waits = true;
     const bool moved = step();
     somebody_waits = false;
-    if (!moved) changed.wait(lock);
+    if (!moved) changed.wait_for(lock, a_while);
   }
   return !all_failed;
 }

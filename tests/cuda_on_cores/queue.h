@@ -48,6 +48,8 @@ class Event {
 };
 /// That were ever made,
 std::uint64_t events_made();
+/// of them those that are left,
+std::int64_t events_left();
 /// and how often a queue was told to wait for one.
 std::uint64_t waits_put();
 
@@ -91,6 +93,7 @@ enum class Answer { done, not_yet, failed };
 class Queue {
  public:
   Queue();
+  ~Queue();
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
 
@@ -101,8 +104,16 @@ class Queue {
   /// What comes after that waits until the event is reached where it was put last.
   bool put_wait(Event& event);
   bool put(PlayableRecording& playable);
+  /// What comes after waits until this has said that it is done. It is asked now and then, as what
+  /// it waits for is another process' and wakes nobody here.
+  bool put_until(std::function<bool()> is_done);
   bool work_off();
   static Answer ask(const Event& event);
+
+  /// A library goes on with it on its own, until it lets go: whoever puts anything into it
+  /// meanwhile ends the process.
+  void keep_for_library();
+  void let_go();
 
   /// What this thread puts into it from now on is recorded.
   bool begin_recording();
@@ -118,9 +129,13 @@ class Queue {
   const Temper temper_;
   std::mt19937 random_;
   std::deque<Piece> pieces_;
+  bool is_kept_ = false;  // For a library.
   std::uint64_t done_ = 0;
   std::unique_ptr<Recording> recording_;
 };
+
+/// Queues that are left of all that were made.
+std::int64_t queues_left();
 
 /// The names of ranges on all threads that were begun since somebody asked last.
 std::vector<std::string> take_ranges();

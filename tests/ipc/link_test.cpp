@@ -11,8 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/stream.h"
 #include "kernels/copy.h"
-#include "side.h"
+#include "linked_gpu.h"
 #include "tests/catch.h"
 #include "tests/cuda_on_cores/driver.h"
 #include "tests/cuda_on_cores/queue.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <thread>
 
-#include "catch.h"
+#include "tests/catch.h"
 
 using namespace troupe;
 using namespace troupe::transport;

@@ -9,10 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "core/device.h"
-#include "core/memory_pool.h"
 #include "core/result.h"
 #include "core/stream.h"
+#include "linked_gpu.h"
 #include "transport/channel_thread.h"
 #include "transport/door.h"
 #include "transport/edge_thread.h"
@@ -20,18 +19,9 @@
 
 namespace troupe::transport {
 
-/// A GPU with links to others by shared memory.
-struct LinkedGpu {
-  static Result<std::unique_ptr<LinkedGpu>> open();
-
-  std::unique_ptr<Device> computes;
-  Device* copies = nullptr;  // The fabric's.
-  std::unique_ptr<MemoryPool> pool;
-  std::unique_ptr<Fabric> fabric;
-};
-
-/// One of two processes with a GPU each, perhaps the same, and edges from each to the other; as a
-/// node has them. What goes along an edge follows from its number.
+/// One of two processes with a GPU each, perhaps the same, and edges from each to the other; and
+/// one that adds up, where the fabric has such. As a node has them. What goes along an edge follows
+/// from its number.
 class Side {
  public:
   /// `here` is 0 or 1. `gpu` outlives it.
@@ -47,12 +37,14 @@ class Side {
   /// Waits until the edges are ready.
   Status form();
 
-  /// As many as may be under way, at once.
+  /// As many as may be under way, at once. Every fourth parcel has a sum beside it.
   Status send_more(std::uint64_t most);
   /// Looks at what has come; an error where it is wrong, or where the edge has ended.
   Status look();
   std::uint64_t sent() const { return sent_; }
   std::uint64_t looked() const { return looked_; }
+  /// So many parcels have gone and come, with all sums beside them.
+  bool has_played(std::uint64_t count) const;
   /// How the edges have ended; empty while they have not.
   std::string end() const;
   /// Waits until `holds`, and does all that can be done meanwhile.
@@ -68,6 +60,8 @@ class Side {
   };
 
   void make_next();
+  Status add_more();
+  Status look_at(const Tensor& sum);
   void note(const std::string& why);
 
   const int here_;
@@ -82,12 +76,16 @@ class Side {
   std::unique_ptr<Edges> edges_;
   std::unique_ptr<Sender> sender_;
   std::unique_ptr<Receiver> receiver_;
-  std::vector<Tensor> made_;  // What is sent next.
+  std::unique_ptr<Adder> adder_;  // Null where the fabric adds up nothing.
+  std::vector<Tensor> made_;      // What is sent next.
   std::uint64_t sent_ = 0;
   std::uint64_t looked_ = 0;
+  std::uint64_t added_ = 0;  // Sums that were begun, and those that were looked at.
+  std::uint64_t summed_ = 0;
 
   mutable std::mutex mutex_;
   std::deque<Heard> heard_;
+  std::deque<Tensor> sums_;
   std::string end_;
 };
 

@@ -6,9 +6,6 @@
 #include <utility>
 
 #include "kernels/copy.h"
-#include "kernels/cuda/arena.h"
-#include "kernels/cuda/device.h"
-#include "transport/ipc_fabric.h"
 #include "transport/shm_channel.h"
 
 namespace troupe::transport {
@@ -31,30 +28,22 @@ float number_of(std::uint64_t parcel, std::size_t tensor) {
   return static_cast<float>(parcel * 8 + tensor);
 }
 
-}  // namespace
+// A parcel has a sum beside it now and then.
+constexpr std::uint64_t parcels_for_sum = 4;
+constexpr std::uint64_t most_sums = 2;  // At once, as an edge has places.
 
-Result<std::unique_ptr<LinkedGpu>> LinkedGpu::open() {
-  auto gpu = std::make_unique<LinkedGpu>();
-  auto computes = kernels::cuda::open_device(0);
-  if (!computes) return computes.error();
-  auto copies = kernels::cuda::open_device(0);
-  if (!copies) return copies.error();
-  auto memory = kernels::cuda::device_memory(0);
-  if (!memory) return memory.error();
-  const auto exported = kernels::cuda::exported(**memory);
-  if (!exported) return exported.error();
-  gpu->computes = std::move(*computes);
-  gpu->copies = copies->get();
-  gpu->pool = std::make_unique<MemoryPool>(std::move(*memory));
-  auto fabric = open_ipc_fabric(
-      {.computes = *gpu->computes,
-       .copies = std::move(*copies),
-       .memory = **exported,
-       .import = [](std::size_t reserved) { return kernels::cuda::import_memory(0, reserved); }});
-  if (!fabric) return fabric.error();
-  gpu->fabric = std::move(*fabric);
-  return gpu;
+/// Of the two pieces of a sum; now and then the second has no number.
+std::vector<std::int64_t> sizes_of(std::uint64_t sum) {
+  return {static_cast<std::int64_t>(100 + sum % 7 * 20'000),
+          static_cast<std::int64_t>(sum % 3 * 5000)};
 }
+
+/// What a member adds; floats have such sums without rounding.
+float addend_of(std::uint64_t sum, std::size_t piece, int member) {
+  return static_cast<float>(sum * 4 + piece * 2 + static_cast<std::uint64_t>(member));
+}
+
+}  // namespace
 
 Side::Side(int here, LinkedGpu& gpu, std::uint64_t epoch)
     : here_(here),
@@ -101,6 +90,9 @@ Status Side::connect(const std::string& address) {
                                heard_.push_back(std::move(heard));
                              },
                              [this](const ChannelEnd& end) { note(end.text); }});
+  if (gpu_.fabric->adds())
+    adder_ = edges_->open_adder({2, {here_, 2}, {words_out_.get()}},
+                                [this](const ChannelEnd& end) { note(end.text); });
   thread_.drive(*edges_);
   return Done{};
 }
@@ -118,10 +110,32 @@ Status Side::form() {
 Status Side::send_more(std::uint64_t most) {
   for (; sent_ < most; ++sent_, made_.clear()) {
     if (made_.empty()) make_next();
-    const auto sent = sender_->send(std::as_bytes(std::span(&sent_, 1)), made_);
-    if (!sent) return sent.error().text.find("bound") != std::string::npos ? Done{} : sent;
+    auto sent = sender_->send(std::as_bytes(std::span(&sent_, 1)), made_);
+    if (!sent && sent.error().text.find("bound") == std::string::npos) return sent;
+    if (!sent) break;
+  }
+  return adder_ ? add_more() : Done{};
+}
+
+Status Side::add_more() {
+  for (; added_ < sent_ / parcels_for_sum && added_ < summed_ + most_sums; ++added_) {
+    const auto sizes = sizes_of(added_);
+    auto numbers = Tensor::make(*gpu_.pool, {sizes[0] + sizes[1]});
+    auto* at = numbers.f32();
+    for (std::size_t piece = 0; piece < sizes.size(); at += sizes[piece++])
+      if (sizes[piece] > 0)
+        kernels::fill(stream_, addend_of(added_, piece, here_), at, sizes[piece]);
+    auto added = adder_->add(numbers, sizes, [this, numbers] {
+      const std::lock_guard lock(mutex_);
+      sums_.push_back(numbers);
+    });
+    if (!added) return added;
   }
   return Done{};
+}
+
+bool Side::has_played(std::uint64_t count) const {
+  return sent_ == count && looked_ == count && (!adder_ || summed_ == count / parcels_for_sum);
 }
 
 void Side::make_next() {
@@ -136,7 +150,15 @@ Status Side::look() {
   for (;;) {
     Heard heard;
     {
-      const std::lock_guard lock(mutex_);
+      std::unique_lock lock(mutex_);
+      if (!sums_.empty()) {
+        const auto sum = std::move(sums_.front());
+        sums_.pop_front();
+        lock.unlock();
+        if (auto right = look_at(sum); !right) return right;
+        ++summed_;
+        continue;
+      }
       if (heard_.empty()) return end_.empty() ? Status(Done{}) : Error{end_};
       heard = std::move(heard_.front());
       heard_.pop_front();
@@ -153,6 +175,21 @@ Status Side::look() {
     }
     ++looked_;
   }
+}
+
+/// This one has the piece of its number.
+Status Side::look_at(const Tensor& sum) {
+  const auto sizes = sizes_of(summed_);
+  const auto piece = static_cast<std::size_t>(here_);
+  const Error wrong{"sum " + std::to_string(summed_) + " is not that of what was added"};
+  if (sum.shape() != Shape{sizes[0] + sizes[1]}) return wrong;
+  const Tensor here = stream_.to_host(sum);
+  stream_.wait();
+  const auto own = here.numbers<float>().subspan(
+      static_cast<std::size_t>(piece == 0 ? 0 : sizes[0]), static_cast<std::size_t>(sizes[piece]));
+  for (const float number : own)
+    if (number != addend_of(summed_, piece, 0) + addend_of(summed_, piece, 1)) return wrong;
+  return Done{};
 }
 
 Status Side::play(std::uint64_t most, const std::function<bool()>& holds) {
@@ -191,11 +228,13 @@ bool Side::leave() {
   }
   sender_.reset();
   receiver_.reset();
+  adder_.reset();
   words_in_.reset();  // From now on nobody hears of anything.
   words_out_.reset();
   edges_.reset();
   stream_.wait();
   heard_.clear();
+  sums_.clear();
   made_.clear();
   return is_over;
 }
