@@ -18,6 +18,8 @@ pack() {
   cd "$here/.."
   [ -n "${2:-}" ] || ./dev build release
   local programs=("$built/apps/troupe" "$built/tests/cuda/test_cuda" "$built/tests/ipc/test_ipc_cuda" "$built/tests/ipc/ipc_cuda_peer")
+  # Where there is NCCL's header; the library is the other host's.
+  [ ! -x "$built/tests/nccl/test_nccl_cuda" ] || programs+=("$built/tests/nccl/test_nccl_cuda" "$built/tests/nccl/nccl_cuda_peer")
   [ -x "${programs[1]}" ] || { echo "no CUDA toolkit was found: nothing for a GPU was built" >&2; exit 1; }
   folder=$(mktemp -d)
   # shellcheck disable=SC2064

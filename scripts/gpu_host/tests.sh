@@ -1,10 +1,12 @@
 # The programs of the tests, and the kernels once more under the eyes of compute-sanitizer.
 
-# try_tests PROGRAM WHAT
+# try_tests PROGRAM WHAT SECONDS
 try_tests() {
   if left_out "$2" "${no_gpu:-$rehearsed}"; then
     :
-  elif timeout 600 "$here/$1" >tests 2>&1; then
+  elif [ ! -x "$here/$1" ]; then
+    row "$2" "skipped" "it was not built"
+  elif timeout "$3" "$here/$1" >tests 2>&1; then
     row "$2" "passed" "$(tail -2 tests | tr -d '\n')"
   else
     row "$2" "FAILED" "$(tail -2 tests | tr -d '\n')"
@@ -37,8 +39,9 @@ sanitize() {
 }
 
 run_tests() {
-  try_tests test_cuda "tests of kernels and training"
-  try_tests test_ipc_cuda "tests of memory shared by two processes"
+  try_tests test_cuda "tests of kernels and training" 600
+  try_tests test_ipc_cuda "tests of memory shared by two processes" 300
+  try_tests test_nccl_cuda "tests of two processes with NCCL" 900
   local tool
   for tool in memcheck racecheck; do sanitize "$tool"; done
 }

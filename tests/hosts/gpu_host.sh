@@ -13,7 +13,7 @@ cd "$folder"
 tar -xf pack.tar.xz
 
 # Not one of ours comes from this machine.
-elsewhere=$(LD_LIBRARY_PATH=troupe-gpu/libraries ldd troupe-gpu/{troupe,test_cuda,test_ipc_cuda,ipc_cuda_peer} |
+elsewhere=$(LD_LIBRARY_PATH=troupe-gpu/libraries ldd troupe-gpu/{troupe,*cuda*} |
   awk '/=>/ {print $3}' | grep -v '^troupe-gpu/libraries/' |
   grep -v -e '/libc\.so' -e '/libm\.so' -e '/libdl\.so' -e '/librt\.so' -e '/libpthread\.so' -e '/libresolv\.so' || true)
 [ -z "$elsewhere" ] || { echo "not in the pack: $elsewhere"; exit 1; }
@@ -21,7 +21,7 @@ elsewhere=$(LD_LIBRARY_PATH=troupe-gpu/libraries ldd troupe-gpu/{troupe,test_cud
 # Each line says how it went, and why it was left out.
 troupe-gpu/gpu-host run | tee told
 grep -q '^| host ' told
-for what in "tests of kernels and training" "tests of memory shared by two processes" "kernels under compute-sanitizer: memcheck" \
+for what in "tests of kernels and training" "tests of memory shared by two processes" "tests of two processes with NCCL" "kernels under compute-sanitizer: memcheck" \
   "parity: "{mlp,quickstart,llama-tiny,vit-tiny,resnet-tiny} "late gradients: ws_msnag_ga_jfl" "a node is killed: the same weights" \
   "four stages have the bits of one, "{fp32,bf16} {tf32,fp16,bf16}": "{mlp,quickstart,llama-tiny,vit-tiny,resnet-tiny}; do
   grep -q "^| $what .*\(skipped\|passed\)" told
