@@ -88,7 +88,7 @@ void DeviceThread::give(std::unique_ptr<Job> job, Stream& stream, DeviceWork& wo
     given.moment = work.end_job();
     given.begins = withheld.begins();
     given.said = withheld.take();
-    if (!trouble) withheld.hand_over({device_.get(), given.mark});
+    if (!trouble) withheld.hand_over({device_.get(), given.mark, work.number(), given.moment});
   }
   if (given_.empty()) waited_ = {};
   given_.push_back(std::move(given));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/device.h"
+#include "core/device_progress.h"
 
 namespace troupe::actors {
 
@@ -13,6 +14,9 @@ namespace troupe::actors {
 struct After {
   Device* device = nullptr;
   Device::Mark mark = 0;
+  // The same, as DeviceProgress counts.
+  std::uint64_t work = 0;
+  DeviceProgress::Moment moment = 0;
 };
 
 /// While a thread has one of these, it gives work to a device, and what it would say waits until
@@ -33,6 +37,7 @@ class Withheld {
   /// What this thread gives to `device` from now on comes after that.
   void begin_after(Device& device, const After& after) {
     begins_ = device.follow(*after.device, after.mark);
+    DeviceWork::of_this_thread()->follow(after.work, after.moment);
   }
 
   /// All that waits, in order.

@@ -5,8 +5,6 @@
 #include <limits>
 #include <utility>
 
-#include "core/memory_pool.h"
-
 namespace troupe {
 namespace {
 
@@ -20,59 +18,69 @@ thread_local DeviceWork* work_of_thread = nullptr;
 DeviceProgress::Moment DeviceProgress::settled(const DeviceWork* mine) const {
   const std::lock_guard lock(mutex_);
   Moment least = all_done;
-  for (const auto& device : devices_)
-    if (!mine || device != mine->done_) least = std::min(least, device->load());
+  for (const auto& device : devices_) {
+    if (mine && device == mine->device_) continue;
+    Moment until = device->done;
+    if (mine)
+      if (const auto found = mine->followed_.find(device->number); found != mine->followed_.end())
+        until = std::max(until, found->second);
+    least = std::min(least, until);
+  }
   return least;
 }
 
 DeviceWork::DeviceWork(DeviceProgress& progress)
-    : progress_(progress), done_(std::make_shared<DeviceProgress::Done>(all_done)) {
+    : progress_(progress), device_(std::make_shared<Device>()) {
   assert(!work_of_thread && "a thread gives work to one device");
   work_of_thread = this;
+  device_->done = all_done;
   const std::lock_guard lock(progress_.mutex_);
-  progress_.devices_.push_back(done_);
+  device_->number = ++progress_.numbers_;
+  progress_.devices_.push_back(device_);
 }
 
 DeviceWork::~DeviceWork() {
   work_of_thread = nullptr;
-  give_back_own();
-  if (*done_ != all_done) return;
+  if (device_->done != all_done) return;
   const std::lock_guard lock(progress_.mutex_);
-  std::erase(progress_.devices_, done_);
+  std::erase(progress_.devices_, device_);
 }
 
 DeviceWork* DeviceWork::of_this_thread() { return work_of_thread; }
 
-void DeviceWork::give_back_own() {
-  for (auto& [from, blocks] : own_) {
-    const auto& [pool, size] = from;
-    pool->keep_late(size, blocks);
-    blocks.clear();
+void DeviceWork::see(MemoryBlock& block) {
+  const auto* work = work_of_thread;
+  if (!work || work->number() == block.taken_by) return;
+  const auto now = work->progress_.now();
+  auto seen = block.seen.load(std::memory_order_relaxed);
+  while (seen < now && !block.seen.compare_exchange_weak(seen, now, std::memory_order_relaxed)) {
   }
 }
 
 void DeviceWork::begin_job() {
-  job_ = ++progress_.jobs_;
-  // Of what came back before, the job can use nothing.
-  if (*done_ == all_done) *done_ = progress_.clock_.load();
+  // Of what happened before, the job can use nothing.
+  if (device_->done == all_done) device_->done = progress_.clock_.load();
 }
 
 DeviceProgress::Moment DeviceWork::end_job() {
-  job_ = 0;
-  give_back_own();
   // A moment of its own: the job before, which may end at the same one, does not let go of them.
-  if (!held_now_.empty()) held_.emplace_back(progress_.came_back(), std::exchange(held_now_, {}));
+  if (!held_now_.empty()) held_.emplace_back(progress_.now(), std::exchange(held_now_, {}));
   return progress_.clock_.load();
 }
 
 void DeviceWork::done(DeviceProgress::Moment moment) {
-  *done_ = moment;
+  device_->done = moment;
   while (!held_.empty() && held_.front().first <= moment) held_.pop_front();
 }
 
 void DeviceWork::idle() {
-  *done_ = all_done;
+  device_->done = all_done;
   held_.clear();
+}
+
+void DeviceWork::follow(std::uint64_t other, DeviceProgress::Moment moment) {
+  auto& followed = followed_[other];
+  followed = std::max(followed, moment);
 }
 
 }  // namespace troupe

@@ -14,34 +14,37 @@
 namespace troupe {
 
 class DeviceWork;
-class MemoryPool;
 
 /// How far the devices are that use the same memory. When the last handle to a block has gone, a
-/// device may be about to read it yet, whoever held that handle: so the block goes out again only
-/// when each device has done what it had been given by then. Any thread.
+/// device may be about to read it yet, whoever held that handle. So the block goes out again only
+/// when each device has done what it had been given by then; to the device that had it, when others
+/// have done what works on it. Any thread.
 class DeviceProgress {
  public:
-  /// Counts what came back.
+  /// Counts what happens to blocks.
   using Moment = std::uint64_t;
 
-  /// Something comes back now.
-  Moment came_back() { return clock_.fetch_add(1) + 1; }
-  /// What came back until then is used by no device any more, except perhaps by that of `mine`.
-  /// That one's own thread may use it: what the thread gives to the device is done in order.
+  /// Something happens now.
+  Moment now() { return clock_.fetch_add(1) + 1; }
+  /// What had been given to devices until then, that of `mine` excepted, is done, or is done before
+  /// anything that `mine` gives to its own from now on.
   Moment settled(const DeviceWork* mine) const;
 
  private:
   friend class DeviceWork;
-  using Done = std::atomic<Moment>;
+  struct Device {
+    std::uint64_t number = 0;
+    std::atomic<Moment> done;
+  };
 
   std::atomic<Moment> clock_{0};
-  std::atomic<std::uint64_t> jobs_{0};
   mutable std::mutex mutex_;
-  std::vector<std::shared_ptr<Done>> devices_;
+  std::uint64_t numbers_ = 0;
+  std::vector<std::shared_ptr<Device>> devices_;
 };
 
-/// While a thread has one of these, it gives work to a device, job by job. What it takes and gives
-/// back within a job nobody else has seen: that it may take again at once.
+/// While a thread has one of these, it gives work to a device, job by job, and the device does it
+/// in order.
 class DeviceWork {
  public:
   explicit DeviceWork(DeviceProgress& progress);
@@ -49,6 +52,9 @@ class DeviceWork {
   ~DeviceWork();
   DeviceWork(const DeviceWork&) = delete;
   DeviceWork& operator=(const DeviceWork&) = delete;
+
+  /// Greater than 0, and no other's.
+  std::uint64_t number() const { return device_->number; }
 
   void begin_job();
   /// The job's device reads or writes it, and the host can too: it is not given back before that is
@@ -61,21 +67,25 @@ class DeviceWork {
   /// The device has done all that it was given.
   void idle();
 
-  DeviceProgress& progress() { return progress_; }
+  /// What the device is given from now on comes after what that of the work with this number had
+  /// been given by then.
+  void follow(std::uint64_t other, DeviceProgress::Moment moment);
+
+  DeviceProgress& progress() const { return progress_; }
 
   /// Null where the thread has none.
   static DeviceWork* of_this_thread();
+  /// Whoever takes the address of a block may be about to give it to a device, if his thread has
+  /// one.
+  static void see(MemoryBlock& block);
 
  private:
   friend class DeviceProgress;
-  friend class MemoryPool;
-
-  void give_back_own();
+  using Device = DeviceProgress::Device;
 
   DeviceProgress& progress_;
-  std::shared_ptr<DeviceProgress::Done> done_;
-  std::uint64_t job_ = 0;  // 0: between jobs.
-  std::map<std::pair<MemoryPool*, std::size_t>, std::vector<MemoryBlock*>> own_;
+  std::shared_ptr<Device> device_;
+  std::map<std::uint64_t, DeviceProgress::Moment> followed_;  // By number.
   std::vector<BlockHandle> held_now_;
   std::deque<std::pair<DeviceProgress::Moment, std::vector<BlockHandle>>> held_;
 };

@@ -35,7 +35,10 @@ struct MemoryBlock {
   std::byte* memory = nullptr;
   std::size_t bytes = 0;
   MemoryOwner* owner = nullptr;
-  std::uint64_t taken_in = 0;  // The job of a device; 0 where it was none. For its pool alone.
+  /// The device's work that took it, as DeviceWork counts; 0: no device's.
+  std::uint64_t taken_by = 0;
+  /// When another device was last given something that works on it, as DeviceProgress counts.
+  std::atomic<std::uint64_t> seen{0};
   std::atomic<std::uint32_t> holders{0};
   MemoryPlace place = {};
 };

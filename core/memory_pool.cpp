@@ -43,39 +43,44 @@ MemoryPool::~MemoryPool() {
   trim();
   // What a device may be using yet goes with the source, if at all: the device may have failed, and
   // nobody can know when it has done with it.
-  for (auto& [size, late] : late_)
-    for (auto& [since, block] : late) delete block;
+  for (auto& [size, by_taker] : late_)
+    for (auto& [taker, late] : by_taker)
+      for (auto& [since, block] : late) delete block;
   assert(counters_.bytes_in_use == 0 && "a pool must outlive the tensors made from it");
 }
 
 DeviceWork* MemoryPool::work_here() const {
   if (!devices_) return nullptr;
   auto* work = DeviceWork::of_this_thread();
-  return work && &work->progress_ == devices_.get() ? work : nullptr;
+  return work && &work->progress() == devices_.get() ? work : nullptr;
 }
 
 /// Of what came back; null where there is nothing that may go out.
 MemoryBlock* MemoryPool::take_back(std::size_t size) {
-  const auto last_of = [](std::vector<MemoryBlock*>& blocks) {
-    MemoryBlock* block = nullptr;
-    if (!blocks.empty()) {
-      block = blocks.back();
-      blocks.pop_back();
-    }
+  if (auto* late = take_late(size)) return late;
+  auto& blocks = free_[size];
+  if (blocks.empty()) return nullptr;
+  auto* block = blocks.back();
+  blocks.pop_back();
+  return block;
+}
+
+MemoryBlock* MemoryPool::take_late(std::size_t size) {
+  const auto found = late_.find(size);
+  if (found == late_.end()) return nullptr;
+  const auto* work = work_here();
+  const auto settled = devices_->settled(work);
+  const auto take = [](std::deque<LateBlock>& late, std::deque<LateBlock>::iterator at) {
+    auto* block = at->block;
+    late.erase(at);
     return block;
   };
-  if (devices_) {
-    auto* work = work_here();
-    if (work)
-      if (auto* own = last_of(work->own_[{this, size}])) return own;
-    auto& late = late_[size];
-    if (!late.empty() && late.front().since <= devices_->settled(work)) {
-      auto* block = late.front().block;
-      late.pop_front();
-      return block;
-    }
-  }
-  return last_of(free_[size]);
+  if (auto& own = found->second[work ? work->number() : 0]; work)
+    for (auto at = own.end(); at != own.begin();)
+      if ((--at)->block->seen <= settled) return take(own, at);
+  for (auto& [taker, late] : found->second)
+    if (!late.empty() && late.front().since <= settled) return take(late, late.begin());
+  return nullptr;
 }
 
 /// Sizes in four steps for each doubling: at most a fifth is lost, and blocks find takers again.
@@ -90,10 +95,9 @@ BlockHandle MemoryPool::take(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   MemoryBlock* block = take_back(size);
   if (!block) block = allocate(size);
-  if (const auto* work = work_here())
-    block->taken_in = work->job_;
-  else
-    block->taken_in = 0;
+  const auto* work = work_here();
+  block->taken_by = work ? work->number() : 0;
+  block->seen = 0;
   counters_.bytes_in_use += size;
   counters_.peak_in_use = std::max(counters_.peak_in_use, counters_.bytes_in_use);
   return BlockHandle(block);
@@ -108,25 +112,15 @@ MemoryBlock* MemoryPool::allocate(std::size_t size) {
   if (!memory) throw OutOfMemory({size, place(), source_->room(), counters_, expected_});
   counters_.bytes_reserved += size;
   ++counters_.allocations;
-  return new MemoryBlock{static_cast<std::byte*>(memory), size, this, 0, {}, place()};
+  return new MemoryBlock{
+      .memory = static_cast<std::byte*>(memory), .bytes = size, .owner = this, .place = place()};
 }
 
 void MemoryPool::give_back(MemoryBlock* block) {
   const std::lock_guard lock(mutex_);
   counters_.bytes_in_use -= block->bytes;
   if (!devices_) return free_[block->bytes].push_back(block);
-  auto* work = work_here();
-  if (work && work->job_ != 0 && block->taken_in == work->job_)
-    work->own_[{this, block->bytes}].push_back(block);
-  else
-    late_[block->bytes].push_back({devices_->came_back(), block});
-}
-
-void MemoryPool::keep_late(std::size_t size, const std::vector<MemoryBlock*>& blocks) {
-  if (blocks.empty()) return;
-  const std::lock_guard lock(mutex_);
-  const auto since = devices_->came_back();
-  for (auto* block : blocks) late_[size].push_back({since, block});
+  late_[block->bytes][block->taken_by].push_back({devices_->now(), block});
 }
 
 void MemoryPool::trim() {
@@ -135,10 +129,11 @@ void MemoryPool::trim() {
 }
 
 void MemoryPool::release_free() {
-  for (auto& [size, late] : late_)
-    for (const auto settled = devices_->settled(nullptr);
-         !late.empty() && late.front().since <= settled; late.pop_front())
-      free_[size].push_back(late.front().block);
+  const auto settled = devices_ ? devices_->settled(nullptr) : 0;
+  for (auto& [size, by_taker] : late_)
+    for (auto& [taker, late] : by_taker)
+      for (; !late.empty() && late.front().since <= settled; late.pop_front())
+        free_[size].push_back(late.front().block);
   for (auto& [size, blocks] : free_) {
     for (auto* block : blocks) {
       source_->release(block->memory, block->bytes);

@@ -99,7 +99,6 @@ class MemoryPool final : private MemoryOwner {
   MemoryCounters counters() const;
 
  private:
-  friend class DeviceWork;
   /// One that nobody holds; since when, as DeviceProgress counts.
   struct LateBlock {
     DeviceProgress::Moment since;
@@ -109,16 +108,17 @@ class MemoryPool final : private MemoryOwner {
   void give_back(MemoryBlock* block) override;
   MemoryBlock* allocate(std::size_t size);
   void release_free();
-  void keep_late(std::size_t size, const std::vector<MemoryBlock*>& blocks);
   /// The thread's own device work; null where it has none.
   DeviceWork* work_here() const;
   MemoryBlock* take_back(std::size_t size);
+  MemoryBlock* take_late(std::size_t size);
 
   std::unique_ptr<MemorySource> source_;
   std::shared_ptr<DeviceProgress> devices_;
   mutable std::mutex mutex_;
   std::map<std::size_t, std::vector<MemoryBlock*>> free_;
-  std::map<std::size_t, std::deque<LateBlock>> late_;  // The oldest first; none without devices.
+  // By whose work took them (MemoryBlock::taken_by), the oldest first; none without devices.
+  std::map<std::size_t, std::map<std::uint64_t, std::deque<LateBlock>>> late_;
   MemoryCounters counters_;
   std::size_t expected_ = 0;
 };

@@ -15,26 +15,18 @@ constexpr std::size_t most_sets = 16;
 
 }  // namespace
 
-/// Whoever held it last is not asked; so its time counts from when that is seen.
-void SteadyMemory::look_at(Set& set) {
-  if (set.has_turn || set.free_since) return;
-  const auto is_free = [](const Taking& taking) { return !taking.kept || taking.kept.is_last(); };
-  if (!std::ranges::all_of(set.takings, is_free)) return;
-  auto* work = DeviceWork::of_this_thread();
-  set.free_since = work ? work->progress().came_back() : 0;
-}
-
-SteadyMemory::Set* SteadyMemory::free_set(const Stream& stream, Work wanted) {
+SteadyMemory::Set* SteadyMemory::free_set(const Stream& stream, Work work) {
   if (!stream.device()) return nullptr;
-  for (auto& [work, sets] : sets_)
-    for (auto& set : sets) look_at(set);
-  auto* work = DeviceWork::of_this_thread();
-  const auto settled = work ? work->progress().settled(work) : 0;
-  auto& sets = sets_[wanted];
+  const auto* device = DeviceWork::of_this_thread();
+  const auto settled = device ? device->progress().settled(device) : 0;
+  const auto is_free = [&](const Taking& taking) {
+    return !taking.kept || (taking.kept.is_last() && taking.kept.get()->seen <= settled);
+  };
+  auto& sets = sets_[work];
   // A turn points to its set.
   if (sets.empty()) sets.reserve(most_sets);
   for (auto& set : sets)
-    if (set.free_since && *set.free_since <= settled) return &set;
+    if (!set.has_turn && std::ranges::all_of(set.takings, is_free)) return &set;
   return sets.size() < most_sets ? &sets.emplace_back() : nullptr;
 }
 
@@ -66,7 +58,6 @@ SteadyMemory::Turn::Turn(SteadyMemory& memory, Stream& stream, Work work)
   set_ = memory.free_set(stream, work);
   if (!set_) return;
   set_->has_turn = true;
-  set_->free_since.reset();
   stream.turn_ = this;
 }
 

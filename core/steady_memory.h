@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <vector>
 
 #include "core/device_progress.h"
@@ -20,7 +19,7 @@ class Stream;
 ///
 /// What a turn takes and gives back serves all turns, one after another. What outlives a turn is
 /// kept for turns of the same work: it goes out again when nobody else holds it and no other device
-/// may be about to read it. Where no device computes, the pool serves as ever.
+/// is to read it yet. Where no device computes, the pool serves as ever.
 class SteadyMemory {
  public:
   /// Turns of equal numbers are of the same work.
@@ -38,11 +37,9 @@ class SteadyMemory {
   struct Set {
     std::vector<Taking> takings;
     bool has_turn = false;
-    std::optional<DeviceProgress::Moment> free_since;
   };
 
   Set* free_set(const Stream& stream, Work work);
-  static void look_at(Set& set);
   BlockHandle take_passing(std::size_t size);
   BlockHandle take_out(const MemoryBlock* block);
 

@@ -60,8 +60,8 @@ class Tensor {
   }
   float* f32() { return data<float>(); }
   const float* f32() const { return data<float>(); }
-  void* raw() { return block_ ? block_.get()->memory + offset_ : nullptr; }
-  const void* raw() const { return block_ ? block_.get()->memory + offset_ : nullptr; }
+  void* raw() { return address(); }
+  const void* raw() const { return address(); }
 
   /// For the host, where the tensor lies with it.
   template <class T>
@@ -107,6 +107,12 @@ class Tensor {
   }
 
  private:
+  std::byte* address() const {
+    if (!block_) return nullptr;
+    if (block_.get()->taken_by != 0) DeviceWork::see(*block_.get());
+    return block_.get()->memory + offset_;
+  }
+
   BlockHandle block_;
   std::size_t offset_ = 0;
   Shape shape_;

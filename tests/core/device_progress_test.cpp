@@ -1,10 +1,13 @@
 #include "core/device_progress.h"
 
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <deque>
+#include <functional>
 #include <random>
 #include <thread>
+#include <utility>
 
 #include "catch.h"
 #include "core/memory_pool.h"
@@ -25,6 +28,50 @@ void beside(DeviceProgress& devices, Body body) {
 }
 
 const std::byte* place_of(const BlockHandle& block) { return block.get()->memory; }
+
+/// A thread that gives work to a device, and does what it is told.
+class Player {
+ public:
+  explicit Player(DeviceProgress& devices) : thread_([this, &devices] { run(devices); }) {}
+  ~Player() {
+    turn_ = Turn::to_end;
+    turn_.notify_all();
+    thread_.join();
+  }
+  Player(const Player&) = delete;
+  Player& operator=(const Player&) = delete;
+
+  /// Returns when it has done so.
+  void play(std::function<void(DeviceWork&)> act) {
+    act_ = std::move(act);
+    turn_ = Turn::to_act;
+    turn_.notify_all();
+    turn_.wait(Turn::to_act);
+  }
+  std::uint64_t number() {
+    std::uint64_t number = 0;
+    play([&](DeviceWork& work) { number = work.number(); });
+    return number;
+  }
+
+ private:
+  enum class Turn : std::uint8_t { to_rest, to_act, to_end };
+
+  void run(DeviceProgress& devices) {
+    DeviceWork work(devices);
+    for (;;) {
+      turn_.wait(Turn::to_rest);
+      if (turn_ == Turn::to_end) return;
+      act_(work);
+      turn_ = Turn::to_rest;
+      turn_.notify_all();
+    }
+  }
+
+  std::function<void(DeviceWork&)> act_;
+  std::atomic<Turn> turn_ = Turn::to_rest;
+  std::thread thread_;
+};
 
 }  // namespace
 
@@ -74,32 +121,79 @@ TEST_CASE("a block goes to others when each device has done what it had been giv
   });
 }
 
-TEST_CASE("what a device's own job gives back waits for other devices", "[core]") {
+TEST_CASE("what no other device has seen a device has again at once", "[core]") {
   const auto devices = std::make_shared<DeviceProgress>();
   MemoryPool pool(host_memory(), devices);
-  beside(*devices, [&](DeviceWork& reader) {
-    beside(*devices, [&](DeviceWork& maker) {
-      maker.begin_job();
-      auto block = pool.take(bytes);
-      const auto* place = place_of(block);
-      (void)maker.end_job();
-      // The reader is given work that reads it, and the maker drops it in its next job.
-      reader.begin_job();
-      const auto read = reader.end_job();
-      maker.begin_job();
-      block = {};
-      std::vector<BlockHandle> others;
-      others.push_back(pool.take(bytes));
-      CHECK(place_of(others.back()) != place);
-      reader.done(read);
-      others.push_back(pool.take(bytes));
-      CHECK(place_of(others.back()) != place);  // It came back after that.
-      reader.idle();
-      CHECK(place_of(pool.take(bytes)) == place);
-      (void)maker.end_job();
-      maker.idle();
-    });
+  Player reader(*devices), maker(*devices);
+  BlockHandle block;
+  const std::byte* place = nullptr;
+  reader.play([](DeviceWork& work) {
+    work.begin_job();
+    (void)work.end_job();
   });
+  maker.play([&](DeviceWork& work) {
+    work.begin_job();
+    block = pool.take(bytes);
+    place = place_of(block);
+    (void)work.end_job();
+    work.begin_job();
+  });
+  const bool is_dropped_elsewhere = GENERATE(false, true);
+  if (is_dropped_elsewhere)
+    block = {};
+  else
+    maker.play([&](DeviceWork&) { block = {}; });
+  // Others than its own device cannot know what that one has done.
+  reader.play([&](DeviceWork&) { CHECK(place_of(pool.take(bytes)) != place); });
+  maker.play([&](DeviceWork& work) {
+    CHECK(place_of(pool.take(bytes)) == place);
+    work.idle();
+  });
+  reader.play([](DeviceWork& work) { work.idle(); });
+}
+
+TEST_CASE("what another device has seen waits until that one has done so, and no longer",
+          "[core]") {
+  const auto devices = std::make_shared<DeviceProgress>();
+  MemoryPool pool(host_memory(), devices);
+  Player reader(*devices), maker(*devices);
+  BlockHandle block;
+  std::vector<BlockHandle> others;  // Kept, so that they do not go out again.
+  const std::byte* place = nullptr;
+  DeviceProgress::Moment read = 0;
+  const auto takes_it = [&] { return place_of(others.emplace_back(pool.take(bytes))) == place; };
+  maker.play([&](DeviceWork& work) {
+    work.begin_job();
+    block = pool.take(bytes);
+    place = place_of(block);
+    (void)work.end_job();
+    work.begin_job();
+  });
+  reader.play([&](DeviceWork& work) {
+    work.begin_job();
+    DeviceWork::see(*block.get());
+    read = work.end_job();
+    work.begin_job();  // And so on, with other things.
+    (void)work.end_job();
+  });
+  maker.play([&](DeviceWork&) {
+    block = {};
+    CHECK_FALSE(takes_it());
+  });
+  SECTION("as it says itself") {
+    reader.play([&](DeviceWork& work) { work.done(read); });
+    maker.play([&](DeviceWork&) { CHECK(takes_it()); });
+  }
+  SECTION("or as the device follows it") {
+    maker.play([&](DeviceWork& work) {
+      work.follow(reader.number(), read - 1);
+      CHECK_FALSE(takes_it());
+      work.follow(reader.number(), read);
+      CHECK(takes_it());
+    });
+  }
+  others.clear();
+  for (auto* player : {&reader, &maker}) player->play([](DeviceWork& work) { work.idle(); });
 }
 
 TEST_CASE("trim leaves what a device may use", "[core]") {
@@ -170,6 +264,7 @@ void play(int player, DeviceProgress& devices, std::deque<MemoryPool>& pools, Ta
     work.begin_job();
     Job job;
     const auto read = [&](const BlockHandle& block) {
+      DeviceWork::see(*block.get());
       ++reads_of(block).to_come[mine];
       job.reads.push_back(&reads_of(block));
     };
