@@ -70,7 +70,7 @@ MemoryBlock* MemoryPool::take_late(std::size_t size) {
   if (found == late_.end()) return nullptr;
   const auto* work = work_here();
   const auto settled = devices_->settled(work);
-  const auto take = [](std::deque<LateBlock>& late, std::deque<LateBlock>::iterator at) {
+  const auto take = [](std::deque<LateBlock>& late, const auto& at) {
     auto* block = at->block;
     late.erase(at);
     return block;
