@@ -240,10 +240,24 @@ void Stage::finish(Stream& stream, InFlight& place, std::span<Tensor> tensors, G
       mend->mend(stream, tensors);
       fold_.close(stream);
     });
-  statistics_.push_back(place.statistics);
-  std::ranges::fill(place.statistics, Tensor());
+  keep_statistics(stream, place);
   place.targets = {};
   place.next = Phase::unused;
+}
+
+/// They stay until the step ends. A short pass's memory is kept as a whole as long as any of it is
+/// held: so they leave it.
+void Stage::keep_statistics(Stream& stream, InFlight& place) {
+  if (place.is_short && stream.device() && !place.statistics.empty())
+    repeat(stream, place, pass_statistics, [&] {
+      for (auto& statistic : place.statistics) {
+        Tensor kept = stream.make(statistic.shape(), statistic.dtype());
+        stream.copy(statistic, kept);
+        statistic = std::move(kept);
+      }
+    });
+  statistics_.push_back(place.statistics);
+  std::ranges::fill(place.statistics, Tensor());
 }
 
 GradientShare Stage::take_gradients() {

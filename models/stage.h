@@ -150,7 +150,8 @@ class Stage {
     pass_input,
     pass_weight,
     pass_both,
-    pass_mend
+    pass_mend,
+    pass_statistics
   };
 
   template <class Body>
@@ -165,6 +166,7 @@ class Stage {
              std::vector<Tensor>& saved, std::vector<Tensor>& statistics) const;
   std::span<Tensor> open_gradients(Stream& stream, const GradientMend* mend);
   void finish(Stream& stream, InFlight& place, std::span<Tensor> tensors, GradientMend* mend);
+  void keep_statistics(Stream& stream, InFlight& place);
 
   Parts parts_;  // The units, and on the last stage the loss.
   InputGradient input_gradient_ = InputGradient::wanted;

@@ -24,8 +24,12 @@ DevicesRun play(const Piece& piece, const Make& make, const std::function<void()
     record(event);
     if (*event.find("type")->text() != "step") return;
     played.allocations.push_back(0);
-    for (const auto& executor : executors)
-      played.allocations.back() += executor->memory().counters().allocations;
+    played.reserved = 0;
+    for (const auto& executor : executors) {
+      const auto counters = executor->memory().counters();
+      played.allocations.back() += counters.allocations;
+      played.reserved += counters.bytes_reserved;
+    }
   };
   std::promise<Outcome> end;
   rt::Config config(2);

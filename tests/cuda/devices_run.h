@@ -19,6 +19,7 @@ struct DevicesRun {
   Digest weights;  // Where it is done.
   std::vector<std::string> faults;
   std::vector<std::uint64_t> allocations;  // Of all pools, at the end of each step.
+  std::uint64_t reserved = 0;              // Bytes of all pools, at the end of the last step.
 };
 
 /// On the cores,

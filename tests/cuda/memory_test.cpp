@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "actors/envoy.h"
+#include "devices_run.h"
 #include "kernels/copy.h"
 #include "little_run.h"
 #include "same.h"
@@ -164,6 +165,19 @@ TEST_CASE("from the third step on neither a device nor the host allocates memory
     CAPTURE(schedule, played.allocations);
     CHECK(played.allocations[5] == played.allocations[2]);
   }
+}
+
+TEST_CASE("what micro-batches leave until the step ends does not keep the memory of their passes") {
+  if (!open_device()) return;
+  const auto reserved = [](int micro_batches) {
+    const auto piece =
+        Piece::of("resnet", {.schedule = "seq", .stages = 1, .micro_batches = micro_batches});
+    const auto played = play_on_devices(piece);
+    CHECK(played.how == Outcome::How::done);
+    CHECK(played.weights == play_on_cores(piece).weights);
+    return static_cast<double>(played.reserved);
+  };
+  CHECK(reserved(8) < 1.25 * reserved(2));
 }
 
 TEST_CASE("a run on devices that loses a player goes on from what was saved, with the same bits") {
