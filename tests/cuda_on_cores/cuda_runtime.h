@@ -96,7 +96,8 @@ inline cudaError_t cudaGetDevice(int* number) {
   return cudaSuccess;
 }
 inline cudaError_t cudaDeviceGetPCIBusId(char* bus, int length, int number) {
-  std::snprintf(bus, static_cast<std::size_t>(length), "0000:%02x:00.0", number + 1);
+  std::snprintf(bus, static_cast<std::size_t>(length), "0000:%02x:00.0",
+                cuda_on_cores::number_on_machine(number) + 1);
   return cudaSuccess;
 }
 inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* queue, unsigned) {

@@ -68,6 +68,12 @@ bool is_alone() {
   return std::distance(begin(threads), end(threads)) == 1;
 }
 
+/// Of the machine's GPUs, the one that this process has as its first.
+int first_gpu() {
+  const char* number = std::getenv("CUDA_ON_CORES_GPU");
+  return number ? std::atoi(number) : 0;
+}
+
 thread_local int current = 0;
 thread_local bool alone = false;  // As it was when this thread began to work off a queue.
 
@@ -100,6 +106,8 @@ std::uint64_t pieces_imported() {
   const std::lock_guard lock(all.mutex);
   return all.imported;
 }
+
+int number_on_machine(int device) { return first_gpu() + device; }
 
 void set_current_device(int number) { current = number; }
 int current_device() { return current; }
@@ -173,7 +181,7 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute, CUdevice) {
 
 CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
   *uuid = {};
-  uuid->bytes[0] = static_cast<char>(device + 1);
+  uuid->bytes[0] = static_cast<char>(number_on_machine(device) + 1);
   return CUDA_SUCCESS;
 }
 

@@ -15,6 +15,9 @@ std::size_t device_memory_taken();
 /// How often another one's was taken in.
 std::uint64_t pieces_imported();
 
+/// Which of the machine's GPUs it is: this process has them from CUDA_ON_CORES_GPU on.
+int number_on_machine(int device);
+
 /// What the next calls of this thread are about; the first one where nobody has said.
 void set_current_device(int number);
 int current_device();

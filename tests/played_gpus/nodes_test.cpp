@@ -1,0 +1,117 @@
+// Runs over nodes that have GPUs, each a process of its own.
+
+#include <signal.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <sstream>
+
+#include "played_gpus/runs.h"
+
+using namespace troupe;
+using namespace troupe::tests;
+
+namespace {
+
+/// For the processes that are started meanwhile.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    setenv(name, value.c_str(), 1);
+  }
+  ~Variable() { unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+/// As two processes tell it.
+std::string twice(const std::string& way) {
+  std::string line = way;
+  if (!line.empty()) line += '\n';
+  return line + line;
+}
+
+enum class Gpus { one_for_all, one_each };
+
+}  // namespace
+
+TEST_CASE("a run over nodes with GPUs has the bits of one process, by every way between them",
+          "[cluster]") {
+  const Workplace here;
+  here.write("run.toml", configuration(gpt2));
+  const auto wanted = train(here, {});
+  // Of two replicas, whose sums have one order.
+  const Settings sums{"pipeline.stages=2", "pipeline.replicas=2", "exactness=samples"};
+  const auto with_sums = train(here, on_gpu + sums);
+  const auto in_bf16 = train(here, on_gpu + Settings{"precision.compute=bf16"});
+  struct Way {
+    Gpus gpus;
+    std::vector<std::string> words;
+    std::string way;  // As the processes tell; empty: by the host.
+  };
+  for (const auto& [gpus, words, way] : std::vector<Way>{
+           {Gpus::one_for_all, {}, "shared memory"},
+           {Gpus::one_each, {}, "NCCL"},
+           {Gpus::one_each, {"--carrier", "tcp"}, ""},
+       }) {
+    const auto path = (here.path() / ("tale-" + way)).string();
+    CAPTURE(way);
+    {
+      const Variable tale("CUDA_ON_CORES_TALE", path);
+      Cluster cluster(here, {});
+      for (const std::string number : {"0", "1"}) {
+        const Variable gpu("CUDA_ON_CORES_GPU", gpus == Gpus::one_each ? number : "0");
+        cluster.start_node("node-" + number, words);
+      }
+      const auto submit = [&](const Settings& settings, const std::string& bits) {
+        Process run(here, with({"submit", "run.toml", "--wait"}, on_gpu + settings));
+        const auto code = run.wait();
+        INFO(run.said());
+        REQUIRE(code == 0);
+        CHECK(digest(here, "run") == bits);
+      };
+      submit({"pipeline.stages=2"}, wanted);
+      submit({"pipeline.stages=4", "pipeline.schedule=zb-h1"}, wanted);
+      submit({"pipeline.replicas=2"}, wanted);
+      submit(sums, with_sums);
+      submit({"pipeline.stages=2", "precision.compute=bf16"}, in_bf16);
+      cluster.end();
+      for (const auto& node : cluster.nodes)
+        CHECK(node->said().find("by way of the host") == std::string::npos);
+    }
+    std::ifstream file(path);
+    std::ostringstream told;
+    told << file.rdbuf();
+    CHECK(told.str() == twice(way));
+  }
+}
+
+TEST_CASE("a node with a GPU that is killed is done without, and nothing changes", "[cluster]") {
+  const Settings longer{"train.steps=60", "pipeline.stages=2", "log.every=5"};
+  const Workplace here;
+  here.write("run.toml", configuration(gpt2));
+  const auto wanted = train(here, longer);
+  for (const auto gpus : {Gpus::one_for_all, Gpus::one_each}) {
+    Cluster cluster(here, {});
+    const auto start = [&](const std::string& number) {
+      const Variable gpu("CUDA_ON_CORES_GPU", gpus == Gpus::one_each ? number : "0");
+      cluster.start_node("node-" + number);
+    };
+    start("0");
+    start("1");
+    Process run(here, with({"submit", "run.toml", "--wait", "--output", "plain"}, on_gpu + longer));
+    REQUIRE(run.says("step 10 "));
+    cluster.nodes[0]->send(SIGKILL);
+    start("2");
+    const auto code = run.wait();
+    INFO(run.said());
+    CHECK(code == 0);
+    CHECK(run.said().find("going on from the newest state that is left") != std::string::npos);
+    CHECK(digest(here, "run") == wanted);
+  }
+  CHECK(processes_of_program(here) == 0);
+}

@@ -1,0 +1,67 @@
+// `troupe train` with GPUs, in one process.
+
+#include <signal.h>
+#include <time.h>
+
+#include "played_gpus/runs.h"
+
+using namespace troupe;
+using namespace troupe::tests;
+
+TEST_CASE("a GPU has the bits of the cores in fp32, in one stage and in several", "[apps]") {
+  for (const auto& kind : kinds) {
+    const Workplace here;
+    here.write("run.toml", configuration(kind));
+    CAPTURE(kind.model);
+    const auto wanted = train(here, {});
+    CHECK(train(here, on_gpu) == wanted);
+    CHECK(train(here, on_gpu + Settings{"pipeline.stages=2"}) == wanted);
+    CHECK(train(here, on_gpu + Settings{"pipeline.replicas=2", "train.graph_rows=0"}) == wanted);
+  }
+}
+
+TEST_CASE("with tensor cores a GPU has the same bits by every plan", "[apps]") {
+  const Workplace here;
+  here.write("run.toml", configuration(gpt2));
+  for (const std::string precision : {"bf16", "fp16", "tf32"}) {
+    const auto computing = on_gpu + Settings{"precision.compute=" + precision};
+    const auto wanted = train(here, computing);
+    CHECK(train(here, computing + Settings{"pipeline.stages=4"}) == wanted);
+    CHECK(train(here, computing + Settings{"pipeline.stages=2", "pipeline.replicas=2"}) == wanted);
+    CHECK(train(here, computing + Settings{"pipeline.stages=2", "pipeline.recompute=true"}) ==
+          wanted);
+  }
+}
+
+TEST_CASE("late gradients are the same on GPUs and on the cores", "[apps]") {
+  const Workplace here;
+  here.write("run.toml", configuration(gpt2));
+  for (const std::string preset : {"stale", "ws", "msnag", "ws_msnag_ga"}) {
+    const Settings late{"pipeline.stages=2", "pipeline.schedule=pipedream",
+                        "staleness.preset=" + preset, "train.steps=6"};
+    CHECK(train(here, on_gpu + late) == train(here, late));
+  }
+}
+
+TEST_CASE("a run on a GPU that was killed goes on with the same bits, also on the cores",
+          "[apps]") {
+  const Settings longer{"train.steps=30", "checkpoint.every=2 steps"};
+  const Workplace undisturbed;
+  undisturbed.write("run.toml", configuration(gpt2));
+  const auto wanted = train(undisturbed, longer);
+  for (const auto& then : {on_gpu, Settings{"train.device=cpu"}}) {
+    const Workplace here;
+    here.write("run.toml", configuration(gpt2));
+    Launch launch;
+    launch.arguments = with({"train", "run.toml", "-q"}, on_gpu + longer);
+    launch.while_it_runs = [&](pid_t child) {
+      while (events(here, "run", "checkpoint.saved").size() < 2) {
+        const timespec pause{0, 1'000'000};
+        nanosleep(&pause, nullptr);
+      }
+      kill(child, SIGKILL);
+    };
+    REQUIRE(troupe::tests::troupe(here, launch).code == 128 + SIGKILL);
+    CHECK(train(here, then + longer, {"--resume"}) == wanted);
+  }
+}

@@ -1,0 +1,23 @@
+// A process with played GPUs tells at its end what it had with those of others.
+
+#include <nccl.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "tests/cuda_on_cores/driver.h"
+
+namespace {
+
+struct Tale {
+  ~Tale() {
+    const char* path = std::getenv("CUDA_ON_CORES_TALE");
+    if (!path) return;
+    std::ofstream file(path, std::ios::app);
+    if (cuda_on_cores::pieces_imported() > 0) file << "shared memory\n";
+    if (cuda_on_cores::operations_put() > 0) file << "NCCL\n";
+  }
+};
+const Tale tale;
+
+}  // namespace
