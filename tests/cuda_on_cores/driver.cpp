@@ -244,8 +244,8 @@ CUresult cuMemUnmap(CUdeviceptr at, std::size_t bytes) {
   const auto found = all.mapped.find(at);
   if (found == all.mapped.end() || found->second.bytes != bytes) return CUDA_ERROR_INVALID_VALUE;
   // The addresses remain reserved.
-  mmap(std::bit_cast<void*>(at), bytes, PROT_NONE,
-       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  (void)mmap(std::bit_cast<void*>(at), bytes, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   all.mapped.erase(found);
   return CUDA_SUCCESS;
 }

@@ -91,7 +91,7 @@ TEST_CASE("a run over nodes with GPUs has the bits of one process, by every way 
 }
 
 TEST_CASE("a node with a GPU that is killed is done without, and nothing changes", "[cluster]") {
-  const Settings longer{"train.steps=60", "pipeline.stages=2", "log.every=5"};
+  const Settings longer{"train.steps=30", "pipeline.stages=2", "log.every=5"};
   const Workplace here;
   here.write("run.toml", configuration(gpt2));
   const auto wanted = train(here, longer);
