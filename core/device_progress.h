@@ -64,8 +64,12 @@ class DeviceWork {
   DeviceProgress::Moment end_job();
   /// The device has done all that it had been given by then.
   void done(DeviceProgress::Moment moment);
-  /// The device has done all that it was given.
+  /// The device has done all that it was given, and is given no more in this job.
   void idle();
+  /// The device has done all that it was given by now; the job goes on.
+  void caught_up() { done(progress_.now()); }
+  /// Until when, as it is known.
+  DeviceProgress::Moment reached() const { return device_->done; }
 
   /// What the device is given from now on comes after what that of the work with this number had
   /// been given by then.

@@ -129,11 +129,7 @@ void MemoryPool::trim() {
 }
 
 void MemoryPool::release_free() {
-  const auto settled = devices_ ? devices_->settled(nullptr) : 0;
-  for (auto& [size, by_taker] : late_)
-    for (auto& [taker, late] : by_taker)
-      for (; !late.empty() && late.front().since <= settled; late.pop_front())
-        free_[size].push_back(late.front().block);
+  if (devices_) settle();
   for (auto& [size, blocks] : free_) {
     for (auto* block : blocks) {
       source_->release(block->memory, block->bytes);
@@ -141,6 +137,25 @@ void MemoryPool::release_free() {
       counters_.bytes_reserved -= size;
     }
     blocks.clear();
+  }
+}
+
+/// What no device uses any more is free.
+void MemoryPool::settle() {
+  const auto* work = work_here();
+  const auto by_all = devices_->settled(nullptr);
+  const auto by_others = work ? devices_->settled(work) : 0;
+  for (auto& [size, by_taker] : late_) {
+    auto& free = free_[size];
+    for (auto& [taker, late] : by_taker) {
+      const auto own = work && taker == work->number() ? work->reached() : 0;
+      std::erase_if(late, [&](const LateBlock& one) {
+        const bool is_free =
+            one.since <= by_all || (one.since <= own && one.block->seen <= by_others);
+        if (is_free) free.push_back(one.block);
+        return is_free;
+      });
+    }
   }
 }
 

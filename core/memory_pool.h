@@ -108,6 +108,7 @@ class MemoryPool final : private MemoryOwner {
   void give_back(MemoryBlock* block) override;
   MemoryBlock* allocate(std::size_t size);
   void release_free();
+  void settle();
   /// The thread's own device work; null where it has none.
   DeviceWork* work_here() const;
   MemoryBlock* take_back(std::size_t size);

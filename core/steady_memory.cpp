@@ -15,14 +15,22 @@ constexpr std::size_t most_sets = 16;
 
 }  // namespace
 
+void SteadyMemory::keep_for(Stream& stream) {
+  if (kept_ && pool_ == &stream.memory()) return;
+  pool_ = &stream.memory();
+  kept_ = std::make_shared<Kept>();
+  std::erase_if(stream.kept_, [](const auto& kept) { return kept.expired(); });
+  stream.kept_.push_back(kept_);
+}
+
 SteadyMemory::Set* SteadyMemory::free_set(const Stream& stream, Work work) {
-  if (!stream.device()) return nullptr;
+  if (!stream.device() || stream.was_full_) return nullptr;
   const auto* device = DeviceWork::of_this_thread();
   const auto settled = device ? device->progress().settled(device) : 0;
   const auto is_free = [&](const Taking& taking) {
     return !taking.kept || (taking.kept.is_last() && taking.kept.get()->seen <= settled);
   };
-  auto& sets = sets_[work];
+  auto& sets = kept_->sets[work];
   // A turn points to its set.
   if (sets.empty()) sets.reserve(most_sets);
   for (auto& set : sets)
@@ -31,7 +39,7 @@ SteadyMemory::Set* SteadyMemory::free_set(const Stream& stream, Work work) {
 }
 
 BlockHandle SteadyMemory::take_passing(std::size_t size) {
-  auto& blocks = passing_[size];
+  auto& blocks = kept_->passing[size];
   // Always the first one that is free: so the order in which they came back does not matter.
   const auto found = std::ranges::find_if(blocks, &BlockHandle::is_last);
   return found != blocks.end() ? *found : blocks.emplace_back(pool_->take(size));
@@ -39,7 +47,7 @@ BlockHandle SteadyMemory::take_passing(std::size_t size) {
 
 /// One that is held by others too; empty where it is not.
 BlockHandle SteadyMemory::take_out(const MemoryBlock* block) {
-  auto& blocks = passing_[block->bytes];
+  auto& blocks = kept_->passing[block->bytes];
   const auto found = std::ranges::find(blocks, block, &BlockHandle::get);
   if (found == blocks.end() || found->is_last()) return {};
   BlockHandle taken = std::move(*found);
@@ -50,11 +58,7 @@ BlockHandle SteadyMemory::take_out(const MemoryBlock* block) {
 SteadyMemory::Turn::Turn(SteadyMemory& memory, Stream& stream, Work work)
     : memory_(memory), stream_(stream) {
   assert(!stream.turn_ && "a stream takes one turn at a time");
-  if (memory.pool_ != &stream.memory()) {
-    memory.sets_.clear();
-    memory.passing_.clear();
-    memory.pool_ = &stream.memory();
-  }
+  memory.keep_for(stream);
   set_ = memory.free_set(stream, work);
   if (!set_) return;
   set_->has_turn = true;
@@ -72,6 +76,11 @@ BlockHandle SteadyMemory::Turn::take(std::size_t bytes) {
   BlockHandle block = kept ? kept : memory_.take_passing(size);
   given_.push_back(block.get());
   return block;
+}
+
+void SteadyMemory::Turn::give_up() {
+  set_ = nullptr;
+  stream_.turn_ = nullptr;
 }
 
 SteadyMemory::Turn::~Turn() {

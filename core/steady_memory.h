@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "core/device_progress.h"
@@ -19,7 +20,8 @@ class Stream;
 ///
 /// What a turn takes and gives back serves all turns, one after another. What outlives a turn is
 /// kept for turns of the same work: it goes out again when nobody else holds it and no other device
-/// is to read it yet. Where no device computes, the pool serves as ever.
+/// is to read it yet. Where no device computes, the pool serves as ever; and so it does from the
+/// moment when a device's memory was full: then the stream lets go what is kept.
 class SteadyMemory {
  public:
   /// Turns of equal numbers are of the same work.
@@ -27,7 +29,14 @@ class SteadyMemory {
 
   class Turn;
 
+  SteadyMemory() = default;
+  SteadyMemory(SteadyMemory&&) = default;
+  SteadyMemory& operator=(SteadyMemory&&) = default;
+  SteadyMemory(const SteadyMemory&) = delete;
+  SteadyMemory& operator=(const SteadyMemory&) = delete;
+
  private:
+  friend class Stream;
   /// A block that a turn takes, in its order.
   struct Taking {
     std::size_t size = 0;
@@ -39,13 +48,19 @@ class SteadyMemory {
     bool has_turn = false;
   };
 
+  /// What is kept, of one pool. Its stream knows it, too.
+  struct Kept {
+    std::map<Work, std::vector<Set>> sets;
+    std::map<std::size_t, std::vector<BlockHandle>> passing;  // By size: what turns give back.
+  };
+
+  void keep_for(Stream& stream);
   Set* free_set(const Stream& stream, Work work);
   BlockHandle take_passing(std::size_t size);
   BlockHandle take_out(const MemoryBlock* block);
 
   MemoryPool* pool_ = nullptr;
-  std::map<Work, std::vector<Set>> sets_;
-  std::map<std::size_t, std::vector<BlockHandle>> passing_;  // By size: what turns give back.
+  std::shared_ptr<Kept> kept_;  // Null before the first turn.
 };
 
 /// While there is one, what its stream makes lies there. A stream takes one turn at a time, on one
@@ -58,6 +73,8 @@ class SteadyMemory::Turn {
   Turn& operator=(const Turn&) = delete;
 
   BlockHandle take(std::size_t bytes);
+  /// For the rest of it the pool serves, and nothing of it is kept.
+  void give_up();
 
  private:
   SteadyMemory& memory_;

@@ -42,6 +42,23 @@ Stream::~Stream() {
   for (auto& helper : helpers_) helper.join();
 }
 
+/// A device that is full does without what was kept for speed alone, and with it all that has come
+/// back lately is there for blocks of other sizes: for that it must be through with it.
+BlockHandle Stream::take(std::size_t bytes) {
+  try {
+    return turn_ ? turn_->take(bytes) : memory_->take(bytes);
+  } catch (const OutOfMemory&) {
+    if (!device_) throw;
+  }
+  was_full_ = true;
+  if (turn_) turn_->give_up();
+  for (const auto& known : kept_)
+    if (const auto kept = known.lock()) *kept = {};
+  wait();
+  if (auto* work = DeviceWork::of_this_thread()) work->caught_up();
+  return memory_->take(bytes);
+}
+
 void Stream::copy(const Tensor& from, Tensor& to) {
   assert(from.bytes() == to.bytes());
   if (work_ == Work::left_out) return;

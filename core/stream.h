@@ -44,9 +44,8 @@ class Stream {
   }
 
   Tensor make(const Shape& shape, DType type = DType::f32) {
-    if (!turn_) return Tensor::make(*memory_, shape, type);
     const auto bytes = static_cast<std::size_t>(shape.count()) * bytes_of(type);
-    return Tensor::over(turn_->take(bytes), 0, shape, type);
+    return Tensor::over(take(bytes), 0, shape, type);
   }
 
   /// Copies all numbers, in order with the other work. The tensors are of one size, and each lies
@@ -76,9 +75,11 @@ class Stream {
   }
 
  private:
-  friend class SteadyMemory::Turn;
+  friend class SteadyMemory;
   enum class Work : std::uint8_t { done, left_out };
   Stream(MemoryPool& memory, Work work) : memory_(&memory), work_(work) {}
+
+  BlockHandle take(std::size_t bytes);
 
   using Call = void (*)(void*, std::int64_t);
   void share(std::int64_t count, Call call, void* body);
@@ -88,6 +89,8 @@ class Stream {
   MemoryPool* memory_;
   Device* device_ = nullptr;
   SteadyMemory::Turn* turn_ = nullptr;  // That is being taken.
+  std::vector<std::weak_ptr<SteadyMemory::Kept>> kept_;
+  bool was_full_ = false;
   Work work_ = Work::done;
   std::vector<std::thread> helpers_;
 

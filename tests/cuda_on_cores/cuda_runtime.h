@@ -172,8 +172,8 @@ inline cudaError_t cudaEventQuery(cudaEvent_t event) {
 }
 
 inline cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
-  *free = cuda_on_cores::device_memory - cuda_on_cores::device_memory_taken();
-  *total = cuda_on_cores::device_memory;
+  *free = cuda_on_cores::device_memory() - cuda_on_cores::device_memory_taken();
+  *total = cuda_on_cores::device_memory();
   return cudaSuccess;
 }
 inline cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {

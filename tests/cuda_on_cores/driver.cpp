@@ -93,6 +93,11 @@ CUresult add_created(CUmemGenericAllocationHandle* handle, const Memory::Created
 
 }  // namespace
 
+std::size_t device_memory() {
+  const char* bytes = std::getenv("CUDA_ON_CORES_MEMORY");
+  return bytes ? std::strtoull(bytes, nullptr, 10) : std::size_t{256} << 20;
+}
+
 std::size_t device_memory_taken() {
   auto& all = memory();
   const std::lock_guard lock(all.mutex);
@@ -206,7 +211,7 @@ CUresult cuMemAddressFree(CUdeviceptr at, std::size_t bytes) {
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t bytes,
                      const CUmemAllocationProp*, unsigned long long) {
   if (bytes == 0 || bytes % granule != 0 || spoils_recording()) return CUDA_ERROR_INVALID_VALUE;
-  if (device_memory_taken() + bytes > device_memory) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (device_memory_taken() + bytes > device_memory()) return CUDA_ERROR_OUT_OF_MEMORY;
   const int file = memfd_create("played device", MFD_CLOEXEC);
   const std::vector<char> content(bytes, static_cast<char>(nothing));
   if (file < 0 || write(file, content.data(), bytes) != static_cast<ssize_t>(bytes))

@@ -9,8 +9,8 @@
 /// shut, as far as the host itself does not need it.
 namespace cuda_on_cores {
 
-/// All that it has.
-constexpr std::size_t device_memory = std::size_t{256} << 20;
+/// All that it has: 256 MiB, or as many bytes as CUDA_ON_CORES_MEMORY says.
+std::size_t device_memory();
 std::size_t device_memory_taken();
 /// How often another one's was taken in.
 std::uint64_t pieces_imported();

@@ -1,5 +1,6 @@
 #include "core/steady_memory.h"
 
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <thread>
@@ -14,11 +15,33 @@ namespace {
 
 using Turn = SteadyMemory::Turn;
 
+/// The heap, where no more than so many bytes are to be had at a time.
+class LittleMemory final : public MemorySource {
+ public:
+  explicit LittleMemory(std::size_t bytes) : left_(bytes) {}
+  void* allocate(std::size_t bytes) override {
+    if (bytes > left_) return nullptr;
+    left_ -= bytes;
+    return heap_->allocate(bytes);
+  }
+  void release(void* memory, std::size_t bytes) override {
+    left_ += bytes;
+    heap_->release(memory, bytes);
+  }
+
+ private:
+  std::unique_ptr<MemorySource> heap_ = host_memory();
+  std::size_t left_;
+};
+
 /// A device that does nothing, and its memory.
 struct Scene {
+  explicit Scene(std::unique_ptr<MemorySource> source = host_memory())
+      : pool(std::move(source), devices) {}
+
   PlayedDevice device{std::make_shared<PlayedQueue>()};
   std::shared_ptr<DeviceProgress> devices = std::make_shared<DeviceProgress>();
-  MemoryPool pool{host_memory(), devices};
+  MemoryPool pool;
   Stream stream{pool, device};
   SteadyMemory memory;
 };
@@ -100,6 +123,65 @@ TEST_CASE(
   CHECK(scene.pool.counters().bytes_in_use >= used);
   scene.memory = SteadyMemory();
   CHECK(scene.pool.counters().bytes_in_use == wanted.kept.block()->bytes);
+}
+
+const std::size_t block = MemoryPool::size_of_block(100 * sizeof(float));
+
+TEST_CASE("a full device lets go what is kept for speed, and nothing that is held") {
+  Scene scene(std::make_unique<LittleMemory>(6 * block));
+  DeviceWork mine(*scene.devices);
+  mine.begin_job();
+  auto held = take_turn(scene, 1).kept;
+  std::fill_n(held.data<float>(), 100, 7.0f);
+  for (int turn = 0; turn < 3; ++turn) (void)take_turn(scene, 1);
+  REQUIRE(scene.pool.counters().bytes_in_use > 2 * block);
+  {
+    const Tensor all_else = scene.stream.make({5 * 100});
+    CHECK(scene.pool.counters().bytes_in_use <= 6 * block);
+    CHECK_THROWS_AS(scene.stream.make({100, 100}), OutOfMemory);
+  }
+  CHECK(std::all_of(held.data<float>(), held.data<float>() + 100, [](float x) { return x == 7; }));
+  // From now on the pool serves, and nothing more is kept.
+  (void)take_turn(scene, 1);
+  CHECK(scene.pool.counters().bytes_in_use == block);
+  (void)mine.end_job();
+  mine.idle();
+}
+
+TEST_CASE("a turn goes on when the device is full in its midst") {
+  Scene scene(std::make_unique<LittleMemory>(5 * block));
+  for (int turn = 0; turn < 2; ++turn) (void)take_turn(scene, 1);
+  {
+    const Turn turn(scene.memory, scene.stream, 1);
+    (void)scene.stream.make({100});
+    (void)scene.stream.make({5 * 100});
+    (void)scene.stream.make({100});
+  }
+  CHECK(scene.pool.counters().bytes_in_use == 0);
+}
+
+TEST_CASE("a full device does not take what another one may still read") {
+  const bool has_done = GENERATE(true, false);
+  Scene scene(std::make_unique<LittleMemory>(4 * block));
+  DeviceWork mine(*scene.devices);
+  mine.begin_job();
+  std::vector<Tensor> parts(4);
+  for (auto& part : parts) part = scene.stream.make({100});
+  std::thread([&] {
+    DeviceWork other(*scene.devices);
+    other.begin_job();
+    (void)parts[0].raw();
+    (void)other.end_job();
+    if (has_done) other.idle();
+  }).join();
+  parts.clear();
+  if (has_done)
+    CHECK_NOTHROW(scene.stream.make({4 * 100}));
+  else
+    CHECK_THROWS_AS(scene.stream.make({4 * 100}), OutOfMemory);
+  CHECK_NOTHROW(scene.stream.make({3 * 100}));
+  (void)mine.end_job();
+  mine.idle();
 }
 
 TEST_CASE("on the cores the pool serves") {

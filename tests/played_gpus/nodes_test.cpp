@@ -2,7 +2,6 @@
 
 #include <signal.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <sstream>
@@ -13,20 +12,6 @@ using namespace troupe;
 using namespace troupe::tests;
 
 namespace {
-
-/// For the processes that are started meanwhile.
-class Variable {
- public:
-  Variable(const char* name, const std::string& value) : name_(name) {
-    setenv(name, value.c_str(), 1);
-  }
-  ~Variable() { unsetenv(name_); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-};
 
 /// As two processes tell it.
 std::string twice(const std::string& way) {

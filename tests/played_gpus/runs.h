@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -56,5 +57,19 @@ inline std::string train(const Workplace& here, const Settings& settings,
 }
 
 inline const Settings on_gpu = {"train.device=cuda"};
+
+/// For the processes that are started meanwhile.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    setenv(name, value.c_str(), 1);
+  }
+  ~Variable() { unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+};
 
 }  // namespace troupe::tests
