@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "kernels/cpu/pieces.h"
 #include "kernels/cpu/product.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/device_kernels.h"
@@ -203,11 +204,10 @@ void bias_backward(Stream& stream, const float* dy, float* db, std::int64_t rows
                    std::int64_t columns) {
   if (const auto* there = kernels_of(stream))
     return there->bias_backward(stream, dy, db, rows, columns);
-  constexpr std::int64_t width = 512;
-  stream.for_each((columns + width - 1) / width, [&](std::int64_t i) {
-    const std::int64_t first = i * width;
-    cpu::add_rows(dy + first, columns, db + first, rows, std::min(width, columns - first));
-  });
+  cpu::for_pieces(stream, columns, cpu::columns_at_once,
+                  [=](std::int64_t first, std::int64_t size) {
+                    cpu::add_rows(dy + first, columns, db + first, rows, size);
+                  });
 }
 
 void linear_backward_parameters(Stream& stream, const LinearShape& shape, const Tensor& x,

@@ -67,7 +67,7 @@ void linear_backward_weight(Stream& stream, const LinearShape& shape, const Tens
 void linear_weight_gradient(Stream& stream, const LinearShape& shape, const Tensor& x,
                             const Tensor& dy, float* dw, std::int64_t rows);
 
-/// db[c] += sum over rows of dy[r, c], in the order of the rows.
+/// db[c] += sum over rows of dy[r, c], as kernels/row_sums.h has it.
 void bias_backward(Stream& stream, const float* dy, float* db, std::int64_t rows,
                    std::int64_t columns);
 

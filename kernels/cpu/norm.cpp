@@ -1,8 +1,12 @@
 #include "kernels/norm.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "kernels/cpu/pieces.h"
 #include "kernels/cpu/targets.h"
 #include "kernels/device_kernels.h"
+#include "kernels/row_sums.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/norm.cpp"
@@ -92,43 +96,66 @@ void rms_norm_backward_row(const float* x, const float* weight, float rstd, cons
   });
 }
 
-// Sums over the rows, from the first to the last, of at most `columns_per_piece` columns that begin
-// at the pointers; `stride` elements further begins the next row.
+// Sums over the rows (kernels/row_sums.h) of at most `columns_per_piece` columns that begin at the
+// pointers; `stride` elements further begins the next row.
+
+/// Sums of so many columns, in the making.
+class ColumnSums {
+ public:
+  /// Of the piece of rows at hand.
+  float* of_piece() { return piece_; }
+  void end_piece(std::int64_t columns) {
+    for (std::int64_t c = 0; c < columns; ++c) total_[c] += std::exchange(piece_[c], 0.0f);
+  }
+  void add_to(float* to, std::int64_t columns) const {
+    for (std::int64_t c = 0; c < columns; ++c) to[c] += total_[c];
+  }
+
+ private:
+  HWY_ALIGN float piece_[columns_per_piece] = {};
+  float total_[columns_per_piece] = {};
+};
 
 void layer_norm_backward_columns(const float* x, const float* mean, const float* rstd,
                                  const float* dy, float* dweight, float* dbias, std::int64_t rows,
                                  std::int64_t columns, std::int64_t stride) {
-  HWY_ALIGN float weight_sums[columns_per_piece] = {};
-  HWY_ALIGN float bias_sums[columns_per_piece] = {};
-  float* const dw = weight_sums;
-  float* const db = bias_sums;
-  for (std::int64_t r = 0; r < rows; ++r, x += stride, dy += stride) {
-    const V center = constant(mean[r]), scale = constant(rstd[r]);
-    each_vector(columns, [=](auto at, std::int64_t c) HWY_ATTR {
-      const V normal = hn::Mul(hn::Sub(at.load(x + c), center), scale);
-      const V gradient = at.load(dy + c);
-      at.store(fused(gradient, normal, at.load(dw + c)), dw + c);
-      at.store(hn::Add(gradient, at.load(db + c)), db + c);
-    });
+  ColumnSums weight_sums, bias_sums;
+  float* const dw = weight_sums.of_piece();
+  float* const db = bias_sums.of_piece();
+  for (std::int64_t first = 0; first < rows; first += rows_in_piece) {
+    const std::int64_t end = std::min(rows, first + rows_in_piece);
+    for (std::int64_t r = first; r < end; ++r, x += stride, dy += stride) {
+      const V center = constant(mean[r]), scale = constant(rstd[r]);
+      each_vector(columns, [=](auto at, std::int64_t c) HWY_ATTR {
+        const V normal = hn::Mul(hn::Sub(at.load(x + c), center), scale);
+        const V gradient = at.load(dy + c);
+        at.store(fused(gradient, normal, at.load(dw + c)), dw + c);
+        at.store(hn::Add(gradient, at.load(db + c)), db + c);
+      });
+    }
+    weight_sums.end_piece(columns);
+    bias_sums.end_piece(columns);
   }
-  for (std::int64_t c = 0; c < columns; ++c) {
-    dweight[c] += dw[c];
-    dbias[c] += db[c];
-  }
+  weight_sums.add_to(dweight, columns);
+  bias_sums.add_to(dbias, columns);
 }
 
 void rms_norm_backward_columns(const float* x, const float* rstd, const float* dy, float* dweight,
                                std::int64_t rows, std::int64_t columns, std::int64_t stride) {
-  HWY_ALIGN float weight_sums[columns_per_piece] = {};
-  float* const dw = weight_sums;
-  for (std::int64_t r = 0; r < rows; ++r, x += stride, dy += stride) {
-    const V scale = constant(rstd[r]);
-    each_vector(columns, [=](auto at, std::int64_t c) HWY_ATTR {
-      const V normal = hn::Mul(at.load(x + c), scale);
-      at.store(fused(at.load(dy + c), normal, at.load(dw + c)), dw + c);
-    });
+  ColumnSums weight_sums;
+  float* const dw = weight_sums.of_piece();
+  for (std::int64_t first = 0; first < rows; first += rows_in_piece) {
+    const std::int64_t end = std::min(rows, first + rows_in_piece);
+    for (std::int64_t r = first; r < end; ++r, x += stride, dy += stride) {
+      const V scale = constant(rstd[r]);
+      each_vector(columns, [=](auto at, std::int64_t c) HWY_ATTR {
+        const V normal = hn::Mul(at.load(x + c), scale);
+        at.store(fused(at.load(dy + c), normal, at.load(dw + c)), dw + c);
+      });
+    }
+    weight_sums.end_piece(columns);
   }
-  for (std::int64_t c = 0; c < columns; ++c) dweight[c] += dw[c];
+  weight_sums.add_to(dweight, columns);
 }
 
 }  // namespace

@@ -1,8 +1,11 @@
 #include "kernels/cpu/rows.h"
 
 #include <algorithm>
+#include <array>
+#include <cassert>
 
 #include "kernels/cpu/targets.h"
+#include "kernels/row_sums.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/rows.cpp"
@@ -17,6 +20,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using Floats = hn::ScalableTag<float>;
 
+/// In the order of the rows.
 void add_matrix_rows(const float* x, std::int64_t stride, float* sum, std::int64_t rows,
                      std::int64_t columns) {
   const Floats floats;
@@ -48,7 +52,15 @@ HWY_EXPORT(add_matrix_rows);
 
 void add_rows(const float* x, std::int64_t stride, float* sum, std::int64_t rows,
               std::int64_t columns) {
-  HWY_DYNAMIC_DISPATCH(add_matrix_rows)(x, stride, sum, rows, columns);
+  assert(columns <= columns_at_once);
+  std::array<float, columns_at_once> total = {}, piece;
+  for (std::int64_t first = 0; first < rows; first += rows_in_piece) {
+    piece.fill(0);
+    HWY_DYNAMIC_DISPATCH(add_matrix_rows)
+    (x + first * stride, stride, piece.data(), std::min(rows_in_piece, rows - first), columns);
+    HWY_DYNAMIC_DISPATCH(add_matrix_rows)(piece.data(), 0, total.data(), 1, columns);
+  }
+  HWY_DYNAMIC_DISPATCH(add_matrix_rows)(total.data(), 0, sum, 1, columns);
 }
 
 }  // namespace troupe::kernels::cpu

@@ -4,8 +4,9 @@
 
 namespace troupe::kernels::cpu {
 
-/// sum[c] += x[0, c], then x[1, c], ...: `columns` columns of a matrix whose rows are `stride`
-/// apart.
+/// sum[c] += sum over rows of x[r, c], as kernels/row_sums.h has it, for at most `columns_at_once`
+/// columns of a matrix whose rows are `stride` apart.
+constexpr std::int64_t columns_at_once = 512;
 void add_rows(const float* x, std::int64_t stride, float* sum, std::int64_t rows,
               std::int64_t columns);
 

@@ -1,6 +1,7 @@
 #include "kernels/cuda/between_layers.h"
 #include "kernels/cuda/math.cuh"
 #include "kernels/cuda/numbers.cuh"
+#include "kernels/cuda/row_sums.cuh"
 #include "kernels/cuda/tile.cuh"
 
 namespace troupe::kernels::cuda {
@@ -108,39 +109,30 @@ struct RmsNormBackwardInput {
   }
 };
 
-// Sums over the rows, from the first to the last: a thread for each column.
-
+/// Of the gradients of weight and bias.
 template <class Number>
-struct LayerNormBackwardWeight {
+struct LayerNormOfRow {
   const float *x, *mean, *rstd;
   const Number* dy;
-  float *dweight, *dbias;
-  std::int64_t rows, columns;
+  std::int64_t columns;
 
-  __device__ void operator()(std::int64_t c) const {
-    float weight_sum = 0, bias_sum = 0;
-    for (std::int64_t r = 0; r < rows; ++r) {
-      const float gradient = wide(dy[r * columns + c]);
-      weight_sum = fmaf(gradient, (x[r * columns + c] - mean[r]) * rstd[r], weight_sum);
-      bias_sum = gradient + bias_sum;
-    }
-    dweight[c] += weight_sum;
-    dbias[c] += bias_sum;
+  __device__ void operator()(std::int64_t row, std::int64_t column, float (&sums)[2]) const {
+    const std::int64_t i = row * columns + column;
+    const float gradient = wide(dy[i]);
+    sums[0] = fmaf(gradient, (x[i] - mean[row]) * rstd[row], sums[0]);
+    sums[1] += gradient;
   }
 };
 
 template <class Number>
-struct RmsNormBackwardWeight {
+struct RmsNormOfRow {
   const float *x, *rstd;
   const Number* dy;
-  float* dweight;
-  std::int64_t rows, columns;
+  std::int64_t columns;
 
-  __device__ void operator()(std::int64_t c) const {
-    float sum = 0;
-    for (std::int64_t r = 0; r < rows; ++r)
-      sum = fmaf(wide(dy[r * columns + c]), x[r * columns + c] * rstd[r], sum);
-    dweight[c] += sum;
+  __device__ void operator()(std::int64_t row, std::int64_t column, float (&sums)[1]) const {
+    const std::int64_t i = row * columns + column;
+    sums[0] = fmaf(wide(dy[i]), x[i] * rstd[row], sums[0]);
   }
 };
 
@@ -164,8 +156,8 @@ void Norms<Number>::layer_norm_backward_weight(Stream& stream, const float* x, c
                                                const float* rstd, const Number* dy, float* dweight,
                                                float* dbias, std::int64_t rows,
                                                std::int64_t columns) {
-  for_elements(stream, columns,
-               LayerNormBackwardWeight<Number>{x, mean, rstd, dy, dweight, dbias, rows, columns});
+  row_sums(stream, RowSums<2>{{dweight, dbias}, rows, columns, nullptr},
+           LayerNormOfRow<Number>{x, mean, rstd, dy, columns});
 }
 template <class Number>
 void Norms<Number>::rms_norm_forward(Stream& stream, const float* x, const float* weight, Number* y,
@@ -183,7 +175,8 @@ template <class Number>
 void Norms<Number>::rms_norm_backward_weight(Stream& stream, const float* x, const float* rstd,
                                              const Number* dy, float* dweight, std::int64_t rows,
                                              std::int64_t columns) {
-  for_elements(stream, columns, RmsNormBackwardWeight<Number>{x, rstd, dy, dweight, rows, columns});
+  row_sums(stream, RowSums<1>{{dweight}, rows, columns, nullptr},
+           RmsNormOfRow<Number>{x, rstd, dy, columns});
 }
 
 template struct Norms<float>;

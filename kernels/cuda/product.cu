@@ -1,4 +1,5 @@
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/row_sums.cuh"
 #include "kernels/cuda/tile.cuh"
 
 namespace troupe::kernels::cuda {
@@ -67,17 +68,6 @@ __global__ void multiply_tile(DeviceProduct<float> p) {
         p.c[row_of(i) * p.c_stride + column_of(j)] = sums[i][j];
 }
 
-struct AddRows {
-  const float* x;
-  float* sum;
-  std::int64_t rows, columns;
-  __device__ void operator()(std::int64_t c) const {
-    float total = sum[c];
-    for (std::int64_t r = 0; r < rows; ++r) total += x[r * columns + c];
-    sum[c] = total;
-  }
-};
-
 }  // namespace
 
 void multiply(Stream& stream, const DeviceProduct<float>& product) {
@@ -87,7 +77,7 @@ void multiply(Stream& stream, const DeviceProduct<float>& product) {
 
 void bias_backward(Stream& stream, const float* dy, float* db, std::int64_t rows,
                    std::int64_t columns) {
-  for_elements(stream, columns, AddRows{dy, db, rows, columns});
+  add_up_rows(stream, dy, db, rows, columns);
 }
 
 }  // namespace troupe::kernels::cuda

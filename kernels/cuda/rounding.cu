@@ -1,5 +1,6 @@
 #include "kernels/cuda/gelu.cuh"
 #include "kernels/cuda/rounding.h"
+#include "kernels/cuda/row_sums.cuh"
 #include "kernels/cuda/tile.cuh"
 
 namespace troupe::kernels::cuda {
@@ -69,41 +70,6 @@ struct RoundRows {
   }
 };
 
-constexpr std::int64_t rows_in_piece = 256;
-constexpr int columns_in_block = 32;
-constexpr int rows_at_once = threads_in_block / columns_in_block;
-
-/// A block adds up a piece of the rows for some columns: each of its threads every eighth row.
-template <class Number>
-__global__ void add_piece(const Number* x, float* sums, std::int64_t rows, std::int64_t columns) {
-  __shared__ float parts[rows_at_once][columns_in_block];
-  const int x_in_block = static_cast<int>(threadIdx.x) % columns_in_block;
-  const int y_in_block = static_cast<int>(threadIdx.x) / columns_in_block;
-  const std::int64_t column = std::int64_t{blockIdx.x} * columns_in_block + x_in_block;
-  const std::int64_t first = std::int64_t{blockIdx.y} * rows_in_piece;
-  const std::int64_t end = lesser(rows, first + rows_in_piece);
-  float sum = 0;
-  if (column < columns)
-    for (std::int64_t r = first + y_in_block; r < end; r += rows_at_once)
-      sum += x[r * columns + column].to_float();
-  parts[y_in_block][x_in_block] = sum;
-  __syncthreads();
-  if (y_in_block != 0 || column >= columns) return;
-  for (int part = 1; part < rows_at_once; ++part) sum += parts[part][x_in_block];
-  sums[blockIdx.y * columns + column] = sum;
-}
-
-struct AddPieces {
-  const float* sums;
-  float* to;
-  std::int64_t pieces, columns;
-  __device__ void operator()(std::int64_t column) const {
-    float total = 0;
-    for (std::int64_t piece = 0; piece < pieces; ++piece) total += sums[piece * columns + column];
-    to[column] += total;
-  }
-};
-
 }  // namespace
 
 template <class Number>
@@ -153,11 +119,7 @@ void round_by_gelu_slope(Stream& stream, Gelu form, const Number* pre, const flo
 template <class Number>
 void add_rounded_rows(Stream& stream, const Number* dy, float* db, std::int64_t rows,
                       std::int64_t columns) {
-  const auto pieces = blocks_for(rows, rows_in_piece).x;
-  Tensor sums = stream.make({std::int64_t{pieces}, columns});
-  launch(stream, dim3(blocks_for(columns, columns_in_block).x, pieces), dim3(threads_in_block),
-         add_piece<Number>, dy, sums.f32(), rows, columns);
-  for_elements(stream, columns, AddPieces{sums.f32(), db, std::int64_t{pieces}, columns});
+  add_up_rows(stream, dy, db, rows, columns);
 }
 
 template void round_all(Stream&, const float*, Float16*, std::int64_t);

@@ -33,7 +33,7 @@ template <class Number>
 void round_by_gelu_slope(Stream& stream, Gelu form, const Number* pre, const float* dy, Number* dx,
                          std::int64_t count);
 
-/// db[c] += sum over rows of dy[r, c]: by pieces of rows, then over these, always the same ones.
+/// db[c] += sum over rows of dy[r, c], as kernels/row_sums.h has it.
 template <class Number>
 void add_rounded_rows(Stream& stream, const Number* dy, float* db, std::int64_t rows,
                       std::int64_t columns);

@@ -59,7 +59,7 @@ class There {
 };
 
 const auto types = {DType::f16, DType::bf16};
-constexpr std::int64_t rows = 5, columns = 37;
+constexpr std::int64_t rows = 131, columns = 37;
 
 }  // namespace
 

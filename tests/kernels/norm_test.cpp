@@ -15,7 +15,7 @@ struct Sizes {
   std::int64_t rows;
   std::int64_t columns;
 };
-const Sizes sizes[] = {{1, 1}, {2, 3}, {3, 16}, {5, 17}, {4, 61}, {2, 131}};
+const Sizes sizes[] = {{1, 1}, {2, 3}, {3, 16}, {5, 17}, {4, 61}, {2, 131}, {130, 17}};
 
 /// One norm with its numbers and what the kernels make of them.
 struct Norm {
@@ -134,10 +134,35 @@ TEST_CASE("a NaN spoils its row and no other", "[kernels]") {
   CHECK(spoiled(1) == 0);
 }
 
+TEST_CASE("gradients of norms add rows in pieces of 128, and then these", "[kernels]") {
+  MemoryPool pool;
+  Stream stream(pool);
+  // In floats 1 + 2^30 is 2^30: what is small stays only where it is not added to what is large.
+  const std::int64_t rows = 3 * 128;
+  Floats dy(rows, 0), x(rows, 1), zeros(rows, 0), ones(rows, 1);
+  dy[5] = 0x1p30f;
+  dy[128] = 1;          // In a piece of its own,
+  dy[2 * 128 + 1] = 2;  // as this one,
+  dy[6] = -0x1p30f;
+  dy[7] = 3;
+  Floats dweight{10}, dbias{20}, rms{30};
+  layer_norm_backward_weight(stream, x.data(), zeros.data(), ones.data(), dy.data(), dweight.data(),
+                             dbias.data(), rows, 1);
+  rms_norm_backward_weight(stream, x.data(), ones.data(), dy.data(), rms.data(), rows, 1);
+  CHECK(dweight[0] == 16);
+  CHECK(dbias[0] == 26);
+  CHECK(rms[0] == 36);
+  // The first piece gives 2^30, to which 1 and 2 are then lost.
+  dy[6] = 0;
+  dweight[0] = 0;
+  rms_norm_backward_weight(stream, x.data(), ones.data(), dy.data(), dweight.data(), rows, 1);
+  CHECK(dweight[0] == 0x1p30f);
+}
+
 TEST_CASE("norms have the same bits whoever computes them", "[kernels]") {
   for (const auto kind : {Kind::layer, Kind::rms})
     CHECK(same_bits([&](Stream& stream) {
-      const Norm norm(kind, {131, 389}, stream);
+      const Norm norm(kind, {431, 389}, stream);
       Floats all;
       for (const auto* part : {&norm.y, &norm.dx, &norm.dweight, &norm.dbias, &norm.rstd})
         all.insert(all.end(), part->begin(), part->end());

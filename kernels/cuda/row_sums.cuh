@@ -1,0 +1,90 @@
+// Sums over the rows of a matrix, a number or more for each column, in the order of
+// kernels/row_sums.h.
+#pragma once
+
+#include "kernels/cuda/numbers.cuh"
+#include "kernels/cuda/tile.cuh"
+#include "kernels/row_sums.h"
+
+namespace troupe::kernels::cuda {
+
+/// Few, so that a matrix of a few hundred columns gives work to the whole GPU.
+constexpr unsigned columns_in_block = 64;
+
+/// What row_sums() makes: `count` sums of each column, added to what stands in `to`.
+template <int count>
+struct RowSums {
+  float* to[count];
+  std::int64_t rows, columns;
+  float* pieces;  // [count, pieces, columns], unless there is only one.
+
+  __device__ void keep(int which, std::int64_t column, float sum) const {
+    if (gridDim.y == 1)
+      to[which][column] += sum;
+    else
+      pieces[(which * std::int64_t{gridDim.y} + blockIdx.y) * columns + column] = sum;
+  }
+};
+
+/// A block for each piece of the rows of some columns, and in it a thread for each column.
+template <int count, class Term>
+__global__ void sum_piece(RowSums<count> all, Term term) {
+  const std::int64_t column = std::int64_t{blockIdx.x} * columns_in_block + threadIdx.x;
+  if (column >= all.columns) return;
+  const std::int64_t first = std::int64_t{blockIdx.y} * rows_in_piece;
+  const std::int64_t end = lesser(all.rows, first + rows_in_piece);
+  float sums[count] = {};
+  // Only the additions are a chain: what several rows have is read at once.
+#pragma unroll 8
+  for (std::int64_t row = first; row < end; ++row) term(row, column, sums);
+  for (int which = 0; which < count; ++which) all.keep(which, column, sums[which]);
+}
+
+template <int count>
+struct AddPieces {
+  RowSums<count> all;
+  std::int64_t pieces;
+
+  __device__ void operator()(std::int64_t i) const {
+    const std::int64_t which = i / all.columns, column = i % all.columns;
+    const float* sums = all.pieces + which * pieces * all.columns + column;
+    float total = 0;
+#pragma unroll 8
+    for (std::int64_t piece = 0; piece < pieces; ++piece) total += sums[piece * all.columns];
+    all.to[which][column] += total;
+  }
+};
+
+/// term(row, column, sums) adds to the sums of the column what the row has for them.
+template <int count, class Term>
+void row_sums(Stream& stream, RowSums<count> all, const Term& term) {
+  const auto pieces = blocks_for(all.rows, rows_in_piece).x;
+  Tensor made;
+  if (pieces > 1) {
+    made = stream.make({count, std::int64_t{pieces}, all.columns});
+    all.pieces = made.f32();
+  }
+  launch(stream, dim3(blocks_for(all.columns, columns_in_block).x, pieces), dim3(columns_in_block),
+         sum_piece<count, Term>, all, term);
+  if (pieces > 1)
+    for_elements(stream, count * all.columns, AddPieces<count>{all, std::int64_t{pieces}});
+}
+
+/// The numbers themselves.
+template <class Number>
+struct NumberOfRow {
+  const Number* x;
+  std::int64_t columns;
+  __device__ void operator()(std::int64_t row, std::int64_t column, float (&sums)[1]) const {
+    sums[0] += wide(x[row * columns + column]);
+  }
+};
+
+/// sum[c] += sum over the rows of x[r, c].
+template <class Number>
+void add_up_rows(Stream& stream, const Number* x, float* sum, std::int64_t rows,
+                 std::int64_t columns) {
+  row_sums(stream, RowSums<1>{{sum}, rows, columns, nullptr}, NumberOfRow<Number>{x, columns});
+}
+
+}  // namespace troupe::kernels::cuda
