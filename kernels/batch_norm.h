@@ -15,7 +15,7 @@ struct ImageShape {
 
 /// y = (x - mean) / sqrt(variance + eps) * weight + bias with the statistics of this batch, by
 /// channel. Keeps mean and rstd for backward, and writes the unbiased variance that a running
-/// average takes (0 where a channel has one number only). Sums are doubles.
+/// average takes (0 where a channel has one number only). Sums are doubles, made image by image.
 void batch_norm_forward(Stream& stream, const ImageShape& shape, const float* x,
                         const float* weight, const float* bias, float* y, float* mean, float* rstd,
                         float* unbiased_variance, float eps);

@@ -1,6 +1,7 @@
 #include "kernels/batch_norm.h"
 
 #include <algorithm>
+#include <array>
 
 #include "kernels/cpu/pieces.h"
 #include "kernels/cpu/targets.h"
@@ -40,28 +41,38 @@ HWY_INLINE void normalize(const ImageShape& shape, std::int64_t channel, const f
   });
 }
 
+/// Sums over the pixels of a channel: those of each image in lanes, and then image by image. Calls
+/// body(at, i, sums) for a vector of pixels that begin at i.
+template <int count, class Body>
+HWY_INLINE std::array<double, count> sums_of(const ImageShape& shape, std::int64_t channel,
+                                             Body body) {
+  std::array<double, count> totals = {};
+  each_image(shape, channel, [&, body](std::int64_t start) HWY_ATTR {
+    Lanes<Doubles, count> lanes(0);
+    lanes.walk(shape.pixels, [=](auto at, std::int64_t i, W(&sums)[count])
+                                 HWY_ATTR { body(at, start + i, sums); });
+    for (int which = 0; which < count; ++which) totals[which] += lanes.sum(which);
+  });
+  return totals;
+}
+
 struct Moments {
   double mean;
   double squared_distances;  // The sum of (x - mean)^2.
 };
 
 HWY_INLINE Moments moments(const ImageShape& shape, std::int64_t channel, const float* x) {
-  Lanes<Doubles, 1> total(0);
-  each_image(shape, channel, [&, x](std::int64_t start) HWY_ATTR {
-    total.walk(shape.pixels, [=](auto at, std::int64_t i, W(&sum)[1])
-                                 HWY_ATTR { sum[0] = hn::Add(sum[0], at.load(x + start + i)); });
-  });
-  const double mean = total.sum() / static_cast<double>(shape.batch * shape.pixels);
-
+  const auto [total] = sums_of<1>(shape, channel,
+                                  [x](auto at, std::int64_t i, W(&sum)[1])
+                                      HWY_ATTR { sum[0] = hn::Add(sum[0], at.load(x + i)); });
+  const double mean = total / static_cast<double>(shape.batch * shape.pixels);
   const W center = hn::Set(Doubles(), mean);
-  Lanes<Doubles, 1> squares(0);
-  each_image(shape, channel, [&, x](std::int64_t start) HWY_ATTR {
-    squares.walk(shape.pixels, [=](auto at, std::int64_t i, W(&sum)[1]) HWY_ATTR {
-      const W distance = at.or_zero(hn::Sub(at.load(x + start + i), center));
-      sum[0] = fused(distance, distance, sum[0]);
-    });
-  });
-  return {mean, squares.sum()};
+  const auto [squares] =
+      sums_of<1>(shape, channel, [x, center](auto at, std::int64_t i, W(&sum)[1]) HWY_ATTR {
+        const W distance = at.or_zero(hn::Sub(at.load(x + i), center));
+        sum[0] = fused(distance, distance, sum[0]);
+      });
+  return {mean, squares};
 }
 
 /// Sums of dy and of dy times the normalized input.
@@ -73,16 +84,14 @@ struct GradientSums {
 HWY_INLINE GradientSums gradient_sums(const ImageShape& shape, std::int64_t channel, const float* x,
                                       float mean, float rstd, const float* dy) {
   const W center = hn::Set(Doubles(), mean), scale = hn::Set(Doubles(), rstd);
-  Lanes<Doubles, 2> totals(0);
-  each_image(shape, channel, [&, x, dy](std::int64_t start) HWY_ATTR {
-    totals.walk(shape.pixels, [=](auto at, std::int64_t i, W(&sum)[2]) HWY_ATTR {
-      const W normal = hn::Mul(hn::Sub(at.load(x + start + i), center), scale);
-      const W gradient = at.load(dy + start + i);
-      sum[0] = hn::Add(sum[0], gradient);
-      sum[1] = fused(gradient, normal, sum[1]);
-    });
-  });
-  return {totals.sum(0), totals.sum(1)};
+  const auto [sum, sum_normal] =
+      sums_of<2>(shape, channel, [=](auto at, std::int64_t i, W(&sums)[2]) HWY_ATTR {
+        const W normal = hn::Mul(hn::Sub(at.load(x + i), center), scale);
+        const W gradient = at.load(dy + i);
+        sums[0] = hn::Add(sums[0], gradient);
+        sums[1] = fused(gradient, normal, sums[1]);
+      });
+  return {sum, sum_normal};
 }
 
 void forward_channel(const ImageShape& shape, std::int64_t channel, const float* x,

@@ -6,38 +6,88 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-/// Calls body(i) with a lane's pixels of a channel, image by image: each image begins at lane 0.
-template <class Body>
-__device__ void each_pixel(const ImageShape& shape, std::int64_t channel, unsigned lane,
-                           Body body) {
-  for (std::int64_t b = 0; b < shape.batch; ++b) {
-    const std::int64_t start = (b * shape.channels + channel) * shape.pixels;
-    for (std::int64_t i = lane; i < shape.pixels; i += lanes) body(start + i);
+// Sums over the pixels of each channel, in doubles: sixteen threads make those of an image, and
+// then a thread goes through the images of its channel.
+
+template <int count, class Term>
+struct SumImage {
+  ImageShape shape;
+  Term term;
+  double* sums;  // [count, batch, channels]
+
+  __device__ void operator()(std::int64_t image, bool is_image, unsigned lane) const {
+    const std::int64_t channel = image % shape.channels, images = shape.batch * shape.channels;
+    double of_lane[count] = {};
+#pragma unroll 4
+    for (std::int64_t i = lane; i < shape.pixels; i += lanes)
+      term(image * shape.pixels + i, channel, of_lane);
+    for (int which = 0; which < count; ++which) {
+      const double sum = sum_of_lanes(of_lane[which]);
+      if (is_image && lane == 0) sums[which * images + image] = sum;
+    }
   }
+};
+
+template <int count, class Finish>
+struct AddImages {
+  ImageShape shape;
+  const double* sums;
+  Finish finish;
+
+  __device__ void operator()(std::int64_t channel) const {
+    const std::int64_t images = shape.batch * shape.channels;
+    double totals[count] = {};
+#pragma unroll 8
+    for (std::int64_t image = channel; image < images; image += shape.channels)
+      for (int which = 0; which < count; ++which) totals[which] += sums[which * images + image];
+    finish(channel, totals);
+  }
+};
+
+/// term(i, channel, sums) adds to the sums what a pixel has for them, and finish(channel, totals)
+/// gets them.
+template <int count, class Term, class Finish>
+void sum_channels(Stream& stream, const ImageShape& shape, const Term& term, const Finish& finish) {
+  const std::int64_t images = shape.batch * shape.channels;
+  Tensor made = stream.make({count, images}, DType::f64);
+  for_rows(stream, images, SumImage<count, Term>{shape, term, made.data<double>()});
+  for_elements(stream, shape.channels,
+               AddImages<count, Finish>{shape, made.data<double>(), finish});
 }
 
-struct Statistics {
-  ImageShape shape;
+struct Pixel {
   const float* x;
-  float *mean, *rstd, *unbiased_variance;
-  float eps;
+  __device__ void operator()(std::int64_t i, std::int64_t, double (&sums)[1]) const {
+    sums[0] += static_cast<double>(x[i]);
+  }
+};
 
-  __device__ void operator()(std::int64_t channel, bool is_channel, unsigned lane) const {
-    const std::int64_t count = shape.batch * shape.pixels;
-    double total = 0, squares = 0;
-    each_pixel(shape, channel, lane, [&](std::int64_t i) { total += static_cast<double>(x[i]); });
-    const double center = sum_of_lanes(total) / static_cast<double>(count);
-    each_pixel(shape, channel, lane, [&](std::int64_t i) {
-      const double distance = static_cast<double>(x[i]) - center;
-      squares = fma(distance, distance, squares);
-    });
-    squares = sum_of_lanes(squares);
-    if (!is_channel || lane != 0) return;
-    mean[channel] = static_cast<float>(center);
-    rstd[channel] = static_cast<float>(
-        inverse_root(squares / static_cast<double>(count) + static_cast<double>(eps)));
-    unbiased_variance[channel] =
-        count == 1 ? 0 : static_cast<float>(squares / static_cast<double>(count - 1));
+struct Center {
+  double count;
+  double* centers;
+  float* mean;
+  __device__ void operator()(std::int64_t channel, const double (&totals)[1]) const {
+    centers[channel] = totals[0] / count;
+    mean[channel] = static_cast<float>(centers[channel]);
+  }
+};
+
+struct SquaredDistance {
+  const float* x;
+  const double* centers;
+  __device__ void operator()(std::int64_t i, std::int64_t channel, double (&sums)[1]) const {
+    const double distance = static_cast<double>(x[i]) - centers[channel];
+    sums[0] = fma(distance, distance, sums[0]);
+  }
+};
+
+struct Spread {
+  double count;
+  float *rstd, *unbiased_variance;
+  float eps;
+  __device__ void operator()(std::int64_t channel, const double (&totals)[1]) const {
+    rstd[channel] = static_cast<float>(inverse_root(totals[0] / count + static_cast<double>(eps)));
+    unbiased_variance[channel] = count == 1 ? 0 : static_cast<float>(totals[0] / (count - 1));
   }
 };
 
@@ -57,32 +107,31 @@ struct Normalize {
   }
 };
 
-/// Sums of dy and of dy times the normalized input: a pair for each channel.
-struct GradientSums {
-  ImageShape shape;
+/// Of dy and of dy times the normalized input.
+struct Gradient {
   const float *x, *mean, *rstd, *dy;
-  double* sums;
 
-  __device__ void operator()(std::int64_t channel, bool is_channel, unsigned lane) const {
+  __device__ void operator()(std::int64_t i, std::int64_t channel, double (&sums)[2]) const {
     const double center = mean[channel], scale = rstd[channel];
-    double sum = 0, sum_normal = 0;
-    each_pixel(shape, channel, lane, [&](std::int64_t i) {
-      const double normal = (static_cast<double>(x[i]) - center) * scale, gradient = dy[i];
-      sum += gradient;
-      sum_normal = fma(gradient, normal, sum_normal);
-    });
-    sum = sum_of_lanes(sum);
-    sum_normal = sum_of_lanes(sum_normal);
-    if (!is_channel || lane != 0) return;
-    sums[2 * channel] = sum;
-    sums[2 * channel + 1] = sum_normal;
+    const double normal = (static_cast<double>(x[i]) - center) * scale, gradient = dy[i];
+    sums[0] += gradient;
+    sums[1] = fma(gradient, normal, sums[1]);
   }
 };
 
-Tensor sums_of(Stream& stream, const ImageShape& shape, const float* x, const float* mean,
-               const float* rstd, const float* dy) {
+/// A pair for each channel.
+struct KeepPair {
+  double* pairs;
+  __device__ void operator()(std::int64_t channel, const double (&totals)[2]) const {
+    pairs[2 * channel] = totals[0];
+    pairs[2 * channel + 1] = totals[1];
+  }
+};
+
+Tensor gradient_sums(Stream& stream, const ImageShape& shape, const float* x, const float* mean,
+                     const float* rstd, const float* dy) {
   Tensor sums = stream.make({2 * shape.channels}, DType::f64);
-  for_rows(stream, shape.channels, GradientSums{shape, x, mean, rstd, dy, sums.data<double>()});
+  sum_channels<2>(stream, shape, Gradient{x, mean, rstd, dy}, KeepPair{sums.data<double>()});
   return sums;
 }
 
@@ -143,7 +192,11 @@ std::int64_t numbers_of(const ImageShape& shape) {
 void batch_norm_forward(Stream& stream, const ImageShape& shape, const float* x,
                         const float* weight, const float* bias, float* y, float* mean, float* rstd,
                         float* unbiased_variance, float eps) {
-  for_rows(stream, shape.channels, Statistics{shape, x, mean, rstd, unbiased_variance, eps});
+  const double count = static_cast<double>(shape.batch * shape.pixels);
+  Tensor centers = stream.make({shape.channels}, DType::f64);
+  sum_channels<1>(stream, shape, Pixel{x}, Center{count, centers.data<double>(), mean});
+  sum_channels<1>(stream, shape, SquaredDistance{x, centers.data<double>()},
+                  Spread{count, rstd, unbiased_variance, eps});
   for_elements(stream, numbers_of(shape),
                Normalize{shape, x, weight, bias, mean, rstd, false, eps, y});
 }
@@ -156,14 +209,14 @@ void batch_norm_apply(Stream& stream, const ImageShape& shape, const float* x, c
 void batch_norm_backward_input(Stream& stream, const ImageShape& shape, const float* x,
                                const float* weight, const float* mean, const float* rstd,
                                const float* dy, float* dx) {
-  const Tensor sums = sums_of(stream, shape, x, mean, rstd, dy);
+  const Tensor sums = gradient_sums(stream, shape, x, mean, rstd, dy);
   for_elements(stream, numbers_of(shape),
                BackwardInput{shape, x, weight, mean, rstd, dy, sums.data<double>(), dx});
 }
 void batch_norm_backward_weight(Stream& stream, const ImageShape& shape, const float* x,
                                 const float* mean, const float* rstd, const float* dy,
                                 float* dweight, float* dbias) {
-  const Tensor sums = sums_of(stream, shape, x, mean, rstd, dy);
+  const Tensor sums = gradient_sums(stream, shape, x, mean, rstd, dy);
   for_elements(stream, shape.channels, BackwardWeight{sums.data<double>(), dweight, dbias});
 }
 void average_pool_forward(Stream& stream, const ImageShape& shape, const float* x, float* y) {
