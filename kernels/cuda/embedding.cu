@@ -15,27 +15,59 @@ struct Look {
   }
 };
 
-struct Uses {
-  const std::int32_t* tokens;
-  const float* dy;
-  float* dtable;
-  std::int64_t rows, columns;
+/// The rows of a batch, ordered by their token and then as they come. Where a token begins stands
+/// how many rows it has, elsewhere 0.
+struct Order {
+  std::int32_t *rows, *uses;
 };
 
-/// A block for each row. That of a token's first row adds up all rows of the token, in their order.
-__global__ void add_uses(Uses uses) {
-  const std::int64_t row = blockIdx.x;
-  const std::int32_t token = uses.tokens[row];
-  int came_before = 0;
-  for (std::int64_t r = threadIdx.x; r < row; r += threads_in_block)
-    if (uses.tokens[r] == token) came_before = 1;
-  if (__syncthreads_or(came_before)) return;
-  for (std::int64_t c = threadIdx.x; c < uses.columns; c += threads_in_block) {
-    float sum = uses.dtable[token * uses.columns + c];
-    for (std::int64_t r = row; r < uses.rows; ++r)
-      if (uses.tokens[r] == token) sum += uses.dy[r * uses.columns + c];
-    uses.dtable[token * uses.columns + c] = sum;
+/// Where a row comes in that order is how many rows come before it there, which sixteen threads
+/// count for each row. That is a comparison for each pair of rows, but none waits for another.
+struct Sort {
+  const std::int32_t* tokens;
+  Order order;
+  std::int64_t count;
+
+  __device__ void operator()(std::int64_t row, bool is_row, unsigned lane) const {
+    const std::int32_t token = tokens[row];
+    std::int32_t lesser_ones = 0, same_before = 0, same = 0;
+#pragma unroll 8
+    for (std::int64_t r = lane; r < count; r += lanes) {
+      const std::int32_t other = tokens[r];
+      lesser_ones += other < token;
+      same_before += other == token && r < row;
+      same += other == token;
+    }
+    lesser_ones = sum_of_lanes(lesser_ones);
+    same_before = sum_of_lanes(same_before);
+    same = sum_of_lanes(same);
+    if (!is_row || lane != 0) return;
+    order.rows[lesser_ones + same_before] = static_cast<std::int32_t>(row);
+    order.uses[lesser_ones + same_before] = same_before == 0 ? same : 0;
   }
+};
+
+struct Uses {
+  const std::int32_t* tokens;
+  Order order;
+  const float* dy;
+  float* dtable;
+  std::int64_t columns;
+};
+
+/// A block for each place in the order and some columns. That where a token begins adds up all rows
+/// of the token.
+__global__ void add_uses(Uses all) {
+  const std::int32_t uses = all.order.uses[blockIdx.x];
+  const std::int64_t column = std::int64_t{blockIdx.y} * threads_in_block + threadIdx.x;
+  if (uses == 0 || column >= all.columns) return;
+  const std::int32_t* rows = all.order.rows + blockIdx.x;
+  float* to = all.dtable + all.tokens[rows[0]] * all.columns + column;
+  float sum = *to;
+  // Only the additions are a chain.
+#pragma unroll 8
+  for (std::int32_t i = 0; i < uses; ++i) sum += all.dy[rows[i] * all.columns + column];
+  *to = sum;
 }
 
 }  // namespace
@@ -46,8 +78,11 @@ void embedding_forward(Stream& stream, const float* table, const std::int32_t* t
 }
 void embedding_backward_weight(Stream& stream, const std::int32_t* tokens, const float* dy,
                                float* dtable, std::int64_t rows, std::int64_t columns) {
-  launch(stream, blocks_for(rows), dim3(threads_in_block), add_uses,
-         Uses{tokens, dy, dtable, rows, columns});
+  Tensor there = stream.make({2, rows}, DType::i32);
+  const Order order{there.data<std::int32_t>(), there.data<std::int32_t>() + rows};
+  for_rows(stream, rows, Sort{tokens, order, rows});
+  launch(stream, dim3(static_cast<unsigned>(rows), blocks_for(columns, threads_in_block).x),
+         dim3(threads_in_block), add_uses, Uses{tokens, order, dy, dtable, columns});
 }
 
 }  // namespace troupe::kernels::cuda
