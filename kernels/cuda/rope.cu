@@ -45,26 +45,25 @@ __device__ Turn turn_of(double angle) {
           static_cast<float>(quarters & 2 ? -turned_sine : turned_sine)};
 }
 
-/// A pair of numbers of one position, in all heads of all sequences.
+/// A pair of numbers of one position in one sequence, in all heads.
 template <class Number>
 struct Rotate {
   Heads<Number> x;
-  std::int64_t batch, length, heads, width;
+  std::int64_t length, heads, width;
   double step;  // Of the logarithms of the frequencies.
   bool is_back;
 
   __device__ void operator()(std::int64_t i) const {
-    const std::int64_t pairs = width / 2, position = i / pairs, pair = i % pairs;
-    const double turns = static_cast<double>(position);
+    const std::int64_t pairs = width / 2, row = i / pairs, pair = i % pairs;
+    const double turns = static_cast<double>(row % length);
     const auto [cosine, sine] =
         turn_of(decay(static_cast<double>(pair) * step) * (is_back ? -turns : turns));
-    for (std::int64_t b = 0; b < batch; ++b)
-      for (std::int64_t head = 0; head < heads; ++head) {
-        Number* const at = x.data + (b * length + position) * x.row + head * width + pair;
-        const float first = wide(at[0]), second = wide(at[pairs]);
-        at[0] = narrow<Number>(fmaf(first, cosine, -(second * sine)));
-        at[pairs] = narrow<Number>(fmaf(first, sine, second * cosine));
-      }
+    for (std::int64_t head = 0; head < heads; ++head) {
+      Number* const at = x.data + row * x.row + head * width + pair;
+      const float first = wide(at[0]), second = wide(at[pairs]);
+      at[0] = narrow<Number>(fmaf(first, cosine, -(second * sine)));
+      at[pairs] = narrow<Number>(fmaf(first, sine, second * cosine));
+    }
   }
 };
 
@@ -73,9 +72,9 @@ struct Rotate {
 template <class Number>
 void rope(Stream& stream, Rotation rotation, Heads<Number> x, std::int64_t batch,
           std::int64_t length, std::int64_t heads, std::int64_t width, double theta) {
-  for_elements(stream, length * (width / 2),
-               Rotate<Number>{x, batch, length, heads, width, rope_step(theta, width),
-                              rotation == Rotation::back});
+  for_elements(
+      stream, batch * length * (width / 2),
+      Rotate<Number>{x, length, heads, width, rope_step(theta, width), rotation == Rotation::back});
 }
 
 template void rope(Stream&, Rotation, Heads<float>, std::int64_t, std::int64_t, std::int64_t,

@@ -44,11 +44,13 @@ __global__ void softmax_row(Row<Number> all) {
     const std::int64_t first = mine * all.chunk;
     const std::int64_t end = mine < chunks ? std::min(first + all.chunk, all.classes) : first;
     float most = -infinity;
+#pragma unroll 8
     for (std::int64_t i = first + lane; i < end; i += lanes)
       most = Greater()(most, wide(logits[i]));
     most = fold(most, Greater());
     const float shift = most == -infinity ? -0x1.fffffep+127f : most;
     float sum = 0;
+#pragma unroll 4
     for (std::int64_t i = first + lane; i < end; i += lanes)
       sum += exp_nonpositive(wide(logits[i]) + -shift);
     sum = sum_of_lanes(sum);
@@ -73,10 +75,13 @@ __global__ void softmax_row(Row<Number> all) {
   __syncthreads();
   if (!all.dlogits) return;
   Number* dlogits = all.dlogits + row * all.classes;
-  for (std::int64_t i = threadIdx.x; i < all.classes; i += threads_in_block) {
-    const std::int64_t chunk = i / all.chunk;
-    const float softmax = exp_nonpositive(wide(logits[i]) + -shifts[chunk]) * factors[chunk];
-    dlogits[i] = narrow<Number>(i == target ? softmax - scale : softmax);
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    const float minus_shift = -shifts[chunk], factor = factors[chunk];
+    const std::int64_t first = chunk * all.chunk, end = std::min(first + all.chunk, all.classes);
+    for (std::int64_t i = first + threadIdx.x; i < end; i += threads_in_block) {
+      const float softmax = exp_nonpositive(wide(logits[i]) + minus_shift) * factor;
+      dlogits[i] = narrow<Number>(i == target ? softmax - scale : softmax);
+    }
   }
 }
 
