@@ -11,11 +11,18 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-constexpr std::int64_t query_block = 32;
+constexpr int query_block = 32;
 constexpr std::int64_t key_block = 512;
 constexpr int forward_rows = 16;  // Queries of a block of threads: a group of lanes for each.
 constexpr int backward_rows = 8;
-constexpr int key_rows = 16;  // Keys of a block of threads, for their own gradients.
+constexpr int key_rows = 16;      // Keys of a block of threads, for their own gradients.
+constexpr int keys_at_once = 64;  // Of those that queries go through.
+
+/// Rows of a head, of which the first `count` are there.
+struct Rows {
+  const float* data;
+  std::int64_t stride, count;
+};
 
 struct Attention {
   AttentionShape shape;
@@ -32,6 +39,10 @@ struct Attention {
                              std::int64_t position) const {
     return (batch * shape.length + position) * row + head * shape.width;
   }
+  __device__ Rows rows(const HeadsIn& of, std::int64_t batch, std::int64_t head,
+                       std::int64_t position, std::int64_t count) const {
+    return {of.data + at(of.row, batch, head, position), of.row, count};
+  }
   /// How many keys the block of a query sees.
   __device__ std::int64_t seen_by_block_of(std::int64_t query) const {
     if (shape.mask == Mask::full) return shape.length;
@@ -44,11 +55,57 @@ struct Attention {
   }
 };
 
-__device__ float product_of(const float* a, const float* b, std::int64_t width) {
-  float sum = 0;
-  for (std::int64_t d = 0; d < width; ++d) sum = fmaf(a[d], b[d], sum);
-  return sum;
-}
+/// Products of each of some rows with each of some others, as a block of threads makes them. Each
+/// is one chain in the order of depth; what they read is copied to shared memory, a piece of the
+/// depth at a time, so that neighbours read neighbours.
+template <int rows, int columns, int threads>
+class Products {
+  static constexpr int depth_at_once = 32;
+  static constexpr int rows_apart = threads / columns;
+
+ public:
+  static constexpr int of_thread = rows / rows_apart;
+
+  struct Shared {
+    // One more than there are: neighbours in a column lie in different banks.
+    float a[rows][depth_at_once + 1];
+    float b[columns][depth_at_once + 1];
+  };
+
+  __device__ static std::int64_t column() { return threadIdx.x % columns; }
+  __device__ static std::int64_t row(int i) { return threadIdx.x / columns + i * rows_apart; }
+
+  /// By all threads of the block together.
+  __device__ Products(Shared& shared, const Rows& a, const Rows& b, std::int64_t width) {
+    for (std::int64_t first = 0; first < width; first += depth_at_once) {
+      const int depth = static_cast<int>(lesser(depth_at_once, width - first));
+      __syncthreads();  // What was there before has been read.
+      read(shared.a, a, first, depth);
+      read(shared.b, b, first, depth);
+      __syncthreads();
+      for (int k = 0; k < depth; ++k) {
+        const float of_b = shared.b[column()][k];
+        for (int i = 0; i < of_thread; ++i) sums_[i] = fmaf(shared.a[row(i)][k], of_b, sums_[i]);
+      }
+    }
+  }
+
+  /// That of row(i) and column().
+  __device__ float operator[](int i) const { return sums_[i]; }
+
+ private:
+  template <int lines>
+  __device__ static void read(float (&to)[lines][depth_at_once + 1], const Rows& from,
+                              std::int64_t first, int depth) {
+    for (int i = static_cast<int>(threadIdx.x); i < lines * depth_at_once; i += threads) {
+      const int line = i / depth_at_once, k = i % depth_at_once;
+      to[line][k] =
+          line < from.count && k < depth ? from.data[line * from.stride + first + k] : 0.0f;
+    }
+  }
+
+  float sums_[of_thread] = {};
+};
 
 /// By lanes, as a group of them makes it.
 __device__ float dot_of(const float* a, const float* b, std::int64_t width, unsigned lane) {
@@ -58,11 +115,13 @@ __device__ float dot_of(const float* a, const float* b, std::int64_t width, unsi
 }
 
 __global__ void attend(Attention all) {
+  using Scores = Products<forward_rows, keys_at_once, forward_rows * lanes>;
   __shared__ float scores[forward_rows][key_block];
+  __shared__ typename Scores::Shared shared;
   const auto& shape = all.shape;
-  const std::int64_t batch = blockIdx.y / shape.heads, head = blockIdx.y % shape.heads;
+  const std::int64_t batch = blockIdx.x / shape.heads, head = blockIdx.x % shape.heads;
   const std::int64_t kv_head = all.kv_head_of(head), width = shape.width;
-  const std::int64_t first_query = std::int64_t{blockIdx.x} * forward_rows;
+  const std::int64_t first_query = std::int64_t{blockIdx.y} * forward_rows;
   const std::int64_t queries = lesser(forward_rows, shape.length - first_query);
   const float infinity = __int_as_float(0x7f800000);
 
@@ -74,10 +133,13 @@ __global__ void attend(Attention all) {
   const std::int64_t seen_by_block = all.seen_by_block_of(first_query);
   for (std::int64_t first = 0; first < seen_by_block; first += key_block) {
     const std::int64_t keys = lesser(key_block, seen_by_block - first);
-    for (std::int64_t i = threadIdx.x; i < queries * keys; i += threads_in_block) {
-      const std::int64_t r = i / keys, c = i % keys;
-      scores[r][c] = product_of(all.q.data + all.at(all.q.row, batch, head, first_query + r),
-                                all.k.data + all.at(all.k.row, batch, kv_head, first + c), width);
+    const Rows q = all.rows(all.q, batch, head, first_query, queries);
+    for (std::int64_t tile = 0; tile < keys; tile += keys_at_once) {
+      const Scores made(shared, q, all.rows(all.k, batch, kv_head, first + tile, keys - tile),
+                        width);
+      const std::int64_t c = tile + Scores::column();
+      for (int i = 0; i < Scores::of_thread; ++i)
+        if (c < keys) scores[Scores::row(i)][c] = made[i];
     }
     __syncthreads();
     const std::int64_t seen = is_row ? all.seen_by(first_query + row, first, keys) : 0;
@@ -116,29 +178,29 @@ __global__ void attend(Attention all) {
   if (!is_row) return;
   const float share = 1 / sum;
   for (std::int64_t d = lane; d < width; d += lanes) out[d] *= share;
-  if (lane == 0) all.logsumexp[blockIdx.y * shape.length + first_query + row] = top + log_of(sum);
+  if (lane == 0) all.logsumexp[blockIdx.x * shape.length + first_query + row] = top + log_of(sum);
 }
 
 /// What the gradient of a score is made of.
 struct Softened {
   float p, ds;
 };
-__device__ Softened soften(const Attention& all, const float* q, const float* k, const float* v,
-                           const float* dout, float logsumexp, float dot) {
-  const float score = product_of(q, k, all.shape.width), dp = product_of(dout, v, all.shape.width);
-  const float p = exp_nonpositive(fmaf(score, all.scale, -logsumexp));
-  return {p, p * all.scale * (dp - dot)};
+__device__ Softened soften(float score, float dp, float scale, float logsumexp, float dot) {
+  const float p = exp_nonpositive(fmaf(score, scale, -logsumexp));
+  return {p, p * scale * (dp - dot)};
 }
 
 __global__ void attend_back_to_queries(Attention all) {
+  using Scores = Products<backward_rows, keys_at_once, backward_rows * lanes>;
+  __shared__ typename Scores::Shared shared;
   __shared__ float ds[backward_rows][key_block];
   __shared__ float dots[backward_rows];
   const auto& shape = all.shape;
-  const std::int64_t batch = blockIdx.y / shape.heads, head = blockIdx.y % shape.heads;
+  const std::int64_t batch = blockIdx.x / shape.heads, head = blockIdx.x % shape.heads;
   const std::int64_t kv_head = all.kv_head_of(head), width = shape.width;
-  const std::int64_t first_query = std::int64_t{blockIdx.x} * backward_rows;
+  const std::int64_t first_query = std::int64_t{blockIdx.y} * backward_rows;
   const std::int64_t queries = lesser(backward_rows, shape.length - first_query);
-  const float* const logsumexp = all.logsumexp + blockIdx.y * shape.length + first_query;
+  const float* const logsumexp = all.logsumexp + blockIdx.x * shape.length + first_query;
 
   const unsigned lane = threadIdx.x % lanes, row = threadIdx.x / lanes;
   const std::int64_t position = first_query + (row < queries ? row : 0);
@@ -150,16 +212,18 @@ __global__ void attend_back_to_queries(Attention all) {
   const std::int64_t seen_by_block = all.seen_by_block_of(first_query);
   for (std::int64_t first = 0; first < seen_by_block; first += key_block) {
     const std::int64_t keys = lesser(key_block, seen_by_block - first);
-    for (std::int64_t i = threadIdx.x; i < queries * keys; i += blockDim.x) {
-      const std::int64_t r = i / keys, c = i % keys, query = first_query + r;
-      ds[r][c] = 0;
-      if (c < all.seen_by(query, first, keys))
-        ds[r][c] =
-            soften(all, all.q.data + all.at(all.q.row, batch, head, query),
-                   all.k.data + all.at(all.k.row, batch, kv_head, first + c),
-                   all.v.data + all.at(all.v.row, batch, kv_head, first + c),
-                   all.dout.data + all.at(all.dout.row, batch, head, query), logsumexp[r], dots[r])
-                .ds;
+    const Rows q = all.rows(all.q, batch, head, first_query, queries);
+    const Rows dout = all.rows(all.dout, batch, head, first_query, queries);
+    for (std::int64_t tile = 0; tile < keys; tile += keys_at_once) {
+      const std::int64_t at = first + tile, left = keys - tile, c = tile + Scores::column();
+      const Scores scores(shared, q, all.rows(all.k, batch, kv_head, at, left), width);
+      const Scores dps(shared, dout, all.rows(all.v, batch, kv_head, at, left), width);
+      for (int i = 0; i < Scores::of_thread; ++i) {
+        const std::int64_t r = Scores::row(i);
+        if (r >= queries || c >= keys) continue;
+        const bool is_seen = c < all.seen_by(first_query + r, first, keys);
+        ds[r][c] = is_seen ? soften(scores[i], dps[i], all.scale, logsumexp[r], dots[r]).ds : 0.0f;
+      }
     }
     __syncthreads();
     for (std::int64_t i = threadIdx.x; i < queries * width; i += blockDim.x) {
@@ -176,13 +240,15 @@ __global__ void attend_back_to_queries(Attention all) {
 
 /// The heads of queries add one after the other, and in each the queries in order.
 __global__ void attend_back_to_keys(Attention all) {
+  using Scores = Products<query_block, key_rows, threads_in_block>;
+  __shared__ typename Scores::Shared shared;
   __shared__ float p[query_block][key_rows];
   __shared__ float ds[query_block][key_rows];
   __shared__ float dots[query_block];
   const auto& shape = all.shape;
-  const std::int64_t batch = blockIdx.y / shape.kv_heads, kv_head = blockIdx.y % shape.kv_heads;
+  const std::int64_t batch = blockIdx.x / shape.kv_heads, kv_head = blockIdx.x % shape.kv_heads;
   const std::int64_t width = shape.width;
-  const std::int64_t first_key = std::int64_t{blockIdx.x} * key_rows;
+  const std::int64_t first_key = std::int64_t{blockIdx.y} * key_rows;
   const std::int64_t keys = lesser(key_rows, shape.length - first_key);
   const auto gradient_at = [&](const HeadsOut& of, std::int64_t i) -> float& {
     return of.data[all.at(of.row, batch, kv_head, first_key + i / width) + i % width];
@@ -206,15 +272,17 @@ __global__ void attend_back_to_keys(Attention all) {
         if (lane == 0) dots[r] = dot;
       }
       __syncthreads();
-      for (std::int64_t i = threadIdx.x; i < queries * seen; i += threads_in_block) {
-        const std::int64_t r = i / seen, c = i % seen, query = first + r, key = first_key + c;
+      const Scores scores(shared, all.rows(all.q, batch, head, first, queries),
+                          all.rows(all.k, batch, kv_head, first_key, seen), width);
+      const Scores dps(shared, all.rows(all.dout, batch, head, first, queries),
+                       all.rows(all.v, batch, kv_head, first_key, seen), width);
+      const std::int64_t c = Scores::column(), key = first_key + c;
+      for (int i = 0; i < Scores::of_thread; ++i) {
+        const std::int64_t r = Scores::row(i), query = first + r;
+        if (r >= queries || c >= seen) continue;
         Softened softened = {0, 0};
         if (shape.mask == Mask::full || key <= query)
-          softened = soften(all, all.q.data + all.at(all.q.row, batch, head, query),
-                            all.k.data + all.at(all.k.row, batch, kv_head, key),
-                            all.v.data + all.at(all.v.row, batch, kv_head, key),
-                            all.dout.data + all.at(all.dout.row, batch, head, query),
-                            logsumexp[query], dots[r]);
+          softened = soften(scores[i], dps[i], all.scale, logsumexp[query], dots[r]);
         p[r][c] = softened.p;
         ds[r][c] = softened.ds;
       }
@@ -237,8 +305,9 @@ __global__ void attend_back_to_keys(Attention all) {
 float scale_of(const AttentionShape& shape) {
   return 1 / std::sqrt(static_cast<float>(shape.width));
 }
+/// Heads go first: of the second kind there are 65535 at most.
 dim3 grid(std::int64_t length, int rows, std::int64_t heads) {
-  return dim3(blocks_for(length, rows).x, static_cast<unsigned>(heads));
+  return dim3(static_cast<unsigned>(heads), blocks_for(length, rows).x);
 }
 
 }  // namespace
