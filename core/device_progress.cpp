@@ -16,12 +16,20 @@ thread_local DeviceWork* work_of_thread = nullptr;
 }  // namespace
 
 DeviceProgress::Moment DeviceProgress::settled(const DeviceWork* mine) const {
+  return least(mine, mine ? Followed::counted : Followed::ignored);
+}
+
+DeviceProgress::Moment DeviceProgress::done(const DeviceWork* mine) const {
+  return least(mine, mine && mine->followed_are_done_ ? Followed::counted : Followed::ignored);
+}
+
+DeviceProgress::Moment DeviceProgress::least(const DeviceWork* mine, Followed followed) const {
   const std::lock_guard lock(mutex_);
   Moment least = all_done;
   for (const auto& device : devices_) {
     if (mine && device == mine->device_) continue;
     Moment until = device->done;
-    if (mine)
+    if (followed == Followed::counted)
       if (const auto found = mine->followed_.find(device->number); found != mine->followed_.end())
         until = std::max(until, found->second);
     least = std::min(least, until);
@@ -73,6 +81,11 @@ void DeviceWork::done(DeviceProgress::Moment moment) {
   while (!held_.empty() && held_.front().first <= moment) held_.pop_front();
 }
 
+void DeviceWork::caught_up() {
+  caught_up_ = progress_.now();
+  followed_are_done_ = true;  // The device had waited for them.
+}
+
 void DeviceWork::idle() {
   device_->done = all_done;
   held_.clear();
@@ -81,6 +94,7 @@ void DeviceWork::idle() {
 void DeviceWork::follow(std::uint64_t other, DeviceProgress::Moment moment) {
   auto& followed = followed_[other];
   followed = std::max(followed, moment);
+  followed_are_done_ = false;
 }
 
 }  // namespace troupe

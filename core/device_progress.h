@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -29,6 +30,8 @@ class DeviceProgress {
   /// What had been given to devices until then, that of `mine` excepted, is done, or is done before
   /// anything that `mine` gives to its own from now on.
   Moment settled(const DeviceWork* mine) const;
+  /// What had been given to devices until then, that of `mine` excepted, is done.
+  Moment done(const DeviceWork* mine) const;
 
  private:
   friend class DeviceWork;
@@ -36,6 +39,8 @@ class DeviceProgress {
     std::uint64_t number = 0;
     std::atomic<Moment> done;
   };
+  enum class Followed : std::uint8_t { ignored, counted };
+  Moment least(const DeviceWork* mine, Followed followed) const;
 
   std::atomic<Moment> clock_{0};
   mutable std::mutex mutex_;
@@ -66,10 +71,11 @@ class DeviceWork {
   void done(DeviceProgress::Moment moment);
   /// The device has done all that it was given, and is given no more in this job.
   void idle();
-  /// The device has done all that it was given by now; the job goes on.
-  void caught_up() { done(progress_.now()); }
+  /// The device has done all that it was given by now; the job goes on. Others do not hear of it:
+  /// whose address the job has taken by now it may give to the device later.
+  void caught_up();
   /// Until when, as it is known.
-  DeviceProgress::Moment reached() const { return device_->done; }
+  DeviceProgress::Moment reached() const { return std::max(caught_up_, device_->done.load()); }
 
   /// What the device is given from now on comes after what that of the work with this number had
   /// been given by then.
@@ -89,7 +95,9 @@ class DeviceWork {
 
   DeviceProgress& progress_;
   std::shared_ptr<Device> device_;
+  DeviceProgress::Moment caught_up_ = 0;
   std::map<std::uint64_t, DeviceProgress::Moment> followed_;  // By number.
+  bool followed_are_done_ = true;                             // All of these.
   std::vector<BlockHandle> held_now_;
   std::deque<std::pair<DeviceProgress::Moment, std::vector<BlockHandle>>> held_;
 };

@@ -140,11 +140,11 @@ void MemoryPool::release_free() {
   }
 }
 
-/// What no device uses any more is free.
+/// What no device uses any more is free, for whoever comes.
 void MemoryPool::settle() {
   const auto* work = work_here();
-  const auto by_all = devices_->settled(nullptr);
-  const auto by_others = work ? devices_->settled(work) : 0;
+  const auto by_others = devices_->done(work);
+  const auto by_all = work ? std::min(by_others, work->reached()) : by_others;
   for (auto& [size, by_taker] : late_) {
     auto& free = free_[size];
     for (auto& [taker, late] : by_taker) {

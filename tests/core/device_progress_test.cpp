@@ -196,6 +196,71 @@ TEST_CASE("what another device has seen waits until that one has done so, and no
   for (auto* player : {&reader, &maker}) player->play([](DeviceWork& work) { work.idle(); });
 }
 
+TEST_CASE("a device that has caught up in the midst of a job may yet read what the job has seen",
+          "[core]") {
+  const auto devices = std::make_shared<DeviceProgress>();
+  MemoryPool pool(host_memory(), devices);
+  Player reader(*devices), maker(*devices);
+  BlockHandle block, other;
+  const std::byte* place = nullptr;
+  maker.play([&](DeviceWork& work) {
+    work.begin_job();
+    block = pool.take(bytes);
+    place = place_of(block);
+  });
+  DeviceProgress::Moment read = 0;
+  reader.play([&](DeviceWork& work) {
+    work.begin_job();
+    DeviceWork::see(*block.get());
+    work.caught_up();  // Only then the kernel that reads it is given to the device.
+  });
+  block = {};
+  maker.play([&](DeviceWork&) {
+    other = pool.take(bytes);
+    CHECK(place_of(other) != place);
+  });
+  reader.play([&](DeviceWork& work) {
+    read = work.end_job();
+    work.done(read);
+  });
+  maker.play([&](DeviceWork& work) {
+    CHECK(place_of(pool.take(bytes)) == place);
+    other = {};
+    work.idle();
+  });
+  reader.play([](DeviceWork& work) { work.idle(); });
+}
+
+TEST_CASE("what another device reads goes back to the source only when that is done", "[core]") {
+  const auto devices = std::make_shared<DeviceProgress>();
+  MemoryPool pool(host_memory(), devices);
+  Player reader(*devices), maker(*devices);
+  BlockHandle block;
+  maker.play([&](DeviceWork& work) {
+    work.begin_job();
+    block = pool.take(bytes);
+  });
+  DeviceProgress::Moment read = 0;
+  reader.play([&](DeviceWork& work) {
+    work.begin_job();
+    DeviceWork::see(*block.get());
+    read = work.end_job();
+    work.begin_job();
+  });
+  maker.play([&](DeviceWork& work) {
+    block = {};
+    work.caught_up();
+    work.follow(reader.number(), read);
+    pool.trim();  // It comes after that only for what the device is given from now on.
+    CHECK(pool.counters().bytes_reserved > 0);
+    work.caught_up();
+    pool.trim();
+    CHECK(pool.counters().bytes_reserved == 0);
+    work.idle();
+  });
+  reader.play([](DeviceWork& work) { work.idle(); });
+}
+
 TEST_CASE("trim leaves what a device may use", "[core]") {
   const auto devices = std::make_shared<DeviceProgress>();
   MemoryPool pool(host_memory(), devices);
