@@ -60,7 +60,6 @@ ExitCode gpu(const GpuArguments& arguments, const CommonFlags&) {
   const auto problem = [](const Error& error) {
     return complain(ExitCode::failed, "error: " + error.text);
   };
-  prepare_for_gpus();
   if (const auto libraries = gpu_libraries(); !libraries) return problem(libraries.error());
   auto device = open_gpu(0);
   if (!device) return problem(device.error());

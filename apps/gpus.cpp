@@ -14,8 +14,8 @@ Status check_gpu_queues(int devices) { return kernels::cuda::check_queues(device
 Result<std::string> gpu_libraries() { return kernels::cuda::tensor_core_libraries(); }
 Result<std::unique_ptr<Device>> open_gpu(int number) { return kernels::cuda::open_device(number); }
 void* queue_of_gpu(Device& gpu) { return kernels::cuda::native_queue(gpu); }
-Result<std::unique_ptr<MemorySource>> gpu_memory(int number) {
-  return kernels::cuda::device_memory(number);
+Result<std::unique_ptr<MemorySource>> gpu_memory(int number, std::span<const int> others) {
+  return kernels::cuda::device_memory(number, others);
 }
 Result<ExportedMemory*> exported_gpu_memory(MemorySource& memory) {
   return kernels::cuda::exported(memory);
@@ -26,7 +26,7 @@ Result<std::vector<std::int64_t>> gpu_room(int most) {
   if (!count) return count.error();
   std::vector<std::int64_t> all;
   for (int number = 0; number < std::min(*count, most); ++number) {
-    const auto room = kernels::cuda::room_of(number);
+    const auto room = kernels::cuda::room_beforehand(number);
     if (!room) return within("GPU " + std::to_string(number), room.error());
     all.push_back(static_cast<std::int64_t>(room->free));
   }

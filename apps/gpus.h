@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,18 +23,19 @@ Result<std::string> gpu_libraries();
 inline Error no_gpu(const std::string& why) {
   return {"train.device: wanted cuda, found no GPU: " + why + "; set train.device = \"cpu\""};
 }
+/// Comes before all else that has to do with them.
+void prepare_for_gpus();
+
 // For a run that uses them.
 
-/// Comes before all else.
-void prepare_for_gpus();
 /// An error where so many devices on one GPU would hold one another up.
 Status check_gpu_queues(int devices);
 
 Result<std::unique_ptr<Device>> open_gpu(int number);
 /// What its driver calls the queue of an opened GPU.
 void* queue_of_gpu(Device& gpu);
-/// A GPU's own.
-Result<std::unique_ptr<MemorySource>> gpu_memory(int number);
+/// A GPU's own; others of this process read it, too, where they reach it.
+Result<std::unique_ptr<MemorySource>> gpu_memory(int number, std::span<const int> others = {});
 /// The same, for other processes.
 Result<ExportedMemory*> exported_gpu_memory(MemorySource& memory);
 /// Bytes that each of them has left, of the first so many.

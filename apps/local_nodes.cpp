@@ -15,7 +15,8 @@ LocalNodes::~LocalNodes() {
 }
 
 Result<std::unique_ptr<LocalNodes>> LocalNodes::start(
-    int count, actors::RemoteOrder order, std::chrono::milliseconds reconnect_patience) {
+    int count, int devices, actors::RemoteOrder order,
+    std::chrono::milliseconds reconnect_patience) {
   auto local = std::make_unique<LocalNodes>();
   GateOptions options;
   options.listening.endpoint = "tcp://127.0.0.1:0";
@@ -45,6 +46,7 @@ Result<std::unique_ptr<LocalNodes>> LocalNodes::start(
   arguments.cores = std::max(1, cores / count);
   for (int i = 0; i < count; ++i) {
     arguments.name = "node-" + std::to_string(i);
+    arguments.first_gpu = i * devices;
     KeepOptions kept;
     kept.arguments = [arguments] {
       auto words = arguments.words();

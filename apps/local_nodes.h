@@ -14,8 +14,9 @@ namespace troupe::apps {
 /// Node processes on this machine that play one run which this process leads.
 class LocalNodes {
  public:
-  /// They share its cores.
-  static Result<std::unique_ptr<LocalNodes>> start(int count, actors::RemoteOrder order,
+  /// They share its cores, and take turns with its GPUs: so many devices has each.
+  static Result<std::unique_ptr<LocalNodes>> start(int count, int devices,
+                                                   actors::RemoteOrder order,
                                                    std::chrono::milliseconds reconnect_patience);
   ~LocalNodes();
 

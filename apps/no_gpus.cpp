@@ -16,7 +16,9 @@ Status check_gpu_queues(int) { return built_without; }
 Result<std::string> gpu_libraries() { return built_without; }
 Result<std::unique_ptr<Device>> open_gpu(int) { return built_without; }
 void* queue_of_gpu(Device&) { return nullptr; }
-Result<std::unique_ptr<MemorySource>> gpu_memory(int) { return built_without; }
+Result<std::unique_ptr<MemorySource>> gpu_memory(int, std::span<const int>) {
+  return built_without;
+}
 Result<ExportedMemory*> exported_gpu_memory(MemorySource&) { return built_without; }
 
 Result<std::vector<std::int64_t>> gpu_room(int) { return built_without; }

@@ -34,8 +34,8 @@ class Home final : public actors::RunHome {
  public:
   static Result<std::shared_ptr<actors::RunHome>> open(const Value& config,
                                                        const actors::Placement& placement, int here,
-                                                       int cores, const actors::Pace& pace,
-                                                       const Say& say) {
+                                                       const NodeArguments& arguments, int cores,
+                                                       const actors::Pace& pace, const Say& say) {
     auto loaded = config::load_message(config, "prepare");
     if (!loaded) return loaded.error();
     auto home = std::make_shared<Home>();
@@ -52,7 +52,8 @@ class Home final : public actors::RunHome {
              },
          .cores = home->loaded_.config.train.threads ? std::optional<int>() : std::optional(cores),
          .pace = &pace,
-         .want_links = placement.head() > 1});
+         .want_links = placement.head() > 1,
+         .first_gpu = arguments.first_gpu});
     if (!run) return run.error();
     home->run_ = std::move(*run);
     if (const auto& why = home->run_->why_not_linked(); !why.empty())
@@ -111,9 +112,9 @@ ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) 
   if (!arguments.interface.empty()) options.interface = arguments.interface;
   link_by_interface(options.interface);
   if (arguments.carrier == "tcp") options.carriers = actors::Carriers::tcp;
-  options.open_run = [cores, &pace, say](const Value& config, const actors::Placement& placement,
-                                         int here) {
-    return Home::open(config, placement, here, cores, pace, say);
+  options.open_run = [&arguments, cores, &pace, say](const Value& config,
+                                                     const actors::Placement& placement, int here) {
+    return Home::open(config, placement, here, arguments, cores, pace, say);
   };
   options.stuck = [](const std::string& why) {
     std::string text = "this node process ends: " + why + "\n";
@@ -165,9 +166,17 @@ void NodeArguments::add_to(CLI::App& command) {
 }
 
 std::vector<std::string> NodeArguments::words() const {
-  std::vector<std::string> words{"node-process",        "--head",    head,    "--cores",
-                                 std::to_string(cores), "--carrier", carrier, "--term",
-                                 std::to_string(term)};
+  std::vector<std::string> words{"node-process",
+                                 "--head",
+                                 head,
+                                 "--cores",
+                                 std::to_string(cores),
+                                 "--carrier",
+                                 carrier,
+                                 "--term",
+                                 std::to_string(term),
+                                 "--first-gpu",
+                                 std::to_string(first_gpu)};
   const std::pair<std::string, std::string> said[] = {{"--name", name},
                                                       {"--interface", interface},
                                                       {"--precision", precision},
@@ -195,6 +204,7 @@ void add_node_process(Program& program) {
   command->group("");  // Not for people.
   arguments.add_to(*command);
   command->add_option("--term", arguments.term);
+  command->add_option("--first-gpu", arguments.first_gpu);
 }
 
 }  // namespace troupe::apps

@@ -21,6 +21,7 @@ struct NodeArguments {
   std::string precision;  // The best that it offers; empty: what it has products in.
   DialKeys keys;
   std::uint64_t term = 0;  // Of the newest head that is known.
+  int first_gpu = 0;       // Of this machine's, for the first of its devices.
 
   void add_to(CLI::App& command);
   /// The line that starts a process with them; `head` is an endpoint.

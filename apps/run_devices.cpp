@@ -24,7 +24,6 @@ Status check_libraries(kernels::Precision precision) {
 
 /// How many there are for so many devices of a run.
 Result<int> find_gpus(int devices) {
-  prepare_for_gpus();
   auto gpus = count_gpus();
   if (!gpus || *gpus == 0) return no_gpu(gpus ? "there is none" : gpus.error().text);
   // They take turns: the first has the most.
@@ -49,7 +48,8 @@ Result<RunDevices> RunDevices::open(const config::RunConfig& config, kernels::Pr
   if (on_gpus && how_many > 0) {
     auto found = find_gpus(how_many);
     if (!found) return found.error();
-    turn.gpus = *found;
+    for (int i = 0; i < std::min(how_many, *found); ++i)
+      turn.gpus.push_back((here.first_gpu + i) % *found);
     if (auto good = check_libraries(precision); !good) return good.error();
   }
   for (int device = 0; device < count; ++device) {
@@ -73,11 +73,13 @@ Result<RunDevices> RunDevices::open(const config::RunConfig& config, kernels::Pr
 }
 
 /// For the last of the devices.
-Status RunDevices::add_gpu(Turn turn, const config::RunConfig& config, const DevicesHere& here) {
-  const int number = turn.number % turn.gpus;
+Status RunDevices::add_gpu(const Turn& turn, const config::RunConfig& config,
+                           const DevicesHere& here) {
+  const int gpus = static_cast<int>(turn.gpus.size());
+  const int number = turn.gpus[static_cast<std::size_t>(turn.number % gpus)];
   auto opened = open_gpu(number);
   if (!opened) return within("train.device", opened.error());
-  auto memory = gpu_memory(number);
+  auto memory = gpu_memory(number, turn.gpus);
   if (!memory) return within("train.device", memory.error());
   Device& gpu = **opened;
   const auto exported = exported_gpu_memory(**memory);
@@ -87,7 +89,7 @@ Status RunDevices::add_gpu(Turn turn, const config::RunConfig& config, const Dev
                                                            gpus_, limits, here.pace);
   if (!here.want_links) return Done{};
   auto links = link_gpu({.number = number,
-                         .turn = turn.number < turn.gpus ? OnGpu::first : OnGpu::with_others,
+                         .turn = turn.number < gpus ? OnGpu::first : OnGpu::with_others,
                          .gpu = gpu,
                          .memory = devices_.back()->memory(),
                          .exported = exported});

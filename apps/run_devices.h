@@ -24,6 +24,7 @@ struct DevicesHere {
   std::optional<int> cores;            // Nothing: all that the configuration or the machine gives.
   const actors::Pace* pace = nullptr;  // Of their computing; outlives the run.
   bool want_links = false;             // Of GPUs, with those of other processes.
+  int first_gpu = 0;                   // Where taking turns begins, of all GPUs here.
 };
 
 /// The devices of a run that are in this process, and a thread for its loaders to read on. Whoever
@@ -46,11 +47,12 @@ class RunDevices {
   const std::string& why_not_linked() const { return why_not_linked_; }
 
  private:
+  /// Of the devices that are here, which take turns with GPUs.
   struct Turn {
-    int number = 0;  // Among the run's devices that are here.
-    int gpus = 1;
+    int number = 0;
+    std::vector<int> gpus;  // Those that are taken.
   };
-  Status add_gpu(Turn turn, const config::RunConfig& config, const DevicesHere& here);
+  Status add_gpu(const Turn& turn, const config::RunConfig& config, const DevicesHere& here);
 
   std::shared_ptr<DeviceProgress> gpus_ = std::make_shared<DeviceProgress>();
   std::vector<std::unique_ptr<actors::Executor>> devices_;

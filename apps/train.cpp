@@ -172,8 +172,9 @@ Result<std::unique_ptr<LocalNodes>> start_nodes(const TrainArguments& arguments,
     recorder.say("nodes: " + to_text(lineup));
   };
   if (arguments.carrier == "tcp") order.carriers = actors::Carriers::tcp;
-  return LocalNodes::start(arguments.nodes, std::move(order),
-                           in_milliseconds(config.limits.reconnect_patience));
+  const int devices = devices_wanted(config);
+  return LocalNodes::start(arguments.nodes, (devices + arguments.nodes - 1) / arguments.nodes,
+                           std::move(order), in_milliseconds(config.limits.reconnect_patience));
 }
 
 ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {

@@ -1,6 +1,7 @@
 #include <cstdio>
 
 #include "apps/command.h"
+#include "apps/gpus.h"
 #include "apps/usage.h"
 
 namespace troupe::apps {
@@ -79,4 +80,7 @@ int run(int count, char** words) {
 }  // namespace
 }  // namespace troupe::apps
 
-int main(int count, char** words) { return troupe::apps::run(count, words); }
+int main(int count, char** words) {
+  troupe::apps::prepare_for_gpus();  // Before there are threads, who may read the environment.
+  return troupe::apps::run(count, words);
+}

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/free_ranges.h"
 #include "kernels/cuda/driver.h"
@@ -23,7 +24,14 @@ std::size_t rounded_up(std::size_t bytes, std::size_t to) { return (bytes + to -
 
 class Arena final : public MemorySource, public ExportedMemory {
  public:
-  Arena(int number, const Driver& driver) : number_(number), driver_(driver) {}
+  Arena(int number, std::span<const int> others, const Driver& driver)
+      : number_(number), readers_{number}, driver_(driver) {
+    for (const int other : others) {
+      int reaches = 0;
+      if (other != number) (void)cudaDeviceCanAccessPeer(&reaches, other, number);
+      if (reaches != 0) readers_.push_back(other);
+    }
+  }
   ~Arena() override {
     for (const auto& [offset, piece] : pieces_) {
       (void)driver_.unmap(base_ + offset, piece.bytes);
@@ -113,7 +121,16 @@ class Arena final : public MemorySource, public ExportedMemory {
   bool map(std::size_t bytes) {
     Piece piece{.bytes = bytes};
     if (driver_.create(&piece.handle, bytes, &kind_, 0) != CUDA_SUCCESS) return false;
-    if (!driver_.map_for(number_, base_ + mapped_, bytes, piece.handle)) {
+    const auto map_for = [&](std::span<const int> readers) {
+      return driver_.map_for(readers, base_ + mapped_, bytes, piece.handle);
+    };
+    bool is_mapped = map_for(readers_);
+    if (!is_mapped && readers_.size() > 1) {
+      // Where the others may not after all, what they want goes by the host.
+      readers_ = {number_};
+      is_mapped = map_for(readers_);
+    }
+    if (!is_mapped) {
       (void)driver_.release(piece.handle);
       return false;
     }
@@ -133,6 +150,7 @@ class Arena final : public MemorySource, public ExportedMemory {
   }
 
   int number_;
+  std::vector<int> readers_;
   Driver driver_;
   CUmemAllocationProp kind_ = {};
   std::size_t granule_ = 0;
@@ -156,11 +174,11 @@ class PinnedMemory final : public MemorySource {
 
 }  // namespace
 
-Result<std::unique_ptr<MemorySource>> device_memory(int number) {
+Result<std::unique_ptr<MemorySource>> device_memory(int number, std::span<const int> others) {
   const auto place = "the memory of GPU " + std::to_string(number);
   const auto driver = Driver::find();
   if (!driver) return within(place, driver.error());
-  auto arena = std::make_unique<Arena>(number, *driver);
+  auto arena = std::make_unique<Arena>(number, others, *driver);
   if (auto opened = arena->open(); !opened) return within(place, opened.error());
   return std::unique_ptr<MemorySource>(std::move(arena));
 }
@@ -176,6 +194,17 @@ Result<Room> room_of(int number) {
   auto outcome = cudaSetDevice(number);
   if (outcome == cudaSuccess) outcome = cudaMemGetInfo(&room.free, &room.total);
   if (outcome != cudaSuccess) return Error{cudaGetErrorString(outcome)};
+  return room;
+}
+
+Result<Room> room_beforehand(int number) {
+  const auto driver = Driver::find();
+  if (!driver) return driver.error();
+  const bool was_used = driver->is_used(number);
+  auto room = room_of(number);
+  int current = -1;
+  if (!was_used && cudaGetDevice(&current) == cudaSuccess && current == number)
+    (void)cudaDeviceReset();
   return room;
 }
 

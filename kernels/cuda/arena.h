@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "core/exported_memory.h"
 #include "core/memory_pool.h"
@@ -11,8 +12,9 @@ namespace troupe::kernels::cuda {
 /// Memory of a GPU's own. A range of addresses as long as all its memory is reserved once; memory
 /// is mapped into it as it is asked for, stays where it is, and goes when the source does. Blocks
 /// of all sizes lie in it side by side. What NCCL registers, other processes open and network cards
-/// read has to be of this kind (gpuDirectRDMACapable, exported as a file descriptor).
-Result<std::unique_ptr<MemorySource>> device_memory(int number);
+/// read has to be of this kind (gpuDirectRDMACapable, exported as a file descriptor). Other GPUs of
+/// this process read it too where they can reach it, without a way by the host.
+Result<std::unique_ptr<MemorySource>> device_memory(int number, std::span<const int> others = {});
 
 /// What device_memory() has given, for other processes. An error where the GPU cannot do that.
 Result<ExportedMemory*> exported(MemorySource& memory);
@@ -23,6 +25,9 @@ Result<std::unique_ptr<ImportedMemory>> import_memory(int number, std::size_t re
 
 /// How much of its memory this GPU has, and how much is left.
 Result<Room> room_of(int number);
+/// The same, and a process that has not used this GPU before has not done so afterwards: to ask
+/// makes a context there, of some hundred MiB. Not while another thread may begin to use it.
+Result<Room> room_beforehand(int number);
 
 /// Memory of the host that GPUs copy from and to while the host goes on.
 std::unique_ptr<MemorySource> pinned_memory();

@@ -33,14 +33,21 @@ std::string text_of(cudaError_t outcome) {
 /// Marks are events in the queue, which are used again once they have been passed.
 class CudaDevice final : public Device {
  public:
-  CudaDevice(int number, cudaStream_t queue)
-      : number_(number), queue_(queue), launches_(std::in_place, queue, host_memory_) {}
+  CudaDevice(int number, const Driver& driver, cudaStream_t queue, cudaStream_t recorder)
+      : number_(number),
+        driver_(driver),
+        queue_(queue),
+        recorder_(recorder),
+        launches_(std::in_place, queue, recorder, host_memory_) {}
+  /// Graphs go before the libraries whose kernels are in them, and these before the queues that
+  /// they were told of last.
   ~CudaDevice() override {
+    (void)cudaSetDevice(number_);
     launches_.reset();
     tensor_cores_.reset();
     for (const auto& [mark, event] : marked_) (void)cudaEventDestroy(event);
     for (const auto event : spare_) (void)cudaEventDestroy(event);
-    (void)cudaStreamDestroy(queue_);
+    for (const auto queue : {recorder_, queue_}) (void)cudaStreamDestroy(queue);
   }
   CudaDevice(const CudaDevice&) = delete;
   CudaDevice& operator=(const CudaDevice&) = delete;
@@ -53,8 +60,7 @@ class CudaDevice final : public Device {
   MemoryPool& host_memory() override { return host_memory_; }
   void copy(const void* from, MemoryPlace from_place, void* to, std::size_t bytes) override {
     const auto queue = launches_->native();
-    // Another GPU's memory need not be mapped here.
-    if (from_place.is_host() || from_place == place())
+    if (from_place.is_host() || from_place == place() || driver_.is_mapped_for(number_, from))
       check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, queue));
     else
       check(cudaMemcpyPeerAsync(to, number_, from, from_place.gpu, bytes, queue));
@@ -119,7 +125,8 @@ class CudaDevice final : public Device {
   }
 
   int number_;
-  cudaStream_t queue_;
+  Driver driver_;
+  cudaStream_t queue_, recorder_;
   MemoryPool host_memory_{pinned_memory()};
   std::optional<LaunchQueue> launches_;
   std::unique_ptr<TensorCores> tensor_cores_;  // Null until they are asked for.
@@ -186,15 +193,19 @@ Result<std::vector<std::string>> gpus_in_reach(int number) {
 }
 
 Result<std::unique_ptr<Device>> open_device(int number) {
-  cudaStream_t queue = nullptr;
+  const auto driver = Driver::find();
+  if (!driver) return within("GPU " + std::to_string(number), driver.error());
+  cudaStream_t queues[2] = {};
   auto outcome = cudaSetDevice(number);
-  if (outcome == cudaSuccess) outcome = cudaStreamCreateWithFlags(&queue, cudaStreamNonBlocking);
-  if (outcome != cudaSuccess)
-    return Error{"GPU " + std::to_string(number) + ": " + cudaGetErrorString(outcome)};
+  for (auto& queue : queues)
+    if (outcome == cudaSuccess) outcome = cudaStreamCreateWithFlags(&queue, cudaStreamNonBlocking);
   try {
-    return std::unique_ptr<Device>(std::make_unique<CudaDevice>(number, queue));
+    check(outcome);
+    return std::unique_ptr<Device>(
+        std::make_unique<CudaDevice>(number, *driver, queues[0], queues[1]));
   } catch (const std::exception& refusal) {
-    (void)cudaStreamDestroy(queue);
+    for (const auto queue : queues)
+      if (queue) (void)cudaStreamDestroy(queue);
     return Error{"GPU " + std::to_string(number) + ": " + refusal.what()};
   }
 }

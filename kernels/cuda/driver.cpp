@@ -1,7 +1,9 @@
 #include "kernels/cuda/driver.h"
 
+#include <bit>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 namespace troupe::kernels::cuda {
 namespace {
@@ -27,6 +29,7 @@ Result<Driver> Driver::find() {
   look_for("cuDeviceGet", driver.device);
   look_for("cuDeviceGetAttribute", driver.attribute);
   look_for("cuDeviceGetUuid", driver.uuid);
+  look_for("cuDevicePrimaryCtxGetState", driver.state);
   look_for("cuMemGetAllocationGranularity", driver.granularity);
   look_for("cuMemAddressReserve", driver.reserve);
   look_for("cuMemAddressFree", driver.unreserve);
@@ -35,6 +38,7 @@ Result<Driver> Driver::find() {
   look_for("cuMemMap", driver.map);
   look_for("cuMemUnmap", driver.unmap);
   look_for("cuMemSetAccess", driver.set_access);
+  look_for("cuMemGetAccess", driver.get_access);
   look_for("cuMemExportToShareableHandle", driver.export_handle);
   look_for("cuMemImportFromShareableHandle", driver.import_handle);
   if (!missing.empty())
@@ -49,16 +53,36 @@ bool Driver::can(int number, CUdevice_attribute what) const {
          yes != 0;
 }
 
-bool Driver::map_for(int number, CUdeviceptr at, std::size_t bytes,
+bool Driver::is_used(int number) const {
+  CUdevice handle = 0;
+  unsigned flags = 0;
+  int active = 1;
+  if (device(&handle, number) == CUDA_SUCCESS) (void)state(handle, &flags, &active);
+  return active != 0;
+}
+
+bool Driver::map_for(std::span<const int> numbers, CUdeviceptr at, std::size_t bytes,
                      CUmemGenericAllocationHandle piece) const {
   if (map(at, bytes, 0, piece, 0) != CUDA_SUCCESS) return false;
-  CUmemAccessDesc access = {};
-  access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  access.location.id = number;
-  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  if (set_access(at, bytes, &access, 1) == CUDA_SUCCESS) return true;
+  std::vector<CUmemAccessDesc> all;
+  for (const int number : numbers) {
+    auto& access = all.emplace_back();
+    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access.location.id = number;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  }
+  if (set_access(at, bytes, all.data(), all.size()) == CUDA_SUCCESS) return true;
   (void)unmap(at, bytes);
   return false;
+}
+
+bool Driver::is_mapped_for(int number, const void* at) const {
+  CUmemLocation location = {};
+  location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  location.id = number;
+  unsigned long long flags = 0;
+  return get_access(&flags, &location, std::bit_cast<CUdeviceptr>(at)) == CUDA_SUCCESS &&
+         flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 }
 
 Error driver_error(const std::string& what, CUresult said) {

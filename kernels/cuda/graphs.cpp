@@ -17,7 +17,6 @@ constexpr std::size_t most_once = 1024;
 Graphs::~Graphs() {
   for (const auto& [hash, graph] : graphs_)
     if (graph.ready) (void)cudaGraphExecDestroy(graph.ready);
-  if (recorder_) (void)cudaStreamDestroy(recorder_);
 }
 
 bool Graphs::came_before(std::uint64_t hash) {
@@ -50,7 +49,6 @@ void Graphs::play(const WorkList& work) {
 /// Null where CUDA refuses something in it: then it is played as it comes, which tells what is
 /// wrong if anything is.
 cudaGraphExec_t Graphs::record(const WorkList& work) {
-  if (!recorder_) check(cudaStreamCreateWithFlags(&recorder_, cudaStreamNonBlocking));
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t ready = nullptr;
   bool recorded = true;

@@ -16,8 +16,9 @@ namespace troupe::kernels::cuda {
 /// makes another list: so a graph does what its list says, whatever became of the memory.
 class Graphs {
  public:
-  /// Of one queue.
-  explicit Graphs(cudaStream_t queue) : queue_(queue) {}
+  /// Of one queue. In `recorder` nothing is ever done: links record events in the other one, from
+  /// threads of their own, which must not come into a graph. Both outlive it.
+  Graphs(cudaStream_t queue, cudaStream_t recorder) : queue_(queue), recorder_(recorder) {}
   /// All work must be done.
   ~Graphs();
   Graphs(const Graphs&) = delete;
@@ -37,10 +38,7 @@ class Graphs {
   cudaGraphExec_t record(const WorkList& work);
   void make_room();
 
-  cudaStream_t queue_;
-  // Nothing is ever done there. Links record events in the other one, from threads of their own,
-  // which must not come into a graph.
-  cudaStream_t recorder_ = nullptr;
+  cudaStream_t queue_, recorder_;
   std::unordered_map<std::uint64_t, Graph> graphs_;  // By the hash of their work.
   std::deque<std::uint64_t> once_;                   // Hashes of what came once, the last ones.
   std::uint64_t plays_ = 0;

@@ -39,7 +39,7 @@ class Imported final : public ImportedMemory {
         &handle, std::bit_cast<void*>(static_cast<std::intptr_t>(file.number())),
         CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     if (said != CUDA_SUCCESS) return driver_error("another process' memory", said);
-    const bool mapped = driver_.map_for(number_, base_ + piece.offset, piece.bytes, handle);
+    const bool mapped = driver_.map_for({&number_, 1}, base_ + piece.offset, piece.bytes, handle);
     // What is mapped holds the memory by itself.
     (void)driver_.release(handle);
     if (!mapped) return Error{"another process' memory cannot be mapped for this GPU"};

@@ -15,8 +15,8 @@ constexpr std::size_t least_pieces = 8;
 
 }  // namespace
 
-LaunchQueue::LaunchQueue(cudaStream_t queue, MemoryPool& host)
-    : queue_(queue), host_(host), graphs_(queue) {
+LaunchQueue::LaunchQueue(cudaStream_t queue, cudaStream_t recorder, MemoryPool& host)
+    : queue_(queue), host_(host), graphs_(queue, recorder) {
   void* memory = nullptr;
   check(cudaMalloc(&memory, room_for_numbers));
   numbers_ = static_cast<std::byte*>(memory);
@@ -28,7 +28,10 @@ LaunchQueue::~LaunchQueue() {
 }
 
 const void* LaunchQueue::place_numbers(const void* numbers, std::size_t bytes) {
-  if (written_bytes_ + bytes > room_for_numbers) play();
+  if (written_bytes_ + bytes > room_for_numbers) {
+    play();
+    clear();  // Kernels over nothing are told numbers, too, and never given.
+  }
   if (!written_) written_ = host_.take(room_for_numbers);
   const std::size_t at = written_bytes_;
   std::memcpy(written_.get()->memory + at, numbers, bytes);

@@ -31,8 +31,9 @@ struct Changing {
 /// be played as one.
 class LaunchQueue {
  public:
-  /// Throws where there is no memory for numbers. `host` is memory that the GPU can copy from.
-  LaunchQueue(cudaStream_t queue, MemoryPool& host);
+  /// Throws where there is no memory for numbers. `recorder` is as Graphs wants it, `host` memory
+  /// that the GPU can copy from.
+  LaunchQueue(cudaStream_t queue, cudaStream_t recorder, MemoryPool& host);
   ~LaunchQueue();
   LaunchQueue(const LaunchQueue&) = delete;
   LaunchQueue& operator=(const LaunchQueue&) = delete;

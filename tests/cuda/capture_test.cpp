@@ -105,11 +105,11 @@ void give_copy(WorkList::Told told, cudaStream_t queue) {
 
 TEST_CASE("what came twice is a graph, until others were played more lately") {
   Numbers numbers;
-  Queue queue;
+  Queue queue, recorder;
   constexpr std::size_t more_than_are_kept = 300;
   std::vector<WorkList> all(more_than_are_kept);
   {
-    Graphs graphs(queue.raw);
+    Graphs graphs(queue.raw, recorder.raw);
     for (std::size_t i = 0; i < all.size(); ++i) {
       for (std::size_t piece = 0; piece <= i; ++piece)
         all[i].add(give_copy, static_cast<const std::uint64_t*>(&numbers.from()), &numbers.to());
@@ -132,10 +132,10 @@ TEST_CASE("what came twice is a graph, until others were played more lately") {
 void give_what_waits(WorkList::Told, cudaStream_t queue) { check(cudaStreamSynchronize(queue)); }
 
 TEST_CASE("work that CUDA does not record is played as it comes") {
-  Queue queue;
+  Queue queue, recorder;
   WorkList work;
   work.add(give_what_waits);
-  Graphs graphs(queue.raw);
+  Graphs graphs(queue.raw, recorder.raw);
   for (int time = 0; time < 5; ++time) graphs.play(work);
   CHECK(graphs.counts().plain == 5);
   CHECK(graphs.counts().refused == 1);

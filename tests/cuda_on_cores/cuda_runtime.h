@@ -48,7 +48,9 @@ constexpr unsigned cudaStreamNonBlocking = 1, cudaHostAllocPortable = 1, cudaHos
                    cudaEventDisableTiming = 2;
 constexpr unsigned long long cudaEnableDefault = 0;
 // Of the names that headers know which include nothing of CUDA.
-struct CUstream_st : cuda_on_cores::Queue {};
+struct CUstream_st : cuda_on_cores::Queue {
+  const int device = cuda_on_cores::current_device();
+};
 struct CUevent_st : cuda_on_cores::Event {};
 using cudaStream_t = CUstream_st*;
 using cudaEvent_t = CUevent_st*;
@@ -79,16 +81,19 @@ inline const char* cudaGetErrorString(cudaError_t error) {
 inline cudaError_t outcome_of(bool good) { return good ? cudaSuccess : cudaErrorLaunchFailure; }
 
 inline cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
+  *count = cuda_on_cores::gpus_of_process();
   return cudaSuccess;
 }
-/// There is no other.
 inline cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) {
-  *can = 0;
+  *can = cuda_on_cores::gpus_reach_each_other() ? 1 : 0;
   return cudaSuccess;
 }
 inline cudaError_t cudaSetDevice(int number) {
   cuda_on_cores::set_current_device(number);
+  return cudaSuccess;
+}
+inline cudaError_t cudaDeviceReset() {
+  cuda_on_cores::leave_current_device();
   return cudaSuccess;
 }
 inline cudaError_t cudaGetDevice(int* number) {
@@ -203,15 +208,19 @@ inline cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** fun
   *outcome = *function ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
   return *function ? cudaSuccess : cudaErrorSymbolNotFound;
 }
+/// A copy of memory that is mapped for another device alone goes wrong.
 inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
                                    cudaStream_t queue) {
+  if (!cuda_on_cores::may_read(queue->device, from)) return cudaErrorLaunchFailure;
   const bool all_reachable = cuda_on_cores::is_reachable(from) && cuda_on_cores::is_reachable(to);
   if (!all_reachable && cuda_on_cores::spoils_recording()) return cudaErrorStreamCaptureUnsupported;
   return outcome_of(queue->put([=] { std::memcpy(to, from, bytes); }));
 }
+/// What it cannot read it has by way of the host.
 inline cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes,
                                        cudaStream_t queue) {
-  return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, queue);
+  cuda_on_cores::count_staged_copy();
+  return outcome_of(queue->put([=] { std::memcpy(to, from, bytes); }));
 }
 inline cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t queue) {
   return outcome_of(queue->put([=] { std::memset(to, value, bytes); }));

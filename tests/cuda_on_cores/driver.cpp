@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <bit>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -27,6 +29,8 @@ constexpr std::size_t granule = std::size_t{64} << 10;
 // As a float it is no number, and as an integer no token: who reads before writing finds out.
 constexpr int nothing = 0xff;
 
+std::atomic<std::uint64_t> staged = 0;
+
 /// All devices' together: there is one. Each piece is a file without a name, which is mapped where
 /// the piece is.
 struct Memory {
@@ -37,7 +41,7 @@ struct Memory {
   };
   struct Mapped {
     std::size_t bytes = 0;
-    bool has_access = false;
+    std::set<int> readers = {};
   };
 
   std::mutex mutex;
@@ -47,10 +51,17 @@ struct Memory {
   std::map<CUmemGenericAllocationHandle, Created> created;
   std::map<CUdeviceptr, Mapped> mapped;
   std::map<void*, std::size_t> of_host;
+  std::set<int> used;  // GPUs.
 
+  const Mapped* piece_at(CUdeviceptr at) const {
+    const auto next = mapped.upper_bound(at);
+    if (next == mapped.begin()) return nullptr;
+    const auto& [begin, piece] = *std::prev(next);
+    return at < begin + piece.bytes ? &piece : nullptr;
+  }
   void protect(int how) {
     for (const auto& [at, piece] : mapped)
-      if (piece.has_access) set(at, piece.bytes, how);
+      if (!piece.readers.empty()) set(at, piece.bytes, how);
   }
   void protect_host(int how) {
     for (const auto& [begin, bytes] : of_host) set(std::bit_cast<CUdeviceptr>(begin), bytes, how);
@@ -114,7 +125,40 @@ std::uint64_t pieces_imported() {
 
 int number_on_machine(int device) { return first_gpu() + device; }
 
-void set_current_device(int number) { current = number; }
+int gpus_of_process() {
+  const char* count = std::getenv("CUDA_ON_CORES_GPUS");
+  return count ? std::atoi(count) : 1;
+}
+
+std::uint64_t staged_copies() { return staged; }
+void count_staged_copy() { ++staged; }
+
+bool gpus_reach_each_other() { return std::getenv("CUDA_ON_CORES_PEERS") != nullptr; }
+
+bool may_read(int device, const void* address) {
+  auto& all = memory();
+  const std::lock_guard lock(all.mutex);
+  const auto* piece = all.piece_at(std::bit_cast<CUdeviceptr>(address));
+  return !piece || piece->readers.contains(device);
+}
+
+std::set<int> gpus_in_use() {
+  auto& all = memory();
+  const std::lock_guard lock(all.mutex);
+  return all.used;
+}
+
+void set_current_device(int number) {
+  current = number;
+  auto& all = memory();
+  const std::lock_guard lock(all.mutex);
+  all.used.insert(number);
+}
+void leave_current_device() {
+  auto& all = memory();
+  const std::lock_guard lock(all.mutex);
+  all.used.erase(current);
+}
 int current_device() { return current; }
 
 OpenMemory::OpenMemory() {
@@ -190,6 +234,12 @@ CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
   return CUDA_SUCCESS;
 }
 
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* active) {
+  *flags = 0;
+  *active = gpus_in_use().contains(device) ? 1 : 0;
+  return CUDA_SUCCESS;
+}
+
 CUresult cuMemGetAllocationGranularity(std::size_t* bytes, const CUmemAllocationProp*,
                                        CUmemAllocationGranularity_flags) {
   *bytes = granule;
@@ -239,7 +289,7 @@ CUresult cuMemMap(CUdeviceptr at, std::size_t bytes, std::size_t,
   auto* const address = std::bit_cast<void*>(at);
   if (mmap(address, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, found->second.file, 0) != address)
     return CUDA_ERROR_INVALID_VALUE;
-  all.mapped.emplace(at, Memory::Mapped{bytes, false});
+  all.mapped.emplace(at, Memory::Mapped{bytes});
   return CUDA_SUCCESS;
 }
 
@@ -255,13 +305,23 @@ CUresult cuMemUnmap(CUdeviceptr at, std::size_t bytes) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemSetAccess(CUdeviceptr at, std::size_t bytes, const CUmemAccessDesc*, std::size_t) {
+CUresult cuMemSetAccess(CUdeviceptr at, std::size_t bytes, const CUmemAccessDesc* access,
+                        std::size_t count) {
   auto& all = memory();
   const std::lock_guard lock(all.mutex);
   const auto found = all.mapped.find(at);
   if (found == all.mapped.end() || found->second.bytes != bytes) return CUDA_ERROR_INVALID_VALUE;
-  found->second.has_access = true;
+  for (std::size_t i = 0; i < count; ++i) found->second.readers.insert(access[i].location.id);
   if (all.open > 0) Memory::set(at, bytes, PROT_READ | PROT_WRITE);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location, CUdeviceptr at) {
+  auto& all = memory();
+  const std::lock_guard lock(all.mutex);
+  const auto* piece = all.piece_at(at);
+  if (!piece) return CUDA_ERROR_INVALID_VALUE;
+  *flags = piece->readers.contains(location->id) ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : 0;
   return CUDA_SUCCESS;
 }
 
@@ -290,6 +350,7 @@ void* find_driver_function(const char* name) {
       {"cuDeviceGet", reinterpret_cast<void*>(cuDeviceGet)},
       {"cuDeviceGetAttribute", reinterpret_cast<void*>(cuDeviceGetAttribute)},
       {"cuDeviceGetUuid", reinterpret_cast<void*>(cuDeviceGetUuid)},
+      {"cuDevicePrimaryCtxGetState", reinterpret_cast<void*>(cuDevicePrimaryCtxGetState)},
       {"cuMemExportToShareableHandle", reinterpret_cast<void*>(cuMemExportToShareableHandle)},
       {"cuMemImportFromShareableHandle", reinterpret_cast<void*>(cuMemImportFromShareableHandle)},
       {"cuMemGetAllocationGranularity", reinterpret_cast<void*>(cuMemGetAllocationGranularity)},
@@ -300,6 +361,7 @@ void* find_driver_function(const char* name) {
       {"cuMemMap", reinterpret_cast<void*>(cuMemMap)},
       {"cuMemUnmap", reinterpret_cast<void*>(cuMemUnmap)},
       {"cuMemSetAccess", reinterpret_cast<void*>(cuMemSetAccess)},
+      {"cuMemGetAccess", reinterpret_cast<void*>(cuMemGetAccess)},
   };
   for (const auto& [known, function] : functions)
     if (known == name) return function;

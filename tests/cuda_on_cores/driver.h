@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 
 /// The memory of a device that there is not. Its addresses are real ones, but its pages can be read
 /// and written only while work of a queue runs: whoever does so at another time gets a segmentation
@@ -15,8 +16,20 @@ std::size_t device_memory_taken();
 /// How often another one's was taken in.
 std::uint64_t pieces_imported();
 
-/// Which of the machine's GPUs it is: this process has them from CUDA_ON_CORES_GPU on.
+/// Which of the machine's GPUs it is: this process has CUDA_ON_CORES_GPUS of them (one), from
+/// CUDA_ON_CORES_GPU on.
 int number_on_machine(int device);
+int gpus_of_process();
+/// Whether they reach each other's memory: CUDA_ON_CORES_PEERS.
+bool gpus_reach_each_other();
+/// Whether memory, if it is a device's at all, is mapped for that one.
+bool may_read(int device, const void* memory);
+/// How often one was given a copy of what it cannot read.
+std::uint64_t staged_copies();
+void count_staged_copy();
+/// Those of which this process has a context.
+std::set<int> gpus_in_use();
+void leave_current_device();
 
 /// What the next calls of this thread are about; the first one where nobody has said.
 void set_current_device(int number);
@@ -93,6 +106,8 @@ struct CUmemAccessDesc {
 CUresult cuDeviceGet(CUdevice* device, int number);
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device);
 CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device);
+/// Used is what a thread has made its current device, since the last reset.
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* active);
 CUresult cuMemGetAllocationGranularity(std::size_t* granule, const CUmemAllocationProp* kind,
                                        CUmemAllocationGranularity_flags flags);
 CUresult cuMemAddressReserve(CUdeviceptr* at, std::size_t bytes, std::size_t alignment,
@@ -106,6 +121,7 @@ CUresult cuMemMap(CUdeviceptr at, std::size_t bytes, std::size_t offset,
 CUresult cuMemUnmap(CUdeviceptr at, std::size_t bytes);
 CUresult cuMemSetAccess(CUdeviceptr at, std::size_t bytes, const CUmemAccessDesc* access,
                         std::size_t count);
+CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location, CUdeviceptr at);
 /// The file is real, and so another process can open the memory by it.
 CUresult cuMemExportToShareableHandle(void* file, CUmemGenericAllocationHandle handle,
                                       CUmemAllocationHandleType type, unsigned long long flags);

@@ -2,9 +2,8 @@
 
 #include <signal.h>
 
-#include <fstream>
+#include <map>
 #include <memory>
-#include <sstream>
 
 #include "played_gpus/runs.h"
 
@@ -13,14 +12,14 @@ using namespace troupe::tests;
 
 namespace {
 
-/// As two processes tell it.
-std::string twice(const std::string& way) {
-  std::string line = way;
-  if (!line.empty()) line += '\n';
-  return line + line;
-}
-
 enum class Gpus { one_for_all, one_each };
+
+/// What two processes tell that have used such GPUs, and a way between them if that has a name.
+Lines tale_of_two(Gpus gpus, const std::string& way) {
+  Lines lines{"GPU 0", gpus == Gpus::one_each ? "GPU 1" : "GPU 0"};
+  if (!way.empty()) lines.insert({way, way});
+  return lines;
+}
 
 }  // namespace
 
@@ -68,10 +67,22 @@ TEST_CASE("a run over nodes with GPUs has the bits of one process, by every way 
       for (const auto& node : cluster.nodes)
         CHECK(node->said().find("by way of the host") == std::string::npos);
     }
-    std::ifstream file(path);
-    std::ostringstream told;
-    told << file.rdbuf();
-    CHECK(told.str() == twice(way));
+    CHECK(tale_at(path) == tale_of_two(gpus, way));
+  }
+}
+
+TEST_CASE("nodes of one's own take turns with the GPUs of the machine, whose leader uses none",
+          "[cluster]") {
+  const Workplace here;
+  here.write("run.toml", configuration(gpt2));
+  const auto wanted = train(here, {});
+  for (const auto& [gpus, way] : std::map<Gpus, std::string>{{Gpus::one_for_all, "shared memory"},
+                                                             {Gpus::one_each, "NCCL"}}) {
+    const auto path = (here.path() / ("tale-" + way)).string();
+    const Variable tale("CUDA_ON_CORES_TALE", path);
+    const Variable count("CUDA_ON_CORES_GPUS", gpus == Gpus::one_each ? "2" : "1");
+    CHECK(train(here, on_gpu + Settings{"pipeline.stages=2"}, {"--nodes", "2"}) == wanted);
+    CHECK(tale_at(path) == tale_of_two(gpus, way));
   }
 }
 

@@ -3,6 +3,8 @@
 #include <signal.h>
 #include <time.h>
 
+#include <filesystem>
+
 #include "played_gpus/runs.h"
 
 using namespace troupe;
@@ -18,6 +20,21 @@ TEST_CASE("a GPU has the bits of the cores in fp32, in one stage and in several"
     CHECK(train(here, on_gpu + Settings{"pipeline.stages=2"}) == wanted);
     CHECK(train(here, on_gpu + Settings{"pipeline.replicas=2", "train.graph_rows=0"}) == wanted);
   }
+}
+
+TEST_CASE("two GPUs of a process read each other's memory where they reach it", "[apps]") {
+  const Workplace here;
+  here.write("run.toml", configuration(gpt2));
+  const auto wanted = train(here, {});
+  const auto path = (here.path() / "tale").string();
+  const Variable tale("CUDA_ON_CORES_TALE", path), count("CUDA_ON_CORES_GPUS", "2");
+  const auto settings = on_gpu + Settings{"pipeline.stages=4", "pipeline.schedule=1f1b"};
+  CHECK(train(here, settings) == wanted);
+  CHECK(tale_at(path) == Lines{"GPU 0", "GPU 1", "copies by way of the host"});
+  std::filesystem::remove(path);
+  const Variable peers("CUDA_ON_CORES_PEERS", "1");
+  CHECK(train(here, settings) == wanted);
+  CHECK(tale_at(path) == Lines{"GPU 0", "GPU 1"});
 }
 
 TEST_CASE("with tensor cores a GPU has the same bits by every plan", "[apps]") {

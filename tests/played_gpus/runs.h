@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdlib>
+#include <fstream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -71,5 +73,14 @@ class Variable {
  private:
   const char* name_;
 };
+
+/// What processes have told at CUDA_ON_CORES_TALE (tale.cpp), in any order.
+using Lines = std::multiset<std::string>;
+inline Lines tale_at(const std::string& path) {
+  std::ifstream file(path);
+  Lines lines;
+  for (std::string line; std::getline(file, line);) lines.insert(line);
+  return lines;
+}
 
 }  // namespace troupe::tests
