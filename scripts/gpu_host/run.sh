@@ -47,9 +47,14 @@ run_part() {
   esac
 }
 
+# as_host COMMAND ...: with the host's own libraries. Those of the pack are older, and are there for its programs alone.
+as_host() { env LD_LIBRARY_PATH="$libraries_of_host" "$@"; }
+
 # run run|rehearse [PART ...]
 run() {
+  libraries_of_host=${LD_LIBRARY_PATH-}
   export LD_LIBRARY_PATH; LD_LIBRARY_PATH="$here/libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}$(folders_of_libraries)"
+  export TROUPE_GOLDEN="$here/golden"
   local how=$1 part; shift
   cd "$(mktemp -d)"
   look_around "$how"

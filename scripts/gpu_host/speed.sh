@@ -63,13 +63,23 @@ measure_gpt2() {
   done
   ratio "four stages to one" "${rates[1]}" "${rates[0]}"
 
-  if ! python3 -c 'import torch' 2>/dev/null; then
+  if ! as_host python3 -c 'import torch' 2>/dev/null; then
     row "$what, PyTorch" "skipped" "PyTorch was not found"
-  elif ! timeout 300 python3 "$here/peer_torch_gpu.py" "${shape[@]}" >peer 2>peer-said; then
-    row "$what, PyTorch" "skipped" "$(tail -1 peer-said)"
+  elif peer_torch "${shape[@]}"; then
+    compare_with_peer "$what" "${rates[0]}"
   else
-    local peer; peer=$(sed 1d peer | middle)
-    row "$what, $(head -1 peer)" "" "$peer tokens/s$(utilisation "$peer")"
-    ratio "one stage to PyTorch" "${rates[0]}" "$peer"
+    row "$what, PyTorch, compiled" "skipped" "$(why_not_compiled)"
+    # A compiler is what its kernels are made with, and not every host has one.
+    if peer_torch "${shape[@]}" --plain; then compare_with_peer "$what" "${rates[0]}"; fi
   fi
+}
+
+peer_torch() { as_host timeout 600 python3 "$here/peer_torch_gpu.py" "$@" >peer 2>peer-said; }
+why_not_compiled() { grep -m 1 -E 'Python\.h|C compiler|CalledProcessError|RuntimeError' peer-said || tail -1 peer-said; }
+
+# compare_with_peer WHAT RATE
+compare_with_peer() {
+  local peer; peer=$(sed 1d peer | middle)
+  row "$1, $(head -1 peer)" "" "$peer tokens/s$(utilisation "$peer")"
+  ratio "one stage to that" "$2" "$peer"
 }
