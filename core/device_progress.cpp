@@ -16,22 +16,27 @@ thread_local DeviceWork* work_of_thread = nullptr;
 }  // namespace
 
 DeviceProgress::Moment DeviceProgress::settled(const DeviceWork* mine) const {
-  return least(mine, mine ? Followed::counted : Followed::ignored);
-}
-
-DeviceProgress::Moment DeviceProgress::done(const DeviceWork* mine) const {
-  return least(mine, mine && mine->followed_are_done_ ? Followed::counted : Followed::ignored);
-}
-
-DeviceProgress::Moment DeviceProgress::least(const DeviceWork* mine, Followed followed) const {
   const std::lock_guard lock(mutex_);
   Moment least = all_done;
   for (const auto& device : devices_) {
     if (mine && device == mine->device_) continue;
     Moment until = device->done;
-    if (followed == Followed::counted)
+    if (mine)
       if (const auto found = mine->followed_.find(device->number); found != mine->followed_.end())
-        until = std::max(until, found->second);
+        until = std::max(until, found->second.until);
+    least = std::min(least, until);
+  }
+  return least;
+}
+
+DeviceProgress::Moment DeviceProgress::done_by_others(const DeviceWork& mine) const {
+  const std::lock_guard lock(mutex_);
+  Moment least = all_done;
+  for (const auto& device : devices_) {
+    if (device == mine.device_) continue;
+    Moment until = device->done;
+    if (const auto found = mine.followed_.find(device->number); found != mine.followed_.end())
+      until = std::max(until, found->second.reached);
     least = std::min(least, until);
   }
   return least;
@@ -76,25 +81,36 @@ DeviceProgress::Moment DeviceWork::end_job() {
   return progress_.clock_.load();
 }
 
-void DeviceWork::done(DeviceProgress::Moment moment) {
+void DeviceWork::has_done(Moment moment) {
   device_->done = moment;
+  has_reached(moment);
+}
+
+void DeviceWork::has_reached(Moment moment) {
+  for (auto& [other, followed] : followed_)
+    if (followed.since <= moment) followed.reached = followed.until;
+}
+
+void DeviceWork::done(Moment moment) {
+  has_done(moment);
   while (!held_.empty() && held_.front().first <= moment) held_.pop_front();
 }
 
 void DeviceWork::caught_up() {
   caught_up_ = progress_.now();
-  followed_are_done_ = true;  // The device had waited for them.
+  has_reached(caught_up_);
 }
 
 void DeviceWork::idle() {
-  device_->done = all_done;
+  has_done(all_done);
   held_.clear();
 }
 
 void DeviceWork::follow(std::uint64_t other, DeviceProgress::Moment moment) {
   auto& followed = followed_[other];
-  followed = std::max(followed, moment);
-  followed_are_done_ = false;
+  if (moment <= followed.until) return;
+  followed.until = moment;
+  followed.since = progress_.now();
 }
 
 }  // namespace troupe

@@ -30,8 +30,9 @@ class DeviceProgress {
   /// What had been given to devices until then, that of `mine` excepted, is done, or is done before
   /// anything that `mine` gives to its own from now on.
   Moment settled(const DeviceWork* mine) const;
-  /// What had been given to devices until then, that of `mine` excepted, is done.
-  Moment done(const DeviceWork* mine) const;
+  /// What had been given to all devices but that of `mine` until then is done: by what they say
+  /// themselves, or what that of `mine` has done follows it.
+  Moment done_by_others(const DeviceWork& mine) const;
 
  private:
   friend class DeviceWork;
@@ -39,8 +40,6 @@ class DeviceProgress {
     std::uint64_t number = 0;
     std::atomic<Moment> done;
   };
-  enum class Followed : std::uint8_t { ignored, counted };
-  Moment least(const DeviceWork* mine, Followed followed) const;
 
   std::atomic<Moment> clock_{0};
   mutable std::mutex mutex_;
@@ -92,12 +91,22 @@ class DeviceWork {
  private:
   friend class DeviceProgress;
   using Device = DeviceProgress::Device;
+  using Moment = DeviceProgress::Moment;
+
+  /// How far another device's work is done before what this one is given from now on.
+  struct Followed {
+    Moment until = 0;
+    Moment since = 0;    // When this device was told to follow it so far.
+    Moment reached = 0;  // As far as this device has followed it by what it has done.
+  };
+
+  void has_done(Moment moment);
+  void has_reached(Moment moment);
 
   DeviceProgress& progress_;
   std::shared_ptr<Device> device_;
-  DeviceProgress::Moment caught_up_ = 0;
-  std::map<std::uint64_t, DeviceProgress::Moment> followed_;  // By number.
-  bool followed_are_done_ = true;                             // All of these.
+  Moment caught_up_ = 0;
+  std::map<std::uint64_t, Followed> followed_;  // By number.
   std::vector<BlockHandle> held_now_;
   std::deque<std::pair<DeviceProgress::Moment, std::vector<BlockHandle>>> held_;
 };

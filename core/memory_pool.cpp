@@ -140,10 +140,11 @@ void MemoryPool::release_free() {
   }
 }
 
-/// What no device uses any more is free, for whoever comes.
+/// What no device uses any more is free. That it is only to be used after others is not enough:
+/// what goes back to the source may come to those who follow nobody.
 void MemoryPool::settle() {
   const auto* work = work_here();
-  const auto by_others = devices_->done(work);
+  const auto by_others = work ? devices_->done_by_others(*work) : devices_->settled(nullptr);
   const auto by_all = work ? std::min(by_others, work->reached()) : by_others;
   for (auto& [size, by_taker] : late_) {
     auto& free = free_[size];

@@ -231,34 +231,38 @@ TEST_CASE("a device that has caught up in the midst of a job may yet read what t
   reader.play([](DeviceWork& work) { work.idle(); });
 }
 
-TEST_CASE("what another device reads goes back to the source only when that is done", "[core]") {
+TEST_CASE("what is only to be used after another device goes back to no source", "[core]") {
   const auto devices = std::make_shared<DeviceProgress>();
   MemoryPool pool(host_memory(), devices);
   Player reader(*devices), maker(*devices);
   BlockHandle block;
+  DeviceProgress::Moment read = 0;
   maker.play([&](DeviceWork& work) {
     work.begin_job();
     block = pool.take(bytes);
+    (void)work.end_job();
   });
-  DeviceProgress::Moment read = 0;
   reader.play([&](DeviceWork& work) {
     work.begin_job();
     DeviceWork::see(*block.get());
     read = work.end_job();
-    work.begin_job();
   });
+  const auto reader_number = reader.number();
   maker.play([&](DeviceWork& work) {
+    work.begin_job();
     block = {};
-    work.caught_up();
-    work.follow(reader.number(), read);
-    pool.trim();  // It comes after that only for what the device is given from now on.
+    const auto dropped = work.end_job();
+    work.begin_job();
+    work.follow(reader_number, read);
+    const auto followed = work.end_job();
+    work.done(dropped);
+    pool.trim();
     CHECK(pool.counters().bytes_reserved > 0);
-    work.caught_up();
+    work.done(followed);
     pool.trim();
     CHECK(pool.counters().bytes_reserved == 0);
-    work.idle();
   });
-  reader.play([](DeviceWork& work) { work.idle(); });
+  for (auto* player : {&reader, &maker}) player->play([](DeviceWork& work) { work.idle(); });
 }
 
 TEST_CASE("trim leaves what a device may use", "[core]") {
