@@ -45,7 +45,9 @@ Status NcclLink::begin(const LinkId& id) {
   config.minCTAs = 1;
   config.maxCTAs = way_ == NcclWay::adds ? order_.most_adding_blocks : order_.most_blocks;
   note(nccl_.init(&communicator_, member_.of, unique, member_.number, &config));
-  if (!problem_.empty()) return Error{problem_};
+  // What has gone wrong with one that is there already is its state, as report() tells it: it must
+  // be aborted all the same.
+  if (!communicator_) return Error{problem_.empty() ? "NCCL: it makes nothing" : problem_};
   return Done{};
 }
 

@@ -31,7 +31,7 @@ class NcclLink final : public Link {
   /// Its communicator was aborted.
   ~NcclLink() override;
 
-  /// Once, first of all.
+  /// Once, first of all. An error says that there is no communicator.
   Status begin(const LinkId& id);
 
   LinkReport report() override;

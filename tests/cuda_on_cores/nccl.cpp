@@ -111,6 +111,11 @@ std::uint64_t cuda_on_cores::operations_put() {
   return nccl_world().operations;
 }
 
+void cuda_on_cores::let_next_go_wrong() {
+  const std::lock_guard lock(nccl_world().mutex);
+  nccl_world().next_goes_wrong = true;
+}
+
 const char* ncclGetErrorString(ncclResult_t outcome) {
   switch (outcome) {
     case ncclSuccess:
@@ -167,7 +172,9 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int members, ncclU
                               cuda_on_cores::current_device());
   *communicator = new ncclComm(name, own);
   nccl_world().alive.insert(*communicator);
-  return ncclInProgress;
+  if (!std::exchange(nccl_world().next_goes_wrong, false)) return ncclInProgress;
+  (*communicator)->fail(ncclSystemError, "the system has no sockets left");
+  return ncclSystemError;
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t* state) {

@@ -63,5 +63,7 @@ namespace cuda_on_cores {
 std::size_t communicators_left();
 /// How often one was given something to do.
 std::uint64_t operations_put();
+/// The next one that is begun goes wrong at once: there it is, and its first answer is an error.
+void let_next_go_wrong();
 
 }  // namespace cuda_on_cores

@@ -56,6 +56,7 @@ struct NcclWorld {
   std::map<int, std::thread::id> groups;  // Which thread has one, by device.
   std::string last_error;
   std::uint64_t operations = 0;
+  bool next_goes_wrong = false;
 
   /// Whether a device is by what nobody has met yet.
   bool is_occupied(int device) const;

@@ -163,6 +163,19 @@ TEST_CASE("two members with one GPU are refused, with NCCL's reason", "[nccl]") 
         "members 0 and 1 have one GPU, 0000:01:00.0");
 }
 
+TEST_CASE("what has gone wrong at once is told, and nothing of it is left", "[nccl]") {
+  Member one(0);
+  const auto id = one.fabric->name_link();
+  REQUIRE(id.ok());
+  cuda_on_cores::let_next_go_wrong();
+  one.begin(*id, LinkSide::sends);
+  CHECK(one.link->report().phase == Phase::broken);
+  CHECK(one.link->why_broken() ==
+        "NCCL: the system refused something; its last warning: the system has no sockets left");
+  one.end();
+  CHECK(cuda_on_cores::communicators_left() == 0);
+}
+
 TEST_CASE("an aborted receive lets go of the device and leaves garbage", "[nccl]") {
   const auto members = make_members(2);
   const auto id = members[0]->fabric->name_link();
