@@ -18,8 +18,9 @@ namespace {
 
 using NcclLinks = std::vector<std::unique_ptr<NcclLink>>;
 
-/// In one group, so that no one waits for a device which the others occupy. To abort may wait for
-/// ever all the same, where another process never lets go.
+/// In one group, so that no one waits for a device which the others occupy. An abort makes its
+/// group one that blocks, even where no communicator does: it ends when all of them are freed. That
+/// may be never all the same, where another process never lets go.
 void abort_together(const NcclLibrary& nccl, int device, NcclLinks links,
                     std::atomic<bool>& ended) {
   (void)cudaSetDevice(device);
@@ -27,8 +28,7 @@ void abort_together(const NcclLibrary& nccl, int device, NcclLinks links,
   for (const auto& link : links)
     if (link->communicator()) (void)nccl.abort(link->communicator());
   (void)nccl.end_group();
-  // NCCL goes on by itself, and of a communicator that is gone nobody may ask; but the device has
-  // let go once the streams have run out.
+  // The device has let go once the streams have run out, with what stands behind NCCL's work.
   for (const auto& link : links) (void)cudaStreamSynchronize(link->stream());
   links.clear();
   ended = true;
@@ -46,6 +46,8 @@ class NcclFabric final : public Fabric {
   NcclFabric(const NcclFabric&) = delete;
   NcclFabric& operator=(const NcclFabric&) = delete;
 
+  /// NCCL listens for the ends of what is named on a thread of its own. Where one never comes that
+  /// stays until the process ends: one for each link that was not formed.
   Result<LinkId> name_link() override {
     ncclUniqueId unique;
     if (auto problem = problem_of_nccl(nccl_, nccl_.unique_id(&unique)); !problem.empty())

@@ -83,7 +83,7 @@ void post_group() {
   }
 }
 
-/// To clean up waits for the device, and so for all that occupy it.
+/// To clean up waits for the device, and so for all that occupy it. The group waits for that.
 void forget(const std::vector<ncclComm_t>& aborted) {
   for (const auto* one : aborted)
     if (nccl_world().is_occupied(one->device))
@@ -219,10 +219,10 @@ ncclResult_t ncclGroupEnd() {
     group.parts.clear();
     return std::exchange(group.error, ncclSuccess);
   }
-  const bool is_empty = group.parts.empty() && group.aborted.empty();
+  const bool blocks = group.parts.empty() || !group.aborted.empty();
   post_group();
   forget(std::exchange(group.aborted, {}));
-  return is_empty ? ncclSuccess : ncclInProgress;
+  return blocks ? ncclSuccess : ncclInProgress;
 }
 
 ncclResult_t ncclSend(const void* memory, std::size_t count, ncclDataType_t type, int to,
