@@ -13,6 +13,7 @@
 namespace troupe::apps {
 
 void link_by_interface(const std::string& address) {
+  (void)setenv("NCCL_DEBUG_FILE", "/dev/stderr", 0);
   for (const auto& interface : read_interfaces())
     if (interface.address == address)  // "=": this one, and none whose name begins so.
       (void)setenv("NCCL_SOCKET_IFNAME", ("=" + interface.name).c_str(), 0);

@@ -16,14 +16,14 @@ namespace {
 
 /// NCCL refuses two members of one machine that have one GPU. So each process of these tests is a
 /// machine of its own, which reaches the others over the network; and what belongs to large
-/// machines is left out. Before NCCL looks at it, and once.
+/// machines is left out. What it has to say must not be taken for answers of the other process.
+/// Before NCCL looks at it, and once.
 void be_a_machine() {
   (void)setenv("NCCL_HOSTID", ("process " + std::to_string(getpid())).c_str(), 1);
-  constexpr std::pair<const char*, const char*> variables[] = {{"NCCL_NET", "Socket"},
-                                                               {"NCCL_SOCKET_IFNAME", "lo"},
-                                                               {"NCCL_RAS_ENABLE", "0"},
-                                                               {"NCCL_MNNVL_ENABLE", "0"},
-                                                               {"NCCL_CUMEM_HOST_ENABLE", "0"}};
+  constexpr std::pair<const char*, const char*> variables[] = {
+      {"NCCL_NET", "Socket"},          {"NCCL_SOCKET_IFNAME", "lo"},
+      {"NCCL_RAS_ENABLE", "0"},        {"NCCL_MNNVL_ENABLE", "0"},
+      {"NCCL_CUMEM_HOST_ENABLE", "0"}, {"NCCL_DEBUG_FILE", "/dev/stderr"}};
   for (const auto& [name, value] : variables) (void)setenv(name, value, 0);
 }
 
@@ -43,8 +43,11 @@ Result<std::unique_ptr<LinkedGpu>> LinkedGpu::open() {
   (void)gpu->pool->take(std::size_t{64} << 20);
   gpu->pool->trim();
   auto* const queue = kernels::cuda::native_queue(*gpu->computes);
-  auto fabric =
-      open_nccl_fabric({.device = 0, .queue = static_cast<CUstream_st*>(queue), .most_blocks = 1});
+  // Both processes' links must fit on one GPU at once.
+  auto fabric = open_nccl_fabric({.device = 0,
+                                  .queue = static_cast<CUstream_st*>(queue),
+                                  .most_blocks = 1,
+                                  .most_adding_blocks = 1});
   if (!fabric) return fabric.error();
   gpu->fabric = std::move(*fabric);
   gpu->may_be_refused = MAY_BE_REFUSED;
