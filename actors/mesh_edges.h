@@ -62,7 +62,8 @@ class MeshEdges {
   /// A word of an edge has come; perhaps from somebody who was sooner than this process.
   void hear(int from, std::span<const std::byte> word);
   /// The edge for a parcel to this player, once they are formed; null where it goes by way of the
-  /// host. A tensor that goes from device to device lies in the sending device's memory.
+  /// host. A tensor that goes from device to device lies in the sending device's memory, and that
+  /// one has made it: what a job posts it posts no sooner.
   transport::Sender* edge(PlayerId to, std::size_t head_bytes,
                           std::span<const Tensor> tensors) const;
   /// By stage, once they are formed: where this process adds up what others do. Else null, or no

@@ -30,8 +30,7 @@ Status add_ipc_links(const GpuToLink& order, actors::LinkedDevice& linked) {
   auto copies = kernels::cuda::open_device(order.number);
   if (!copies) return copies.error();
   auto fabric =
-      transport::open_ipc_fabric({.computes = order.gpu,
-                                  .copies = std::move(*copies),
+      transport::open_ipc_fabric({.copies = std::move(*copies),
                                   .memory = **order.exported,
                                   .import = [number = order.number](std::size_t reserved) {
                                     return kernels::cuda::import_memory(number, reserved);

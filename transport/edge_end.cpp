@@ -1,5 +1,6 @@
 #include "transport/edge_end.h"
 
+#include <cassert>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -66,7 +67,7 @@ Status EdgeEnd::warm_up(EdgeTime now) {
   if (auto sound = look(); !sound) return sound;
   if (posts_ == 0) {
     try {
-      token_ = order_.memory->take(pieces() * token_bytes);
+      token_ = take(pieces() * token_bytes);
     } catch (const std::bad_alloc&) {
       return Error{"the device has no memory for a first exchange"};
     }
@@ -86,6 +87,12 @@ Status EdgeEnd::look() {
   if (warm()) token_ = {};
   if (report_.phase == LinkReport::Phase::broken) return Error{link_->why_broken()};
   return Done{};
+}
+
+/// Whoever gives work to a device also gets what that one has yet to use.
+BlockHandle EdgeEnd::take(std::size_t bytes) const {
+  assert(!DeviceWork::of_this_thread() && "links wait for no work of a device");
+  return order_.memory->take(bytes);
 }
 
 void EdgeEnd::post(std::span<const Piece> pieces) {

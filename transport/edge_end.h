@@ -74,6 +74,8 @@ class EdgeEnd {
   Status say(EdgeWordKind kind, std::span<const std::byte> rest = {}, std::uint64_t granted = 0,
              std::uint64_t arrived = 0);
   Status look();
+  /// Of the device's memory, what no device uses any more. Throws where there is none.
+  BlockHandle take(std::size_t bytes) const;
   void post(std::span<const Piece> pieces);
   /// Whether the link takes another operation.
   bool free() const { return report_.issued == posts_; }

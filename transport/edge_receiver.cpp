@@ -102,7 +102,7 @@ Status ReceivingEnd::post_next(Lock& lock, EdgeTime now) {
   pieces_.clear();
   if (!incoming.plans.empty()) {
     try {
-      incoming.payload = order_.memory->take(incoming.payload_bytes);
+      incoming.payload = take(incoming.payload_bytes);
     } catch (const std::bad_alloc&) {
       return Error{"the device has no memory for " + std::to_string(incoming.payload_bytes) +
                    " bytes of tensors"};

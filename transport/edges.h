@@ -58,10 +58,10 @@ class Adder {
   virtual ~Adder() = default;
 
   /// Returns at once. The k-th call at one end is of the k-th sum at all: in `numbers`, which are
-  /// of the device's memory, lie pieces of these sizes one after another, the same at all ends.
-  /// Once `done` is called, on the thread that calls the fabric, member k has the sum of all pieces
-  /// k, in its own; what the others are is not said. Nobody else may touch them before. An error
-  /// says that the edge has ended, or does so by it.
+  /// of the device's memory and which it has made, lie pieces of these sizes one after another, the
+  /// same at all ends. Once `done` is called, on the thread that calls the fabric, member k has the
+  /// sum of all pieces k, in its own; what the others are is not said. Nobody else may touch them
+  /// before. An error says that the edge has ended, or does so by it.
   virtual Status add(Tensor numbers, std::span<const std::int64_t> sizes,
                      std::function<void()> done) = 0;
 };
@@ -73,7 +73,7 @@ enum class HandedOver : std::uint8_t {
              // where the epoch is aborted meanwhile: such work looks at the poison word.
 };
 
-/// How long each wait may take. What a device was given before an operation counts into it.
+/// How long each wait may take. What leaves no room on a device for an operation counts into it.
 struct EdgePatience {
   std::chrono::milliseconds form{30000};      // Until an edge is ready.
   std::chrono::milliseconds exchange{30000};  // Until a parcel is granted; and from then on, done.
@@ -132,7 +132,8 @@ class Edges {
   Edges(const Edges&) = delete;
   Edges& operator=(const Edges&) = delete;
 
-  /// Before the other end can send a word. Listener and `on_end` are called by advance().
+  /// Before the other end can send a word. Listener and `on_end` are called by advance(). What is
+  /// sent lies in the device's memory, and the device has made it: nothing waits for that here.
   std::unique_ptr<Sender> open_sender(const EdgeTerms& terms, OnEnd on_end);
   std::unique_ptr<Receiver> open_receiver(const EdgeTerms& terms, HandedOver handed_over,
                                           Listener listener);
@@ -154,8 +155,8 @@ class Edges {
   Phase wait_while(std::initializer_list<Phase> phases, EdgeTime until) const;
   EdgesCounters counters() const;
 
-  /// By the thread that calls the fabric, when it was woken and now and then. True where something
-  /// is under way, so that it is to be called again soon.
+  /// By the thread that calls the fabric and gives no work to a device, when it was woken and now
+  /// and then. True where something is under way, so that it is to be called again soon.
   bool advance(EdgeTime now);
 
  private:

@@ -37,13 +37,13 @@ class IpcFabric final : public Fabric {
     if (side == LinkSide::sends) {
       const auto named = named_.extract(name);
       if (named.empty()) return Error{"nobody here has named such a link"};
-      return std::unique_ptr<Link>(std::make_unique<IpcSendingLink>(order_.computes, order_.memory,
-                                                                    std::move(named.mapped())));
+      return std::unique_ptr<Link>(
+          std::make_unique<IpcSendingLink>(order_.memory, std::move(named.mapped())));
     }
     auto socket = connect_ipc(name);
     if (!socket) return socket.error();
-    return std::unique_ptr<Link>(std::make_unique<IpcReceivingLink>(
-        order_.computes, *order_.copies, order_.import, std::move(*socket)));
+    return std::unique_ptr<Link>(
+        std::make_unique<IpcReceivingLink>(*order_.copies, order_.import, std::move(*socket)));
   }
 
   void end(std::vector<std::unique_ptr<Link>> links) override {
@@ -78,7 +78,7 @@ class IpcFabric final : public Fabric {
 Result<std::unique_ptr<Fabric>> open_ipc_fabric(IpcOrder order) {
   try {
     // Memory of the host that the device sees as well.
-    auto word = order.computes.host_memory().take(sizeof(std::uint64_t));
+    auto word = order.copies->host_memory().take(sizeof(std::uint64_t));
     return std::unique_ptr<Fabric>(std::make_unique<IpcFabric>(std::move(order), std::move(word)));
   } catch (const std::bad_alloc&) {
     return Error{"there is no memory for a word that host and device see"};

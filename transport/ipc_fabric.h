@@ -11,8 +11,7 @@ namespace troupe::transport {
 
 /// What a GPU must have for links with other processes of its machine.
 struct IpcOrder {
-  Device& computes;                // What the device is given: links wait for it.
-  std::unique_ptr<Device> copies;  // A queue of the same GPU, for the links alone.
+  std::unique_ptr<Device> copies;  // A queue of the GPU, for the links alone.
   const ExportedMemory& memory;    // In which all lies that is sent.
   ImportMemory import;             // For this GPU to read.
 };
@@ -21,7 +20,6 @@ struct IpcOrder {
 /// other's memory. The receiver reads the memory of the sender, and copies it into its own:
 ///
 ///     sender                                        receiver
-///        what was given before is done
 ///        --- offer: where it lies ------------------>
 ///                                                     copies it, in a queue of its own
 ///        <-- taken ----------------------------------

@@ -29,13 +29,13 @@ void IpcLink::note(std::string problem) {
 }
 
 void IpcSendingLink::post(std::span<const Piece> pieces) {
-  try_on_device([&] {
-    auto& posted = posted_.emplace_back();
-    for (const auto& piece : pieces)
-      posted.ranges.push_back({memory_.offset_of(piece.memory), piece.bytes});
-    posted.before = computes_.mark();
-  });
-  ++report_.issued;
+  assert(socket_ && "nothing is posted before the link is ready");
+  std::vector<MemoryRange> ranges;
+  for (const auto& piece : pieces) {
+    ranges.push_back({memory_.offset_of(piece.memory), piece.bytes});
+    if (auto shown = show(ranges.back()); !shown) return note(shown.error().text);
+  }
+  socket_->say({IpcKind::offer, ++report_.issued, std::move(ranges), {}});
 }
 
 Device::Mark IpcSendingLink::hang_up() {
@@ -51,7 +51,7 @@ Status IpcSendingLink::advance() {
   const bool is_gone = socket_->is_gone();
   if (auto heard = hear_taken(); !heard) return heard;
   if (is_gone && report_.ended < report_.issued) return end_is_gone();
-  return offer_what_is_done();
+  return Done{};
 }
 
 void IpcSendingLink::let_in() {
@@ -64,29 +64,15 @@ void IpcSendingLink::let_in() {
 }
 
 Status IpcSendingLink::hear_taken() {
-  const auto offered = report_.issued - posted_.size();
   for (;;) {
     const auto word = socket_->hear();
     if (!word) return word.error();
     if (!*word) return Done{};
     if ((*word)->kind != IpcKind::taken || (*word)->number != report_.ended + 1 ||
-        report_.ended == offered)
+        report_.ended == report_.issued)
       return not_sane_end("takes what it was not offered");
     ++report_.ended;
   }
-}
-
-Status IpcSendingLink::offer_what_is_done() {
-  if (posted_.empty()) return Done{};
-  const auto passed = computes_.passed();
-  if (!passed) return passed.error();
-  for (; !posted_.empty() && posted_.front().before <= *passed; posted_.pop_front()) {
-    auto& ranges = posted_.front().ranges;
-    for (const auto& range : ranges)
-      if (auto shown = show(range); !shown) return shown;
-    socket_->say({IpcKind::offer, report_.issued - posted_.size() + 1, std::move(ranges), {}});
-  }
-  return Done{};
 }
 
 /// All pieces in which it lies.
@@ -106,8 +92,6 @@ void IpcReceivingLink::post(std::span<const Piece> pieces) {
   assert(!waits_ && "one is posted when the last is issued");
   waits_ = true;
   pieces_.assign(pieces.begin(), pieces.end());
-  // Its memory may have been something else's, which the device has not done with.
-  try_on_device([&] { before_ = computes_.mark(); });
 }
 
 Device::Mark IpcReceivingLink::hang_up() {
@@ -167,7 +151,6 @@ Status IpcReceivingLink::begin_copies() {
   for (std::size_t i = 0; i < pieces_.size(); ++i)
     if ((*offer_)[i].bytes != pieces_[i].bytes || !memory_->at((*offer_)[i]))
       return not_sane_end("offers other memory than it has shown");
-  (void)copies_.follow(computes_, before_);
   for (std::size_t i = 0; i < pieces_.size(); ++i)
     copies_.copy(memory_->at((*offer_)[i]), copies_.place(), pieces_[i].memory, pieces_[i].bytes);
   copied_ = copies_.mark();

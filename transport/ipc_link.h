@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <set>
@@ -46,42 +45,31 @@ class IpcLink : public Link {
 
 class IpcSendingLink final : public IpcLink {
  public:
-  /// Both outlive it.
-  IpcSendingLink(Device& computes, const ExportedMemory& memory, Descriptor listening)
-      : computes_(computes), memory_(memory), listening_(std::move(listening)) {}
+  /// The memory outlives it.
+  IpcSendingLink(const ExportedMemory& memory, Descriptor listening)
+      : memory_(memory), listening_(std::move(listening)) {}
 
   void post(std::span<const Piece> pieces) override;
   void join() override {}  // Whoever reads what is sent changes nothing.
   Device::Mark hang_up() override;
 
  private:
-  struct Posted {
-    Device::Mark before = 0;  // All that the device was given by then.
-    std::vector<MemoryRange> ranges;
-  };
-
   Status advance() override;
   void let_in();
   Status hear_taken();
-  Status offer_what_is_done();
   Status show(const MemoryRange& range);
 
-  Device& computes_;
   const ExportedMemory& memory_;
   Descriptor listening_;             // Until the other end has come.
   std::optional<IpcSocket> socket_;  // From then on.
-  std::deque<Posted> posted_;        // And not offered.
   std::set<std::size_t> shown_;      // The offsets of pieces that the other end has.
 };
 
 class IpcReceivingLink final : public IpcLink {
  public:
-  /// The devices outlive it.
-  IpcReceivingLink(Device& computes, Device& copies, ImportMemory import, Descriptor socket)
-      : computes_(computes),
-        copies_(copies),
-        import_(std::move(import)),
-        socket_(std::in_place, std::move(socket)) {}
+  /// The device outlives it.
+  IpcReceivingLink(Device& copies, ImportMemory import, Descriptor socket)
+      : copies_(copies), import_(std::move(import)), socket_(std::in_place, std::move(socket)) {}
 
   void post(std::span<const Piece> pieces) override;
   // What is issued has ended: see finish().
@@ -95,14 +83,12 @@ class IpcReceivingLink final : public IpcLink {
   Status begin_copies();
   Status finish();
 
-  Device& computes_;
   Device& copies_;
   const ImportMemory import_;
   std::optional<IpcSocket> socket_;  // Until it is hung up.
   std::unique_ptr<ImportedMemory> memory_;
   std::optional<std::vector<MemoryRange>> offer_;  // Of what is taken next.
   bool waits_ = false;                             // Something is posted, and not copied yet.
-  Device::Mark before_ = 0;                        // What the device was given before it.
   std::vector<Piece> pieces_;
   Device::Mark copied_ = 0;  // Behind the copies that are under way; 0: none are.
 };

@@ -17,8 +17,9 @@
 /// They are used as edges.h says, which keeps clear of the traps that NCCL has:
 ///
 /// - There are no tags: the k-th send meets the k-th receive, the k-th sum that of all others.
-/// - What is posted goes into a queue of the device and stays there, with all that is behind it,
-///   until the other ends have posted their part. It occupies the device meanwhile.
+/// - What is posted goes into a queue of the link's and stays there, with all that is behind it,
+///   until the other ends have posted their part. It occupies the device meanwhile, and begins only
+///   where other work leaves room for it.
 /// - A send may be over before its receive was posted, and so may the part of an end to which no
 ///   piece of a sum comes: what is small waits on the way.
 /// - The first exchange of a link connects its ends, takes memory and loads code. That, to make a
@@ -70,9 +71,10 @@ class Link {
 
   /// Sends all pieces, or receives them, as one operation; the other end has pieces of the same
   /// sizes. A link that adds up has a piece for each member, of floats: member k's piece k becomes
-  /// the sum of all members' pieces k, and its others are nothing any more. Begins after all that
-  /// the device was given before. Only where the link is ready and what was posted before is
-  /// issued. The memory is the device's until the operation has ended.
+  /// the sum of all members' pieces k, and its others are nothing any more. Only where the link is
+  /// ready and what was posted before is issued. The device is done with the memory: what is sent
+  /// or added up is there, and nothing that it was given before touches what is written. So this
+  /// waits for no work of the device. The memory is the link's until the operation has ended.
   virtual void post(std::span<const Piece> pieces) = 0;
 
   /// Whatever the device is given from now on begins after all operations that are issued.

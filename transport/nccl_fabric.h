@@ -12,7 +12,7 @@ namespace troupe::transport {
 
 struct NcclOrder {
   int device = 0;                // The GPU's number in this process.
-  CUstream_st* queue = nullptr;  // What the device is given: links wait for it, and it for them.
+  CUstream_st* queue = nullptr;  // What the device is given: it waits for links that are joined.
   // Blocks of threads that an operation occupies. Few: all links of a device must fit on it at
   // once, beside what it computes.
   int most_blocks = 2;
@@ -21,8 +21,8 @@ struct NcclOrder {
 };
 
 /// Links of a GPU by NCCL: each is a communicator with a stream of its own, of two ranks or of as
-/// many as add up. By the
-/// thread that has the device as its current one, as all calls of what it gives.
+/// many as add up. By the thread that has the device as its current one, as all calls of what it
+/// gives.
 Result<std::unique_ptr<Fabric>> open_nccl_fabric(const NcclOrder& order);
 
 /// "nccl 2.28.9": both ends of a link must have the same.

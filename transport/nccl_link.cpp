@@ -26,7 +26,6 @@ std::string problem_of_nccl(const NcclLibrary& nccl, ncclResult_t outcome) {
 NcclLink::~NcclLink() {
   for (auto* event : marks_) (void)cudaEventDestroy(event);
   for (auto* event : spare_) (void)cudaEventDestroy(event);
-  if (before_) (void)cudaEventDestroy(before_);
   if (stream_) (void)cudaStreamDestroy(stream_);
 }
 
@@ -35,7 +34,6 @@ Status NcclLink::begin(const LinkId& id) {
   int least = 0, most = 0;
   note(problem_of_cuda(cudaDeviceGetStreamPriorityRange(&least, &most)));
   note(problem_of_cuda(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, most)));
-  note(problem_of_cuda(cudaEventCreateWithFlags(&before_, cudaEventDisableTiming)));
   if (!problem_.empty()) return Error{problem_};
 
   ncclUniqueId unique;
@@ -66,8 +64,6 @@ LinkReport NcclLink::report() {
 
 void NcclLink::post(std::span<const Piece> pieces) {
   ++posted_;
-  note(problem_of_cuda(cudaEventRecord(before_, order_.queue)));
-  note(problem_of_cuda(cudaStreamWaitEvent(stream_, before_, 0)));
   note(nccl_.begin_group());
   for (std::size_t i = 0; i < pieces.size(); ++i) post(pieces[i], static_cast<int>(i));
   note(nccl_.end_group());

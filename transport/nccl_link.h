@@ -55,7 +55,6 @@ class NcclLink final : public Link {
   const NcclWay way_;
   ncclComm_t communicator_ = nullptr;
   CUstream_st* stream_ = nullptr;
-  CUevent_st* before_ = nullptr;    // What the device was given before the last post.
   std::deque<CUevent_st*> marks_;   // Behind each operation that is issued and has not ended.
   std::vector<CUevent_st*> spare_;  // Made once and used again.
   LinkReport report_;

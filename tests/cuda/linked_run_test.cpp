@@ -33,10 +33,9 @@ LittleDevice make_linked_gpu(const std::shared_ptr<DeviceProgress>& devices) {
       std::move(gpu), std::move(memory), devices,
       DeviceLimits{.ahead = 2, .patience = std::chrono::minutes(10)});
   auto fabric = transport::open_ipc_fabric(
-      {.computes = computes,
-       .copies = kernels::open_device(),
-       .memory = **exported,
-       .import = [](std::size_t reserved) { return kernels::cuda::import_memory(0, reserved); }});
+      {.copies = kernels::open_device(), .memory = **exported, .import = [](std::size_t reserved) {
+         return kernels::cuda::import_memory(0, reserved);
+       }});
   REQUIRE(fabric.ok());
   made.linked = std::make_unique<LinkedDevice>(made.executor->memory());
   made.linked->links.push_back(std::make_unique<DeviceLinks>(

@@ -76,10 +76,11 @@ struct Pair {
       if (receives) (void)receives->report();
     }
   }
-  /// The receiver has room, and the sender posts numbers that its device has yet to make.
+  /// The receiver has room, and the sender posts numbers that its device has made.
   void post(float number) {
     Stream stream(*sender.pool, *sender.computes);
     kernels::fill(stream, number, from.f32(), count);
+    stream.wait();
     const Piece there{static_cast<std::byte*>(to.raw()), to.bytes()};
     const Piece here{static_cast<std::byte*>(from.raw()), from.bytes()};
     receives->post({&there, 1});
@@ -140,25 +141,31 @@ struct Received {
 
 }  // namespace
 
-TEST_CASE("a sender offers nothing that its device has not made") {
-  const auto from = open_late_gpu(), to = open_prompt_gpu();
+TEST_CASE("a tensor goes although both devices have work that they have yet to begin") {
+  const auto from = open_late_gpu(), to = open_late_gpu();
   Pair pair(*from, *to);
   pair.post(7);
+  std::vector<Tensor> others;
+  const auto give_work = [&](LinkedGpu& gpu) {
+    Stream stream(*gpu.pool, *gpu.computes);
+    kernels::fill(stream, 1, others.emplace_back(Tensor::make(*gpu.pool, {10})).f32(), 10);
+    return gpu.computes->mark();
+  };
+  const auto behind_one = give_work(*from), behind_other = give_work(*to);
   pair.look();
-  CHECK(pair.receives->report().ended == 0);
-  from->computes->wait();
+  to->copies->wait();
   pair.look();
   CHECK(pair.receives->report().ended == 1);
   CHECK(pair.sends->report().ended == 1);
+  CHECK(from->computes->passed().value() < behind_one);
+  CHECK(to->computes->passed().value() < behind_other);
   CHECK(pair.received() == 7);
+  from->computes->wait();
 }
 
-TEST_CASE(
-    "a receiver's device does first what it was given, and what it copies is not issued before") {
+TEST_CASE("what is copied is issued when it is there, and no sooner") {
   const auto from = open_prompt_gpu(), to = open_late_gpu();
   Pair pair(*from, *to);
-  Stream stream(*to->pool, *to->computes);
-  kernels::fill(stream, 1, pair.to.f32(), Pair::count);
   pair.post(7);
   pair.look();
   CHECK(pair.receives->report().issued == 0);
@@ -203,7 +210,6 @@ TEST_CASE("an end whose other goes in peace is as it was, until it is used again
   const auto from = open_prompt_gpu(), to = open_prompt_gpu();
   Pair pair(*from, *to);
   pair.post(7);
-  from->computes->wait();
   pair.look(100);
   REQUIRE(pair.sends->report().ended == 1);
   Pair::end(*to, pair.receives);
@@ -213,14 +219,14 @@ TEST_CASE("an end whose other goes in peace is as it was, until it is used again
   CHECK(pair.sends->report().phase == Phase::broken);
 }
 
-TEST_CASE("a device that fails breaks its links") {
+TEST_CASE("a device that fails breaks the links by which it receives") {
   const auto from = open_prompt_gpu(), to = open_prompt_gpu();
   Pair pair(*from, *to);
   pair.post(7);
   cuda_on_cores::let_all_fail();
   pair.look();
-  CHECK(pair.sends->report().phase == Phase::broken);
-  CHECK(pair.sends->why_broken() == "CUDA: a kernel went wrong");
+  CHECK(pair.receives->report().phase == Phase::broken);
+  CHECK(pair.receives->why_broken() == "CUDA: a kernel went wrong");
   cuda_on_cores::set_temper({});
 }
 

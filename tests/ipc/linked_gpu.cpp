@@ -22,10 +22,9 @@ Result<std::unique_ptr<LinkedGpu>> LinkedGpu::open() {
   gpu->copies = copies->get();
   gpu->pool = std::make_unique<MemoryPool>(std::move(*memory));
   auto fabric = open_ipc_fabric(
-      {.computes = *gpu->computes,
-       .copies = std::move(*copies),
-       .memory = **exported,
-       .import = [](std::size_t reserved) { return kernels::cuda::import_memory(0, reserved); }});
+      {.copies = std::move(*copies), .memory = **exported, .import = [](std::size_t reserved) {
+         return kernels::cuda::import_memory(0, reserved);
+       }});
   if (!fabric) return fabric.error();
   gpu->fabric = std::move(*fabric);
   return gpu;

@@ -32,6 +32,9 @@ float number_of(std::uint64_t parcel, std::size_t tensor) {
 constexpr std::uint64_t parcels_for_sum = 4;
 constexpr std::uint64_t most_sums = 2;  // At once, as an edge has places.
 
+// While a parcel goes its device has others to make.
+constexpr std::size_t most_made = 2;
+
 /// Of the two pieces of a sum; now and then the second has no number.
 std::vector<std::int64_t> sizes_of(std::uint64_t sum) {
   return {static_cast<std::int64_t>(100 + sum % 7 * 20'000),
@@ -106,26 +109,30 @@ Status Side::form() {
   return Error{why.empty() ? "the edges were not ready in time" : why};
 }
 
-/// Given away before the device has made them.
+/// Given away once the device has made them.
 Status Side::send_more(std::uint64_t most) {
-  for (; sent_ < most; ++sent_, made_.clear()) {
-    if (made_.empty()) make_next();
-    auto sent = sender_->send(std::as_bytes(std::span(&sent_, 1)), made_);
+  for (; sent_ < most; ++sent_, made_.pop_front()) {
+    while (made_.size() < most_made && sent_ + made_.size() < most) make_next();
+    if (!is_ready(made_.front())) break;
+    auto sent = sender_->send(std::as_bytes(std::span(&sent_, 1)), made_.front().tensors);
     if (!sent && sent.error().text.find("bound") == std::string::npos) return sent;
     if (!sent) break;
   }
   return adder_ ? add_more() : Done{};
 }
 
+bool Side::is_ready(const Made& made) {
+  const auto passed = gpu_.computes->passed();
+  return passed && *passed >= made.mark;
+}
+
 Status Side::add_more() {
-  for (; added_ < sent_ / parcels_for_sum && added_ < summed_ + most_sums; ++added_) {
-    const auto sizes = sizes_of(added_);
-    auto numbers = Tensor::make(*gpu_.pool, {sizes[0] + sizes[1]});
-    auto* at = numbers.f32();
-    for (std::size_t piece = 0; piece < sizes.size(); at += sizes[piece++])
-      if (sizes[piece] > 0)
-        kernels::fill(stream_, addend_of(added_, piece, here_), at, sizes[piece]);
-    auto added = adder_->add(numbers, sizes, [this, numbers] {
+  for (; added_ < sent_ / parcels_for_sum && added_ < summed_ + most_sums;
+       ++added_, addend_.reset()) {
+    if (!addend_) make_addend();
+    if (!is_ready(*addend_)) break;
+    const auto numbers = addend_->tensors[0];
+    auto added = adder_->add(numbers, sizes_of(added_), [this, numbers] {
       const std::lock_guard lock(mutex_);
       sums_.push_back(numbers);
     });
@@ -139,11 +146,23 @@ bool Side::has_played(std::uint64_t count) const {
 }
 
 void Side::make_next() {
-  for (const auto count : counts_of(sent_)) {
-    made_.push_back(sender_->lend({count}, DType::f32));
-    const auto number = number_of(sent_, made_.size() - 1);
-    if (count > 0) kernels::fill(stream_, number, made_.back().data<float>(), count);
+  const auto parcel = sent_ + made_.size();
+  auto& tensors = made_.emplace_back().tensors;
+  for (const auto count : counts_of(parcel)) {
+    tensors.push_back(sender_->lend({count}, DType::f32));
+    const auto number = number_of(parcel, tensors.size() - 1);
+    if (count > 0) kernels::fill(stream_, number, tensors.back().data<float>(), count);
   }
+  made_.back().mark = gpu_.computes->mark();
+}
+
+void Side::make_addend() {
+  const auto sizes = sizes_of(added_);
+  auto numbers = Tensor::make(*gpu_.pool, {sizes[0] + sizes[1]});
+  auto* at = numbers.f32();
+  for (std::size_t piece = 0; piece < sizes.size(); at += sizes[piece++])
+    if (sizes[piece] > 0) kernels::fill(stream_, addend_of(added_, piece, here_), at, sizes[piece]);
+  addend_ = Made{{std::move(numbers)}, gpu_.computes->mark()};
 }
 
 Status Side::look() {
@@ -236,6 +255,7 @@ bool Side::leave() {
   heard_.clear();
   sums_.clear();
   made_.clear();
+  addend_.reset();
   return is_over;
 }
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,7 +60,15 @@ class Side {
     std::vector<Tensor> tensors;
   };
 
+  /// What the device makes, once it has passed the mark.
+  struct Made {
+    std::vector<Tensor> tensors;
+    Device::Mark mark = 0;
+  };
+
   void make_next();
+  void make_addend();
+  bool is_ready(const Made& made);
   Status add_more();
   Status look_at(const Tensor& sum);
   void note(const std::string& why);
@@ -77,7 +86,8 @@ class Side {
   std::unique_ptr<Sender> sender_;
   std::unique_ptr<Receiver> receiver_;
   std::unique_ptr<Adder> adder_;  // Null where the fabric adds up nothing.
-  std::vector<Tensor> made_;      // What is sent next.
+  std::deque<Made> made_;         // What is sent next, and what then.
+  std::optional<Made> addend_;    // What is added up next.
   std::uint64_t sent_ = 0;
   std::uint64_t looked_ = 0;
   std::uint64_t added_ = 0;  // Sums that were begun, and those that were looked at.

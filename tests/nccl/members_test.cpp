@@ -176,6 +176,31 @@ TEST_CASE("what has gone wrong at once is told, and nothing of it is left", "[nc
   CHECK(cuda_on_cores::communicators_left() == 0);
 }
 
+TEST_CASE("numbers go although both GPUs have work that they have yet to begin", "[nccl]") {
+  // What a GPU is given it does for those who wait; what links are given it does at once.
+  cuda_on_cores::set_temper({.seed = 1, .most_at_a_look = 0, .fails_after = {}, .stops_after = {}});
+  const auto members = make_members(2);
+  cuda_on_cores::set_temper({});
+  const auto id = members[0]->fabric->name_link();
+  REQUIRE(id.ok());
+  members[0]->begin(*id, LinkSide::sends);
+  members[1]->begin(*id, LinkSide::receives);
+  look(members, [](const auto& report) { return report.phase == Phase::ready; });
+  std::vector<float> from{1, 2, 3}, to(3), others(2);
+  const float number = 7;
+  for (std::size_t i = 0; i < 2; ++i)
+    REQUIRE(cudaMemcpyAsync(&others[i], &number, sizeof number, cudaMemcpyDefault,
+                            members[i]->queue) == cudaSuccess);
+  const std::vector<std::size_t> counts{3};
+  members[0]->post(from, counts);
+  members[1]->post(to, counts);
+  look(members, [](const auto& report) { return report.ended == 1; });
+  CHECK((to == from));
+  CHECK((others == std::vector<float>{0, 0}));
+  for (const auto& member : members) REQUIRE(cudaStreamSynchronize(member->queue) == cudaSuccess);
+  CHECK((others == std::vector<float>{7, 7}));
+}
+
 TEST_CASE("an aborted receive lets go of the device and leaves garbage", "[nccl]") {
   const auto members = make_members(2);
   const auto id = members[0]->fabric->name_link();

@@ -29,9 +29,9 @@ class SimLink final : public Link {
     world_.meanwhile(*end_.device);
     if (end_.report.phase == LinkReport::Phase::forming) world_.note_misuse("posted too early");
     if (end_.report.issued != end_.posted) world_.note_misuse("posted while another was");
-    const auto event = std::make_shared<bool>(false);
-    end_.device->work.push_back({.kind = Item::Kind::mark, .event = event});
-    end_.posting.push_back({.kind = Item::Kind::wait, .event = event});
+    for (const auto& piece : pieces)
+      if (SimWorld::has_yet_to_use(*end_.device, piece))
+        world_.note_misuse("posted what its device has yet to use");
     end_.posting.push_back(
         {.kind = Item::Kind::transfer, .pieces = {pieces.begin(), pieces.end()}});
     ++end_.posted;

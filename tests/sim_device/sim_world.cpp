@@ -57,14 +57,25 @@ int SimWorld::add_device() {
   return static_cast<int>(devices_.size()) - 1;
 }
 
-void SimWorld::give(int device, std::function<void()> work) {
+void SimWorld::give(int device, std::function<void()> work, std::vector<Piece> uses) {
   const Lock lock(mutex_);
-  at(device).work.push_back({.work = std::move(work)});
+  at(device).work.push_back({.work = std::move(work), .pieces = std::move(uses)});
+}
+
+void SimWorld::hold_up(int device) {
+  const Lock lock(mutex_);
+  at(device).going_on = std::make_shared<bool>(false);
+  at(device).work.push_back({.kind = Item::Kind::wait, .event = at(device).going_on});
+}
+
+void SimWorld::go_on(int device) {
+  const Lock lock(mutex_);
+  *at(device).going_on = true;
 }
 
 void SimWorld::block(int device) {
   const Lock lock(mutex_);
-  at(device).work.push_back({.kind = Item::Kind::wait, .event = std::make_shared<bool>(false)});
+  at(device).blocked = true;
 }
 
 void SimWorld::kill(int device) {
@@ -128,7 +139,7 @@ void SimWorld::long_meanwhile(Device& caller) {
 void SimWorld::find_steps() {
   steps_.clear();
   for (const auto& device : devices_) {
-    if (!device->alive) continue;
+    if (!device->alive || device->blocked) continue;
     find_step_of_queue(*device, nullptr, device->work);
     bool empty = true;
     for (const auto& end : device->ends) {
@@ -203,8 +214,17 @@ void SimWorld::find_steps_of_end(End& end) {
 }
 
 bool SimWorld::quiet(const Device& device) const {
-  return std::ranges::none_of(device.ends,
-                              [](const auto& end) { return has_transfer(end->queue); });
+  return !device.blocked && std::ranges::none_of(device.ends, [](const auto& end) {
+    return has_transfer(end->queue);
+  });
+}
+
+bool SimWorld::has_yet_to_use(const Device& device, const Piece& piece) {
+  return std::ranges::any_of(device.work, [&](const Item& item) {
+    return std::ranges::any_of(item.pieces, [&](const Piece& used) {
+      return used.memory < piece.memory + piece.bytes && piece.memory < used.memory + used.bytes;
+    });
+  });
 }
 
 std::vector<End*> SimWorld::others(const End& end) {

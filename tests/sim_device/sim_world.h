@@ -31,9 +31,9 @@ struct Item {
 
   Kind kind = Kind::work;
   std::function<void()> work{};
-  std::shared_ptr<bool> event{};  // Which a mark sets, and a wait waits for.
-  std::vector<troupe::transport::Piece> pieces{};
-  bool met = false;  // A transfer: the other end has had its part.
+  std::shared_ptr<bool> event{};                   // Which a mark sets, and a wait waits for.
+  std::vector<troupe::transport::Piece> pieces{};  // What a transfer moves, or work uses.
+  bool met = false;                                // A transfer: the other end has had its part.
 };
 
 /// One end of a link, with its queue.
@@ -61,6 +61,8 @@ struct Device {
   std::deque<Item> work;
   std::vector<std::unique_ptr<End>> ends;
   bool alive = true;
+  bool blocked = false;                                           // It does nothing.
+  std::shared_ptr<bool> going_on = std::make_shared<bool>(true);  // What holds up its queue.
   bool ending = false;  // What was given back is aborted, and not gone yet.
   std::uint64_t poison_word = 0;
   std::optional<std::thread::id> caller;
@@ -81,9 +83,15 @@ class SimWorld {
   /// The world outlives it.
   std::unique_ptr<troupe::transport::Fabric> fabric(int device);
 
-  /// Puts work behind all that the device was given.
-  void give(int device, std::function<void()> work);
-  /// What it is given from now on is never done, as behind a kernel without end.
+  /// Puts work behind all that the device was given. No link may be given what it uses before that
+  /// is done.
+  void give(int device, std::function<void()> work,
+            std::vector<troupe::transport::Piece> uses = {});
+  /// What it is given from now on to do waits until it goes on, as behind a long kernel. Its links
+  /// do not.
+  void hold_up(int device);
+  void go_on(int device);
+  /// Nothing of it moves any more, as with a kernel without end that leaves no room for others.
   void block(int device);
   /// It does nothing any more, as one whose process has died.
   void kill(int device);
@@ -93,7 +101,7 @@ class SimWorld {
 
   /// Whether it has done all that it was given.
   bool idle(int device) const;
-  /// Whether a transfer stands first in one of its queues.
+  /// Whether a transfer stands first in one of its queues, or it is blocked.
   bool occupied(int device) const;
   /// What was done that must not be.
   std::set<std::string> misuses() const;
@@ -129,6 +137,7 @@ class SimWorld {
   void find_steps_of_end(End& end);
   /// No transfer occupies the device. What waits for all its queues comes to an end then only.
   bool quiet(const Device& device) const;
+  static bool has_yet_to_use(const Device& device, const troupe::transport::Piece& piece);
   /// The other ends, where each of them is there, alive and not aborted; else none.
   std::vector<End*> others(const End& end);
 

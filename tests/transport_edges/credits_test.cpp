@@ -74,8 +74,11 @@ TEST_CASE("in steady state no memory is allocated", "[edges]") {
   const auto sends_up_to = [&](std::uint64_t parcels) {
     return play.run_until(
         [&] {
-          const auto tensor = edge.sender->lend({100}, DType::i32);
-          (void)edge.sender->send({}, {&tensor, 1}).ok();
+          // The device keeps what it has yet to use, and no link waits for that.
+          if (play.left_out() < 4) {
+            const auto tensor = edge.sender->lend({100}, DType::i32);
+            (void)edge.sender->send({}, {&tensor, 1}).ok();
+          }
           return edge.heard >= parcels;
         },
         1'000'000);

@@ -249,14 +249,19 @@ void Play::hear(std::size_t number, Parcel parcel) {
   if (!same) wrong_ = "a parcel has other shapes";
   ++edge.heard;
   auto& process = process_at(layout_.edges[number].second);
-  world_.give(process.device,
-              [applied = edge.applied, epoch = epoch_, steps = layout_.steps,
-               poison = &process.fabric->poison(),
-               tensors = std::vector<Tensor>(parcel.tensors.begin(), parcel.tensors.end())] {
-                if (steps == Steps::look_at_poison && poison->spoils(epoch)) return;
-                ++applied->parcels;
-                applied->sum += sum_of(tensors);
-              });
+  std::vector<Piece> uses;
+  for (auto& tensor : parcel.tensors)
+    uses.push_back({static_cast<std::byte*>(tensor.raw()), tensor.bytes()});
+  world_.give(
+      process.device,
+      [applied = edge.applied, epoch = epoch_, steps = layout_.steps,
+       poison = &process.fabric->poison(),
+       tensors = std::vector<Tensor>(parcel.tensors.begin(), parcel.tensors.end())] {
+        if (steps == Steps::look_at_poison && poison->spoils(epoch)) return;
+        ++applied->parcels;
+        applied->sum += sum_of(tensors);
+      },
+      std::move(uses));
 }
 
 Status Play::send(std::size_t number) {
@@ -344,18 +349,26 @@ void Play::kill(int process) {
 
 void Play::block(int process) { world_.block(process_at(process).device); }
 
+void Play::hold_up_all() {
+  for (const auto& process : processes_) world_.hold_up(process.device);
+}
+
+void Play::let_all_go_on() {
+  for (const auto& process : processes_) world_.go_on(process.device);
+}
+
 bool Play::all_are(Edges::Phase phase) const {
   return std::ranges::all_of(processes_, [&](const Process& process) {
     return !process.alive || process.edges->phase() == phase;
   });
 }
 
-bool Play::all_arrived() const {
-  return std::ranges::all_of(
-             edges_, [&](const Edge& edge) { return edge.applied->parcels == layout_.parcels; }) &&
-         std::ranges::all_of(sum_ends_,
-                             [&](const SumEnd& end) { return end.heard == layout_.parcels; });
+bool Play::all_heard() const {
+  const auto is_through = [&](const auto& end) { return end.heard == layout_.parcels; };
+  return std::ranges::all_of(edges_, is_through) && std::ranges::all_of(sum_ends_, is_through);
 }
+
+bool Play::all_arrived() const { return all_heard() && left_out() == 0; }
 
 std::uint64_t Play::left_out() const {
   std::uint64_t parcels = 0;

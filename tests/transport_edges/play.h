@@ -74,14 +74,20 @@ class Play {
   /// It no longer looks after its edges; its device goes on.
   void freeze(int process) { process_at(process).frozen = true; }
   void thaw(int process) { process_at(process).frozen = false; }
-  /// Its device does nothing that it is given from now on.
+  /// Its device does nothing any more.
   void block(int process);
+  /// All devices do nothing that they are given from now on, before they go on. Their links do.
+  void hold_up_all();
+  void let_all_go_on();
   /// Words of this kind do not arrive any more.
   void lose(troupe::transport::EdgeWordKind kind) { lost_ = kind; }
   /// What is sent is sent by the test.
   void send_nothing() { sends_ = false; }
 
   bool all_are(troupe::transport::Edges::Phase phase) const;
+  /// So far as the hosts know.
+  bool all_heard() const;
+  /// And the devices have done with it.
   bool all_arrived() const;
   /// Parcels that were handed over, and of which the devices made nothing.
   std::uint64_t left_out() const;

@@ -79,6 +79,34 @@ TEST_CASE_METHOD(TwoDevices, "a receive that nobody meets holds up all that is b
   CHECK(to == from);
 }
 
+TEST_CASE_METHOD(TwoDevices, "what is posted waits for no work of its device", "[edges]") {
+  connect(1);
+  bool done[2] = {};
+  for (int i = 0; i < 2; ++i) {
+    world.hold_up(devices[i]);
+    world.give(devices[i], [&done, i] { done[i] = true; });
+  }
+  from.assign(from.size(), std::byte{8});
+  post(0, 0, from);
+  post(1, 0, to);
+  settle();
+  CHECK(ends[0][0]->report().ended == 2);
+  CHECK(ends[1][0]->report().ended == 2);
+  CHECK(to == from);
+  CHECK_FALSE((done[0] || done[1]));
+  CHECK(world.misuses().empty());
+}
+
+TEST_CASE_METHOD(TwoDevices, "to post what its device has yet to use is a misuse", "[edges]") {
+  connect(1);
+  const int device = GENERATE(0, 1);
+  auto& memory = device == 0 ? from : to;
+  world.hold_up(device);
+  world.give(device, [] {}, {{memory.data() + 999, 1}});
+  post(device, 0, memory);
+  CHECK(world.misuses() == std::set<std::string>{"posted what its device has yet to use"});
+}
+
 TEST_CASE_METHOD(TwoDevices, "links that are aborted one after the other hang", "[edges]") {
   connect(2);
   post(1, 0, to);
