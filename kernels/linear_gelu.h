@@ -13,8 +13,8 @@ struct LinearGelu {
   Tensor y;    // gelu(pre), as an operand.
 };
 
-/// `x` is an operand of the matrix's precision, `bias` not null. Tensor cores take gelu() within
-/// the product where they can; pre and y are rounded then, and so may the bias be.
+/// `x` is an operand of the matrix's precision, `bias` not null. On tensor cores pre, y and perhaps
+/// the bias are rounded, and gelu() is taken within the product where that is one kernel.
 LinearGelu linear_gelu_forward(Stream& stream, const PackedLinear& w, const Tensor& x,
                                const float* bias, Gelu form);
 

@@ -27,26 +27,28 @@ struct AddWidened {
   __device__ void operator()(std::int64_t i) const { y[i] += x[i].to_float(); }
 };
 
+/// What gelu() is taken of. It is flat far below; at -infinity, which fp16 makes of less than
+/// -65504, its formulas give no number.
+template <class Number>
+__device__ float input_of_gelu(Number pre) {
+  return at_least(pre.to_float(), -100.0f);
+}
+
 template <Gelu form, class Number>
-struct RoundWithGelu {
-  const float* x;
-  Number *pre, *y;
+struct TakeGelu {
+  const Number* pre;
+  Number* y;
   __device__ void operator()(std::int64_t i) const {
-    pre[i] = Number::from(x[i]);
-    y[i] = Number::from(GeluOf<form>::value(x[i]));
+    y[i] = Number::from(GeluOf<form>::value(input_of_gelu(pre[i])));
   }
 };
 
 template <Gelu form, class Number>
-struct RoundByGeluSlope {
+struct ScaleByGeluSlope {
   const Number* pre;
-  const float* dy;
-  Number* dx;
+  Number* dpre;
   __device__ void operator()(std::int64_t i) const {
-    // gelu() is flat there. At -infinity, which fp16 makes of less than -65504, a formula for its
-    // slope gives no number.
-    const float x = at_least(pre[i].to_float(), -100.0f);
-    dx[i] = Number::from(dy[i] * GeluOf<form>::slope(x));
+    dpre[i] = Number::from(dpre[i].to_float() * GeluOf<form>::slope(input_of_gelu(pre[i])));
   }
 };
 
@@ -96,23 +98,22 @@ void round_rows(Stream& stream, const float* x, Heads<Number> y, std::int64_t ro
 }
 
 template <class Number>
-void round_with_gelu(Stream& stream, Gelu form, const float* x, Number* pre, Number* y,
-                     std::int64_t count) {
+void take_gelu(Stream& stream, Gelu form, const Number* pre, Number* y, std::int64_t count) {
   switch (form) {
     case Gelu::erf:
-      return for_elements(stream, count, RoundWithGelu<Gelu::erf, Number>{x, pre, y});
+      return for_elements(stream, count, TakeGelu<Gelu::erf, Number>{pre, y});
     case Gelu::tanh:
-      return for_elements(stream, count, RoundWithGelu<Gelu::tanh, Number>{x, pre, y});
+      return for_elements(stream, count, TakeGelu<Gelu::tanh, Number>{pre, y});
   }
 }
 template <class Number>
-void round_by_gelu_slope(Stream& stream, Gelu form, const Number* pre, const float* dy, Number* dx,
+void scale_by_gelu_slope(Stream& stream, Gelu form, const Number* pre, Number* dpre,
                          std::int64_t count) {
   switch (form) {
     case Gelu::erf:
-      return for_elements(stream, count, RoundByGeluSlope<Gelu::erf, Number>{pre, dy, dx});
+      return for_elements(stream, count, ScaleByGeluSlope<Gelu::erf, Number>{pre, dpre});
     case Gelu::tanh:
-      return for_elements(stream, count, RoundByGeluSlope<Gelu::tanh, Number>{pre, dy, dx});
+      return for_elements(stream, count, ScaleByGeluSlope<Gelu::tanh, Number>{pre, dpre});
   }
 }
 
@@ -127,9 +128,8 @@ template void widen_all(Stream&, const Float16*, float*, std::int64_t);
 template void add_widened(Stream&, const Float16*, float*, std::int64_t);
 template void widen_rows(Stream&, Heads<const Float16>, float*, std::int64_t, std::int64_t);
 template void round_rows(Stream&, const float*, Heads<Float16>, std::int64_t, std::int64_t);
-template void round_with_gelu(Stream&, Gelu, const float*, Float16*, Float16*, std::int64_t);
-template void round_by_gelu_slope(Stream&, Gelu, const Float16*, const float*, Float16*,
-                                  std::int64_t);
+template void take_gelu(Stream&, Gelu, const Float16*, Float16*, std::int64_t);
+template void scale_by_gelu_slope(Stream&, Gelu, const Float16*, Float16*, std::int64_t);
 template void add_rounded_rows(Stream&, const Float16*, float*, std::int64_t, std::int64_t);
 
 template void round_all(Stream&, const float*, BFloat16*, std::int64_t);
@@ -137,9 +137,8 @@ template void widen_all(Stream&, const BFloat16*, float*, std::int64_t);
 template void add_widened(Stream&, const BFloat16*, float*, std::int64_t);
 template void widen_rows(Stream&, Heads<const BFloat16>, float*, std::int64_t, std::int64_t);
 template void round_rows(Stream&, const float*, Heads<BFloat16>, std::int64_t, std::int64_t);
-template void round_with_gelu(Stream&, Gelu, const float*, BFloat16*, BFloat16*, std::int64_t);
-template void round_by_gelu_slope(Stream&, Gelu, const BFloat16*, const float*, BFloat16*,
-                                  std::int64_t);
+template void take_gelu(Stream&, Gelu, const BFloat16*, BFloat16*, std::int64_t);
+template void scale_by_gelu_slope(Stream&, Gelu, const BFloat16*, BFloat16*, std::int64_t);
 template void add_rounded_rows(Stream&, const BFloat16*, float*, std::int64_t, std::int64_t);
 
 }  // namespace troupe::kernels::cuda

@@ -24,13 +24,12 @@ template <class Number>
 void round_rows(Stream& stream, const float* x, Heads<Number> y, std::int64_t rows,
                 std::int64_t columns);
 
-/// pre = x and y = gelu(x).
+/// y = gelu(pre).
 template <class Number>
-void round_with_gelu(Stream& stream, Gelu form, const float* x, Number* pre, Number* y,
-                     std::int64_t count);
-/// dx = dy gelu'(pre).
+void take_gelu(Stream& stream, Gelu form, const Number* pre, Number* y, std::int64_t count);
+/// dpre *= gelu'(pre).
 template <class Number>
-void round_by_gelu_slope(Stream& stream, Gelu form, const Number* pre, const float* dy, Number* dx,
+void scale_by_gelu_slope(Stream& stream, Gelu form, const Number* pre, Number* dpre,
                          std::int64_t count);
 
 /// db[c] += sum over rows of dy[r, c], as kernels/row_sums.h has it.

@@ -15,7 +15,8 @@
 #include "kernels/cuda/tensor_cores.h"
 
 // Where cuDNN cannot, the kernels for fp32 compute on widened operands, and the result is rounded.
-// Where cuBLASLt cannot take gelu() within a product, or not in this form, it is taken behind one.
+// What cuBLASLt cannot make within a product, such as gelu() in another form than its own, a kernel
+// makes behind one: so none depends on more than the plain product.
 namespace troupe::kernels::cuda {
 namespace {
 
@@ -68,12 +69,6 @@ void give_product(WorkList::Told told, cudaStream_t queue) {
   cores->multiply(product, told.next<Epilogue<Number>>(), queue);
 }
 
-template <class Number>
-void multiply_rounded(Stream& stream, const DeviceProduct<Number>& product) {
-  queue_of(stream).give(give_product<Number>, &tensor_cores_of(stream), product,
-                        Epilogue<Number>());
-}
-
 /// Whether cuBLASLt does it.
 template <class Number>
 bool multiplied(Stream& stream, const DeviceProduct<Number>& product,
@@ -82,6 +77,18 @@ bool multiplied(Stream& stream, const DeviceProduct<Number>& product,
   if (!cores.can_multiply(product, epilogue)) return false;
   queue_of(stream).give(give_product<Number>, &cores, product, epilogue);
   return true;
+}
+
+template <class Number>
+void multiply_rounded(Stream& stream, const DeviceProduct<Number>& product) {
+  if (multiplied<Number>(stream, product, {})) return;
+  auto alone = product;  // Of which the library says what is wrong, if it still cannot.
+  const bool has_row = product.start && product.start_stride == 0;
+  if (has_row) alone.start = nullptr;
+  queue_of(stream).give(give_product<Number>, &tensor_cores_of(stream), alone, Epilogue<Number>());
+  if (!has_row) return;
+  assert(product.c_stride == product.columns);
+  add_row(stream, product.c, product.start, product.c, product.rows, product.columns);
 }
 
 /// The sums alone, in fp32.
@@ -124,8 +131,8 @@ void multiply_to_gelu(Stream& stream, const DeviceProduct<Number>& product, Gelu
       multiplied_with_bias<Number>(stream, product,
                                    {.kind = EpilogueKind::gelu, .pre = pre, .result = y}))
     return;
-  const Tensor sums = product_of(stream, product);
-  round_with_gelu(stream, form, sums.f32(), pre, y, sums.count());
+  multiply_and_round(stream, product, pre);
+  take_gelu(stream, form, pre, y, product.rows * product.columns);
 }
 
 template <class Number>
@@ -136,8 +143,8 @@ void multiply_by_gelu_slope(Stream& stream, const DeviceProduct<Number>& product
           stream, product,
           {.kind = EpilogueKind::gelu_slope, .bias = nullptr, .pre = pre, .result = dpre}))
     return;
-  const Tensor sums = product_of(stream, product);
-  round_by_gelu_slope(stream, form, pre, sums.f32(), dpre, sums.count());
+  multiply_and_round(stream, product, dpre);
+  scale_by_gelu_slope(stream, form, pre, dpre, product.rows * product.columns);
 }
 
 template <class Number>

@@ -198,23 +198,15 @@ TEST_CASE("linear layers with gelu on tensor cores are those of the cores, round
   CHECK(found.backward.for_bias.raw() == found.backward.operand.raw());
 }
 
-/// Who takes gelu(): the library, or a kernel of our own behind its product.
-struct Taker {
-  bool is_library;
-  Gelu form;
-  std::int64_t columns;
-};
-const auto takers = {Taker{true, Gelu::tanh, 8}, Taker{false, Gelu::tanh, 9},
-                     Taker{false, Gelu::erf, 8}};
-
 // The sum is 1, and the bias a little above half of what follows there: rounded itself it is half,
 // and then 1 the nearest. So we see who has added it.
-TEST_CASE("within cuBLASLt's product with gelu the bias is rounded too, behind it not") {
+TEST_CASE("within cuBLASLt's product the bias is rounded too, whoever takes gelu of it") {
   Both both;
   if (!both.device) return;
   const auto precision = GENERATE(Precision::fp16_gpu, Precision::bf16_gpu);
-  const auto [is_library, form, hidden] = GENERATE(values(takers));
-  CAPTURE(to_string(precision), is_library, form == Gelu::erf);
+  const auto form = GENERATE(Gelu::erf, Gelu::tanh);
+  constexpr std::int64_t hidden = 8;
+  CAPTURE(to_string(precision), form == Gelu::erf);
   Stream stream(both.shared, *both.device);
   const float step = is_bf16(precision) ? 0x1p-7f : 0x1p-10f;
   const Tensor w = both.full_of(stream, {hidden}, 1, DType::f32),
@@ -224,10 +216,11 @@ TEST_CASE("within cuBLASLt's product with gelu the bias is rounded too, behind i
   const auto made = linear_gelu_forward(stream, packed, x, bias.f32(), form);
   const Tensor pre = stream.to_host(as_type(stream, made.pre, DType::f32));
   stream.wait();
-  for (const float number : pre.numbers<float>()) CHECK(number == (is_library ? 1 : 1 + step));
+  for (const float number : pre.numbers<float>()) CHECK(number == 1);
 }
 
-// Heads of 8 numbers are cuDNN's, those of 6 our own kernel's.
+// Heads of 8 numbers are cuDNN's, those of 6 our own kernel's, as is the way back of 1 position,
+// and of 64 without a mask.
 TEST_CASE("attention on tensor cores is that of the cores, rounded") {
   Both both;
   if (!both.device) return;
@@ -322,6 +315,15 @@ TEST_CASE("what fp16 cannot hold becomes infinite on its way out of a convolutio
   CHECK(first_of(stream, dw) == -infinity);  // 16 * 200 * -100
 }
 
+/// Who takes gelu(): the library, or a kernel of our own behind its product.
+struct Taker {
+  bool is_library;
+  Gelu form;
+  std::int64_t columns;
+};
+const auto takers = {Taker{true, Gelu::tanh, 8}, Taker{false, Gelu::tanh, 9},
+                     Taker{false, Gelu::erf, 8}};
+
 TEST_CASE("what fp16 cannot hold becomes infinite on its way out of a product with gelu") {
   Both both;
   if (!both.device) return;
@@ -358,7 +360,7 @@ TEST_CASE("what fp16 cannot hold becomes infinite on its way out of a product wi
   CHECK(first_of(stream, dw) == infinity);
   CHECK(first_of(stream, db) == infinity);
   // What the library makes of -infinity is not known.
-  if (!is_library) CHECK(back(low.pre, 300) == 0);
+  if (!is_library) CHECK(back(low.pre, 1) == 0);
 }
 
 }  // namespace

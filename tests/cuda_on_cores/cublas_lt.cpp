@@ -264,6 +264,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   if (desc->is_fused() && d->columns == 1) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (desc->is_fused() && d->rows == 1) return CUBLAS_STATUS_INVALID_VALUE;
   if (d->type != CUDA_R_32F && d->rows % 8 != 0) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (d->type != a->type && desc->epilogue == CUBLASLT_EPILOGUE_BIAS && d->rows % 2 != 0)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   results[0] = {choice(*desc, *a, *d), preference->workspace, CUBLAS_STATUS_SUCCESS};
   for (std::size_t i = 0; i < 3; ++i)
     results[0].algo.data[5 + i] = preference->alignments[i == 2 ? 3 : i];
