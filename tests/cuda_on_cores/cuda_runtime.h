@@ -38,6 +38,7 @@ enum cudaError_t {
   cudaErrorStreamCaptureUnsupported = 900,
   cudaErrorStreamCaptureInvalidated = 901
 };
+enum cudaDeviceAttr { cudaDevAttrComputeCapabilityMajor = 75 };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
 enum cudaMemcpyKind { cudaMemcpyDefault = 4 };
 enum cudaDriverEntryPointQueryResult {
@@ -98,6 +99,10 @@ inline cudaError_t cudaDeviceReset() {
 }
 inline cudaError_t cudaGetDevice(int* number) {
   *number = cuda_on_cores::current_device();
+  return cudaSuccess;
+}
+inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
+  *value = cuda_on_cores::compute_capability();
   return cudaSuccess;
 }
 inline cudaError_t cudaDeviceGetPCIBusId(char* bus, int length, int number) {

@@ -125,6 +125,11 @@ std::uint64_t pieces_imported() {
 
 int number_on_machine(int device) { return first_gpu() + device; }
 
+int compute_capability() {
+  const char* major = std::getenv("CUDA_ON_CORES_CAPABILITY");
+  return major ? std::atoi(major) : 9;
+}
+
 int gpus_of_process() {
   const char* count = std::getenv("CUDA_ON_CORES_GPUS");
   return count ? std::atoi(count) : 1;

@@ -31,6 +31,9 @@ void count_staged_copy();
 std::set<int> gpus_in_use();
 void leave_current_device();
 
+/// The first number of its compute capability: 9, or what CUDA_ON_CORES_CAPABILITY says.
+int compute_capability();
+
 /// What the next calls of this thread are about; the first one where nobody has said.
 void set_current_device(int number);
 int current_device();

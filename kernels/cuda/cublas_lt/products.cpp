@@ -5,12 +5,24 @@
 #include <utility>
 
 namespace troupe::kernels::cublas_lt {
+namespace {
+
+/// On others, which take such products as well, the library has a slow kernel for gelu behind them.
+bool fuses_gelu(int compute_capability) {
+  return compute_capability == 9 || compute_capability == 10;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Products>> Products::open() try {
   if (!library()) return library().error();
   std::unique_ptr<Products> products(new Products);
   check(library()->create(&products->handle_));
   cuda::check(cudaMalloc(&products->workspace_, workspace_bytes));
+  int gpu = 0, major = 0;
+  cuda::check(cudaGetDevice(&gpu));
+  cuda::check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, gpu));
+  products->fuses_gelu_ = fuses_gelu(major);
   return products;
 } catch (const std::exception& refusal) {
   return Error{refusal.what()};
@@ -28,7 +40,7 @@ const Matmul* Products::ready(const Form& form, const Places& places) {
 }
 
 std::optional<Matmul> Products::prepared(const Form& form, const Places& places) const {
-  if (!form.is_possible()) return {};
+  if (!form.is_possible() || (has_gelu(form.epilogue) && !fuses_gelu_)) return {};
   Matmul matmul(form);
   if (!matmul.choose_algorithm(handle_, places)) return {};
   return matmul;

@@ -16,6 +16,7 @@ namespace troupe::kernels::cublas_lt {
 /// another one gets products, or the same one, in order. For each form the library is
 /// asked once for an algorithm, which then stays; none that adds parts of a sum in an order of
 /// chance is taken, and the workspace is always of one size: so the same product has the same bits.
+/// Gelu is taken within products only where that is done in one kernel.
 class Products {
  public:
   /// An error where there is no library, no driver, or no memory for the workspace.
@@ -24,7 +25,7 @@ class Products {
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
 
-  /// Whether the library can; where it cannot, multiply() throws.
+  /// Whether the library does it well; where it does not, multiply() throws.
   template <class Number>
   bool can_multiply(const DeviceProduct<Number>& product, const Epilogue<Number>& epilogue) {
     return ready(Form::of(product, epilogue), Places::of(product, epilogue)) != nullptr;
@@ -43,6 +44,7 @@ class Products {
 
   cublasLtHandle_t handle_ = nullptr;
   void* workspace_ = nullptr;
+  bool fuses_gelu_ = false;
   std::map<Form, std::optional<Matmul>> ready_;  // None: it cannot be done.
 };
 
