@@ -113,6 +113,16 @@ TEST_CASE("kernels of attention are made up to where a driver loads them", "[cud
   }
 }
 
+TEST_CASE("where no driver loads the kernels of any engine, none takes the graph", "[cudnn]") {
+  const Gpu gpu = h200();
+  const auto graph = attention_forward(gpt_small());
+  if (plan_for(graph, gpu)) {
+    WARN("skipped: a driver loads them");
+    return;
+  }
+  CHECK_THROWS_AS(Plan::make(graph, gpu), NotSupported);
+}
+
 TEST_CASE("a width that is no multiple of 8 is refused", "[cudnn]") {
   const Gpu gpu = h200();
   const auto problem =

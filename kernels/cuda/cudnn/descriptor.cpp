@@ -10,9 +10,16 @@ namespace {
 
 constexpr std::size_t longest_words = 1 << 15;
 
-/// What cuDNN calls CUDNN_STATUS_NOT_SUPPORTED, and its kinds.
-constexpr bool is_unsupported(cudnnStatus_t outcome) {
-  return outcome >= CUDNN_STATUS_NOT_SUPPORTED && outcome < CUDNN_STATUS_NOT_SUPPORTED + 1000;
+/// Whether it is of a category, or one of its kinds.
+constexpr bool is_a(cudnnStatus_t category, cudnnStatus_t outcome) {
+  return CUDNN_STATUS_CATEGORY(outcome) == category;
+}
+
+/// A finalized plan has compiled its kernels, and the driver has loaded them.
+constexpr bool is_of_kernels(cudnnStatus_t outcome) {
+  return outcome == CUDNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED ||
+         outcome == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED ||
+         is_a(CUDNN_STATUS_EXECUTION_FAILED, outcome);
 }
 
 }  // namespace
@@ -22,7 +29,8 @@ void check(cudnnStatus_t outcome) {
   const std::string reason = last_words();
   const std::string text =
       std::string(library()->text_of(outcome)) + (reason.empty() ? "" : ": " + reason);
-  if (is_unsupported(outcome)) throw NotSupported(text);
+  if (is_a(CUDNN_STATUS_NOT_SUPPORTED, outcome)) throw NotSupported(text);
+  if (is_of_kernels(outcome)) throw WayFailed(text);
   throw std::runtime_error(text);
 }
 

@@ -14,10 +14,17 @@ namespace troupe::kernels::cudnn {
 /// What cuDNN has said since it was asked last, in many lines; empty if nothing.
 std::string last_words();
 
-/// What cuDNN refuses because it cannot do it, rather than because something is wrong.
-class NotSupported : public std::runtime_error {
+/// What failed in a compiler, the driver or for want of memory: another way to compute the same may
+/// not.
+class WayFailed : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
+};
+
+/// What cuDNN refuses because it cannot do it, rather than because something is wrong.
+class NotSupported : public WayFailed {
+ public:
+  using WayFailed::WayFailed;
 };
 
 /// Throws what went wrong, in cuDNN's words.

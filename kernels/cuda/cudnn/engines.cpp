@@ -36,11 +36,15 @@ std::int64_t engine_of(const Descriptor& way) {
   return engine.at(0).integer(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
 }
 
-bool is_deterministic(const Descriptor& way) {
+/// Whether it gives the same bits each time, of sums in fp32.
+bool is_wanted(const Descriptor& way) {
   const auto engine = way.parts(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1);
   const auto notes = engine.at(0).values<cudnnBackendNumericalNote_t>(
       CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
-  return std::ranges::find(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) == notes.end();
+  return std::ranges::none_of(notes, [](cudnnBackendNumericalNote_t note) {
+    return note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC ||
+           note == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
+  });
 }
 
 /// The ways to compute a graph that cuDNN advises, best first. There is one at least.
@@ -55,7 +59,7 @@ std::vector<Descriptor> ways_of(const Graph& graph, const OperationGraph& operat
   std::vector<Descriptor> ways;
   for (auto& way :
        advice.parts(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, most_ways))
-    if (is_deterministic(way)) ways.push_back(std::move(way));
+    if (is_wanted(way)) ways.push_back(std::move(way));
   if (ways.empty())
     throw NotSupported("no engine of " + library()->name() + " takes this graph of " +
                        std::to_string(graph.operations().size()) +
@@ -97,7 +101,7 @@ Plan Plan::make(const Graph& graph, const Gpu& gpu) {
     gpu.tell_plan(plan);
     try {
       plan.finalize();
-    } catch (const NotSupported& refusal) {
+    } catch (const WayFailed& refusal) {
       if (reason.empty()) reason = refusal.what();
       continue;
     }

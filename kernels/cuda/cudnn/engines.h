@@ -11,17 +11,18 @@
 
 namespace troupe::kernels::cudnn {
 
-/// The numbers of cuDNN's engines that take a graph on a GPU and give the same bits each time, the
-/// one it believes fastest first; a number comes again for each way in which its engine can be set.
-/// Where none takes it the error says why, engine by engine. No kernel is made: it takes some
-/// hundredths of a second.
+/// The numbers of cuDNN's engines that take a graph on a GPU and give the same bits each time, of
+/// sums in fp32, the one it believes fastest first; a number comes again for each way in which its
+/// engine can be set. Where none takes it the error says why, engine by engine. No kernel is made:
+/// it takes some hundredths of a second.
 Result<std::vector<std::int64_t>> engines_for(const Graph& graph, const Gpu& gpu);
 
 /// A graph that is ready to run.
 class Plan {
  public:
   /// By the first of those engines that can indeed. Its kernels are made and given to the driver,
-  /// some tenths of a second. Throws NotSupported where there is none, and what went wrong.
+  /// some tenths of a second. Throws NotSupported where there is none, with the reason of the
+  /// first; and what went wrong.
   static Plan make(const Graph& graph, const Gpu& gpu);
 
   std::int64_t engine() const { return engine_; }
