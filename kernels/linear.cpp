@@ -12,6 +12,7 @@
 #include "kernels/linear_parts.h"
 #include "kernels/on_cores.h"
 #include "kernels/rounding.h"
+#include "kernels/steps.h"
 
 namespace troupe::kernels {
 namespace {
@@ -77,8 +78,15 @@ cpu::Panels<Number> panels_of(const Tensor& packed) {
 
 enum class Way : std::uint8_t { forward, back };
 
-/// y = x w + bias, or with the transposed w on the way back.
-void go_through(Stream& stream, const PackedLinear& w, Way way, const Tensor& x, const float* bias,
+/// What sums begin with; null: zeros.
+struct Start {
+  const float* numbers = nullptr;
+  std::int64_t stride = 0;  // From row to row; 0: all rows begin with the same one.
+};
+
+/// y = start + x w, or with the transposed w on the way back. The cores begin with one row alone
+/// for a device.
+void go_through(Stream& stream, const PackedLinear& w, Way way, const Tensor& x, Start start,
                 Tensor& y) {
   const auto& shape = w.shape();
   const std::int64_t rows = y.shape().rows();
@@ -88,9 +96,10 @@ void go_through(Stream& stream, const PackedLinear& w, Way way, const Tensor& x,
   assert(x.count() == rows * depth && y.count() == rows * columns);
   const auto maker = maker_of(stream, shape.precision);
   if (maker == Maker::cores_for_device) {
+    assert(start.stride == 0);
     OnCores on(stream);
     Tensor made = on.out(y);
-    go_through(on.cores(), w, way, on.in(x), on.in(bias, columns), made);
+    go_through(on.cores(), w, way, on.in(x), {on.in(start.numbers, columns)}, made);
     return on.take_back();
   }
   const Tensor factor = in_factors(stream, x, shape.precision);
@@ -100,7 +109,8 @@ void go_through(Stream& stream, const PackedLinear& w, Way way, const Tensor& x,
                             .columns = columns,
                             .depth = depth,
                             .a = {factor.data<Number>(), depth, Order::by_row},
-                            .start = bias,
+                            .start = start.numbers,
+                            .start_stride = start.stride,
                             .c_stride = columns,
                             .sums = sums_of(shape.precision)};
     const bool is_rounded = y.dtype() != DType::f32;
@@ -183,11 +193,20 @@ LinearGradient linear_gradient(Stream& stream, Tensor dy, Precision precision) {
 
 void linear_forward(Stream& stream, const PackedLinear& w, const Tensor& x, const float* bias,
                     Tensor& y) {
-  go_through(stream, w, Way::forward, x, bias, y);
+  go_through(stream, w, Way::forward, x, {bias}, y);
 }
 
 void linear_backward_input(Stream& stream, const PackedLinear& w, const Tensor& dy, Tensor& dx) {
-  go_through(stream, w, Way::back, dy, nullptr, dx);
+  go_through(stream, w, Way::back, dy, {}, dx);
+}
+
+void linear_add_backward_input(Stream& stream, const PackedLinear& w, const Tensor& dy,
+                               Tensor& dx) {
+  if (is_on_tensor_cores(w.shape().precision))
+    return go_through(stream, w, Way::back, dy, {dx.f32(), w.shape().inputs}, dx);
+  Tensor added = stream.make(dx.shape());
+  linear_backward_input(stream, w, dy, added);
+  accumulate(stream, dx.f32(), added.f32(), dx.count());
 }
 
 void linear_backward_weight(Stream& stream, const LinearShape& shape, const Tensor& x,

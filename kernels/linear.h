@@ -59,6 +59,9 @@ void linear_forward(Stream& stream, const PackedLinear& w, const Tensor& x, cons
 
 /// dx = dy w^T. `dy` is an operand of the matrix's precision; dx is as y is.
 void linear_backward_input(Stream& stream, const PackedLinear& w, const Tensor& dy, Tensor& dx);
+/// dx += dy w^T, where dx is in fp32: the product is summed up apart, and then added; but on tensor
+/// cores its sums begin with dx.
+void linear_add_backward_input(Stream& stream, const PackedLinear& w, const Tensor& dy, Tensor& dx);
 
 /// dw += x^T dy in the layout of the weights; `x` and `dy` are operands of the shape's precision.
 void linear_backward_weight(Stream& stream, const LinearShape& shape, const Tensor& x,

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "kernels/steps.h"
-
 namespace troupe::models {
 namespace {
 
@@ -41,12 +39,12 @@ Tensor Projection::backward_input(const Pass& pass, const Weight& w, const Tenso
 
 void Projection::add_backward_input(const Pass& pass, const Weight& w, const Tensor& dy,
                                     Tensor& dx) const {
-  Tensor added = pass.stream.make(with_last(dy.shape(), inputs_));
-  kernels::linear_backward_input(pass.stream, w.packed, dy, added);
-  if (dx.empty())
-    dx = std::move(added);
-  else
-    kernels::accumulate(pass.stream, dx.f32(), added.f32(), dx.count());
+  if (dx.empty()) {
+    dx = pass.stream.make(with_last(dy.shape(), inputs_));
+    kernels::linear_backward_input(pass.stream, w.packed, dy, dx);
+  } else {
+    kernels::linear_add_backward_input(pass.stream, w.packed, dy, dx);
+  }
 }
 
 void Projection::backward_weight(const Pass& pass, const Tensor& x, const Tensor& dy,

@@ -93,9 +93,10 @@ TEST_CASE("linear layers on tensor cores are products of rounded numbers") {
                dy = both.made(precision, {rows, outputs}, 4);
   const Tensor before = both.made(precision, {inputs * outputs}, 5),
                db_before = both.made(precision, {outputs}, 6);
+  const Tensor dx_before = both.made(precision, {rows, inputs}, 7);
 
   struct Results {
-    Tensor y, plain, dx, dw, fresh, dw_with_db, db_with_dw, fresh_with_db, db_with_fresh;
+    Tensor y, plain, dx, dx_added, dw, fresh, dw_with_db, db_with_dw, fresh_with_db, db_with_fresh;
     Tensor rounded_y, rounded_plain, rounded_dx;  // In the type of activations.
   };
   const auto on = [&](Stream& stream, Precision in) {
@@ -106,6 +107,7 @@ TEST_CASE("linear layers on tensor cores are products of rounded numbers") {
     Results made{stream.make({rows, outputs}),
                  stream.make({rows, outputs}),
                  stream.make({rows, inputs}),
+                 copy(dx_before),
                  copy(before),
                  stream.make(before.shape()),
                  copy(before),
@@ -122,6 +124,7 @@ TEST_CASE("linear layers on tensor cores are products of rounded numbers") {
     linear_forward(stream, packed, from, added.f32(), made.y);
     linear_forward(stream, packed, from, nullptr, made.plain);
     linear_backward_input(stream, packed, back, made.dx);
+    linear_add_backward_input(stream, packed, back, made.dx_added);
     linear_forward(stream, packed, from, added.f32(), made.rounded_y);
     linear_forward(stream, packed, from, nullptr, made.rounded_plain);
     linear_backward_input(stream, packed, back, made.rounded_dx);
@@ -140,6 +143,7 @@ TEST_CASE("linear layers on tensor cores are products of rounded numbers") {
   CHECK(both.near(stream, found.y, wanted.y, in_fp32));
   CHECK(both.near(stream, found.plain, wanted.plain, in_fp32));
   CHECK(both.near(stream, found.dx, wanted.dx, in_fp32));
+  CHECK(both.near(stream, found.dx_added, wanted.dx_added, in_fp32));
   const double rounded = rounded_to(activation_type(precision));
   CHECK(both.near(stream, found.rounded_y, wanted.y, rounded));
   CHECK(both.near(stream, found.rounded_plain, wanted.plain, rounded));
