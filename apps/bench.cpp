@@ -61,7 +61,8 @@ ExitCode gpu(const GpuArguments& arguments, const CommonFlags&) {
     return complain(ExitCode::failed, "error: " + error.text);
   };
   if (const auto libraries = gpu_libraries(); !libraries) return problem(libraries.error());
-  auto device = open_gpu(0);
+  auto device =
+      open_gpu(0, [](const std::string& remark) { std::fprintf(stderr, "%s\n", remark.c_str()); });
   if (!device) return problem(device.error());
   auto source = gpu_memory(0);
   if (!source) return problem(source.error());

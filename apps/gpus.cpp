@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "kernels/cuda/arena.h"
 #include "kernels/cuda/device.h"
@@ -12,7 +13,10 @@ Result<int> count_gpus() { return kernels::cuda::count_devices(); }
 void prepare_for_gpus() { kernels::cuda::prepare_process(); }
 Status check_gpu_queues(int devices) { return kernels::cuda::check_queues(devices); }
 Result<std::string> gpu_libraries() { return kernels::cuda::tensor_core_libraries(); }
-Result<std::unique_ptr<Device>> open_gpu(int number) { return kernels::cuda::open_device(number); }
+Result<std::unique_ptr<Device>> open_gpu(int number,
+                                         std::function<void(const std::string&)> remark) {
+  return kernels::cuda::open_device(number, std::move(remark));
+}
 void* queue_of_gpu(Device& gpu) { return kernels::cuda::native_queue(gpu); }
 Result<std::unique_ptr<MemorySource>> gpu_memory(int number, std::span<const int> others) {
   return kernels::cuda::device_memory(number, others);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -31,7 +32,10 @@ void prepare_for_gpus();
 /// An error where so many devices on one GPU would hold one another up.
 Status check_gpu_queues(int devices);
 
-Result<std::unique_ptr<Device>> open_gpu(int number);
+/// `remark` hears, from the thread that gives it work, what it computes more slowly than one may
+/// expect, and why.
+Result<std::unique_ptr<Device>> open_gpu(int number,
+                                         std::function<void(const std::string&)> remark);
 /// What its driver calls the queue of an opened GPU.
 void* queue_of_gpu(Device& gpu);
 /// A GPU's own; others of this process read it, too, where they reach it.

@@ -219,6 +219,7 @@ actors::Outcome ProcessRun::play(const Surroundings& around) {
   store_ = std::make_unique<DiskCheckpoints>(
       DiskCheckpoints::Surroundings{config_, files_, *ledger_, record_});
   casting_ = around.casting;
+  remarks().pass_on_to([this](const std::string& remark) { warn(remark); });
   std::mutex mutex;
   std::optional<actors::Outcome> outcome;
   const auto has_ended = [&] {

@@ -53,6 +53,8 @@ class ProcessRun {
   /// By device those of them that have links; and why others that want some have none.
   std::vector<actors::LinkedDevice*> linked() const { return devices_.linked(); }
   const std::string& why_not_linked() const { return devices_.why_not_linked(); }
+  /// Of devices that are here; play() makes warnings of them.
+  Remarks& remarks() const { return devices_.remarks(); }
 
   /// What is around it while it plays.
   struct Surroundings {

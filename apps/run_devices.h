@@ -9,6 +9,7 @@
 #include "actors/executor.h"
 #include "actors/linked_device.h"
 #include "actors/pace.h"
+#include "apps/remarks.h"
 #include "apps/staging.h"
 #include "config/run_config.h"
 #include "core/device_progress.h"
@@ -45,6 +46,8 @@ class RunDevices {
   /// By device those of them that have links; and why others that want some have none.
   std::vector<actors::LinkedDevice*> linked() const;
   const std::string& why_not_linked() const { return why_not_linked_; }
+  /// What GPUs among them compute more slowly than one may expect, and why.
+  Remarks& remarks() const { return *remarks_; }
 
  private:
   /// Of the devices that are here, which take turns with GPUs.
@@ -58,6 +61,7 @@ class RunDevices {
   std::vector<std::unique_ptr<actors::Executor>> devices_;
   std::vector<std::unique_ptr<actors::LinkedDevice>> linked_;  // Likewise.
   std::string why_not_linked_;
+  std::shared_ptr<Remarks> remarks_ = std::make_shared<Remarks>();
   std::unique_ptr<actors::Executor> reader_;
 };
 

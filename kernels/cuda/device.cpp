@@ -33,11 +33,13 @@ std::string text_of(cudaError_t outcome) {
 /// Marks are events in the queue, which are used again once they have been passed.
 class CudaDevice final : public Device {
  public:
-  CudaDevice(int number, const Driver& driver, cudaStream_t queue, cudaStream_t recorder)
+  CudaDevice(int number, const Driver& driver, cudaStream_t queue, cudaStream_t recorder,
+             Remark remark)
       : number_(number),
         driver_(driver),
         queue_(queue),
         recorder_(recorder),
+        remark_(std::move(remark)),
         launches_(std::in_place, queue, recorder, host_memory_) {}
   /// Graphs go before the libraries whose kernels are in them, and these before the queues that
   /// they were told of last.
@@ -110,7 +112,7 @@ class CudaDevice final : public Device {
   const LaunchQueue& launches() const { return *launches_; }
   TensorCores& tensor_cores() {
     if (tensor_cores_) return *tensor_cores_;
-    auto opened = TensorCores::open();
+    auto opened = TensorCores::open(remark_);
     if (!opened) throw std::runtime_error("tensor cores of a GPU: " + opened.error().text);
     return *(tensor_cores_ = std::move(*opened));
   }
@@ -127,6 +129,7 @@ class CudaDevice final : public Device {
   int number_;
   Driver driver_;
   cudaStream_t queue_, recorder_;
+  Remark remark_;
   MemoryPool host_memory_{pinned_memory()};
   std::optional<LaunchQueue> launches_;
   std::unique_ptr<TensorCores> tensor_cores_;  // Null until they are asked for.
@@ -192,7 +195,7 @@ Result<std::vector<std::string>> gpus_in_reach(int number) {
   return gpus;
 }
 
-Result<std::unique_ptr<Device>> open_device(int number) {
+Result<std::unique_ptr<Device>> open_device(int number, Remark remark) {
   const auto driver = Driver::find();
   if (!driver) return within("GPU " + std::to_string(number), driver.error());
   cudaStream_t queues[2] = {};
@@ -202,7 +205,7 @@ Result<std::unique_ptr<Device>> open_device(int number) {
   try {
     check(outcome);
     return std::unique_ptr<Device>(
-        std::make_unique<CudaDevice>(number, *driver, queues[0], queues[1]));
+        std::make_unique<CudaDevice>(number, *driver, queues[0], queues[1], std::move(remark)));
   } catch (const std::exception& refusal) {
     for (const auto queue : queues)
       if (queue) (void)cudaStreamDestroy(queue);

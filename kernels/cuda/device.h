@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,8 +28,13 @@ Result<std::string> uuid_of(int number);
 /// All GPUs of this process whose memory this one can read, by their uuids: itself among them.
 Result<std::vector<std::string>> gpus_in_reach(int number);
 
+/// Hears, from the thread that gives a GPU work, what is computed there more slowly than one may
+/// expect, and why.
+using Remark = std::function<void(const std::string&)>;
+
 /// A GPU of this process, by its number. All that is given to it goes through one queue.
-Result<std::unique_ptr<Device>> open_device(int number);
+Result<std::unique_ptr<Device>> open_device(
+    int number, Remark remark = [](const std::string&) {});
 
 /// How often work that is repeated was given to a GPU's queue.
 struct GraphCounts {

@@ -5,7 +5,9 @@
 
 namespace troupe::kernels::cuda {
 
-Result<std::unique_ptr<TensorCores>> TensorCores::open() { return tensor_core_libraries().error(); }
+Result<std::unique_ptr<TensorCores>> TensorCores::open(Remark) {
+  return tensor_core_libraries().error();
+}
 
 Result<std::string> tensor_core_libraries() {
   return Error{

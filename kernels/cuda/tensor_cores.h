@@ -7,6 +7,7 @@
 #include "kernels/cuda/cudnn/attention.h"
 #include "kernels/cuda/cudnn/convolution.h"
 #include "kernels/cuda/cudnn/graph_runner.h"
+#include "kernels/cuda/device.h"
 #include "kernels/cuda/queue.h"
 #include "kernels/device_kernels.h"
 
@@ -16,7 +17,8 @@ namespace troupe::kernels::cuda {
 /// make when it comes for the first time, and keep.
 class TensorCores {
  public:
-  static Result<std::unique_ptr<TensorCores>> open();
+  /// `remark` hears, when it comes for the first time, what cuDNN does not compute, and why.
+  static Result<std::unique_ptr<TensorCores>> open(Remark remark);
   virtual ~TensorCores() = default;
 
   // Of floats in tf32. Where the library cannot, as the first say, the others throw.

@@ -231,20 +231,21 @@ TEST_CASE("attention on tensor cores is that of the cores, rounded") {
   const auto precision = GENERATE(Precision::fp16_gpu, Precision::bf16_gpu);
   const DType type_there = activation_type(precision);
   const auto mask = GENERATE(Mask::full, Mask::causal);
-  const std::int64_t width = GENERATE(6, 8), kv_heads = GENERATE(2, 4);
-  CAPTURE(to_string(precision), mask == Mask::causal, width, kv_heads);
-  const AttentionShape shape{2, 19, 4, kv_heads, width, mask};
+  const std::int64_t length = GENERATE(1, 19, 64), width = GENERATE(6, 8);
+  const std::int64_t kv_heads = GENERATE(2, 4);
+  CAPTURE(to_string(precision), mask == Mask::causal, length, width, kv_heads);
+  const AttentionShape shape{2, length, 4, kv_heads, width, mask};
   const std::int64_t row = (shape.heads + 2 * kv_heads) * width, out_row = shape.heads * width;
   const std::int64_t keys = out_row, values = keys + kv_heads * width;
-  const Tensor qkv = both.made(precision, {2, 19, row}, 1),
-               dout = both.made(precision, {2, 19, out_row}, 2);
+  const Tensor qkv = both.made(precision, {2, length, row}, 1),
+               dout = both.made(precision, {2, length, out_row}, 2);
 
   struct Results {
     Tensor out, logsumexp, dqkv;
   };
   const auto on = [&](Stream& stream, DType type) {
     const Tensor from = both.there(stream, qkv, type), back = both.there(stream, dout, type);
-    Results made{stream.make(dout.shape(), type), stream.make({2, shape.heads, 19}),
+    Results made{stream.make(dout.shape(), type), stream.make({2, shape.heads, length}),
                  stream.make(qkv.shape(), type)};
     attend(stream, shape, {from}, {from, keys}, {from, values}, {made.out}, made.logsumexp);
     attend_back(stream, shape, {from}, {from, keys}, {from, values}, {made.out}, made.logsumexp,

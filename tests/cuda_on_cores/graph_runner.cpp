@@ -95,12 +95,13 @@ class InterpretedGraph final : public ReadyGraph {
 
 class InterpretingRunner final : public GraphRunner {
  public:
-  std::unique_ptr<const ReadyGraph> prepare(const Graph& graph) const override {
+  Result<std::unique_ptr<const ReadyGraph>> prepare(const Graph& graph) const override {
     const auto& first = graph.operations().front();
     const auto& operand = operand_of(graph, first.inputs.front());
     const bool is_attention = graph.operations().size() > 1;
-    if (is_attention && operand.layout.sizes[3] % width_step != 0) return nullptr;
-    return std::make_unique<const InterpretedGraph>(graph);
+    if (is_attention && operand.layout.sizes[3] % width_step != 0)
+      return Error{"the width of heads is no multiple of 8"};
+    return std::unique_ptr<const ReadyGraph>(std::make_unique<const InterpretedGraph>(graph));
   }
 };
 

@@ -50,6 +50,22 @@ TEST_CASE("with tensor cores a GPU has the same bits by every plan", "[apps]") {
   }
 }
 
+TEST_CASE("a run says once what a slower kernel computes in place of cuDNN", "[apps]") {
+  const Workplace here;
+  here.write("run.toml", configuration({"kind = \"gpt2\"\nvocab = 32\ncontext = 16\nwidth = 12\n"
+                                        "heads = 2\nlayers = 2",
+                                        gpt2.data}));
+  train(here, on_gpu + Settings{"precision.compute=bf16", "pipeline.stages=2"});
+  const auto warnings = events(here, "run", "warn");
+  const std::string what =
+      "attention over 16 positions, in heads of 6 numbers in bf16: the width of heads is no "
+      "multiple of 8";
+  const std::string who = "in place of cuDNN a slower kernel in fp32 computes ";
+  REQUIRE(warnings.size() == 2);
+  CHECK(*warnings[0].find("text")->text() == who + what);
+  CHECK(*warnings[1].find("text")->text() == who + "the way back of " + what);
+}
+
 TEST_CASE("late gradients are the same on GPUs and on the cores", "[apps]") {
   const Workplace here;
   here.write("run.toml", configuration(gpt2));

@@ -24,11 +24,12 @@ class PlannedGraph final : public ReadyGraph {
 class CudnnRunner final : public GraphRunner {
  public:
   explicit CudnnRunner(Gpu gpu) : gpu_(std::move(gpu)) {}
-  std::unique_ptr<const ReadyGraph> prepare(const Graph& graph) const override {
+  Result<std::unique_ptr<const ReadyGraph>> prepare(const Graph& graph) const override {
     try {
-      return std::make_unique<const PlannedGraph>(gpu_, Plan::make(graph, gpu_));
-    } catch (const NotSupported&) {
-      return nullptr;
+      return std::unique_ptr<const ReadyGraph>(
+          std::make_unique<const PlannedGraph>(gpu_, Plan::make(graph, gpu_)));
+    } catch (const NotSupported& refusal) {
+      return Error{refusal.what()};
     }
   }
 

@@ -25,9 +25,9 @@ class ReadyGraph {
 class GraphRunner {
  public:
   virtual ~GraphRunner() = default;
-  /// Null where no engine takes the graph. Throws what went wrong. What it gives must not outlive
-  /// the runner.
-  virtual std::unique_ptr<const ReadyGraph> prepare(const Graph& graph) const = 0;
+  /// An error where no engine takes the graph. Throws what went wrong. What it gives must not
+  /// outlive the runner.
+  virtual Result<std::unique_ptr<const ReadyGraph>> prepare(const Graph& graph) const = 0;
 };
 
 /// By cuDNN. An error where there is none, or no driver.

@@ -1,0 +1,95 @@
+// What NVIDIA's libraries are asked for on which GPU. Of the played device alone.
+
+#include "kernels/cuda/tensor_cores.h"
+
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "same.h"
+
+namespace troupe::kernels::cuda {
+namespace {
+
+std::unique_ptr<TensorCores> open(Remark remark = [](const std::string&) {}) {
+  auto cores = TensorCores::open(std::move(remark));
+  REQUIRE(cores.ok());
+  return std::move(*cores);
+}
+
+std::unique_ptr<TensorCores> open_on(const char* capability) {
+  constexpr const char* key = "CUDA_ON_CORES_CAPABILITY";
+  setenv(key, capability, 1);
+  auto cores = open();
+  unsetenv(key);
+  return cores;
+}
+
+TEST_CASE("gelu is taken within products only on GPUs that do it in one kernel") {
+  using cublas_lt::EpilogueKind;
+  alignas(64) static BFloat16 numbers[5][64];
+  const DeviceProduct<BFloat16> product{
+      .rows = 8, .columns = 8, .depth = 8, .a = {numbers[0], 8, 1}, .b = {numbers[1], 8, 1}};
+  const auto can = [&](TensorCores& cores, EpilogueKind kind) {
+    const auto* bias = kind == EpilogueKind::gelu_slope ? nullptr : numbers[2];
+    const auto* pre = kind == EpilogueKind::rounded ? nullptr : numbers[3];
+    return cores.can_multiply(product,
+                              {.kind = kind, .bias = bias, .pre = pre, .result = numbers[4]});
+  };
+  for (const char* capability : {"8", "9", "10", "12"}) {
+    CAPTURE(capability);
+    const auto cores = open_on(capability);
+    const bool fuses = capability == std::string("9") || capability == std::string("10");
+    CHECK(can(*cores, EpilogueKind::gelu) == fuses);
+    CHECK(can(*cores, EpilogueKind::gelu_slope) == fuses);
+    CHECK(can(*cores, EpilogueKind::rounded));
+  }
+}
+
+cudnn::AttentionProblem attention(std::int64_t length, Mask mask, std::int64_t width = 8) {
+  return {.shape = {1, length, 1, 1, width, mask},
+          .q_row = width,
+          .k_row = width,
+          .v_row = width,
+          .out_row = width};
+}
+
+TEST_CASE("cuDNN is not asked for a way back of attention that it gets wrong") {
+  const auto cores = open();
+  const auto goes_back = [&](std::int64_t length, Mask mask) {
+    CHECK(cores->attention_forward(attention(length, mask)) != nullptr);
+    return cores->attention_backward(attention(length, mask)) != nullptr;
+  };
+  for (const std::int64_t length : {2, 63, 65, 128, 197, 256}) {
+    CAPTURE(length);
+    CHECK(goes_back(length, Mask::full));
+    CHECK(goes_back(length, Mask::causal));
+  }
+  for (const std::int64_t length : {64, 192, 320}) {
+    CAPTURE(length);
+    CHECK(!goes_back(length, Mask::full));
+    CHECK(goes_back(length, Mask::causal));
+  }
+  CHECK(!goes_back(1, Mask::full));
+  CHECK(!goes_back(1, Mask::causal));
+}
+
+TEST_CASE("what cuDNN does not compute is told when it comes for the first time") {
+  std::vector<std::string> told;
+  const auto cores = open([&](const std::string& remark) { told.push_back(remark); });
+  for (int time = 0; time < 2; ++time) {
+    (void)cores->attention_forward(attention(19, Mask::causal, 6));
+    (void)cores->attention_forward(attention(19, Mask::causal));
+    (void)cores->attention_backward(attention(1, Mask::causal));
+  }
+  CHECK(told ==
+        std::vector<std::string>{
+            "in place of cuDNN a slower kernel in fp32 computes attention over 19 positions, in "
+            "heads of 6 numbers in bf16: the width of heads is no multiple of 8",
+            "in place of cuDNN a slower kernel in fp32 computes the way back of attention over 1 "
+            "positions, in heads of 8 numbers in bf16: cuDNN goes wrong there"});
+}
+
+}  // namespace
+}  // namespace troupe::kernels::cuda
