@@ -14,8 +14,7 @@ namespace troupe::kernels::cudnn {
 /// What cuDNN has said since it was asked last, in many lines; empty if nothing.
 std::string last_words();
 
-/// What failed in a compiler, the driver or for want of memory: another way to compute the same may
-/// not.
+/// What failed in a compiler or the driver: another way to compute the same may not.
 class WayFailed : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
