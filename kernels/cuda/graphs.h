@@ -16,8 +16,8 @@ namespace troupe::kernels::cuda {
 /// makes another list: so a graph does what its list says, whatever became of the memory.
 class Graphs {
  public:
-  /// Of one queue. In `recorder` nothing is ever done: links record events in the other one, from
-  /// threads of their own, which must not come into a graph. Both outlive it.
+  /// Of one queue. In `recorder` nothing is ever done: any thread may mark the other one, by an
+  /// event that must not come into a graph. Both outlive it.
   Graphs(cudaStream_t queue, cudaStream_t recorder) : queue_(queue), recorder_(recorder) {}
   /// All work must be done.
   ~Graphs();
