@@ -64,10 +64,13 @@ Result<RunDevices> RunDevices::open(const config::RunConfig& config, kernels::Pr
     if (auto added = opened.add_gpu(turn, config, here); !added) return added.error();
     ++turn.number;
   }
+  const int gpus = std::max(1, static_cast<int>(turn.gpus.size()));
+  const int on_one = std::max(1, (how_many + gpus - 1) / gpus);
   for (int device = 0; device < count; ++device)
     if (auto& executor = opened.devices_[static_cast<std::size_t>(device)])
       executor->memory().expect(
-          static_cast<std::size_t>(staging.plan.memory_at(device % round.devices())));
+          static_cast<std::size_t>(staging.plan.memory_at(device % round.devices())),
+          static_cast<std::size_t>(on_one));
   opened.reader_ = std::make_unique<actors::ComputingThread>(1);
   return opened;
 }

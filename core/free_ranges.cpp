@@ -15,6 +15,17 @@ std::optional<std::size_t> FreeRanges::take(std::size_t length) {
   return begin;
 }
 
+std::optional<std::size_t> FreeRanges::take_highest(std::size_t length) {
+  const auto found = std::find_if(ranges_.rbegin(), ranges_.rend(),
+                                  [length](const auto& range) { return range.second >= length; });
+  if (found == ranges_.rend()) return {};
+  auto& [begin, there] = *found;
+  const std::size_t end = begin + there;
+  there -= length;
+  if (there == 0) ranges_.erase(std::prev(found.base()));
+  return end - length;
+}
+
 void FreeRanges::give(std::size_t begin, std::size_t length) {
   const auto range = ranges_.emplace(begin, length).first;
   if (const auto next = std::next(range); next != ranges_.end() && begin + length == next->first) {

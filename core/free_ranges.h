@@ -16,6 +16,8 @@ class FreeRanges {
 
   /// The lowest part of this size, so that what is long stays in one piece.
   std::optional<std::size_t> take(std::size_t length);
+  /// The highest part of this size.
+  std::optional<std::size_t> take_highest(std::size_t length);
   /// Neighbours become one.
   void give(std::size_t begin, std::size_t length);
 

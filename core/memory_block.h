@@ -20,6 +20,10 @@ struct MemoryPlace {
 
 struct MemoryBlock;
 
+/// For how long a block is likely to be held: until a pass is through, or from step to step. Blocks
+/// of one kind lie together, so that those that go leave no holes between those that stay.
+enum class Lifetime : std::uint8_t { passing, lasting };
+
 /// Whose memory it is: a pool's, or for instance that of a channel between processes.
 class MemoryOwner {
  public:
@@ -41,6 +45,7 @@ struct MemoryBlock {
   std::atomic<std::uint64_t> seen{0};
   std::atomic<std::uint32_t> holders{0};
   MemoryPlace place = {};
+  Lifetime lifetime = Lifetime::passing;
 };
 
 /// A share in a block. The last one to go gives the block back to its owner.

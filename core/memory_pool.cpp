@@ -43,7 +43,7 @@ MemoryPool::~MemoryPool() {
   trim();
   // What a device may be using yet goes with the source, if at all: the device may have failed, and
   // nobody can know when it has done with it.
-  for (auto& [size, by_taker] : late_)
+  for (auto& [kind, by_taker] : late_)
     for (auto& [taker, late] : by_taker)
       for (auto& [since, block] : late) delete block;
   assert(counters_.bytes_in_use == 0 && "a pool must outlive the tensors made from it");
@@ -56,17 +56,17 @@ DeviceWork* MemoryPool::work_here() const {
 }
 
 /// Of what came back; null where there is nothing that may go out.
-MemoryBlock* MemoryPool::take_back(std::size_t size) {
-  if (auto* late = take_late(size)) return late;
-  auto& blocks = free_[size];
+MemoryBlock* MemoryPool::take_back(Kind kind) {
+  if (auto* late = take_late(kind)) return late;
+  auto& blocks = free_[kind];
   if (blocks.empty()) return nullptr;
   auto* block = blocks.back();
   blocks.pop_back();
   return block;
 }
 
-MemoryBlock* MemoryPool::take_late(std::size_t size) {
-  const auto found = late_.find(size);
+MemoryBlock* MemoryPool::take_late(Kind kind) {
+  const auto found = late_.find(kind);
   if (found == late_.end()) return nullptr;
   const auto* work = work_here();
   const auto settled = devices_->settled(work);
@@ -90,11 +90,11 @@ std::size_t MemoryPool::size_of_block(std::size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-BlockHandle MemoryPool::take(std::size_t bytes) {
+BlockHandle MemoryPool::take(std::size_t bytes, Lifetime lifetime) {
   const std::size_t size = size_of_block(bytes);
   const std::lock_guard lock(mutex_);
-  MemoryBlock* block = take_back(size);
-  if (!block) block = allocate(size);
+  MemoryBlock* block = take_back({size, lifetime});
+  if (!block) block = allocate({size, lifetime});
   const auto* work = work_here();
   block->taken_by = work ? work->number() : 0;
   block->seen = 0;
@@ -103,24 +103,34 @@ BlockHandle MemoryPool::take(std::size_t bytes) {
   return BlockHandle(block);
 }
 
-MemoryBlock* MemoryPool::allocate(std::size_t size) {
-  void* memory = source_->allocate(size);
+void* MemoryPool::ask_source(Kind kind) {
+  const auto [size, lifetime] = kind;
+  return lifetime == Lifetime::lasting ? source_->allocate_lasting(size) : source_->allocate(size);
+}
+
+MemoryBlock* MemoryPool::allocate(Kind kind) {
+  const auto [size, lifetime] = kind;
+  void* memory = ask_source(kind);
   if (!memory) {
     release_free();
-    memory = source_->allocate(size);
+    memory = ask_source(kind);
   }
   if (!memory) throw OutOfMemory({size, place(), source_->room(), counters_, expected_});
   counters_.bytes_reserved += size;
   ++counters_.allocations;
-  return new MemoryBlock{
-      .memory = static_cast<std::byte*>(memory), .bytes = size, .owner = this, .place = place()};
+  return new MemoryBlock{.memory = static_cast<std::byte*>(memory),
+                         .bytes = size,
+                         .owner = this,
+                         .place = place(),
+                         .lifetime = lifetime};
 }
 
 void MemoryPool::give_back(MemoryBlock* block) {
   const std::lock_guard lock(mutex_);
   counters_.bytes_in_use -= block->bytes;
-  if (!devices_) return free_[block->bytes].push_back(block);
-  late_[block->bytes][block->taken_by].push_back({devices_->now(), block});
+  const Kind kind{block->bytes, block->lifetime};
+  if (!devices_) return free_[kind].push_back(block);
+  late_[kind][block->taken_by].push_back({devices_->now(), block});
 }
 
 void MemoryPool::trim() {
@@ -130,11 +140,11 @@ void MemoryPool::trim() {
 
 void MemoryPool::release_free() {
   if (devices_) settle();
-  for (auto& [size, blocks] : free_) {
+  for (auto& [kind, blocks] : free_) {
     for (auto* block : blocks) {
       source_->release(block->memory, block->bytes);
       delete block;
-      counters_.bytes_reserved -= size;
+      counters_.bytes_reserved -= kind.first;
     }
     blocks.clear();
   }
@@ -146,8 +156,8 @@ void MemoryPool::settle() {
   const auto* work = work_here();
   const auto by_others = work ? devices_->done_by_others(*work) : devices_->settled(nullptr);
   const auto by_all = work ? std::min(by_others, work->reached()) : by_others;
-  for (auto& [size, by_taker] : late_) {
-    auto& free = free_[size];
+  for (auto& [kind, by_taker] : late_) {
+    auto& free = free_[kind];
     for (auto& [taker, late] : by_taker) {
       const auto own = work && taker == work->number() ? work->reached() : 0;
       std::erase_if(late, [&](const LateBlock& one) {
@@ -160,9 +170,16 @@ void MemoryPool::settle() {
   }
 }
 
-void MemoryPool::expect(std::size_t bytes) {
+void MemoryPool::expect(std::size_t bytes, std::size_t pools) {
   const std::lock_guard lock(mutex_);
+  const auto room = source_->room();
   expected_ = bytes;
+  is_ample_ = !room || room->free / pools >= bytes + bytes / 2;
+}
+
+bool MemoryPool::is_ample() const {
+  const std::lock_guard lock(mutex_);
+  return is_ample_;
 }
 
 MemoryCounters MemoryPool::counters() const {

@@ -29,6 +29,8 @@ class MemorySource {
   virtual ~MemorySource() = default;
   /// Aligned to 64 bytes at least; null when there is none left.
   virtual void* allocate(std::size_t bytes) = 0;
+  /// The same for what is held from step to step, perhaps elsewhere.
+  virtual void* allocate_lasting(std::size_t bytes) { return allocate(bytes); }
   virtual void release(void* memory, std::size_t bytes) = 0;
   virtual MemoryPlace place() const { return {}; }
   /// Nothing where that is not known.
@@ -82,7 +84,7 @@ class MemoryPool final : private MemoryOwner {
 
   /// A block of at least so many bytes, aligned to 64. A full device throws OutOfMemory; before
   /// that, what nobody holds is given back to the source.
-  BlockHandle take(std::size_t bytes);
+  BlockHandle take(std::size_t bytes, Lifetime lifetime = Lifetime::passing);
   /// How large that block is.
   static std::size_t size_of_block(std::size_t bytes);
   /// Whether it has given this block out.
@@ -91,8 +93,11 @@ class MemoryPool final : private MemoryOwner {
   /// Gives back to the source what nobody holds, and no device uses.
   void trim();
 
-  /// How much it should ever hold, as a plan has it: told where there is no memory left.
-  void expect(std::size_t bytes);
+  /// How much it should ever hold, as a plan has it: told where there is no memory left. So many
+  /// pools of that plan share the source's room.
+  void expect(std::size_t bytes, std::size_t pools = 1);
+  /// Whether the source had half as much again and more: then some may be kept for speed alone.
+  bool is_ample() const;
 
   MemoryPlace place() const { return source_->place(); }
 
@@ -106,22 +111,25 @@ class MemoryPool final : private MemoryOwner {
   };
 
   void give_back(MemoryBlock* block) override;
-  MemoryBlock* allocate(std::size_t size);
+  using Kind = std::pair<std::size_t, Lifetime>;  // Of blocks: their size first.
+  MemoryBlock* allocate(Kind kind);
+  void* ask_source(Kind kind);
   void release_free();
   void settle();
   /// The thread's own device work; null where it has none.
   DeviceWork* work_here() const;
-  MemoryBlock* take_back(std::size_t size);
-  MemoryBlock* take_late(std::size_t size);
+  MemoryBlock* take_back(Kind kind);
+  MemoryBlock* take_late(Kind kind);
 
   std::unique_ptr<MemorySource> source_;
   std::shared_ptr<DeviceProgress> devices_;
   mutable std::mutex mutex_;
-  std::map<std::size_t, std::vector<MemoryBlock*>> free_;
+  std::map<Kind, std::vector<MemoryBlock*>> free_;
   // By whose work took them (MemoryBlock::taken_by), the oldest first; none without devices.
-  std::map<std::size_t, std::map<std::uint64_t, std::deque<LateBlock>>> late_;
+  std::map<Kind, std::map<std::uint64_t, std::deque<LateBlock>>> late_;
   MemoryCounters counters_;
   std::size_t expected_ = 0;
+  bool is_ample_ = true;
 };
 
 }  // namespace troupe

@@ -24,7 +24,7 @@ void SteadyMemory::keep_for(Stream& stream) {
 }
 
 SteadyMemory::Set* SteadyMemory::free_set(const Stream& stream, Work work) {
-  if (!stream.device() || stream.was_full_) return nullptr;
+  if (!stream.device() || stream.was_full_ || !pool_->is_ample()) return nullptr;
   const auto* device = DeviceWork::of_this_thread();
   const auto settled = device ? device->progress().settled(device) : 0;
   const auto is_free = [&](const Taking& taking) {

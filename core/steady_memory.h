@@ -20,8 +20,9 @@ class Stream;
 ///
 /// What a turn takes and gives back serves all turns, one after another. What outlives a turn is
 /// kept for turns of the same work: it goes out again when nobody else holds it and no other device
-/// is to read it yet. Where no device computes, the pool serves as ever; and so it does from the
-/// moment when a device's memory was full: then the stream lets go what is kept.
+/// is to read it yet. Where no device computes, or a plan leaves it little memory beside, the
+/// pool serves as ever; and so it does from the moment when a device's memory was full: then the
+/// stream lets go what is kept.
 class SteadyMemory {
  public:
   /// Turns of equal numbers are of the same work.

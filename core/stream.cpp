@@ -46,7 +46,7 @@ Stream::~Stream() {
 /// back lately is there for blocks of other sizes: for that it must be through with it.
 BlockHandle Stream::take(std::size_t bytes) {
   try {
-    return turn_ ? turn_->take(bytes) : memory_->take(bytes);
+    return turn_ ? turn_->take(bytes) : memory_->take(bytes, lifetime_);
   } catch (const OutOfMemory&) {
     if (!device_) throw;
   }
@@ -56,7 +56,7 @@ BlockHandle Stream::take(std::size_t bytes) {
     if (const auto kept = known.lock()) *kept = {};
   wait();
   if (auto* work = DeviceWork::of_this_thread()) work->caught_up();
-  return memory_->take(bytes);
+  return memory_->take(bytes, lifetime_);
 }
 
 void Stream::copy(const Tensor& from, Tensor& to) {

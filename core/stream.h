@@ -6,6 +6,7 @@
 #include <memory>
 #include <thread>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "core/device.h"
@@ -26,11 +27,18 @@ class Stream {
   /// A stream that takes memory as any other does, and leaves out the work: for_each() calls
   /// nothing. What is computed with it is not set to anything; what it holds, and when, is real.
   static Stream rehearsal(MemoryPool& memory) { return Stream(memory, Work::left_out); }
+  /// The same of what computes on a device, whose kernels are called and take memory. It holds what
+  /// it must, and nothing for speed alone, as if the device were full.
+  static Stream rehearsal(MemoryPool& memory, Device& device) {
+    return Stream(memory, Work::left_out, &device);
+  }
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
   MemoryPool& memory() { return *memory_; }
+  /// For what the cores do in its device's place, with memory of the host.
+  Stream of_cores() { return Stream(host_memory(), work_); }
   /// For numbers that the host reads or writes: where the cores compute, the same.
   MemoryPool& host_memory() { return device_ ? device_->host_memory() : *memory_; }
   MemoryPlace place() const { return memory_->place(); }
@@ -42,6 +50,20 @@ class Stream {
   void wait() {
     if (device_) device_->wait();
   }
+
+  /// While there is one, what the stream makes is likely to be held from step to step.
+  class Lasting {
+   public:
+    explicit Lasting(Stream& stream)
+        : stream_(stream), before_(std::exchange(stream.lifetime_, Lifetime::lasting)) {}
+    ~Lasting() { stream_.lifetime_ = before_; }
+    Lasting(const Lasting&) = delete;
+    Lasting& operator=(const Lasting&) = delete;
+
+   private:
+    Stream& stream_;
+    Lifetime before_;
+  };
 
   Tensor make(const Shape& shape, DType type = DType::f32) {
     const auto bytes = static_cast<std::size_t>(shape.count()) * bytes_of(type);
@@ -77,7 +99,8 @@ class Stream {
  private:
   friend class SteadyMemory;
   enum class Work : std::uint8_t { done, left_out };
-  Stream(MemoryPool& memory, Work work) : memory_(&memory), work_(work) {}
+  Stream(MemoryPool& memory, Work work, Device* device = nullptr)
+      : memory_(&memory), device_(device), was_full_(work == Work::left_out), work_(work) {}
 
   BlockHandle take(std::size_t bytes);
 
@@ -91,6 +114,7 @@ class Stream {
   SteadyMemory::Turn* turn_ = nullptr;  // That is being taken.
   std::vector<std::weak_ptr<SteadyMemory::Kept>> kept_;
   bool was_full_ = false;
+  Lifetime lifetime_ = Lifetime::passing;
   Work work_ = Work::done;
   std::vector<std::thread> helpers_;
 

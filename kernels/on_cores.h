@@ -13,7 +13,7 @@ namespace troupe::kernels {
 /// what they make is taken back: the device waits for both, and that is the price.
 class OnCores {
  public:
-  explicit OnCores(Stream& there) : there_(there), cores_(there.host_memory()) {}
+  explicit OnCores(Stream& there) : there_(there), cores_(there.of_cores()) {}
 
   /// Computes with the memory that the others give.
   Stream& cores() { return cores_; }

@@ -61,13 +61,9 @@ class Arena final : public MemorySource, public ExportedMemory {
     return driver_error("no addresses for its memory", said);
   }
 
-  void* allocate(std::size_t bytes) override {
-    const std::size_t size = rounded_up(bytes, alignment);
-    if (cudaSetDevice(number_) != cudaSuccess) return nullptr;
-    auto begin = free_.take(size);
-    if (!begin && grow(size)) begin = free_.take(size);
-    return begin ? std::bit_cast<void*>(base_ + *begin) : nullptr;
-  }
+  // From both ends: holes come between blocks that go at different times.
+  void* allocate(std::size_t bytes) override { return take(bytes, &FreeRanges::take_highest); }
+  void* allocate_lasting(std::size_t bytes) override { return take(bytes, &FreeRanges::take); }
 
   void release(void* memory, std::size_t bytes) override {
     free_.give(std::bit_cast<CUdeviceptr>(memory) - base_, rounded_up(bytes, alignment));
@@ -106,6 +102,14 @@ class Arena final : public MemorySource, public ExportedMemory {
     CUmemGenericAllocationHandle handle = 0;
     std::size_t bytes = 0;
   };
+
+  void* take(std::size_t bytes, std::optional<std::size_t> (FreeRanges::*take)(std::size_t)) {
+    const std::size_t size = rounded_up(bytes, alignment);
+    if (cudaSetDevice(number_) != cudaSuccess) return nullptr;
+    auto begin = (free_.*take)(size);
+    if (!begin && grow(size)) begin = (free_.*take)(size);
+    return begin ? std::bit_cast<void*>(base_ + *begin) : nullptr;
+  }
 
   /// Maps so much at the end that a block of this size has its place there.
   bool grow(std::size_t size) {

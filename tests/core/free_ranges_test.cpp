@@ -67,3 +67,16 @@ TEST_CASE("where nothing is free nothing is taken", "[core]") {
   CHECK_FALSE(ranges.take(1));
   CHECK(ranges.last().length == 0);
 }
+
+TEST_CASE("what is taken from the top leaves the bottom in one piece", "[core]") {
+  FreeRanges free;
+  free.give(0, 100);
+  CHECK(free.take_highest(30) == 70);
+  CHECK(free.take(20) == 0);
+  CHECK(free.take_highest(50) == 20);
+  CHECK_FALSE(free.take_highest(1));
+  free.give(70, 30);
+  free.give(0, 20);
+  CHECK(free.take_highest(25) == 75);
+  CHECK(free.take_highest(10) == 10);
+}

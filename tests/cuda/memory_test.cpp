@@ -27,7 +27,7 @@ TEST_CASE("blocks of all sizes lie side by side, and what goes is used again") {
   const auto source = device_memory();
   std::vector<std::pair<std::byte*, std::size_t>> blocks;
   for (const std::size_t bytes : {std::size_t{64}, 3 * mib, std::size_t{513}, 5 * mib, mib})
-    blocks.emplace_back(static_cast<std::byte*>(source->allocate(bytes)), bytes);
+    blocks.emplace_back(static_cast<std::byte*>(source->allocate_lasting(bytes)), bytes);
   for (std::size_t i = 1; i < blocks.size(); ++i) {
     const auto& [begin, bytes] = blocks[i - 1];
     REQUIRE(begin);
@@ -36,7 +36,17 @@ TEST_CASE("blocks of all sizes lie side by side, and what goes is used again") {
   }
   // Three neighbours become one place again, in whichever order they go.
   for (const std::size_t i : {1, 3, 2}) source->release(blocks[i].first, blocks[i].second);
-  CHECK(source->allocate(8 * mib + 1024) == blocks[1].first);
+  CHECK(source->allocate_lasting(8 * mib + 1024) == blocks[1].first);
+}
+
+TEST_CASE("what belongs to a pass lies behind what is held from step to step") {
+  if (!open_device()) return;
+  const auto source = device_memory();
+  auto* const passing = static_cast<std::byte*>(source->allocate(512));
+  auto* const lasting = static_cast<std::byte*>(source->allocate_lasting(512));
+  CHECK(static_cast<std::byte*>(source->allocate(512)) == passing - 512);
+  CHECK(static_cast<std::byte*>(source->allocate_lasting(512)) == lasting + 512);
+  CHECK(lasting + 512 < passing - 512);
 }
 
 TEST_CASE("a device without memory left says what was wanted and what there is") {
