@@ -64,15 +64,9 @@ GradientFold::GradientFold(const Share& share) : share_(share), group_(share.fir
   assert(share.last_group <= share.groups && share.groups <= share.micro_batches);
 }
 
-std::span<Tensor> GradientFold::open(Stream& stream, const std::vector<Parameter>& parameters) {
+std::span<Tensor> GradientFold::open(std::size_t parameters) {
   assert(done_ < share_.count());
-  if (current_.empty()) {
-    // A matrix is made by the product that comes first: zeros would be written and read in vain.
-    for (const auto& parameter : parameters)
-      current_.push_back(parameter.use == Parameter::Use::matrix
-                             ? Tensor()
-                             : filled(stream, parameter.shape, parameter.type, 0));
-  }
+  current_.resize(parameters);
   return current_;
 }
 

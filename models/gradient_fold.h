@@ -62,9 +62,9 @@ class GradientFold {
   GradientFold() = default;
   explicit GradientFold(const Share& share);
 
-  /// What the next micro-batch adds its gradients to: one tensor for each parameter. Those of
-  /// matrices are empty where nothing has been added yet.
-  std::span<Tensor> open(Stream& stream, const std::vector<Parameter>& parameters);
+  /// What the next micro-batch adds its gradients to: one tensor for each parameter, which is empty
+  /// where nothing has been added yet.
+  std::span<Tensor> open(std::size_t parameters);
   /// The same, but apart from those of others until close(): `sets` tensors for each parameter, set
   /// after set; the first set is zero, and the others are empty, which counts as zero.
   std::span<Tensor> open_apart(Stream& stream, const std::vector<Parameter>& parameters, int sets);

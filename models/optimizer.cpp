@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <functional>
 #include <set>
 #include <span>
 #include <utility>
@@ -80,7 +81,10 @@ Optimizer::Optimizer(const OptimizerConfig& config, std::vector<Parameter> param
                         .rule = &rule,
                         .moment_names = moment_names(rule, lateness_.staleness),
                         .moments = {}});
+    largest_first_.push_back(largest_first_.size());
   }
+  std::ranges::stable_sort(largest_first_, std::ranges::greater(),
+                           [&](std::size_t i) { return declared(trained_[i]).shape.count(); });
 }
 
 std::vector<std::size_t> Optimizer::slots_of(const std::string& name) const {
@@ -101,10 +105,17 @@ Tensor* Optimizer::moment(Trained& trained, std::string_view name) const {
   return &trained.moments[static_cast<std::size_t>(found - trained.moment_names.begin())];
 }
 
-void Optimizer::place(Stream& stream, const Trained& trained, Tensor value,
-                      Weights& weights) const {
-  for (const auto slot : trained.slots)
-    weights.slots[slot] = weight_of(stream, parameters_[slot], precision_, value);
+void Optimizer::place(const Trained& trained, const Tensor& value, Weights& weights) const {
+  for (const auto slot : trained.slots) weights.slots[slot].value = value;
+}
+
+/// Once all values are there: so those of all parameters lie together, and leave room in one piece
+/// when the version goes.
+void Optimizer::make_forms(Stream& stream, Weights& weights) const {
+  for (const auto& trained : trained_)
+    for (const auto slot : trained.slots)
+      weights.slots[slot] =
+          weight_of(stream, parameters_[slot], precision_, std::move(weights.slots[slot].value));
 }
 
 void Optimizer::make_moments(Stream& stream) {
@@ -114,10 +125,12 @@ void Optimizer::make_moments(Stream& stream) {
 }
 
 WeightsPtr Optimizer::initial(Stream& stream, std::uint64_t seed) const {
+  const Stream::Lasting lasting(stream);
   auto weights = std::make_shared<Weights>();
   weights->slots.resize(parameters_.size());
   for (const auto& trained : trained_)
-    place(stream, trained, initial_value(stream, declared(trained), seed), *weights);
+    place(trained, initial_value(stream, declared(trained), seed), *weights);
+  make_forms(stream, *weights);
   for (const auto& buffer : buffers_)
     weights->buffers.push_back(filled(stream, buffer.shape, DType::f32, buffer.initial));
   weights->loss_scale = loss_scaling_.first();
@@ -126,6 +139,7 @@ WeightsPtr Optimizer::initial(Stream& stream, std::uint64_t seed) const {
 
 Result<WeightsPtr> Optimizer::from(Stream& stream, const std::vector<NamedTensor>& tensors,
                                    std::int64_t version, const LossScale& reached) const {
+  const Stream::Lasting lasting(stream);
   const auto given = by_name(tensors);
   auto weights = std::make_shared<Weights>();
   weights->version = version;
@@ -135,8 +149,9 @@ Result<WeightsPtr> Optimizer::from(Stream& stream, const std::vector<NamedTensor
     auto tensor =
         wanted(given, declared(trained).name, declared(trained).shape, declared(trained).type);
     if (!tensor) return tensor.error();
-    place(stream, trained, stream.to_here(*tensor), *weights);
+    place(trained, stream.to_here(*tensor), *weights);
   }
+  make_forms(stream, *weights);
   for (const auto& buffer : buffers_) {
     auto tensor = wanted(given, buffer.name, buffer.shape, DType::f32);
     if (!tensor) return tensor.error();
@@ -306,11 +321,12 @@ void Optimizer::update(Stream& stream, const Weights& weights, StageGradients& g
   const double lr = late_rate(config_.rate, lateness_, weights.version) * gradients.rate_share;
   const auto sets = GradientSets::of(config_, lateness_.staleness);
   next.slots.resize(parameters_.size());
-  for (auto& trained : trained_) {
+  for (const auto i : largest_first_) {
+    auto& trained = trained_[i];
     add_own_uses(stream, gradients, trained.slots);
     const Parameter& parameter = declared(trained);
     const Tensor& weight = weights.slots[trained.slots[0]].value;
-    const Tensor gradient = std::exchange(gradients.slots[trained.slots[0]], {});
+    Tensor gradient = std::exchange(gradients.slots[trained.slots[0]], {});
     Tensor value = stream.make(parameter.shape, parameter.type);
     trained.rule->apply(
         stream, {.config = config_,
@@ -324,13 +340,16 @@ void Optimizer::update(Stream& stream, const Weights& weights, StageGradients& g
                  .missed_steps = missed_steps(weights.version),
                  .next = value,
                  .moments = std::span(trained.moments).first(trained.rule->moments.size())});
+    gradient = {};  // Its memory serves what is made next.
     watch(stream, trained, weights.updates(), lr, weight, value);
-    place(stream, trained, std::move(value), next);
+    place(trained, value, next);
   }
+  make_forms(stream, next);
 }
 
 WeightsPtr Optimizer::step(Stream& stream, const WeightsPtr& weights, StageGradients gradients,
                            double norm) {
+  const Stream::Lasting lasting(stream);
   make_moments(stream);
   auto next = std::make_shared<Weights>();
   next->version = weights->version + 1;
@@ -394,6 +413,7 @@ std::vector<NamedTensor> Optimizer::state() const {
 Status Optimizer::restore(Stream& stream, const std::vector<NamedTensor>& state,
                           std::int64_t steps_done) {
   if (steps_done == 0) return Done{};
+  const Stream::Lasting lasting(stream);
   const auto given = by_name(state);
   std::vector<std::vector<Tensor>> restored;
   for (const auto& trained : trained_) {

@@ -156,7 +156,8 @@ class Optimizer {
               Weights& next);
   void watch(Stream& stream, Trained& trained, std::int64_t step, double lr, const Tensor& weight,
              const Tensor& next);
-  void place(Stream& stream, const Trained& trained, Tensor value, Weights& weights) const;
+  void place(const Trained& trained, const Tensor& value, Weights& weights) const;
+  void make_forms(Stream& stream, Weights& weights) const;
   Tensor next_buffer(Stream& stream, std::size_t buffer, const Tensor& last,
                      const StageGradients& gradients) const;
 
@@ -168,7 +169,9 @@ class Optimizer {
   LossScaling loss_scaling_;
   Graphs graphs_;
   std::vector<Trained> trained_;  // In the order of the first slot.
-  SteadyMemory memory_;           // Of versions, too: what passes read is at known addresses.
+  // In which they are stepped: what one gives back has room for all that smaller ones take.
+  std::vector<std::size_t> largest_first_;
+  SteadyMemory memory_;  // Of versions, too: what passes read is at known addresses.
 };
 
 }  // namespace troupe::models

@@ -194,7 +194,7 @@ Tensor Stage::backward_input(Stream& stream, int m, const Weights& weights, Tens
 
 std::span<Tensor> Stage::open_gradients(Stream& stream, const GradientMend* mend) {
   return mend ? fold_.open_apart(stream, parameters(), mend->sets())
-              : fold_.open(stream, parameters());
+              : fold_.open(parameters().size());
 }
 
 void Stage::backward_weight(Stream& stream, int m, const Weights& weights, GradientMend* mend) {

@@ -229,6 +229,7 @@ Version TrainingStage::packed(Stream& stream, Version version) const {
     return parameters[slot].use == Parameter::Use::matrix && !weight.value.empty() &&
            weight.packed.empty();
   };
+  const Stream::Lasting lasting(stream);
   std::shared_ptr<Weights> made;
   for (std::size_t slot = 0; slot < parameters.size(); ++slot) {
     if (!lacks_form(slot)) continue;

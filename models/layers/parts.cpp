@@ -3,6 +3,8 @@
 #include <iterator>
 #include <utility>
 
+#include "models/arithmetic.h"
+
 namespace troupe::models {
 namespace {
 
@@ -69,6 +71,15 @@ Tensor Parts::backward_input(int part, const Layer::In& whole, Tensor dy,
 void Parts::backward_weight(int part, const Layer::In& whole, Layer::SavedSpan saved,
                             Layer::SavedSpan gradients) const {
   const auto& own_piece = piece(part);
+  const auto [first, count] = own_piece.parameters;
+  // Only now, when later parts have given back what they saved. A matrix is made by the product
+  // that comes first: zeros would be written and read in vain.
+  for (auto slot = first; slot < first + count; ++slot)
+    if (const auto& parameter = parameters_[slot];
+        parameter.use == Parameter::Use::elements && gradients[slot].empty()) {
+      const Stream::Lasting lasting(whole.pass.stream);
+      gradients[slot] = filled(whole.pass.stream, parameter.shape, parameter.type, 0);
+    }
   own_piece.layer->backward_weight(own(own_piece, whole), cut(saved, own_piece.saved),
                                    cut(gradients, own_piece.parameters));
 }

@@ -25,6 +25,7 @@ class Parts {
   Tensor forward(int part, const Layer::In& whole, Tensor x, Layer::SavedSpan saved,
                  Layer::SavedSpan statistics) const;
   Tensor backward_input(int part, const Layer::In& whole, Tensor dy, Layer::SavedSpan saved) const;
+  /// Gradients that are empty count as zero.
   void backward_weight(int part, const Layer::In& whole, Layer::SavedSpan saved,
                        Layer::SavedSpan gradients) const;
 

@@ -47,12 +47,18 @@ void Projection::add_backward_input(const Pass& pass, const Weight& w, const Ten
   }
 }
 
+/// It stays when the pass is through.
+Tensor Projection::new_gradient(Stream& stream) const {
+  const Stream::Lasting lasting(stream);
+  return stream.make(matrix_.shape);
+}
+
 void Projection::backward_weight(const Pass& pass, const Tensor& x, const Tensor& dy,
                                  Tensor& dw) const {
   const auto shape = linear_shape(matrix_, pass.precision);
   const std::int64_t rows = x.shape().rows();
   if (dw.empty()) {
-    dw = pass.stream.make(matrix_.shape);
+    dw = new_gradient(pass.stream);
     kernels::linear_weight_gradient(pass.stream, shape, x, dy, dw.f32(), rows);
   } else {
     kernels::linear_backward_weight(pass.stream, shape, x, dy, dw.f32(), rows);
@@ -63,7 +69,7 @@ void Projection::backward_parameters(const Pass& pass, const Tensor& x,
                                      const kernels::LinearGradient& dy, Tensor& dw,
                                      Tensor& db) const {
   const bool begins = dw.empty();
-  if (begins) dw = pass.stream.make(matrix_.shape);
+  if (begins) dw = new_gradient(pass.stream);
   kernels::linear_backward_parameters(pass.stream, linear_shape(matrix_, pass.precision), x, dy,
                                       begins ? nullptr : dw.f32(), dw.f32(), db.f32());
 }

@@ -29,6 +29,8 @@ class Projection {
                            Tensor& dw, Tensor& db) const;
 
  private:
+  Tensor new_gradient(Stream& stream) const;
+
   Parameter matrix_;
   std::int64_t inputs_ = 0;
   std::int64_t outputs_ = 0;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "catch.h"
+#include "models/arithmetic.h"
 
 using namespace troupe;
 using namespace troupe::models;
@@ -26,14 +27,20 @@ float tree(const std::vector<float>& sums, std::size_t first, std::size_t last) 
   return tree(sums, first, first + half) + tree(sums, first + half, last);
 }
 
+/// One parameter of one number, to which the next micro-batch adds that of its leaf.
+void add_leaf(Stream& stream, GradientFold& fold, int i) {
+  Tensor& sum = fold.open(1)[0];
+  if (sum.empty()) sum = filled(stream, {1}, DType::f32, 0);
+  sum.f32()[0] += leaf(i);
+  fold.close(stream);
+}
+
 float folded(Stream& stream, int micro_batches, int groups) {
-  const std::vector<Parameter> parameters{{.name = "w", .shape = {1}}};
   GradientFold fold(Share::whole(micro_batches, groups));
   for (int m = 0; m < micro_batches; ++m) {
     CHECK(fold.idle() == (m == 0));
     CHECK(!fold.complete());
-    fold.open(stream, parameters)[0].f32()[0] += leaf(m);
-    fold.close(stream);
+    add_leaf(stream, fold, m);
   }
   REQUIRE(fold.complete());
   TreeFold tree;
@@ -72,7 +79,6 @@ TEST_CASE("across groups the tree splits at the largest power of two below the s
 TEST_CASE("shares are added up apart, and give the bits of the whole", "[models]") {
   MemoryPool memory;
   Stream stream(memory);
-  const std::vector<Parameter> parameters{{.name = "w", .shape = {1}}};
   for (const int micro_batches : {12, 16, 19})
     for (const int groups : {1, 5, 7, 8, 12})
       for (int cut = 0; cut <= groups; ++cut) {
@@ -81,10 +87,8 @@ TEST_CASE("shares are added up apart, and give the bits of the whole", "[models]
           if (first == last) continue;
           const Share share{micro_batches, groups, first, last};
           GradientFold fold(share);
-          for (int m = 0; m < share.count(); ++m) {
-            fold.open(stream, parameters)[0].f32()[0] += leaf(share.first_micro_batch() + m);
-            fold.close(stream);
-          }
+          for (int m = 0; m < share.count(); ++m)
+            add_leaf(stream, fold, share.first_micro_batch() + m);
           for (auto& sum : fold.take()) tree.push(stream, std::move(sum));
         }
         CHECK(tree.finish(stream)[0].f32()[0] == folded(stream, micro_batches, groups));
@@ -110,7 +114,6 @@ TEST_CASE("at most log2(groups) + 1 sums live at once", "[models]") {
 TEST_CASE("micro-batches of one kind make and let go of the same sums", "[models]") {
   MemoryPool memory;
   Stream stream(memory);
-  const std::vector<Parameter> parameters{{.name = "w", .shape = {1}}};
   // 1: it makes a sum. 2: it ends a group. 4 for each two sums that become one.
   for (const auto& [groups, wanted] : {std::pair<int, std::vector<std::uint64_t>>{1, {1, 0, 0, 2}},
                                        {2, {1, 2, 1, 2 + 4}},
@@ -119,8 +122,7 @@ TEST_CASE("micro-batches of one kind make and let go of the same sums", "[models
     std::vector<std::uint64_t> kinds;
     for (int m = 0; m < 4; ++m) {
       kinds.push_back(fold.next_kind());
-      (void)fold.open(stream, parameters);
-      fold.close(stream);
+      add_leaf(stream, fold, m);
     }
     CHECK(kinds == wanted);
     (void)fold.take();
