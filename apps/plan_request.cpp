@@ -83,13 +83,17 @@ sched::UnitCost unit_cost(const models::UnitCosts& costs, const sched::PlanReque
   unit.optimizer = shared(costs.held.optimizer) + micro_batches * costs.statistics;
   unit.update_room = costs.update_room;
   if (!costs.tied_name.empty())
-    unit.tied = {costs.tied_name, costs.tied.weight, costs.tied.gradient,
-                 shared(costs.tied.optimizer)};
+    unit.tied = {costs.tied_name, costs.tied.weight, costs.tied.gradient};
 
   unit.stash = costs.stash - costs.stash_shared;
-  if (has_halves(request)) unit.stash = std::max(unit.stash, costs.stash_weight);
+  sched::Bytes first_stash = costs.stash;
+  if (has_halves(request)) {
+    unit.stash = std::max(unit.stash, costs.stash_weight);
+    first_stash = std::max(first_stash, costs.stash_weight);
+  }
+  unit.stash_shared = first_stash - unit.stash;
   unit.stash_weight = std::min(costs.stash_weight, unit.stash);
-  unit.stash_input = std::min(costs.stash_input, unit.stash);
+  unit.stash_input = std::min(costs.stash_input, first_stash);
   unit.workspace = costs.workspace;
   unit.boundary = costs.boundary;
   return unit;
@@ -125,11 +129,14 @@ int devices_wanted(const config::RunConfig& config) {
 Result<sched::PlanRequest> plan_request(const config::RunConfig& config, const RunSetup& setup,
                                         sched::Cluster cluster,
                                         const sched::DeviceProfile& profile) {
-  const auto costs = models::unit_costs(setup.model, {.micro = setup.micro,
-                                                      .input = setup.train->shape().input,
-                                                      .target = setup.train->shape().target,
-                                                      .precision = setup.precision,
-                                                      .optimizer = config.optimizer});
+  const auto costs = models::unit_costs(
+      setup.model,
+      {.micro = setup.micro,
+       .input = setup.train->shape().input,
+       .target = setup.train->shape().target,
+       .precision = setup.precision,
+       .optimizer = config.optimizer,
+       .computer = is_on_gpus(config) ? models::Computer::gpu : models::Computer::cores});
   if (!costs) return costs.error();
 
   const auto& pipeline = config.pipeline;

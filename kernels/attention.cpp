@@ -39,13 +39,6 @@ void attend_back(Stream& stream, const AttentionShape& shape, HeadsOf q, HeadsOf
   if (q.tensor.dtype() == DType::f32)
     return attention_backward(stream, shape, plain(q), plain(k), plain(v), plain(out),
                               logsumexp.f32(), plain(dout), plain(dq), plain(dk), plain(dv));
-  // In 16 bits only a rehearsal has no device: it counts what cuDNN wants on one, to add up in a
-  // fixed order, by tiles of 64 positions.
-  Tensor room;
-  if (!stream.device()) {
-    const std::int64_t padded = (shape.length + 63) / 64 * 64;
-    room = stream.make({shape.batch, shape.heads, padded, padded}, DType::f16);
-  }
   on_tensor_cores(
       stream, q.tensor.dtype(), [&]<class Number>(const TensorCoreKernels<Number>& there) {
         there.attention_backward(stream, shape, rounded<Number>(q), rounded<Number>(k),

@@ -8,6 +8,8 @@
 #include <set>
 #include <utility>
 
+#include "kernels/rehearsed_device.h"
+#include "kernels/rounding.h"
 #include "kernels/steps.h"
 #include "models/layers/parts.h"
 #include "models/update_rule.h"
@@ -21,27 +23,40 @@ constexpr double most_numbers = 1e13;
 /// Addresses without memory behind them: pages come into being only where somebody writes.
 class AddressSpace final : public MemorySource {
  public:
+  explicit AddressSpace(MemoryPlace place = {}) : place_(place) {}
+
   void* allocate(std::size_t bytes) override {
     void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return memory == MAP_FAILED ? nullptr : memory;
   }
   void release(void* memory, std::size_t bytes) override { munmap(memory, bytes); }
+  MemoryPlace place() const override { return place_; }
+
+ private:
+  MemoryPlace place_;
 };
 
 /// A pool whose blocks are counted and never filled, and a stream that never fills them.
 struct Account {
-  MemoryPool pool{std::make_unique<AddressSpace>()};
-  Stream stream = Stream::rehearsal(pool);
+  explicit Account(Computer computer)
+      : device(computer == Computer::gpu
+                   ? kernels::rehearsed_device(std::make_unique<AddressSpace>())
+                   : nullptr),
+        pool(std::make_unique<AddressSpace>(device ? device->place() : MemoryPlace())),
+        stream(device ? Stream::rehearsal(pool, *device) : Stream::rehearsal(pool)) {}
+
+  std::unique_ptr<Device> device;  // Null where the cores compute.
+  MemoryPool pool;
+  Stream stream;
 
   std::int64_t held() const { return static_cast<std::int64_t>(pool.counters().bytes_in_use); }
   std::int64_t peak() const { return static_cast<std::int64_t>(pool.counters().peak_in_use); }
 };
 
 std::int64_t block_bytes(const Shape& shape) {
-  Account account;
-  const Tensor tensor = account.stream.make(shape);
-  return account.held();
+  const auto bytes = shape.count() * static_cast<std::int64_t>(sizeof(float));
+  return static_cast<std::int64_t>(MemoryPool::size_of_block(static_cast<std::size_t>(bytes)));
 }
 
 Shape with_batch(std::int64_t micro, const Shape& sample) {
@@ -73,6 +88,11 @@ Status check_sizes(const Model& model, const CostRequest& request) {
   return Done{};
 }
 
+/// Tensor cores are a GPU's.
+Computer computer_of(const CostRequest& request) {
+  return kernels::is_on_tensor_cores(request.precision) ? Computer::gpu : request.computer;
+}
+
 /// A unit, on the last one with the loss, and what it is asked about.
 class Rehearsal {
  public:
@@ -80,13 +100,16 @@ class Rehearsal {
       : model_(model),
         request_(request),
         is_first_(unit == 0),
-        is_last_(unit + 1 == model.units.size()) {
+        is_last_(unit + 1 == model.units.size()),
+        lasting_(computer_of(request)),
+        passing_(computer_of(request)) {
     parts_.add(*model.units[unit].layer);
     if (is_last_) parts_.add(*model.loss);
     costs_.name = model.units[unit].name;
   }
 
-  UnitCosts run(const Shape& input) {
+  /// `given` is what the unit before gives; it keeps that too where it says so.
+  UnitCosts run(const Shape& input, DType given, bool is_kept) {
     costs_.work = parts_.work(input);
     Optimizer optimizer(request_.optimizer, parts_.parameters(), parts_.buffers(),
                         request_.precision);
@@ -96,28 +119,63 @@ class Rehearsal {
     for (const auto& parameter : parts_.parameters())
       gradients.slots.push_back(lasting_.stream.make(parameter.shape));
     costs_.held.gradient = lasting_.held() - costs_.held.weight;
-    gradients.statistics.push_back(pass(*weights, input, gradients.slots));
+    // Between stages all is in fp32, within one it is as layers give it.
+    const DType first_given = is_first_ ? model_.sample.input_type : DType::f32;
+    PassCosts alone;
+    gradients.statistics.push_back(
+        pass(passing_, *weights, {input, first_given}, gradients.slots, alone));
+    costs_.statistics = passing_.held();
+    PassCosts amid = alone;
+    if (!is_first_ && given != first_given) {
+      Account account(computer_of(request_));
+      pass(account, *weights, {input, given}, gradients.slots, amid);
+    }
+    gives_ = amid.gives;
+    keeps_output_ = amid.keeps_output;
+    costs_.boundary = alone.input;
+    costs_.stash = alone.stash;
+    costs_.stash_input = alone.stash_input;
+    costs_.stash_shared = std::max<std::int64_t>(
+        0, alone.stash - amid.stash + (is_kept && amid.keeps_input ? amid.stash_input : 0));
+    costs_.stash_weight = std::max(alone.stash_weight, amid.stash_weight);
+    costs_.workspace = std::max(alone.peak - alone.stash, amid.peak - amid.stash);
     update(optimizer, weights, std::move(gradients));
     return std::move(costs_);
   }
 
-  bool keeps_input() const { return keeps_input_; }
+  /// What the unit gives within a stage, and whether it keeps that.
+  DType gives() const { return gives_; }
   bool keeps_output() const { return keeps_output_; }
 
  private:
-  Stream& stream() { return passing_.stream; }
+  struct Given {
+    Shape shape;
+    DType type;
+  };
+  /// Bytes of a micro-batch.
+  struct PassCosts {
+    std::int64_t input = 0, stash_input = 0, stash = 0, stash_weight = 0, peak = 0;
+    bool keeps_input = false, keeps_output = false;
+    DType gives = DType::f32;
+  };
 
   /// Forward and backward; gives back what it contributes to the buffers.
-  std::vector<Tensor> pass(const Weights& weights, const Shape& input,
-                           std::vector<Tensor>& gradients) {
-    Tensor x = stream().make(input, is_first_ ? model_.sample.input_type : DType::f32);
-    costs_.boundary = static_cast<std::int64_t>(x.bytes());
-    costs_.stash_input = passing_.held();
+  std::vector<Tensor> pass(Account& account, const Weights& weights, const Given& given,
+                           std::vector<Tensor>& gradients, PassCosts& costs) {
+    Stream& stream = account.stream;
+    const auto shrinks_without = [&](Tensor& tensor) {
+      const auto before = account.held();
+      tensor = {};
+      return account.held() < before;
+    };
+    Tensor x = stream.make(given.shape, given.type);
+    costs.input = static_cast<std::int64_t>(x.bytes());
+    costs.stash_input = account.held();
     Tensor targets;
-    if (is_last_) targets = stream().make(with_batch(request_.micro, request_.target), DType::i32);
+    if (is_last_) targets = stream.make(with_batch(request_.micro, request_.target), DType::i32);
 
     const Pass pass{
-        .stream = stream(), .precision = request_.precision, .key = {}, .targets = targets};
+        .stream = stream, .precision = request_.precision, .key = {}, .targets = targets};
     const Layer::In in{
         .pass = pass,
         .weights = weights.slots,
@@ -129,22 +187,29 @@ class Rehearsal {
     for (int i = 0; i < parts_.count(); ++i)
       y = parts_.forward(i, of_part(in, i), std::move(y), saved, statistics);
     const Shape output = y.shape();
-    keeps_input_ = !shrinks_without(x);
-    // The losses stay until the step has counted them; any other output goes to the next unit.
-    if (!is_last_) keeps_output_ = !shrinks_without(y);
-    costs_.stash = passing_.held();
+    costs.gives = y.dtype();
+    costs.keeps_input = !shrinks_without(x);
+    // The losses stay until the step has counted them; any other output goes to the next unit, or
+    // in fp32 to the next stage.
+    if (!is_last_) {
+      kernels::as_type(stream, y, DType::f32);
+      costs.keeps_output = !shrinks_without(y);
+    }
+    costs.stash = account.held();
 
     Tensor dy;
-    if (!is_last_) dy = stream().make(output);
+    if (!is_last_) dy = stream.make(output);
     for (int i = parts_.count() - 1; i >= 0; --i)
       dy = parts_.backward_input(i, of_part(in, i), std::move(dy), saved);
+    const DType type = dy.empty() ? DType::f32 : dy.dtype();
     const bool has_gradient = !dy.empty();
     dy = {};
-    costs_.stash_weight = passing_.held();
-    if (has_gradient) dy = stream().make(input);
+    costs.stash_weight = account.held();
+    if (has_gradient) dy = stream.make(given.shape, type);
     for (int i = parts_.count() - 1; i >= 0; --i)
       parts_.backward_weight(i, of_part(in, i), saved, gradients);
-    costs_.workspace = passing_.peak() - costs_.stash;
+    if (has_gradient) kernels::as_type(stream, dy, DType::f32);
+    costs.peak = account.peak();
     return statistics;
   }
 
@@ -153,14 +218,7 @@ class Rehearsal {
     return in;
   }
 
-  bool shrinks_without(Tensor& tensor) {
-    const auto before = passing_.held();
-    tensor = {};
-    return passing_.held() < before;
-  }
-
   void update(Optimizer& optimizer, const WeightsPtr& weights, StageGradients gradients) {
-    costs_.statistics = passing_.held();
     const auto next = optimizer.step(lasting_.stream, weights, std::move(gradients), 1);
     costs_.held.optimizer = lasting_.held() - 2 * costs_.held.weight;
     costs_.update_room = std::max<std::int64_t>(
@@ -174,7 +232,7 @@ class Rehearsal {
   UnitCosts costs_;
   Account lasting_;  // Weights, gradients, moments.
   Account passing_;  // What belongs to a micro-batch.
-  bool keeps_input_ = false;
+  DType gives_ = DType::f32;
   bool keeps_output_ = false;
 };
 
@@ -235,13 +293,14 @@ Result<std::vector<UnitCosts>> unit_costs(const Model& model, const CostRequest&
   std::set<std::string> seen;
   std::vector<UnitCosts> all;
   Shape shape = with_batch(request.micro, request.input);
-  bool output_was_kept = false;
+  DType given = model.sample.input_type;
+  bool is_kept = false;
   try {
     for (std::size_t i = 0; i < model.units.size(); ++i) {
       Rehearsal rehearsal(model, i, request);
-      UnitCosts costs = rehearsal.run(shape);
-      if (output_was_kept && rehearsal.keeps_input()) costs.stash_shared = costs.stash_input;
-      output_was_kept = rehearsal.keeps_output();
+      UnitCosts costs = rehearsal.run(shape, given, is_kept);
+      given = rehearsal.gives();
+      is_kept = rehearsal.keeps_output();
       const Layer& layer = *model.units[i].layer;
       settle_ties(layer, request.optimizer, users, seen, costs);
       costs.update_bytes = static_cast<double>(2 * costs.held.weight + costs.held.gradient +

@@ -27,7 +27,7 @@ struct UnitCosts {
   double orthogonal_operations = 0;  // Operations of the optimizer, where its products count.
 
   /// What an earlier unit holds too is left out here and stands in `tied`: it is added where the
-  /// earlier unit is elsewhere.
+  /// earlier unit is elsewhere. (Its gradient is not: each use makes one.)
   std::int64_t parameters = 0;
   ParameterBytes held;
   std::string tied_name;  // Of a parameter that another unit has too; or empty.
@@ -37,13 +37,16 @@ struct UnitCosts {
   std::int64_t update_room = 0;
 
   std::int64_t stash = 0;         // What a forward pass keeps of a micro-batch,
-  std::int64_t stash_shared = 0;  // what of it the unit before keeps too,
+  std::int64_t stash_shared = 0;  // what of it counts only where a stage begins here,
   std::int64_t stash_input = 0;   // what is kept of the input alone,
   std::int64_t stash_weight = 0;  // and what is kept between the halves of the backward pass.
   std::int64_t statistics = 0;    // What is left of a micro-batch until the step ends.
   std::int64_t workspace = 0;     // At most so much beyond `stash`, while a pass runs.
   std::int64_t boundary = 0;      // What comes in.
 };
+
+/// Who computes: a GPU holds other forms of weights, and takes memory for its kernels.
+enum class Computer : std::uint8_t { cores, gpu };
 
 /// Under which circumstances.
 struct CostRequest {
@@ -52,6 +55,7 @@ struct CostRequest {
   Shape target;
   kernels::Precision precision = kernels::Precision::fp32;
   OptimizerConfig optimizer = {};
+  Computer computer = Computer::cores;
 };
 
 /// By unit. The bytes are not computed but found: the unit's own functions run once with a stream

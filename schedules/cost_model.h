@@ -58,12 +58,12 @@ struct DeviceProfile {
 Seconds time_of(const Work& work, std::string_view kernel, const DeviceProfile& device);
 
 /// Parameters that several units share. The first unit that names them owns them and counts them
-/// among its own bytes; a later one adds these bytes where the owner is on another device.
+/// among its own bytes; a later one adds those of a version where the owner is on another device,
+/// and gives the owner its gradient.
 struct TiedParameters {
   std::string name;
   Bytes weight = 0;
   Bytes gradient = 0;
-  Bytes optimizer = 0;
 };
 
 /// What one unit costs: the smallest piece of a model that a plan may move, such as a transformer
@@ -88,6 +88,7 @@ struct UnitCost {
   std::optional<TiedParameters> tied;
 
   Bytes stash = 0;         // What a forward pass keeps of a micro-batch,
+  Bytes stash_shared = 0;  // what it keeps beside that if the unit is first in a stage,
   Bytes stash_input = 0;   // what it keeps if the unit is first in a stage that recomputes,
   Bytes stash_weight = 0;  // and what is left of it between the halves of the backward pass.
   Bytes workspace = 0;     // While a pass runs.

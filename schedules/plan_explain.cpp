@@ -25,7 +25,8 @@ std::string explain_seat(const PlanRequest& request, const Plan& plan, const Pla
   const Bytes weight = sum(request, stage, [](const UnitCost& unit) { return unit.weight; });
   const Bytes gradient = sum(request, stage, [](const UnitCost& unit) { return unit.gradient; });
   const Bytes optimizer = sum(request, stage, [](const UnitCost& unit) { return unit.optimizer; });
-  const Bytes stash = sum(request, stage, [](const UnitCost& unit) { return unit.stash; });
+  const Bytes stash = sum(request, stage, [](const UnitCost& unit) { return unit.stash; }) +
+                      request.units[stage.first].stash_shared;
   const int versions = seat.weight_versions;
   const int making = request.holding.versions_in_the_making;
   const int sums = request.holding.gradient_sums;
@@ -37,17 +38,14 @@ std::string explain_seat(const PlanRequest& request, const Plan& plan, const Pla
     text += "  " + what + " = " + formula + " = " + show(bytes) + "\n";
   };
   const Bytes grain = request.holding.section_grain;
-  const std::string copies = "second copies of tied parameters";
   line("weights", memory.weights,
        std::to_string(versions) + " versions (" + std::to_string(versions - making) + " in use, " +
            std::to_string(making) + " in the making) x " + show(weight) +
-           plus(copies, memory.weights - versions * weight));
+           plus("second copies of tied parameters", memory.weights - versions * weight));
   line("gradients", memory.gradients,
-       counted(static_cast<std::size_t>(sums), "sum") + " x " + show(gradient) +
-           plus(copies, memory.gradients - sums * gradient));
+       counted(static_cast<std::size_t>(sums), "sum") + " x " + show(gradient));
   line("optimizer", memory.optimizer,
        "state of its parameters " + show(optimizer) +
-           plus(copies, memory.optimizer - optimizer - grain) +
            plus("what replicas cannot share out evenly", grain));
   line("activations", memory.activations,
        "what its lane holds when the device holds most: at most " +

@@ -34,7 +34,7 @@ std::vector<StageCosts> stage_costs(const PlanRequest& request, const std::vecto
     costs.backward_weight = weight.count();
     costs.recompute = forward.count();
     costs.update = update.count();
-    costs.activations = static_cast<double>(stash);
+    costs.activations = static_cast<double>(stash + first.stash_shared);
     costs.weight_activations = static_cast<double>(stash_weight);
     costs.input_activations = static_cast<double>(first.stash_input);
     costs.boundary =
@@ -224,8 +224,6 @@ class SeatMemory {
     for (const TiedUnits& tie : tied_) {
       if (tie.other != unit || has_already(seat, tie)) continue;
       memory.weights += versions * costs.tied->weight;
-      memory.gradients += sums * costs.tied->gradient;
-      memory.optimizer += costs.tied->optimizer;
     }
     return memory;
   }
@@ -276,7 +274,9 @@ class SeatMemory {
     const UnitCost& unit = request_.units[cuts_[stage] + offset];
     part.activations = static_cast<double>(unit.stash);
     part.weight_activations = static_cast<double>(unit.stash_weight);
-    if (offset == 0) part.input_activations = static_cast<double>(unit.stash_input);
+    if (offset > 0) return part;
+    part.activations += static_cast<double>(unit.stash_shared);
+    part.input_activations = static_cast<double>(unit.stash_input);
     return part;
   }
 
@@ -309,19 +309,41 @@ class SeatMemory {
     return buffers;
   }
 
-  /// What the updates of a device need beyond what its passes held, where none runs meanwhile.
+  /// While an owner adds a tied parameter's gradients of other stages to its own: the sum lies
+  /// apart from both, and what came from another device takes room here, too.
+  Bytes added_up(const PlannedSeat& seat) const {
+    Bytes most = 0;
+    for (const TiedUnits& tie : tied_) {
+      const int user = stage_of(tie.other);
+      if (stage_of(tie.owner) != seat.stage || user == seat.stage) continue;
+      const Bytes gradient = request_.units[tie.other].tied->gradient;
+      most = std::max(most, holds(seat.position, user) ? gradient : 2 * gradient);
+    }
+    return most;
+  }
+
+  /// What the updates of a device need beyond what its passes held, where none runs meanwhile: a
+  /// stage's units are updated one after another, the new weights of each staying and its gradient
+  /// going, and other stages may have been updated before.
   Bytes update_excess(std::span<const PlannedSeat> seats) const {
     if (is_asynchronous(schedule_)) return 0;
-    Bytes excess = 0;
+    Bytes free = 0;     // Which the passes had.
+    Bytes stays = 0;    // Of all stages that hold more when they are updated,
+    Bytes longest = 0;  // and what one of them takes beside that.
     for (const PlannedSeat& seat : seats) {
-      excess -= seat.memory.activations;
+      Bytes now = 0, most = added_up(seat);
+      free += seat.memory.activations;
       for (int u = cuts_[seat.stage]; u < cuts_[seat.stage + 1]; ++u) {
         const UnitCost& unit = request_.units[u];
-        excess += unit.update_room - (request_.holding.gradient_sums - 1) * unit.gradient -
-                  request_.holding.versions_in_the_making * unit.weight;
+        free += (request_.holding.gradient_sums - 1) * unit.gradient +
+                request_.holding.versions_in_the_making * unit.weight;
+        most = std::max(most, now + unit.update_room);
+        now += unit.weight - unit.gradient;
       }
+      stays += std::max<Bytes>(0, now);
+      longest = std::max(longest, most - std::max<Bytes>(0, now));
     }
-    return excess;
+    return stays + longest - free;
   }
 
   /// A device runs one pass or update at a time: the largest workspace serves all its stages.

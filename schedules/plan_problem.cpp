@@ -68,9 +68,7 @@ Chain chain_of(const PlanRequest& request, Backward backward) {
   for (const TiedUnits& tie : tied_units(request.units)) {
     const TiedParameters& copy = *request.units[tie.other].tied;
     const int versions = 1 + request.holding.versions_in_the_making;
-    chain.ties.push_back(
-        {tie.owner, tie.other,
-         versions * copy.weight + request.holding.gradient_sums * copy.gradient + copy.optimizer});
+    chain.ties.push_back({tie.owner, tie.other, versions * copy.weight});
   }
   return chain;
 }

@@ -68,6 +68,28 @@ TEST_CASE("images by pixel spare a convolution its workspace", "[cudnn]") {
   CHECK(workspace(Images::by_channel) > image);
 }
 
+// As a plan counts it (kernels/rehearsed_device.cpp).
+TEST_CASE("in 16 bits a convolution takes copies of its three tensors, and some sums", "[cudnn]") {
+  constexpr std::int64_t beside = 256, sums = 2 << 20;
+  const auto in_steps = [](std::int64_t channels) { return (channels + 7) / 8 * 8; };
+  const Gpu gpu = h200();
+  const auto workspace = [&](const Graph& graph) {
+    const auto plan = plan_for(graph, gpu);
+    REQUIRE(error_of(plan) == "");
+    return plan->workspace();
+  };
+  for (const auto& shape : shapes) {
+    const ConvolutionProblem problem{.shape = shape, .element = Element::bf16};
+    const std::int64_t in = in_steps(shape.in_channels), out = in_steps(shape.out_channels);
+    const std::int64_t copies = 2 * (shape.batch * in * shape.height * shape.width +
+                                     out * in * shape.kernel * shape.kernel +
+                                     shape.batch * out * shape.out_height() * shape.out_width());
+    CHECK(workspace(convolution_forward(problem)) <= copies + beside);
+    CHECK(workspace(convolution_backward_input(problem)) <= copies + beside);
+    CHECK(workspace(convolution_backward_weight(problem)) <= copies + beside + sums);
+  }
+}
+
 TEST_CASE("a kernel that is larger than the image is refused", "[cudnn]") {
   const Conv2dShape shape{
       .batch = 16, .in_channels = 1, .height = 2, .width = 2, .out_channels = 8, .kernel = 3};

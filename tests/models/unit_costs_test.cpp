@@ -217,6 +217,24 @@ TEST_CASE("a model beyond all memory is planned without any, and one beyond all 
   CHECK(absurd.error().text.starts_with("the parameter layers.0.weight [4, 4] with micro-batches"));
 }
 
+TEST_CASE("a GPU multiplies by a copy of a matrix, rounded for tensor cores", "[models]") {
+  Value options;
+  options.set("dims", Value::List{64, 64});
+  const Model model = build("mlp", options);
+  const auto weight = [&](kernels::Precision precision) {
+    const auto costs = unit_costs(model, {.micro = micro,
+                                          .input = {64},
+                                          .target = {},
+                                          .precision = precision,
+                                          .computer = Computer::gpu});
+    REQUIRE(costs);
+    return costs->front().held.weight;
+  };
+  constexpr std::int64_t numbers = 64 * 64, bias = 64 * 4;
+  CHECK(weight(kernels::Precision::fp32) == numbers * (4 + 4) + bias);
+  CHECK(weight(kernels::Precision::bf16_gpu) == numbers * (4 + 2) + bias);
+}
+
 TEST_CASE(
     "on tensor cores a plan knows activations of 16 bits, and what attention wants for its order",
     "[models]") {

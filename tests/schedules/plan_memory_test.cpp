@@ -51,11 +51,12 @@ TEST_CASE("weight stashing holds a version for each micro-batch in flight", "[sc
 
 TEST_CASE("tied units cost a second copy only where they are apart", "[schedules]") {
   PlanRequest request = two_stages();
-  request.units.front().tied = TiedParameters{"table", 7, 7, 14};
-  request.units.back().tied = TiedParameters{"table", 7, 7, 14};
+  request.units.front().tied = TiedParameters{"table", 7, 7};
+  request.units.back().tied = TiedParameters{"table", 7, 7};
   const Plan straight = planned(request);
   CHECK(straight.seats[1].memory.weights == 2 * (20 + 7));
-  CHECK(straight.seats[1].memory.optimizer == 40 + 14);
+  CHECK(straight.seats[1].memory.gradients == 20);  // Its use has its own, whoever owns it.
+  CHECK(straight.seats[1].memory.optimizer == 40);
   CHECK(straight.reduction_traffic == 2 * 7);
   request.schedule = "zb-v";
   request.stages = 4;
@@ -70,13 +71,34 @@ TEST_CASE("the next version lies where activations and further gradient sums wer
   PlanRequest request = two_stages();
   request.holding.versions_in_the_making = 0;
   request.holding.gradient_sums = 2;
-  for (auto& unit : request.units) unit.update_room = 30;
+  for (auto& unit : request.units) {
+    unit.weight = 25;
+    unit.update_room = 70;
+  }
   const Plan plan = planned(request);
-  // Twice 30 without one sum of 20, and without 20 and 10 of activations.
-  CHECK(plan.seats[0].workspace == 20);
-  CHECK(plan.seats[1].workspace == 30);
-  request.holding.gradient_sums = 4;
+  // The first unit's new weights in place of its gradient, and the second one's 70; without one sum
+  // of 20, and without 20 and 10 of activations.
+  CHECK(plan.seats[0].workspace == 25 - 10 + 70 - 20 - 20);
+  CHECK(plan.seats[1].workspace == 25 - 10 + 70 - 20 - 10);
+  request.holding.gradient_sums = 5;
   CHECK(planned(request).seats[1].workspace == 0);
+}
+
+TEST_CASE("who owns a tied parameter adds up its gradients, with those from elsewhere beside",
+          "[schedules]") {
+  PlanRequest request = two_stages();
+  request.holding.versions_in_the_making = 0;
+  request.units.front().tied = TiedParameters{"table", 50, 50};
+  request.units.back().tied = TiedParameters{"table", 50, 50};
+  const Plan apart = planned(request);
+  CHECK(apart.seats[0].workspace == 2 * 50 - 20);
+  CHECK(apart.seats[1].workspace == 0);
+  request.schedule = "zb-v";
+  request.stages = 4;
+  const Plan folded = planned(request);
+  CHECK(folded.seats[0].stage == 0);
+  CHECK(folded.seats[0].workspace ==
+        50 - folded.seats[0].memory.activations - folded.seats[1].memory.activations);
 }
 
 TEST_CASE("when a unit runs backward, later ones of its stage have given their stash back",
