@@ -28,6 +28,16 @@ TEST_CASE("a plan tells what every stage holds", "[schedules]") {
   CHECK(plan.seats[0].in_flight == 2);
 }
 
+TEST_CASE("what a unit has from the one before counts where a stage begins with it",
+          "[schedules]") {
+  PlanRequest request = two_stages();
+  request.units[1].stash_shared = 3;
+  request.units[2].stash_shared = 4;
+  const Plan plan = planned(request);
+  CHECK(plan.seats[0].memory.activations == 2 * 10);
+  CHECK(plan.seats[1].memory.activations == 10 + 4);
+}
+
 TEST_CASE("recomputation holds inputs, and one micro-batch whole", "[schedules]") {
   PlanRequest request = two_stages();
   request.recompute.everywhere = true;
