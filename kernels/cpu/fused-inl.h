@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "hwy/highway.h"
+#include "kernels/cpu/targets.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace troupe::kernels::cpu::HWY_NAMESPACE {
@@ -22,8 +23,10 @@ HWY_INLINE V fused(V a, V b, V c) {
   for (std::size_t i = 0; i < sizeof(V) / sizeof(c.raw[0]); ++i)
     c.raw[i] = std::fma(a.raw[i], b.raw[i], c.raw[i]);
   return c;
-#else
+#elif (HWY_TARGET & (TROUPE_X86_TARGETS | TROUPE_ARM_TARGETS)) != 0
   return hwy::HWY_NAMESPACE::MulAdd(a, b, c);
+#else
+#error "This Highway compiles for a processor that kernels/cpu/targets.h does not name."
 #endif
 }
 

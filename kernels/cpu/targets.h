@@ -1,7 +1,11 @@
 #pragma once
 
-// Before any header of Highway: the processors that a kernel is compiled for are those that fuse a
-// multiplication and an addition, and a plain one that calls std::fma. So the bits are the same on
-// all of them.
-#define HWY_DISABLED_TARGETS \
-  (HWY_SSSE3 | HWY_SSE4 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+// Include this before any header of Highway. It names the processors that kernels are compiled for:
+// those that fuse a multiplication and an addition, and a plain one that calls std::fma. All of them
+// give the same bits. Highway 1.2 knows more processors than 1.0 does; `hwy/...` headers that meet one
+// that is not named here stop the compiler (kernels/cpu/fused-inl.h).
+#define TROUPE_X86_TARGETS (HWY_AVX2 | HWY_AVX3)
+// Bit 29 is HWY_NEON_WITHOUT_AES, a name that Highway 1.0 does not have yet.
+#define TROUPE_ARM_TARGETS (HWY_NEON | (1LL << 29))
+#define TROUPE_PLAIN_TARGETS (HWY_EMU128 | HWY_SCALAR)
+#define HWY_DISABLED_TARGETS (~(TROUPE_X86_TARGETS | TROUPE_ARM_TARGETS | TROUPE_PLAIN_TARGETS))
