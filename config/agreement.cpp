@@ -32,7 +32,7 @@ Diagnostic at_first(const Examined& examined, std::initializer_list<std::string_
   return diagnostic;
 }
 
-std::string quoted(std::string_view text) { return to_toml(Value(text)); }
+std::string in_quotes(std::string_view text) { return to_toml(Value(text)); }
 
 void check_names(const Examined& examined) {
   const RunConfig& config = examined.config;
@@ -41,18 +41,18 @@ void check_names(const Examined& examined) {
   constexpr std::size_t longest = 64;
   if (config.name.empty() || config.name.size() > longest || config.name.front() == '.' ||
       config.name.find_first_not_of(legal) != config.name.npos)
-    examined.error({"name"}, "name = " + quoted(config.name) +
+    examined.error({"name"}, "name = " + in_quotes(config.name) +
                                  " is no name for a folder; use up to 64 letters, digits, dots, "
                                  "dashes and underscores, no dot first");
   const auto& directory = config.checkpoint.directory;
   if (directory.empty() || directory.find_first_of("{}") != directory.npos)
     examined.error(
         {"checkpoint.dir"},
-        "checkpoint.dir = " + quoted(*value_at(examined.tree, "checkpoint.dir")->text()) +
+        "checkpoint.dir = " + in_quotes(*value_at(examined.tree, "checkpoint.dir")->text()) +
             " is no path; {name} is all that is filled in");
   const auto wants_safetensors = [&](std::string_view key, const std::string& path) {
     if (!path.ends_with(".safetensors"))
-      examined.error({key}, std::string(key) + " = " + quoted(path) +
+      examined.error({key}, std::string(key) + " = " + in_quotes(path) +
                                 " does not end in .safetensors, which is what weights are kept in");
   };
   if (config.model.init != "random") wants_safetensors("model.init", config.model.init);
@@ -182,7 +182,7 @@ void check_schedule(const Examined& examined) {
     for (const auto& known : schedules::named_schedules()) names.push_back(known.name);
     const auto near = nearest(name, names);
     examined.error({"pipeline.schedule"},
-                   "pipeline.schedule = " + quoted(name) +
+                   "pipeline.schedule = " + in_quotes(name) +
                        " is no schedule that `troupe schedule --list` shows, and no file",
                    near.empty() ? "" : "did you mean '" + std::string(near) + "'?");
     return;
@@ -261,9 +261,9 @@ void check_waits(const Examined& examined) {
     const auto& [shorter, first] = chain[i];
     const auto& [longer, second] = chain[i + 1];
     if (first >= second)
-      examined.error({shorter, longer}, std::string(shorter) + " = " + quoted(to_text(first)) +
+      examined.error({shorter, longer}, std::string(shorter) + " = " + in_quotes(to_text(first)) +
                                             " must be shorter than " + longer + " = " +
-                                            quoted(to_text(second)));
+                                            in_quotes(to_text(second)));
   }
 }
 
