@@ -99,15 +99,17 @@ void Attempt::find_state(std::function<void(Result<std::int64_t>)> found) {
 }
 
 Status Attempt::find_state() {
+  std::optional<Found> newest;
   {
     const std::lock_guard lock(mutex_);
-    in_memory_ = find_newest(kept_, placement_.optimizers, origin_.committed);
+    newest = find_newest(kept_, placement_.optimizers, origin_.committed);
   }
-  if (in_memory_ && in_memory_->step < origin_.saved) in_memory_.reset();
-  if (in_memory_) {
-    step_ = in_memory_->step;
+  if (newest && newest->step >= origin_.saved) {
+    step_ = newest->step;
+    in_memory_ = std::move(newest);
     return Done{};
   }
+  in_memory_.reset();
   auto loaded = origin_.load();
   origin_.load = nullptr;  // It holds what is not needed any more.
   if (!loaded) return loaded.error();

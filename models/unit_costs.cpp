@@ -250,9 +250,10 @@ void settle_ties(const Layer& unit, const OptimizerConfig& optimizer,
                  const std::map<std::string, int>& users, std::set<std::string>& seen,
                  UnitCosts& costs) {
   std::set<std::string> own;
+  const StalenessOptions punctual;
   for (const auto& parameter : unit.parameters()) {
     if (!own.insert(parameter.name).second) continue;
-    const UpdateRule& rule = rule_for(optimizer, {}, parameter);
+    const UpdateRule& rule = rule_for(optimizer, punctual, parameter);
     const std::int64_t count = parameter.shape.count();
     const auto uncut = rule.wants_whole ? count : std::min(count, kernels::block_of_sums);
     costs.uncut_moments =

@@ -238,7 +238,7 @@ TEST_CASE("a node is lost at any moment, and the run goes on from memory", "[act
       if (played.told("warn").empty()) continue;  // It had ended before.
       ++all;
       in_memory += from_memory;
-      const auto& recovered = event_of(played, "run.recovered");
+      const Value recovered = event_of(played, "run.recovered");
       CHECK(*recovered.find("from")->text() == (from_memory ? "memory" : "checkpoint"));
       if (from_memory) redone += *recovered.find("redone")->integer();
     }
