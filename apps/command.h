@@ -62,6 +62,7 @@ void add_eval(Program& program);
 void add_follow(Program& program);
 void add_head(Program& program);
 void add_keys(Program& program);
+void add_man(Program& program);
 void add_node(Program& program);
 void add_node_process(Program& program);
 void add_plan(Program& program);

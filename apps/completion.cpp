@@ -20,6 +20,7 @@ constexpr std::string_view bash = R"sh(_troupe() {
 complete -o default -F _troupe troupe
 )sh";
 
+// zsh calls a file in its function path as the function itself, and a person sources it.
 constexpr std::string_view zsh = R"sh(#compdef troupe
 _troupe() {
   local -a found
@@ -29,7 +30,7 @@ _troupe() {
   done
   if (( ${#found} )); then _describe troupe found; else _files; fi
 }
-compdef _troupe troupe
+if [[ $funcstack[1] == _troupe ]]; then _troupe "$@"; else compdef _troupe troupe; fi
 )sh";
 
 constexpr std::string_view fish =

@@ -14,6 +14,7 @@
 #include "apps/head_service.h"
 #include "apps/hosts/interfaces.h"
 #include "apps/kept_process.h"
+#include "apps/service_manager.h"
 #include "apps/signals.h"
 #include "apps/status_page.h"
 
@@ -81,6 +82,8 @@ std::unique_ptr<StatusPage> open_page(const std::string& address, const HeadServ
 
 ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
   if (arguments.supervised) return supervise(arguments, flags);
+  const auto manager = ServiceManager::from_environment();
+  if (!manager) return complain(ExitCode::usage, "error: " + manager.error().text);
   const auto say = [quiet = flags.quiet](const std::string& text) {
     if (!quiet) std::fprintf(stderr, "%s\n", text.c_str());
   };
@@ -126,7 +129,11 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
   say("on each machine:  " + join + " --head " + reached_at(service.endpoint(), interface));
   say("then:             troupe submit CONFIG --wait");
   const auto page = arguments.http == "off" ? nullptr : open_page(arguments.http, service, say);
-  bell.wait();
+  manager->status("listens at " + service.endpoint());
+  manager->ready();
+  // The status takes every lock that an order takes: a head that hangs is not alive.
+  manager->wait(bell, [&service] { (void)service.status(); });
+  manager->stopping();
   say("stopping: runs finish their step and are saved, and go on when this head comes back; once "
       "more to stop at once");
   return ExitCode::done;

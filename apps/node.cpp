@@ -12,6 +12,7 @@
 #include "apps/head_address.h"
 #include "apps/hosts/interfaces.h"
 #include "apps/node_process.h"
+#include "apps/service_manager.h"
 #include "apps/signals.h"
 #include "transport/control_socket.h"
 #include "transport/conversation.h"
@@ -28,14 +29,18 @@ struct DaemonArguments {
 /// comes back finds out by itself who is there.
 class Line {
  public:
-  Status dial(const transport::DialOptions& options) {
+  Status dial(const transport::DialOptions& options, const ServiceManager& manager) {
     transport::ClientEvents heard;
-    heard.connected = [this] {
+    heard.connected = [this, &manager, endpoint = options.endpoint] {
+      manager.status("connected to the head at " + endpoint);
       dialed_.wait();
       transport::Message hello;
       hello.type = "hello";
       hello.incarnation = incarnation_;
       (void)client_->send(hello);
+    };
+    heard.gone = [&manager, endpoint = options.endpoint](transport::Gone, const std::string& why) {
+      manager.status("waits for the head at " + endpoint + ": " + why);
     };
     heard.message = [this](const transport::Message& message) {
       term_ = std::max<std::uint64_t>(term_, message.term);
@@ -68,6 +73,8 @@ bool is_worth_another(const ProcessEnd& end) {
 
 ExitCode node(const DaemonArguments& given, const CommonFlags& flags) {
   auto arguments = given.node;
+  const auto manager = ServiceManager::from_environment();
+  if (!manager) return complain(ExitCode::usage, "error: " + manager.error().text);
   const auto head = find_head(arguments.head);
   if (!head) return complain(ExitCode::usage, "error: " + head.error().text);
   arguments.head = *head;
@@ -78,8 +85,9 @@ ExitCode node(const DaemonArguments& given, const CommonFlags& flags) {
     if (!towards) return complain(ExitCode::no_head, "error: " + towards.error().text);
     arguments.interface = std::move(*towards);
   }
+  manager->status("waits for the head at " + *head);
   Line line;
-  if (auto dialed = line.dial(*dial); !dialed)
+  if (auto dialed = line.dial(*dial, *manager); !dialed)
     return complain(ExitCode::usage, "error: " + dialed.error().text);
 
   Bell bell;
@@ -107,7 +115,10 @@ ExitCode node(const DaemonArguments& given, const CommonFlags& flags) {
   };
   KeptProcess process(std::move(options));
   ring_on_signals(bell);
-  bell.wait();
+  // Ready without a head: a head that comes later finds this node waiting.
+  manager->ready();
+  manager->wait(bell, [] {});
+  manager->stopping();
   leaves = true;
   return static_cast<ExitCode>(code.load());
 }

@@ -62,6 +62,7 @@ int run(int count, char** words) {
   add_data(program);
   add_config(program);
   add_completion(program);
+  add_man(program);
   app.add_subcommand("version", "print the version")->callback([] {
     std::puts("troupe " TROUPE_VERSION);
   });
