@@ -1,0 +1,15 @@
+# Which components each package has. CPack reads this once for each generator.
+if(CPACK_GENERATOR STREQUAL "DEB")
+  set(components program debian)
+  set(CPACK_SET_DESTDIR ON)  # Some files go to /etc, whatever the prefix.
+  set(CPACK_INSTALL_PREFIX /usr)
+  set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+else()
+  set(components program license archive)
+  set(CPACK_PACKAGE_FILE_NAME "troupe-${CPACK_PACKAGE_VERSION}-linux-${CPACK_TROUPE_PROCESSOR}")
+endif()
+list(GET CPACK_INSTALL_CMAKE_PROJECTS 0 build)
+set(CPACK_INSTALL_CMAKE_PROJECTS "")
+foreach(component ${components})
+  list(APPEND CPACK_INSTALL_CMAKE_PROJECTS "${build}" troupe "${component}" /)
+endforeach()
