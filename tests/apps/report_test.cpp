@@ -7,7 +7,7 @@ using namespace troupe::tests;
 
 namespace {
 
-const std::string config = R"(
+const std::string report_config = R"(
 name = "r"
 [model]
 kind = "mlp"
@@ -41,7 +41,7 @@ std::string events_of(const std::string& run, const std::string& lines) {
 
 TEST_CASE("a report of a run is one page that asks for nothing", "[apps]") {
   const Workplace here;
-  here.write("run.toml", config);
+  here.write("run.toml", report_config);
   REQUIRE(tests::troupe(here, {"train", "run.toml"}).code == 0);
   const Ended page = tests::troupe(here, {"report", "r", "--out", "page.html", "--title", "A & B"});
   INFO(page.err);
