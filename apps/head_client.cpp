@@ -136,7 +136,7 @@ Result<std::unique_ptr<HeadClient>> HeadClient::dial(const transport::DialOption
     return Error{"the head at " + options.endpoint + " is troupe " +
                  (version && version->text() ? *version->text() : "of an unknown version") +
                  ", and this is troupe " TROUPE_VERSION};
-  // What it has no right to is not answered at all.
+  // A key without the role can ask nothing: say so before the first question.
   const Value* rights = welcome->find("rights");
   if (!rights || !rights->text() || rights->text()->find("operator") == std::string::npos)
     return Error{"the head at " + options.endpoint + " knows these keys as those of a " +

@@ -10,6 +10,7 @@
 #include "core/thread_name.h"
 #include "transport/control_socket.h"
 #include "transport/listening_socket.h"
+#include "transport/refusal.h"
 
 namespace troupe::transport {
 namespace {
@@ -49,6 +50,17 @@ Message rejection(const std::string& reason, const std::string& found, const std
   message.body.set("found", found);
   message.body.set("wanted", wanted);
   return message;
+}
+
+/// The answer to a message that another kind of peer sends.
+Refusal not_entitled(const MessageType& type, const Roles& roles) {
+  if (!type.from.meets(all_dialers))
+    return refusal(RefusalCode::unsupported, "type",
+                   "'" + std::string(type.name) + "' is nothing that this head does");
+  return refusal(
+      RefusalCode::forbidden, "type",
+      "a key with the roles " + to_string(roles) + " may not send '" + std::string(type.name) + "'",
+      "it takes the role " + to_string(type.from) + " in the head's list of hosts");
 }
 
 }  // namespace
@@ -135,10 +147,15 @@ class ControlServer::Loop {
     const auto* type = find_message_type(message->type);
     if (!type) {
       counters_.add(Count::unknown_type);
+      if (session)
+        refuse(routing_id, *message,
+               refusal(RefusalCode::unsupported, "type",
+                       "'" + message->type + "' is nothing that this head does"));
       return true;
     }
     const Roles roles = session ? session->peer.roles : roles_of(parts_.property("User-Id"));
     if (!roles.meets(type->from)) {
+      if (session) refuse(routing_id, *message, not_entitled(*type, roles));
       bad(routing_id, session, Count::wrong_role,
           message->type + ": a key with the roles " + to_string(roles) + " may not send this");
       return true;
@@ -202,6 +219,16 @@ class ControlServer::Loop {
   }
 
   // What should not have come.
+
+  /// Answers a question that this head does not take. A message without an id expects no answer.
+  void refuse(const std::string& routing_id, const Message& question, const Refusal& why) {
+    if (question.id == 0) return;
+    Message answer = to_message(why);
+    answer.re = question.id;
+    const auto parts = encode(answer);
+    if (parts && send_parts(listening_.socket(), routing_id, *parts) == 0)
+      counters_.add(Count::sent);
+  }
 
   void bad(const std::string& routing_id, const Session* session, Count count,
            const std::string& why) {

@@ -14,7 +14,7 @@ enum class Count {
   sent,               // Messages that were handed to ZeroMQ.
   malformed,          // Dropped: not a message.
   wrong_version,      // Dropped: of another major version.
-  unknown_type,       // Dropped: of a type that only newer ones know.
+  unknown_type,       // Refused, or dropped: of a type that only newer ones know.
   wrong_role,         // Dropped: of a type that this key may not send.
   before_hello,       // Dropped: no session was opened.
   too_many_hellos,    // Dropped: the peer may try again later.

@@ -22,7 +22,8 @@ lines. A message has three parts: a prelude of 16 bytes (`TRPE`, version, sizes)
 the same id is done once. Fields that are not known are ignored; keys of a configuration that are not known are errors.
 
 A key entitles to roles, which the head's list of hosts gives it: `operator` is a person or a script, `node` and `daemon` are processes of a host. Without
-keys (on one machine) everybody has all of them. What a role does not entitle to is not answered at all.
+keys (on one machine) everybody has all of them. A request whose role the key lacks is answered with `forbidden`, and ten of
+them within a minute end the connection. A type that the head does not know is answered with `unsupported`.
 )";
 
 struct Row {

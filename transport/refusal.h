@@ -35,7 +35,8 @@ inline constexpr std::array<RefusalKind, 7> refusal_kinds = {{
     {RefusalCode::conflict, "conflict",
      "Not as things stand: the run has ended, or the name is taken, or too few nodes would be "
      "left."},
-    {RefusalCode::forbidden, "forbidden", "This head was not started so that it would do that."},
+    {RefusalCode::forbidden, "forbidden",
+     "The key lacks the role, or this head was not started so that it would do that."},
     {RefusalCode::busy, "busy", "Too much waits already: ask again a little later."},
     {RefusalCode::unsupported, "unsupported", "This head does nothing of that type."},
     {RefusalCode::failed, "failed", "It was tried, and did not succeed: a disk, a process."},

@@ -5,6 +5,7 @@
 
 #include "catch.h"
 #include "transport/control_socket.h"
+#include "transport/refusal.h"
 #include "transport/sockets.h"
 
 using namespace troupe;
@@ -221,7 +222,7 @@ TEST_CASE("what a caller finds bad counts as well", "[transport]") {
   CHECK(speaker.line.closed());
 }
 
-TEST_CASE("a message that a role may not send is dropped, and a strike", "[transport]") {
+TEST_CASE("a message that a role may not send is refused, and a strike", "[transport]") {
   const auto head_keys = *make_key_pair();
   const auto node_keys = *make_key_pair();
   auto options = server_options();
@@ -234,8 +235,8 @@ TEST_CASE("a message that a role may not send is dropped, and a strike", "[trans
   dial.head_key = head_keys.public_key;
   Node node(dial);
   REQUIRE(head.messages.wait());
-  REQUIRE(node.socket->send(message_of("run.stop")));
-  REQUIRE(node.socket->send(message_of("start")));
+  REQUIRE(node.socket->send(message_of("run.stop", 7)));
+  REQUIRE(node.socket->send(message_of("start", 8)));
   REQUIRE(node.socket->send(message_of("stage.status")));
   REQUIRE(head.messages.wait(2));
   CHECK(head.messages[1].message.type == "stage.status");
@@ -245,8 +246,18 @@ TEST_CASE("a message that a role may not send is dropped, and a strike", "[trans
   REQUIRE(node.socket->send(message_of("run.stop")));
   REQUIRE(head.gone.wait());
   CHECK(head.gone[0].gone == Gone::struck_off);
-  REQUIRE(node.messages.wait());
-  CHECK(node.messages[0].type == "node.reject");
+  // Who asks is told why it gets nothing; what expects no answer gets none.
+  REQUIRE(node.messages.wait(3));
+  CHECK(node.messages[0].re == 7);
+  const auto forbidden = from_message<Refusal>(node.messages[0]);
+  REQUIRE(forbidden.ok());
+  CHECK(forbidden->code == RefusalCode::forbidden);
+  CHECK(forbidden->text ==
+        "a key with the roles node may not send 'run.stop'; it takes the role operator in the "
+        "head's list of hosts");
+  CHECK(node.messages[1].re == 8);
+  CHECK(from_message<Refusal>(node.messages[1])->code == RefusalCode::unsupported);
+  CHECK(node.messages[2].type == "node.reject");
 }
 
 TEST_CASE("without a session nothing but a hello is heard", "[transport]") {
@@ -262,7 +273,23 @@ TEST_CASE("without a session nothing but a hello is heard", "[transport]") {
   CHECK(count(head, Count::before_hello) == 50);
 }
 
-TEST_CASE("a type that only newer ones know is dropped, and no strike", "[transport]") {
+TEST_CASE("a type that only newer ones know is answered as unsupported, and no strike",
+          "[transport]") {
+  Head head;
+  Node asker(dial_options(head.socket->endpoint()), 77);
+  REQUIRE(asker.connected.wait());
+  REQUIRE(asker.socket->send(message_of("of.tomorrow", 9)));
+  REQUIRE(asker.messages.wait());
+  CHECK(asker.messages[0].re == 9);
+  const auto refusal = from_message<Refusal>(asker.messages[0]);
+  REQUIRE(refusal.ok());
+  CHECK(refusal->code == RefusalCode::unsupported);
+  CHECK(refusal->path == "type");
+  CHECK(refusal->text == "'of.tomorrow' is nothing that this head does");
+}
+
+TEST_CASE("a type that only newer ones know and that expects no answer is dropped, and no strike",
+          "[transport]") {
   Head head;
   Speaker speaker(head);
   REQUIRE(speaker.admitted);
