@@ -13,6 +13,7 @@
 #include "apps/live_changes.h"
 #include "apps/recorder.h"
 #include "apps/run_folder.h"
+#include "apps/run_record.h"
 #include "config/run_config.h"
 #include "config/schema.h"
 #include "config/units.h"
@@ -253,6 +254,8 @@ actors::Outcome HeadRun::play() {
     if (!ends_) ended.why = ready.error().text;
     return ended;
   }
+  for (const auto& warning : describe_run(disk_, folder_, loaded_, run_->chosen(), run_->step()))
+    tell(warning_event(loaded_.config, warning));
   tell_choice();
   for (const auto& node : around_.nodes.all())
     if (!can_use(node)) tell_unfit(node);

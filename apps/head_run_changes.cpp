@@ -6,6 +6,7 @@
 #include "apps/head_run.h"
 #include "apps/live_changes.h"
 #include "apps/recorder.h"
+#include "apps/run_record.h"
 #include "config/run_config.h"
 #include "config/schema.h"
 
@@ -45,6 +46,8 @@ Result<actors::RunSpecPtr> HeadRun::change(const std::string& setting,
   if (!loaded) return loaded.error();
   // Whoever goes on from here, however this process ends, has to know of it first.
   if (auto kept = keep_changes(disk_, *loaded); !kept) return kept.error();
+  if (auto kept = keep_config(disk_, folder_, *loaded, run_->chosen(loaded->tree)); !kept)
+    return kept.error();
   const auto changed = std::make_shared<const config::Loaded>(std::move(*loaded));
   {
     const std::lock_guard lock(mutex_);

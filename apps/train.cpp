@@ -10,6 +10,7 @@
 #include "apps/recorder.h"
 #include "apps/run_choice.h"
 #include "apps/run_folder.h"
+#include "apps/run_record.h"
 #include "apps/run_setup.h"
 #include "apps/signals.h"
 #include "apps/watchdog.h"
@@ -226,6 +227,8 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   if (!opened) return complain(ExitCode::failed, "error: " + opened.error().text);
   Recorder& recorder = **opened;
   if (!moved.empty()) recorder.say("the earlier run of this name is now in " + moved);
+  for (auto& warning : describe_run(files, *folder, *loaded, run.chosen(), run.step()))
+    warnings.push_back(std::move(warning));
   for (const auto& warning : warnings) recorder.record(warning_event(config, warning));
   Bell bell;
   ring_on_signals(bell);

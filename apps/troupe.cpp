@@ -3,6 +3,7 @@
 #include "apps/command.h"
 #include "apps/gpus.h"
 #include "apps/usage.h"
+#include "apps/version.h"
 
 namespace troupe::apps {
 
@@ -25,7 +26,7 @@ namespace {
 int run(int count, char** words) {
   CLI::App app{"Trains a neural network over machines that may vanish.", "troupe"};
   app.require_subcommand(1);
-  app.set_version_flag("--version", "troupe " TROUPE_VERSION);
+  app.set_version_flag("--version", version_text);
   CommonFlags flags;
   app.add_option("--output", flags.output, "auto, plain or json")
       ->check(CLI::IsMember({"auto", "plain", "json"}));
@@ -63,9 +64,8 @@ int run(int count, char** words) {
   add_config(program);
   add_completion(program);
   add_man(program);
-  app.add_subcommand("version", "print the version")->callback([] {
-    std::puts("troupe " TROUPE_VERSION);
-  });
+  app.add_subcommand("version", "print the version, the commit, and what it was built with")
+      ->callback([] { std::puts(version_text().c_str()); });
   try {
     app.parse(count, words);
   } catch (const CLI::ParseError& error) {

@@ -31,21 +31,21 @@ const std::map<std::string, Folders> allowed = {
      {"core", "kernels", "models", "storage", "schedules", "transport", "config", "actors"}},
 };
 
-/// The only places where a library may be named.
+/// The only places where a library may be named. apps/version.cpp says the versions of all.
 const std::map<std::string, Folders> library_belongs_to = {
     {"caf/", {"actors", "apps", "bench"}},
     {"zmq", {"transport", "bench/zmq_peer.cpp"}},
-    {"msgpack", {"transport"}},
+    {"msgpack", {"transport", "apps/version.cpp"}},
     {"nccl", {"transport/nccl_"}},
     {"cuda", {"kernels/cuda", "core/cuda_device.cpp", "transport/nccl_"}},
     {"cudnn", {"kernels/cuda/cudnn"}},
     {"cublasLt", {"kernels/cuda/cublas_lt"}},
     {"nvtx3/", {"kernels/cuda"}},
     {"oneapi/dnnl/", {"bench/onednn_product.cpp"}},
-    {"hwy/", {"kernels"}},
-    {"toml++/", {"config"}},
-    {"nlohmann/", {"core"}},
-    {"xxhash.h", {"core"}},
+    {"hwy/", {"kernels", "apps/version.cpp"}},
+    {"toml++/", {"config", "apps/version.cpp"}},
+    {"nlohmann/", {"core", "apps/version.cpp"}},
+    {"xxhash.h", {"core", "apps/version.cpp"}},
     {"CLI/", {"apps"}},
 };
 
