@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,7 @@ sys.path[:0] = [str(CLIENTS), str(CLIENTS / "examples")]
 import exchanges  # noqa: E402
 import plateau  # noqa: E402
 import sweep  # noqa: E402
-from troupe import Client, HeadError, Keys, NoHead, default_head  # noqa: E402
+from troupe import Client, HeadError, Keys, NoHead, default_head, history, read_run  # noqa: E402
 from troupe.configuration import configuration  # noqa: E402
 from troupe.wire import decode, encode  # noqa: E402
 
@@ -145,7 +146,9 @@ class ClusterTest(unittest.TestCase):
         self.assertEqual(refusal(self.client.stop, "nobody"), ("not_found", "run"))
         self.assertEqual(refusal(self.client.cordon, "gamma"), ("not_found", "node"))
         self.assertEqual(refusal(self.client.chaos, "kill", "gamma"), ("not_found", "target"))
-        self.assertEqual(refusal(self.client.ask, "stage.status"), ("unsupported", "type"))
+        # Names that are reserved, that the head says itself, and that nobody knows.
+        for type in ("stage.status", "drain", "forget", "node.blah", "of.tomorrow"):
+            self.assertEqual(refusal(self.client.ask, type), ("unsupported", "type"), type)
         self.assertEqual(refusal(self.client.submit, SMALL, batch__gobal=3), ("invalid", "batch.gobal"))
         with self.assertRaises(HeadError) as raised:
             self.client.validate(SMALL, batch__gobal=3)
@@ -192,6 +195,12 @@ class ClusterTest(unittest.TestCase):
         self.assertEqual(rates, {step: 0.05 if step <= after else 0.01 for step in range(1, 201)})
         planned = self.place.trained("planned", "train.steps=200", f"optimizer.changes=0.01 from {after}")
         self.assertEqual(self.place.weights("set"), planned)
+        # Its folder repeats it, with the rate that was set.
+        run_of_head = read_run(self.place.path / "runs" / "set")
+        self.assertEqual(run_of_head.config["optimizer"]["changes"], f"0.01 from {after}")
+        self.assertEqual([life["command"][1] for life in run_of_head.lives], ["head"])
+        self.place.run("train", "runs/set/config.toml", "-q")
+        self.assertEqual(self.place.weights("set"), planned)
 
     def test_a_run_is_paused_saved_stopped_and_resumed(self) -> None:
         run = self.client.submit(SMALL, name="halting", train__steps=2000)
@@ -222,6 +231,9 @@ class ClusterTest(unittest.TestCase):
                 with self.assertRaisesRegex(HeadError, "wants 2 nodes at least"):
                     self.client.drain("gamma")
         self.assertEqual(self.client.status(run)["state"], "done")
+        folder = self.place.path / "runs" / "stormy"
+        self.assertEqual(history(folder)["step"], list(range(1, 401)))
+        self.assertEqual(read_run(folder).state, "done")
         told = [event["type"] for event in self.client.events(follow=False)]
         self.assertEqual(told.count("node.lost"), 1)
         self.assertIn("chaos", told)
@@ -249,16 +261,25 @@ class OtherTest(unittest.TestCase):
     def test_keys_are_asked_for(self) -> None:
         with Place() as place:
             lines = {name: place.run("keys", "new", name, "--roles", roles).splitlines()[-1]
-                     for name, roles in (("head", "node"), ("me", "operator"), ("stranger", "operator"))}
-            (place.path / "hosts.allow").write_text(lines["me"] + "\n")
+                     for name, roles in (("head", "node"), ("me", "operator"), ("worker", "node"), ("stranger", "operator"))}
+            (place.path / "hosts.allow").write_text(lines["me"] + "\n" + lines["worker"] + "\n")
             (place.path / "hosts.allow").chmod(0o600)
             address = place.head("--keys", "head.key", "--allow", "hosts.allow")
             public = re.search(r"^public (.*)$", (place.path / "head.key").read_text(), re.M).group(1)
             with Client(address, Keys.read(place.path / "me.key", public)) as client:
                 self.assertEqual(client.runs(), [])
-            for keys in (None, Keys.read(place.path / "stranger.key", public)):
-                with self.assertRaises(NoHead):
-                    Client(address, keys, patience=1)
+            stranger, node = (Keys.read(place.path / f"{name}.key", public) for name in ("stranger", "worker"))
+            misled = Keys.read(place.path / "me.key", stranger.public)
+            with self.assertRaisesRegex(HeadError, "as those of a node, who may not give orders") as raised:
+                Client(address, node)
+            self.assertEqual(raised.exception.code, "forbidden")
+            # Each cause is told, and sooner than an answer could come.
+            for keys, cause in ((None, "it wants keys"), (stranger, "it does not know this key"),
+                                (misled, "its key is not the head key that was given")):
+                with self.assertRaisesRegex(NoHead, f"does not let this client in: {cause}"):
+                    Client(address, keys, patience=SECONDS)
+        with Place() as place, self.assertRaisesRegex(NoHead, "does not let this client in: it takes no keys"):
+            Client(place.head(), stranger, patience=SECONDS)
 
     def test_an_allowed_drill_is_asked_for(self) -> None:
         with Place() as place, Client(place.head()) as client:
@@ -266,8 +287,11 @@ class OtherTest(unittest.TestCase):
                 client.chaos("kill", "anybody")
 
     def test_no_head_is_said_so(self) -> None:
-        with self.assertRaisesRegex(NoHead, "tcp://127.0.0.1:1 has not answered 'hello' within 0.2 s"):
+        with self.assertRaisesRegex(NoHead, "tcp://127.0.0.1:1 has not answered 'hello' within 0.2 s; nobody listens there"):
             Client("127.0.0.1:1", patience=0.2)
+        with socket.create_server(("127.0.0.1", 0)) as silent:  # It accepts, and says nothing.
+            with self.assertRaisesRegex(NoHead, "a connection is made there, but what answers is no head"):
+                Client(f"127.0.0.1:{silent.getsockname()[1]}", patience=0.2)
 
     def test_the_last_head_of_this_machine_is_known(self) -> None:
         with Place() as place:

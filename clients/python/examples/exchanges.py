@@ -8,6 +8,7 @@ the weights are the same with another exchange or another number of replicas, as
 import statistics
 import sys
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from troupe import Client, HeadError
@@ -17,9 +18,10 @@ REPLICAS = (1, 2)
 WARM_UP = 5  # Steps whose time says nothing yet.
 
 
-def measure(client: Client, config: str, **settings: object) -> dict[str, object]:
+def measure(client: Client, config: str, **settings: Any) -> dict[str, Any]:
     run = client.submit(config, **settings)
-    loss, weights, seconds = float("nan"), "", []
+    loss, weights = float("nan"), ""
+    seconds: list[float] = []
     for event in client.events(run):
         if event["type"] == "step":
             loss = event["loss"]
@@ -32,9 +34,10 @@ def measure(client: Client, config: str, **settings: object) -> dict[str, object
     return {"loss": loss, "seconds": statistics.median(seconds), "weights": weights}
 
 
-def compare(client: Client, config: str, **settings: object) -> dict[str, set[str]]:
+def compare(client: Client, config: str, **settings: Any) -> dict[str, set[str]]:
     """The weights that each exchange made, over all numbers of replicas: one, where they agree."""
     made: dict[str, set[str]] = {}
+    chosen: dict[str, Any]
     for exchange in EXCHANGES:
         for replicas in REPLICAS:
             chosen = {"parallel.exchange": exchange, "pipeline.replicas": replicas, "pipeline.stages": 1}
@@ -46,7 +49,7 @@ def compare(client: Client, config: str, **settings: object) -> dict[str, set[st
             made.setdefault(exchange, set()).add(str(got["weights"]))
             print(
                 f"{exchange:<12} {replicas} replicas: loss {got['loss']:.6f}"
-                f"  {1000 * float(got['seconds']):.1f} ms a step  weights {got['weights']}",
+                f"  {1000 * got['seconds']:.1f} ms a step  weights {got['weights']}",
                 flush=True,
             )
     return made
@@ -56,5 +59,5 @@ if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     with Client() as head:
-        made = set().union(*compare(head, sys.argv[1]).values())
+        made: set[str] = set().union(*compare(head, sys.argv[1]).values())
     print("all have made the same weights" if len(made) == 1 else f"found {len(made)} different weights")

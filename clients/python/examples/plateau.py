@@ -9,6 +9,7 @@ the same weights without this script.
 
 import sys
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from troupe import Client, HeadError
@@ -17,7 +18,7 @@ SMOOTHING = 0.9
 ENOUGH = 0.005  # A loss that sinks by less than this part of itself stands still.
 
 
-def train(client: Client, config: str, patience: int = 40, **settings: object) -> list[tuple[int, float]]:
+def train(client: Client, config: str, patience: int = 40, **settings: Any) -> list[tuple[int, float]]:
     """The changes that it made: after how many steps, and to which rate."""
     run = client.submit(config, **settings)
     changes: list[tuple[int, float]] = []

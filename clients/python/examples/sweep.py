@@ -7,6 +7,7 @@
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from troupe import Client
@@ -23,15 +24,15 @@ def loss_of(client: Client, run: str) -> float:
     return loss
 
 
-def sweep(client: Client, config: str, rates: Iterable[float], **settings: object) -> dict[float, float]:
+def sweep(client: Client, config: str, rates: Iterable[float], **settings: Any) -> dict[float, float]:
     waiting = list(rates)
     under_way: list[tuple[float, str]] = []
     found: dict[float, float] = {}
     while waiting or under_way:
         while waiting and len(under_way) < AT_ONCE:
             rate = waiting.pop(0)
-            name = f"sweep-{rate:g}"
-            under_way.append((rate, client.submit(config, name=name, **{"optimizer.lr": rate}, **settings)))
+            of_rate: dict[str, Any] = {**settings, "name": f"sweep-{rate:g}", "optimizer.lr": rate}
+            under_way.append((rate, client.submit(config, **of_rate)))
         rate, run = under_way.pop(0)
         found[rate] = loss_of(client, run)
         print(f"lr {rate:<8g} loss {found[rate]:.4f}  ({client.status(run)['state']})", flush=True)

@@ -1,6 +1,6 @@
-"""Speak to a head of Troupe: submit runs, follow them, change them, and play with failure.
+"""Steers the runs of a head of Troupe, and reads the folders that runs leave.
 
-    from troupe import Client
+    from troupe import Client, history
 
     with Client("127.0.0.1:4700") as head:
         run = head.submit("config/quickstart.toml", optimizer__lr=1e-3)
@@ -8,11 +8,26 @@
             if event["type"] == "step":
                 print(event["step"], event["loss"])
 
-Needs pyzmq and msgpack, and nothing else.
+    print(history("quickstart")["loss"])  # Reads runs/quickstart and needs no head.
+
+It needs pyzmq and msgpack, and nothing else.
 """
 
 from .client import Client, default_head
 from .keys import Keys
+from .runs import Checkpoint, Run, history, read_run
+from .version import __version__
 from .wire import HeadError, NoHead
 
-__all__ = ["Client", "HeadError", "Keys", "NoHead", "default_head"]
+__all__ = [
+    "Checkpoint",
+    "Client",
+    "HeadError",
+    "Keys",
+    "NoHead",
+    "Run",
+    "__version__",
+    "default_head",
+    "history",
+    "read_run",
+]

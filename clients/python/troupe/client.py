@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any
 
 import zmq
+from zmq.utils.monitor import parse_monitor_message
 
 from .configuration import configuration
 from .keys import Keys
@@ -19,10 +20,16 @@ from .wire import HeadError, NoHead, decode, encode
 
 _PORT = 4700
 _HELLO_PATIENCE = 5.0  # Seconds.
+_MOST_HANDSHAKES = 2  # A head that starts may end one connection before it answers.
+_MONITOR_EVERY = 0.02  # Seconds between looks at a connection that is being made.
 _LOOK_EVERY = 0.5  # Seconds; an event is heard at once, this is for those that were not.
 _ENDS = ("done", "stopped", "failed")
 
+# What pyzmq's own types say differs between its versions 24 and 26.
+Socket = Any
+
 Event = dict[str, Any]
+Config = str | os.PathLike[str] | Mapping[str, Any]
 
 
 def default_head() -> str:
@@ -55,12 +62,23 @@ class Client:
         self._patience = min(patience, _HELLO_PATIENCE)
         self._context = zmq.Context()
         self._context.linger = 0
-        self._socket = self._open(zmq.DEALER, self._endpoint)
+        self._monitor: Socket | None = None
+        self._socket = self._socket_with_keys(zmq.DEALER)
+        self._watch()
+        self._socket.connect(self._endpoint)
         try:
             welcome = self.ask("hello")
+            rights = str(welcome.get("rights", ""))
+            if "operator" not in rights:
+                raise HeadError(
+                    f"the head at {self._endpoint} knows these keys as those of a {rights or 'stranger'},"
+                    " who may not give orders; its list of hosts must say operator",
+                    code="forbidden",
+                )
         except HeadError:
             self.close()
             raise
+        self._unwatch()
         self._patience = patience
         self.version: str = welcome["version"]
         self._events: str = welcome["events"]
@@ -86,34 +104,33 @@ class Client:
         self._socket.send_multipart(encode(type, id, body))
         until = time.monotonic() + self._patience
         while (left := until - time.monotonic()) > 0:
-            if not self._socket.poll(left * 1000):
-                break
+            if not self._socket.poll(left * 1000 if self._monitor is None else _MONITOR_EVERY * 1000):
+                self._look_at_handshake()
+                continue
             answer = decode(self._socket.recv_multipart())
             if answer.re != id:
-                continue  # To a question whose patience had ended.
+                continue  # It answers a question whose patience has ended.
             if answer.type == "error":
                 said = {key: str(answer.body.get(key, "")) for key in ("code", "path", "hint")}
                 raise HeadError(str(answer.body.get("message", "the head refused, and did not say why")), **said)
             return answer.body
-        raise NoHead(
-            f"the head at {self._endpoint} has not answered {type!r} within {self._patience:g} s;"
-            " is it running there, and does it know these keys?"
-        )
+        why = self._trouble if self._monitor is not None else "is it still running?"
+        raise NoHead(f"the head at {self._endpoint} has not answered {type!r} within {self._patience:g} s; {why}")
 
     # What is no run yet.
 
-    def validate(self, config: str | os.PathLike[str] | Mapping[str, Any], **settings: Any) -> str:
+    def validate(self, config: Config, **settings: Any) -> str:
         """Only checks a configuration, and its data on the head's machine; returns warnings."""
-        return self.ask("config.validate", **configuration(config, settings))["warnings"]
+        return str(self.ask("config.validate", **configuration(config, settings))["warnings"])
 
-    def plan(self, config: str | os.PathLike[str] | Mapping[str, Any], **settings: Any) -> dict[str, Any]:
+    def plan(self, config: Config, **settings: Any) -> dict[str, Any]:
         """What would run where on the nodes that are there: as `troupe plan --output json` has it,
         and `table` for people."""
         return self.ask("plan.request", **configuration(config, settings))
 
     def simulate(
         self,
-        config: str | os.PathLike[str] | Mapping[str, Any],
+        config: Config,
         *,
         hours: float = 1.0,
         fail_every: float = 0.0,
@@ -133,7 +150,7 @@ class Client:
 
     def submit(
         self,
-        config: str | os.PathLike[str] | Mapping[str, Any],
+        config: Config,
         *,
         resume: bool = False,
         **settings: Any,
@@ -146,11 +163,11 @@ class Client:
         body = configuration(config, settings)
         if resume:
             body["resume"] = True
-        return self.ask("run.submit", **body)["run"]
+        return str(self.ask("run.submit", **body)["run"])
 
     def runs(self) -> list[dict[str, Any]]:
         """How all runs stand: name, state, step, steps, loss, where, why."""
-        return self.ask("run.list")["runs"]
+        return list(self.ask("run.list")["runs"])
 
     def status(self, run: str | None = None) -> dict[str, Any]:
         """How one run stands; without a name the runs and the nodes of the head."""
@@ -169,7 +186,7 @@ class Client:
 
     def checkpoint(self, run: str) -> int:
         """Saves now, and returns the number of steps that are in it."""
-        return self.ask("run.checkpoint", run=run)["step"]
+        return int(self.ask("run.checkpoint", run=run)["step"])
 
     def set(self, run: str, key: str, value: Any, *, after: int | None = None) -> int:
         """Changes a live key, such as optimizer.lr, and returns after how many steps it holds.
@@ -179,7 +196,7 @@ class Client:
         body: dict[str, Any] = {"run": run, "set": f"{key}={json.dumps(value)}"}
         if after is not None:
             body["from"] = after
-        step = self.ask("run.set", **body)["step"]
+        step = int(self.ask("run.set", **body)["step"])
         return step if after is None else after
 
     # Events.
@@ -190,8 +207,9 @@ class Client:
         Without `follow` those that there are now. Without a run: the head's own, of nodes that come
         and go, which never end.
         """
-        bell = self._open(zmq.SUB, self._events)
-        bell.subscribe(b"" if run is None else f"{run}/".encode())
+        bell = self._socket_with_keys(zmq.SUB)
+        bell.setsockopt(zmq.SUBSCRIBE, b"" if run is None else f"{run}/".encode())
+        bell.connect(self._events)
         try:
             at = 0
             while True:
@@ -218,7 +236,7 @@ class Client:
     # Nodes.
 
     def nodes(self) -> list[dict[str, Any]]:
-        return self.ask("node.list")["nodes"]
+        return list(self.ask("node.list")["nodes"])
 
     def drain(self, node: str) -> None:
         """Moves all that a node plays to others, after a save; it gets nothing new."""
@@ -238,18 +256,54 @@ class Client:
         """
         self.ask("chaos", what=what, target=target, seconds=float(seconds), times=float(times))
 
-    def _open(self, kind: int, endpoint: str) -> zmq.Socket:
+    def _socket_with_keys(self, kind: int) -> Socket:
         socket = self._context.socket(kind)
         if self._keys:
             self._keys.apply_to(socket)
-        # Who dials asks whether the other end lives, and says how long it may be silent itself.
-        socket.heartbeat_ivl = 500
-        socket.heartbeat_timeout = socket.heartbeat_ttl = 2000
-        socket.connect(endpoint)
+        # The end that dials asks whether the other end lives, and says how long it may be silent itself.
+        socket.setsockopt(zmq.HEARTBEAT_IVL, 500)
+        socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, 2000)
+        socket.setsockopt(zmq.HEARTBEAT_TTL, 2000)
         return socket
 
+    # The first connection. ZeroMQ itself retries without a word, but its monitor tells why.
+
+    def _watch(self) -> None:
+        self._trouble = "a connection is made there, but what answers is no head"
+        self._handshakes = 0
+        self._monitor = self._socket.get_monitor_socket()
+
+    def _unwatch(self) -> None:
+        self._socket.disable_monitor()
+        if self._monitor is not None:
+            self._monitor.close(linger=0)
+        self._monitor = None
+
+    def _look_at_handshake(self) -> None:
+        """Raises NoHead if trying again cannot help; otherwise remembers what went wrong last."""
+        while self._monitor is not None and self._monitor.poll(0):
+            event = parse_monitor_message(self._monitor.recv_multipart())["event"]
+            if event == zmq.EVENT_CLOSED:
+                self._trouble = "nobody listens there; start `troupe head`, or name another address"
+            elif event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
+                raise self._refused("it does not know this key; its list of hosts must have it, with the role operator")
+            elif event == zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL:
+                raise self._refused(
+                    "it takes no keys, or is no head; leave them out for a head without keys"
+                    if self._keys
+                    else "it wants keys, or is no head; give Keys.read(FILE, HEAD_KEY), or set TROUPE_KEYS and TROUPE_HEAD_KEY"
+                )
+            elif event == zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL:
+                self._handshakes += 1
+                self._trouble = "it ends the connection before both ends know each other"
+                if self._keys and self._handshakes >= _MOST_HANDSHAKES:
+                    raise self._refused("its key is not the head key that was given; the head prints its key when it starts")
+
+    def _refused(self, why: str) -> NoHead:
+        return NoHead(f"the head at {self._endpoint} does not let this client in: {why}")
+
     @staticmethod
-    def _wait(bell: zmq.Socket) -> None:
+    def _wait(bell: Socket) -> None:
         """Until something was published, or for a while; of many events one ring is enough."""
         if not bell.poll(_LOOK_EVERY * 1000):
             return

@@ -24,7 +24,7 @@ def _merge(lower: dict[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
 
 def _read(path: Path, left: int = _LONGEST_CHAIN) -> dict[str, Any]:
     text = path.read_text()
-    tree = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    tree: dict[str, Any] = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     base = tree.pop("extends", None)
     if base is None:
         return tree

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import zmq
 
@@ -35,7 +36,7 @@ class Keys:
         path, head = os.environ.get("TROUPE_KEYS"), os.environ.get("TROUPE_HEAD_KEY")
         return cls.read(path, head) if path and head else None
 
-    def apply_to(self, socket: zmq.Socket) -> None:
-        socket.curve_publickey = self.public.encode()
-        socket.curve_secretkey = self.secret.encode()
-        socket.curve_serverkey = self.head.encode()
+    def apply_to(self, socket: Any) -> None:
+        socket.setsockopt(zmq.CURVE_PUBLICKEY, self.public.encode())
+        socket.setsockopt(zmq.CURVE_SECRETKEY, self.secret.encode())
+        socket.setsockopt(zmq.CURVE_SERVERKEY, self.head.encode())
