@@ -297,7 +297,11 @@ class Client:
                 self._handshakes += 1
                 self._trouble = "it ends the connection before both ends know each other"
                 if self._keys and self._handshakes >= _MOST_HANDSHAKES:
-                    raise self._refused("its key is not the head key that was given; the head prints its key when it starts")
+                    # A head without keys may close before it has said so.
+                    raise self._refused(
+                        "its key is not the head key that was given, or it takes no keys; the head prints its key"
+                        " when it starts"
+                    )
 
     def _refused(self, why: str) -> NoHead:
         return NoHead(f"the head at {self._endpoint} does not let this client in: {why}")
