@@ -1,13 +1,17 @@
 #include "apps/version.h"
 
 #include <hwy/highway.h>
-#include <toml++/impl/version.h>
 #include <xxhash.h>
 
 #include <CLI/Version.hpp>
 #include <caf/config.hpp>
 #include <msgpack/version.hpp>
 #include <nlohmann/detail/abi_macros.hpp>
+#if __has_include(<toml++/impl/version.hpp>)  // Since 3.4, in Debian 13.
+#include <toml++/impl/version.hpp>
+#else
+#include <toml++/impl/version.h>
+#endif
 
 #include "apps/gpus.h"
 #include "transport/library.h"
