@@ -11,11 +11,11 @@ HeadsIn plain(HeadsOf heads) { return {heads.tensor.f32() + heads.first, row_of(
 HeadsOut plain(HeadsInto heads) { return {heads.tensor.f32() + heads.first, row_of(heads.tensor)}; }
 
 template <class Number>
-Heads<const Number> rounded(HeadsOf heads) {
+Heads<const Number> rounded_heads(HeadsOf heads) {
   return {heads.tensor.data<Number>() + heads.first, row_of(heads.tensor)};
 }
 template <class Number>
-Heads<Number> rounded(HeadsInto heads) {
+Heads<Number> rounded_heads(HeadsInto heads) {
   return {heads.tensor.data<Number>() + heads.first, row_of(heads.tensor)};
 }
 
@@ -26,11 +26,12 @@ void attend(Stream& stream, const AttentionShape& shape, HeadsOf q, HeadsOf k, H
   if (q.tensor.dtype() == DType::f32)
     return attention_forward(stream, shape, plain(q), plain(k), plain(v), plain(out),
                              logsumexp.f32());
-  on_tensor_cores(
-      stream, q.tensor.dtype(), [&]<class Number>(const TensorCoreKernels<Number>& there) {
-        there.attention_forward(stream, shape, rounded<Number>(q), rounded<Number>(k),
-                                rounded<Number>(v), rounded<Number>(out), logsumexp.f32());
-      });
+  on_tensor_cores(stream, q.tensor.dtype(),
+                  [&]<class Number>(const TensorCoreKernels<Number>& there) {
+                    there.attention_forward(stream, shape, rounded_heads<Number>(q),
+                                            rounded_heads<Number>(k), rounded_heads<Number>(v),
+                                            rounded_heads<Number>(out), logsumexp.f32());
+                  });
 }
 
 void attend_back(Stream& stream, const AttentionShape& shape, HeadsOf q, HeadsOf k, HeadsOf v,
@@ -39,13 +40,14 @@ void attend_back(Stream& stream, const AttentionShape& shape, HeadsOf q, HeadsOf
   if (q.tensor.dtype() == DType::f32)
     return attention_backward(stream, shape, plain(q), plain(k), plain(v), plain(out),
                               logsumexp.f32(), plain(dout), plain(dq), plain(dk), plain(dv));
-  on_tensor_cores(
-      stream, q.tensor.dtype(), [&]<class Number>(const TensorCoreKernels<Number>& there) {
-        there.attention_backward(stream, shape, rounded<Number>(q), rounded<Number>(k),
-                                 rounded<Number>(v), rounded<Number>(out), logsumexp.f32(),
-                                 rounded<Number>(dout), rounded<Number>(dq), rounded<Number>(dk),
-                                 rounded<Number>(dv));
-      });
+  on_tensor_cores(stream, q.tensor.dtype(),
+                  [&]<class Number>(const TensorCoreKernels<Number>& there) {
+                    there.attention_backward(stream, shape, rounded_heads<Number>(q),
+                                             rounded_heads<Number>(k), rounded_heads<Number>(v),
+                                             rounded_heads<Number>(out), logsumexp.f32(),
+                                             rounded_heads<Number>(dout), rounded_heads<Number>(dq),
+                                             rounded_heads<Number>(dk), rounded_heads<Number>(dv));
+                  });
 }
 
 }  // namespace troupe::kernels

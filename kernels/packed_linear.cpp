@@ -10,8 +10,8 @@ namespace troupe::kernels {
 namespace {
 
 template <class Number>
-Tensor panels_of(Stream& stream, const cpu::Matrix<Number>& matrix, std::int64_t depth,
-                 std::int64_t columns) {
+Tensor packed_panels(Stream& stream, const cpu::Matrix<Number>& matrix, std::int64_t depth,
+                     std::int64_t columns) {
   const std::int64_t units = cpu::units<Number>(depth), panels = cpu::panel_count(columns);
   Tensor packed = stream.make({panels, units, cpu::panel_columns * cpu::UnitOf<Number>::numbers},
                               dtype_of<Number>);
@@ -45,8 +45,8 @@ PackedLinear::PackedLinear(Stream& stream, const LinearShape& shape, const float
   const bool are_rounded = facts_of(shape.precision).operands != DType::f32;
   const auto pack_both = [&](const auto* numbers) {
     const auto w = inputs_by_outputs(shape, numbers);
-    forward_ = panels_of(stream, w, shape.inputs, shape.outputs);
-    backward_ = panels_of(stream, w.transposed(), shape.outputs, shape.inputs);
+    forward_ = packed_panels(stream, w, shape.inputs, shape.outputs);
+    backward_ = packed_panels(stream, w.transposed(), shape.outputs, shape.inputs);
   };
   switch (maker_of(stream, shape.precision)) {
     case Maker::cores_for_device: {
