@@ -5,18 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "apps/exit_code.h"
-#include "core/result.h"
+#include "apps/console.h"
 
 namespace troupe::apps {
-
-/// What every command understands.
-struct CommonFlags {
-  std::string output = "auto";  // auto, plain or json.
-  bool quiet = false;
-  bool verbose = false;
-  bool no_color = false;
-};
 
 /// The program with its commands. A command that was chosen leaves its exit code here.
 struct Program {
@@ -77,10 +68,5 @@ void add_sim(Program& program);
 void add_train(Program& program);
 void add_up(Program& program);
 void add_verify(Program& program);
-
-/// Prints an error the way all commands do, and gives back the code.
-ExitCode complain(ExitCode code, const std::string& text);
-/// What was given cannot be used.
-ExitCode invalid(const Error& error);
 
 }  // namespace troupe::apps

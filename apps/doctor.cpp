@@ -13,6 +13,7 @@
 #include "apps/hosts/machine_checks.h"
 #include "apps/hosts/nvml.h"
 #include "apps/hosts/place_checks.h"
+#include "apps/remote_arguments.h"
 #include "core/json.h"
 
 namespace troupe::apps {

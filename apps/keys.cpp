@@ -14,7 +14,7 @@ struct NewArguments {
   std::string roles = "node";
 };
 
-ExitCode make(const NewArguments& arguments, const CommonFlags&) {
+ExitCode make_keys(const NewArguments& arguments, const CommonFlags&) {
   const auto pair = transport::make_key_pair();
   if (!pair) return complain(ExitCode::failed, "error: " + pair.error().text);
   const std::string file = arguments.name + ".key";
@@ -32,7 +32,7 @@ ExitCode make(const NewArguments& arguments, const CommonFlags&) {
 void add_keys(Program& program) {
   CLI::App& keys = add_group(program, "keys", "who may speak to a head");
   auto [command, arguments] =
-      add_command(program, keys, "new", "make a pair of keys, as NAME.key", make);
+      add_command(program, keys, "new", "make a pair of keys, as NAME.key", make_keys);
   command->add_option("name", arguments.name, "a host, or a person")->required();
   command->add_option("--roles", arguments.roles, "node, daemon, operator, with commas between")
       ->check([](const std::string& text) {

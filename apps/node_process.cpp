@@ -13,6 +13,7 @@
 
 #include "actors/node.h"
 #include "actors/pace.h"
+#include "apps/command.h"
 #include "apps/gpu_watch.h"
 #include "apps/hosts/interfaces.h"
 #include "apps/hosts/machine_checks.h"

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "actors/node_messages.h"
-#include "apps/command.h"
 #include "apps/kept_process.h"
 #include "apps/wire_keys.h"
 

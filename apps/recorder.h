@@ -5,7 +5,7 @@
 #include <mutex>
 #include <string>
 
-#include "apps/command.h"
+#include "apps/console.h"
 #include "core/result.h"
 #include "core/value.h"
 

@@ -6,6 +6,7 @@
 #include "apps/command.h"
 #include "apps/head_address.h"
 #include "apps/hosts/hostfile.h"
+#include "apps/remote_arguments.h"
 #include "config/load.h"
 #include "core/digest.h"
 #include "core/json.h"

@@ -12,6 +12,7 @@
 #include "apps/hosts/node_scripts.h"
 #include "apps/hosts/ssh.h"
 #include "apps/hosts/up_state.h"
+#include "apps/remote_arguments.h"
 #include "apps/wire_keys.h"
 
 namespace troupe::apps {

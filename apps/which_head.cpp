@@ -1,5 +1,6 @@
 #include "apps/which_head.h"
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <utility>
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "apps/command.h"
+#include "apps/console.h"
 #include "apps/head_client.h"
 #include "apps/wire_keys.h"
 #include "core/result.h"

@@ -1,5 +1,6 @@
 #include "apps/wire_keys.h"
 
+#include <CLI/CLI.hpp>
 #include <random>
 
 namespace troupe::apps {

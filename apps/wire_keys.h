@@ -1,11 +1,14 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 
 #include "core/result.h"
 #include "transport/control_socket.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace troupe::apps {
 

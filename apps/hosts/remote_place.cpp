@@ -22,11 +22,6 @@ std::string last_line(const std::string& text) {
 
 }  // namespace
 
-void RemoteArguments::add_to(CLI::App& command) {
-  command.add_option("--program", program, "where troupe is on the machines (as here)");
-  command.add_option("--folder", folder, "the folder that it is started in (as here)");
-}
-
 Result<RemotePlace> RemotePlace::like_here(const std::string& program, const std::string& folder) {
   RemotePlace place{program, folder, {}};
   std::error_code error;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
@@ -18,14 +17,6 @@ struct RemotePlace {
 
   /// The place of this process, with the variables of `.deepspeed_env`.
   static Result<RemotePlace> like_here(const std::string& program, const std::string& folder);
-};
-
-/// What a person may say about it.
-struct RemoteArguments {
-  std::string program;
-  std::string folder;
-
-  void add_to(CLI::App& command);
 };
 
 /// A script of the POSIX shell that goes to the place; what follows finds its variables set.
