@@ -68,7 +68,11 @@ Result<ServiceManager> ServiceManager::from_environment() {
 }
 
 void ServiceManager::ready() const { send("READY=1"); }
-void ServiceManager::status(const std::string& text) const { send("STATUS=" + text); }
+void ServiceManager::status(const std::string& text) const {
+  std::string line = "STATUS=" + text;
+  std::ranges::replace(line, '\n', ' ');  // A new line would begin another assignment.
+  send(line);
+}
 void ServiceManager::stopping() const { send("STOPPING=1"); }
 
 void ServiceManager::wait(Bell& bell, const std::function<void()>& check) const {

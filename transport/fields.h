@@ -217,7 +217,10 @@ Status read(const Place& at, const Value& value, Bounds bounds, T& into) {
     into = std::chrono::duration_cast<T>(std::chrono::nanoseconds(*count));
   } else if constexpr (is_optional<T>) {
     into.reset();
-    if (!value.is_null()) return read(at, value, bounds, into.emplace());
+    if (value.is_null()) return Done{};
+    typename T::value_type held{};
+    if (auto status = read(at, value, bounds, held); !status) return status;
+    into = std::move(held);
   } else if constexpr (is_vector<T>) {
     if (!value.list()) return wrong(at, value, "a list");
     into.clear();

@@ -79,7 +79,8 @@ std::string pod_template(const KubernetesOrder& order, const Container& containe
   if (!resources.empty())
     text += "      resources:\n        requests:\n" + indented(resources, 10) +
             "        limits:\n" + indented(resources, 10);
-  text += R"(      # Root: the files of a Secret belong to it, and a key file that others may read is refused.
+  text +=
+      R"(      # Root: the files of a Secret belong to it, and a key file that others may read is refused.
       securityContext: {allowPrivilegeEscalation: false, runAsUser: 0}
       volumeMounts:
         - {name: shared-memory, mountPath: /dev/shm}

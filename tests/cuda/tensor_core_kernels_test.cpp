@@ -333,7 +333,10 @@ TEST_CASE("what fp16 cannot hold becomes infinite on its way out of a product wi
   Both both;
   if (!both.device) return;
   constexpr float infinity = std::numeric_limits<float>::infinity();
-  const auto [is_library, form, hidden] = GENERATE(values(takers));
+  const Taker taker = GENERATE(values(takers));
+  const bool is_library = taker.is_library;
+  const auto form = taker.form;
+  const auto hidden = taker.columns;
   CAPTURE(is_library, form == Gelu::erf);
   Stream stream(both.shared, *both.device);
   const auto layer = [&](std::int64_t inputs, std::int64_t outputs, float weight) {

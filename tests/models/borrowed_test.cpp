@@ -106,10 +106,10 @@ TEST_CASE("a parameter that one stage owns takes the step that two owners take",
   found.insert(found.end(), rest.begin(), rest.end());
   const auto wanted = pipeline.weights();
   REQUIRE(found.size() == wanted.size());
-  for (const auto& [name, tensor] : wanted) {
-    CAPTURE(name);
+  for (const auto& one : wanted) {
+    CAPTURE(one.name);
     const auto same = [&](const NamedTensor& each) {
-      return each.name == name && equal(each.tensor, tensor);
+      return each.name == one.name && equal(each.tensor, one.tensor);
     };
     CHECK(std::ranges::count_if(found, same) == 1);
   }

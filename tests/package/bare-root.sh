@@ -24,6 +24,7 @@ deb=$(one_of "$packages"/troupe_*~deb"$release"_*.deb)
 archive=$(one_of "$packages"/troupe-*-linux-*.tar.gz)
 
 root=$(mktemp -d)
+chmod 755 "$root"  # The program runs as nobody in it.
 trap 'rm -rf "$root"' EXIT
 if [ $# -ge 2 ]; then
   cp -a "$2/." "$root"
