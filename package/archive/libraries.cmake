@@ -20,7 +20,10 @@ foreach(library ${libraries})
   string(REGEX REPLACE "^/usr" "" short "${real}")
   execute_process(COMMAND dpkg-query -S "${real}" "${short}" OUTPUT_VARIABLE owner ERROR_QUIET)
   if(NOT owner MATCHES "^([^:\n]+):")
-    message(FATAL_ERROR "No package of this system has ${library}, so its license is not known.")
+    # CUDA's own, for example, from NVIDIA's installer.
+    message(WARNING "No package of this system has ${library}. Add its license to "
+                    "share/doc/troupe/libraries before you pass the archive on.")
+    continue()
   endif()
   configure_file("/usr/share/doc/${CMAKE_MATCH_1}/copyright"
                  "${archive_root}/share/doc/troupe/libraries/${CMAKE_MATCH_1}" COPYONLY)
