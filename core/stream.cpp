@@ -28,6 +28,12 @@ void prepare_computing_thread() {
 #if defined(__x86_64__)
   constexpr unsigned flush_to_zero = 0x8000, denormals_are_zero = 0x0040;
   _mm_setcsr(_mm_getcsr() & ~(flush_to_zero | denormals_are_zero));
+#elif defined(__aarch64__)
+  // The bits FZ and FIZ of the floating-point control register.
+  constexpr std::uint64_t flush_to_zero = 1u << 24, denormals_are_zero = 1u << 0;
+  std::uint64_t control = 0;
+  asm volatile("mrs %0, fpcr" : "=r"(control));
+  asm volatile("msr fpcr, %0" : : "r"(control & ~(flush_to_zero | denormals_are_zero)));
 #endif
 }
 

@@ -1,10 +1,41 @@
 #include "core/stream.h"
 
+#include <bit>
+#include <cstdint>
 #include <vector>
 
 #include "catch.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 using namespace troupe;
+
+namespace {
+
+/// Makes this thread replace denormal results by zero, as libraries built with -ffast-math do.
+void flush_denormal_results() {
+#if defined(__x86_64__)
+  _mm_setcsr(_mm_getcsr() | 0x8000);
+#elif defined(__aarch64__)
+  std::uint64_t control = 0;
+  asm volatile("mrs %0, fpcr" : "=r"(control));
+  asm volatile("msr fpcr, %0" : : "r"(control | std::uint64_t{1} << 24));
+#endif
+}
+
+std::uint32_t bits_of_half(const volatile float& x) { return std::bit_cast<std::uint32_t>(x / 2); }
+
+}  // namespace
+
+TEST_CASE("a computing thread keeps denormal numbers", "[core]") {
+  const volatile float smallest_normal = 0x1p-126f;
+  flush_denormal_results();
+  CHECK(bits_of_half(smallest_normal) == 0);
+  prepare_computing_thread();
+  CHECK(bits_of_half(smallest_normal) == 0x00400000);
+}
 
 TEST_CASE("for_each calls its body once for each index, with any number of threads", "[core]") {
   MemoryPool memory;
