@@ -44,6 +44,12 @@ TEST_CASE("kernels run on each instruction set that is asked for", "[kernels]") 
   hwy::SetSupportedTargetsForTest(0);
 }
 
+#if defined(__aarch64__)
+TEST_CASE("on arm64 kernels run on NEON", "[kernels]") {
+  CHECK(targets().front().starts_with("NEON"));
+}
+#endif
+
 }  // namespace troupe::test
 
 #endif
