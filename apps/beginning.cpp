@@ -7,6 +7,7 @@
 #include "core/device.h"
 #include "models/optimizer.h"
 #include "models/stage.h"
+#include "storage/ledger.h"
 #include "storage/match.h"
 #include "storage/safetensors.h"
 
@@ -40,6 +41,18 @@ Status check(const RunToBegin& run, const actors::StartPoint& start, const std::
   return Done{};
 }
 
+/// Whether a run without a checkpoint may begin at step 0.
+Status may_begin_anew(const RunToBegin& run) {
+  const std::string ledger = "runs/" + run.config.name + "/ledger";
+  const auto saved = storage::newest_save(run.files, ledger);
+  if (!saved) return saved.error();
+  if (!*saved) return Done{};
+  return Error{ledger + ": step " + std::to_string((*saved)->step) + " was saved below " +
+               (*saved)->below + ", but below " + run.config.checkpoint.directory +
+               " there is no checkpoint now; mount or restore that folder and resume again, or "
+               "begin again at step 0 with --from-scratch"};
+}
+
 }  // namespace
 
 Result<actors::StartPoint> first_state(const RunToBegin& run) {
@@ -53,11 +66,13 @@ Result<actors::StartPoint> first_state(const RunToBegin& run) {
   return start;
 }
 
-Result<Resumed> resumed_state(const RunToBegin& run) {
+Result<Resumed> resumed_state(const RunToBegin& run, SavesGone saves_gone) {
   Resumed resumed;
   auto found = storage::open_newest_checkpoint(run.files, run.config.checkpoint.directory);
   if (!found) return found.error();
   if (!*found) {
+    if (saves_gone == SavesGone::refuse)
+      if (auto may = may_begin_anew(run); !may) return may.error();
     resumed.warnings.push_back("there is no checkpoint below " + run.config.checkpoint.directory +
                                " yet: starting at step 0");
     auto first = first_state(run);

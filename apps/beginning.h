@@ -31,7 +31,11 @@ struct Resumed {
   actors::StartPoint start;
   std::vector<std::string> warnings;  // That the user should hear.
 };
-/// From the newest checkpoint that verifies; from the beginning where there is none.
-Result<Resumed> resumed_state(const RunToBegin& run);
+/// What a run that is resumed does if its ledger says that a step is saved, and there is no
+/// checkpoint: a folder that is not mounted looks just like that.
+enum class SavesGone { refuse, begin_anew };
+
+/// From the newest checkpoint that verifies; from the beginning where no step was ever saved.
+Result<Resumed> resumed_state(const RunToBegin& run, SavesGone saves_gone);
 
 }  // namespace troupe::apps

@@ -118,7 +118,9 @@ ExitCode verify(const FolderArguments& arguments, const CommonFlags&) {
   const auto files = storage::disk_files();
   auto listed = storage::list_checkpoints(*files, arguments.path);
   std::vector<std::string> directories;
-  if (files->exists(arguments.path + "/manifest.json")) {
+  const auto is_one = files->exists(arguments.path + "/manifest.json");
+  if (!is_one.ok()) return invalid(is_one.error());
+  if (*is_one) {
     directories.push_back(arguments.path);
   } else {
     if (!listed) return invalid(listed.error());
@@ -157,7 +159,9 @@ ExitCode export_one(const ExportArguments& arguments, const CommonFlags& flags) 
   // Names go out as they came in.
   if (const Value* prefix = checkpoint->manifest().state.find("prefix"); prefix && prefix->text())
     for (auto& view : views) view.name = *prefix->text() + view.name;
-  if (files->exists(arguments.to))
+  const auto taken = files->exists(arguments.to);
+  if (!taken.ok()) return invalid(taken.error());
+  if (*taken)
     return invalid({arguments.to + ": is there already; remove it, or give another name"});
   const auto written =
       storage::write_safetensors(*files, arguments.to, views, checkpoint->metadata());

@@ -13,7 +13,9 @@ namespace troupe::apps {
 Result<actors::Decisions> open_decisions(storage::Files& files, const std::string& folder) {
   const std::string path = folder + "/decisions";
   actors::Decisions decisions;
-  if (files.exists(path)) {
+  const auto there = files.exists(path);
+  if (!there.ok()) return there.error();
+  if (*there) {
     const auto bytes = files.read(path);
     if (!bytes) return bytes.error();
     auto journal = actors::reconciler::read_journal(bytes->text());

@@ -45,6 +45,11 @@ void DiskCheckpoints::tell(const storage::SaveOutcome& outcome) {
     saved.set("directory", outcome.saved->directory);
     saved.set("weights", to_string(outcome.saved->manifest.weights_digest));
     around_.record(saved);
+    // Whoever resumes the run must then find this checkpoint or a newer one.
+    const auto& root = around_.config.checkpoint.directory;
+    if (auto noted = around_.ledger.saved(outcome.step, root); !noted)
+      warn("the ledger does not say that step " + std::to_string(outcome.step) +
+           " is saved: " + noted.error().text);
     if (!outcome.pruned) warn("old checkpoints were not removed: " + outcome.pruned.error().text);
   } else {
     warn("step " + std::to_string(outcome.step) + " was not saved: " + outcome.saved.error().text +

@@ -141,6 +141,7 @@ struct SubmitArguments {
   std::vector<std::string> settings;
   bool wait = false;
   bool resume = false;
+  bool from_scratch = false;
 };
 
 ExitCode submit(const SubmitArguments& arguments, const CommonFlags& flags) {
@@ -151,6 +152,7 @@ ExitCode submit(const SubmitArguments& arguments, const CommonFlags& flags) {
   if (!client) return no_head(client.error());
   Value body = loaded->tree;
   if (arguments.resume) body.set("resume", true);
+  if (arguments.from_scratch) body.set("from_scratch", true);
   const auto answer = (*client)->ask("run.submit", std::move(body));
   if (!answer) return refused(answer.refusal());
   const std::string name = text_of(*answer, "run");
@@ -174,7 +176,12 @@ void add_follow(Program& program) {
     command->add_option("--set", arguments.settings, "key=value, over the file");
     command->add_flag("--wait", arguments.wait,
                       "show it, and end as it ends; Ctrl-C lets it go on");
-    command->add_flag("--resume", arguments.resume, "go on from its newest checkpoint");
+    CLI::Option* resume =
+        command->add_flag("--resume", arguments.resume, "go on from its newest checkpoint");
+    command
+        ->add_flag("--from-scratch", arguments.from_scratch,
+                   "with --resume: begin at step 0 if the run's saved checkpoints are gone")
+        ->needs(resume);
   }
   const auto about = [&](const std::string& name, const std::string& help, auto run) {
     auto [command, arguments] = add_command(program, program.app, name, help, run);

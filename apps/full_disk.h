@@ -26,11 +26,22 @@ class FullDisk final : public storage::Files {
   Result<storage::DirectoryEntry> inspect(const std::string& path) override {
     return files_.inspect(path);
   }
-  bool exists(const std::string& path) override { return files_.exists(path); }
+  storage::Existence exists(const std::string& path) override { return files_.exists(path); }
+  Result<std::unique_ptr<storage::FileReader>> open(const std::string& path) override {
+    return files_.open(path);
+  }
   Result<std::unique_ptr<storage::FileWriter>> create(const std::string& path) override;
   Result<std::unique_ptr<storage::FileWriter>> append(const std::string& path) override;
   Status rename(const std::string& from, const std::string& to) override {
     return files_.rename(from, to);
+  }
+  Status link(const std::string& from, const std::string& to) override {
+    if (auto room = room_for(to); !room) return room;
+    return files_.link(from, to);
+  }
+  Result<std::unique_ptr<storage::FileLock>> lock(const std::string& path,
+                                                  std::string_view holder) override {
+    return files_.lock(path, holder);
   }
   Status remove(const std::string& path) override { return files_.remove(path); }
   Status make_directory(const std::string& path) override;

@@ -106,7 +106,9 @@ Status HeadJournal::lock(const std::string& folder) {
 }
 
 Status HeadJournal::read(const std::string& path) {
-  if (!files_->exists(path)) return Done{};
+  const auto there = files_->exists(path);
+  if (!there.ok()) return there.error();
+  if (!*there) return Done{};
   const auto bytes = files_->read(path);
   if (!bytes) return bytes.error();
   const auto read = storage::read_records(bytes->text());
@@ -123,8 +125,7 @@ Status HeadJournal::read(const std::string& path) {
 /// Anew, with what is still needed; whoever reads finds the old one or this one, whole.
 Status HeadJournal::begin(const std::string& path) {
   const std::string unfinished = path + ".new";
-  if (files_->exists(unfinished))
-    if (auto removed = files_->remove(unfinished); !removed) return removed;
+  if (auto removed = storage::remove_if_there(*files_, unfinished); !removed) return removed;
   {
     auto records = storage::RecordWriter::open(*files_, unfinished);
     if (!records) return records.error();

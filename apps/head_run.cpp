@@ -12,7 +12,6 @@
 #include "apps/decisions.h"
 #include "apps/live_changes.h"
 #include "apps/recorder.h"
-#include "apps/run_folder.h"
 #include "apps/run_record.h"
 #include "config/run_config.h"
 #include "config/schema.h"
@@ -43,10 +42,11 @@ std::chrono::milliseconds in_milliseconds(std::chrono::nanoseconds time) {
 
 }  // namespace
 
-HeadRun::HeadRun(config::Loaded loaded, RunSetup setup, bool resume, Surroundings around)
+HeadRun::HeadRun(config::Loaded loaded, RunSetup setup, RunStart start, Surroundings around)
     : loaded_(std::move(loaded)),
       asked_pipeline_(*config::value_at(loaded_.tree, "pipeline")),
-      resume_(resume),
+      resume_(start != RunStart::anew),
+      saves_gone_(start == RunStart::resume_or_scratch ? SavesGone::begin_anew : SavesGone::refuse),
       takes_any_precision_(!loaded_.config.precision.compute),
       around_(std::move(around)),
       disk_(*files_),
@@ -142,7 +142,7 @@ Status HeadRun::make(RunSetup setup) {
   if (!made) return made.error();
   run_ = std::move(*made);
   if (resume_) {
-    if (auto resumed = run_->resume(); !resumed) return resumed.error();
+    if (auto resumed = run_->resume(saves_gone_); !resumed) return resumed.error();
   } else if (auto started = run_->start(); !started) {
     return started;
   }

@@ -18,6 +18,7 @@
 #include "apps/process_run.h"
 #include "apps/reply.h"
 #include "apps/run_choice.h"
+#include "apps/run_folder.h"
 #include "apps/switching.h"
 #include "apps/watchdog.h"
 #include "config/load.h"
@@ -37,7 +38,7 @@ class HeadRun {
     std::function<Status(const RunChoice&)> chosen;
   };
 
-  HeadRun(config::Loaded loaded, RunSetup setup, bool resume, Surroundings around);
+  HeadRun(config::Loaded loaded, RunSetup setup, RunStart start, Surroundings around);
   ~HeadRun() { finish(); }
 
   /// Whether the plan can be made, and its folder: before start(). What was chosen in an earlier
@@ -106,6 +107,7 @@ class HeadRun {
   config::Loaded loaded_;
   const Value asked_pipeline_;  // With what is chosen for it still open.
   bool resume_;
+  SavesGone saves_gone_;
   bool takes_any_precision_;  // The configuration names none.
   Surroundings around_;
   // Its own: what a run was set up with goes when the nodes that come want another one.

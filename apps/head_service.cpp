@@ -43,6 +43,18 @@ std::string listen_at(const std::string& wanted, const std::string& before) {
   return wanted.ends_with(":0") && !before.empty() ? before : wanted;
 }
 
+/// Takes a flag out of what was given beside a configuration.
+bool take_flag(Value& config, std::string_view name) {
+  bool is_set = false;
+  if (auto* map = config.map())
+    std::erase_if(*map, [&](const Value::Entry& entry) {
+      if (entry.key != name) return false;
+      is_set = entry.value.boolean() && *entry.value.boolean();
+      return true;
+    });
+  return is_set;
+}
+
 /// What would take a reader more memory than wire.h lets it, as a long list of nodes does, goes as
 /// JSON beside the body.
 transport::Message answer_of(const Value& body) {
@@ -133,7 +145,7 @@ class HeadService::Service {
   }
 
   /// Answers with its name.
-  Reply submit(const Value& body, bool resume, std::uint64_t submission) {
+  Reply submit(const Value& body, RunStart begins, std::uint64_t submission) {
     config::Diagnostics found;
     auto loaded = config::load_message(body, "run.submit", found);
     if (!loaded) return misconfigured(loaded.error(), found);
@@ -150,7 +162,7 @@ class HeadService::Service {
             RefusalCode::busy, "",
             "the head remembers " + std::to_string(most_runs) + " runs, which is all it can");
     }
-    auto run = make_run(std::move(*loaded), resume);
+    auto run = make_run(std::move(*loaded), begins);
     if (!run) return misconfigured(run.error());
     // It is remembered once it is known to be good, and begins once it is remembered.
     if (auto noted = journal_->submitted(name, submission, body); !noted) return noted.error();
@@ -168,13 +180,13 @@ class HeadService::Service {
   }
 
  private:
-  Result<std::shared_ptr<HeadRun>> make_run(config::Loaded loaded, bool resume,
+  Result<std::shared_ptr<HeadRun>> make_run(config::Loaded loaded, RunStart begins,
                                             std::optional<RunChoice> kept = {}) {
     auto setup = set_up(loaded.config);
     if (!setup) return setup.error();
     const std::string name = loaded.config.name;
     auto run = std::make_shared<HeadRun>(
-        std::move(loaded), std::move(*setup), resume,
+        std::move(loaded), std::move(*setup), begins,
         HeadRun::Surroundings{gate_->nodes(), gate_->channels(), options_.interface,
                               [this](const Value& event) { publish(event); },
                               [this, name](const std::string& state, const std::string& why) {
@@ -216,7 +228,7 @@ class HeadService::Service {
       std::optional<RunChoice> kept;
       if (auto read = transport::from_value<RunChoice>(known.choice, "choice"); read)
         kept = std::move(*read);
-      auto run = make_run(std::move(*loaded), true, std::move(kept));
+      auto run = make_run(std::move(*loaded), RunStart::resume, std::move(kept));
       if (!run) {
         options_.say("run " + name + " cannot go on: " + run.error().text);
         changed(name, "failed", run.error().text);
@@ -323,14 +335,12 @@ class HeadService::Service {
         return answer;
       }
       Value config = std::move(message.body);
-      bool resume = false;
-      if (auto* map = config.map())
-        std::erase_if(*map, [&](const Value::Entry& entry) {
-          if (entry.key != "resume") return false;
-          resume = entry.value.boolean() && *entry.value.boolean();
-          return true;
-        });
-      auto submitted = submit(config, resume, message.id);
+      const bool resumes = take_flag(config, "resume");
+      const bool from_scratch = take_flag(config, "from_scratch");
+      const auto begins = !resumes       ? RunStart::anew
+                          : from_scratch ? RunStart::resume_or_scratch
+                                         : RunStart::resume;
+      auto submitted = submit(config, begins, message.id);
       if (!submitted) return submitted;
       if (submitted_.size() > most_runs) submitted_.erase(submitted_.begin());
       submitted_.emplace(message.id, text_in(*submitted, "run"));

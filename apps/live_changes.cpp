@@ -27,7 +27,9 @@ Status keep_changes(storage::Files& files, const config::Loaded& loaded) {
 
 Status take_changes(storage::Files& files, config::Loaded& loaded) {
   const std::string path = path_of(loaded);
-  if (!files.exists(path)) return Done{};
+  const auto there = files.exists(path);
+  if (!there.ok()) return there.error();
+  if (!*there) return Done{};
   const auto bytes = files.read(path);
   if (!bytes) return bytes.error();
   const auto tree = config::parse_toml(bytes->text());

@@ -6,7 +6,6 @@
 #include "actors/exchange.h"
 #include "actors/supervisor.h"
 #include "actors/wait.h"
-#include "apps/beginning.h"
 #include "apps/disk_checkpoints.h"
 #include "apps/memory_file.h"
 #include "apps/recorder.h"
@@ -99,8 +98,8 @@ Status ProcessRun::start() {
   return Done{};
 }
 
-Result<std::vector<std::string>> ProcessRun::resume() {
-  auto resumed = resumed_state({config_, setup_, recipe_, files_, host_});
+Result<std::vector<std::string>> ProcessRun::resume(SavesGone saves_gone) {
+  auto resumed = resumed_state({config_, setup_, recipe_, files_, host_}, saves_gone);
   if (!resumed) return resumed.error();
   start_ = std::move(resumed->start);
   return std::move(resumed->warnings);

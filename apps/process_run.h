@@ -12,6 +12,7 @@
 #include "actors/messages.h"
 #include "actors/rt.h"
 #include "actors/run_spec.h"
+#include "apps/beginning.h"
 #include "apps/bell.h"
 #include "apps/disk_checkpoints.h"
 #include "apps/run_devices.h"
@@ -38,9 +39,9 @@ class ProcessRun {
 
   /// Weights as the configuration says: random, or from a file.
   Status start();
-  /// From the newest checkpoint that verifies; from the beginning where there is none. Gives what
-  /// the user should be warned of.
-  Result<std::vector<std::string>> resume();
+  /// From the newest checkpoint that verifies; from the beginning where no step was ever saved.
+  /// Gives what the user should be warned of.
+  Result<std::vector<std::string>> resume(SavesGone saves_gone);
 
   /// The configuration with all in it that was chosen here: by which all other processes of the run
   /// make the same plan.

@@ -26,7 +26,8 @@ Result<RunReport> read_run(storage::Files& files, const std::string& name) {
   if (run.events.name.empty()) run.events.name = name;
   run.recipe = recipe_of(files, run.events);
   const std::string timeline = folder + "/timeline.jsonl";
-  if (files.exists(timeline)) {
+  // What cannot be inspected cannot be read either, and says why.
+  if (const auto there = files.exists(timeline); !there.ok() || *there) {
     if (auto read = read_timeline(files, timeline))
       run.timeline = std::move(*read);
     else

@@ -103,7 +103,9 @@ RunEvents parse_events(std::string_view text) {
 
 std::string folder_of_run(storage::Files& files, const std::string& run) {
   const std::string below = "runs/" + run;
-  return files.exists(below) ? below : run;
+  const auto there = files.exists(below);
+  // If that cannot be told, whoever opens the folder hears why.
+  return !there.ok() || *there ? below : run;
 }
 
 Value recipe_of(storage::Files& files, const RunEvents& run) {

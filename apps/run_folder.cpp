@@ -61,8 +61,7 @@ Value warning_event(const config::RunConfig& config, const std::string& text) {
 Status export_weights(storage::Files& files, const std::string& path,
                       const std::vector<NamedTensor>& tensors) {
   const std::string unfinished = path + ".part";
-  if (files.exists(unfinished))
-    if (auto removed = files.remove(unfinished); !removed) return removed.error();
+  if (auto removed = storage::remove_if_there(files, unfinished); !removed) return removed;
   std::vector<storage::TensorView> views;
   views.reserve(tensors.size());
   for (const auto& [name, tensor] : tensors) views.push_back(storage::view(name, tensor));

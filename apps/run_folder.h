@@ -12,6 +12,10 @@
 
 namespace troupe::apps {
 
+/// How a run that was given begins: anew, from its newest checkpoint, or from its newest checkpoint
+/// and at step 0 if what it saved is gone.
+enum class RunStart { anew, resume, resume_or_scratch };
+
 /// The folder of a run's events, made where it is missing. For a fresh start, what an earlier run
 /// of that name left is moved aside, not overwritten: `moved` says where to.
 Result<std::string> run_folder(const config::RunConfig& config, bool resume, std::string& moved);

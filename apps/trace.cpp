@@ -35,14 +35,18 @@ Result<std::string> perfetto_trace(storage::Files& files, const std::string& fol
 Result<std::string> pprof_profile(storage::Files& files, const std::string& folder) {
   const std::string held = folder + "/memory.jsonl";
   const std::string played = folder + "/timeline.jsonl";
-  if (!files.exists(held))
+  const auto has_memory = files.exists(held);
+  if (!has_memory.ok()) return has_memory.error();
+  if (!*has_memory)
     return Error{held +
                  ": it is not there; wanted what each device holds, which a run leaves there as it "
                  "begins, from this version on; resume the run with this version, or run it again"};
   const auto memory = read_memory(files, held);
   if (!memory) return memory.error();
   std::optional<schedules::Timeline> timeline;
-  if (files.exists(played)) {
+  const auto has_timeline = files.exists(played);
+  if (!has_timeline.ok()) return has_timeline.error();
+  if (*has_timeline) {
     auto read = read_timeline(files, played);
     if (!read) return read.error();
     timeline = std::move(*read);
@@ -64,7 +68,9 @@ ExitCode export_trace(const ExportArguments& arguments, const CommonFlags&) {
                     "error: a pprof file is nothing for a terminal; name a file with --out");
   const auto files = storage::disk_files();
   const std::string folder = folder_of_run(*files, arguments.run);
-  if (!files->exists(folder))
+  const auto there = files->exists(folder);
+  if (!there.ok()) return invalid(there.error());
+  if (!*there)
     return complain(ExitCode::invalid, "error: " + arguments.run +
                                            ": there is no such folder, nor runs/" + arguments.run +
                                            "; wanted a run's name, or its folder");

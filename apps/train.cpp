@@ -29,6 +29,7 @@ struct TrainArguments {
   int nodes = 0;  // All in this process.
   std::string carrier = "auto";
   bool resume = false;
+  bool from_scratch = false;
 };
 
 /// The command that goes on where this one stopped.
@@ -211,7 +212,7 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   ProcessRun& run = **made;
   std::vector<std::string> warnings;
   if (arguments.resume) {
-    auto resumed = run.resume();
+    auto resumed = run.resume(arguments.from_scratch ? SavesGone::begin_anew : SavesGone::refuse);
     if (!resumed) return invalid(resumed.error());
     warnings = std::move(*resumed);
   } else if (auto started = run.start(); !started) {
@@ -281,7 +282,12 @@ void add_train(Program& program) {
       ->add_option("--carrier", arguments.carrier,
                    "between node processes: auto, which is shared memory, or tcp")
       ->check(CLI::IsMember({"auto", "tcp"}));
-  command->add_flag("--resume", arguments.resume, "go on from the newest good checkpoint");
+  CLI::Option* resume =
+      command->add_flag("--resume", arguments.resume, "go on from the newest good checkpoint");
+  command
+      ->add_flag("--from-scratch", arguments.from_scratch,
+                 "with --resume: begin at step 0 if the run's saved checkpoints are gone")
+      ->needs(resume);
 }
 
 }  // namespace troupe::apps

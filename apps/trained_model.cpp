@@ -3,7 +3,9 @@
 namespace troupe::apps {
 
 Result<storage::Checkpoint> open_checkpoint(storage::Files& files, const std::string& path) {
-  if (files.exists(path + "/manifest.json")) return storage::Checkpoint::open(files, path);
+  const auto is_one = files.exists(path + "/manifest.json");
+  if (!is_one.ok()) return is_one.error();
+  if (*is_one) return storage::Checkpoint::open(files, path);
   auto newest = storage::open_newest_checkpoint(files, path);
   if (!newest) return newest.error();
   if (!*newest)

@@ -67,7 +67,7 @@ void Head::later(Duration time, std::function<void()> what) {
 void Head::boot() {
   using Health = recon::JournalRead::Health;
   recon::JournalRead read;
-  if (world_.files.exists(journal_path)) {
+  if (*world_.files.exists(journal_path)) {
     const auto bytes = world_.files.read(journal_path);
     read = recon::read_journal(bytes->text()).read;
   }
@@ -96,7 +96,7 @@ void Head::boot() {
 Status Head::claim_term(recon::JournalRead& read) {
   auto term = recon::remember(read.records).term;
   // Who made these was gone before it could write anything else.
-  for (; world_.files.exists(term_path(term + 1)); ++term)
+  for (; *world_.files.exists(term_path(term + 1)); ++term)
     read.records.push_back({recon::Record::Kind::term, term + 1, 0, 0, {}, {}, {}});
   term_ = term + 1;
   if (world_.bug == Bug::term_not_claimed) return Done{};
@@ -104,7 +104,7 @@ Status Head::claim_term(recon::JournalRead& read) {
   return world_.files.sync_directory(folder);
 }
 
-bool Head::is_superseded() const { return world_.files.exists(term_path(term_ + 1)); }
+bool Head::is_superseded() const { return *world_.files.exists(term_path(term_ + 1)); }
 
 /// At all nodes: who is silent, and who has not come back.
 void Head::look() {

@@ -67,7 +67,7 @@ recon::ReadOutcome Node::read_checkpoint(std::int64_t step) {
 /// What is not on the disk. All who are told of a step find the same.
 bool Node::is_in_memory(std::int64_t step) const {
   const bool is_saved =
-      world_.files.exists(checkpoint_folder(step) + "/" + std::string(storage::manifest_name));
+      *world_.files.exists(checkpoint_folder(step) + "/" + std::string(storage::manifest_name));
   return step > 0 && world_.copies.are_kept() && !is_saved;
 }
 

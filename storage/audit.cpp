@@ -31,7 +31,8 @@ class Auditor {
   Status take(const Value& record) {
     if (const auto begins = beginning_of(record)) return take(*begins);
     if (const auto step = step_of(record)) return take(*step);
-    return Error{"it is neither the beginning of an attempt nor a step"};
+    if (const auto saved = saved_of(record)) return take(*saved);
+    return Error{"it is neither the beginning of an attempt nor a step nor a save"};
   }
 
   Status take(const Beginning& begins) {
@@ -47,6 +48,12 @@ class Auditor {
     ++audit_.attempts;
     steps_ = begins.after;
     return Done{};
+  }
+
+  Status take(const SavedStep& saved) {
+    if (saved.step <= furthest_) return Done{};
+    return Error{"step " + number(saved.step) + " was saved, but of step " + number(furthest_ + 1) +
+                 " nothing is told"};
   }
 
   Status take(const LedgerStep& step) {

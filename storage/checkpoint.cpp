@@ -40,16 +40,17 @@ ListedCheckpoint look_at(Files& files, const std::string& directory, std::int64_
   ListedCheckpoint listed;
   listed.directory = directory;
   listed.step = step;
-  if (!files.exists(directory + "/" + std::string(manifest_name))) {
+  const auto has_manifest = files.exists(directory + "/" + std::string(manifest_name));
+  if (has_manifest.ok() && !*has_manifest) {
     listed.state = State::unfinished;
     listed.problem = directory + ": has no manifest; its save did not end";
     return listed;
   }
-  auto manifest = open_manifest(files, directory);
+  auto manifest =
+      has_manifest.ok() ? open_manifest(files, directory) : Result<Manifest>(has_manifest.error());
   const auto status = manifest ? check_sizes(files, directory, *manifest) : manifest.error();
-  if (status) {
-    listed.manifest = std::move(*manifest);
-  } else {
+  if (manifest) listed.manifest = std::move(*manifest);
+  if (!status) {
     listed.state = State::damaged;
     listed.problem = status.error().text;
   }
@@ -66,15 +67,16 @@ bool same_tensors(const Safetensors& file, const Part& part) {
 
 /// The manifest goes first: from then on there is no checkpoint that lacks something.
 Status remove_directory(Files& files, const std::string& directory) {
-  const auto manifest = directory + "/" + std::string(manifest_name);
-  if (files.exists(manifest)) {
-    if (auto status = files.remove(manifest); !status) return status;
-    if (auto status = files.sync_directory(directory); !status) return status;
-  }
   const auto entries = files.list(directory);
   if (!entries) return entries.error();
-  for (const auto& entry : *entries)
+  for (const auto& entry : *entries) {
+    if (entry.name != manifest_name) continue;
     if (auto status = files.remove(directory + "/" + entry.name); !status) return status;
+    if (auto status = files.sync_directory(directory); !status) return status;
+  }
+  for (const auto& entry : *entries)
+    if (entry.name != manifest_name)
+      if (auto status = files.remove(directory + "/" + entry.name); !status) return status;
   if (auto status = files.remove(directory); !status) return status;
   return files.sync_directory(parent_of(directory));
 }
@@ -95,13 +97,20 @@ Result<Manifest> open_manifest(Files& files, const std::string& directory) {
 
 Result<std::vector<ListedCheckpoint>> list_checkpoints(Files& files, const std::string& root) {
   std::vector<ListedCheckpoint> found;
-  if (!files.exists(root)) return found;
+  const auto there = files.exists(root);
+  if (!there.ok()) return there.error();
+  if (!*there) return found;
   const auto entries = files.list(root);
   if (!entries) return entries.error();
   for (const auto& entry : *entries)
-    if (const auto step = step_in_name(entry.name);
-        step && entry.kind == DirectoryEntry::Kind::directory)
-      found.push_back(look_at(files, root + "/" + entry.name, *step));
+    if (const auto step = step_in_name(entry.name)) {
+      const auto directory = root + "/" + entry.name;
+      if (entry.kind == DirectoryEntry::Kind::directory)
+        found.push_back(look_at(files, directory, *step));
+      if (entry.kind == DirectoryEntry::Kind::unknown)
+        found.push_back(
+            {directory, *step, ListedCheckpoint::State::damaged, entry.problem, Manifest()});
+    }
   std::sort(found.begin(), found.end(),
             [](const auto& a, const auto& b) { return a.step > b.step; });
   return found;
@@ -186,12 +195,20 @@ Result<std::optional<NewestCheckpoint>> open_newest_checkpoint(Files& files,
   return std::optional<NewestCheckpoint>();
 }
 
-Result<std::vector<std::string>> remove_unfinished(Files& files, const std::string& root) {
+Result<std::vector<std::string>> remove_unfinished(Files& files, const std::string& root,
+                                                   std::int64_t last_step) {
   const auto listed = list_checkpoints(files, root);
   if (!listed) return listed.error();
   std::vector<std::string> removed;
   for (const auto& each : *listed) {
-    if (each.state != ListedCheckpoint::State::unfinished) continue;
+    if (each.state != ListedCheckpoint::State::unfinished || each.step > last_step) continue;
+    // Two questions to the disk must agree before a file goes.
+    const auto inside = files.list(each.directory);
+    if (!inside) return inside.error();
+    if (std::ranges::count(*inside, manifest_name, &DirectoryEntry::name) > 0)
+      return Error{each.directory +
+                   ": the disk says that there is a manifest, and that there is none; nothing in "
+                   "it is removed"};
     if (auto status = remove_directory(files, each.directory); !status) return status.error();
     removed.push_back(each.directory);
   }
@@ -201,11 +218,17 @@ Result<std::vector<std::string>> remove_unfinished(Files& files, const std::stri
 Result<Pruned> prune_checkpoints(Files& files, const std::string& root, int keep) {
   using State = ListedCheckpoint::State;
   assert(keep >= 1);
-  auto unfinished = remove_unfinished(files, root);
-  if (!unfinished) return unfinished.error();
-  Pruned pruned{std::move(*unfinished), {}};
+  Pruned pruned;
   const auto listed = list_checkpoints(files, root);
   if (!listed) return listed.error();
+  // A save of a later step may be under way.
+  for (const auto& each : *listed) {
+    if (each.state != State::complete) continue;
+    auto unfinished = remove_unfinished(files, root, each.step);
+    if (!unfinished) return unfinished.error();
+    pruned.removed = std::move(*unfinished);
+    break;
+  }
   int good = 0;
   // With nothing to remove, nothing need be read.
   if (listed->size() <= static_cast<std::size_t>(keep)) return pruned;
@@ -217,6 +240,7 @@ Result<Pruned> prune_checkpoints(Files& files, const std::string& root, int keep
     return files.sync_directory(each.directory);
   };
   for (const auto& each : *listed) {
+    if (each.state == State::unfinished) continue;
     if (good == keep) {
       if (auto status = remove_directory(files, each.directory); !status) return status.error();
       pruned.removed.push_back(each.directory);

@@ -57,11 +57,12 @@ struct ListedCheckpoint {
   std::string directory;
   std::int64_t step = 0;
   State state = State::complete;
-  std::string problem;  // What is wrong, where it is not complete.
-  Manifest manifest;    // Where it is complete.
+  std::string problem;  // What is wrong if it is not complete.
+  Manifest manifest;    // If it could be read; of step 0 and without parts if not.
 };
 
-/// The newest first. A `root` that does not exist has none.
+/// The newest first. A `root` that does not exist has none; one that cannot be read is an error. A
+/// checkpoint that cannot be looked at counts as damaged, never as unfinished.
 Result<std::vector<ListedCheckpoint>> list_checkpoints(Files& files, const std::string& root);
 
 /// A checkpoint whose every byte was compared with its digests. Tensors are read when asked for:
@@ -118,7 +119,8 @@ struct Pruned {
   std::vector<SkippedCheckpoint> bad;  // Kept, but not counted.
 };
 
-/// Keeps the newest `keep` (at least 1) that verify, and removes what is older or unfinished.
+/// Keeps the newest `keep` (at least 1) that verify, and removes what is older, and what is
+/// unfinished and older than the newest complete one.
 /// Nothing is removed before those that stay were read back, so the last good one never goes.
 /// Nobody may be saving below `root`.
 Result<Pruned> prune_checkpoints(Files& files, const std::string& root, int keep);

@@ -57,8 +57,11 @@ void remove_failed(Files& files, const std::string& directory,
     for (const auto& part : manifest->parts)
       if (std::find(written.begin(), written.end(), directory + "/" + part.file) != written.end())
         return;
+  // A manifest that is there and cannot be read may name these files.
+  const auto has_manifest = files.exists(directory + "/" + std::string(manifest_name));
+  if (!manifest && (!has_manifest.ok() || *has_manifest)) return;
   for (const auto& path : written) (void)files.remove(path);
-  if (!files.exists(directory + "/" + std::string(manifest_name))) (void)files.remove(directory);
+  if (!manifest) (void)files.remove(directory);
 }
 
 Result<Saved> save_into(Files& files, const std::string& directory,
@@ -130,7 +133,7 @@ Result<Saved> save_checkpoint(Files& files, const std::string& root,
                               const CheckpointContent& content) {
   assert(content.step >= 0 && content.samples >= 0);
   if (auto status = files.make_directory(root); !status) return status.error();
-  if (auto swept = remove_unfinished(files, root); !swept) return swept.error();
+  if (auto swept = remove_unfinished(files, root, content.step); !swept) return swept.error();
   const auto free = files.free_space(root);
   if (!free) return free.error();
   if (const auto needed = bytes_needed(content); *free < needed)

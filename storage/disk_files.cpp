@@ -84,6 +84,39 @@ Result<Bytes> read_small(const std::string& path, int file, std::size_t size) {
   return Bytes(std::move(buffer), bytes);
 }
 
+class DiskReader final : public FileReader {
+ public:
+  DiskReader(std::string path, Descriptor file, std::uint64_t size)
+      : path_(std::move(path)), file_(std::move(file)), size_(size) {}
+
+  std::uint64_t size() const override { return size_; }
+
+  Status read(std::uint64_t at, std::span<std::byte> into) const override {
+    while (!into.empty()) {
+      const auto got = ::pread(file_.number(), into.data(), into.size(), static_cast<off_t>(at));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return system_error(path_, "read");
+      if (got == 0) return Error{path_ + ": became shorter while it was read; read it again"};
+      at += static_cast<std::uint64_t>(got);
+      into = into.subspan(static_cast<std::size_t>(got));
+    }
+    return Done{};
+  }
+
+ private:
+  std::string path_;
+  Descriptor file_;
+  std::uint64_t size_;
+};
+
+class DiskLock final : public FileLock {
+ public:
+  explicit DiskLock(Descriptor file) : file_(std::move(file)) {}
+
+ private:
+  Descriptor file_;
+};
+
 /// A file in memory, and open for as long.
 class Mapping {
  public:
@@ -126,16 +159,20 @@ class Mapping {
 class DiskFiles final : public Files {
  public:
   Result<Bytes> read(const std::string& path) override {
-    // Opening a pipe would wait for its other end: O_NONBLOCK does not.
-    Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (!file.open()) return system_error(path, "open");
     struct stat facts {};
-    if (::fstat(file.number(), &facts) != 0) return system_error(path, "inspect");
-    if (S_ISDIR(facts.st_mode)) return Error{path + ": is a directory; a file was wanted"};
-    if (!S_ISREG(facts.st_mode)) return Error{path + ": is a device or a pipe; a file was wanted"};
+    auto file = open_regular(path, facts);
+    if (!file) return file.error();
     const auto size = static_cast<std::size_t>(facts.st_size);
-    return size < smallest_mapped ? read_small(path, file.number(), size)
-                                  : Mapping::of(path, std::move(file), facts);
+    return size < smallest_mapped ? read_small(path, file->number(), size)
+                                  : Mapping::of(path, std::move(*file), facts);
+  }
+
+  Result<std::unique_ptr<FileReader>> open(const std::string& path) override {
+    struct stat facts {};
+    auto file = open_regular(path, facts);
+    if (!file) return file.error();
+    return std::unique_ptr<FileReader>(std::make_unique<DiskReader>(
+        path, std::move(*file), static_cast<std::uint64_t>(facts.st_size)));
   }
 
   Result<DirectoryEntry> inspect(const std::string& path) override {
@@ -144,9 +181,11 @@ class DiskFiles final : public Files {
     return entry(std::string(name_of(path)), facts);
   }
 
-  bool exists(const std::string& path) override {
+  Existence exists(const std::string& path) override {
     struct stat facts {};
-    return ::stat(path.c_str(), &facts) == 0;
+    if (::stat(path.c_str(), &facts) == 0) return true;
+    if (errno == ENOENT || errno == ENOTDIR) return false;
+    return system_error(path, "tell whether it is there");
   }
 
   Result<std::unique_ptr<FileWriter>> create(const std::string& path) override {
@@ -160,6 +199,29 @@ class DiskFiles final : public Files {
   Status rename(const std::string& from, const std::string& to) override {
     if (::rename(from.c_str(), to.c_str()) != 0) return system_error(from, "rename to " + to);
     return Done{};
+  }
+
+  Status link(const std::string& from, const std::string& to) override {
+    if (::link(from.c_str(), to.c_str()) != 0) return system_error(from, "link to " + to);
+    return Done{};
+  }
+
+  Result<std::unique_ptr<FileLock>> lock(const std::string& path,
+                                         std::string_view holder) override {
+    Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+    if (!file.open()) return system_error(path, "open");
+    // A lock of the open file, not of the process: it goes with its holder, however that ends.
+    struct flock whole {};
+    whole.l_type = F_WRLCK;
+    if (::fcntl(file.number(), F_OFD_SETLK, &whole) != 0) {
+      if (errno == EAGAIN || errno == EACCES) return held_by(path, file.number());
+      if (errno != ENOLCK && errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL)
+        return system_error(path, "lock");
+    }
+    // The words are for people alone: a disk that cannot take them does not undo the lock.
+    if (::ftruncate(file.number(), 0) == 0)
+      if (::pwrite(file.number(), holder.data(), holder.size(), 0) < 0) errno = 0;
+    return std::unique_ptr<FileLock>(std::make_unique<DiskLock>(std::move(file)));
   }
 
   Status remove(const std::string& path) override {
@@ -194,8 +256,14 @@ class DiskFiles final : public Files {
     std::filesystem::directory_iterator at(directory, why);
     for (; !why && at != std::filesystem::directory_iterator(); at.increment(why)) {
       struct stat facts {};
-      // What disappeared since is not there any more.
-      if (::stat(at->path().c_str(), &facts) != 0) continue;
+      if (::stat(at->path().c_str(), &facts) != 0) {
+        // The entry disappeared since, or it is a link to nothing.
+        if (errno == ENOENT || errno == ENOTDIR) continue;
+        DirectoryEntry unseen{at->path().filename().string(), DirectoryEntry::Kind::unknown};
+        unseen.problem = system_error(at->path().string(), "inspect").text;
+        entries.push_back(std::move(unseen));
+        continue;
+      }
       entries.push_back(entry(at->path().filename().string(), facts));
     }
     if (why) return Error{directory + ": cannot list the directory: " + why.message()};
@@ -211,6 +279,21 @@ class DiskFiles final : public Files {
   }
 
  private:
+  static Result<Descriptor> open_regular(const std::string& path, struct stat& facts) {
+    // Opening a pipe would wait for its other end: O_NONBLOCK does not.
+    Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (!file.open()) return system_error(path, "open");
+    if (::fstat(file.number(), &facts) != 0) return system_error(path, "inspect");
+    if (S_ISDIR(facts.st_mode)) return Error{path + ": is a directory; a file was wanted"};
+    if (!S_ISREG(facts.st_mode)) return Error{path + ": is a device or a pipe; a file was wanted"};
+    return file;
+  }
+  static Error held_by(const std::string& path, int file) {
+    char words[256];
+    const auto got = ::pread(file, words, sizeof words, 0);
+    const std::string holder(words, got > 0 ? static_cast<std::size_t>(got) : 0);
+    return {path + ": is locked by " + (holder.empty() ? "another process" : holder)};
+  }
   static Result<std::unique_ptr<FileWriter>> open_writer(const std::string& path, int how,
                                                          const std::string& doing) {
     const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, 0666);
@@ -221,7 +304,9 @@ class DiskFiles final : public Files {
     const bool directory = S_ISDIR(facts.st_mode);
     return {std::move(name),
             directory ? DirectoryEntry::Kind::directory : DirectoryEntry::Kind::file,
-            directory ? 0 : static_cast<std::uint64_t>(facts.st_size)};
+            directory ? 0 : static_cast<std::uint64_t>(facts.st_size),
+            {std::int64_t{facts.st_mtim.tv_sec} * 1'000'000'000 + facts.st_mtim.tv_nsec,
+             facts.st_ino, facts.st_dev}};
   }
 };
 

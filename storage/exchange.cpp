@@ -13,8 +13,7 @@ Status export_weights(Files& files, const Checkpoint& checkpoint, const std::str
   if (in_parts() > 1) sort_as_ecosystem(tensors);
   const auto temporary = path + ".new";
   // What is there under that name was left by a crash.
-  if (files.exists(temporary))
-    if (auto removed = files.remove(temporary); !removed) return removed;
+  if (auto removed = remove_if_there(files, temporary); !removed) return removed;
   const auto written = write_safetensors(files, temporary, tensors, checkpoint.metadata());
   if (!written) return written.error();
   if (auto renamed = files.rename(temporary, path); !renamed) {

@@ -25,6 +25,12 @@ std::string_view name_of(std::string_view path) {
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
 }
 
+Status remove_if_there(Files& files, const std::string& path) {
+  const auto there = files.exists(path);
+  if (!there.ok()) return there.error();
+  return *there ? files.remove(path) : Status(Done{});
+}
+
 Status write_new_file(Files& files, const std::string& path,
                       std::initializer_list<std::span<const std::byte>> pieces) {
   auto file = files.create(path);
@@ -41,8 +47,7 @@ Status write_new_file(Files& files, const std::string& path,
 Status replace_file(Files& files, const std::string& path, std::span<const std::byte> bytes) {
   const std::string temporary = path + ".new";
   // What is there under that name was left by a crash.
-  if (files.exists(temporary))
-    if (auto removed = files.remove(temporary); !removed) return removed;
+  if (auto removed = remove_if_there(files, temporary); !removed) return removed;
   if (auto written = write_new_file(files, temporary, {bytes}); !written) return written;
   if (auto renamed = files.rename(temporary, path); !renamed) {
     (void)files.remove(temporary);  // The first error is the one to report.

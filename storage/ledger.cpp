@@ -27,6 +27,7 @@ Ledger::Ledger(RecordWriter records, const LedgerTerms& terms)
   if (!last) return;
   if (const auto step = step_of(*last)) state_->steps = step->step;
   if (const auto begins = beginning_of(*last)) state_->steps = begins->after;
+  if (const auto saved = saved_of(*last)) state_->steps = saved->committed;
 }
 
 Result<Ledger> Ledger::open(Files& files, const std::string& path, const LedgerTerms& terms) {
@@ -47,6 +48,27 @@ Status Ledger::enter(const LedgerStep& step) {
   auto entered = state_->records.append(to_record(step));
   if (entered) state_->steps = step.step;
   return entered;
+}
+
+Status Ledger::saved(std::int64_t step, const std::string& below) {
+  const std::lock_guard lock(state_->mutex);
+  auto appended = state_->records.append(to_record(SavedStep{step, below, state_->steps}));
+  return appended ? state_->records.sync() : appended;
+}
+
+Result<std::optional<SaveOnRecord>> newest_save(Files& files, const std::string& path) {
+  std::optional<SaveOnRecord> newest;
+  const auto there = files.exists(path);
+  if (!there.ok()) return there.error();
+  if (!*there) return newest;
+  const auto bytes = files.read(path);
+  if (!bytes) return bytes.error();
+  for (const auto& record : read_records(bytes->text()).good) {
+    if (const auto saved = saved_of(record.value)) newest = {saved->step, saved->below};
+    if (const auto begins = beginning_of(record.value); begins && begins->after == 0)
+      newest.reset();
+  }
+  return newest;
 }
 
 std::int64_t Ledger::steps() const { return state_->steps; }

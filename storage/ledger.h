@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -54,6 +55,9 @@ class Ledger {
   /// An attempt goes on after so many steps. Later steps that were entered were not to be.
   Status begin(std::int64_t after);
   Status enter(const LedgerStep& step);
+  /// A checkpoint of so many steps is on the disk, below that folder: whoever goes on with the run
+  /// must find it or a later one.
+  Status saved(std::int64_t step, const std::string& below);
   /// How many steps it has: that were entered, and not taken back.
   std::int64_t steps() const;
   /// Returns when all that was entered is on the disk: before a checkpoint of it is.
@@ -73,6 +77,14 @@ class Ledger {
   };
   std::unique_ptr<State> state_;
 };
+
+/// The newest step that a ledger says is saved, and the folder below which it is. Nothing if no
+/// step was saved since the run last began at step 0.
+struct SaveOnRecord {
+  std::int64_t step = 0;
+  std::string below;
+};
+Result<std::optional<SaveOnRecord>> newest_save(Files& files, const std::string& path);
 
 /// What a ledger proves.
 struct Audit {

@@ -35,6 +35,14 @@ Value to_record(const Beginning& beginning) {
   return record;
 }
 
+Value to_record(const SavedStep& saved) {
+  Value record;
+  record.set("saved", saved.step);
+  record.set("below", saved.below);
+  record.set("committed", saved.committed);
+  return record;
+}
+
 Value to_record(const LedgerStep& step) {
   Value record;
   record.set("step", step.step);
@@ -61,6 +69,14 @@ std::optional<Beginning> beginning_of(const Value& record) {
   if (*global % *micro != 0 || *global > most_in_step || *count > most_in_pass) return {};
   const auto kind = order == shuffled ? SampleOrder::Kind::shuffled : SampleOrder::Kind::sequential;
   return Beginning{*after, {kind, seed, *count, *global, *micro}};
+}
+
+std::optional<SavedStep> saved_of(const Value& record) {
+  const auto step = integer(record, "saved", 0);
+  const Value* below = record.find("below");
+  const auto committed = integer(record, "committed", 0);
+  if (!step || !below || !below->text() || !committed) return {};
+  return SavedStep{*step, *below->text(), *committed};
 }
 
 std::optional<LedgerStep> step_of(const Value& record) {

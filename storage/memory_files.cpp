@@ -1,11 +1,19 @@
 #include "storage/memory_files.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cassert>
 #include <random>
 #include <set>
 
 namespace troupe::storage {
+namespace {
+
+constexpr std::uint64_t page_bytes = 4096;
+constexpr const char* disk_error = "Input/output error";
+
+}  // namespace
 
 struct MemoryFiles::File {
   std::vector<std::byte> contents;
@@ -14,6 +22,81 @@ struct MemoryFiles::File {
     good,
     lost
   } health = Health::good;  // Lost: no sync will help before a restart.
+  std::set<std::uint64_t> bad_pages = {};
+  FileStamp stamp = {};
+
+  bool can_read(std::uint64_t at, std::uint64_t count) const {
+    const auto bad = bad_pages.lower_bound(at / page_bytes);
+    return count == 0 || bad == bad_pages.end() || *bad > (at + count - 1) / page_bytes;
+  }
+};
+
+/// Bytes as a mapping has them: who touches a page that cannot be read dies.
+class MemoryFiles::Mapped {
+ public:
+  static Bytes of(const File& file) {
+    const auto size = (file.contents.size() + page_bytes - 1) / page_bytes * page_bytes;
+    void* memory =
+        ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert(memory != MAP_FAILED);
+    auto mapped = std::make_shared<const Mapped>(memory, size);
+    std::copy(file.contents.begin(), file.contents.end(), static_cast<std::byte*>(memory));
+    for (const auto page : file.bad_pages)
+      (void)::mprotect(static_cast<std::byte*>(memory) + page * page_bytes, page_bytes, PROT_NONE);
+    return Bytes(mapped, {static_cast<const std::byte*>(memory), file.contents.size()});
+  }
+
+  Mapped(void* memory, std::size_t size) : memory_(memory), size_(size) {}
+  Mapped(const Mapped&) = delete;
+  Mapped& operator=(const Mapped&) = delete;
+  ~Mapped() { ::munmap(memory_, size_); }
+
+ private:
+  void* memory_;
+  std::size_t size_;
+};
+
+class MemoryFiles::Reader final : public FileReader {
+ public:
+  Reader(MemoryFiles& files, std::string path, FilePtr file)
+      : files_(files),
+        path_(std::move(path)),
+        file_(std::move(file)),
+        size_(file_->contents.size()) {}
+
+  std::uint64_t size() const override { return size_; }
+
+  Status read(std::uint64_t at, std::span<std::byte> into) const override {
+    const std::lock_guard lock(files_.mutex_);
+    if (auto looked = files_.look(path_); !looked) return looked;
+    if (at + into.size() > file_->contents.size())
+      return Error{path_ + ": became shorter while it was read; read it again"};
+    if (!file_->can_read(at, into.size())) return Error{path_ + ": cannot read: " + disk_error};
+    std::copy_n(file_->contents.begin() + static_cast<std::ptrdiff_t>(at), into.size(),
+                into.begin());
+    return Done{};
+  }
+
+ private:
+  MemoryFiles& files_;
+  std::string path_;
+  FilePtr file_;
+  std::uint64_t size_;
+};
+
+class MemoryFiles::Lock final : public FileLock {
+ public:
+  Lock(MemoryFiles& files, std::string path)
+      : files_(files), path_(std::move(path)), life_(files.restarts_) {}
+  ~Lock() override {
+    const std::lock_guard lock(files_.mutex_);
+    if (files_.restarts_ == life_) files_.locks_.erase(path_);
+  }
+
+ private:
+  MemoryFiles& files_;
+  std::string path_;
+  std::int64_t life_;
 };
 
 class MemoryFiles::Writer final : public FileWriter {
@@ -31,6 +114,7 @@ class MemoryFiles::Writer final : public FileWriter {
       const auto used = files_.bytes_in_use();
       fits = std::min<std::uint64_t>(fits, *capacity > used ? *capacity - used : 0);
     }
+    ++file_->stamp.modified;
     file_->contents.insert(file_->contents.end(), bytes.begin(),
                            bytes.begin() + static_cast<std::ptrdiff_t>(fits));
     if (!entered) return entered;
@@ -128,12 +212,23 @@ void MemoryFiles::restart(const Survival& survival) {
   durable_entries_ = entries_;
   faults_ = {};
   crashed_ = false;
+  locks_.clear();
   ++restarts_;
 }
 
 std::int64_t MemoryFiles::calls() const {
   const std::lock_guard lock(mutex_);
   return calls_;
+}
+
+std::int64_t MemoryFiles::looks() const {
+  const std::lock_guard lock(mutex_);
+  return looks_;
+}
+
+void MemoryFiles::spoil_page(const std::string& path, std::uint64_t byte) {
+  const std::lock_guard lock(mutex_);
+  entries_.at(path)->bad_pages.insert(byte / page_bytes);
 }
 
 bool MemoryFiles::is_durable(const std::string& path) const {
@@ -164,7 +259,12 @@ Status MemoryFiles::enter(const std::string& path) {
     return Error{path + ": the machine is down"};
   }
   has_failed_ = faults_.failing_call == calls_++;
-  if (has_failed_) return Error{path + ": Input/output error"};
+  if (has_failed_) return Error{path + ": " + disk_error};
+  return Done{};
+}
+
+Status MemoryFiles::look(const std::string& path) {
+  if (faults_.failing_look == looks_++) return Error{path + ": " + disk_error};
   return Done{};
 }
 
@@ -177,23 +277,40 @@ std::uint64_t MemoryFiles::bytes_in_use() const {
 
 Result<Bytes> MemoryFiles::read(const std::string& path) {
   const std::lock_guard lock(mutex_);
+  if (auto looked = look(path); !looked) return looked.error();
   const auto at = entries_.find(path);
   if (at == entries_.end()) return Error{path + ": cannot open: No such file or directory"};
   if (!at->second) return Error{path + ": is a directory; a file was wanted"};
-  return Bytes::copy_of(at->second->contents);
+  return at->second->bad_pages.empty() ? Bytes::copy_of(at->second->contents)
+                                       : Mapped::of(*at->second);
+}
+
+Result<std::unique_ptr<FileReader>> MemoryFiles::open(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  if (auto looked = look(path); !looked) return looked.error();
+  const auto at = entries_.find(path);
+  if (at == entries_.end()) return Error{path + ": cannot open: No such file or directory"};
+  if (!at->second) return Error{path + ": is a directory; a file was wanted"};
+  return std::unique_ptr<FileReader>(std::make_unique<Reader>(*this, path, at->second));
 }
 
 Result<DirectoryEntry> MemoryFiles::inspect(const std::string& path) {
   const std::lock_guard lock(mutex_);
+  if (auto looked = look(path); !looked) return looked.error();
   const auto at = entries_.find(path);
   if (at == entries_.end()) return Error{path + ": cannot inspect: No such file or directory"};
-  const std::string name(name_of(path));
-  if (!at->second) return DirectoryEntry{name, DirectoryEntry::Kind::directory, 0};
-  return DirectoryEntry{name, DirectoryEntry::Kind::file, at->second->contents.size()};
+  return entry(path, at->second);
 }
 
-bool MemoryFiles::exists(const std::string& path) {
+DirectoryEntry MemoryFiles::entry(const std::string& path, const FilePtr& file) {
+  const std::string name(name_of(path));
+  if (!file) return {name, DirectoryEntry::Kind::directory};
+  return {name, DirectoryEntry::Kind::file, file->contents.size(), file->stamp};
+}
+
+Existence MemoryFiles::exists(const std::string& path) {
   const std::lock_guard lock(mutex_);
+  if (auto looked = look(path); !looked) return looked.error();
   return entries_.contains(path);
 }
 
@@ -205,6 +322,7 @@ Result<std::unique_ptr<FileWriter>> MemoryFiles::create(const std::string& path)
   if (parent == entries_.end() || parent->second)
     return Error{path + ": cannot create: No such file or directory"};
   auto file = std::make_shared<File>();
+  file->stamp = {1, ++files_made_, 1};
   entries_[path] = file;
   return std::unique_ptr<FileWriter>(std::make_unique<Writer>(*this, path, std::move(file)));
 }
@@ -231,6 +349,30 @@ Status MemoryFiles::rename(const std::string& from, const std::string& to) {
   entries_.erase(at);
   entries_[to] = file;
   return Done{};
+}
+
+Status MemoryFiles::link(const std::string& from, const std::string& to) {
+  const std::lock_guard lock(mutex_);
+  if (auto status = enter(from); !status) return status;
+  const auto at = entries_.find(from);
+  if (at == entries_.end() || !at->second)
+    return Error{from + ": cannot link to " + to + ": No such file or directory"};
+  if (entries_.contains(to)) return Error{from + ": cannot link to " + to + ": File exists"};
+  entries_[to] = at->second;
+  return Done{};
+}
+
+/// The file of the lock holds nothing: locks go with the machine.
+Result<std::unique_ptr<FileLock>> MemoryFiles::lock(const std::string& path,
+                                                    std::string_view holder) {
+  const std::lock_guard lock(mutex_);
+  const auto parent = entries_.find(parent_of(path));
+  if (parent == entries_.end() || parent->second)
+    return Error{path + ": cannot open: No such file or directory"};
+  const auto [held, is_new] = locks_.emplace(path, holder);
+  if (!is_new) return Error{path + ": is locked by " + held->second};
+  if (!entries_.contains(path)) entries_[path] = std::make_shared<File>();
+  return std::unique_ptr<FileLock>(std::make_unique<Lock>(*this, path));
 }
 
 Status MemoryFiles::remove(const std::string& path) {
@@ -277,15 +419,19 @@ void MemoryFiles::drop_orphans(std::map<std::string, FilePtr>& entries) {
 
 Result<std::vector<DirectoryEntry>> MemoryFiles::list(const std::string& directory) {
   const std::lock_guard lock(mutex_);
+  const auto number = looks_;
+  const auto looked = look(directory);
+  if (!looked && number % 2 == 0) return looked.error();
   const auto at = entries_.find(directory);
   if (at == entries_.end() || at->second)
     return Error{directory + ": cannot list the directory: No such file or directory"};
   std::vector<DirectoryEntry> found;
   for (const auto& [path, file] : entries_) {
     if (path == directory || parent_of(path) != directory) continue;
-    const auto kind = file ? DirectoryEntry::Kind::file : DirectoryEntry::Kind::directory;
-    found.push_back({std::string(name_of(path)), kind, file ? file->contents.size() : 0});
+    found.push_back(entry(path, file));
   }
+  if (!looked && !found.empty())
+    found.front() = {found.front().name, DirectoryEntry::Kind::unknown, 0, {}, looked.error().text};
   return found;
 }
 

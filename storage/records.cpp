@@ -83,7 +83,9 @@ Result<RecordWriter> RecordWriter::open(Files& files, const std::string& path) {
   if (auto made = files.make_directory(parent_of(path)); !made) return made.error();
   std::string kept;
   Records there;
-  if (files.exists(path)) {
+  const auto present = files.exists(path);
+  if (!present.ok()) return present.error();
+  if (*present) {
     const auto bytes = files.read(path);
     if (!bytes) return bytes.error();
     there = read_records(bytes->text());

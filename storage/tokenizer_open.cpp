@@ -26,10 +26,10 @@ Result<Tokenizer> Tokenizer::open(Files& files, const std::string& path) {
   const auto entry = files.inspect(path);
   if (!entry) return entry.error();
   if (entry->kind == DirectoryEntry::Kind::directory) {
-    file = path + "/tokenizer.json";
-    if (!files.exists(file)) file = path + "/vocab.json";
-    if (!files.exists(file))
-      return Error{path + ": has neither tokenizer.json nor vocab.json with merges.txt"};
+    auto there = files.exists(file = path + "/tokenizer.json");
+    if (there.ok() && !*there) there = files.exists(file = path + "/vocab.json");
+    if (!there.ok()) return there.error();
+    if (!*there) return Error{path + ": has neither tokenizer.json nor vocab.json with merges.txt"};
   }
   auto tables = read_tables(files, file);
   if (!tables) return tables.error();

@@ -58,7 +58,9 @@ Result<Environment> read_deepspeed_env() {
   Environment environment;
   for (const std::string& folder : {std::string(home ? home : "."), std::string(".")}) {
     const std::string path = folder + "/.deepspeed_env";
-    if (!files->exists(path)) continue;
+    const auto there = files->exists(path);
+    if (!there.ok()) return Error{"error: " + there.error().text};
+    if (!*there) continue;
     const auto bytes = files->read(path);
     if (!bytes) return Error{"error: " + bytes.error().text};
     auto read = parse_environment(bytes->text(), path);

@@ -147,7 +147,7 @@ Result<DiskFacts> try_disk(const std::string& folder) {
     return (*file)->sync();
   }();
   const std::chrono::duration<double> taken = SteadyClock::now() - start;
-  if (files->exists(path)) (void)files->remove(path);
+  (void)storage::remove_if_there(*files, path);
   if (!written) return written.error();
   facts.write_rate = static_cast<double>(piece * pieces) / taken.count();
   return facts;

@@ -41,7 +41,9 @@ Result<std::string> up_state_path() {
 
 Result<std::optional<UpState>> read_up(const std::string& path) {
   const auto files = storage::disk_files();
-  if (!files->exists(path)) return std::optional<UpState>();
+  const auto there = files->exists(path);
+  if (!there.ok()) return there.error();
+  if (!*there) return std::optional<UpState>();
   const auto bytes = files->read(path);
   if (!bytes) return bytes.error();
   const auto value = parse_json(bytes->text());
@@ -61,7 +63,7 @@ Result<std::optional<UpState>> read_up(const std::string& path) {
 
 Status write_up(const std::string& path, const UpState& state) {
   const auto files = storage::disk_files();
-  if (state.hosts.empty()) return files->exists(path) ? files->remove(path) : Status(Done{});
+  if (state.hosts.empty()) return storage::remove_if_there(*files, path);
   if (auto made = files->make_directory(storage::parent_of(path)); !made) return made;
   Value value = Value::Map{};
   value.set("name", state.name);

@@ -254,7 +254,7 @@ TEST_CASE("an optimizer without the norms of another one tells of whom", "[actor
   LittleRun run(two_stages());
   Scene scene(run, seed);
   scene.begin();
-  while (!run.files().exists("checkpoints")) scene.step();  // Of the first step.
+  while (!*run.files().exists("checkpoints")) scene.step();  // Of the first step.
   scene.world().freeze(find(scene.world(), "optimizer actor", 1));
   const auto played = scene.finish();
   CHECK(played.outcome.how == Outcome::How::failed);

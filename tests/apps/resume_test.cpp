@@ -179,3 +179,33 @@ TEST_CASE("a full disk does not stop training, and the last good checkpoint stay
   CHECK(ended.code == 1);  // The final state could not be saved either.
   CHECK(troupe::tests::troupe(here, {"checkpoint", "verify", "runs/small/checkpoints"}).code == 0);
 }
+
+TEST_CASE("a run that has saved steps and finds none is refused, and begins anew if told to",
+          "[apps]") {
+  const Workplace here;
+  here.write("run.toml", small_run);
+  REQUIRE(train(here, {"--set", "train.steps=10"}).code == 0);
+  const auto root = here.path() / "runs/small/checkpoints";
+  const auto away = here.path() / "not-mounted";
+  std::filesystem::rename(root, away);
+  const Ended refused = train(here, {"--resume"});
+  CHECK(refused.code == 3);
+  CHECK(refused.err.find("runs/small/ledger: step 10 was saved below runs/small/checkpoints, but "
+                         "below runs/small/checkpoints there is no checkpoint now") !=
+        std::string::npos);
+  CHECK(refused.err.find("--from-scratch") != std::string::npos);
+  // The folder is back.
+  std::filesystem::remove_all(root);
+  std::filesystem::rename(away, root);
+  const Ended resumed = train(here, {"--resume", "--set", "train.steps=20"});
+  INFO(resumed.err);
+  CHECK(resumed.code == 0);
+  CHECK(resumed.events("step").size() == 10);
+
+  std::filesystem::remove_all(root);
+  const Ended anew = train(here, {"--resume", "--from-scratch", "--set", "train.steps=4"});
+  INFO(anew.err);
+  CHECK(anew.code == 0);
+  CHECK(anew.events("step").size() == 4);
+  CHECK(troupe::tests::troupe(here, {"audit", "small"}).code == 0);
+}

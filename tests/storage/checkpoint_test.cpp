@@ -269,7 +269,17 @@ TEST_CASE("a disk that others fill during a save leaves the older checkpoint", "
     explicit Boasting(MemoryFiles& real) : files(real) {}
     Result<Bytes> read(const std::string& path) override { return files.read(path); }
     Result<DirectoryEntry> inspect(const std::string& path) override { return files.inspect(path); }
-    bool exists(const std::string& path) override { return files.exists(path); }
+    Existence exists(const std::string& path) override { return files.exists(path); }
+    Result<std::unique_ptr<FileReader>> open(const std::string& path) override {
+      return files.open(path);
+    }
+    Status link(const std::string& from, const std::string& to) override {
+      return files.link(from, to);
+    }
+    Result<std::unique_ptr<FileLock>> lock(const std::string& path,
+                                           std::string_view holder) override {
+      return files.lock(path, holder);
+    }
     Result<std::unique_ptr<FileWriter>> create(const std::string& path) override {
       return files.create(path);
     }

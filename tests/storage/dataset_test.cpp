@@ -112,7 +112,7 @@ TEST_CASE("lines of JSON are documents of text or of tokens", "[storage]") {
 TEST_CASE("a bad line of JSON is named", "[storage]") {
   MemoryFiles files;
   const auto error = [&](const std::string& text) {
-    if (files.exists("a.jsonl")) REQUIRE(files.remove("a.jsonl"));
+    if (*files.exists("a.jsonl")) REQUIRE(files.remove("a.jsonl"));
     put(files, "a.jsonl", text);
     return error_of(files, "a.jsonl", {.context = 1});
   };
@@ -214,7 +214,7 @@ TEST_CASE("tensors that are no samples are refused", "[storage]") {
   const std::array<std::int64_t, 4> numbers = {1, 2, 3, -1};
   const auto bytes = std::as_bytes(std::span(numbers));
   const auto error = [&](const TensorView& input, const TensorView& target) {
-    if (files.exists("a.safetensors")) REQUIRE(files.remove("a.safetensors"));
+    if (*files.exists("a.safetensors")) REQUIRE(files.remove("a.safetensors"));
     const TensorView tensors[] = {input, target};
     REQUIRE(write_safetensors(files, "a.safetensors", tensors));
     return error_of(files, "a.safetensors", {});

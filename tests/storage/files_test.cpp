@@ -37,7 +37,7 @@ void behaves_as_files(Files& files, const std::string& root) {
   REQUIRE(files.rename(root + "/a/two", root + "/a/one"));
   CHECK(files.read(root + "/a/one")->text() == "second");
   CHECK(held->text() == "first");
-  CHECK_FALSE(files.exists(root + "/a/two"));
+  CHECK_FALSE(*files.exists(root + "/a/two"));
 
   const auto entries = files.list(root + "/a");
   REQUIRE(entries);
@@ -100,7 +100,7 @@ TEST_CASE("what was not synced is lost in a crash", "[storage]") {
   MemoryFiles files;
   write_file(files, "synced", "contents");  // But not the name.
   files.restart({});
-  CHECK_FALSE(files.exists("synced"));
+  CHECK_FALSE(*files.exists("synced"));
 
   write_file(files, "named", "contents");
   REQUIRE(files.sync_directory("."));

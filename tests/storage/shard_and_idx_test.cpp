@@ -55,7 +55,7 @@ TEST_CASE("a token that does not fit its shard is not written", "[storage]") {
   const std::array<std::int32_t, 2> tokens = {1, 65'536};
   CHECK(write_token_shard(files, "a.bin", TokenShard::Width::bits16, tokens).error().text ==
         "a.bin: token 65536 at position 1 does not fit into 16 bits");
-  CHECK_FALSE(files.exists("a.bin"));
+  CHECK_FALSE(*files.exists("a.bin"));
 }
 
 TEST_CASE("a damaged shard is refused with the reason", "[storage]") {
