@@ -213,9 +213,32 @@ void Attempt::heard(std::uint64_t node, transport::Message message) {
       refuse(node, told.error().text);
 }
 
+namespace {
+
+/// Whether a node reads its samples from the same bytes as the head, as far as digests tell.
+Status same_data(const RunSpec& spec, const std::vector<DataHere>& there) {
+  if (there.size() != spec.data.size())
+    return Error{"it reads samples from " + std::to_string(there.size()) +
+                 " files, and the head from " + std::to_string(spec.data.size()) +
+                 "; give both the same files"};
+  for (std::size_t i = 0; i < there.size(); ++i) {
+    const auto& wanted = spec.data[i];
+    const auto digest = to_string(wanted.digest);
+    if (there[i].path == wanted.path && there[i].digest == digest) continue;
+    return Error{there[i].path + ": this file of data is another one than the head's " +
+                 wanted.path + " (digest " + there[i].digest + ", wanted " + digest +
+                 "); copy the head's file to that node"};
+  }
+  return Done{};
+}
+
+}  // namespace
+
 void Attempt::prepared(std::uint64_t node, const transport::Message& message) {
   auto read = transport::from_message<Prepared>(message);
   if (!read) return refuse(node, read.error().text);
+  if (auto same = same_data(*spec_, read->data); !same)
+    return end_all_of(node, same.error().text, Cause::failed);
   {
     const std::lock_guard lock(mutex_);
     const int process = process_of(node);

@@ -15,13 +15,14 @@
 namespace troupe::actors {
 namespace {
 
+template <class Load>
 Result<std::vector<NamedTensor>> load_all(const std::vector<storage::TensorView>& views,
-                                          MemoryPool& memory) {
+                                          Load load) {
   std::vector<NamedTensor> tensors;
   tensors.reserve(views.size());
   for (const auto& view : views) {
-    auto tensor = storage::load(view, memory);
-    if (!tensor) return within(view.name, tensor.error());
+    auto tensor = load(view.name);
+    if (!tensor) return tensor.error();
     tensors.push_back({view.name, std::move(*tensor)});
   }
   return tensors;
@@ -93,10 +94,14 @@ std::function<Result<StartPoint>()> loading(RunSpecPtr spec, std::optional<Start
 }
 
 Result<StartPoint> start_point(const storage::Checkpoint& checkpoint, MemoryPool& memory) {
-  auto weights = load_all(checkpoint.weights(), memory);
-  if (!weights) return within(checkpoint.directory(), weights.error());
-  auto moments = load_all(checkpoint.optimizer(), memory);
-  if (!moments) return within(checkpoint.directory(), moments.error());
+  auto weights = load_all(checkpoint.weights(), [&](const std::string& name) {
+    return checkpoint.load_weight(name, memory);
+  });
+  if (!weights) return weights.error();
+  auto moments = load_all(checkpoint.optimizer(), [&](const std::string& name) {
+    return checkpoint.load_optimizer(name, memory);
+  });
+  if (!moments) return moments.error();
   auto loss_scale = loss_scale_in(checkpoint.manifest().state);
   if (!loss_scale) return within(checkpoint.directory(), loss_scale.error());
   return StartPoint{checkpoint.manifest().step, std::move(*weights), std::move(*moments),

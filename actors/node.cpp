@@ -276,6 +276,10 @@ class Node::Work {
     if (!home) return answer(PrepareFailed{home.error().text});
     const auto head_patience = (*home)->head_patience();
     const auto keep = keep_of(message.run, *order, **home);
+    std::vector<DataHere> data;
+    const auto spec = (*home)->spec();
+    for (const auto& file : spec->data)
+      data.push_back({file.path, to_string(file.digest)});
     auto site =
         Site::open(channels_, {.home = std::move(*home),
                                .prepare = std::move(*order),
@@ -294,7 +298,7 @@ class Node::Work {
     if (!site) return answer(PrepareFailed{site.error().text});
     const auto address = (*site)->address();
     sites_[message.run] = {message.epoch, head_patience, std::move(*site)};
-    answer(Prepared{address, keep ? keep->kept() : std::vector<KeptStep>()});
+    answer(Prepared{address, keep ? keep->kept() : std::vector<KeptStep>(), std::move(data)});
   }
 
   /// What its attempts before have left here. All that makes its numbers is in the configuration:

@@ -35,16 +35,29 @@ struct Prepare {
   }
 };
 
+/// A file of data, and what its bytes hash to.
+struct DataHere {
+  std::string path;
+  std::string digest;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("path", &DataHere::path),
+                      transport::required("digest", &DataHere::digest));
+  }
+};
+
 /// Node to head: it has.
 struct Prepared {
   static constexpr std::string_view type = "prepared";
 
   MeshAddress address;
   std::vector<KeptStep> kept;  // Of the run, in its memory.
+  std::vector<DataHere> data = {};  // What it reads samples from.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("address", &Prepared::address),
-                      transport::optional("kept", &Prepared::kept));
+                      transport::optional("kept", &Prepared::kept),
+                      transport::optional("data", &Prepared::data));
   }
 };
 

@@ -20,6 +20,7 @@
 #include "models/staleness.h"
 #include "schedules/timeline.h"
 #include "storage/checkpoint.h"
+#include "storage/data_identity.h"
 #include "storage/ledger.h"
 #include "storage/micro_batches.h"
 
@@ -98,7 +99,9 @@ struct RunSpec {
   std::optional<std::int64_t> eval_every;
   std::int64_t save_every_steps = 0;  // 0: by time.
   std::chrono::nanoseconds save_every_time{};
-  Value recipe;             // For checkpoints.
+  Value recipe;  // For checkpoints.
+  /// What its samples are read from: the same on all nodes.
+  std::vector<storage::DataFile> data;
   Value model_description;  // Likewise.
 
   /// One for each device of each replica, replica after replica; null for those of other processes.

@@ -26,9 +26,9 @@ std::string flaw_of_newest(storage::Files& files, const std::string& folder,
   for (const auto& checkpoint : *listed) {
     if (checkpoint.state != storage::ListedCheckpoint::State::complete) continue;
     const bool is_known = checkpoint.step <= audit.steps;
-    if (is_known && checkpoint.manifest.samples * audit.steps == audit.samples * checkpoint.step)
+    if (is_known && checkpoint.manifest->samples * audit.steps == audit.samples * checkpoint.step)
       return {};
-    return checkpoint.directory + " is of " + std::to_string(checkpoint.manifest.samples) +
+    return checkpoint.directory + " is of " + std::to_string(checkpoint.manifest->samples) +
            " samples in " + std::to_string(checkpoint.step) + " steps, but " +
            std::to_string(audit.steps) + " steps of " + std::to_string(audit.samples) +
            " samples are committed";

@@ -4,6 +4,7 @@
 
 #include "actors/checkpoints.h"
 #include "config/recipe.h"
+#include "config/schema.h"
 #include "core/device.h"
 #include "models/optimizer.h"
 #include "models/stage.h"
@@ -68,7 +69,7 @@ Result<actors::StartPoint> first_state(const RunToBegin& run) {
 
 Result<Resumed> resumed_state(const RunToBegin& run, SavesGone saves_gone) {
   Resumed resumed;
-  auto found = storage::open_newest_checkpoint(run.files, run.config.checkpoint.directory);
+  auto found = storage::open_newest_checkpoint(run.files, run.config.checkpoint.directory, run.id);
   if (!found) return found.error();
   if (!*found) {
     if (saves_gone == SavesGone::refuse)
@@ -89,7 +90,12 @@ Result<Resumed> resumed_state(const RunToBegin& run, SavesGone saves_gone) {
   // What is set to change later made none of its numbers.
   storage::Manifest made = checkpoint.manifest();
   made.recipe = config::recipe_until(std::move(made.recipe), made.step);
-  if (auto same = storage::match_recipe(made, config::recipe_until(run.recipe, made.step)); !same)
+  Value recipe = config::recipe_until(run.recipe, made.step);
+  // An earlier version did not say which bytes its data had.
+  Value* data = recipe.find("data");
+  if (data && data->map() && !config::value_at(made.recipe, "data.files"))
+    std::erase_if(*data->map(), [](const Value::Entry& entry) { return entry.key == "files"; });
+  if (auto same = storage::match_recipe(made, recipe); !same)
     return within(checkpoint.directory(), same.error());
   auto start = actors::start_point(checkpoint, run.memory);
   if (!start) return start.error();

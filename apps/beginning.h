@@ -20,6 +20,7 @@ struct RunToBegin {
   const Value& recipe;
   storage::Files& files;  // Of its checkpoints.
   MemoryPool& memory;     // For what is read.
+  std::string id = {};    // Whose checkpoints count; empty: those of any run.
 };
 
 // From where a run begins. What does not fit it is an error before anything is started.

@@ -33,6 +33,8 @@ struct ImportArguments {
   std::string config;
 };
 
+constexpr const char* in_use = "wait until that run has ended, or stop it";
+
 std::uint64_t bytes_of(const storage::Manifest& manifest) {
   std::uint64_t bytes = 0;
   for (const auto& part : manifest.parts) bytes += part.bytes;
@@ -63,7 +65,7 @@ ExitCode ls(const FolderArguments& arguments, const CommonFlags& flags) {
     if (flags.output == "json") {
       Value line;
       if (complete) {
-        line = summary(checkpoint.directory, checkpoint.manifest);
+        line = summary(checkpoint.directory, *checkpoint.manifest);
       } else {
         line.set("directory", checkpoint.directory);
         line.set("step", checkpoint.step);
@@ -73,8 +75,8 @@ ExitCode ls(const FolderArguments& arguments, const CommonFlags& flags) {
     } else if (complete) {
       std::printf("%s  step %lld  %llu bytes  weights %s\n", checkpoint.directory.c_str(),
                   static_cast<long long>(checkpoint.step),
-                  static_cast<unsigned long long>(bytes_of(checkpoint.manifest)),
-                  to_string(checkpoint.manifest.weights_digest).c_str());
+                  static_cast<unsigned long long>(bytes_of(*checkpoint.manifest)),
+                  to_string(checkpoint.manifest->weights_digest).c_str());
     } else {
       std::printf("%s  %s: %s\n", checkpoint.directory.c_str(),
                   checkpoint.state == State::damaged ? "DAMAGED" : "unfinished",
@@ -143,6 +145,11 @@ ExitCode verify(const FolderArguments& arguments, const CommonFlags&) {
 
 ExitCode prune(const PruneArguments& arguments, const CommonFlags&) {
   const auto files = storage::disk_files();
+  const auto there = files->exists(arguments.path);
+  if (!there.ok()) return invalid(there.error());
+  if (!*there) return ExitCode::done;
+  const auto lock = storage::lock_folder(*files, arguments.path, in_use);
+  if (!lock) return invalid(lock.error());
   const auto pruned = storage::prune_checkpoints(*files, arguments.path, arguments.keep);
   if (!pruned) return invalid(pruned.error());
   for (const auto& directory : pruned->removed) std::printf("removed %s\n", directory.c_str());
@@ -163,6 +170,15 @@ ExitCode export_one(const ExportArguments& arguments, const CommonFlags& flags) 
   if (!taken.ok()) return invalid(taken.error());
   if (*taken)
     return invalid({arguments.to + ": is there already; remove it, or give another name"});
+  // Within a folder of checkpoints a save would take the file for one that it left behind.
+  const auto folder = storage::parent_of(arguments.to);
+  for (const auto& root : {folder, storage::parent_of(folder)}) {
+    const auto is_root = files->exists(root + "/owner");
+    if (!is_root.ok()) return invalid(is_root.error());
+    if (*is_root)
+      return invalid({arguments.to + ": " + root +
+                      " is a folder in which a run keeps its checkpoints; wanted another place"});
+  }
   const auto written =
       storage::write_safetensors(*files, arguments.to, views, checkpoint->metadata());
   if (!written) return invalid(written.error());
@@ -217,6 +233,9 @@ ExitCode import_one(const ImportArguments& arguments, const CommonFlags& flags) 
     if (!tensor) return invalid(within(view.name, tensor.error()));
     content.weights.push_back({view.name, std::move(*tensor)});
   }
+  if (auto made = files->make_directory(arguments.to); !made) return invalid(made.error());
+  const auto lock = storage::lock_folder(*files, arguments.to, in_use);
+  if (!lock) return invalid(lock.error());
   const auto saved = storage::save_checkpoint(*files, arguments.to, content);
   if (!saved) return invalid(saved.error());
   for (const auto& name : weights->ignored)

@@ -16,7 +16,7 @@ Result<actors::Decisions> open_decisions(storage::Files& files, const std::strin
   const auto there = files.exists(path);
   if (!there.ok()) return there.error();
   if (*there) {
-    const auto bytes = files.read(path);
+    const auto bytes = storage::read_into_memory(files, path);
     if (!bytes) return bytes.error();
     auto journal = actors::reconciler::read_journal(bytes->text());
     if (!journal.flaw.empty())

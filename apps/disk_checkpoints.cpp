@@ -13,7 +13,8 @@ DiskCheckpoints::DiskCheckpoints(const Surroundings& around)
       writer_(around.files,
               {.root = around.config.checkpoint.directory,
                .keep = around.config.checkpoint.keep,
-               .before = [&ledger = around.ledger] { return ledger.sync(); }},
+               .before = [&ledger = around.ledger] { return ledger.sync(); },
+               .claim = around.claim},
               [this](const storage::SaveOutcome& outcome) { tell(outcome); }) {}
 
 void DiskCheckpoints::save(storage::CheckpointContent content, std::function<void(Status)> done) {
@@ -30,7 +31,15 @@ void DiskCheckpoints::save(storage::CheckpointContent content, std::function<voi
 }
 
 Result<std::optional<actors::StartPoint>> DiskCheckpoints::newest(MemoryPool& memory) {
-  return actors::newest_checkpoint(around_.files, around_.config.checkpoint.directory, memory);
+  auto found = storage::open_newest_checkpoint(around_.files, around_.config.checkpoint.directory,
+                                               around_.claim ? around_.claim->run() : "");
+  if (!found) return found.error();
+  if (!*found) return std::optional<actors::StartPoint>();
+  for (const auto& skipped : (*found)->skipped)
+    warn(skipped.directory + " is damaged and was passed over: " + skipped.why);
+  auto start = actors::start_point((*found)->checkpoint, memory);
+  if (!start) return start.error();
+  return std::optional(std::move(*start));
 }
 
 Status DiskCheckpoints::finish() {

@@ -24,6 +24,7 @@ class DiskCheckpoints final : public actors::CheckpointStore {
     storage::Files& files;
     storage::Ledger& ledger;                          // Written down before what it accounts for.
     const std::function<void(const Value&)>& record;  // What is saved or is not; any thread.
+    const storage::RootClaim* claim = nullptr;        // Null: nobody else can be saving there.
   };
   explicit DiskCheckpoints(const Surroundings& around);
 

@@ -10,7 +10,17 @@
 namespace troupe::apps {
 namespace {
 
-constexpr JsonLimits limits = {.bytes = std::size_t{64} << 10, .depth = 16};
+constexpr JsonLimits limits = {.bytes = most_event_bytes, .depth = 16};
+
+/// What is told in place of a line that a full disk or a crash tore.
+Value unreadable(const std::string& run, std::string_view line) {
+  Value value;
+  value.set("type", "warn");
+  value.set("run", run);
+  value.set("text", "a line of events is torn and left out: " + std::to_string(line.size()) +
+                        " bytes that are no event");
+  return value;
+}
 
 }  // namespace
 
@@ -25,12 +35,19 @@ Status EventReader::read(const std::function<void(const Value& event)>& tell) {
     if (!page) return page.error();
     if (page->lines.empty()) return Done{};
     next_ = page->next;
-    std::string_view rest = page->lines;
+    // A line that nobody could have told is passed over, so that reading ends.
+    if (begun_.size() < most_event_bytes) begun_ += page->lines;
+    if (page->goes_on) continue;
+    const std::string lines = std::exchange(begun_, {});
+    std::string_view rest = lines;
     while (!rest.empty()) {
       const auto end = rest.find('\n');
-      const auto event = parse_json(rest.substr(0, end), limits);
-      if (!event) return within("an event of '" + run_ + "'", event.error());
-      tell(*event);
+      const auto line = rest.substr(0, end);
+      const auto event = parse_json(line, limits);
+      if (event && event->map())
+        tell(*event);
+      else if (!line.empty())
+        tell(unreadable(run_, line));
       rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
     }
   }

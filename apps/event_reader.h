@@ -32,6 +32,7 @@ class EventReader {
   HeadClient& client_;
   std::string run_;
   std::int64_t next_ = 0;
+  std::string begun_;  // A line that is longer than a page, so far.
 };
 
 /// Rings whenever a head publishes something: then it is time to read. Who cannot hear it, or not

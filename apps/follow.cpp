@@ -64,13 +64,12 @@ ExitCode follow(const WhichHead& head, HeadClient& client, const std::string& ru
   if (!ringing) return no_head(ringing.error());
   auto known = standing(client, run);
   if (!known) return complain(ExitCode::failed, "error: " + known.error().text);
-  auto recorder =
-      Recorder::open("/dev/null", Recorder::display_for(flags), known->log_every, known->steps);
-  if (!recorder) return complain(ExitCode::failed, "error: " + recorder.error().text);
+  const auto recorder =
+      Recorder::shown(Recorder::display_for(flags), known->log_every, known->steps);
   EventReader reader(client, run);
   if (from == From::now)
     if (auto read = reader.read([](const Value&) {}); !read) return no_head(read.error());
-  const auto show = [&](const Value& event) { (*recorder)->record(event); };
+  const auto show = [&](const Value& event) { recorder->record(event); };
   for (; !signal_came(); bell.wait_for(look_every)) {
     if ((*ringing)->has_stopped(run)) {
       known->state = "stopped";
@@ -89,7 +88,7 @@ ExitCode follow(const WhichHead& head, HeadClient& client, const std::string& ru
         return end_without_head(read.error(), **ringing, bell, *known);
     if (known->has_ended()) return tell_end(*known);
   }
-  (*recorder)->say("the run goes on; `troupe attach " + run + "` follows it again");
+  recorder->say("the run goes on; `troupe attach " + run + "` follows it again");
   return ExitCode::interrupted;
 }
 
@@ -106,11 +105,10 @@ ExitCode logs(const Following& arguments, const CommonFlags& flags) {
     return follow(arguments.head, **client, arguments.run, From::first_event, flags);
   const auto known = standing(**client, arguments.run);
   if (!known) return complain(ExitCode::failed, "error: " + known.error().text);
-  auto recorder =
-      Recorder::open("/dev/null", Recorder::display_for(flags), known->log_every, known->steps);
-  if (!recorder) return complain(ExitCode::failed, "error: " + recorder.error().text);
+  const auto recorder =
+      Recorder::shown(Recorder::display_for(flags), known->log_every, known->steps);
   EventReader reader(**client, arguments.run);
-  const auto read = reader.read([&](const Value& event) { (*recorder)->record(event); });
+  const auto read = reader.read([&](const Value& event) { recorder->record(event); });
   return read ? ExitCode::done : no_head(read.error());
 }
 
@@ -119,12 +117,11 @@ ExitCode events(const Following& arguments, const CommonFlags& flags) {
   if (!client) return no_head(client.error());
   auto options = arguments.head.events_of(**client);
   if (!options) return no_head(options.error());
-  auto recorder = Recorder::open("/dev/null", Recorder::display_for(flags), 1, 0);
-  if (!recorder) return complain(ExitCode::failed, "error: " + recorder.error().text);
+  const auto recorder = Recorder::shown(Recorder::display_for(flags), 1, 0);
   transport::SubscriberEvents heard;
-  heard.event = [&](const transport::Message& event) { (*recorder)->record(event.body); };
+  heard.event = [&](const transport::Message& event) { recorder->record(event.body); };
   heard.missed = [&](const std::string&, std::uint64_t count) {
-    (*recorder)->say(std::to_string(count) + " events were missed");
+    recorder->say(std::to_string(count) + " events were missed");
   };
   Bell interrupted;
   ring_on_signals(interrupted);

@@ -109,7 +109,7 @@ Status HeadJournal::read(const std::string& path) {
   const auto there = files_->exists(path);
   if (!there.ok()) return there.error();
   if (!*there) return Done{};
-  const auto bytes = files_->read(path);
+  const auto bytes = storage::read_into_memory(*files_, path);
   if (!bytes) return bytes.error();
   const auto read = storage::read_records(bytes->text());
   if (!read.flaw.empty()) return Error{path + ": " + read.flaw + advice};

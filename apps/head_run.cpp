@@ -97,16 +97,27 @@ Status HeadRun::prepare(std::optional<RunChoice> kept) {
   auto nodes = around_.nodes.usable(least_);
   if (!choice_ && static_cast<int>(nodes.size()) >= loaded_.config.elastic.nodes.fewest)
     if (auto chosen = choose(std::move(nodes), setup_); !chosen) return chosen;
+  // Nobody else may save between the look for the newest checkpoint and the first step.
+  if (resume_)
+    if (auto entered = enter_place(); !entered) return entered;
   if (auto made = make(std::move(setup_)); !made) return made;
   // What an earlier run of its name has left is out of the way before anybody remembers this one:
   // what is found there later is its own.
-  std::string moved;
-  auto folder = run_folder(loaded_.config, resume_, moved);
-  if (!folder) return folder.error();
-  folder_ = std::move(*folder);
-  auto decisions = open_decisions(*files_, folder_);
+  if (!resume_)
+    if (auto entered = enter_place(); !entered) return entered;
+  auto decisions = open_decisions(*files_, place_.folder);
   if (!decisions) return decisions.error();
   decisions_ = std::move(*decisions);
+  return Done{};
+}
+
+Status HeadRun::enter_place() {
+  const auto start = !resume_                               ? RunStart::anew
+                     : saves_gone_ == SavesGone::begin_anew ? RunStart::resume_or_scratch
+                                                            : RunStart::resume;
+  auto place = enter_run_place(*files_, loaded_, start);
+  if (!place) return place.error();
+  place_ = std::move(*place);
   return Done{};
 }
 
@@ -142,13 +153,16 @@ Status HeadRun::make(RunSetup setup) {
   if (!made) return made.error();
   run_ = std::move(*made);
   if (resume_) {
-    if (auto resumed = run_->resume(saves_gone_); !resumed) return resumed.error();
+    auto resumed = run_->resume(saves_gone_, place_.checkpoints->run());
+    if (!resumed) return resumed.error();
+    warnings_ = std::move(*resumed);
   } else if (auto started = run_->start(); !started) {
     return started;
   }
   const std::lock_guard lock(mutex_);
   now_ = std::make_shared<const config::Loaded>(loaded_);
   report_.step = run_->step();
+  report_.warning = warnings_.empty() ? "" : warnings_.front();
   return Done{};
 }
 
@@ -203,11 +217,14 @@ actors::RemoteOrder HeadRun::order(const config::Loaded& loaded) {
 void HeadRun::run() {
   name_thread("run");
   const auto& config = loaded_.config;
-  const std::string events = folder_ + "/events.jsonl";
+  const std::string events = place_.folder + "/events.jsonl";
   const auto before = disk_.inspect(events);
-  auto opened =
-      Recorder::open(events, Recorder::Display::nothing, config.log.every, config.train.steps);
-  if (!opened) return end("failed", opened.error().text);
+  auto opened = Recorder::open(*files_, events, Recorder::Display::nothing, config.log.every,
+                               config.train.steps);
+  if (!opened) {
+    place_.give_back();
+    return end("failed", opened.error().text);
+  }
   Recorder& recorder = **opened;
   const auto record_event = [&](const Value& event) { record(recorder, event); };
   {
@@ -218,6 +235,7 @@ void HeadRun::run() {
     report_.began = before ? static_cast<std::int64_t>(before->bytes) : 0;
   }
   record_event(state_event(config, "running", {}));
+  for (const auto& warning : warnings_) record_event(warning_event(config, warning));
   auto outcome = play();
   watchdog_.rest();
   using How = actors::Outcome::How;
@@ -231,6 +249,8 @@ void HeadRun::run() {
                             : outcome.how == How::stopped ? "stopped"
                                                           : "failed";
   outcome.weights.clear();
+  // Threads that are stuck may still save something; then the place is held until the head ends.
+  if (outcome.all_gone) place_.give_back();
   around_.ended(state, outcome.why);
   {
     // Told and known at once: who has heard of its end may submit it anew.
@@ -263,6 +283,7 @@ actors::Outcome HeadRun::play() {
                      .watchdog = watchdog_,
                      .record = record_,
                      .casting = casting_.get(),
+                     .claim = &*place_.checkpoints,
                      .led_by = [this](const caf::actor& leader) { leader_.change(leader); }});
 }
 

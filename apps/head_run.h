@@ -83,6 +83,7 @@ class HeadRun {
  private:
   void run();
   Status make(RunSetup setup);
+  Status enter_place();
   Status choose(std::vector<actors::NodeHere> nodes, RunSetup& setup);
   /// Once there are as many nodes as it begins with.
   Status choose_late();
@@ -114,7 +115,8 @@ class HeadRun {
   std::unique_ptr<storage::Files> files_ = storage::disk_files();
   FullDisk disk_;  // Where it is saved.
   RunSetup setup_;
-  std::string folder_;
+  RunPlace place_;
+  std::vector<std::string> warnings_;  // That its beginning gave.
   Leader leader_;
   Watchdog watchdog_;  // Of run_, which ends before it.
   std::unique_ptr<ProcessRun> run_;

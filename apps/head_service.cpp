@@ -396,7 +396,7 @@ class HeadService::Service {
     const auto run = find(name);
     if (!run && !has_ended_before(name)) return unknown_run(name);
     // Until then an earlier run of that name may still lie there.
-    if (run && run->report().began < 0) return transport::to_value(EventPage{{}, from});
+    if (run && run->report().began < 0) return transport::to_value(EventPage{{}, from, false});
     const auto page = read_page("runs/" + name + "/events.jsonl", from);
     if (!page) return page.error();
     return transport::to_value(*page);

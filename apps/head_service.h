@@ -30,6 +30,7 @@ struct RunStanding {
   std::string recovered;    // and in words the last of them.
   std::string where;        // "stages 0 1 on alpha, 2 3 on beta"
   std::string why;
+  std::string warning;       // What is wrong with what it began with: a damaged checkpoint.
   bool lacks_nodes = false;  // It failed with fewer than it wants.
 
   static constexpr auto fields() {
@@ -46,6 +47,7 @@ struct RunStanding {
                       transport::optional("recovered", &RunStanding::recovered),
                       transport::optional("where", &RunStanding::where),
                       transport::optional("why", &RunStanding::why),
+                      transport::optional("warning", &RunStanding::warning),
                       transport::optional("lacks_nodes", &RunStanding::lacks_nodes));
   }
   bool has_ended() const { return state == "done" || state == "stopped" || state == "failed"; }

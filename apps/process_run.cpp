@@ -72,7 +72,12 @@ Result<std::unique_ptr<ProcessRun>> ProcessRun::make(const config::Loaded& loade
 
 Value ProcessRun::recipe_of(Value tree) const {
   config::set_at(tree, "precision.compute", std::string(to_string(setup_.precision)));
-  return config::recipe_of(tree);
+  Value recipe = config::recipe_of(tree);
+  // Made data is all in its name.
+  Value files = Value::Map{};
+  for (const auto& file : setup_.train_files) files.set(file.path, to_string(file.digest));
+  if (!setup_.train_files.empty()) config::set_at(recipe, "data.files", std::move(files));
+  return recipe;
 }
 
 /// For who looks at the run while it plays and after it.
@@ -98,8 +103,8 @@ Status ProcessRun::start() {
   return Done{};
 }
 
-Result<std::vector<std::string>> ProcessRun::resume(SavesGone saves_gone) {
-  auto resumed = resumed_state({config_, setup_, recipe_, files_, host_}, saves_gone);
+Result<std::vector<std::string>> ProcessRun::resume(SavesGone saves_gone, const std::string& id) {
+  auto resumed = resumed_state({config_, setup_, recipe_, files_, host_, id}, saves_gone);
   if (!resumed) return resumed.error();
   start_ = std::move(resumed->start);
   return std::move(resumed->warnings);
@@ -163,6 +168,8 @@ std::shared_ptr<actors::RunSpec> ProcessRun::spec(const config::RunConfig& confi
   spec->save_every_time = config.checkpoint.every.time;
   spec->copies = config.elastic.copies;
   spec->recipe = recipe;
+  for (const auto* files : {&setup_.train_files, &setup_.validate_files})
+    spec->data.insert(spec->data.end(), files->begin(), files->end());
   spec->model_description = setup_.model_description;
   const int replicas = rounds.of_one_step()->replicas;
   spec->executors.resize(spec->work.size() * static_cast<std::size_t>(replicas));
@@ -216,7 +223,7 @@ actors::Outcome ProcessRun::play(const Surroundings& around) {
   ledger_ = std::move(*ledger);
   watchdog_->sign("its actors begin");
   store_ = std::make_unique<DiskCheckpoints>(
-      DiskCheckpoints::Surroundings{config_, files_, *ledger_, record_});
+      DiskCheckpoints::Surroundings{config_, files_, *ledger_, record_, around.claim});
   casting_ = around.casting;
   remarks().pass_on_to([this](const std::string& remark) { warn(remark); });
   std::mutex mutex;

@@ -40,8 +40,8 @@ class ProcessRun {
   /// Weights as the configuration says: random, or from a file.
   Status start();
   /// From the newest checkpoint that verifies; from the beginning where no step was ever saved.
-  /// Gives what the user should be warned of.
-  Result<std::vector<std::string>> resume(SavesGone saves_gone);
+  /// Only checkpoints of the run of that id count. Gives what the user should be warned of.
+  Result<std::vector<std::string>> resume(SavesGone saves_gone, const std::string& id);
 
   /// The configuration with all in it that was chosen here: by which all other processes of the run
   /// make the same plan.
@@ -63,6 +63,8 @@ class ProcessRun {
     Watchdog& watchdog;  // Has its signs of life, from the first one until it is gone.
     Record record;       // From any thread.
     actors::Casting* casting = nullptr;  // Null: all players are here.
+    /// Whose checkpoints it saves; null: nobody else can be saving there.
+    const storage::RootClaim* claim = nullptr;
     /// Hears who leads it: no longer than until `play` returns.
     std::function<void(const caf::actor&)> led_by = {};
   };

@@ -2,10 +2,9 @@
 
 #include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
 #include <cmath>
-#include <cstring>
+#include <span>
 
 #include "core/json.h"
 
@@ -93,27 +92,28 @@ Recorder::Display Recorder::display_for(const CommonFlags& flags) {
   return isatty(STDERR_FILENO) ? Display::progress : Display::plain;
 }
 
-Result<std::unique_ptr<Recorder>> Recorder::open(const std::string& events, Display display,
-                                                 std::int64_t log_every, std::int64_t total_steps) {
-  std::FILE* file = std::fopen(events.c_str(), "ae");
-  if (!file)
-    return Error{events + ": cannot be written: " + std::strerror(errno) +
-                 "; every run records its events there"};
-  return std::unique_ptr<Recorder>(new Recorder(file, display, log_every, total_steps));
+Result<std::unique_ptr<Recorder>> Recorder::open(storage::Files& files, const std::string& events,
+                                                 Display display, std::int64_t log_every,
+                                                 std::int64_t total_steps) {
+  auto file = files.append(events);
+  if (!file) return Error{file.error().text + "; every run records its events there"};
+  return std::unique_ptr<Recorder>(new Recorder(std::move(*file), display, log_every, total_steps));
+}
+
+std::unique_ptr<Recorder> Recorder::shown(Display display, std::int64_t log_every,
+                                          std::int64_t total_steps) {
+  return std::unique_ptr<Recorder>(new Recorder(nullptr, display, log_every, total_steps));
 }
 
 Recorder::~Recorder() {
   if (line_open_) std::fputc('\n', stderr);
-  std::fclose(events_);
 }
 
 Value Recorder::record(const Value& event) {
   Value told = told_now(event);
   const std::string line = to_json(told) + "\n";
   const std::lock_guard lock(mutex_);
-  // Each event is handed to the system at once: a killed process loses none that was recorded.
-  std::fwrite(line.data(), 1, line.size(), events_);
-  std::fflush(events_);
+  keep(told, line);
   if (display_ == Display::json) {
     std::fwrite(line.data(), 1, line.size(), stdout);
     std::fflush(stdout);
@@ -121,6 +121,22 @@ Value Recorder::record(const Value& event) {
     show(event);
   }
   return told;
+}
+
+/// Hands each event to the system at once: a killed process loses none that was kept.
+void Recorder::keep(const Value& told, const std::string& line) {
+  if (!events_) return;
+  std::string text = line;
+  if (lost_ > 0) {
+    Value note = event("warn", text_of(told, "run"));
+    note.set("text", "lost events: the disk refused " + std::to_string(lost_) +
+                         (lost_ == 1 ? " event" : " events") + " before this one");
+    note.set("lost_events", lost_);
+    // The disk may have taken a part of a line: a line of its own begins here.
+    text = "\n" + to_json(told_now(std::move(note))) + "\n" + line;
+  }
+  const bool is_kept = events_->write(std::as_bytes(std::span(text.data(), text.size()))).ok();
+  lost_ = is_kept ? 0 : lost_ + 1;
 }
 
 void Recorder::say(const std::string& text) {

@@ -1,13 +1,16 @@
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "apps/console.h"
 #include "core/result.h"
 #include "core/value.h"
+#include "storage/files.h"
 
 namespace troupe::apps {
 
@@ -21,9 +24,15 @@ class Recorder {
   /// "auto" is a progress line on a terminal and plain lines elsewhere.
   static Display display_for(const CommonFlags& flags);
 
-  /// Appends to the file `events`. Plain step lines come every `log_every` steps.
-  static Result<std::unique_ptr<Recorder>> open(const std::string& events, Display display,
-                                                std::int64_t log_every, std::int64_t total_steps);
+  /// Appends to the file `events`, whole lines only. Events that the disk refuses are lost, and
+  /// counted: the first one after them that it takes is preceded by a warning that says how many.
+  /// Plain step lines come every `log_every` steps. `files` outlives it.
+  static Result<std::unique_ptr<Recorder>> open(storage::Files& files, const std::string& events,
+                                                Display display, std::int64_t log_every,
+                                                std::int64_t total_steps);
+  /// One that shows events, and keeps none.
+  static std::unique_ptr<Recorder> shown(Display display, std::int64_t log_every,
+                                         std::int64_t total_steps);
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
@@ -36,15 +45,22 @@ class Recorder {
   void say(const std::string& text);
 
  private:
-  Recorder(std::FILE* events, Display display, std::int64_t log_every, std::int64_t total_steps)
-      : events_(events), display_(display), log_every_(log_every), total_steps_(total_steps) {}
+  Recorder(std::unique_ptr<storage::FileWriter> events, Display display, std::int64_t log_every,
+           std::int64_t total_steps)
+      : events_(std::move(events)),
+        display_(display),
+        log_every_(log_every),
+        total_steps_(total_steps) {}
+
+  void keep(const Value& told, const std::string& line);
 
   void show(const Value& event);
   void show_step(const Value& event);
   void print(const std::string& line);
 
   std::mutex mutex_;
-  std::FILE* events_;
+  std::unique_ptr<storage::FileWriter> events_;  // Null: none is kept.
+  std::int64_t lost_ = 0;                        // Since the last event that was kept.
   Display display_;
   std::int64_t log_every_;
   std::int64_t total_steps_;

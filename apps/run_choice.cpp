@@ -198,7 +198,7 @@ Status take_precision(storage::Files& files, config::Loaded& loaded) {
   const auto newest =
       std::ranges::find(*listed, State::complete, &storage::ListedCheckpoint::state);
   if (newest == listed->end()) return Done{};
-  const Value* made = config::value_at(newest->manifest.recipe, precision_key);
+  const Value* made = config::value_at(newest->manifest->recipe, precision_key);
   if (!made || !made->text()) return Done{};
   const auto precision = actors::precision_named(*made->text());
   // "auto", or another family: whether the checkpoint is of this recipe is found out later.

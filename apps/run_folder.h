@@ -1,13 +1,17 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "config/load.h"
 #include "config/run_config.h"
 #include "core/result.h"
 #include "core/tensor.h"
 #include "core/value.h"
+#include "storage/claim.h"
 #include "storage/files.h"
 
 namespace troupe::apps {
@@ -16,9 +20,22 @@ namespace troupe::apps {
 /// and at step 0 if what it saved is gone.
 enum class RunStart { anew, resume, resume_or_scratch };
 
-/// The folder of a run's events, made where it is missing. For a fresh start, what an earlier run
-/// of that name left is moved aside, not overwritten: `moved` says where to.
-Result<std::string> run_folder(const config::RunConfig& config, bool resume, std::string& moved);
+/// Where a run writes: its folder and that of its checkpoints, both locked against other writers.
+struct RunPlace {
+  std::string folder;
+  std::string moved;  // Where what an earlier run of that name left was moved to; else empty.
+  std::unique_ptr<storage::FileLock> lock;
+  std::optional<storage::RootClaim> checkpoints;
+
+  /// Lets the next writer in. Nothing of the run may be saved after this.
+  void give_back();
+};
+
+/// Enters the folder of a run, which is made if it is missing. For a start anew, what an earlier
+/// run of that name left is moved aside, not overwritten. A folder that another process holds is an
+/// error that says which process.
+Result<RunPlace> enter_run_place(storage::Files& files, const config::Loaded& loaded,
+                                 RunStart start);
 
 Value state_event(const config::RunConfig& config, const std::string& state,
                   const std::string& why);

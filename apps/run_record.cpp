@@ -53,7 +53,9 @@ Value this_process(std::int64_t step) {
 
 /// The lives that about.json has. If it cannot be read, it is kept under another name.
 Result<Value::List> earlier_lives(storage::Files& files, const std::string& path) {
-  if (!files.exists(path)) return Value::List{};
+  const auto there = files.exists(path);
+  if (!there.ok()) return there.error();
+  if (!*there) return Value::List{};
   const auto bytes = files.read(path);
   if (!bytes) return bytes.error();
   auto about = parse_json(bytes->text(), about_limits);
@@ -96,16 +98,20 @@ std::string config_text(const config::Loaded& loaded, Value tree) {
 Status number_earlier_config(storage::Files& files, const std::string& folder,
                              const std::string& text) {
   const std::string path = folder + "/config.toml";
-  if (!files.exists(path)) return Done{};
+  const auto there = files.exists(path);
+  if (!there.ok()) return there.error();
+  if (!*there) return Done{};
   const auto before = files.read(path);
   if (!before) return before.error();
   if (before->text() == text) return Done{};
   const auto numbered = [&](int number) {
     return folder + "/config." + std::to_string(number) + ".toml";
   };
-  int number = 1;
-  while (files.exists(numbered(number))) ++number;
-  return storage::replace_file(files, numbered(number), before->text());
+  for (int number = 1;; ++number) {
+    const auto taken = files.exists(numbered(number));
+    if (!taken.ok()) return taken.error();
+    if (!*taken) return storage::replace_file(files, numbered(number), before->text());
+  }
 }
 
 Status keep_tokenizer(storage::Files& files, const std::string& data, const std::string& path) {

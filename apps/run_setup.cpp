@@ -107,18 +107,21 @@ Result<RunSetup> set_up(const config::RunConfig& config) {
 
   // The number of classes: the model's, or with vocab = "auto" what the data needs.
   storage::DataNeeds needs{integer_in(config.model.options, "context"), 0};
+  if (!config.model.vocabulary_from_data())
+    needs.vocabulary = integer_in(config.model.options, "vocab");
   const auto open = [&](const std::string& key, const std::string& spec) {
-    auto opened = storage::open_dataset(spec, needs, *setup.files);
-    return opened ? std::move(opened)
-                  : Result<std::unique_ptr<storage::Dataset>>(within(key, opened.error()));
+    auto opened = storage::open_data(spec, needs, *setup.files);
+    return opened ? std::move(opened) : Result<storage::OpenedData>(within(key, opened.error()));
   };
   auto train = open("data.train", config.data.train);
   if (!train) return train.error();
-  setup.train = std::move(*train);
+  setup.train = std::move(train->dataset);
+  setup.train_files = std::move(train->files);
   if (config.data.validate) {
     auto validate = open("data.validate", *config.data.validate);
     if (!validate) return validate.error();
-    setup.validate = std::move(*validate);
+    setup.validate = std::move(validate->dataset);
+    setup.validate_files = std::move(validate->files);
   }
   std::int64_t classes = setup.train->classes();
   if (setup.validate) classes = std::max(classes, setup.validate->classes());

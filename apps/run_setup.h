@@ -2,12 +2,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "config/load.h"
 #include "core/result.h"
 #include "kernels/linear.h"
 #include "models/model.h"
-#include "storage/dataset.h"
+#include "storage/data_identity.h"
 #include "storage/files.h"
 
 namespace troupe::apps {
@@ -15,8 +16,10 @@ namespace troupe::apps {
 /// What a configuration names, found and opened: the data, and the model that fits it.
 struct RunSetup {
   std::unique_ptr<storage::Files> files;
-  std::unique_ptr<storage::Dataset> train;
-  std::unique_ptr<storage::Dataset> validate;  // Null where the configuration names none.
+  std::shared_ptr<const storage::Dataset> train;
+  std::shared_ptr<const storage::Dataset> validate;  // Null if the configuration names none.
+  std::vector<storage::DataFile> train_files;        // What they were read from.
+  std::vector<storage::DataFile> validate_files;
   models::Model model;
   Value
       model_description;  // `kind` and all options: what a checkpoint says it holds the weights of.

@@ -15,7 +15,7 @@ constexpr std::size_t most_lines = 10'000;
 }  // namespace
 
 Result<EventPage> read_page(const std::string& path, std::int64_t from) {
-  EventPage page{{}, from};
+  EventPage page{{}, from, false};
   std::ifstream file(path, std::ios::binary);
   if (!file) return page;
   file.seekg(from);
@@ -23,9 +23,14 @@ Result<EventPage> read_page(const std::string& path, std::int64_t from) {
   file.read(page.lines.data(), static_cast<std::streamsize>(page_bytes));
   page.lines.resize(static_cast<std::size_t>(std::max<std::streamsize>(0, file.gcount())));
   const auto end = page.lines.rfind('\n');
-  if (end == std::string::npos && page.lines.size() == page_bytes)
-    return Error{path + ": found an event of more than " + std::to_string(page_bytes) +
-                 " bytes at " + std::to_string(from) + "; read that file itself"};
+  if (end == std::string::npos && page.lines.size() == page_bytes) {
+    // A page is a text of a message, and no text may be cut amid a character.
+    while (!page.lines.empty() && (page.lines.back() & 0xc0) == 0x80) page.lines.pop_back();
+    if (!page.lines.empty()) page.lines.pop_back();
+    page.goes_on = !page.lines.empty();
+    page.next = from + static_cast<std::int64_t>(page.lines.size());
+    return page;
+  }
   page.lines.resize(end == std::string::npos ? 0 : end + 1);
   page.next = from + static_cast<std::int64_t>(page.lines.size());
   return page;
@@ -41,7 +46,8 @@ void ToldEvents::add(const Value& event) {
 
 EventPage ToldEvents::page(std::int64_t from) const {
   const std::lock_guard lock(mutex_);
-  EventPage page{{}, std::clamp(from, first_, first_ + static_cast<std::int64_t>(lines_.size()))};
+  EventPage page{
+      {}, std::clamp(from, first_, first_ + static_cast<std::int64_t>(lines_.size())), false};
   for (auto at = static_cast<std::size_t>(page.next - first_);
        at < lines_.size() && page.lines.size() + lines_[at].size() <= page_bytes; ++at) {
     page.lines += lines_[at];

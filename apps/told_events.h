@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <mutex>
@@ -17,12 +18,18 @@ namespace troupe::apps {
 struct EventPage {
   std::string lines;
   std::int64_t next = 0;
+  /// The line goes on on the next page: this one has a part of it, and no end of a line.
+  bool goes_on = false;
 
   static constexpr auto fields() {
     return std::tuple(transport::required("lines", &EventPage::lines),
+                      transport::optional("goes_on", &EventPage::goes_on),
                       transport::required("next", &EventPage::next).at_least(0));
   }
 };
+
+/// A longer line is left out of what is read.
+constexpr std::size_t most_event_bytes = std::size_t{4} << 20;
 
 /// Of a run's file of events, which may be growing; empty at its end, and where there is none yet.
 Result<EventPage> read_page(const std::string& path, std::int64_t from);

@@ -150,9 +150,10 @@ std::string last_words(const TrainArguments& arguments, const std::string& how) 
   leave(
       ExitCode::failed,
       [&] {
+        const auto files = storage::disk_files();
         auto recorder =
-            Recorder::open("runs/" + config.name + "/events.jsonl", Recorder::display_for(flags),
-                           config.log.every, config.train.steps);
+            Recorder::open(*files, "runs/" + config.name + "/events.jsonl",
+                           Recorder::display_for(flags), config.log.every, config.train.steps);
         if (recorder) tell_failed(**recorder, config, arguments, why());
       },
       [&] { return last_words(arguments, config.name + ": failed: " + why()); });
@@ -211,8 +212,16 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   if (!made) return invalid(made.error());
   ProcessRun& run = **made;
   std::vector<std::string> warnings;
+  const RunStart begins = !arguments.resume        ? RunStart::anew
+                          : arguments.from_scratch ? RunStart::resume_or_scratch
+                                                   : RunStart::resume;
+  Result<RunPlace> place = RunPlace();
   if (arguments.resume) {
-    auto resumed = run.resume(arguments.from_scratch ? SavesGone::begin_anew : SavesGone::refuse);
+    // Nobody else may save between the look for the newest checkpoint and the first step.
+    place = enter_run_place(files, *loaded, begins);
+    if (!place) return invalid(place.error());
+    auto resumed = run.resume(arguments.from_scratch ? SavesGone::begin_anew : SavesGone::refuse,
+                              place->checkpoints->run());
     if (!resumed) return invalid(resumed.error());
     warnings = std::move(*resumed);
   } else if (auto started = run.start(); !started) {
@@ -220,15 +229,14 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   }
 
   // Nothing of an earlier run is touched before it is clear that this one can be.
-  std::string moved;
-  const auto folder = run_folder(config, arguments.resume, moved);
-  if (!folder) return complain(ExitCode::failed, "error: " + folder.error().text);
-  auto opened = Recorder::open(*folder + "/events.jsonl", Recorder::display_for(flags),
+  if (!arguments.resume) place = enter_run_place(files, *loaded, begins);
+  if (!place) return complain(ExitCode::failed, "error: " + place.error().text);
+  auto opened = Recorder::open(files, place->folder + "/events.jsonl", Recorder::display_for(flags),
                                config.log.every, config.train.steps);
   if (!opened) return complain(ExitCode::failed, "error: " + opened.error().text);
   Recorder& recorder = **opened;
-  if (!moved.empty()) recorder.say("the earlier run of this name is now in " + moved);
-  for (auto& warning : describe_run(files, *folder, *loaded, run.chosen(), run.step()))
+  if (!place->moved.empty()) recorder.say("the earlier run of this name is now in " + place->moved);
+  for (auto& warning : describe_run(files, place->folder, *loaded, run.chosen(), run.step()))
     warnings.push_back(std::move(warning));
   for (const auto& warning : warnings) recorder.record(warning_event(config, warning));
   Bell bell;
@@ -245,7 +253,8 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   auto outcome = run.play({.bell = bell,
                            .watchdog = watchdog,
                            .record = [&](const Value& event) { recorder.record(event); },
-                           .casting = nodes ? &nodes->casting() : nullptr});
+                           .casting = nodes ? &nodes->casting() : nullptr,
+                           .claim = &*place->checkpoints});
   watchdog.sign("it tells how it ended");
   using How = actors::Outcome::How;
   if (outcome.how == How::done && config.train.export_path)

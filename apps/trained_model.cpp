@@ -33,8 +33,8 @@ Result<std::unique_ptr<TrainedModel>> TrainedModel::open(storage::Files& files,
       new TrainedModel(std::move(*model), checkpoint->directory(), threads));
   std::vector<NamedTensor> tensors;
   for (const auto& view : checkpoint->weights()) {
-    auto tensor = storage::load(view, trained->memory_);
-    if (!tensor) return within(checkpoint->directory() + ": " + view.name, tensor.error());
+    auto tensor = checkpoint->load_weight(view.name, trained->memory_);
+    if (!tensor) return tensor.error();
     tensors.push_back({view.name, std::move(*tensor)});
   }
   // An optimizer makes versions; here it makes the only one.

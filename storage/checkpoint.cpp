@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 
 #include "storage/checkpoint_layout.h"
 
@@ -65,6 +66,20 @@ bool same_tensors(const Safetensors& file, const Part& part) {
                     });
 }
 
+/// Reads with calls that fail, not out of a mapping, in which a bad page is a signal.
+Result<Digest> digest_of_file(const FileReader& file) {
+  constexpr std::uint64_t piece = std::uint64_t{1} << 20;
+  std::vector<std::byte> buffer(std::min(piece, file.size()));
+  Digester digester;
+  for (std::uint64_t at = 0; at < file.size(); at += buffer.size()) {
+    const auto part =
+        std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), file.size() - at));
+    if (auto read = file.read(at, part); !read) return read.error();
+    digester.add(part);
+  }
+  return digester.finish();
+}
+
 /// The manifest goes first: from then on there is no checkpoint that lacks something.
 Status remove_directory(Files& files, const std::string& directory) {
   const auto entries = files.list(directory);
@@ -108,8 +123,7 @@ Result<std::vector<ListedCheckpoint>> list_checkpoints(Files& files, const std::
       if (entry.kind == DirectoryEntry::Kind::directory)
         found.push_back(look_at(files, directory, *step));
       if (entry.kind == DirectoryEntry::Kind::unknown)
-        found.push_back(
-            {directory, *step, ListedCheckpoint::State::damaged, entry.problem, Manifest()});
+        found.push_back({directory, *step, ListedCheckpoint::State::damaged, entry.problem, {}});
     }
   std::sort(found.begin(), found.end(),
             [](const auto& a, const auto& b) { return a.step > b.step; });
@@ -123,16 +137,20 @@ Result<Checkpoint> Checkpoint::open(Files& files, const std::string& directory) 
   checkpoint.directory_ = directory;
   for (const auto& part : manifest->parts) {
     const auto path = directory + "/" + part.file;
+    auto reader = files.open(path);
+    if (!reader) return reader.error();
+    if ((*reader)->size() != part.bytes) return wrong_size(path, (*reader)->size(), part.bytes);
+    const auto digest = digest_of_file(**reader);
+    if (!digest) return digest.error();
+    if (*digest != part.digest)
+      return Error{path + ": is damaged: its bytes do not have the digest that the manifest gives"};
     auto bytes = files.read(path);
     if (!bytes) return bytes.error();
-    if (bytes->size() != part.bytes) return wrong_size(path, bytes->size(), part.bytes);
-    if (digest_of(bytes->span()) != part.digest)
-      return Error{path + ": is damaged: its bytes do not have the digest that the manifest gives"};
     auto file = Safetensors::parse(std::move(*bytes));
     if (!file) return within(path, file.error());
     if (!same_tensors(*file, part))
       return Error{path + ": holds other tensors than the manifest says"};
-    checkpoint.parts_.push_back({part.kind, std::move(*file)});
+    checkpoint.parts_.push_back({part.kind, std::move(*file), std::move(*reader)});
   }
   checkpoint.manifest_ = std::move(*manifest);
   return checkpoint;
@@ -163,7 +181,11 @@ std::vector<TensorView> Checkpoint::views(PartKind kind) const {
 Result<Tensor> Checkpoint::load(PartKind kind, std::string_view name, MemoryPool& pool) const {
   for (const auto& part : parts_)
     if (const auto* found = part.kind == kind ? part.file.find(name) : nullptr) {
-      auto tensor = storage::load(*found, pool);
+      // Not out of the mapping: a page that the disk cannot give would end the process.
+      std::vector<std::byte> bytes(found->bytes.size());
+      if (auto read = part.reader->read(part.file.offset_of(*found), bytes); !read)
+        return read.error();
+      auto tensor = storage::load({found->name, found->type, found->shape, bytes}, pool);
       if (!tensor) return within(directory_, tensor.error());
       return tensor;
     }
@@ -172,13 +194,17 @@ Result<Tensor> Checkpoint::load(PartKind kind, std::string_view name, MemoryPool
 }
 
 Result<std::optional<NewestCheckpoint>> open_newest_checkpoint(Files& files,
-                                                               const std::string& root) {
+                                                               const std::string& root,
+                                                               const std::string& run) {
   using State = ListedCheckpoint::State;
   const auto listed = list_checkpoints(files, root);
   if (!listed) return listed.error();
   std::vector<SkippedCheckpoint> skipped;
   std::string damage;
   for (const auto& each : *listed) {
+    const bool is_anothers =
+        !run.empty() && each.manifest && !each.manifest->run.empty() && each.manifest->run != run;
+    if (is_anothers) continue;
     std::string problem = each.problem;
     if (each.state == State::complete) {
       auto checkpoint = Checkpoint::open(files, each.directory);
@@ -215,9 +241,12 @@ Result<std::vector<std::string>> remove_unfinished(Files& files, const std::stri
   return removed;
 }
 
-Result<Pruned> prune_checkpoints(Files& files, const std::string& root, int keep) {
+Result<Pruned> prune_checkpoints(Files& files, const std::string& root, int keep,
+                                 const RootClaim* claim) {
   using State = ListedCheckpoint::State;
   assert(keep >= 1);
+  if (claim)
+    if (auto held = claim->still_held(); !held) return held.error();
   Pruned pruned;
   const auto listed = list_checkpoints(files, root);
   if (!listed) return listed.error();
@@ -229,7 +258,7 @@ Result<Pruned> prune_checkpoints(Files& files, const std::string& root, int keep
     pruned.removed = std::move(*unfinished);
     break;
   }
-  int good = 0;
+  std::map<std::string, int> good;  // By run.
   // With nothing to remove, nothing need be read.
   if (listed->size() <= static_cast<std::size_t>(keep)) return pruned;
   const auto check = [&](const ListedCheckpoint& each) -> Status {
@@ -241,13 +270,21 @@ Result<Pruned> prune_checkpoints(Files& files, const std::string& root, int keep
   };
   for (const auto& each : *listed) {
     if (each.state == State::unfinished) continue;
-    if (good == keep) {
+    if (!each.manifest) {
+      pruned.bad.push_back({each.directory, each.problem});
+      continue;
+    }
+    const auto& run = each.manifest->run;
+    if (claim && !run.empty() && run != claim->run()) continue;
+    // A checkpoint that belongs to any run is counted among those of the run that prunes.
+    const auto& owner = claim ? claim->run() : run;
+    if (good[owner] == keep) {
       if (auto status = remove_directory(files, each.directory); !status) return status.error();
       pruned.removed.push_back(each.directory);
       continue;
     }
     if (const auto checked = check(each); checked)
-      ++good;
+      ++good[owner];
     else
       pruned.bad.push_back({each.directory, checked.error().text});
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "storage/claim.h"
 #include "storage/manifest.h"
 #include "storage/safetensors.h"
 
@@ -33,9 +34,11 @@ struct Saved {
 
 /// Writes `root`/step-000000001000. A crash or an error at any moment leaves what was there before,
 /// or the new checkpoint; a save of a step that is there already replaces it. What an earlier save
-/// left unfinished is removed first: nobody else may be saving below `root`.
+/// left unfinished is removed first. With a claim the checkpoint is one of its run, and it gets its
+/// manifest only while the claim is held; without one the caller sees to it that nobody else is
+/// saving below `root`.
 Result<Saved> save_checkpoint(Files& files, const std::string& root,
-                              const CheckpointContent& content);
+                              const CheckpointContent& content, const RootClaim* claim = nullptr);
 
 /// The halves of a save, for nodes that each write a part of the tensors below one `root`: first
 /// each its part (the name tells parts apart: "weights-3"), then one of them the manifest.
@@ -43,7 +46,8 @@ Result<Part> write_part(Files& files, const std::string& directory, const std::s
                         PartKind kind, std::span<const NamedTensor> tensors,
                         const Metadata& metadata = {});
 /// `manifest` is complete but for the digests, which follow from its parts.
-Result<Saved> commit_checkpoint(Files& files, const std::string& directory, Manifest manifest);
+Result<Saved> commit_checkpoint(Files& files, const std::string& directory, Manifest manifest,
+                                const RootClaim* claim = nullptr);
 
 /// "step-000000001000"
 std::string step_directory(std::int64_t step);
@@ -57,8 +61,8 @@ struct ListedCheckpoint {
   std::string directory;
   std::int64_t step = 0;
   State state = State::complete;
-  std::string problem;  // What is wrong if it is not complete.
-  Manifest manifest;    // If it could be read; of step 0 and without parts if not.
+  std::string problem;               // What is wrong if it is not complete.
+  std::optional<Manifest> manifest;  // If it could be read.
 };
 
 /// The newest first. A `root` that does not exist has none; one that cannot be read is an error. A
@@ -66,7 +70,9 @@ struct ListedCheckpoint {
 Result<std::vector<ListedCheckpoint>> list_checkpoints(Files& files, const std::string& root);
 
 /// A checkpoint whose every byte was compared with its digests. Tensors are read when asked for:
-/// each node takes those of its layers.
+/// each node takes those of its layers. Verifying and loading use calls that give an error for a
+/// page that the disk cannot read; the bytes of weights() and optimizer() are mapped, and whoever
+/// touches them dies of such a page.
 class Checkpoint {
  public:
   /// Verifies all of it; the error says which file is bad and how.
@@ -87,6 +93,7 @@ class Checkpoint {
   struct OpenPart {
     PartKind kind;
     Safetensors file;
+    std::shared_ptr<const FileReader> reader;
   };
   std::vector<TensorView> views(PartKind kind) const;
   Result<Tensor> load(PartKind kind, std::string_view name, MemoryPool& pool) const;
@@ -108,10 +115,12 @@ struct NewestCheckpoint {
   Checkpoint checkpoint;
   std::vector<SkippedCheckpoint> skipped;
 };
-/// Nothing where there is no checkpoint yet. That there are some but none is good is an error: to
-/// begin again from nothing is for a person to decide.
+/// Nothing if there is no checkpoint yet. That there are some but none is good is an error: to
+/// begin again from nothing is for a person to decide. If a run's id is given, checkpoints of other
+/// runs do not count.
 Result<std::optional<NewestCheckpoint>> open_newest_checkpoint(Files& files,
-                                                               const std::string& root);
+                                                               const std::string& root,
+                                                               const std::string& run = {});
 
 /// What prune_checkpoints() did.
 struct Pruned {
@@ -119,10 +128,12 @@ struct Pruned {
   std::vector<SkippedCheckpoint> bad;  // Kept, but not counted.
 };
 
-/// Keeps the newest `keep` (at least 1) that verify, and removes what is older, and what is
-/// unfinished and older than the newest complete one.
-/// Nothing is removed before those that stay were read back, so the last good one never goes.
-/// Nobody may be saving below `root`.
-Result<Pruned> prune_checkpoints(Files& files, const std::string& root, int keep);
+/// Keeps the newest `keep` (at least 1) of each run that verify, and removes what is older, and
+/// what is unfinished and older than the newest complete one. Nothing is removed before those that
+/// stay were read back, so the last good one never goes; nor is a checkpoint whose manifest cannot
+/// be read, as nobody can say whose it is. With a claim only checkpoints of its run are removed;
+/// without one the caller sees to it that nobody else is saving below `root`.
+Result<Pruned> prune_checkpoints(Files& files, const std::string& root, int keep,
+                                 const RootClaim* claim = nullptr);
 
 }  // namespace troupe::storage

@@ -65,10 +65,12 @@ void remove_failed(Files& files, const std::string& directory,
 }
 
 Result<Saved> save_into(Files& files, const std::string& directory,
-                        const CheckpointContent& content, std::vector<std::string>& written) {
+                        const CheckpointContent& content, const RootClaim* claim,
+                        std::vector<std::string>& written) {
   auto suffix = free_suffix(files, directory);
   if (!suffix) return suffix.error();
   Manifest manifest;
+  if (claim) manifest.run = claim->run();
   manifest.step = content.step;
   manifest.samples = content.samples;
   manifest.recipe = content.recipe;
@@ -88,7 +90,7 @@ Result<Saved> save_into(Files& files, const std::string& directory,
   if (!content.optimizer.empty())
     if (auto status = add(PartKind::optimizer, content.optimizer, {}); !status)
       return status.error();
-  return commit_checkpoint(files, directory, std::move(manifest));
+  return commit_checkpoint(files, directory, std::move(manifest), claim);
 }
 
 }  // namespace
@@ -114,7 +116,8 @@ Result<Part> write_part(Files& files, const std::string& directory, const std::s
   return part;
 }
 
-Result<Saved> commit_checkpoint(Files& files, const std::string& directory, Manifest manifest) {
+Result<Saved> commit_checkpoint(Files& files, const std::string& directory, Manifest manifest,
+                                const RootClaim* claim) {
   if (auto status = check_parts(manifest.parts); !status) return within(directory, status.error());
   manifest.recipe_digest = digest_of(to_json(manifest.recipe));
   manifest.weights_digest = weights_digest(manifest.parts);
@@ -122,6 +125,8 @@ Result<Saved> commit_checkpoint(Files& files, const std::string& directory, Mani
   // directory may not be, where whoever made it was killed.
   if (auto status = files.sync_directory(directory); !status) return status.error();
   if (auto status = files.sync_directory(parent_of(directory)); !status) return status.error();
+  if (claim)
+    if (auto held = claim->still_held(); !held) return held.error();
   const auto path = directory + "/" + std::string(manifest_name);
   if (auto status = replace_file(files, path, write_manifest(manifest)); !status)
     return status.error();
@@ -130,8 +135,11 @@ Result<Saved> commit_checkpoint(Files& files, const std::string& directory, Mani
 }
 
 Result<Saved> save_checkpoint(Files& files, const std::string& root,
-                              const CheckpointContent& content) {
+                              const CheckpointContent& content, const RootClaim* claim) {
   assert(content.step >= 0 && content.samples >= 0);
+  // Before anything is removed.
+  if (claim)
+    if (auto held = claim->still_held(); !held) return held.error();
   if (auto status = files.make_directory(root); !status) return status.error();
   if (auto swept = remove_unfinished(files, root, content.step); !swept) return swept.error();
   const auto free = files.free_space(root);
@@ -143,7 +151,7 @@ Result<Saved> save_checkpoint(Files& files, const std::string& root,
   const auto directory = root + "/" + step_directory(content.step);
   if (auto status = files.make_directory(directory); !status) return status.error();
   std::vector<std::string> written;
-  auto saved = save_into(files, directory, content, written);
+  auto saved = save_into(files, directory, content, claim, written);
   if (!saved) remove_failed(files, directory, written);
   return saved;
 }

@@ -54,8 +54,10 @@ void CheckpointWriter::run() {
     SaveOutcome outcome;
     outcome.step = content.step;
     const Status ready = options_.before ? options_.before() : Done{};
-    outcome.saved = ready ? save_checkpoint(files_, options_.root, content) : ready.error();
-    if (outcome.saved) outcome.pruned = prune_checkpoints(files_, options_.root, options_.keep);
+    outcome.saved =
+        ready ? save_checkpoint(files_, options_.root, content, options_.claim) : ready.error();
+    if (outcome.saved)
+      outcome.pruned = prune_checkpoints(files_, options_.root, options_.keep, options_.claim);
     done_(outcome);
     lock.lock();
     accepted_.pop_front();

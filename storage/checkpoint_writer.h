@@ -26,6 +26,8 @@ struct SaveOptions {
   /// Makes durable what must be on the disk before a checkpoint is: where it fails, so does the
   /// save. On the writer's thread; may be empty.
   std::function<Status()> before = {};
+  /// Whose checkpoints they are; null: nobody else can be saving there. Outlives the writer.
+  const RootClaim* claim = nullptr;
 };
 
 /// Saves checkpoints on a thread of its own while training goes on. One is being written and one

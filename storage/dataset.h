@@ -54,6 +54,9 @@ class Dataset {
 struct DataNeeds {
   std::int64_t context = 0;  // Tokens in a sample; 0 where the model takes no tokens.
   std::int64_t classes = 0;  // Vocabulary or classes of the model; 0 where the data decides.
+  /// The model's vocabulary if its configuration gives a number, else 0. With it no token of a
+  /// shard is read before its sample is: one that is too large is an error of that sample.
+  std::int64_t vocabulary = 0;
 };
 
 /// Opens what a configuration names:

@@ -25,6 +25,15 @@ std::string_view name_of(std::string_view path) {
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
 }
 
+Result<Bytes> read_into_memory(Files& files, const std::string& path) {
+  const auto file = files.open(path);
+  if (!file) return file.error();
+  auto buffer = std::make_shared<std::vector<std::byte>>((*file)->size());
+  if (auto read = (*file)->read(0, *buffer); !read) return read.error();
+  const std::span<const std::byte> bytes(*buffer);
+  return Bytes(std::move(buffer), bytes);
+}
+
 Status remove_if_there(Files& files, const std::string& path) {
   const auto there = files.exists(path);
   if (!there.ok()) return there.error();

@@ -151,6 +151,10 @@ std::string parent_of(const std::string& path);
 /// "c" for "a/b/c".
 std::string_view name_of(std::string_view path);
 
+/// All of a file, in memory of its own: a page that the disk cannot give is an error, while in the
+/// mapped bytes of Files::read() it is a signal.
+Result<Bytes> read_into_memory(Files& files, const std::string& path);
+
 /// Removes a file if it is there.
 Status remove_if_there(Files& files, const std::string& path);
 

@@ -7,7 +7,7 @@
 namespace troupe::storage {
 namespace {
 
-Value to_value(const Shape& shape) {
+Value dimensions_of(const Shape& shape) {
   Value::List sizes;
   for (const auto size : shape) sizes.push_back(size);
   return sizes;
@@ -22,7 +22,7 @@ Result<Value> inspect_tensors(Files& files, const std::string& path) {
     elements += tensor.shape.count();
     tensors.push_back(Value::Map{{"name", tensor.name, {}},
                                  {"type", to_string(tensor.type), {}},
-                                 {"shape", to_value(tensor.shape), {}}});
+                                 {"shape", dimensions_of(tensor.shape), {}}});
   }
   Value::Map metadata;
   for (const auto& [key, text] : file->metadata()) metadata.push_back({key, text, {}});
@@ -46,7 +46,7 @@ Result<Value> inspect_shard(Files& files, const std::string& path) {
 Result<Value> inspect_idx(Files& files, const std::string& path) {
   const auto array = IdxArray::open(files, path);
   if (!array) return array.error();
-  return Value(Value::Map{{"kind", "IDX", {}}, {"shape", to_value(array->shape()), {}}});
+  return Value(Value::Map{{"kind", "IDX", {}}, {"shape", dimensions_of(array->shape()), {}}});
 }
 
 Result<Value> inspect_tokenizer(Files& files, const std::string& path) {

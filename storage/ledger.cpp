@@ -61,7 +61,7 @@ Result<std::optional<SaveOnRecord>> newest_save(Files& files, const std::string&
   const auto there = files.exists(path);
   if (!there.ok()) return there.error();
   if (!*there) return newest;
-  const auto bytes = files.read(path);
+  const auto bytes = read_into_memory(files, path);
   if (!bytes) return bytes.error();
   for (const auto& record : read_records(bytes->text()).good) {
     if (const auto saved = saved_of(record.value)) newest = {saved->step, saved->below};

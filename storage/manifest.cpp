@@ -196,16 +196,19 @@ Status check_parts(std::span<const Part> parts) {
 std::string write_manifest(const Manifest& manifest) {
   Value::List parts;
   for (const auto& part : manifest.parts) parts.push_back(to_value(part));
-  auto text = to_json_lines(Value::Map{{"format", format, {}},
-                                       {"step", manifest.step, {}},
-                                       {"samples", manifest.samples, {}},
-                                       {"recipe_digest", to_string(manifest.recipe_digest), {}},
-                                       {"weights_digest", to_string(manifest.weights_digest), {}},
-                                       {"model", manifest.model, {}},
-                                       {"recipe", manifest.recipe, {}},
-                                       {"state", manifest.state, {}},
-                                       {"parts", std::move(parts), {}},
-                                       {"digest", std::string(digest_digits, '0'), {}}});
+  Value::Map fields{{"format", format, {}}};
+  if (!manifest.run.empty()) fields.push_back({"run", manifest.run, {}});
+  for (Value::Entry& entry : Value::Map{{"step", manifest.step, {}},
+                                        {"samples", manifest.samples, {}},
+                                        {"recipe_digest", to_string(manifest.recipe_digest), {}},
+                                        {"weights_digest", to_string(manifest.weights_digest), {}},
+                                        {"model", manifest.model, {}},
+                                        {"recipe", manifest.recipe, {}},
+                                        {"state", manifest.state, {}},
+                                        {"parts", std::move(parts), {}},
+                                        {"digest", std::string(digest_digits, '0'), {}}})
+    fields.push_back(std::move(entry));
+  auto text = to_json_lines(std::move(fields));
   assert(text.ends_with(tail_end));
   const auto digest = to_string(digest_of(text));
   return text.replace(text.size() - tail_end.size() - digest_digits, digest_digits, digest);
@@ -237,6 +240,7 @@ Result<Manifest> read_manifest(std::string_view text) {
   manifest.model = fields.value("model");
   manifest.recipe = fields.value("recipe");
   manifest.state = fields.value("state");
+  if (const Value* run = tree->find("run"); run && run->text()) manifest.run = *run->text();
   const auto& parts = fields.list("parts");
   if (auto status = fields.status(); !status) return status.error();
   for (const auto& each : parts) {

@@ -47,6 +47,7 @@ Status check_parts(std::span<const Part> parts);
 /// What makes files a checkpoint: it is written last, and names every file with its size and
 /// digest.
 struct Manifest {
+  std::string run = {};  // The id of the run that saved it; empty if it belongs to any run.
   std::int64_t step = 0;
   std::int64_t samples = 0;
   Value recipe;

@@ -87,10 +87,10 @@ class MemoryFiles::Reader final : public FileReader {
 class MemoryFiles::Lock final : public FileLock {
  public:
   Lock(MemoryFiles& files, std::string path)
-      : files_(files), path_(std::move(path)), life_(files.restarts_) {}
+      : files_(files), path_(std::move(path)), life_(files.lock_lives_) {}
   ~Lock() override {
     const std::lock_guard lock(files_.mutex_);
-    if (files_.restarts_ == life_) files_.locks_.erase(path_);
+    if (files_.lock_lives_ == life_) files_.locks_.erase(path_);
   }
 
  private:
@@ -213,6 +213,7 @@ void MemoryFiles::restart(const Survival& survival) {
   faults_ = {};
   crashed_ = false;
   locks_.clear();
+  ++lock_lives_;
   ++restarts_;
 }
 
@@ -229,6 +230,12 @@ std::int64_t MemoryFiles::looks() const {
 void MemoryFiles::spoil_page(const std::string& path, std::uint64_t byte) {
   const std::lock_guard lock(mutex_);
   entries_.at(path)->bad_pages.insert(byte / page_bytes);
+}
+
+void MemoryFiles::forget_locks() {
+  const std::lock_guard lock(mutex_);
+  locks_.clear();
+  ++lock_lives_;
 }
 
 bool MemoryFiles::is_durable(const std::string& path) const {

@@ -51,6 +51,8 @@ class MemoryFiles final : public Files {
   /// Makes a page of a file unreadable, as a bad sector does: who asks for it gets an error, and
   /// who touches it in mapped bytes dies of a signal.
   void spoil_page(const std::string& path, std::uint64_t byte);
+  /// Forgets who holds which lock, as a network file system does whose server was replaced.
+  void forget_locks();
   /// Whether a crash would leave all of the file.
   bool is_durable(const std::string& path) const;
   /// Turns one bit over, as an ageing disk does. The file must be that long.
@@ -95,6 +97,7 @@ class MemoryFiles final : public Files {
   std::int64_t restarts_ = 0;
   std::uint64_t files_made_ = 0;
   std::map<std::string, std::string> locks_;  // Who holds them.
+  std::int64_t lock_lives_ = 0;               // How often they were forgotten.
   bool crashed_ = false;
   bool has_failed_ = false;  // The newest call, as it was to.
   // Null is a directory. What is seen now, and what a crash would leave.

@@ -86,7 +86,7 @@ Result<RecordWriter> RecordWriter::open(Files& files, const std::string& path) {
   const auto present = files.exists(path);
   if (!present.ok()) return present.error();
   if (*present) {
-    const auto bytes = files.read(path);
+    const auto bytes = read_into_memory(files, path);
     if (!bytes) return bytes.error();
     there = read_records(bytes->text());
     if (!there.flaw.empty())
@@ -150,7 +150,7 @@ Status RecordWriter::take_back() {
 
 /// What is on the disk, and what should have come after it.
 Status RecordWriter::write_anew() {
-  const auto bytes = files_->read(path_);
+  const auto bytes = read_into_memory(*files_, path_);
   if (!bytes) return bytes.error();
   const auto there = read_records(bytes->text());
   if (there.good.size() < synced_)

@@ -44,6 +44,10 @@ class Safetensors {
   /// Null where there is none of that name.
   const TensorView* find(std::string_view name) const;
   const Metadata& metadata() const { return metadata_; }
+  /// Where in the file the bytes of one of its tensors begin.
+  std::uint64_t offset_of(const TensorView& tensor) const {
+    return static_cast<std::uint64_t>(tensor.bytes.data() - bytes_.span().data());
+  }
   Status unchanged() const { return bytes_.unchanged(); }
 
   /// A copy in the pool's memory. The error names what is there when the tensor is not.

@@ -165,10 +165,14 @@ Result<std::unique_ptr<Dataset>> make_token_dataset(
   std::int64_t tokens = 0;
   std::int64_t samples = 0;
   std::int32_t largest = 0;
+  // Bytes are below 256, and documents are checked one by one: only shards need be read for it.
+  const bool is_known = vocabulary > 0 && needs.classes == 0;
   for (const auto& source : sources) {
-    const auto found = largest_token(*source, limit);
-    if (!found) return found.error();
-    largest = std::max(largest, *found);
+    if (!is_known) {
+      const auto found = largest_token(*source, limit);
+      if (!found) return found.error();
+      largest = std::max(largest, *found);
+    }
     tokens += source->count();
     if (source->count() > 0) samples += (source->count() - 1) / needs.context;
   }
@@ -230,7 +234,7 @@ Result<std::unique_ptr<Dataset>> open_shards(DataSpec spec, const DataNeeds& nee
     if (!shard) return shard.error();
     sources.push_back(std::make_unique<ShardTokens>(path, std::move(*shard)));
   }
-  return make_token_dataset(std::move(sources), "tokens", needs, 0);
+  return make_token_dataset(std::move(sources), "tokens", needs, needs.vocabulary);
 }
 
 }  // namespace troupe::storage

@@ -20,10 +20,10 @@ class TokenSource {
   virtual Status unchanged() const { return Done{}; }
 };
 
-/// Samples of needs.context tokens; none spans two sources. All tokens are read once, so that one
-/// that the model has no place for is an error now, with its file and position. `what` says in the
-/// log what the tokens are; `vocabulary` is how many there may be, or 0 where only the largest one
-/// tells.
+/// Samples of needs.context tokens; none spans two sources. Tokens are checked as they are read.
+/// All of them are read now only if nothing else tells how many different ones there may be, or if
+/// needs.classes asks for it. `what` says in the log what the tokens are; `vocabulary` is how many
+/// there may be, or 0 if only the largest one tells.
 Result<std::unique_ptr<Dataset>> make_token_dataset(
     std::vector<std::unique_ptr<TokenSource>> sources, const std::string& what,
     const DataNeeds& needs, std::int64_t vocabulary);

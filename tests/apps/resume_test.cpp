@@ -209,3 +209,110 @@ TEST_CASE("a run that has saved steps and finds none is refused, and begins anew
   CHECK(anew.events("step").size() == 4);
   CHECK(troupe::tests::troupe(here, {"audit", "small"}).code == 0);
 }
+
+TEST_CASE("a run whose folder or checkpoints another process writes is refused", "[apps]") {
+  const Workplace here;
+  here.write("run.toml", small_run);
+  Launch launch;
+  launch.arguments = {
+      "train", "run.toml", "--set", "train.steps=100000", "--set", "checkpoint.dir=saved"};
+  std::vector<Ended> refused;
+  Ended pruned;
+  launch.while_it_runs = [&](pid_t child) {
+    while (here.read("runs/small/events.jsonl").find("checkpoint.saved") == std::string::npos) {
+      const timespec pause{0, 1'000'000};
+      nanosleep(&pause, nullptr);
+    }
+    const std::vector<std::string> dir = {"--set", "checkpoint.dir=saved"};
+    refused.push_back(train(here, {dir[0], dir[1], "--resume"}));
+    refused.push_back(train(here, dir));
+    refused.push_back(train(here, {dir[0], dir[1], "--set", "name=other"}));
+    pruned = troupe::tests::troupe(here, {"checkpoint", "prune", "saved", "--keep", "1"});
+    kill(child, SIGINT);
+  };
+  const Ended ended = troupe::tests::troupe(here, launch);
+  INFO(ended.err);
+  CHECK(ended.code == 75);
+  for (const auto& each : refused) {
+    INFO(each.err);
+    CHECK(each.code != 0);
+    CHECK(each.err.find("/lock: is locked by process ") != std::string::npos);
+  }
+  CHECK(pruned.code == 3);
+  CHECK(pruned.err.find("saved/lock: is locked by process ") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(here.path() / "runs/small.1"));
+  CHECK(troupe::tests::troupe(here, {"audit", "small"}).code == 0);
+}
+
+TEST_CASE("a run whose file of data was swapped does not resume", "[apps]") {
+  const Workplace here;
+  here.write("run.toml", small_run);
+  std::string text;
+  for (int i = 0; i < 3'000; ++i) text += "a line of a book, " + std::to_string(i % 9);
+  here.write("book.txt", text);
+  const auto go = [&](const std::string& steps, std::vector<std::string> more) {
+    more.insert(more.end(), {"--set", "data.train=book.txt", "--set", "model.vocab=256", "--set",
+                             "train.steps=" + steps});
+    return train(here, more);
+  };
+  const Ended whole = go("5", {});
+  INFO(whole.err);
+  REQUIRE(whole.code == 0);
+  std::string other = text;
+  other[17'000] = static_cast<char>(other[17'000] ^ 1);
+  here.write("book.txt", other);
+  const Ended refused = go("10", {"--resume"});
+  CHECK(refused.code == 3);
+  CHECK(refused.err.find("data.files.book.txt: the checkpoint has ") != std::string::npos);
+  here.write("book.txt", text);
+  CHECK(go("10", {"--resume"}).code == 0);
+}
+
+TEST_CASE("events that a full disk refuses are counted, and the file stays whole lines", "[apps]") {
+  const Workplace here;
+  here.write("run.toml", small_run);
+  Launch launch;
+  launch.arguments = {
+      "train", "run.toml", "--set", "train.steps=100000", "--set", "checkpoint.every=100000 steps"};
+  constexpr rlim_t room = 5'000;
+  launch.before_start = [] {
+    // Files beyond this length cannot be written, as on a full disk, until there is room again.
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{room, RLIM_INFINITY};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  };
+  launch.while_it_runs = [&](pid_t child) {
+    const auto wait_until = [&](const std::function<bool()>& is_so) {
+      while (!is_so()) {
+        const timespec pause{0, 1'000'000};
+        nanosleep(&pause, nullptr);
+      }
+    };
+    wait_until([&] { return here.read("runs/small/events.jsonl").size() == room; });
+    const rlimit limit{RLIM_INFINITY, RLIM_INFINITY};
+    REQUIRE(prlimit(child, RLIMIT_FSIZE, &limit, nullptr) == 0);
+    wait_until([&] {
+      return here.read("runs/small/events.jsonl").find("lost_events") != std::string::npos;
+    });
+    kill(child, SIGINT);
+  };
+  const Ended ended = troupe::tests::troupe(here, launch);
+  INFO(ended.err);
+  CHECK(ended.code == 75);
+  std::string events = here.read("runs/small/events.jsonl");
+  int torn = 0;
+  std::int64_t lost = 0;
+  CHECK(events.ends_with("\n"));
+  while (!events.empty()) {
+    const auto end = events.find('\n');
+    const auto event = parse_json(std::string_view(events).substr(0, end));
+    if (!event)
+      ++torn;
+    else if (const Value* count = event->find("lost_events"))
+      lost += *count->integer();
+    events.erase(0, end + 1);
+  }
+  CHECK(torn == 1);
+  CHECK(lost >= 1);
+  CHECK(troupe::tests::troupe(here, {"report", "small"}).code == 0);
+}

@@ -224,3 +224,86 @@ TEST_CASE("what a head decides for a run is written down, and known to the next"
   CHECK(leavings(here) == before);
   CHECK(processes_of_program(here) == 0);
 }
+
+TEST_CASE("nodes whose file of data is another one than the head's are refused with its name",
+          "[cluster]") {
+  const Workplace here;
+  const Workplace elsewhere;
+  here.write("gpt.toml", gpt);
+  std::string text;
+  for (int i = 0; i < 3'000; ++i) text += "the cat sat on the mat, number " + std::to_string(i % 7);
+  here.write("book.txt", text);
+  text[20'000] ^= 1;
+  elsewhere.write("book.txt", text);
+  Process head(here, head_words());
+  REQUIRE(head.says("troupe submit"));
+  const auto address = head_of(here);
+  Process alpha(here, {"node", "--name", "alpha", "--cores", "1", "--head", address});
+  Process beta(elsewhere, {"node", "--name", "beta", "--cores", "1", "--head", address});
+  REQUIRE(alpha.says("joined"));
+  REQUIRE(beta.says("joined"));
+  Process submit(here,
+                 with({"submit", "gpt.toml", "--wait", "--output", "plain", "--head", address},
+                      {"name=many", "train.steps=20", "data.train=book.txt", "model.vocab=256",
+                       "pipeline.stages=2", "elastic.nodes=2:2"}));
+  const auto code = submit.wait();
+  INFO(submit.said() << head.said());
+  CHECK(code == 1);
+  CHECK(submit.said().find("book.txt: this file of data is another one than the head's") !=
+        std::string::npos);
+  CHECK(times_done(here, "many").empty());
+}
+
+TEST_CASE("events that are torn or very long stand in the way of no reader", "[cluster]") {
+  const Workplace here;
+  here.write("gpt.toml", gpt);
+  Cluster cluster(here, {"alpha"});
+  const auto address = head_of(here);
+  const std::string name = "torn";
+  const Ended done =
+      troupe::tests::troupe(here, with({"submit", "gpt.toml", "--wait", "--head", address},
+                                       {"name=torn", "train.steps=5"}));
+  INFO(done.err);
+  REQUIRE(done.code == 0);
+  const auto path = "runs/" + name + "/events.jsonl";
+  const std::string kept = here.read(path);
+  REQUIRE_FALSE(kept.empty());
+  // As a full disk leaves it; then an event longer than a page, and one after it.
+  here.write(path, kept + "{\"type\":\"st\n{\"type\":\"warn\",\"run\":\"" + name +
+                       "\",\"text\":\"" + std::string(200'000, 'x') +
+                       "\"}\n{\"type\":\"warn\",\"run\":\"" + name + "\",\"text\":\"the last\"}\n");
+  const Ended logs =
+      troupe::tests::troupe(here, {"logs", name, "--head", address, "--output", "plain"});
+  CHECK(logs.code == 0);
+  CHECK(logs.err.find("a line of events is torn and left out: 11 bytes") != std::string::npos);
+  CHECK(logs.err.find(std::string(200'000, 'x')) != std::string::npos);
+  CHECK(logs.err.find("the last") != std::string::npos);
+}
+
+TEST_CASE("a damaged checkpoint that a head passes over is told", "[cluster]") {
+  const Workplace here;
+  here.write("gpt.toml", gpt);
+  Cluster cluster(here, {"alpha"});
+  const auto address = head_of(here);
+  const std::vector<std::string> settings = {"name=many", "checkpoint.every=5 steps"};
+  auto submit = [&](const std::string& steps, const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"submit", "gpt.toml", "--wait", "--head",
+                                      address,  "--output", "plain"};
+    words.insert(words.end(), more.begin(), more.end());
+    auto all = settings;
+    all.push_back("train.steps=" + steps);
+    return troupe::tests::troupe(here, with(words, all));
+  };
+  REQUIRE(submit("10", {}).code == 0);
+  const std::string weights = "runs/many/checkpoints/step-000000000010/weights.safetensors";
+  std::string bytes = here.read(weights);
+  REQUIRE(bytes.size() > 1'000);
+  bytes[bytes.size() - 5] ^= 1;
+  here.write(weights, bytes);
+  const Ended resumed = submit("15", {"--resume"});
+  INFO(resumed.err);
+  CHECK(resumed.code == 0);
+  CHECK(resumed.err.find("step-000000000010 is damaged and was passed over") != std::string::npos);
+  const Ended runs = troupe::tests::troupe(here, {"runs", "--head", address, "--output", "json"});
+  CHECK(runs.out.find("is damaged and was passed over") != std::string::npos);
+}

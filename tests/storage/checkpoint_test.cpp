@@ -118,7 +118,7 @@ TEST_CASE("checkpoints are listed from the newest, with what is wrong", "[storag
   CHECK((*listed)[0].problem == "run/step-000000000020: has no manifest; its save did not end");
   CHECK((*listed)[1].step == 10);
   CHECK((*listed)[1].state == State::complete);
-  CHECK((*listed)[1].manifest.samples == 320);
+  CHECK((*listed)[1].manifest->samples == 320);
   CHECK((*listed)[2].state == State::damaged);
   CHECK((*listed)[2].problem ==
         "run/step-000000000003/optimizer.safetensors: cannot inspect: No such file or directory");

@@ -43,6 +43,14 @@ def default_head() -> str:
         raise NoHead("no head is known: name one, or set TROUPE_HEAD, or start `troupe head`") from None
 
 
+def _event(run: str | None, line: str) -> dict[str, Any]:
+    """An event, or a warning in place of a line that a full disk or a crash tore."""
+    try:
+        return json.loads(line)
+    except ValueError:
+        return {"type": "warn", "run": run or "", "text": "a line of events is torn and left out"}
+
+
 def _endpoint(address: str) -> str:
     if "://" in address:
         return address
@@ -212,6 +220,7 @@ class Client:
         bell.connect(self._events)
         try:
             at = 0
+            begun = ""  # A line that is longer than a page, so far.
             while True:
                 # First whether it has ended: then what is read below is all that there is.
                 has_ended = run is not None and self.status(run)["state"] in _ENDS
@@ -220,7 +229,11 @@ class Client:
                     at = page["next"]
                     if not page["lines"]:
                         break
-                    yield from map(json.loads, page["lines"].splitlines())
+                    begun += page["lines"]
+                    if page.get("goes_on"):
+                        continue
+                    lines, begun = begun.split("\n"), ""
+                    yield from (_event(run, line) for line in lines if line)
                 if has_ended or not follow:
                     return
                 self._wait(bell)
