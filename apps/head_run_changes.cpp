@@ -46,7 +46,7 @@ Result<actors::RunSpecPtr> HeadRun::change(const std::string& setting,
   if (!loaded) return loaded.error();
   // Whoever goes on from here, however this process ends, has to know of it first.
   if (auto kept = keep_changes(disk_, *loaded); !kept) return kept.error();
-  if (auto kept = keep_config(disk_, folder_, *loaded, run_->chosen(loaded->tree)); !kept)
+  if (auto kept = keep_config(disk_, place_.folder, *loaded, run_->chosen(loaded->tree)); !kept)
     return kept.error();
   const auto changed = std::make_shared<const config::Loaded>(std::move(*loaded));
   {
