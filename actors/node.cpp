@@ -278,8 +278,7 @@ class Node::Work {
     const auto keep = keep_of(message.run, *order, **home);
     std::vector<DataHere> data;
     const auto spec = (*home)->spec();
-    for (const auto& file : spec->data)
-      data.push_back({file.path, to_string(file.digest)});
+    for (const auto& file : spec->data) data.push_back({file.path, to_string(file.digest)});
     auto site =
         Site::open(channels_, {.home = std::move(*home),
                                .prepare = std::move(*order),

@@ -51,7 +51,7 @@ struct Prepared {
   static constexpr std::string_view type = "prepared";
 
   MeshAddress address;
-  std::vector<KeptStep> kept;  // Of the run, in its memory.
+  std::vector<KeptStep> kept;       // Of the run, in its memory.
   std::vector<DataHere> data = {};  // What it reads samples from.
 
   static constexpr auto fields() {

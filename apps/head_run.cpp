@@ -274,7 +274,8 @@ actors::Outcome HeadRun::play() {
     if (!ends_) ended.why = ready.error().text;
     return ended;
   }
-  for (const auto& warning : describe_run(disk_, place_.folder, loaded_, run_->chosen(), run_->step()))
+  for (const auto& warning :
+       describe_run(disk_, place_.folder, loaded_, run_->chosen(), run_->step()))
     tell(warning_event(loaded_.config, warning));
   tell_choice();
   for (const auto& node : around_.nodes.all())

@@ -260,9 +260,9 @@ TEST_CASE("events that are torn or very long stand in the way of no reader", "[c
   Cluster cluster(here, {"alpha"});
   const auto address = head_of(here);
   const std::string name = "torn";
-  const Ended done =
-      troupe::tests::troupe(here, with({"submit", "gpt.toml", "--wait", "--head", address},
-                                       {"name=torn", "train.steps=5"}));
+  const Ended done = troupe::tests::troupe(
+      here,
+      with({"submit", "gpt.toml", "--wait", "--head", address}, {"name=torn", "train.steps=5"}));
   INFO(done.err);
   REQUIRE(done.code == 0);
   const auto path = "runs/" + name + "/events.jsonl";
