@@ -46,7 +46,8 @@ def default_head() -> str:
 def _event(run: str | None, line: str) -> dict[str, Any]:
     """An event, or a warning in place of a line that a full disk or a crash tore."""
     try:
-        return json.loads(line)
+        event: dict[str, Any] = json.loads(line)
+        return event
     except ValueError:
         return {"type": "warn", "run": run or "", "text": "a line of events is torn and left out"}
 
