@@ -58,13 +58,14 @@ const std::vector<Section>& sections() {
             "How one stands. [`name`, `state`, `step`, `steps`, `loss`, `goodput`, `exactness`, "
             "`where`, `why`; `recoveries`: how often it has made a loss good, and `recovered`: how "
             "it did the last time]"},
-           {"run.submit", "a configuration, [`resume`]",
-            "Begins a run, or goes on with it from its newest checkpoint. [`run`, `chosen` where "
-            "there "
-            "are nodes enough: as the event `run.chosen`]"},
+           {"run.submit", "a configuration, [`resume`], [`from_scratch`]",
+            "Begins a run, or goes on with it from its newest checkpoint; `from_scratch` lets a "
+            "run that is resumed begin at step 0 if what it saved is gone. [`run`, `chosen` where "
+            "there are nodes enough: as the event `run.chosen`]"},
            {"run.events", "[`run`], [`from`]",
-            "The events from that byte of its file on; without a run those of the head itself. "
-            "[`lines`, `next`]"},
+            "The events from that byte of its file on; without a run those of the head itself. A "
+            "page is at most 60 KiB; with `goes_on` it has a part of one long line, which the next "
+            "page continues. [`lines`, `next`, `goes_on`]"},
            {"run.set", "`run`, `set` (`key=value`), [`from`]",
             "Changes a live key after so many steps, or as soon as can be. [`run`, `step`]"},
            {"run.checkpoint", "`run`", "Finishes what is in flight and saves it. [`run`, `step`]"},
