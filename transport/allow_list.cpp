@@ -30,13 +30,6 @@ std::vector<std::string> words_of(std::string_view line, std::string_view separa
   return words;
 }
 
-bool is_host_name(std::string_view text) {
-  return text.size() <= longest_name && std::ranges::all_of(text, [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                  c == '.' || c == '_' || c == '-';
-         });
-}
-
 /// What one line says; an error without its place.
 Result<std::pair<std::string, AllowList::Host>> parse_line(const std::vector<std::string>& words) {
   if (words.size() != 3)
@@ -65,6 +58,13 @@ Result<std::pair<std::string, AllowList::Host>> parse_line(const std::vector<std
 }
 
 }  // namespace
+
+bool is_host_name(std::string_view text) {
+  return !text.empty() && text.size() <= longest_name && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
+  });
+}
 
 Result<AllowList> AllowList::parse(std::string_view text, const std::string& name) {
   AllowList list;

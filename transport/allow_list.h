@@ -20,6 +20,8 @@ class AllowList {
   struct Host {
     std::string name;
     Roles roles;
+
+    friend bool operator==(const Host&, const Host&) = default;
   };
 
   /// Errors are in the style of compilers, "hosts.allow:3: error: ...", a line for each.
@@ -35,5 +37,8 @@ class AllowList {
  private:
   std::map<std::string, Host, std::less<>> hosts_;
 };
+
+/// Whether a text can be the name of a host or a node: 1 to 64 of A-Z a-z 0-9 . _ -
+bool is_host_name(std::string_view text);
 
 }  // namespace troupe::transport

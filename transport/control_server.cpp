@@ -41,7 +41,11 @@ struct Strike {
   PeerId peer;
   std::string why;
 };
-using Order = std::variant<Outgoing, Cut, Strike>;
+struct Allow {
+  PeerId peer = 0;  // None.
+  AllowList allowed;
+};
+using Order = std::variant<Outgoing, Cut, Strike, Allow>;
 
 Message rejection(const std::string& reason, const std::string& found, const std::string& wanted) {
   Message message;
@@ -359,6 +363,10 @@ class ControlServer::Loop {
 
   void follow_orders() {
     for (auto& order : orders_.take()) {
+      if (auto* allow = std::get_if<Allow>(&order)) {
+        change(std::move(allow->allowed));
+        continue;
+      }
       const PeerId peer = std::visit([](const auto& any) { return any.peer; }, order);
       const auto found = by_id_.find(peer);
       if (found == by_id_.end()) {
@@ -373,6 +381,18 @@ class ControlServer::Loop {
       else if (const auto* struck = std::get_if<Strike>(&order))
         strike(Session(sessions_.at(routing_id)), struck->why);
     }
+  }
+
+  void change(AllowList allowed) {
+    std::vector<std::string> stale;
+    for (const auto& [routing_id, session] : sessions_) {
+      const auto* before = options_.allowed.find(session.peer.key);
+      const auto* now = allowed.find(session.peer.key);
+      if (!before || !now || !(*before == *now)) stale.push_back(routing_id);
+    }
+    options_.allowed = std::move(allowed);
+    for (const auto& routing_id : stale)
+      end_session(routing_id, Gone::cut, "the list of hosts has changed");
   }
 
   void send(const std::string& routing_id, const std::vector<std::string>& parts) {
@@ -450,6 +470,10 @@ Status ControlServer::send(PeerId peer, const Message& message) {
 
 Status ControlServer::cut(PeerId peer, std::string why) {
   return loop_->order(Cut{peer, std::move(why)}, 0);
+}
+
+Status ControlServer::allow(AllowList allowed) {
+  return loop_->order(Allow{.allowed = std::move(allowed)}, 0);
 }
 
 Status ControlServer::strike(PeerId peer, std::string why) {

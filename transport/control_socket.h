@@ -116,6 +116,10 @@ class ControlServer {
   /// Likewise: the peer said what it should not have said, by what only the caller knows.
   Status strike(PeerId peer, std::string why);
 
+  /// Likewise: who may dial from now on. Ends the sessions of keys that are not on the list any
+  /// more, or stand there with other roles or another host.
+  Status allow(AllowList allowed);
+
   const Counters& counters() const;
 
  private:

@@ -93,6 +93,14 @@ class Publisher::Loop {
                  " already"};
   }
 
+  void allow(AllowList allowed) {
+    {
+      const std::lock_guard lock(publishing_);
+      new_list_ = std::move(allowed);
+    }
+    queue_.wake().ring();
+  }
+
   const std::string& endpoint() const { return listening_.endpoint(); }
   const Counters& counters() const { return counters_; }
 
@@ -104,6 +112,7 @@ class Publisher::Loop {
     items.push_back({nullptr, queue_.wake().descriptor(), ZMQ_POLLIN, 0});
     while (!stop_) {
       wait_for(items, until(listening_.connections().next_look(), Clock::now()));
+      take_new_list();
       listening_.let_in(counters_);
       follow_connections();
       int read = 0;
@@ -116,13 +125,26 @@ class Publisher::Loop {
     }
   }
 
+  void take_new_list() {
+    std::optional<AllowList> allowed;
+    {
+      const std::lock_guard lock(publishing_);
+      allowed = std::exchange(new_list_, std::nullopt);
+    }
+    if (!allowed) return;
+    options_.allowed = std::move(*allowed);
+    for (const auto& [_, listener] : listeners_)
+      if (!options_.allowed.find(listener.key))
+        shut(listener.connection.descriptor, listener.connection.far_end);
+  }
+
   void follow_connections() {
     while (const auto news = listening_.connections().next()) switch (news->what) {
         case Connections::What::ended:
           if (listening_.connections().silent(news->connection))
             counters_.add(Count::failed_connection);
           listening_.connections().forget(news->connection);
-          topic_bytes_.erase(news->connection.number);
+          listeners_.erase(news->connection.number);
           break;
         case Connections::What::not_accepted:
           listening_.tell_refused("", "cannot accept a connection: " + news->why);
@@ -142,7 +164,10 @@ class Publisher::Loop {
     listening_.connections().heard(parts_.descriptor());
     // Much may come between the moment at which one is cut off, and the end. ZeroMQ takes in what
     // is said as fast as it comes, so it must be gone through faster.
-    auto& bytes = topic_bytes_[connection.number];
+    auto& listener = listeners_[connection.number];
+    listener.connection = connection;
+    listener.key = parts_.property("User-Id");
+    auto& bytes = listener.bytes;
     if (bytes > options_.topic_bytes) return true;
     bytes = subscribes ? bytes + text.size() : options_.topic_bytes + 1;
     if (bytes <= options_.topic_bytes) {
@@ -163,12 +188,18 @@ class Publisher::Loop {
   Handover<std::vector<std::string>> queue_;
   std::atomic<bool> stop_ = false;
   std::mutex publishing_;
+  std::optional<AllowList> new_list_;
   RunNumbers numbers_;  // Of who publishes.
 
   // From here on the thread's own.
   ListeningSocket listening_;
   Parts parts_;
-  std::map<std::uint64_t, std::size_t> topic_bytes_;  // By the number of the connection.
+  struct Listener {
+    Connection connection;
+    std::string key;
+    std::size_t bytes = 0;  // Of its topics.
+  };
+  std::map<std::uint64_t, Listener> listeners_;  // By the number of the connection.
 
   std::thread thread_;
 };
@@ -184,6 +215,7 @@ Result<std::unique_ptr<Publisher>> Publisher::bind(PublisherOptions options,
 }
 
 const std::string& Publisher::endpoint() const { return loop_->endpoint(); }
+void Publisher::allow(AllowList allowed) { loop_->allow(std::move(allowed)); }
 Status Publisher::publish(Message event) { return loop_->publish(std::move(event)); }
 const Counters& Publisher::counters() const { return loop_->counters(); }
 

@@ -58,6 +58,10 @@ class Publisher {
 
   const std::string& endpoint() const;
 
+  /// From any thread: who may listen from now on. Ends the connections of keys that are not on the
+  /// list any more.
+  void allow(AllowList allowed);
+
   /// From any thread; never waits. Numbers the event: its seq and ack do not count. An error where
   /// the message is none, or where more wait than may.
   Status publish(Message event);

@@ -138,6 +138,30 @@ TEST_CASE("who was refused gets in once the list has its key", "[transport]") {
   CHECK(head->messages.wait());
 }
 
+TEST_CASE("a key that is taken off the list loses its session, and no other does", "[transport]") {
+  const Keys keys;
+  auto options = keys.server({Role::node});
+  const auto other = *make_key_pair();
+  options.allowed.add(other.public_key, {"beta", {Role::node}});
+  Head head(options);
+  auto dial = keys.client(head.socket->endpoint());
+  Node node(dial, 1);
+  dial.keys = other;
+  Node stays(dial, 2);
+  REQUIRE(head.connected.wait(2));
+  AllowList without;
+  without.add(other.public_key, {"beta", {Role::node}});
+  REQUIRE(head.socket->allow(without));
+  REQUIRE(node.gone.wait());
+  REQUIRE(head.gone.wait());
+  CHECK(head.gone[0].peer.host == "alpha");
+  CHECK(head.gone[0].gone == Gone::cut);
+  REQUIRE(node.refused.wait());  // It dials again, in vain.
+  REQUIRE(stays.socket->send(message_of("node.heartbeat")));
+  REQUIRE(head.messages.wait(3));
+  CHECK(head.gone.count() == 1);
+}
+
 TEST_CASE("keys at one end alone, or another head's key, make no connection", "[transport]") {
   const Keys keys;
   Head head(keys.server({Role::node}));
