@@ -26,6 +26,14 @@ struct Remark {
   std::string text;
 };
 
+/// Likewise: a node's process has ended.
+struct ProcessEnded {
+  int attempt = 0;  // In which it had a part; 0: not in the newest one.
+  std::string node;
+  int signal = 0;  // That ended it.
+  std::string how;
+};
+
 /// Likewise: no attempt of the run will ever begin.
 struct GivenUp {
   int attempt = 0;
@@ -36,4 +44,5 @@ struct GivenUp {
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Assembled)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Remark)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::ProcessEnded)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::GivenUp)

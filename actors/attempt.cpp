@@ -20,11 +20,25 @@ std::int64_t random_token() {
   return (high << 32) | static_cast<std::int64_t>(random());
 }
 
+// A process keeps two of each optimizer; one of an earlier plan may have kept others.
+constexpr std::size_t most_steps_kept = 256;
+
 }  // namespace
+
+Result<NewestState> newest_state(std::optional<Found> in_memory, std::int64_t saved,
+                                 const std::function<Result<StartPoint>()>& load) {
+  if (in_memory && in_memory->step >= saved) return NewestState{std::move(in_memory), {}};
+  auto loaded = load();
+  const bool is_better = in_memory && (!loaded || loaded->step < in_memory->step);
+  if (is_better) return NewestState{std::move(in_memory), {}};
+  if (!loaded) return loaded.error();
+  return NewestState{{}, std::move(*loaded)};
+}
 
 Attempt::Attempt(Surroundings around, const Backstage& backstage, int number, Origin origin)
     : around_(std::move(around)),
       spec_(backstage.spec),
+      bounds_(RunBounds::of(*spec_)),
       supervisor_(caf::actor_cast<caf::weak_actor_ptr>(backstage.supervisor)),
       number_(number),
       origin_(std::move(origin)) {}
@@ -66,11 +80,9 @@ Status Attempt::prepare(const Lineup& lineup, const Value& config) {
        .interface = around_.interface,
        .carriers = around_.carriers,
        .on_dispatch =
-           [this](int from, PlayerId, Dispatch dispatch) {
-             auto supervisor = caf::actor_cast<caf::actor>(supervisor_);
-             if (!supervisor) return;
-             if (auto delivered = deliver(std::move(dispatch), *spec_, supervisor); !delivered)
-               end_process(from, {delivered.error().text, Cause::failed});
+           [this](int from, PlayerId to, Dispatch dispatch) {
+             if (auto taken = take_from(from, to, std::move(dispatch)); !taken)
+               refuse(from, taken.error().text);
            },
        .on_lost =
            [this](int process, const std::string& why) {
@@ -104,17 +116,12 @@ Status Attempt::find_state() {
     const std::lock_guard lock(mutex_);
     newest = find_newest(kept_, placement_.optimizers, origin_.committed);
   }
-  if (newest && newest->step >= origin_.saved) {
-    step_ = newest->step;
-    in_memory_ = std::move(newest);
-    return Done{};
-  }
-  in_memory_.reset();
-  auto loaded = origin_.load();
+  auto state = newest_state(std::move(newest), origin_.saved, origin_.load);
   origin_.load = nullptr;  // It holds what is not needed any more.
-  if (!loaded) return loaded.error();
-  loaded_ = std::move(*loaded);
-  step_ = loaded_.step;
+  if (!state) return state.error();
+  step_ = state->step();
+  in_memory_ = std::move(state->in_memory);
+  loaded_ = std::move(state->loaded);
   return Done{};
 }
 
@@ -195,22 +202,41 @@ Status Attempt::carry(PlayerId to, Dispatch dispatch) {
 }
 
 void Attempt::heard(std::uint64_t node, transport::Message message) {
-  if (message.epoch != static_cast<std::uint64_t>(number_)) return;
-  if (message.type == Prepared::type) return prepared(node, message);
+  if (message.epoch != static_cast<std::uint64_t>(number_)) return;  // It is late.
+  if (auto taken = take(node, std::move(message)); !taken) {
+    const std::string why = taken.error().text;
+    end_all_of(node, why, Cause::failed);
+    around_.nodes.strike(node, why);
+  }
+}
+
+Status Attempt::take(std::uint64_t node, transport::Message message) {
+  int process = -1;
+  {
+    const std::lock_guard lock(mutex_);
+    process = process_of(node);
+  }
+  if (process < 0)
+    return Error{message.type + ": the sender has no part in attempt " + std::to_string(number_) +
+                 " of run " + around_.run};
+  if (message.type == Prepared::type) return prepared(process, node, message);
   if (message.type == PrepareFailed::type) {
     const auto failed = transport::from_message<PrepareFailed>(message);
-    return failed ? end_all_of(node, failed->why, failed->cause)
-                  : refuse(node, failed.error().text);
+    if (!failed) return failed.error();
+    end_all_of(node, failed->why, failed->cause);
+    return Done{};
   }
   if (message.type == StageFailed::type) {
     const auto failed = transport::from_message<StageFailed>(message);
-    return failed ? end(*failed) : refuse(node, failed.error().text);
+    if (!failed) return failed.error();
+    if (!has_player(placement_, failed->player) || placement_.process_of(failed->player) != process)
+      return Error{message.type + ": found the end of a player that is not the sender's"};
+    end(*failed);
+    return Done{};
   }
   auto addressed = as_dispatch(std::move(message));
-  if (!addressed) return refuse(node, addressed.error().text);
-  if (auto supervisor = caf::actor_cast<caf::actor>(supervisor_))
-    if (auto told = deliver(std::move(addressed->dispatch), *spec_, supervisor); !told)
-      refuse(node, told.error().text);
+  if (!addressed) return addressed.error();
+  return take_from(process, addressed->to, std::move(addressed->dispatch));
 }
 
 namespace {
@@ -234,21 +260,57 @@ Status same_data(const RunSpec& spec, const std::vector<DataHere>& there) {
 
 }  // namespace
 
-void Attempt::prepared(std::uint64_t node, const transport::Message& message) {
-  auto read = transport::from_message<Prepared>(message);
-  if (!read) return refuse(node, read.error().text);
-  if (auto same = same_data(*spec_, read->data); !same)
-    return end_all_of(node, same.error().text, Cause::failed);
+/// The placement is fixed by the time that anybody has a part.
+Status Attempt::take_from(int process, PlayerId to, Dispatch dispatch) const {
+  auto supervisor = caf::actor_cast<caf::actor>(supervisor_);
+  if (!supervisor) return Done{};
+  return deliver(std::move(dispatch), {process, to, placement_, bounds_}, *spec_, supervisor);
+}
+
+/// From a channel.
+void Attempt::refuse(int process, const std::string& why) {
+  const std::string text = name_of(process) + ": " + why;
+  end_process(process, {text, Cause::failed});
+  std::optional<std::uint64_t> node;
   {
     const std::lock_guard lock(mutex_);
-    const int process = process_of(node);
-    if (process < 0) return;
+    if (process >= 0 && static_cast<std::size_t>(process) < used_.size())
+      node = used_[static_cast<std::size_t>(process)].incarnation;
+  }
+  if (node) around_.nodes.strike(*node, why);
+}
+
+Status Attempt::prepared(int process, std::uint64_t node, const transport::Message& message) {
+  auto read = transport::from_message<Prepared>(message);
+  if (!read) return read.error();
+  if (auto same = same_data(*spec_, read->data); !same) {
+    end_all_of(node, same.error().text, Cause::failed);
+    return Done{};
+  }
+  if (read->address.tcp.empty()) return Error{message.type + ": found no address"};
+  if (read->kept.size() > most_steps_kept)
+    return Error{message.type + ": found " + std::to_string(read->kept.size()) +
+                 " steps that are kept, wanted at most " + std::to_string(most_steps_kept)};
+  for (const auto& link : read->address.links) {
+    const PlayerId device{PlayerId::Kind::stage, link.device};
+    if (!has_player(placement_, device) || placement_.process_of(device) != process)
+      return Error{message.type + ": found a link of device " + std::to_string(link.device) +
+                   ", which is not there"};
+  }
+  for (const auto& kept : read->kept)
+    if (kept.optimizers.size() > placement_.optimizers.size())
+      return Error{message.type + ": found the states of " +
+                   std::to_string(kept.optimizers.size()) + " optimizers, but the run has " +
+                   std::to_string(placement_.optimizers.size())};
+  {
+    const std::lock_guard lock(mutex_);
     const auto i = static_cast<std::size_t>(process);
-    if (!addresses_[i].tcp.empty()) return;
+    if (!addresses_[i].tcp.empty()) return Error{message.type + ": found it twice"};
     addresses_[i] = std::move(read->address);
     kept_[i] = std::move(read->kept);
   }
   around_.prepared(node);
+  return Done{};
 }
 
 std::optional<NodeHere> Attempt::blamed(PlayerId player) {
@@ -269,6 +331,15 @@ void Attempt::end_all_of(std::uint64_t node, const std::string& why, Cause cause
     if (failure_.empty()) failure_ = text;
   }
   end_process(process, {text, cause});
+}
+
+void Attempt::process_ended(const NodeHere& node, const NodeLoss& loss) {
+  int process = -1;
+  {
+    const std::lock_guard lock(mutex_);
+    process = process_of(node.incarnation);
+  }
+  rt::post(supervisor_, ProcessEnded{process < 0 ? 0 : number_, node.name, loss.signal, loss.why});
 }
 
 void Attempt::cannot_begin(const std::string& why, Cause cause) {

@@ -17,12 +17,25 @@
 #include "actors/envoy.h"
 #include "actors/lines.h"
 #include "actors/lineup.h"
+#include "actors/may.h"
 #include "actors/mesh.h"
 #include "actors/node_pool.h"
 #include "actors/run_orders.h"
 #include "core/memory_pool.h"
 
 namespace troupe::actors {
+
+/// What an attempt begins with: a state in the memory of nodes, or one that was loaded.
+struct NewestState {
+  std::optional<Found> in_memory;
+  StartPoint loaded;  // If nothing is in memory.
+
+  std::int64_t step() const { return in_memory ? in_memory->step : loaded.step; }
+};
+/// The newest one that there is. A state in memory that is older than the newest checkpoint, which
+/// is of step `saved`, is still newer than the one that is loaded if that checkpoint is damaged.
+Result<NewestState> newest_state(std::optional<Found> in_memory, std::int64_t saved,
+                                 const std::function<Result<StartPoint>()>& load);
 
 /// One attempt of a run whose players are on nodes: from the moment at which nothing of the one
 /// before is left until the last envoy is gone, who hold it. What is done one after the other
@@ -66,30 +79,35 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   void give_up(const std::string& why);
   /// From an envoy, once all are assembled: to its player.
   Status carry(PlayerId to, Dispatch dispatch);
-  /// What a node says about the run.
+  /// What a node says about the run. What it must not say is refused, and strikes the node.
   void heard(std::uint64_t node, transport::Message message);
   /// Where this player is; nothing where what ended the attempt is no node's fault.
   std::optional<NodeHere> blamed(PlayerId player);
   /// All players that are there end.
   void end_all_of(std::uint64_t node, const std::string& why, Cause cause);
+  /// The process of a node has ended.
+  void process_ended(const NodeHere& node, const NodeLoss& loss);
   /// Where it is not known already that a node is to blame.
   void cannot_begin(const std::string& why, Cause cause = Cause::failed);
 
  private:
   Status find_state();
   Status start();
+  Status take(std::uint64_t node, transport::Message message);
+  Status take_from(int process, PlayerId to, Dispatch dispatch) const;
   void aside(std::function<void()> what);
-  void prepared(std::uint64_t node, const transport::Message& message);
+  Status prepared(int process, std::uint64_t node, const transport::Message& message);
   int process_of(std::uint64_t node) const;
   Status say(const NodeHere& node, transport::Message message) const;
   void end(const StageFailed& failed) const;
   void end_process(int process, const PlayerEnded& ended) const;
   void doubt(int process);
-  void refuse(std::uint64_t node, const std::string& why) { end_all_of(node, why, Cause::failed); }
+  void refuse(int process, const std::string& why);
   std::string name_of(int process) const;
 
   const Surroundings around_;
   RunSpecPtr spec_;
+  const RunBounds bounds_;
   caf::weak_actor_ptr supervisor_;
   int number_;
   Origin origin_;

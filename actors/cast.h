@@ -56,6 +56,13 @@ class Casting {
   /// A player has failed, for this reason. The name of the node that it was on, where the attempts
   /// that follow do without that for a while.
   virtual std::optional<std::string> set_aside(PlayerId, const std::string& /*why*/) { return {}; }
+  /// The processes of a node have ended again and again. Whether the attempts that follow do
+  /// without it for a while; not if the others are too few.
+  virtual bool strike_node(const std::string& /*node*/, const std::string& /*why*/) {
+    return false;
+  }
+  /// A player has said what it must not say. Its node is struck for it; the run goes on.
+  virtual void refuse(PlayerId, const std::string& /*why*/) {}
   /// So many steps are done.
   virtual void committed(std::int64_t /*step*/) {}
   /// The run has ended, in this way: nobody need know anything of it any more, but where it is to

@@ -1,11 +1,11 @@
 #include "actors/checkpoints.h"
 
 #include <algorithm>
-#include <cassert>
 #include <functional>
 #include <iterator>
 #include <map>
 #include <set>
+#include <stdexcept>
 #include <string_view>
 #include <utility>
 
@@ -65,16 +65,22 @@ std::vector<NamedTensor> put_together(std::vector<NamedTensor> pieces,
       whole.push_back(std::move(*piece++));
       continue;
     }
-    const Shape& shape = shapes.find(parameter_of(piece->name))->second;
-    Tensor tensor = Tensor::make(memory, shape, piece->tensor.dtype());
-    auto rest = tensor.host_bytes();
     const std::string name = piece->name;
+    const auto fail = [&](const std::string& why) {
+      throw std::runtime_error("the parts of " + name + " do not fit together: " + why);
+    };
+    const auto shape = shapes.find(parameter_of(name));
+    if (shape == shapes.end()) fail("the model has no such parameter");
+    Tensor tensor = Tensor::make(memory, shape->second, piece->tensor.dtype());
+    auto rest = tensor.host_bytes();
     for (; piece != end; ++piece) {
       const auto bytes = piece->tensor.host_bytes();
+      if (piece->tensor.dtype() != tensor.dtype()) fail("their types differ");
+      if (bytes.size() > rest.size()) fail("they have too many bytes");
       std::ranges::copy(bytes, rest.begin());
       rest = rest.subspan(bytes.size());
     }
-    assert(rest.empty());
+    if (!rest.empty()) fail(std::to_string(rest.size()) + " bytes are missing");
     whole.push_back({name, std::move(tensor)});
   }
   return whole;
@@ -146,6 +152,53 @@ StartPoint part_of(const StartPoint& start, const RunSpec& spec, int optimizer) 
   }
   for (const auto& moment : start.moments) add(moment, parameter_of(moment.name), part.moments);
   return part;
+}
+
+Status check(const Snapshot& part, const RunSpec& spec) {
+  const auto [stage, number] = place_of(spec, part.optimizer);
+  const auto index = static_cast<std::size_t>(stage);
+  const models::Stage passes(*spec.model, spec.stages[index], {});
+  const auto& section = spec.sections[index][static_cast<std::size_t>(number)];
+  struct Wanted {
+    std::int64_t count = 0;
+    bool is_whole = true;
+  };
+  std::map<std::string, Wanted, std::less<>> parameters, weights;
+  for (const auto& piece : section.pieces) {
+    const auto& parameter = passes.parameters()[piece.slot];
+    parameters[parameter.name] = {piece.count, piece.count == parameter.shape.count()};
+  }
+  weights = parameters;
+  if (section.has_buffers)
+    for (const auto& buffer : passes.buffers()) weights[buffer.name] = {buffer.shape.count(), true};
+  const auto wrong = [&](const std::string& what) {
+    return Error{"the state of optimizer " + std::to_string(part.optimizer) + ": " + what};
+  };
+  const auto has = [](const NamedTensor& tensor) {
+    return tensor.name + " with " + std::to_string(tensor.tensor.count()) + " numbers";
+  };
+  const auto lies_here = [](const NamedTensor& tensor) {
+    return !tensor.tensor.empty() && tensor.tensor.place().is_host();
+  };
+  for (const auto& weight : part.weights) {
+    const auto found = weights.find(weight.name);
+    if (found == weights.end()) return wrong("found " + has(weight) + " once too often");
+    if (!lies_here(weight) || weight.tensor.count() != found->second.count)
+      return wrong("found " + has(weight) + ", wanted " + std::to_string(found->second.count));
+    weights.erase(found);
+  }
+  if (!weights.empty()) return wrong("found no " + weights.begin()->first);
+  std::set<std::string_view> moments;
+  for (const auto& moment : part.moments) {
+    const auto found = parameters.find(parameter_of(moment.name));
+    if (found == parameters.end() || !moments.insert(moment.name).second)
+      return wrong("found the moment " + has(moment) + " once too often");
+    // A rule may keep less of a parameter that is whole.
+    const auto [count, is_whole] = found->second;
+    if (!lies_here(moment) || (moment.tensor.count() != count && !is_whole))
+      return wrong("found the moment " + has(moment) + ", wanted " + std::to_string(count));
+  }
+  return Done{};
 }
 
 storage::CheckpointContent checkpoint_content(const RunSpec& spec, std::int64_t step,

@@ -25,8 +25,12 @@ Result<StartPoint> start_point(const storage::Checkpoint& checkpoint, MemoryPool
 /// What of a start point an optimizer begins with: its section's pieces; shares their memory.
 StartPoint part_of(const StartPoint& start, const RunSpec& spec, int optimizer);
 
+/// Whether a part of the state that came from another process has exactly the tensors of its
+/// optimizer, in their sizes.
+Status check(const Snapshot& part, const RunSpec& spec);
+
 /// What is saved once all optimizers have given their part, put together in `memory` where it was
-/// cut. Whatever stages and sections are, it is the same.
+/// cut. Whatever stages and sections are, it is the same. Each part has passed check().
 storage::CheckpointContent checkpoint_content(const RunSpec& spec, std::int64_t step,
                                               std::vector<Snapshot> snapshots, MemoryPool& memory);
 

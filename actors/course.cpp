@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "actors/cast.h"
+#include "actors/checkpoints.h"
 #include "actors/not_finite.h"
 #include "actors/step_event.h"
 
@@ -47,6 +48,60 @@ void Course::begun(const Assembled& assembled) {
   around_.chronicle.enter(AttemptBegun{step()});
 }
 
+// What may be heard now.
+
+namespace {
+
+Error not_now(std::int64_t step, const std::string& what) {
+  return Error{"found " + what + " of step " + std::to_string(step + 1) +
+               ", which is not under way"};
+}
+
+Error told_twice(std::int64_t step, const std::string& what) {
+  return Error{"found " + what + " of step " + std::to_string(step + 1) + " twice"};
+}
+
+}  // namespace
+
+Status Course::expects(const MicroBatchLoss& loss) const {
+  const auto what = "the loss of micro-batch " + std::to_string(loss.index);
+  if (loss.purpose == Round::Purpose::evaluation) {
+    if (phase_ == Phase::evaluating && loss.step == step() && evaluation_.expects(loss))
+      return Done{};
+    return not_now(loss.step, what + " of an evaluation");
+  }
+  if (!progress_.is_under_way(loss.step)) return not_now(loss.step, what);
+  if (progress_.ledger().has(loss)) return told_twice(loss.step, what);
+  return Done{};
+}
+
+Status Course::expects(const Divergence& divergence) const {
+  if (!progress_.is_under_way(divergence.step)) return not_now(divergence.step, "a divergence");
+  return Done{};
+}
+
+Status Course::expects(const StepDone& done) const {
+  const auto what = "the end in optimizer " + std::to_string(done.optimizer);
+  if (!progress_.is_under_way(done.step)) return not_now(done.step, what);
+  if (progress_.ledger().has(done)) return told_twice(done.step, what);
+  return Done{};
+}
+
+Status Course::expects(const LateGradients& late) const {
+  if (late.step >= progress_.given_out()) return not_now(late.step, "the lateness of gradients");
+  return Done{};
+}
+
+Status Course::expects(const Snapshot& snapshot) const {
+  const auto what = "a part of the state from optimizer " + std::to_string(snapshot.optimizer);
+  if (phase_ != Phase::collecting) return Error{"found " + what + ", which nobody has asked for"};
+  if (snapshot.step != step())
+    return Error{"found " + what + " after step " + std::to_string(snapshot.step) +
+                 ", wanted it after step " + std::to_string(step())};
+  if (around_.saves.has_part_of(snapshot.optimizer)) return Error{"found " + what + " twice"};
+  return check(snapshot, *spec_);
+}
+
 // What was heard.
 
 Status Course::heard(const MicroBatchLoss& loss) {
@@ -80,7 +135,6 @@ void Course::heard(const Kept& kept) {
 }
 
 void Course::heard(Snapshot snapshot) {
-  if (phase_ != Phase::collecting) return;
   auto& saves = around_.saves;
   if (!saves.add(std::move(snapshot), around_.players.cast().optimizers.size())) return;
   if (spec_->alive)

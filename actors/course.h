@@ -44,12 +44,26 @@ class Course {
   /// They are there.
   void begun(const Assembled& assembled);
 
+  // What may be heard now (may.h has checked all that does not depend on the moment). An error
+  // says what is wrong; then the report must not be heard.
+
+  Status expects(const MicroBatchLoss& loss) const;
+  Status expects(const Divergence& divergence) const;
+  Status expects(const StepDone& done) const;
+  Status expects(const LateGradients& late) const;
+  Status expects(const RoundPlayed& played) const { return progress_.expects(played); }
+  Status expects(const Snapshot& snapshot) const;
+  Status expects(const Kept&) const { return Done{}; }  // It is asked for in vain, or not at all.
+
   // What was heard. Where it is an error the run has failed.
 
   Status heard(const MicroBatchLoss& loss);
   Status heard(const Divergence& divergence);
   void heard(const StepDone& done) { progress_.ledger().add(done); }
-  void heard(const LateGradients& late) { progress_.ledger().add(late); }
+  void heard(const LateGradients& late) {
+    // The step may be done by now: nobody waits for this.
+    if (late.step >= step()) progress_.ledger().add(late);
+  }
   void heard(const RoundPlayed& played);
   void heard(const Kept& kept);
   void heard(Snapshot snapshot);

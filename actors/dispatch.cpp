@@ -36,23 +36,22 @@ Result<Message> take(Dispatch& from, const RunSpec&, const Message*) {
   return message;
 }
 
-/// Whether it was a Message; then `outcome` says whether it was a good one.
+/// Whether it was a Message; then `outcome` says whether it was a good one that may be said.
 template <class Message>
-bool deliver_as(Dispatch& dispatch, const RunSpec& spec, const caf::actor& to, Status& outcome) {
+bool deliver_as(Dispatch& dispatch, const Sender& from, const RunSpec& spec, const caf::actor& to,
+                Status& outcome) {
   if (dispatch.type != Message::type) return false;
   auto message = take(dispatch, spec, static_cast<const Message*>(nullptr));
-  if (message)
-    rt::post(to, std::move(*message));
-  else
-    outcome = message.error();
+  outcome = message ? may(from, *message) : Status(message.error());
+  if (outcome) rt::post(to, std::move(*message));
   return true;
 }
 
 template <class... Message>
-Status deliver_as_any(Dispatch& dispatch, const RunSpec& spec, const caf::actor& to,
-                      std::tuple<Message...>*) {
+Status deliver_as_any(Dispatch& dispatch, const Sender& from, const RunSpec& spec,
+                      const caf::actor& to, std::tuple<Message...>*) {
   Status outcome = Done{};
-  const bool known = (deliver_as<Message>(dispatch, spec, to, outcome) || ...);
+  const bool known = (deliver_as<Message>(dispatch, from, spec, to, outcome) || ...);
   if (!known)
     return Error{"found a message of type '" + dispatch.type + "', which no player knows"};
   return outcome;
@@ -86,8 +85,12 @@ template Dispatch to_dispatch(const KeepStep&, MemoryPool&);
 template Dispatch to_dispatch(const StateCopy&, MemoryPool&);
 template Dispatch to_dispatch(const Kept&, MemoryPool&);
 
-Status deliver(Dispatch dispatch, const RunSpec& spec, const caf::actor& to) {
-  return deliver_as_any(dispatch, spec, to, static_cast<Travelling*>(nullptr));
+Status deliver(Dispatch dispatch, const Sender& from, const RunSpec& spec, const caf::actor& to) {
+  // A schedule is made to read this one.
+  if (dispatch.type == Play::type && from.process != from.placement.head())
+    return Error{dispatch.type + ": found it from process " + std::to_string(from.process) +
+                 ", but only the head gives this order"};
+  return deliver_as_any(dispatch, from, spec, to, static_cast<Travelling*>(nullptr));
 }
 
 transport::Message as_message(PlayerId to, Dispatch dispatch) {

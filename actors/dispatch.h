@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "actors/may.h"
 #include "actors/messages.h"
 #include "actors/player_id.h"
 #include "core/result.h"
@@ -44,7 +45,7 @@ Result<AddressedDispatch> as_dispatch(transport::Message message);
 /// What a head sends ahead to an optimizer's process: the state to begin with.
 Result<Snapshot> to_snapshot(Dispatch dispatch);
 
-/// Gives the message to its player. An error where it is none of this run's: then nobody has it.
-Status deliver(Dispatch dispatch, const RunSpec& spec, const caf::actor& to);
+/// Gives the message to its player, if its sender may say it (may.h). After an error nobody has it.
+Status deliver(Dispatch dispatch, const Sender& from, const RunSpec& spec, const caf::actor& to);
 
 }  // namespace troupe::actors

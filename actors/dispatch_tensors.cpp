@@ -1,3 +1,5 @@
+#include <numeric>
+
 #include "actors/dispatch_parts.h"
 #include "actors/loss_scale_wire.h"
 
@@ -178,7 +180,13 @@ Result<NewWeights> take(Dispatch& from, const RunSpec&, const NewWeights*) {
   if (!times) return times.error();
   if (times->size() != 2) return Error{from.type + ": wanted two times"};
   std::string mask = wire->slots + wire->buffers;
-  for (const int count : wire->moments) mask.append(static_cast<std::size_t>(count), '1');
+  const auto moments_told =
+      std::accumulate(wire->moments.begin(), wire->moments.end(), std::size_t{0});
+  // Nothing is allocated by a number that the sender chose.
+  if (moments_told > from.tensors.size())
+    return Error{from.type + ": found " + std::to_string(from.tensors.size()) + " tensors, but " +
+                 std::to_string(moments_told) + " moments are told"};
+  mask.append(moments_told, '1');
   Unpacking unpacking(mask, from.tensors);
   if (auto good = unpacking.check(from.type, mask.size()); !good) return good.error();
   auto weights = std::make_shared<models::Weights>();

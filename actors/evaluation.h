@@ -25,6 +25,11 @@ class Evaluation {
   }
 
   void begin(int micro_batches) { losses_.assign(static_cast<std::size_t>(micro_batches), {}); }
+  /// Whether it is one of those that are waited for.
+  bool expects(const MicroBatchLoss& loss) const {
+    const auto index = static_cast<std::size_t>(loss.index);
+    return index < losses_.size() && !losses_[index];
+  }
   void add(const MicroBatchLoss& loss) {
     losses_.at(static_cast<std::size_t>(loss.index)) = loss.mean;
   }

@@ -5,6 +5,7 @@
 #include <compare>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
 
 #include "actors/messages.h"
@@ -35,10 +36,13 @@ class Inbox {
     friend auto operator<=>(const Address&, const Address&) = default;
   };
 
-  /// A place that the caller fills, now or by a job that runs before the one that takes it.
+  /// A place that the caller fills, now or by a job that runs before the one that takes it. Throws
+  /// if something lies there already: a peer has sent the same twice.
   ParcelPtr put(const Address& address) {
     auto& parcel = parcels_[address];
-    assert(!parcel && "the same thing came twice");
+    if (parcel)
+      throw std::runtime_error("found the same parcel of micro-batch " + std::to_string(address.m) +
+                               " for stage " + std::to_string(address.stage) + " twice");
     parcel = std::make_shared<Parcel>();
     most_ = std::max(most_, parcels_.size());
     return parcel;

@@ -40,7 +40,8 @@ using News = std::variant<Connected, Lost, Leave, transport::Message>;
 /// All that waits is done here, on one thread, in the order in which it came.
 class Node::Work {
  public:
-  explicit Work(NodeOptions options) : options_(std::move(options)), term_(options_.term) {}
+  explicit Work(NodeOptions options)
+      : options_(std::move(options)), term_(options_.term), term_proof_(options_.term_proof) {}
 
   Status start() {
     options_.dial.seed = conversation()->incarnation();
@@ -162,7 +163,8 @@ class Node::Work {
   void join() {
     auto inventory = options_.inventory;
     for (const auto& [run, memory] : keeps_) inventory.kept.push_back({run, memory.nodes});
-    auto join = transport::to_message(Join{options_.name, std::move(inventory), was_welcome_});
+    auto join = transport::to_message(
+        Join{options_.name, std::move(inventory), was_welcome_, term_proof_, options_.life});
     join.incarnation = conversation()->incarnation();
     join.ack = conversation()->ack();
     join.term = term_;
@@ -241,6 +243,7 @@ class Node::Work {
     options_.say((was_welcome_ ? "back at " : "joined ") + options_.dial.endpoint + " as " +
                  welcome->name);
     term_ = message.term;
+    term_proof_ = welcome->term_proof;
     // It is the same life of the head: its runs may wait for nodes for long.
     if (was_welcome_)
       for (auto& [run, memory] : keeps_) memory.until.reset();
@@ -378,6 +381,7 @@ class Node::Work {
 
   // The thread's own.
   std::uint64_t term_;
+  std::string term_proof_;
   std::map<std::string, Memory> keeps_;  // By run,
   std::map<std::string, Here> sites_;    // and so are these.
   bool was_welcome_ = false;             // At any time,

@@ -15,7 +15,9 @@ namespace troupe::actors {
 struct NodeOptions {
   std::string name;
   Inventory inventory;
-  std::uint64_t term = 0;  // Of the newest head that this host knows.
+  std::uint64_t term = 0;  // Of the newest head that this host knows,
+  std::string term_proof;  // and its proof.
+  std::int64_t life = 0;   // As Join has it.
   transport::DialOptions dial;
   std::string interface = "127.0.0.1";  // Where other nodes reach this one.
   Carriers carriers = Carriers::shm_and_tcp;

@@ -68,12 +68,18 @@ struct Join {
 
   std::string name;  // Wanted; the head may choose another one.
   Inventory inventory;
-  bool again = false;  // It was welcome before, and its connection has ended since.
+  bool again = false;      // It was welcome before, and its connection has ended since.
+  std::string term_proof;  // By the head that told it the term (transport/term_seal.h).
+  /// A secret of the process and of the daemon that started it; the latter's notice of the end
+  /// shows it. 0: nobody gives notice.
+  std::int64_t life = 0;
 
   static constexpr auto fields() {
     return std::tuple(transport::required("name", &Join::name),
                       transport::required("inventory", &Join::inventory),
-                      transport::optional("again", &Join::again));
+                      transport::optional("again", &Join::again),
+                      transport::optional("term_proof", &Join::term_proof),
+                      transport::optional("life", &Join::life).at_least(0));
   }
 };
 
@@ -82,8 +88,12 @@ struct Welcome {
   static constexpr std::string_view type = "node.welcome";
 
   std::string name;
+  std::string term_proof;  // Of the term in its envelope, for other heads.
 
-  static constexpr auto fields() { return std::tuple(transport::required("name", &Welcome::name)); }
+  static constexpr auto fields() {
+    return std::tuple(transport::required("name", &Welcome::name),
+                      transport::optional("term_proof", &Welcome::term_proof));
+  }
 };
 
 /// Node to head: the process lives. Only the newest counts.
@@ -187,16 +197,16 @@ struct Leaving {
 struct ExitNotice {
   static constexpr std::string_view type = "exit_notice";
 
-  std::string host;
-  std::int64_t pid = 0;
+  std::int64_t life = 0;   // As the process had it in its Join.
   std::string how;         // "was ended by signal 9 (Killed)"
   std::string last_words;  // The end of what it wrote to its stderr.
+  int signal = 0;          // By which it was ended; 0: it ended by itself.
 
   static constexpr auto fields() {
-    return std::tuple(transport::required("host", &ExitNotice::host),
-                      transport::required("pid", &ExitNotice::pid),
+    return std::tuple(transport::required("life", &ExitNotice::life).at_least(1),
                       transport::required("how", &ExitNotice::how),
-                      transport::required("last_words", &ExitNotice::last_words));
+                      transport::required("last_words", &ExitNotice::last_words),
+                      transport::optional("signal", &ExitNotice::signal).at_least(0));
   }
 };
 

@@ -36,6 +36,13 @@ struct NodeHere {
   }
 };
 
+/// Why a node is there no more.
+struct NodeLoss {
+  std::string why;
+  bool has_ended = false;  // Its daemon says that its process has.
+  int signal = 0;          // That ended it.
+};
+
 /// Of a name that a configuration would not know: fp32, which everybody has.
 kernels::Precision precision_named(std::string_view name);
 
@@ -51,7 +58,12 @@ class NodePool {
  public:
   using Send = std::function<Status(std::uint64_t incarnation, const transport::Message&)>;
 
-  explicit NodePool(Send send) : send_(std::move(send)) {}
+  /// Hears that a node has said what it must not say.
+  using Strike = std::function<void(std::uint64_t incarnation, const std::string& why)>;
+
+  explicit NodePool(
+      Send send, Strike strike = [](std::uint64_t, const std::string&) {})
+      : send_(std::move(send)), strike_(std::move(strike)) {}
 
   /// With the name that it gets: the one it wants, or that with a number where it is taken.
   NodeHere add(std::uint64_t incarnation, std::string wanted, Inventory inventory);
@@ -75,12 +87,16 @@ class NodePool {
   Status send(std::uint64_t incarnation, const transport::Message& message) const {
     return send_(incarnation, message);
   }
+  void strike(std::uint64_t incarnation, const std::string& why) const {
+    strike_(incarnation, why);
+  }
 
  private:
   /// With the lock held.
   std::vector<NodeHere> find_usable(kernels::Precision least) const;
 
   Send send_;
+  Strike strike_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<NodeHere> nodes_;

@@ -1,7 +1,7 @@
 #include "actors/progress.h"
 
 #include <algorithm>
-#include <cassert>
+#include <string>
 
 #include "actors/exchange.h"
 
@@ -16,7 +16,6 @@ void Progress::attempt_begins(const RunSpec& spec) {
   ledger_.emplace(static_cast<int>(spec.stages.size()), optimizers_of(spec),
                   usual_->micro_batches_in_step());
   rounds_.clear();
-  from_ = step_;
 }
 
 void Progress::give_out(Play play) {
@@ -25,16 +24,36 @@ void Progress::give_out(Play play) {
   rounds_.emplace_back(std::move(play));
 }
 
-void Progress::add(const RoundPlayed& played) {
-  const int device = played.replica * usual_->devices() + played.device;
-  auto& most = most_parcels_[static_cast<std::size_t>(device)];
-  most = std::max(most, played.most_parcels);
+const RoundUnderWay* Progress::find(const RoundPlayed& played) const {
   const auto found = std::ranges::find_if(rounds_, [&](const RoundUnderWay& round) {
     return round.play.first_step == played.first_step &&
            round.play.round->purpose == played.purpose;
   });
-  assert(found != rounds_.end());
-  found->add(played);
+  return found == rounds_.end() ? nullptr : &*found;
+}
+
+Status Progress::expects(const RoundPlayed& played) const {
+  const auto from_step = "a round from step " + std::to_string(played.first_step + 1);
+  const auto* round = find(played);
+  if (!round) return Error{"found " + from_step + " played, but no such round is under way"};
+  const auto place = round->place_of(played);
+  if (place >= round->has_told.size())
+    return Error{"found " + from_step + " played by a device that has no part in it"};
+  if (round->has_told[place]) return Error{"found " + from_step + " played twice"};
+  const auto& schedule = round->play.round->schedule;
+  const auto actions = schedule.lanes[static_cast<std::size_t>(played.device)].size();
+  if (played.spans->size() != actions)
+    return Error{"found " + from_step + " played with " + std::to_string(played.spans->size()) +
+                 " actions, wanted " + std::to_string(actions)};
+  return troupe::Done{};
+}
+
+void Progress::add(const RoundPlayed& played) {
+  const int device = played.replica * usual_->devices() + played.device;
+  auto& most = most_parcels_[static_cast<std::size_t>(device)];
+  most = std::max(most, played.most_parcels);
+  for (auto& round : rounds_)
+    if (&round == find(played)) return round.add(played);
 }
 
 std::optional<Progress::Done> Progress::take_done() {
@@ -43,6 +62,7 @@ std::optional<Progress::Done> Progress::take_done() {
   const bool is_last = step_ + 1 == round.play.first_step + round.play.round->steps;
   if (is_last && !round.is_through()) return {};
   Done done{ledger_->take(step_++), {}};
+  furthest_ = std::max(furthest_, step_);
   if (is_last) {
     done.round = std::move(round);
     rounds_.pop_front();

@@ -11,6 +11,7 @@
 #include "actors/round_under_way.h"
 #include "actors/run_spec.h"
 #include "actors/step_ledger.h"
+#include "core/result.h"
 
 namespace troupe::actors {
 
@@ -18,19 +19,20 @@ namespace troupe::actors {
 /// and the steps that they are about.
 class Progress {
  public:
-  void run_begins(std::int64_t step) { step_ = step; }
+  void run_begins(std::int64_t step) { step_ = furthest_ = step; }
   /// Another plan: nothing is out.
   void change(const RunSpec& spec);
   /// An attempt begins: nothing is out, and nothing was heard.
   void attempt_begins(const RunSpec& spec);
   /// It goes on after so many steps.
-  void go_on_after(std::int64_t step) { step_ = given_out_ = from_ = step; }
+  void go_on_after(std::int64_t step) { step_ = given_out_ = step; }
 
   /// Steps that are done; before an attempt goes on those of the one before.
   std::int64_t step() const { return step_; }
   /// Steps that are done or in rounds that are out.
   std::int64_t given_out() const { return given_out_; }
-  bool has_attempt_done_steps() const { return step_ > from_; }
+  /// The most steps that were done in any attempt. Steps that are done again do not count.
+  std::int64_t furthest() const { return furthest_; }
   /// What is out, in the order in which it is played.
   const std::deque<RoundUnderWay>& rounds() const { return rounds_; }
 
@@ -38,9 +40,15 @@ class Progress {
   void give_out(Play play);
   void evaluated() { rounds_.clear(); }
 
+  /// Whether the device had this round to play, and tells of it for the first time.
+  Status expects(const RoundPlayed& played) const;
+  /// One that is expected.
   void add(const RoundPlayed& played);
+  /// Whether the step is neither done nor further than what was given out.
+  bool is_under_way(std::int64_t step) const { return step >= step_ && step < given_out_; }
   /// What is heard of steps.
   StepLedger& ledger() { return *ledger_; }
+  const StepLedger& ledger() const { return *ledger_; }
   /// What the next step is not done without, for a person.
   std::string missing() const { return ledger_->missing(step_); }
 
@@ -59,13 +67,15 @@ class Progress {
   const std::vector<std::size_t>& most_parcels() const { return most_parcels_; }
 
  private:
+  const RoundUnderWay* find(const RoundPlayed& played) const;
+
   RoundPtr usual_;
   std::vector<std::size_t> most_parcels_;
   std::optional<StepLedger> ledger_;
   std::deque<RoundUnderWay> rounds_;
-  std::int64_t from_ = 0;  // Steps that were done when the attempt began.
   std::int64_t step_ = 0;
   std::int64_t given_out_ = 0;
+  std::int64_t furthest_ = 0;
 };
 
 }  // namespace troupe::actors

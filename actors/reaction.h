@@ -45,7 +45,7 @@ class Reaction {
   void break_what_was_played();
   void lose(Life life, const std::string& why);
   void lose_from(Life life, const std::string& why);
-  void strike(Life life, const std::string& why);
+  void strike(const std::string& name, const std::string& why);
   void set_aside(Life life);
   void free_passed_over();
   void release_idle();

@@ -161,7 +161,7 @@ void Reaction::give_up_epoch(const std::string& why) {
 /// They have no part in the next plan.
 void Reaction::pass_over(const std::vector<Life>& failed, const std::string& why) {
   for (const Life life : failed) {
-    strike(life, why);
+    strike(name_of(life), why);
     set_aside(life);
   }
   give_up_epoch(why);

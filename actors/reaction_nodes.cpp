@@ -200,8 +200,7 @@ void Reaction::on(const DrainAsked& asked) {
 }
 
 /// Who fails too often gets no part for a while.
-void Reaction::strike(Life life, const std::string& why) {
-  const std::string name = name_of(life);
+void Reaction::strike(const std::string& name, const std::string& why) {
   if (name.empty()) return;
   record(Record::Kind::strike, why).names = {name};
   state_.strikes.strike(name, now_);

@@ -21,24 +21,35 @@ void Reaction::on(const StepDecided& decided) {
 }
 
 void Reaction::on(const StepFailed& failed) {
-  // While a head gathers those who play, one of them may cease to.
-  const bool is_played = state_.phase == Phase::run || state_.phase == Phase::gather;
-  if (!is_played || failed.epoch != state_.epoch || !is_member(failed.life)) return;
-  const std::string text =
-      name_of(failed.life) + ": step " + std::to_string(failed.step) + ": " + failed.why;
-  auto& names = state_.failed_steps[failed.step];
-  names.insert(name_of(failed.life));
+  if (state_.phase == Phase::boot || failed.epoch != state_.epoch) return;
+  const std::string name = failed.name.empty() ? name_of(failed.life) : failed.name;
+  if (name.empty() || (failed.name.empty() && !is_member(failed.life))) return;
+  const std::string text = name + ": step " + std::to_string(failed.step) + ": " + failed.why;
+  auto& names = state_.failed_steps[failed.step][failed.why];
+  names.insert(name);
   if (names.size() >= names_that_poison) {
-    row(Row::step_poisoned, text + ": it fails wherever it is played");
+    row(Row::step_poisoned, text + ": it fails in the same way wherever it is played");
     give_up_epoch(text);
     return end(exit_failed, Phase::halted, answer_.reason);
   }
   row(Row::step_failed, text);
-  strike(failed.life, text);
-  set_aside(failed.life);
-  // Its memory is suspect: where it can be, it is restarted, and comes back as another life.
-  order(Retire{failed.life, text});
-  state_.phase == Phase::gather ? break_what_was_played() : recover();
+  if (state_.phase == Phase::prepare || state_.phase == Phase::load)
+    if (failed.name.empty()) return pass_over({failed.life}, text);
+  strike(name, text);
+  if (!failed.name.empty()) return;  // Its loss is what the run recovers from.
+  switch (state_.phase) {
+    case Phase::run:
+    case Phase::gather:
+    case Phase::plan:
+      set_aside(failed.life);
+      // Its memory is suspect: where it can be, it is restarted, and comes back as another life.
+      order(Retire{failed.life, text});
+      return state_.phase == Phase::gather ? break_what_was_played() : recover();
+    default:
+      // The run recovers already, or waits for nodes.
+      set_aside(failed.life);
+      order(Retire{failed.life, text});
+  }
 }
 
 void Reaction::ask_save_point() {

@@ -113,7 +113,8 @@ struct State {
   bool is_stopping = false;
   int futile = 0;  // Epochs without a step.
   transport::Strikes strikes;
-  std::map<std::int64_t, std::set<std::string>> failed_steps;  // By step, on whom.
+  /// By step and by what went wrong: on whom.
+  std::map<std::int64_t, std::map<std::string, std::set<std::string>>> failed_steps;
   std::optional<Time> journal_failed;
   std::vector<Time> changes;  // Nodes that came or went in the last hour.
   Time begun{};

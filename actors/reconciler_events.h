@@ -179,12 +179,14 @@ struct StepFailed {
   std::uint64_t epoch = 0;
   std::int64_t step = 0;
   std::string why;
+  std::string name = {};  // Of a node whose process has ended, in the place of its life.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("life", &StepFailed::life),
                       transport::required("epoch", &StepFailed::epoch),
                       transport::required("step", &StepFailed::step),
-                      transport::required("why", &StepFailed::why));
+                      transport::required("why", &StepFailed::why),
+                      transport::optional("name", &StepFailed::name));
   }
 };
 /// Nothing is in flight, and a checkpoint is due, was asked for, or the run is at its end.

@@ -106,6 +106,24 @@ std::optional<std::string> RemoteCasting::set_aside(PlayerId player, const std::
   return left >= order().fewest ? std::optional(node->name) : std::nullopt;
 }
 
+void RemoteCasting::refuse(PlayerId player, const std::string& why) {
+  const auto attempt = newest();
+  if (const auto node = attempt ? attempt->blamed(player) : std::nullopt)
+    nodes_.strike(node->incarnation, why);
+}
+
+bool RemoteCasting::strike_node(const std::string& node, const std::string& why) {
+  const auto others = choose(nodes_.usable(order().least));
+  const auto left =
+      std::ranges::count_if(others, [&](const NodeHere& other) { return other.name != node; });
+  if (left < order().fewest) return false;
+  reconciling_.post([this, node, why] {
+    const auto state = reconciling_.state();
+    take(recon::StepFailed{0, state.epoch, state.decided + 1, why, node});
+  });
+  return true;
+}
+
 void RemoteCasting::committed(std::int64_t step) { take(recon::StepDecided{epoch_, step}); }
 
 std::vector<NodeHere> RemoteCasting::choose(std::vector<NodeHere> nodes) const {
@@ -164,9 +182,12 @@ void RemoteCasting::arrived() {
   });
 }
 
-void RemoteCasting::lost(std::uint64_t node, const std::string& why) {
-  if (const auto attempt = newest()) attempt->end_all_of(node, why, Cause::lost);
-  take(recon::Lost{static_cast<Life>(node), why});
+void RemoteCasting::lost(const NodeHere& node, const NodeLoss& loss) {
+  if (const auto attempt = newest()) {
+    if (loss.has_ended) attempt->process_ended(node, loss);
+    attempt->end_all_of(node.incarnation, loss.why, Cause::lost);
+  }
+  take(recon::Lost{life_of(node), loss.why});
   reconciling_.post([this] { foresee(); });
 }
 

@@ -57,6 +57,8 @@ class RemoteCasting final : public Casting {
   Company begin(caf::actor_system& system, const Backstage& backstage, int attempt,
                 Origin origin) override;
   std::optional<std::string> set_aside(PlayerId player, const std::string& why) override;
+  void refuse(PlayerId player, const std::string& why) override;
+  bool strike_node(const std::string& node, const std::string& why) override;
   void committed(std::int64_t step) override;
   void over(Outcome::How how) override;
   /// Of the nodes that a run could use those that it is to use now.
@@ -78,7 +80,7 @@ class RemoteCasting final : public Casting {
   /// A node has come, or may be used again; any thread.
   void arrived();
   /// A node is gone; any thread.
-  void lost(std::uint64_t node, const std::string& why);
+  void lost(const NodeHere& node, const NodeLoss& loss);
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <utility>
+#include <vector>
 
 #include "actors/messages.h"
 
@@ -16,13 +18,20 @@ struct RoundUnderWay {
   std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::time_point::max();
   std::chrono::steady_clock::time_point end{};
 
-  explicit RoundUnderWay(Play given_out) : play(std::move(given_out)) {}
+  std::vector<bool> has_told;  // By device, replica after replica.
+
+  explicit RoundUnderWay(Play given_out)
+      : play(std::move(given_out)), has_told(static_cast<std::size_t>(devices())) {}
 
   int devices() const { return play.round->devices() * play.round->replicas; }
+  std::size_t place_of(const RoundPlayed& by_one) const {
+    return static_cast<std::size_t>(by_one.replica * play.round->devices() + by_one.device);
+  }
   bool is_through() const { return played == devices(); }
 
   void add(const RoundPlayed& by_one) {
     ++played;
+    has_told.at(place_of(by_one)) = true;
     for (const auto& span : *by_one.spans) {
       busy += span.time.end - span.time.start;
       begin = std::min(begin, span.time.start);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -41,6 +42,9 @@ class Saves {
   /// A part of the state; true once there are as many as there have to be.
   bool add(Snapshot part, std::size_t parts);
   std::size_t parts() const { return parts_.size(); }
+  bool has_part_of(int optimizer) const {
+    return std::ranges::count(parts_, optimizer, &Snapshot::optimizer) > 0;
+  }
   /// Puts them together, and writes them down, where they are not already: then `to` gets Saved.
   void write(const RunSpec& spec, std::int64_t step, MemoryPool& memory, rt::Base& to);
   /// Whether there is a newer checkpoint now.

@@ -76,21 +76,28 @@ transport::Bound bound_of(const RunSpec& spec) {
 /// What comes from other processes before the players do, and where it goes then.
 class Site::State {
  public:
-  void put(PlayerId to, Dispatch dispatch) {
+  struct Waiting {
+    int from = 0;
+    PlayerId to;
+    Dispatch dispatch;
+  };
+
+  void put(Waiting waiting) {
     const std::lock_guard lock(mutex_);
-    waiting_.emplace_back(to, std::move(dispatch));
+    waiting_.push_back(std::move(waiting));
     came_.notify_all();
   }
-  /// The state of an optimizer, as the head sends it.
-  std::optional<Dispatch> take_state(PlayerId optimizer,
+  /// The state of an optimizer, as the process that has it sends it.
+  std::optional<Dispatch> take_state(PlayerId optimizer, int giver,
                                      std::chrono::steady_clock::time_point end) {
     std::unique_lock lock(mutex_);
     for (;;) {
-      const auto found = std::ranges::find_if(waiting_, [&](const auto& waiting) {
-        return waiting.first == optimizer && waiting.second.type == Snapshot::type;
+      const auto found = std::ranges::find_if(waiting_, [&](const Waiting& waiting) {
+        return waiting.from == giver && waiting.to == optimizer &&
+               waiting.dispatch.type == Snapshot::type;
       });
       if (found != waiting_.end()) {
-        auto dispatch = std::move(found->second);
+        auto dispatch = std::move(found->dispatch);
         waiting_.erase(found);
         return dispatch;
       }
@@ -113,7 +120,7 @@ class Site::State {
   caf::actor warden;  // Nobody else holds it, and without a holder it would end.
   bool open = false;
 
-  std::vector<std::pair<PlayerId, Dispatch>> take_all() {
+  std::vector<Waiting> take_all() {
     const std::lock_guard lock(mutex_);
     return std::exchange(waiting_, {});
   }
@@ -121,13 +128,14 @@ class Site::State {
  private:
   std::mutex mutex_;
   std::condition_variable came_;
-  std::vector<std::pair<PlayerId, Dispatch>> waiting_;
+  std::vector<Waiting> waiting_;
   std::string lost_;
 };
 
 Site::Site(SiteOrder order)
     : order_(std::move(order)),
       spec_(order_.home->spec()),
+      bounds_(RunBounds::of(*spec_)),
       memory_(std::make_unique<MemoryPool>()),
       state_(std::make_unique<State>()),
       config_(actor_threads) {}
@@ -177,9 +185,10 @@ Result<std::unique_ptr<Site>> Site::open(transport::ChannelThread& thread, SiteO
                  .interface = site->order_.interface,
                  .carriers = site->order_.carriers,
                  .linked = site->linked(),
-                 .on_dispatch = [site = site.get()](
-                                    int, PlayerId to,
-                                    Dispatch dispatch) { site->arrived(to, std::move(dispatch)); },
+                 .on_dispatch =
+                     [site = site.get()](int from, PlayerId to, Dispatch dispatch) {
+                       site->arrived(from, to, std::move(dispatch));
+                     },
                  .on_lost =
                      [state = site->state_.get(), head = given.placement.head(),
                       attempt = site->order_.attempt](int other, const std::string& why) {
@@ -272,7 +281,7 @@ Result<StartPoint> Site::state_of(PlayerId optimizer, int from, std::int64_t ste
     if (order_.keep) snapshot = order_.keep->find(optimizer.index, step);
     if (!snapshot) return missing(": it is not kept here any more");
   } else {
-    auto dispatch = state_->take_state(optimizer, end);
+    auto dispatch = state_->take_state(optimizer, from, end);
     if (!dispatch) return missing(has_lost() ? ": " + state_->why_lost() : "");
     auto came = to_snapshot(std::move(*dispatch));
     if (!came) return came.error();
@@ -329,29 +338,35 @@ Status Site::start(const Start& start) {
     for (const auto& [id, actor] : *group)
       if (id != the_supervisor) rt::post(actor, Meet{company.cast});
   state_->open = true;
-  for (auto& [to, dispatch] : state_->take_all()) arrived(to, std::move(dispatch));
+  for (auto& [from, to, dispatch] : state_->take_all()) arrived(from, to, std::move(dispatch));
   return Done{};
 }
 
 Status Site::deliver(transport::Message message) {
   auto addressed = as_dispatch(std::move(message));
   if (!addressed) return addressed.error();
-  return deliver(addressed->to, std::move(addressed->dispatch));
+  return deliver(order_.prepare.placement.head(), addressed->to, std::move(addressed->dispatch));
 }
 
-Status Site::deliver(PlayerId to, Dispatch dispatch) {
+Status Site::deliver(int from, PlayerId to, Dispatch dispatch) {
   const std::lock_guard lock(state_->gate);
   const auto found = state_->here.find(to);
   if (found == state_->here.end())
     return Error{"found " + dispatch.type + " for a player that is not here"};
-  return actors::deliver(std::move(dispatch), *spec_, found->second);
+  return actors::deliver(std::move(dispatch), {from, to, order_.prepare.placement, bounds_}, *spec_,
+                         found->second);
 }
 
-void Site::arrived(PlayerId to, Dispatch dispatch) {
+void Site::arrived(int from, PlayerId to, Dispatch dispatch) {
   const std::lock_guard lock(state_->gate);
-  if (!state_->open) return state_->put(to, std::move(dispatch));
-  if (auto delivered = deliver(to, std::move(dispatch)); !delivered)
-    (void)order_.tell_head(transport::to_message(StageFailed{to, delivered.error().text}));
+  if (!state_->open) return state_->put({from, to, std::move(dispatch)});
+  const auto delivered = deliver(from, to, std::move(dispatch));
+  if (delivered || state_->here.empty()) return;
+  // It may be addressed to somebody who is not here: one of our own players tells of it.
+  const auto sender = name_of_process(from, order_.prepare.placement.head(), order_.attempt);
+  const auto teller = state_->here.contains(to) ? to : state_->here.begin()->first;
+  (void)order_.tell_head(
+      transport::to_message(StageFailed{teller, sender + ": " + delivered.error().text}));
 }
 
 }  // namespace troupe::actors

@@ -9,6 +9,7 @@
 
 #include "actors/envoy.h"
 #include "actors/keep.h"
+#include "actors/may.h"
 #include "actors/mesh.h"
 #include "actors/placement.h"
 #include "actors/rt.h"
@@ -70,8 +71,8 @@ class Site {
   bool is_here(PlayerId player) const;
   LinkedDevices linked() const;
   Way way();
-  Status deliver(PlayerId to, Dispatch dispatch);
-  void arrived(PlayerId to, Dispatch dispatch);
+  Status deliver(int from, PlayerId to, Dispatch dispatch);
+  void arrived(int from, PlayerId to, Dispatch dispatch);
   Status check_start(const Start& start) const;
   Status give_states(const Start& start);
   Result<StartPoint> state_of(PlayerId optimizer, int from, std::int64_t step,
@@ -79,6 +80,7 @@ class Site {
 
   SiteOrder order_;
   RunSpecPtr spec_;
+  const RunBounds bounds_;
   std::unique_ptr<MemoryPool> memory_;  // Of what comes; outlives all below.
   std::unique_ptr<State> state_;        // What other threads touch.
   std::unique_ptr<Mesh> mesh_;

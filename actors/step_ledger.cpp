@@ -60,6 +60,17 @@ StepLedger::Entry& StepLedger::add(const LateGradients& late) {
   return to;
 }
 
+bool StepLedger::has(const MicroBatchLoss& loss) const {
+  const auto found = entries_.find(loss.step);
+  return found != entries_.end() && found->second.losses.at(static_cast<std::size_t>(loss.index));
+}
+
+bool StepLedger::has(const StepDone& done) const {
+  const auto found = entries_.find(done.step);
+  return found != entries_.end() &&
+         found->second.norms.at(static_cast<std::size_t>(done.optimizer));
+}
+
 bool StepLedger::complete(std::int64_t step) const {
   const auto found = entries_.find(step);
   return found != entries_.end() && found->second.steps_done == optimizers_ &&

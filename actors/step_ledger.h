@@ -39,6 +39,10 @@ class StepLedger {
   Entry& add(const StepDone& done);
   Entry& add(const LateGradients& late);
 
+  /// Whether it was told already.
+  bool has(const MicroBatchLoss& loss) const;
+  bool has(const StepDone& done) const;
+
   bool has_all_losses(const Entry& entry) const { return entry.losses_known == micro_batches_; }
   bool complete(std::int64_t step) const;
   /// What a step is not complete without, for a person.

@@ -11,6 +11,7 @@
 #include "actors/checkpoints.h"
 #include "actors/chronicle.h"
 #include "actors/course.h"
+#include "actors/crashes.h"
 #include "actors/ending.h"
 #include "actors/envoy.h"
 #include "actors/interludes.h"
@@ -50,14 +51,14 @@ class Supervisor {
     begin();
     return {
         [this](const MicroBatchLoss& loss) {
-          if (is_now(loss) && is_good(course_.heard(loss))) advance();
+          if (is_now(loss) && is_expected(loss) && is_good(course_.heard(loss))) advance();
         },
         [this](const Divergence& divergence) {
-          if (is_now(divergence)) is_good(course_.heard(divergence));
+          if (is_now(divergence) && is_expected(divergence)) is_good(course_.heard(divergence));
         },
         [this](const StepDone& done) { heard(done); },
         [this](const LateGradients& late) {
-          if (is_now(late)) course_.heard(late);
+          if (is_now(late) && is_expected(late)) course_.heard(late);
         },
         [this](const RoundPlayed& played) { heard(played); },
         [this](const Kept& kept) { heard(kept); },
@@ -72,6 +73,7 @@ class Supervisor {
         [this](const Remark& remark) {
           if (is_now(remark)) chronicle_.warn(remark.text);
         },
+        [this](const ProcessEnded& ended) { process_ended(ended); },
         [this](const GivenUp& given_up) {
           if (is_now(given_up)) fail_run(given_up.why);
         },
@@ -105,9 +107,32 @@ class Supervisor {
 
   template <class Report>
   void heard(Report report) {
-    if (!is_now(report)) return;
+    if (!is_now(report) || !is_expected(report)) return;
     course_.heard(std::move(report));
     advance();
+  }
+  /// A player of another process may say anything at any time; one of ours has a defect.
+  template <class Report>
+  bool is_expected(const Report& report) {
+    const auto expected = course_.expects(report);
+    if (expected) return true;
+    const std::string why = std::string(Report::type) + ": " + expected.error().text;
+    spec_->casting ? spec_->casting->refuse(speaker_of(report), why) : fail_run(why);
+    return false;
+  }
+  PlayerId speaker_of(const MicroBatchLoss& loss) const { return device(loss); }
+  PlayerId speaker_of(const RoundPlayed& played) const { return device(played); }
+  PlayerId speaker_of(const LateGradients& late) const {
+    const auto holder = holders_of(*spec_->round(0, 1), late.stage).front();
+    return device(holder);
+  }
+  template <class Report>
+  PlayerId speaker_of(const Report& report) const {
+    return {PlayerId::Kind::optimizer, report.optimizer};
+  }
+  template <class Of>
+  PlayerId device(const Of& of) const {
+    return {PlayerId::Kind::stage, of.replica * spec_->evaluation->devices() + of.device};
   }
   /// Else the run has failed.
   bool is_good(const Status& heard) {
@@ -236,8 +261,12 @@ class Supervisor {
   /// checkpoint, unless there is no hope.
   void fail_attempt(const std::string& who, const std::string& why, Cause cause) {
     const std::string text = who + ": " + why;
-    // Losses may come as often as they like, as long as something is done between them.
-    futile_ = course_.progress().has_attempt_done_steps() ? 0 : futile_ + 1;
+    // Losses may come as often as they like, as long as a step is done between them that none has
+    // done before.
+    const auto furthest = course_.progress().furthest();
+    futile_ = furthest > furthest_at_failure_ ? 0 : futile_ + 1;
+    furthest_at_failure_ = furthest;
+    fell_at_ = place();
     last_failure_ = text;
     const bool is_hopeful = futile_ < most_futile;
     if (cause == Cause::lost && is_hopeful) {
@@ -256,6 +285,37 @@ class Supervisor {
     loss_.notice(self_->now(), step(), text);
     clear(Next::try_again);
   }
+  /// Where an attempt is. `is_new`: at a step that no attempt has done.
+  struct Place {
+    std::int64_t step = 0;
+    bool is_new = false;
+  };
+  Place place() const {
+    return {step(), course_.is_assembled() && step() == course_.progress().furthest()};
+  }
+
+  /// The channels of the process may have told its end before, so that the next attempt is under
+  /// way already.
+  void process_ended(const ProcessEnded& ended) {
+    const bool is_ending = phase_ == Phase::clearing && next_ == Next::finish;
+    if (phase_ == Phase::ended || is_ending) return;
+    const bool is_now = phase_ == Phase::playing && ended.attempt == attempt_;
+    const Place at = is_now ? place() : fell_at_;
+    if (!at.is_new) return;
+    const auto verdict =
+        crashes_.judge({at.step, ended.node, ended.signal, ended.how}, spec_->strikes);
+    using What = Crashes::What;
+    if (verdict.what == What::go_on) return;
+    if (verdict.what == What::without_node) {
+      if (spec_->casting && spec_->casting->strike_node(ended.node, verdict.reason))
+        return chronicle_.warn("without node " + ended.node + " for a while: " + verdict.reason);
+      if (!verdict.is_fault && !crashes_.are_more_than(spec_->strikes)) return;
+    }
+    const std::string why = verdict.is_fault ? "the same came twice at the same place"
+                                             : "limits.strikes = " + std::to_string(spec_->strikes);
+    finish(failed(verdict.reason + " (given up: " + why + ")"));
+  }
+
   /// The node that the run does without from now on; empty where it is none.
   std::string set_aside(const std::string& who, const std::string& why) const {
     if (!spec_->casting) return {};
@@ -432,7 +492,10 @@ class Supervisor {
   Next next_ = Next::finish;  // Once all are gone; then why an attempt began.
   std::vector<Failure> failures_;
   std::string last_failure_;
-  int futile_ = 0;  // Attempts without a step, one after the other.
+  int futile_ = 0;  // Attempts without a new step, one after the other.
+  std::int64_t furthest_at_failure_ = -1;
+  Place fell_at_;  // When the last attempt ended.
+  Crashes crashes_;
   Outcome outcome_;
   Patience patience_;
   Interludes interludes_;

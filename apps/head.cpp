@@ -1,11 +1,17 @@
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "apps/bell.h"
@@ -17,9 +23,12 @@
 #include "apps/service_manager.h"
 #include "apps/signals.h"
 #include "apps/status_page.h"
+#include "core/thread_name.h"
 
 namespace troupe::apps {
 namespace {
+
+constexpr auto least_life = std::chrono::seconds(2);  // Of a head that had begun to lead.
 
 struct HeadArguments {
   std::string listen = "127.0.0.1:" + std::to_string(usual_head_port);
@@ -45,20 +54,42 @@ std::vector<std::string> words_of(const HeadArguments& arguments, const CommonFl
   return words;
 }
 
-/// One who dies of a signal comes back; who ends by itself has said why.
+/// Whether a head that ended like this is started again. One that was asked to end, or was called
+/// in a way that it cannot follow, or has learned of a newer head, is not. Neither is one that
+/// fails as it begins: it would fail again.
+bool comes_back(const ProcessEnd& end, std::chrono::steady_clock::duration lived) {
+  if (end.signal != 0) return true;
+  switch (static_cast<ExitCode>(end.code)) {
+    case ExitCode::done:
+    case ExitCode::usage:
+    case ExitCode::invalid:
+    case ExitCode::deposed:
+    case ExitCode::interrupted:
+      return false;
+    default:
+      return lived >= least_life;
+  }
+}
+
+/// Keeps a head alive.
 ExitCode supervise(const HeadArguments& arguments, const CommonFlags& flags) {
   Bell bell;
   std::atomic<int> code = 0;
   KeepOptions options;
-  options.arguments = [&] { return words_of(arguments, flags); };
+  auto began = std::chrono::steady_clock::now();  // Of the keeper's thread.
+  options.arguments = [&] {
+    began = std::chrono::steady_clock::now();
+    return words_of(arguments, flags);
+  };
   options.end_patience = std::chrono::hours(1);  // Its runs finish their step and are saved.
   options.ended = [&](const ProcessEnd& end) {
     code = end.code;
-    if (end.signal == 0) bell.ring();
-    if (end.signal != 0 && !flags.quiet)
+    const bool again = comes_back(end, std::chrono::steady_clock::now() - began);
+    if (!again) bell.ring();
+    if (again && !flags.quiet)
       std::fprintf(stderr, "the head, process %d, %s; it comes back\n",
                    static_cast<int>(end.process), to_text(end).c_str());
-    return end.signal != 0;
+    return again;
   };
   {
     const KeptProcess process(std::move(options));
@@ -67,6 +98,56 @@ ExitCode supervise(const HeadArguments& arguments, const CommonFlags& flags) {
   }
   return static_cast<ExitCode>(code.load());
 }
+
+/// Reads the list of hosts again whenever its file has changed, until it is destroyed.
+class AllowListWatch {
+ public:
+  AllowListWatch(std::string path, HeadService& service,
+                 std::function<void(const std::string&)> say)
+      : path_(std::move(path)), service_(service), say_(std::move(say)), seen_(stamp()) {
+    thread_ = std::thread([this] { watch(); });
+  }
+  ~AllowListWatch() {
+    ends_ = true;
+    bell_.ring();
+    thread_.join();
+  }
+  AllowListWatch(const AllowListWatch&) = delete;
+  AllowListWatch& operator=(const AllowListWatch&) = delete;
+
+ private:
+  /// Of the file's content, as far as the system tells: another one if it has changed.
+  using Stamp = std::tuple<ino_t, off_t, time_t, long>;
+  Stamp stamp() const {
+    struct stat facts {};
+    if (::stat(path_.c_str(), &facts) != 0) return {};
+    return {facts.st_ino, facts.st_size, facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec};
+  }
+
+  void watch() {
+    name_thread("allow list");
+    for (; !ends_; bell_.wait_for(look_every)) {
+      const auto now = stamp();
+      if (now == seen_) continue;
+      seen_ = now;
+      // A list that cannot be read lets nobody out and nobody in: the one before stays.
+      const auto list = transport::AllowList::read(path_);
+      if (list && !service_.allow(*list)) seen_ = {};  // Too much waits: again with the next look.
+      say_(list ? path_ + " has changed: " + std::to_string(list->size()) + " keys may come"
+                : "the list of hosts stays as it was: " + list.error().text);
+    }
+  }
+
+  static constexpr auto look_every = std::chrono::milliseconds(1000);
+
+  const std::string path_;
+  HeadService& service_;
+  const std::function<void(const std::string&)> say_;
+  Stamp seen_;
+  std::atomic<bool> ends_ = false;
+  Bell bell_;
+  std::thread thread_;
+};
 
 /// Null where it cannot be: a head without a page leads as well.
 std::unique_ptr<StatusPage> open_page(const std::string& address, const HeadService& service,
@@ -98,8 +179,9 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
   if (arguments.allow_chaos) options.drills = HeadOptions::Drills::allowed;
   options.deposed = [](std::uint64_t term) {
     std::fprintf(stderr,
-                 "error: the nodes know a head of term %llu, which came after this one; start it "
-                 "with the folder of that one (--state), or the nodes anew\n",
+                 "error: a node has proved that it knows a head of term %llu, which came after "
+                 "this one; start "
+                 "this one with the folder of that one (--state), or the nodes anew\n",
                  static_cast<unsigned long long>(term));
     std::_Exit(static_cast<int>(ExitCode::deposed));  // Whatever it wrote now would be wrong.
   };
@@ -116,6 +198,15 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
     options.keys = std::move(*keys);
     options.allowed = std::move(*allowed);
   }
+  if (options.keys) {
+    options.seal = transport::TermSeal::of_key(options.keys->secret_key);
+  } else if (const auto path = shared_secret_path(); !path.empty()) {
+    auto seal = transport::TermSeal::of_file(path);
+    if (seal)
+      options.seal = *seal;
+    else
+      say("this head shares no secret with other heads, and ends for none: " + seal.error().text);
+  }
   // From the first that anybody hears of it on, it can be asked to end.
   Bell bell;
   ring_on_signals(bell);
@@ -128,6 +219,8 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
       std::to_string(service.term()));
   say("on each machine:  " + join + " --head " + reached_at(service.endpoint(), interface));
   say("then:             troupe submit CONFIG --wait");
+  std::optional<AllowListWatch> watch;
+  if (!arguments.allow.empty()) watch.emplace(arguments.allow, **opened, say);
   const auto page = arguments.http == "off" ? nullptr : open_page(arguments.http, service, say);
   manager->status("listens at " + service.endpoint());
   manager->ready();

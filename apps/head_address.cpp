@@ -39,6 +39,11 @@ Result<std::string> find_head(const std::string& given) {
   return last;
 }
 
+std::string shared_secret_path() {
+  const auto path = memory();
+  return path ? (path->parent_path() / "secret").string() : std::string();
+}
+
 void remember_head(const std::string& endpoint) {
   const auto path = memory();
   if (!path) return;

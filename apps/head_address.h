@@ -16,6 +16,9 @@ std::string to_endpoint(const std::string& address);
 /// this machine by this user.
 Result<std::string> find_head(const std::string& given);
 
+/// Where heads of this user keep the secret that they share; empty if there is no such place.
+std::string shared_secret_path();
+
 /// Remembers the head of this process as the last one.
 void remember_head(const std::string& endpoint);
 

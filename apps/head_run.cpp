@@ -379,9 +379,9 @@ int HeadRun::fewest_nodes() const { return now()->config.elastic.nodes.fewest; }
 void HeadRun::heard(std::uint64_t node, transport::Message message) {
   casting_->heard(node, std::move(message));
 }
-void HeadRun::lost(std::uint64_t node, const std::string& why) {
+void HeadRun::lost(const actors::NodeHere& node, const actors::NodeLoss& loss) {
   switching_.node_went();
-  casting_->lost(node, why);
+  casting_->lost(node, loss);
 }
 
 void HeadRun::arrived(const actors::NodeHere& node) {

@@ -76,7 +76,7 @@ class HeadRun {
 
   /// What a node says.
   void heard(std::uint64_t node, transport::Message message);
-  void lost(std::uint64_t node, const std::string& why);
+  void lost(const actors::NodeHere& node, const actors::NodeLoss& loss);
   /// A node has come: it gets a part at a save point, where that pays; or hears why it gets none.
   void arrived(const actors::NodeHere& node);
 

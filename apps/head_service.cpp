@@ -101,10 +101,13 @@ class HeadService::Service {
     gate_options.listening.keys = options_.keys;
     gate_options.listening.allowed = options_.allowed;
     gate_options.term = journal_->term();
+    gate_options.seal = options_.seal;
     gate_options.reconnect_patience = options_.reconnect_patience;
     GateEvents events;
     events.joined = [this](const actors::NodeHere& node) { joined(node); };
-    events.lost = [this](const actors::NodeHere& node, const std::string& why) { lost(node, why); };
+    events.lost = [this](const actors::NodeHere& node, const actors::NodeLoss& loss) {
+      lost(node, loss);
+    };
     events.leaving = [this](const actors::NodeHere& node, const std::string& why) {
       leaving(node, why);
     };
@@ -136,6 +139,10 @@ class HeadService::Service {
   const std::string& events() const { return publisher_->endpoint(); }
 
   std::uint64_t term() const { return journal_->term(); }
+  Status allow(const transport::AllowList& allowed) {
+    publisher_->allow(allowed);
+    return gate_->allow(allowed);
+  }
 
   Value status() const {
     Value status = Value::Map{};
@@ -300,14 +307,15 @@ class HeadService::Service {
     publish(warning);
   }
 
-  void lost(const actors::NodeHere& node, const std::string& why) {
+  void lost(const actors::NodeHere& node, const actors::NodeLoss& loss) {
+    const auto& why = loss.why;
     gpu_warnings_.forget(node.incarnation);
     options_.say("node " + node.name + " is lost: " + why);
     Value lost = event("node.lost", "");
     lost.set("node", node.name);
     lost.set("why", why);
     publish(lost);
-    for (const auto& run : all_runs()) run->lost(node.incarnation, why);
+    for (const auto& run : all_runs()) run->lost(node, loss);
   }
 
   void leaving(const actors::NodeHere& node, const std::string& why) {
@@ -327,6 +335,7 @@ class HeadService::Service {
       answer.set("version", TROUPE_VERSION);
       answer.set("events", events());
       answer.set("rights", transport::to_string(peer.roles));
+      answer.set("term_proof", gate_->term_proof());
       return answer;
     }
     if (message.type == "run.submit") {
@@ -452,6 +461,7 @@ Result<std::unique_ptr<HeadService>> HeadService::open(HeadOptions options) {
 const std::string& HeadService::endpoint() const { return service_->endpoint(); }
 const std::string& HeadService::events() const { return service_->events(); }
 Value HeadService::status() const { return service_->status(); }
+Status HeadService::allow(const transport::AllowList& allowed) { return service_->allow(allowed); }
 std::uint64_t HeadService::term() const { return service_->term(); }
 
 }  // namespace troupe::apps

@@ -12,6 +12,7 @@
 #include "core/value.h"
 #include "transport/control_socket.h"
 #include "transport/fields.h"
+#include "transport/term_seal.h"
 
 namespace troupe::apps {
 
@@ -59,6 +60,7 @@ struct HeadOptions {
   std::string events;  // Where events are published; likewise.
   std::optional<transport::KeyPair> keys;
   transport::AllowList allowed;
+  transport::TermSeal seal;
   std::string interface = "127.0.0.1";  // Where nodes reach the head's channels.
   enum class Drills { forbidden, allowed };
   Drills drills = Drills::forbidden;  // Whether `troupe chaos` may do harm here.
@@ -83,6 +85,8 @@ class HeadService {
   const std::string& events() const;
   /// The nodes and runs, as it answers whoever asks; any thread.
   Value status() const;
+  /// Who may dial from now on, where there are keys. Sessions of others end.
+  Status allow(const transport::AllowList& allowed);
   /// Of its lives, which this one is.
   std::uint64_t term() const;
 

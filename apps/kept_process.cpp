@@ -34,7 +34,7 @@ int milliseconds_until(Clock::time_point time) {
 }
 
 /// In the child: nothing here may allocate, as another thread may have held the lock for that.
-[[noreturn]] void become(char* const* words, int output, pid_t parent) {
+[[noreturn]] void become(char* const* words, char* const* environment, int output, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(not_started);  // It has died meanwhile.
   // Ctrl-C is for the parent, which asks its children to end when it is time.
@@ -44,8 +44,17 @@ int milliseconds_until(Clock::time_point time) {
   sigprocmask(SIG_SETMASK, &none, nullptr);
   dup2(output, STDERR_FILENO);
   syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0);
-  execv("/proc/self/exe", words);
+  execve("/proc/self/exe", words, environment);
   _exit(not_started);
+}
+
+/// As exec takes them: with a null at the end.
+std::vector<char*> pointers_to(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
+  for (auto& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
 }
 
 }  // namespace
@@ -127,10 +136,12 @@ void KeptProcess::keep() {
 KeptProcess::Child KeptProcess::start() {
   auto words = options_.arguments();
   words.insert(words.begin(), "troupe");
-  std::vector<char*> pointers;
-  pointers.reserve(words.size() + 1);
-  for (auto& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
+  auto pointers = pointers_to(words);
+  auto added = options_.environment();
+  auto environment = pointers_to(added);
+  environment.pop_back();  // Ours follows; of a name that is there twice the first one counts.
+  for (char** variable = environ; *variable; ++variable) environment.push_back(*variable);
+  environment.push_back(nullptr);
   Child child;
   int ends[2] = {-1, -1};
   if (pipe2(ends, O_CLOEXEC) != 0) return child;
@@ -138,7 +149,7 @@ KeptProcess::Child KeptProcess::start() {
   fcntl(child.output, F_SETFL, O_NONBLOCK);
   const pid_t parent = getpid();
   child.process = fork();
-  if (child.process == 0) become(pointers.data(), ends[1], parent);
+  if (child.process == 0) become(pointers.data(), environment.data(), ends[1], parent);
   close(ends[1]);
   if (child.process > 0) child.death = static_cast<int>(syscall(SYS_pidfd_open, child.process, 0));
   return child;

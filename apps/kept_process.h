@@ -26,6 +26,8 @@ std::string to_text(const ProcessEnd& end);
 
 struct KeepOptions {
   std::function<std::vector<std::string>()> arguments;  // Of this program; asked at each start.
+  /// Variables for it beside our own, "NAME=value"; asked likewise. Other users cannot read them.
+  std::function<std::vector<std::string>()> environment = [] { return std::vector<std::string>(); };
   /// Between an end and the next start. One that has lived for a while begins anew. However often
   /// one is killed, it is back soon enough for a run to be made good within two seconds.
   transport::BackoffRules backoff = {std::chrono::milliseconds(50), std::chrono::seconds(1)};

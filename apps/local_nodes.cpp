@@ -24,11 +24,11 @@ Result<std::unique_ptr<LocalNodes>> LocalNodes::start(
   GateEvents events;
   // Nodes are started, and so heard, only once there is a casting.
   events.joined = [local = local.get()](const actors::NodeHere&) { local->casting_->arrived(); };
-  events.lost = [local = local.get()](const actors::NodeHere& node, const std::string& why) {
-    local->casting_->lost(node.incarnation, why);
+  events.lost = [local = local.get()](const actors::NodeHere& node, const actors::NodeLoss& loss) {
+    local->casting_->lost(node, loss);
   };
   events.leaving = [local = local.get()](const actors::NodeHere& node, const std::string& why) {
-    local->casting_->lost(node.incarnation, "is leaving: " + why);
+    local->casting_->lost(node, {.why = "is leaving: " + why});
   };
   events.about_run = [local = local.get()](std::uint64_t node, transport::Message message) {
     local->casting_->heard(node, std::move(message));
@@ -48,13 +48,16 @@ Result<std::unique_ptr<LocalNodes>> LocalNodes::start(
     arguments.name = "node-" + std::to_string(i);
     arguments.first_gpu = i * devices;
     KeepOptions kept;
-    kept.arguments = [arguments] {
+    const auto life = std::make_shared<std::int64_t>();  // Of its keeper's thread alone.
+    kept.arguments = [arguments, life] {
+      *life = new_life();
       auto words = arguments.words();
       words.emplace_back("-q");
       return words;
     };
-    kept.ended = [gate = local->gate_.get()](const ProcessEnd& end) {
-      gate->process_ended(notice_of(end));
+    kept.environment = [life] { return environment_of(*life); };
+    kept.ended = [gate = local->gate_.get(), life](const ProcessEnd& end) {
+      gate->process_ended(notice_of(*life, end));
       return true;
     };
     local->processes_.push_back(std::make_unique<KeptProcess>(std::move(kept)));

@@ -6,6 +6,9 @@
 #include <cstdio>
 #include <latch>
 #include <memory>
+#include <mutex>
+#include <string>
+#include <tuple>
 #include <utility>
 
 #include "apps/command.h"
@@ -43,7 +46,12 @@ class Line {
       manager.status("waits for the head at " + endpoint + ": " + why);
     };
     heard.message = [this](const transport::Message& message) {
-      term_ = std::max<std::uint64_t>(term_, message.term);
+      const auto* proof = message.body.find("term_proof");
+      if (!proof || !proof->text()) return;  // It is no answer to the hello.
+      const std::lock_guard lock(mutex_);
+      if (message.term < term_) return;
+      term_ = message.term;
+      term_proof_ = *proof->text();
     };
     auto client = transport::ControlClient::dial(options, std::move(heard));
     if (!client) return client.error();
@@ -54,12 +62,17 @@ class Line {
   void tell(const actors::ExitNotice& notice) {
     (void)client_->send(transport::to_message(notice));
   }
-  /// Of the newest head.
-  std::uint64_t term() const { return term_; }
+  /// Of the newest head, and its proof.
+  std::pair<std::uint64_t, std::string> term() const {
+    const std::lock_guard lock(mutex_);
+    return {term_, term_proof_};
+  }
 
  private:
   const std::uint64_t incarnation_ = transport::new_incarnation();
-  std::atomic<std::uint64_t> term_ = 0;
+  mutable std::mutex mutex_;
+  std::uint64_t term_ = 0;
+  std::string term_proof_;
   std::latch dialed_{1};  // It may be connected before dial() has returned.
   std::unique_ptr<transport::ControlClient> client_;
 };
@@ -93,16 +106,19 @@ ExitCode node(const DaemonArguments& given, const CommonFlags& flags) {
   Bell bell;
   std::atomic<int> code = 0;
   std::atomic<bool> leaves = false;
+  std::int64_t life = 0;  // Of the process that is there; of its keeper's thread alone.
   KeepOptions options;
   options.arguments = [&] {
-    arguments.term = line.term();
+    std::tie(arguments.term, arguments.term_proof) = line.term();
+    life = new_life();
     auto words = arguments.words();
     if (flags.quiet) words.emplace_back("-q");
     return words;
   };
+  options.environment = [&] { return environment_of(life); };
   options.end_patience = std::chrono::milliseconds(static_cast<int>(1000 * given.leave_patience));
   options.ended = [&](const ProcessEnd& end) {
-    line.tell(notice_of(end));
+    line.tell(notice_of(life, end));
     const bool again = is_worth_another(end);
     if (!flags.quiet && (end.signal != 0 || end.code != 0))
       std::fprintf(stderr, "node process %d %s%s\n", static_cast<int>(end.process),

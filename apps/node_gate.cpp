@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "actors/node_messages.h"
+#include "core/printable.h"
 #include "core/thread_name.h"
+#include "transport/message_types.h"
 
 namespace troupe::apps {
 namespace {
@@ -22,9 +24,9 @@ NodeGate::NodeGate(GateOptions options, GateEvents events)
     : options_(std::move(options)),
       events_(std::move(events)),
       incarnation_(transport::new_incarnation()),
-      nodes_([this](std::uint64_t node, const transport::Message& message) {
-        return send(node, message);
-      }) {}
+      nodes_([this](std::uint64_t node,
+                    const transport::Message& message) { return send(node, message); },
+             [this](std::uint64_t node, const std::string& why) { strike(node, why); }) {}
 
 NodeGate::~NodeGate() {
   {
@@ -43,10 +45,10 @@ Result<std::unique_ptr<NodeGate>> NodeGate::open(GateOptions options, GateEvents
   heard.message = [gate = gate.get()](const transport::Peer& peer, transport::Message message) {
     gate->heard(peer, std::move(message));
   };
-  heard.gone = [gate = gate.get()](const transport::Peer& peer, transport::Gone,
-                                   const std::string&) { gate->gone(peer); };
+  heard.gone = [gate = gate.get()](const transport::Peer& peer, transport::Gone how,
+                                   const std::string& why) { gate->gone(peer, how, why); };
   heard.refused = [gate = gate.get()](const std::string& address, const std::string& why) {
-    gate->events_.say(address + " was refused: " + why);
+    gate->events_.say(printable(address) + " was refused: " + printable(why));
   };
   auto server = transport::ControlServer::bind(gate->options_.listening, std::move(heard));
   if (!server) return server.error();
@@ -81,25 +83,69 @@ class NodeGate::Deafness {
 void NodeGate::heard(const transport::Peer& peer, transport::Message message) {
   opened_.wait();
   const Deafness deafness(*this);
-  if (message.term > options_.term) events_.deposed(message.term);
-  if (message.type == actors::Join::type) return join(peer, message);
-  if (message.type == actors::ExitNotice::type) {
-    const auto notice = transport::from_message<actors::ExitNotice>(message);
-    return notice ? process_ended(*notice) : events_.say(notice.error().text);
+  if (auto may = this->may(peer, message); !may) {
+    // An honest node has its term from a head that shares no secret with this one.
+    if (message.type == actors::Join::type)
+      (void)answer(peer.id, transport::to_message(actors::Rejected{
+                                "term", "term " + std::to_string(message.term) + " without a proof",
+                                "at most " + std::to_string(options_.term) +
+                                    "; start the node anew, or the head with its newest --state"}));
+    return refuse(peer, may.error().text);
   }
+  if (message.type == actors::Join::type) return join(peer, message);
+  if (message.type == actors::ExitNotice::type) return hear_notice(peer, message);
   std::uint64_t node = 0;
   {
     const std::lock_guard lock(mutex_);
-    const auto line =
-        std::ranges::find(lines_, peer.id, [](const auto& entry) { return entry.second.peer; });
-    if (line != lines_.end()) node = line->first;
+    node = node_of(peer.id);
   }
   if (node == 0) return events_.asked(peer, std::move(message));
   const auto conversation = conversation_with(node);
   if (!conversation) return;
   auto now = conversation->hear(std::move(message));
-  if (!now) return (void)server_->strike(peer.id, now.error().text);
+  if (!now) return refuse(peer, now.error().text);
   for (auto& one : *now) heard_from_node(node, std::move(one));
+}
+
+/// Only nodes know terms, and tell theirs when they join, with the proof of the head that they have
+/// it from.
+Status NodeGate::may(const transport::Peer& peer, transport::Message& message) const {
+  const bool is_join = message.type == actors::Join::type;
+  if (message.term > options_.term) {
+    const auto* proof = is_join ? message.body.find("term_proof") : nullptr;
+    if (!proof || !proof->text() || !options_.seal.proves(message.term, *proof->text()))
+      return Error{message.type + ": found term " + std::to_string(message.term) +
+                   " without a proof, wanted at most " + std::to_string(options_.term) +
+                   ", the term of this head"};
+    if (!peer.roles.meets({transport::Role::node, transport::Role::daemon}))
+      return Error{message.type + ": only nodes and daemons know terms"};
+  }
+  // What operators say is theirs to read.
+  const auto* type = transport::find_message_type(message.type);
+  if (type && !type->from.has(transport::Role::operator_)) make_printable(message.body);
+  return Done{};
+}
+
+void NodeGate::refuse(const transport::Peer& peer, const std::string& why) {
+  std::uint64_t node = 0;
+  bool is_first = true;
+  {
+    const std::lock_guard lock(mutex_);
+    node = node_of(peer.id);
+    if (node == 0) is_first = strangers_told_.insert(peer.id).second;
+  }
+  if (node != 0) return strike(node, why);
+  if (is_first)
+    events_.say(printable(peer.address) + " sent a message that it must not send: " + why +
+                "; more of them are only counted");
+  (void)server_->strike(peer.id, why);
+}
+
+/// With the lock held; 0 if it is none.
+std::uint64_t NodeGate::node_of(transport::PeerId peer) const {
+  const auto line =
+      std::ranges::find(lines_, peer, [](const auto& entry) { return entry.second.peer; });
+  return line == lines_.end() ? 0 : line->first;
 }
 
 void NodeGate::heard_from_node(std::uint64_t node, transport::Message message) {
@@ -108,7 +154,8 @@ void NodeGate::heard_from_node(std::uint64_t node, transport::Message message) {
   if (message.type == actors::Leaving::type) {
     const auto here = nodes_.find(node);
     const auto leaving = transport::from_message<actors::Leaving>(message);
-    if (!here || !leaving) return;
+    if (!leaving) return strike(node, leaving.error().text);
+    if (!here) return;
     nodes_.cordon(here->name, true);
     return events_.leaving(*here, leaving->reason);
   }
@@ -118,7 +165,8 @@ void NodeGate::heard_from_node(std::uint64_t node, transport::Message message) {
 void NodeGate::hear_gpus(std::uint64_t node, const transport::Message& message) {
   const auto here = nodes_.find(node);
   const auto told = transport::from_message<actors::GpuReadings>(message);
-  if (!here || !told) return;
+  if (!told) return strike(node, told.error().text);
+  if (!here) return;
   nodes_.set_gpus(node, told->gpus, Clock::now());
   events_.gpus(*here, told->gpus);
 }
@@ -134,32 +182,65 @@ void NodeGate::join(const transport::Peer& peer, const transport::Message& messa
   if (join->inventory.version != TROUPE_VERSION)
     return reject("version", "troupe " + join->inventory.version,
                   "troupe " TROUPE_VERSION ", as the head is");
+  if (message.term > options_.term) return events_.deposed(message.term);  // It was proved.
+  const auto name = name_for(peer, *join);
+  if (!name) return reject("name", name.error().text, "1 to 64 of A-Z a-z 0-9 . _ -");
   const auto node = message.incarnation;
-  if (const auto known = nodes_.find(node)) return welcome(*known, peer.id, message);
+  if (node == 0) return reject("its message", "no incarnation", "one of this version");
+  if (const auto known = nodes_.find(node)) {
+    if (is_of(node, peer.key)) return welcome(*known, peer.id, message);
+    return reject("key", "another key than that of node " + known->name, "its own");
+  }
   if (join->again)
     return (void)answer(
         peer.id, transport::to_message(
                      actors::Retire{"the head does not know it any more, and goes on without it"}));
-  // What had its name, has no connection and was on its host has died.
-  std::optional<std::uint64_t> before;
+  // What had its name, has no connection and was on its host has died. A process is one node.
+  std::vector<std::uint64_t> before;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [other, line] : lines_) {
       const auto here = nodes_.find(other);
-      if (line.peer == 0 && line.wanted == join->name && here &&
-          here->inventory.host == join->inventory.host)
-        before = other;
+      const bool was_it = line.peer == 0 && line.wanted == *name && line.key == peer.key && here &&
+                          here->inventory.host == join->inventory.host;
+      if (was_it || line.peer == peer.id) before.push_back(other);
     }
   }
-  if (before) lose(*before, "another process has taken its place");
+  for (const auto other : before)
+    lose(other, {.why = "another process has taken its place"}, Cut::no);
   {
     // First: whoever waits for nodes speaks to one as soon as it is in the pool.
     const std::lock_guard lock(mutex_);
-    lines_[node] = {std::make_shared<transport::Conversation>(incarnation_), join->name, peer.id};
+    lines_[node] = {.conversation = std::make_shared<transport::Conversation>(incarnation_),
+                    .wanted = *name,
+                    .peer = peer.id,
+                    .key = peer.key,
+                    .life = join->life};
   }
-  const auto here = nodes_.add(node, join->name, std::move(join->inventory));
+  const auto here = nodes_.add(node, *name, std::move(join->inventory));
   welcome(here, peer.id, message);
   events_.joined(here);
+}
+
+/// A key is allowed the name of its host, and names that begin with that.
+Result<std::string> NodeGate::name_for(const transport::Peer& peer, const actors::Join& join) {
+  std::string name = !join.name.empty()  ? join.name
+                     : peer.host.empty() ? join.inventory.host
+                                         : peer.host;
+  const auto is_its_own = [&] {
+    if (!name.starts_with(peer.host)) return false;
+    const auto rest = std::string_view(name).substr(peer.host.size());
+    return rest.empty() || rest.front() == '-' || rest.front() == '.' || rest.front() == '_';
+  };
+  if (!peer.host.empty() && !is_its_own()) name = peer.host + "." + name;
+  if (!transport::is_host_name(name)) return Error{"'" + printable(name) + "'"};
+  return name;
+}
+
+bool NodeGate::is_of(std::uint64_t node, const std::string& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto line = lines_.find(node);
+  return line == lines_.end() || line->second.key == key;
 }
 
 void NodeGate::welcome(const actors::NodeHere& node, transport::PeerId peer,
@@ -179,23 +260,25 @@ void NodeGate::welcome(const actors::NodeHere& node, transport::PeerId peer,
   }
   if (before != 0 && before != peer)
     (void)server_->cut(before, "it has come by another connection");
-  auto welcome = transport::to_message(actors::Welcome{node.name});
+  auto welcome = transport::to_message(actors::Welcome{node.name, term_proof()});
   welcome.ack = conversation->ack();
   (void)answer(peer, std::move(welcome));
   auto resumed = conversation->resume(
       join.incarnation, join.ack,
       [this, peer](const transport::Message& message) -> Status { return answer(peer, message); });
-  if (!resumed) return (void)server_->strike(peer, resumed.error().text);
+  if (!resumed) return strike(node.incarnation, resumed.error().text);
   nodes_.set_away(node.incarnation, false);
 }
 
-void NodeGate::gone(const transport::Peer& peer) {
+void NodeGate::gone(const transport::Peer& peer, transport::Gone how, const std::string& why) {
   opened_.wait();
+  std::uint64_t struck_off = 0;
   {
     const std::lock_guard lock(mutex_);
-    const auto found =
-        std::ranges::find(lines_, peer.id, [](const auto& entry) { return entry.second.peer; });
+    strangers_told_.erase(peer.id);
+    const auto found = lines_.find(node_of(peer.id));
     if (found == lines_.end()) return;
+    if (how == transport::Gone::struck_off) struck_off = found->first;
     auto& line = found->second;
     line.conversation->pause();
     line.peer = 0;
@@ -203,9 +286,27 @@ void NodeGate::gone(const transport::Peer& peer) {
     nodes_.set_away(found->first, true);
   }
   changed_.notify_all();
+  if (struck_off != 0) lose(struck_off, {.why = why});
 }
 
-void NodeGate::lose(std::uint64_t node, const std::string& why) {
+void NodeGate::strike(std::uint64_t node, const std::string& why) {
+  transport::PeerId peer = 0;
+  bool is_first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = lines_.find(node);
+    if (found == lines_.end()) return;
+    is_first = ++found->second.refused == 1;
+    peer = found->second.peer;
+  }
+  const auto here = nodes_.find(node);
+  if (is_first && here)
+    events_.say(here->title() + " sent a message that it must not send: " + why +
+                "; more of them are only counted");
+  if (peer != 0) (void)server_->strike(peer, why);
+}
+
+void NodeGate::lose(std::uint64_t node, const actors::NodeLoss& loss, Cut cut) {
   transport::PeerId peer = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -215,16 +316,33 @@ void NodeGate::lose(std::uint64_t node, const std::string& why) {
     line.mapped().conversation->pause();
     peer = line.mapped().peer;
   }
-  if (peer != 0) (void)server_->cut(peer, why);
-  if (const auto here = nodes_.remove(node)) events_.lost(*here, why);
+  if (peer != 0 && cut == Cut::yes) (void)server_->cut(peer, loss.why);
+  if (const auto here = nodes_.remove(node)) events_.lost(*here, loss);
+}
+
+/// A notice is believed if it shows the secret of the process that has ended, and comes by the key
+/// of that process. One that names nobody may be late.
+void NodeGate::hear_notice(const transport::Peer& peer, const transport::Message& message) {
+  const auto notice = transport::from_message<actors::ExitNotice>(message);
+  if (!notice) return refuse(peer, notice.error().text);
+  if (const auto node = node_with(notice->life); node != 0 && !is_of(node, peer.key))
+    return refuse(peer, message.type + ": found a process that was started by another key");
+  process_ended(*notice);
 }
 
 void NodeGate::process_ended(const actors::ExitNotice& notice) {
   auto why = "its process " + notice.how;
   if (!notice.last_words.empty()) why += "; it said last: " + notice.last_words;
-  for (const auto& node : nodes_.all())
-    if (node.inventory.host == notice.host && node.inventory.pid == notice.pid)
-      return lose(node.incarnation, why);
+  if (const auto node = node_with(notice.life); node != 0)
+    lose(node, {.why = why, .has_ended = true, .signal = notice.signal});
+}
+
+/// 0 if there is none.
+std::uint64_t NodeGate::node_with(std::int64_t life) const {
+  const std::lock_guard lock(mutex_);
+  const auto line =
+      std::ranges::find(lines_, life, [](const auto& entry) { return entry.second.life; });
+  return line == lines_.end() || life == 0 ? 0 : line->first;
 }
 
 void NodeGate::beat(std::uint64_t node) {
@@ -257,7 +375,7 @@ void NodeGate::watch() {
     last_look = Clock::now();
     for (const auto& [node, why] : dead) {
       lock.unlock();
-      lose(node, why);
+      lose(node, {.why = why});
       lock.lock();
     }
   }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -19,12 +20,14 @@
 #include "transport/channel_thread.h"
 #include "transport/control_socket.h"
 #include "transport/conversation.h"
+#include "transport/term_seal.h"
 
 namespace troupe::apps {
 
 struct GateOptions {
   transport::ServerOptions listening;
-  std::uint64_t term = 1;  // Of this head.
+  std::uint64_t term = 1;    // Of this head.
+  transport::TermSeal seal;  // By which heads prove their terms to each other.
   /// For a node whose connection has ended, though nobody says that its process has.
   std::chrono::milliseconds reconnect_patience{1000};
 };
@@ -32,7 +35,7 @@ struct GateOptions {
 /// What happens at a gate; must not wait. A node is named by its incarnation.
 struct GateEvents {
   std::function<void(const actors::NodeHere&)> joined = [](const actors::NodeHere&) {};
-  std::function<void(const actors::NodeHere&, const std::string& why)> lost;
+  std::function<void(const actors::NodeHere&, const actors::NodeLoss&)> lost;
   /// It wants to go, and gets nothing new any more.
   std::function<void(const actors::NodeHere&, const std::string& why)> leaving;
   /// It has told how its GPUs are.
@@ -43,7 +46,7 @@ struct GateEvents {
   /// All else.
   std::function<void(const transport::Peer&, transport::Message)> asked = [](const transport::Peer&,
                                                                              transport::Message) {};
-  /// Nodes know a head that came after this one.
+  /// A node has proved that it knows a head which came after this one.
   std::function<void(std::uint64_t term)> deposed = [](std::uint64_t) {};
   std::function<void(const std::string&)> say = [](const std::string&) {};
 };
@@ -63,17 +66,23 @@ class NodeGate {
   transport::ChannelThread& channels() { return channels_; }
   /// To one who has asked.
   Status answer(transport::PeerId peer, transport::Message message);
-  /// A process of a host is no more, and need not be waited for.
+  /// A process that was started here is no more, and need not be waited for.
   void process_ended(const actors::ExitNotice& notice);
+  /// Who may dial from now on. Sessions of others end.
+  Status allow(transport::AllowList allowed) { return server_->allow(std::move(allowed)); }
+  std::string term_proof() const { return options_.seal.prove(options_.term); }
 
  private:
   using Clock = std::chrono::steady_clock;
 
   /// A node, with or without a connection.
   struct Line {
-    std::shared_ptr<transport::Conversation> conversation;
-    std::string wanted;          // Its name, as it wants it.
+    std::shared_ptr<transport::Conversation> conversation = {};
+    std::string wanted = {};     // Its name, as it wants it.
     transport::PeerId peer = 0;  // 0: its connection has ended.
+    std::string key = {};        // Empty for a plain connection.
+    std::int64_t life = 0;       // As its Join had it.
+    std::uint64_t refused = 0;   // Messages that it must not send.
   };
 
   /// While a message is acted on nobody else is heard, which is no silence of theirs.
@@ -83,12 +92,23 @@ class NodeGate {
   void heard(const transport::Peer& peer, transport::Message message);
   void heard_from_node(std::uint64_t node, transport::Message message);
   void hear_gpus(std::uint64_t node, const transport::Message& message);
+  /// Whether the message may be acted on at all: its term, and the shape of its text.
+  Status may(const transport::Peer& peer, transport::Message& message) const;
   void join(const transport::Peer& peer, const transport::Message& message);
+  void hear_notice(const transport::Peer& peer, const transport::Message& message);
   void welcome(const actors::NodeHere& node, transport::PeerId peer,
                const transport::Message& join);
-  void gone(const transport::Peer& peer);
+  void gone(const transport::Peer& peer, transport::Gone how, const std::string& why);
+  /// The node said what it must not say. Tells it once; then the messages are only counted.
+  void strike(std::uint64_t node, const std::string& why);
+  enum class Cut { no, yes };  // Whether its connection ends as well.
   /// Where it is there.
-  void lose(std::uint64_t node, const std::string& why);
+  void lose(std::uint64_t node, const actors::NodeLoss& loss, Cut cut = Cut::yes);
+  void refuse(const transport::Peer& peer, const std::string& why);
+  std::uint64_t node_of(transport::PeerId peer) const;
+  std::uint64_t node_with(std::int64_t life) const;
+  bool is_of(std::uint64_t node, const std::string& key) const;
+  static Result<std::string> name_for(const transport::Peer& peer, const actors::Join& join);
   void beat(std::uint64_t node);
   actors::Evidence& evidence_of(std::uint64_t node);
   /// Loses those who are dead, as detector.h judges.
@@ -103,9 +123,10 @@ class NodeGate {
   transport::ChannelThread channels_;
   actors::NodePool nodes_;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::uint64_t, Line> lines_;               // By incarnation.
+  std::set<transport::PeerId> strangers_told_;        // Who are no nodes, and were refused.
   std::map<std::string, actors::Evidence> evidence_;  // Likewise, of those who have been heard.
   std::optional<Clock::time_point> deaf_since_;
   bool closing_ = false;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <thread>
 #include <utility>
@@ -24,11 +25,22 @@
 #include "apps/signals.h"
 #include "apps/suffer.h"
 #include "config/load.h"
+#include "transport/conversation.h"
 
 namespace troupe::apps {
 namespace {
 
 using Say = std::function<void(const std::string&)>;
+
+constexpr const char* life_variable = "TROUPE_LIFE";
+
+/// 0 for a process that nobody watches.
+std::int64_t own_life() {
+  const char* text = std::getenv(life_variable);
+  const std::int64_t life = text ? std::strtoll(text, nullptr, 10) : 0;
+  unsetenv(life_variable);
+  return std::max<std::int64_t>(0, life);
+}
 
 /// A run's devices in this process, with all that they stand on.
 class Home final : public actors::RunHome {
@@ -108,6 +120,8 @@ ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) 
   options.name = arguments.name;
   options.inventory = inventory(cores, arguments.precision);
   options.term = arguments.term;
+  options.term_proof = arguments.term_proof;
+  options.life = own_life();
   auto dial = arguments.keys.dial(arguments.head);
   if (!dial) return complain(ExitCode::usage, "error: " + dial.error().text);
   options.dial = std::move(*dial);
@@ -179,11 +193,9 @@ std::vector<std::string> NodeArguments::words() const {
                                  std::to_string(term),
                                  "--first-gpu",
                                  std::to_string(first_gpu)};
-  const std::pair<std::string, std::string> said[] = {{"--name", name},
-                                                      {"--interface", interface},
-                                                      {"--precision", precision},
-                                                      {"--keys", keys.keys},
-                                                      {"--head-key", keys.head_key}};
+  const std::pair<std::string, std::string> said[] = {
+      {"--name", name},           {"--interface", interface}, {"--term-proof", term_proof},
+      {"--precision", precision}, {"--keys", keys.keys},      {"--head-key", keys.head_key}};
   for (const auto& [option, value] : said)
     if (!value.empty()) words.insert(words.end(), {option, value});
   return words;
@@ -195,9 +207,15 @@ std::string this_host() {
   return host;
 }
 
-actors::ExitNotice notice_of(const ProcessEnd& end) {
+std::int64_t new_life() { return static_cast<std::int64_t>(transport::new_incarnation() >> 2 | 1); }
+
+std::vector<std::string> environment_of(std::int64_t life) {
+  return {std::string(life_variable) + "=" + std::to_string(life)};
+}
+
+actors::ExitNotice notice_of(std::int64_t life, const ProcessEnd& end) {
   const bool ended_well = end.signal == 0 && end.code == 0;
-  return {this_host(), end.process, to_text(end), ended_well ? "" : end.last_words};
+  return {life, to_text(end), ended_well ? "" : end.last_words, end.signal};
 }
 
 void add_node_process(Program& program) {
@@ -206,6 +224,7 @@ void add_node_process(Program& program) {
   command->group("");  // Not for people.
   arguments.add_to(*command);
   command->add_option("--term", arguments.term);
+  command->add_option("--term-proof", arguments.term_proof);
   command->add_option("--first-gpu", arguments.first_gpu);
 }
 

@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <limits>
+#include <tuple>
+#include <type_traits>
 
 #include "actors/rt.h"
 #include "catch.h"
@@ -22,22 +24,41 @@ class Journey {
       return std::make_shared<const Round>(round);
     };
     spec_.evaluation = std::make_shared<const Round>();
+    bounds_ = {.replicas = 3,
+               .devices = 4,
+               .stages = 5,
+               .sections = 5,
+               .optimizers = 25,
+               .micro_batches = 100,
+               .evaluated = 100,
+               .holders = {5, {0, 1, 2}}};
+    placement_.stages.resize(12);
+    placement_.optimizers.resize(25);
+    placement_.inputs.resize(3);
+    placement_.targets.resize(3);
   }
 
   template <class Message>
   Message there(const Message& message) {
-    auto delivered =
-        deliver(to_dispatch(message, memory_), spec_, caf::actor_cast<caf::actor>(self_));
+    auto delivered = deliver(to_dispatch(message, memory_), from(receiver_of<Message>()), spec_,
+                             caf::actor_cast<caf::actor>(self_));
     INFO((delivered ? "" : delivered.error().text));
     REQUIRE(delivered.ok());
     std::optional<Message> arrived;
     self_->receive([&](Message& came) { arrived = std::move(came); });
     return std::move(*arrived);
   }
-  std::string refused(Dispatch dispatch) {
-    const auto delivered = deliver(std::move(dispatch), spec_, caf::actor_cast<caf::actor>(self_));
+  std::string refused(Dispatch dispatch, PlayerId to = the_supervisor) {
+    const auto delivered =
+        deliver(std::move(dispatch), from(to), spec_, caf::actor_cast<caf::actor>(self_));
     return delivered ? "" : delivered.error().text;
   }
+  template <class Message>
+  std::string refused(const Message& message) {
+    return refused(to_dispatch(message, memory_), receiver_of<Message>());
+  }
+  /// From now on everything comes from a process that has no player.
+  void speak_as_stranger() { ++process_; }
   Tensor tensor(float value) {
     Tensor made = Tensor::make(memory_, {2, 3});
     for (int i = 0; i < 6; ++i) made.f32()[i] = value + static_cast<float>(i);
@@ -46,6 +67,26 @@ class Journey {
   MemoryPool& memory() { return memory_; }
 
  private:
+  /// A player that takes such messages.
+  template <class Message>
+  static PlayerId receiver_of() {
+    using Kind = PlayerId::Kind;
+    constexpr auto is_any = []<class... Any>(std::tuple<Any...>*) {
+      return (std::is_same_v<Message, Any> || ...);
+    };
+    if (is_any(static_cast<std::tuple<Play, Activation, LoanFor, NewWeights>*>(nullptr)))
+      return {Kind::stage, 0};
+    if (is_any(static_cast<std::tuple<StepGradients, Norms, KeepStep>*>(nullptr)))
+      return {Kind::optimizer, 0};
+    if (std::is_same_v<Message, StateCopy>) return {Kind::keeper, 0};
+    return the_supervisor;
+  }
+  /// One process has all players, and is the head's too.
+  Sender from(PlayerId to) const { return {process_, to, placement_, bounds_}; }
+
+  int process_ = 0;
+  RunBounds bounds_;
+  Placement placement_;
   MemoryPool memory_;
   RunSpec spec_;
   rt::Config config_;
@@ -221,4 +262,69 @@ TEST_CASE("a message that is none is refused with the place", "[actors]") {
   nameless.body.set("parameter", 4);
   CHECK(journey.refused(nameless).find("divergence.parameter: found") != std::string::npos);
   CHECK(journey.refused({"gossip", Value::Map{}, "", {}}).find("'gossip'") != std::string::npos);
+}
+
+TEST_CASE("what must not be said is refused before its player hears of it", "[actors]") {
+  Journey journey;
+  const auto spans = std::make_shared<const std::vector<DeviceSpan>>();
+  const RoundPlayed played{1, 0, 1, 8, Round::Purpose::training, spans, 17};
+  const auto with = [&](auto change) {
+    auto changed = played;
+    change(changed);
+    return journey.refused(changed);
+  };
+  CHECK(journey.refused(played).empty());
+  CHECK(with([](auto& it) { it.device = 268'435'456; }) ==
+        "round_played: found device 268435456, wanted 0 to 3");
+  CHECK(with([](auto& it) { it.replica = -1; }) == "round_played: found replica -1, wanted 0 to 2");
+  CHECK(with([](auto& it) { it.first_step = -1; }).find("found step -1") != std::string::npos);
+  CHECK(with([](auto& it) { it.most_parcels = std::size_t{1} << 40; }).find("most parcels") !=
+        std::string::npos);
+
+  const auto span = [](schedules::Action action, std::int64_t start, std::int64_t end) {
+    const auto time = [](std::int64_t count) {
+      return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(count));
+    };
+    return std::vector<DeviceSpan>{{action, {time(start), time(end)}}};
+  };
+  const auto with_spans = [&](const std::vector<DeviceSpan>& told) {
+    return with(
+        [&](auto& it) { it.spans = std::make_shared<const std::vector<DeviceSpan>>(told); });
+  };
+  constexpr auto most = std::numeric_limits<std::int64_t>::max();
+  auto of_no_kind = schedules::forward(1, 4);
+  of_no_kind.kind = static_cast<schedules::Kind>(200);
+  CHECK(with_spans(span(schedules::forward(1, 4), 5, 9)).empty());
+  CHECK(with_spans(span(of_no_kind, 5, 9)).find("action") != std::string::npos);
+  CHECK(with_spans(span(schedules::forward(5, 4), 5, 9)).find("action") != std::string::npos);
+  CHECK(with_spans(span(schedules::forward(1, 4), 9, 5)).find("times") != std::string::npos);
+  CHECK(with_spans(span(schedules::forward(1, 4), 0, most)).find("times") != std::string::npos);
+  CHECK(with_spans(span(schedules::forward(1, 4), -most, most)).find("times") != std::string::npos);
+
+  const Digest some = digest_of("some");
+  CHECK(journey.refused(MicroBatchLoss{1, 0, 0, 3, 100, Round::Purpose::training, 1, some}) ==
+        "micro_batch_loss: found micro-batch 100, wanted 0 to 99");
+  CHECK(journey.refused(StepDone{1, 25, 3, 1, false, 1, 0}) ==
+        "step_done: found optimizer 25, wanted 0 to 24");
+  CHECK(journey.refused(LateGradients{1, 5, 3, {}}) ==
+        "late_gradients: found stage 5, wanted 0 to 4");
+  CHECK(journey.refused(Pulse{1, {PlayerId::Kind::stage, 12}, {}, 0}).find("does not have") !=
+        std::string::npos);
+  CHECK_FALSE(journey.refused(Kept{1, 2, 3, std::chrono::nanoseconds(-1), false, ""}).empty());
+  CHECK(journey.refused(to_dispatch(TakeSnapshot{}, journey.memory()), the_supervisor)
+            .find("does not take it") != std::string::npos);
+
+  // Nothing is allocated by a number that is told.
+  auto weights = std::make_shared<models::Weights>();
+  auto greedy = to_dispatch(NewWeights{0, 0, {weights, {}}, {}}, journey.memory());
+  greedy.body.set("moments", Value::List(100, Value(2'000'000'000)));
+  CHECK(journey.refused(greedy, {PlayerId::Kind::stage, 0}) ==
+        "new_weights: found 0 tensors, but 200000000000 moments are told");
+
+  journey.speak_as_stranger();
+  CHECK(journey.refused(played) ==
+        "round_played: found it from process 1, but the player it speaks for is in process 0");
+  CHECK(journey.refused(StepDone{1, 2, 3, 1, false, 1, 0}).find("in process 0") !=
+        std::string::npos);
+  CHECK(journey.refused(KeepStep{7, 5}).find("only the head") != std::string::npos);
 }

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/attempt.h"
 #include "catch.h"
 
 using namespace troupe;
@@ -139,4 +140,26 @@ TEST_CASE("how often nodes are lost is known from the last losses", "[actors]") 
 TEST_CASE("who keeps nothing asks for nothing", "[actors]") {
   CHECK(!Lines().may_ask(1h));
   CHECK(!Lines(5, 0, 3, 24h).may_ask(1h));
+}
+
+TEST_CASE("what is in memory is newer than a checkpoint that is damaged", "[actors]") {
+  const Found in_memory{20, {0}};
+  const auto loads = [](std::int64_t step) {
+    return [step]() -> Result<StartPoint> {
+      StartPoint start;
+      start.step = step;
+      return start;
+    };
+  };
+  const auto fails = []() -> Result<StartPoint> { return Error{"the disk is gone"}; };
+  const auto step = [](const Result<NewestState>& state) { return state ? state->step() : -1; };
+  CHECK(newest_state(in_memory, 10, fails)->in_memory);  // Nothing is read.
+  CHECK_FALSE(newest_state(in_memory, 30, loads(30))->in_memory);
+  CHECK(step(newest_state(in_memory, 30, loads(30))) == 30);
+  // The checkpoint of step 30 is damaged; the one before is older than what is in memory.
+  CHECK(newest_state(in_memory, 30, loads(10))->in_memory);
+  CHECK(step(newest_state(in_memory, 30, loads(10))) == 20);
+  CHECK(step(newest_state(in_memory, 30, fails)) == 20);
+  CHECK(step(newest_state({}, 30, loads(10))) == 10);
+  CHECK(step(newest_state({}, 30, fails)) == -1);
 }

@@ -365,7 +365,9 @@ void LittleCluster::kill(int node) {
   auto& dying = *nodes_[static_cast<std::size_t>(node)];
   dying.die();
   (void)pool_.remove(dying.incarnation());
-  casting_->lost(dying.incarnation(), "the test has killed it");
+  NodeHere gone;
+  gone.incarnation = dying.incarnation();
+  casting_->lost(gone, {.why = "the test has killed it"});
 }
 
 void LittleCluster::freeze_devices(int node) {

@@ -1,6 +1,8 @@
 // States in the memory of nodes: players of several processes, as far as they can tell, of which
 // some are lost with all that they keep.
 
+#include <signal.h>
+
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "actors/assembled.h"
+#include "actors/attempt.h"
 #include "actors/cast.h"
 #include "actors/checkpoints.h"
 #include "actors/dispatch.h"
@@ -49,13 +52,11 @@ class Nodes final : public Casting {
     placement_ = line_up(*spec_, here, share_out(sharing, Search::thorough)).placement;
     std::vector<std::vector<KeptStep>> kept;
     for (const auto& keep : keeps_) kept.push_back(keep->kept());
-    auto found = find_newest(kept, placement_.optimizers, origin.committed);
-    if (found && found->step < origin.saved) found.reset();
-    StartPoint loaded;
-    if (found)
-      loaded.step = found->step;
-    else
-      loaded = *origin.load();
+    auto state = *newest_state(find_newest(kept, placement_.optimizers, origin.committed),
+                               origin.saved, origin.load);
+    const auto& found = state.in_memory;
+    StartPoint loaded = std::move(state.loaded);
+    if (found) loaded.step = found->step;
     from_memory_ += found ? 1 : 0;
 
     const std::vector<std::string> machines(static_cast<std::size_t>(nodes), "one");
@@ -86,7 +87,7 @@ class Nodes final : public Casting {
             const auto actor = caf::actor_cast<caf::actor>(players_->at(id));
             return all[id] = placement_.process_of(id) == node
                                  ? actor
-                                 : spawn_envoy(system, id, {carry()}, memory_);
+                                 : spawn_envoy(system, id, {carry(node)}, memory_);
           },
           homes);
       for (const auto& [id, actor] : all) rt::post(actor, Meet{company.cast});
@@ -101,6 +102,15 @@ class Nodes final : public Casting {
     return real;
   }
   void over(Outcome::How) override { ++overs_; }
+  void refuse(PlayerId, const std::string& why) override { refused_.push_back(why); }
+  const std::vector<std::string>& refused() const { return refused_; }
+
+  /// The processes of all nodes end, and others come in their place.
+  void end_processes() {
+    const auto loss = caf::make_error(caf::sec::cannot_connect_to_node, "its process is gone");
+    for (const auto& [id, player] : *players_)
+      if (const auto actor = caf::actor_cast<caf::actor>(player)) caf::anon_send_exit(actor, loss);
+  }
 
   /// The first ones: their players, and all that they keep.
   void lose(int nodes) {
@@ -130,11 +140,12 @@ class Nodes final : public Casting {
   using Players = std::map<PlayerId, caf::weak_actor_ptr>;
 
   /// What an attempt says when it is over is for none of the next one.
-  Carry carry() {
-    return [this, players = players_](PlayerId to, Dispatch dispatch) -> Status {
+  Carry carry(int from) {
+    return [this, from, players = players_, placement = placement_, bounds = RunBounds::of(*spec_)](
+               PlayerId to, Dispatch dispatch) -> Status {
       const auto player = caf::actor_cast<caf::actor>(players->at(to));
       if (!player) return Error{"it has ended"};
-      return deliver(std::move(dispatch), *spec_, player);
+      return deliver(std::move(dispatch), {from, to, placement, bounds}, *spec_, player);
     };
   }
 
@@ -148,6 +159,7 @@ class Nodes final : public Casting {
   std::shared_ptr<Players> players_;  // Of the newest attempt.
   int from_memory_ = 0;
   int overs_ = 0;
+  std::vector<std::string> refused_;
 };
 
 Piece piece_in_memory(const std::string& model, const std::string& schedule, int stages,
@@ -264,4 +276,124 @@ TEST_CASE("where all who keep a state are lost it comes from the disk", "[actors
     CHECK(three.played.weights == wanted.weights);
     CHECK(three.played.audit.flaw.empty());
   }
+}
+
+TEST_CASE("a report that comes twice, or too early, is refused", "[actors]") {
+  const auto piece = piece_in_memory("mlp", "1f1b", 4, 1);
+  const auto wanted = play(piece, 1);
+  LittleRun run(piece);
+  Scene scene(run, 1);
+  Nodes there(scene.world(), 2, 1);
+  scene.spec().casting = &there;
+  scene.begin();
+  const auto steps_told = [&] {
+    return std::ranges::count_if(
+        run.events(), [](const Value& event) { return *event.find("type")->text() == "step"; });
+  };
+  while (steps_told() < 3) REQUIRE(scene.step());
+  const auto none = std::make_shared<const std::vector<DeviceSpan>>();
+  const auto& to = scene.supervisor();
+  rt::post(to, StepDone{1, 0, 0, 1, false, 1, 0});
+  rt::post(to, StepDone{1, 0, 1'000'000, 1, false, 1, 0});
+  rt::post(to, MicroBatchLoss{1, 0, 0, 1'000'000, 0, Round::Purpose::training, 1, {}});
+  rt::post(to, MicroBatchLoss{1, 0, 0, 3, 0, Round::Purpose::evaluation, 1, {}});
+  rt::post(to, Divergence{1, 0, 1'000'000, "w"});
+  rt::post(to, LateGradients{1, 0, 1'000'000, {}});
+  rt::post(to, RoundPlayed{1, 0, 0, 999'999'999, Round::Purpose::training, none, 0});
+  rt::post(to, RoundPlayed{1, 0, 0, 0, Round::Purpose::training, none, 0});
+  rt::post(to, Snapshot{1, 0, 3, {}, {}, {}});
+  const auto played = scene.finish();
+  CHECK(played.outcome.how == Outcome::How::done);
+  CHECK(played.weights == wanted.weights);
+  CHECK(played.audit.flaw.empty());
+  CHECK(there.refused().size() == 9);
+  CHECK(std::ranges::count(there.refused(),
+                           "round_played: found a round from step 1000000000 "
+                           "played, but no such round is under way") == 1);
+  CHECK(there.forget() == 0);
+}
+
+TEST_CASE("a part of the state with other tensors than its optimizer's is refused", "[actors]") {
+  auto piece = piece_in_memory("resnet", "1f1b", 2, 2);
+  piece.save_every = 4;
+  LittleRun run(piece);
+  MemoryPool memory;
+  {
+    Scene scene(run, 1);
+    scene.begin();
+    REQUIRE(scene.finish().outcome.how == Outcome::How::done);
+  }
+  World world(1);
+  const auto spec = run.spec([&]() -> Executor& { return world.make_executor(); });
+  const auto start = *newest_checkpoint(run.files(), "checkpoints", memory);
+  REQUIRE(start);
+  const auto part = [&](int optimizer) {
+    auto of = part_of(*start, *spec, optimizer);
+    return Snapshot{1, optimizer, of.step, std::move(of.weights), std::move(of.moments), {}};
+  };
+  for (int optimizer = 0; optimizer < optimizers_of(*spec); ++optimizer) {
+    CAPTURE(optimizer);
+    const auto good = part(optimizer);
+    const auto checked = check(good, *spec);
+    INFO((checked ? "" : checked.error().text));
+    CHECK(checked.ok());
+    if (good.weights.empty()) continue;
+    const auto is_refused = [&](auto change) {
+      auto changed = part(optimizer);
+      change(changed);
+      return !check(changed, *spec);
+    };
+    const Tensor large = Tensor::make(memory, {1'000'000});
+    CHECK(is_refused([](Snapshot& of) { of.weights.pop_back(); }));
+    CHECK(is_refused([](Snapshot& of) { of.weights.push_back(of.weights[0]); }));
+    CHECK(is_refused([](Snapshot& of) { of.weights[0].name = "nobody's"; }));
+    CHECK(is_refused([&](Snapshot& of) { of.weights[0].tensor = large; }));
+    CHECK(is_refused([](Snapshot& of) { of.weights[0].tensor = Tensor(); }));
+    CHECK(is_refused([&](Snapshot& of) { of.moments.push_back({"nobody's.m", large}); }));
+    CHECK(is_refused([](Snapshot& of) { of.moments.push_back(of.moments[0]); }));
+  }
+}
+
+namespace {
+
+/// Ends all processes of a run whenever it comes to a step, by a signal.
+std::pair<Played, int> end_at_step(std::int64_t step, int signal) {
+  auto piece = piece_in_memory("mlp", "1f1b", 4, 1);
+  LittleRun run(piece);
+  Scene scene(run, 1);
+  Nodes there(scene.world(), 1, 1);
+  scene.spec().casting = &there;
+  scene.begin();
+  const auto times_told = [&] {
+    return std::ranges::count_if(run.events(), [&](const Value& event) {
+      return *event.find("type")->text() == "step" && *event.find("step")->integer() == step;
+    });
+  };
+  int deaths = 0;
+  while (deaths < 25 && !scene.ended()) {
+    while (times_told() == deaths && scene.step()) {
+    }
+    if (times_told() == deaths) break;
+    ++deaths;
+    there.end_processes();
+    rt::post(scene.supervisor(), ProcessEnded{deaths, "alpha", signal, "was ended by a signal"});
+  }
+  auto played = scene.finish();
+  CHECK(there.forget() == 0);
+  return {std::move(played), deaths};
+}
+
+}  // namespace
+
+TEST_CASE("a step that ends its process each time ends the run with the reason", "[actors]") {
+  const auto [faulty, faults] = end_at_step(5, SIGSEGV);
+  CHECK(faulty.outcome.how == Outcome::How::failed);
+  CHECK(faults == 2);
+  CHECK(faulty.outcome.why ==
+        "step 6 has ended 2 processes, and has not been done; the last one, on node alpha, was "
+        "ended by a signal (given up: the same came twice at the same place)");
+  const auto [killed, kills] = end_at_step(5, SIGKILL);
+  CHECK(killed.outcome.how == Outcome::How::failed);
+  CHECK(kills == 4);
+  CHECK(killed.outcome.why.find("(given up: limits.strikes = 3)") != std::string::npos);
 }

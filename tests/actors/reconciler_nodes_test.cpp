@@ -164,6 +164,40 @@ TEST_CASE("a node that fails its step is restarted; a step that fails everywhere
   CHECK(head.ordered<End>()->code == 1);
 }
 
+TEST_CASE("a step that fails on two nodes for two reasons is no step that fails everywhere",
+          "[actors]") {
+  Head head;
+  head.run();
+  CHECK(head.on(reconciler::StepFailed{2, 1, 5, "not finite"}) == Row::step_failed);
+  head.freeze_all();
+  head.plan();
+  head.prepare_all();
+  head.load_all();
+  CHECK(head.on(reconciler::StepFailed{3, 2, 5, "its disk is full"}) == Row::step_failed);
+  CHECK(head.state.phase != Phase::halted);
+  CHECK(head.recorded(Record::Kind::strike));
+}
+
+TEST_CASE("a failure that comes while the run recovers is held against its node", "[actors]") {
+  Head head;
+  head.run();
+  head.on(Lost{1, "gone"});
+  REQUIRE(head.state.phase == Phase::recover);
+  CHECK(head.on(reconciler::StepFailed{2, 1, 5, "not finite"}) == Row::step_failed);
+  CHECK(head.state.phase == Phase::recover);
+  CHECK(head.recorded(Record::Kind::strike));
+  CHECK(head.ordered<Retire>()->life == 2);
+}
+
+TEST_CASE("a node whose process ended is struck by its name", "[actors]") {
+  Head head;
+  head.run();
+  head.on(Lost{2, "its process was ended by signal 11"});
+  CHECK(head.on(reconciler::StepFailed{0, 1, 5, "it ended", Head::name(2)}) == Row::step_failed);
+  CHECK(head.recorded(Record::Kind::strike));
+  CHECK(head.answer.records.back().names == std::vector<std::string>{Head::name(2)});
+}
+
 TEST_CASE("of two processes of one name the one that was there is told to begin anew", "[actors]") {
   Head head;
   head.begin();

@@ -63,12 +63,12 @@ class Wires final : public Casting {
 
  private:
   Carry carry(int from) {
-    return [this, from](PlayerId to, Dispatch dispatch) -> Status {
+    return [this, from, bounds = RunBounds::of(*spec_)](PlayerId to, Dispatch dispatch) -> Status {
       if (dispatch.type == StepGradients::type || dispatch.type == NewWeights::type)
         for (const auto& tensor : dispatch.tensors) exchanged_[from] += tensor.bytes();
       const auto player = caf::actor_cast<caf::actor>(players_.at(to));
       if (!player) return Error{"it has ended"};
-      return deliver(std::move(dispatch), *spec_, player);
+      return deliver(std::move(dispatch), {from, to, placement_, bounds}, *spec_, player);
     };
   }
 
