@@ -1,8 +1,13 @@
 #include "cluster/attacks.h"
 
 #include <array>
+#include <cstdint>
+#include <limits>
+#include <utility>
 #include <vector>
 
+#include "actors/player_id.h"
+#include "cluster/liar.h"
 #include "transport/sockets.h"
 
 namespace troupe::tests {
@@ -159,6 +164,47 @@ void flood_and_leave(const Target& target, Random& random) {
   line.send(flood);
 }
 
+/// Joins as an honest node does, and then reports about a run in which it has no part.
+void lie_as_a_node(const Target& target, Random& random) {
+  Liar liar(target.control);
+  const bool claims_a_term = random() % 4 == 0;
+  if (!liar.join("liar", claims_a_term ? random() >> 1 : 0)) return;
+  constexpr std::array types = {"round_played", "step_done",    "micro_batch_loss", "divergence",
+                                "player_pulse", "stage.failed", "prepare_failed",   "prepared",
+                                "kept",         "exit_notice",  "node.leaving"};
+  constexpr std::array numbers = {"replica", "device",    "first_step", "step",
+                                  "index",   "optimizer", "stage",      "most_parcels",
+                                  "life",    "signal",    "patiences"};
+  constexpr std::array<std::int64_t, 5> wild = {-1, 0, 300, 999'999'999,
+                                                std::numeric_limits<std::int64_t>::max()};
+  for (int i = 0; i < 20; ++i) {
+    auto message = Liar::about(target.run, types[random() % types.size()]);
+    for (const auto* number : numbers) message.body.set(number, wild[random() % wild.size()]);
+    message.body.set("attempt", 1);
+    message.body.set("purpose", "training");
+    message.body.set("reason", "\x1b]0;owned\x07");
+    message.body.set("to", transport::to_value(actors::the_supervisor));
+    liar.say(std::move(message));
+  }
+  (void)liar.is_thrown_out();
+}
+
+/// Orders that nobody can follow.
+void give_wild_orders(const Target& target, Random& random) {
+  RawConnection line(target.control);
+  if (!line.shake_hands()) return;
+  line.send_message(hello(random));
+  for (const auto* type : {"run.set", "run.events", "node.drain", "node.cordon", "chaos",
+                           "run.submit", "plan.request", "config.validate"}) {
+    auto message = message_of(type, random() >> 1);
+    for (const auto* key : {"node", "setting", "config", "what"})
+      message.body.set(key, "\x1b[2J\n" + std::string(random() % 100, 'x'));
+    message.body.set("from", std::numeric_limits<std::int64_t>::max());
+    line.send_message(parts_of(message));
+  }
+  (void)line.wait_for("error");
+}
+
 constexpr Attack attacks[] = {
     talk_noise,
     talk_http,
@@ -176,6 +222,8 @@ constexpr Attack attacks[] = {
     ask_and_never_listen,
     subscribe_to_everything,
     flood_and_leave,
+    lie_as_a_node,
+    give_wild_orders,
 };
 
 }  // namespace

@@ -143,8 +143,9 @@ std::vector<std::string> head_words(const std::vector<std::string>& more) {
 }
 
 Cluster::Cluster(const Workplace& place, const std::vector<std::string>& names,
-                 const std::vector<std::string>& more)
-    : here(place), head(place, head_words()) {
+                 const std::vector<std::string>& more,
+                 const std::vector<std::string>& more_for_head)
+    : here(place), head(place, head_words(more_for_head)) {
   INFO(head.said());
   REQUIRE(head.says("troupe submit"));
   for (const auto& name : names) start_node(name, more);

@@ -50,7 +50,8 @@ struct Cluster {
   std::vector<std::unique_ptr<Process>> nodes;
 
   Cluster(const Workplace& place, const std::vector<std::string>& names,
-          const std::vector<std::string>& more = {});
+          const std::vector<std::string>& more = {},
+          const std::vector<std::string>& more_for_head = {});
   void start_node(const std::string& name, const std::vector<std::string>& more = {});
   /// The process that a daemon keeps.
   pid_t node_process(std::size_t node) const;
