@@ -208,9 +208,10 @@ class Node::Work {
   }
 
   void heard(transport::Message& message) {
+    // A head refuses a term that it has no proof of, and its own term is lower then.
+    if (message.type == Rejected::type) return reject(message);
     if (message.term < term_) return;  // Of a head that has had its time.
     if (message.type == Welcome::type) return welcome(message);
-    if (message.type == Rejected::type) return reject(message);
     if (message.type == Retire::type) {
       const auto order = transport::from_message<Retire>(message);
       return come_anew(order ? order->reason : order.error().text);
