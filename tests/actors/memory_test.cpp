@@ -109,7 +109,8 @@ class Nodes final : public Casting {
   void end_processes() {
     const auto loss = caf::make_error(caf::sec::cannot_connect_to_node, "its process is gone");
     for (const auto& [id, player] : *players_)
-      if (const auto actor = caf::actor_cast<caf::actor>(player)) caf::anon_send_exit(actor, loss);
+      if (const auto actor = caf::actor_cast<caf::actor>(player))
+        caf::anon_send(actor, caf::exit_msg{actor.address(), loss});
   }
 
   /// The first ones: their players, and all that they keep.
