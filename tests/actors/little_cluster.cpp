@@ -1,5 +1,6 @@
 #include "little_cluster.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <future>
@@ -181,6 +182,11 @@ class LittleNode {
     const std::lock_guard lock(mutex_);
     return attempt_;
   }
+  /// The first of its stages.
+  int player() const {
+    const std::lock_guard lock(mutex_);
+    return player_;
+  }
 
  private:
   void run() {
@@ -221,11 +227,15 @@ class LittleNode {
         return LittleDevice{std::make_unique<BreakableExecutor>(are_broken_), nullptr};
       };
     home_ = LittleHome::make(cluster_.piece_, order.placement, order.here, make_device);
+    const auto& stages = order.placement.stages;
+    const auto first_player =
+        static_cast<int>(std::ranges::find(stages, order.here) - stages.begin());
     if (is_played && number_ != cluster_.order_.without_links)
       home_->link(cluster_.world_, number_ == cluster_.order_.of_another_kind ? "other" : "played");
     {
       const std::lock_guard lock(mutex_);
       devices_ = home_->devices;
+      player_ = first_player;
       attempt_ = message.epoch;
     }
     if (number_ == cluster_.order_.born_frozen && std::exchange(is_first_, false))
@@ -288,6 +298,7 @@ class LittleNode {
   std::vector<int> devices_;
   const IsBroken are_broken_ = std::make_shared<std::atomic<bool>>(false);  // Its devices.
   std::uint64_t attempt_ = 0;
+  int player_ = 0;
   bool is_dead_ = false;
   bool stopping_ = false;
   std::thread thread_;
@@ -386,7 +397,7 @@ void LittleCluster::break_devices(int node) {
 void LittleCluster::fail_player(int node) {
   const auto& at = *nodes_[static_cast<std::size_t>(node)];
   auto message = transport::to_message(
-      StageFailed{{PlayerId::Kind::stage, node}, "the test has said so", Cause::lost});
+      StageFailed{{PlayerId::Kind::stage, at.player()}, "the test has said so", Cause::lost});
   message.run = "little";
   message.epoch = at.attempt();
   heard(at.incarnation(), std::move(message));

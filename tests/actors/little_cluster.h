@@ -72,7 +72,7 @@ class LittleCluster {
   void block_devices(int node);
   /// Its devices fail, and do nothing more for this process.
   void break_devices(int node);
-  /// One of its players has failed, as far as the head hears.
+  /// The first of its stages has failed, as far as the head hears.
   void fail_player(int node);
 
   sim_device::SimWorld& world() { return world_; }
