@@ -28,16 +28,19 @@ TEST_CASE("a head tells browsers and Prometheus how it stands, and nobody else",
   REQUIRE(head.says("http://"));
   REQUIRE(head.says("/\n"));
   const auto page = page_of(head.said());
-  Process node(here, {"node", "--name", "<alpha>", "--cores", "1"});
+  Process marked(here, {"node", "--name", "<alpha>", "--cores", "1"});
+  CHECK(marked.says("wanted 1 to 64 of A-Z a-z 0-9 . _ -"));
+  CHECK(marked.wait() == 5);
+  Process node(here, {"node", "--name", "alpha", "--cores", "1"});
   REQUIRE(node.says("joined"));
   const auto answers = [&](const std::string& request, const std::string& with) {
     RawConnection line(page);
     line.send(request);
     return line.wait_for(with) && line.closed();
   };
-  CHECK(answers("GET / HTTP/1.1\r\nHost: here\r\n\r\n", "&lt;alpha&gt;"));
+  CHECK(answers("GET / HTTP/1.1\r\nHost: here\r\n\r\n", "alpha"));
   CHECK(answers("GET /metrics HTTP/1.1\r\n\r\n", "\ntroupe_nodes 1\n"));
-  CHECK(answers("GET /metrics HTTP/1.1\r\n\r\n", "troupe_node_cores{node=\"<alpha>\"} 1\n"));
+  CHECK(answers("GET /metrics HTTP/1.1\r\n\r\n", "troupe_node_cores{node=\"alpha\"} 1\n"));
   CHECK(answers("GET /etc/passwd HTTP/1.1\r\n\r\n", "404 Not Found"));
   CHECK(answers("POST / HTTP/1.1\r\n\r\nrun=1", "405 Method Not Allowed"));
   CHECK(answers("\x16\x03\x01\x02", "400 Bad Request"));
