@@ -166,7 +166,8 @@ void Course::complete_steps() {
     chronicle.enter(StepCommitted{{.step = step(),
                                    .first = (step() - 1) * spec_->samples_in_step,
                                    .samples = spec_->samples_in_step,
-                                   .ids = storage::ids_of(done->entry.samples),
+                                   .ids = storage::digest_of_step(done->entry.samples),
+                                   .content = storage::digest_of_step(done->entry.contents),
                                    .loss = done->entry.mean_loss(),
                                    .is_skipped = done->entry.done->is_skipped}});
     if (!spec_->ledger) copies_.entered(step());

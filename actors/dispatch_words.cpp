@@ -54,12 +54,13 @@ struct LossWire {
   int index = 0;
   Round::Purpose purpose = Round::Purpose::training;
   Digest samples;
+  Digest content;
   static constexpr auto fields() {
-    return std::tuple(required("attempt", &LossWire::attempt),
-                      required("replica", &LossWire::replica),
-                      required("device", &LossWire::device), required("step", &LossWire::step),
-                      required("index", &LossWire::index), required("purpose", &LossWire::purpose),
-                      required("samples", &LossWire::samples));
+    return std::tuple(
+        required("attempt", &LossWire::attempt), required("replica", &LossWire::replica),
+        required("device", &LossWire::device), required("step", &LossWire::step),
+        required("index", &LossWire::index), required("purpose", &LossWire::purpose),
+        required("samples", &LossWire::samples), required("content", &LossWire::content));
   }
 };
 
@@ -172,9 +173,9 @@ Result<LateGradients> take(Dispatch& from, const RunSpec&, const LateGradients*)
 }
 
 Dispatch put(const MicroBatchLoss& in, MemoryPool&) {
-  auto dispatch = dispatch_of(
-      MicroBatchLoss::type,
-      LossWire{in.attempt, in.replica, in.device, in.step, in.index, in.purpose, in.samples});
+  auto dispatch =
+      dispatch_of(MicroBatchLoss::type, LossWire{in.attempt, in.replica, in.device, in.step,
+                                                 in.index, in.purpose, in.samples, in.content});
   dispatch.bytes = bytes_of<double>(std::span(&in.mean, 1));  // It may be no number any more.
   return dispatch;
 }
@@ -184,8 +185,8 @@ Result<MicroBatchLoss> take(Dispatch& from, const RunSpec&, const MicroBatchLoss
   const auto mean = numbers_of<double>(from.bytes, from.type);
   if (!mean) return mean.error();
   if (mean->size() != 1) return Error{from.type + ": wanted one number"};
-  return MicroBatchLoss{wire->attempt, wire->replica, wire->device,  wire->step,
-                        wire->index,   wire->purpose, mean->front(), wire->samples};
+  return MicroBatchLoss{wire->attempt, wire->replica, wire->device,  wire->step,   wire->index,
+                        wire->purpose, mean->front(), wire->samples, wire->content};
 }
 
 Dispatch put(const RoundPlayed& in, MemoryPool&) {

@@ -27,7 +27,17 @@ bool is_last(const Play& play, Action action) {
 }  // namespace
 
 void PassInput::check_halves() const {
-  if (!targets || input->header.samples == targets->header.samples) return;
+  if (!targets) return;
+  const auto& one = input->header;
+  const auto& other = targets->header;
+  if (one.samples == other.samples && one.content != other.content)
+    throw std::runtime_error(
+        "the loader of inputs and the loader of targets read other bytes of the "
+        "same samples in micro-batch " +
+        std::to_string(one.m) +
+        "; the data must be the same on every node: compare the files of "
+        "data.train and data.validate there");
+  if (one.samples == other.samples) return;
   throw std::runtime_error("the input of micro-batch " + std::to_string(input->header.m) +
                            " is of the samples " + to_string(input->header.samples) +
                            ", but its targets are of " + to_string(targets->header.samples) +

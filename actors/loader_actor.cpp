@@ -100,7 +100,8 @@ class LoaderActor {
       auto batch = batches->read(*memory, step, index);
       if (!batch) throw std::runtime_error(batch.error().text);
       rt::post(owner, ReadDone{});
-      const Header header{.first_step = first_step, .m = m, .samples = batch->samples};
+      const Header header{
+          .first_step = first_step, .m = m, .samples = batch->samples, .content = batch->content};
       switch (this_half) {
         case Half::inputs:
           return rt::post(to, Activation{header, 0, std::move(batch->input)});

@@ -77,13 +77,15 @@ struct Play {
 struct Header {
   std::int64_t first_step = 0;  // Of the round.
   int m = 0;                    // In the lanes of the round.
-  Digest samples;
+  Digest samples;               // Which were read, and the bytes that they had.
+  Digest content;
   double gap_factor = 1;  // How stale those were whom its gradient has passed.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("first_step", &Header::first_step).at_least(0),
                       transport::required("m", &Header::m).at_least(0),
                       transport::required("samples", &Header::samples),
+                      transport::required("content", &Header::content),
                       transport::required("gap_factor", &Header::gap_factor));
   }
 };
@@ -268,7 +270,8 @@ struct MicroBatchLoss {
   int index = 0;          // In the step, over all replicas.
   Round::Purpose purpose = Round::Purpose::training;
   double mean = 0;
-  Digest samples;  // That were read for it.
+  Digest samples;  // That were read for it,
+  Digest content;  // and their bytes.
 };
 
 /// What a device did in a round.

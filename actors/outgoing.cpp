@@ -91,11 +91,12 @@ std::vector<Outgoing::Lend> Outgoing::loans(const Play& play, Action action,
 Outgoing::TellLoss Outgoing::loss(const Play& play, std::int64_t step,
                                   MicroBatchPlace place) const {
   const MicroBatchLoss known{cast_->attempt,      replica_, device_, step, place.index,
-                             play.round->purpose, 0,        {}};
+                             play.round->purpose, 0,        {},      {}};
   return [to = cast_->supervisor, known](const Header& header, double mean) {
     auto loss = known;
     loss.mean = mean;
     loss.samples = header.samples;
+    loss.content = header.content;
     rt::post(to, loss);
   };
 }

@@ -25,6 +25,7 @@ StepLedger::Entry& StepLedger::entry(std::int64_t step) {
   if (is_new) {
     found->second.losses.resize(static_cast<std::size_t>(micro_batches_));
     found->second.samples.resize(static_cast<std::size_t>(micro_batches_));
+    found->second.contents.resize(static_cast<std::size_t>(micro_batches_));
     found->second.stages = stages_;
     found->second.norms.resize(static_cast<std::size_t>(optimizers_));
     found->second.late.resize(static_cast<std::size_t>(stages_));
@@ -36,6 +37,7 @@ StepLedger::Entry& StepLedger::add(const MicroBatchLoss& loss) {
   auto& to = entry(loss.step);
   to.losses.at(static_cast<std::size_t>(loss.index)) = loss.mean;
   to.samples.at(static_cast<std::size_t>(loss.index)) = loss.samples;
+  to.contents.at(static_cast<std::size_t>(loss.index)) = loss.content;
   ++to.losses_known;
   return to;
 }

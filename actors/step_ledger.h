@@ -20,7 +20,8 @@ class StepLedger {
 
   struct Entry {
     std::vector<std::optional<double>> losses;                  // By micro-batch.
-    std::vector<Digest> samples;                                // Likewise: that were read.
+    std::vector<Digest> samples;                                // Likewise: that were read,
+    std::vector<Digest> contents;                               // and the bytes that they had.
     std::vector<std::optional<double>> norms;                   // By optimizer: its step is done.
     std::vector<std::optional<models::StalenessMetrics>> late;  // By stage, where it was told.
     std::optional<Divergence> divergence;                       // The first that came.

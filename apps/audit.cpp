@@ -2,6 +2,7 @@
 
 #include "apps/command.h"
 #include "apps/run_events.h"
+#include "apps/run_setup.h"
 #include "core/json.h"
 #include "storage/checkpoint.h"
 #include "storage/files.h"
@@ -12,7 +13,17 @@ namespace {
 
 struct AuditArguments {
   std::string run;
+  bool reads_data = false;
 };
+
+/// The data of a run, as its folder says.
+Result<std::shared_ptr<const storage::Dataset>> data_of_run(const std::string& folder) {
+  const auto loaded = config::load({folder + "/config.toml", {}});
+  if (!loaded) return loaded.error();
+  auto setup = set_up(loaded->config);
+  if (!setup) return setup.error();
+  return setup->train;
+}
 
 /// What a checkpoint holds was committed before it was saved: the newest that is complete.
 std::string flaw_of_newest(storage::Files& files, const std::string& folder,
@@ -46,6 +57,7 @@ Value to_value(const std::string& folder, const storage::Audit& audit) {
   value.set("skipped", audit.skipped);
   value.set("taken_back", audit.taken_back);
   value.set("torn", audit.is_torn);
+  value.set("read_again", audit.read_again);
   value.set("good", audit.flaw.empty());
   if (!audit.flaw.empty()) value.set("flaw", audit.flaw);
   return value;
@@ -61,6 +73,9 @@ void print(const std::string& folder, const storage::Audit& audit) {
   std::printf("attempts: %lld; steps that they took back and did again: %lld%s\n",
               number(audit.attempts), number(audit.taken_back),
               audit.is_torn ? "; the last line is torn, as a crash leaves it" : "");
+  if (audit.read_again > 0)
+    std::printf("the data was read again: %lld steps had the bytes that it has now\n",
+                number(audit.read_again));
   if (audit.flaw.empty())
     std::puts("each sample of each pass is in exactly one committed step");
   else
@@ -74,7 +89,13 @@ ExitCode audit(const AuditArguments& arguments, const CommonFlags& flags) {
   if (!bytes)
     return complain(ExitCode::invalid, "error: " + bytes.error().text +
                                            "; every run keeps it in its folder, runs/NAME/ledger");
-  storage::Audit found = storage::audit(bytes->text());
+  std::shared_ptr<const storage::Dataset> data;
+  if (arguments.reads_data) {
+    auto opened = data_of_run(folder);
+    if (!opened) return invalid(opened.error());
+    data = std::move(*opened);
+  }
+  storage::Audit found = storage::audit(bytes->text(), data.get());
   if (found.flaw.empty()) found.flaw = flaw_of_newest(*files, folder, found);
   if (flags.output == "json")
     std::puts(to_json(to_value(folder, found)).c_str());
@@ -90,6 +111,9 @@ void add_audit(Program& program) {
       add_command(program, program.app, "audit",
                   "prove that each sample of each pass was in exactly one committed step", audit);
   command->add_option("run", arguments.run, "the name of a run, or its folder")->required();
+  command->add_flag(
+      "--data", arguments.reads_data,
+      "read the run's data again, and compare the bytes with those that each step read");
 }
 
 }  // namespace troupe::apps

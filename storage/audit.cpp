@@ -4,7 +4,9 @@
 #include <set>
 #include <string>
 
+#include "core/memory_pool.h"
 #include "storage/ledger_lines.h"
+#include "storage/micro_batches.h"
 
 namespace troupe::storage {
 namespace {
@@ -14,7 +16,7 @@ std::string number(std::int64_t n) { return std::to_string(n); }
 /// Follows the records of a ledger, and stops at the first that cannot be.
 class Auditor {
  public:
-  Audit follow(const Records& records) {
+  Audit follow(const Records& records, const Dataset* data) {
     audit_.is_torn = records.is_torn;
     for (const auto& record : records.good) {
       line_ = record.line;
@@ -24,6 +26,7 @@ class Auditor {
     if (!terms_) return flawed("it is empty");
     audit_.taken_back = entered_ - steps_;
     count_samples();
+    if (data && audit_.flaw.empty()) read_again(*data);
     return audit_;
   }
 
@@ -77,6 +80,8 @@ class Auditor {
                    " may be in no committed step"};
     steps_ = next;
     furthest_ = std::max(furthest_, steps_);
+    contents_.resize(static_cast<std::size_t>(furthest_));
+    contents_[static_cast<std::size_t>(next - 1)] = step.content;
     ++entered_;
     if (step.is_skipped)
       skipped_.insert(next);
@@ -112,6 +117,33 @@ class Auditor {
     if (again != of_last_pass.end()) twice({audit_.passes, *again});
   }
 
+  void read_again(const Dataset& data) {
+    if (data.count() != terms_->count) {
+      audit_.flaw = "the data has " + number(data.count()) + " samples now, and had " +
+                    number(terms_->count) + " when the run read it";
+      return;
+    }
+    MemoryPool memory;
+    const MicroBatches batches(data, terms_->samples(), terms_->global, terms_->micro);
+    for (; audit_.read_again < steps_; ++audit_.read_again) {
+      std::vector<Digest> contents;
+      for (int m = 0; m < batches.per_step(); ++m) {
+        const auto batch = batches.read(memory, audit_.read_again, m);
+        if (!batch) {
+          audit_.flaw = batch.error().text;
+          return;
+        }
+        contents.push_back(batch->content);
+      }
+      if (digest_of_step(contents) == contents_[static_cast<std::size_t>(audit_.read_again)])
+        continue;
+      audit_.flaw = "step " + number(audit_.read_again + 1) +
+                    " read other bytes than the data has now: " +
+                    first_sample(audit_.read_again * terms_->global) + " is its first";
+      return;
+    }
+  }
+
   void twice(const Place& place) {
     audit_.flaw = "sample " + number(place.sample) + " of pass " + number(place.pass) +
                   " comes at two positions";
@@ -140,12 +172,15 @@ class Auditor {
   std::int64_t entered_ = 0;   // In all.
   std::int64_t furthest_ = 0;  // That any attempt came: a checkpoint may be of it that was passed
                                // over since, and each of its steps was looked at.
+  std::vector<Digest> contents_;  // Of the steps from the first on, as any attempt read them last.
   std::set<std::int64_t> skipped_;  // As any attempt entered them last.
   int line_ = 0;
 };
 
 }  // namespace
 
-Audit audit(std::string_view ledger) { return Auditor().follow(read_records(ledger)); }
+Audit audit(std::string_view ledger, const Dataset* data) {
+  return Auditor().follow(read_records(ledger), data);
+}
 
 }  // namespace troupe::storage

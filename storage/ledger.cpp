@@ -8,7 +8,7 @@
 
 namespace troupe::storage {
 
-Digest ids_of(std::span<const Digest> micro_batches) {
+Digest digest_of_step(std::span<const Digest> micro_batches) {
   static_assert(sizeof(Digest) == 2 * sizeof(std::uint64_t));
   return digest_of(std::as_bytes(micro_batches));
 }
@@ -18,7 +18,7 @@ Digest ids_of(const LedgerTerms& terms, std::int64_t first) {
   std::vector<Digest> micro_batches;
   for (std::int64_t at = 0; at < terms.global; at += terms.micro)
     micro_batches.push_back(digest_of_samples(order, first + at, terms.micro));
-  return ids_of(micro_batches);
+  return digest_of_step(micro_batches);
 }
 
 Ledger::Ledger(RecordWriter records, const LedgerTerms& terms)

@@ -11,6 +11,7 @@
 
 #include "core/digest.h"
 #include "core/result.h"
+#include "storage/dataset.h"
 #include "storage/order.h"
 #include "storage/records.h"
 
@@ -34,14 +35,15 @@ struct LedgerStep {
   std::int64_t step = 0;     // Steps done with it.
   std::int64_t first = 0;    // Its positions in the order of samples: from here on
   std::int64_t samples = 0;  // so many.
-  Digest ids;                // Of the samples that were read.
+  Digest ids;                // Of the samples that were read,
+  Digest content;            // and of their bytes.
   double loss = 0;
   bool is_skipped = false;  // Its gradients overflowed in fp16: it changed no weights.
 };
 
-/// Of a step, from those of its micro-batches in their order.
-Digest ids_of(std::span<const Digest> micro_batches);
-/// What they should be.
+/// Of a step, from those of its micro-batches in their order: of their places, or of their bytes.
+Digest digest_of_step(std::span<const Digest> micro_batches);
+/// What the samples' ids should be.
 Digest ids_of(const LedgerTerms& terms, std::int64_t first);
 
 /// The account of what a run did with its samples: a file of records that only grows, in the run's
@@ -94,13 +96,15 @@ struct Audit {
   std::int64_t attempts = 0;
   std::int64_t skipped = 0;     // Committed steps that changed no weights.
   std::int64_t taken_back = 0;  // Steps that were entered and were not to be.
+  std::int64_t read_again = 0;  // Committed steps whose data has the same bytes now.
   bool is_torn = false;         // The last line was not finished.
   std::string flaw;  // The first sample that is not in exactly one committed step, or why that
                      // cannot be told; empty: each sample of each pass is.
 };
 
 /// Follows a ledger from its first line on, and finds for each sample of each pass the one step
-/// that it was in: by what was read, not by what should have been.
-Audit audit(std::string_view ledger);
+/// that it was in: by what was read, not by what should have been. With the run's data it reads all
+/// of that again, and compares the bytes.
+Audit audit(std::string_view ledger, const Dataset* data = nullptr);
 
 }  // namespace troupe::storage

@@ -49,6 +49,7 @@ Value to_record(const LedgerStep& step) {
   record.set("first", step.first);
   record.set("samples", step.samples);
   record.set("ids", to_string(step.ids));
+  record.set("content", to_string(step.content));
   record.set("loss", step.loss);
   if (step.is_skipped) record.set("skipped", true);
   return record;
@@ -87,6 +88,7 @@ std::optional<LedgerStep> step_of(const Value& record) {
   LedgerStep step;
   if (!number || !first || !samples || !loss || !loss->is_number()) return {};
   if (!from_text(text_in(record, "ids"), step.ids)) return {};
+  if (!from_text(text_in(record, "content"), step.content)) return {};
   step.step = *number;
   step.first = *first;
   step.samples = *samples;

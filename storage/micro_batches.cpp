@@ -34,6 +34,7 @@ Result<Batch> MicroBatches::read(MemoryPool& memory, std::int64_t step, int m) c
   const SampleShape& shape = dataset_->shape();
   Batch batch{Tensor::make(memory, batch_of(micro_, shape.input), shape.input_type),
               Tensor::make(memory, batch_of(micro_, shape.target), shape.target_type),
+              {},
               {}};
   std::vector<Place> samples;
   samples.reserve(static_cast<std::size_t>(micro_));
@@ -45,6 +46,10 @@ Result<Batch> MicroBatches::read(MemoryPool& memory, std::int64_t step, int m) c
     samples.push_back(place);
   }
   batch.samples = digest_of_samples(samples);
+  Digester content;
+  content.add(batch.input.host_bytes());
+  content.add(batch.target.host_bytes());
+  batch.content = content.finish();
   return batch;
 }
 

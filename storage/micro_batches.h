@@ -16,11 +16,11 @@ namespace troupe::storage {
 struct Batch {
   Tensor input;    // [samples, ...]
   Tensor target;   // [samples, ...]
-  Digest samples;  // Of the places that were read.
+  Digest samples;  // Of the places that were read,
+  Digest content;  // and of the bytes that were there: those of the inputs, then of the targets.
 };
 
-/// Tells samples apart by pass and number: what two who read separately must agree on, and what a
-/// ledger says was read.
+/// Tells samples apart by pass and number.
 Digest digest_of_samples(std::span<const Place> samples);
 
 /// What reading so many samples from a position on should give.
@@ -37,6 +37,7 @@ class MicroBatches {
 
   int per_step() const { return static_cast<int>(global_ / micro_); }
 
+  /// Two who read separately must agree on both digests; a ledger says what both were.
   Result<Batch> read(MemoryPool& memory, std::int64_t step, int m) const;
 
  private:

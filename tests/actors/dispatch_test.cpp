@@ -94,7 +94,11 @@ class Journey {
   caf::scoped_actor self_;
 };
 
-const Header header{.first_step = 7, .m = 3, .samples = digest_of("some"), .gap_factor = 1.5};
+const Header header{.first_step = 7,
+                    .m = 3,
+                    .samples = digest_of("some"),
+                    .content = digest_of("bytes"),
+                    .gap_factor = 1.5};
 
 void check_same(const Header& a, const Header& b) {
   CHECK(a.first_step == b.first_step);
@@ -160,7 +164,9 @@ TEST_CASE("what a supervisor hears from afar is what was said", "[actors]") {
   Journey journey;
   const double none = std::numeric_limits<double>::quiet_NaN();
   const auto loss = journey.there(MicroBatchLoss{2, 1, 0, 33, 5, Round::Purpose::evaluation, none,
-                                                 digest_of(std::string("samples"))});
+                                                 digest_of(std::string("samples")),
+                                                 digest_of(std::string("bytes"))});
+  CHECK(loss.content == digest_of(std::string("bytes")));
   CHECK(loss.attempt == 2);
   CHECK(loss.step == 33);
   CHECK(loss.purpose == Round::Purpose::evaluation);
@@ -302,7 +308,7 @@ TEST_CASE("what must not be said is refused before its player hears of it", "[ac
   CHECK(with_spans(span(schedules::forward(1, 4), -most, most)).find("times") != std::string::npos);
 
   const Digest some = digest_of("some");
-  CHECK(journey.refused(MicroBatchLoss{1, 0, 0, 3, 100, Round::Purpose::training, 1, some}) ==
+  CHECK(journey.refused(MicroBatchLoss{1, 0, 0, 3, 100, Round::Purpose::training, 1, some, some}) ==
         "micro_batch_loss: found micro-batch 100, wanted 0 to 99");
   CHECK(journey.refused(StepDone{1, 25, 3, 1, false, 1, 0}) ==
         "step_done: found optimizer 25, wanted 0 to 24");

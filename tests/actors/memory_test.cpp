@@ -296,8 +296,8 @@ TEST_CASE("a report that comes twice, or too early, is refused", "[actors]") {
   const auto& to = scene.supervisor();
   rt::post(to, StepDone{1, 0, 0, 1, false, 1, 0});
   rt::post(to, StepDone{1, 0, 1'000'000, 1, false, 1, 0});
-  rt::post(to, MicroBatchLoss{1, 0, 0, 1'000'000, 0, Round::Purpose::training, 1, {}});
-  rt::post(to, MicroBatchLoss{1, 0, 0, 3, 0, Round::Purpose::evaluation, 1, {}});
+  rt::post(to, MicroBatchLoss{1, 0, 0, 1'000'000, 0, Round::Purpose::training, 1, {}, {}});
+  rt::post(to, MicroBatchLoss{1, 0, 0, 3, 0, Round::Purpose::evaluation, 1, {}, {}});
   rt::post(to, Divergence{1, 0, 1'000'000, "w"});
   rt::post(to, LateGradients{1, 0, 1'000'000, {}});
   rt::post(to, RoundPlayed{1, 0, 0, 999'999'999, Round::Purpose::training, none, 0});

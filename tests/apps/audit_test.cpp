@@ -112,6 +112,56 @@ TEST_CASE("runs that were killed at any moment used every sample once", "[apps]"
   CHECK(attempts > 9);  // Some were killed amid their steps.
 }
 
+TEST_CASE("an audit with the data proves which bytes were read", "[apps]") {
+  const Workplace here;
+  // More than is read whole for the identity: a byte between its blocks is found by the steps
+  // alone.
+  std::string text(std::size_t{5} << 20, 'a');
+  for (std::size_t at = 0; at < text.size(); ++at) text[at] = static_cast<char>('a' + at % 23);
+  here.write("book.txt", text);
+  here.write("run.toml", R"(
+name = "small"
+seed = 3
+[model]
+kind = "gpt2"
+layers = 1
+width = 16
+heads = 1
+context = 64
+vocab = "auto"
+[data]
+train = "book.txt"
+order = "sequential"
+[batch]
+global = 8
+micro  = 4
+[optimizer]
+kind = "sgd"
+lr   = 0.05
+[train]
+steps = 40
+)");
+  const Ended trained = troupe::tests::troupe(here, {"train", "run.toml", "-q"});
+  INFO(trained.err);
+  REQUIRE(trained.code == 0);
+  const Ended good = troupe::tests::troupe(here, {"audit", "small", "--data"});
+  CHECK(good.code == 0);
+  CHECK(good.out.find("the data was read again: 40 steps had the bytes that it has now\n") !=
+        std::string::npos);
+
+  // Sample 250 is in step 32.
+  text[250 * 64 + 384 + 1] = 'z';
+  here.write("book.txt", text);
+  CHECK(troupe::tests::troupe(here, {"audit", "small"}).code == 0);
+  const Ended bad = troupe::tests::troupe(here, {"audit", "small", "--data"});
+  CHECK(bad.code == 1);
+  CHECK(
+      bad.out.find("FAIL: step 33 read other bytes than the data has now: sample 256 of pass 0") !=
+      std::string::npos);
+  std::filesystem::remove(here.path() / "book.txt");
+  CHECK(troupe::tests::troupe(here, {"audit", "small", "--data"}).code == 3);
+}
+
 TEST_CASE("an audit names what is wrong with a ledger", "[apps]") {
   const Workplace here;
   here.write("run.toml", small_run);

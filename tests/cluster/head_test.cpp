@@ -142,7 +142,8 @@ TEST_CASE("a head that others have come after is refused and ends", "[cluster]")
   Process head(here, {"head", "--listen", address, "--events", "127.0.0.1:0", "--state", "other"});
   CHECK(head.wait() == 76);
   INFO(head.said());
-  CHECK(head.said().find("a node has proved that it knows a head of term 2, which came after this one") !=
+  CHECK(head.said().find(
+            "a node has proved that it knows a head of term 2, which came after this one") !=
         std::string::npos);
 }
 

@@ -99,6 +99,37 @@ TEST_CASE("what a run has begun in it stays in, whoever comes and whoever leads 
   CHECK(processes_of_program(here) == 0);
 }
 
+TEST_CASE("files of data that differ between the blocks of their digest are found by a step",
+          "[cluster]") {
+  constexpr std::size_t place = 16389;  // In step 17.
+  const Workplace here;
+  const Workplace there;
+  std::string book(std::size_t{5} << 20, 'a');
+  for (std::size_t at = 0; at < book.size(); ++at) book[at] = static_cast<char>('a' + at % 23);
+  here.write("book.txt", book);
+  book[place] = 'z';
+  there.write("book.txt", book);
+  here.write("gpt.toml", gpt);
+  Cluster cluster(here, {"alpha"});
+  Process beta(there, {"node", "--name", "beta", "--head", head_of(here), "--cores", "1"});
+  REQUIRE(beta.says("joined"));
+  const Ended ended = troupe::tests::troupe(
+      here, with({"submit", "gpt.toml", "--wait", "-q", "--head", head_of(here)},
+                 {"name=many", "data.train=book.txt", "data.validate=book.txt",
+                  "data.order=sequential", "model.vocab=256", "model.context=64", "train.steps=30",
+                  "train.eval_every=30", "pipeline.stages=2", "elastic.nodes=2:2"}));
+  CHECK(ended.code == 1);
+  INFO(ended.err << cluster.head.said());
+  CHECK(ended.err.find("read other bytes of the same samples") != std::string::npos);
+  for (const auto& step : events(here, "many", "step")) {
+    INFO(to_json(step));
+    CHECK(*step.find("step")->integer() < 17);
+  }
+  beta.send(SIGTERM);
+  CHECK(beta.wait() == 0);
+  cluster.end();
+}
+
 TEST_CASE("whichever schedule is best for its nodes, a run plays it", "[cluster]") {
   const Workplace here;
   here.write("gpt.toml", gpt);

@@ -29,7 +29,7 @@ struct Told {
 
 LedgerStep entry(std::int64_t step) {
   const auto first = (step - 1) * terms.global;
-  return {step, first, terms.global, ids_of(terms, first), 0.5};
+  return {step, first, terms.global, ids_of(terms, first), {}, 0.5};
 }
 
 Status save(Files& files, Ledger& ledger, std::int64_t step) {

@@ -34,7 +34,7 @@ class Run {
     REQUIRE((ledger && ledger->begin(0)));
     for (std::int64_t step = 1; step <= steps; ++step) {
       const auto first = (step - 1) * life_terms.global;
-      REQUIRE(ledger->enter({step, first, life_terms.global, ids_of(life_terms, first), 0.5}));
+      REQUIRE(ledger->enter({step, first, life_terms.global, ids_of(life_terms, first), {}, 0.5}));
       REQUIRE(ledger->sync());
       REQUIRE(save_checkpoint(*files_, root(), content(step)));
     }

@@ -4,6 +4,7 @@
 
 #include "catch.h"
 #include "storage/memory_files.h"
+#include "storage/micro_batches.h"
 
 using namespace troupe;
 using namespace troupe::storage;
@@ -15,7 +16,26 @@ const std::string path = "runs/r/ledger";
 
 LedgerStep step(std::int64_t number) {
   const auto first = (number - 1) * ledger_terms.global;
-  return {number, first, ledger_terms.global, ids_of(ledger_terms, first), 0.5, number % 3 == 0};
+  return {number, first, ledger_terms.global, ids_of(ledger_terms, first),
+          {},     0.5,   number % 3 == 0};
+}
+
+std::unique_ptr<Dataset> ten_points(const std::string& more, Files& files) {
+  auto data = open_dataset("made:gaussians?dims=2&classes=2&" + more, {}, files);
+  REQUIRE(data);
+  return std::move(*data);
+}
+
+/// As it is entered by who has read this data.
+LedgerStep step_of_data(std::int64_t number, const Dataset& data) {
+  MemoryPool memory;
+  const MicroBatches batches(data, ledger_terms.samples(), ledger_terms.global, ledger_terms.micro);
+  std::vector<Digest> contents;
+  for (int m = 0; m < batches.per_step(); ++m)
+    contents.push_back(batches.read(memory, number - 1, m)->content);
+  auto made = step(number);
+  made.content = digest_of_step(contents);
+  return made;
 }
 
 /// A ledger that goes on where an earlier one ended.
@@ -48,6 +68,35 @@ bool contains(const std::string& text, const std::string& part) {
 }
 
 }  // namespace
+
+TEST_CASE("an audit that reads the data again tells whether the steps read these bytes",
+          "[storage]") {
+  MemoryFiles files;
+  const auto data = ten_points("samples=10", files);
+  {
+    auto ledger = Ledger::open(files, path, ledger_terms);
+    REQUIRE(ledger);
+    REQUIRE(ledger->begin(0));
+    for (std::int64_t number = 1; number <= 5; ++number)
+      REQUIRE(ledger->enter(step_of_data(number, *data)));
+    // Two steps are taken back and done again.
+    REQUIRE(ledger->begin(3));
+    REQUIRE(ledger->enter(step_of_data(4, *data)));
+    REQUIRE(ledger->sync());
+  }
+  const auto good = audit(text_of(files), data.get());
+  CHECK(good.flaw.empty());
+  CHECK(good.read_again == 4);
+  CHECK(audit(text_of(files)).read_again == 0);
+
+  const auto other = ten_points("samples=10&stream=1", files);
+  const auto found = audit(text_of(files), other.get());
+  CHECK(contains(found.flaw, "step 1 read other bytes than the data has now: sample "));
+  CHECK(found.read_again == 0);
+  const auto longer = ten_points("samples=11", files);
+  CHECK(audit(text_of(files), longer.get()).flaw ==
+        "the data has 11 samples now, and had 10 when the run read it");
+}
 
 TEST_CASE("a ledger of whole passes proves that each sample was used once", "[storage]") {
   MemoryFiles files;
@@ -130,7 +179,7 @@ TEST_CASE("steps that are missing, doubled or of other samples are named", "[sto
   for (std::int64_t at : {2, 3, 0, 1}) places.push_back(order.at(at));
   const std::vector<Digest> halves = {digest_of(std::as_bytes(std::span(places).first(2))),
                                       digest_of(std::as_bytes(std::span(places).last(2)))};
-  swapped.ids = ids_of(halves);
+  swapped.ids = digest_of_step(halves);
   CHECK(contains(audit_of({swapped}).flaw, "step 1 read other samples"));
 }
 

@@ -119,7 +119,7 @@ TEST_CASE("a ledger tells which step was saved last, and where", "[storage]") {
     REQUIRE((ledger && ledger->begin(from)));
     for (auto step = from + 1; step <= to; ++step) {
       const auto first = (step - 1) * terms.global;
-      REQUIRE(ledger->enter({step, first, terms.global, ids_of(terms, first), 0.5}));
+      REQUIRE(ledger->enter({step, first, terms.global, ids_of(terms, first), {}, 0.5}));
     }
     return std::move(*ledger);
   };
