@@ -33,7 +33,7 @@ Status fits(const Schedule& written, const RoundShape& shape, int step_every) {
   if (!whole)
     return Error{"the schedule has " + number(written.micro_batches, "micro-batches") +
                  ", but a step has " + number(step_every, "of them for each replica")};
-  return Done{};
+  return schedules::check_steps(written, step_every);
 }
 
 }  // namespace

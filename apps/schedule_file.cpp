@@ -3,6 +3,8 @@
 #include "core/json.h"
 #include "schedules/csv.h"
 #include "schedules/json_form.h"
+#include "schedules/plan.h"
+#include "schedules/registry.h"
 #include "schedules/text.h"
 #include "storage/files.h"
 
@@ -19,6 +21,15 @@ Result<schedules::Schedule> read_schedule(const std::string& path) {
   }();
   if (!parsed) return Error{path + ":" + parsed.error().text};
   return parsed;
+}
+
+Status check_schedule_file(const config::RunConfig::Pipeline& pipeline) {
+  if (pipeline.schedule == "auto" || schedules::find_schedule(pipeline.schedule)) return Done{};
+  const auto written = read_schedule(pipeline.schedule);
+  if (!written) return within("pipeline.schedule", written.error());
+  if (auto good = schedules::check_written(*written); !good)
+    return within("pipeline.schedule", good.error());
+  return Done{};
 }
 
 }  // namespace troupe::apps

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/result.h"
 #include "schedules/schedule.h"
 #include "schedules/versions.h"
 
@@ -76,6 +77,10 @@ struct CheckRequest {
 std::vector<Violation> check(const Schedule& schedule, const CheckRequest& request = {});
 
 inline constexpr int max_violations = 100;
+
+/// Rejects a valid schedule whose numbered O's do not end steps of `step_every` micro-batches each.
+/// A schedule without numbered O's passes.
+Status check_steps(const Schedule& schedule, int step_every);
 
 /// The fewest landing slots per queue with which a valid schedule cannot get stuck, given so many
 /// outgoing slots. One for each micro-batch if a queue is not used in the order of its making.

@@ -1,9 +1,13 @@
+#include <algorithm>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "schedules/check.h"
 #include "schedules/rules.h"
 
 namespace troupe::schedules {
@@ -172,7 +176,51 @@ void check_agreement(const Schedule& schedule, Findings& findings) {
   }
 }
 
+/// The micro-batches of one stage on one device, in the order of the lane.
+struct StageSteps {
+  std::vector<std::uint32_t> gradients;
+  std::vector<std::uint32_t> updates;  // The numbers of its O's.
+};
+
+std::string in_words(const std::vector<std::uint32_t>& micro_batches) {
+  constexpr std::size_t shown = 4;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(shown, micro_batches.size()); ++i)
+    text += (i == 0 ? "" : ", ") + std::to_string(micro_batches[i]);
+  return micro_batches.size() > shown ? text + ", ..." : text;
+}
+
 }  // namespace
+
+Status check_steps(const Schedule& schedule, int step_every) {
+  for (int device = 0; device < schedule.devices(); ++device) {
+    std::map<int, StageSteps> stages;
+    for (const Action action : schedule.lanes[device]) {
+      if (gives_weight_gradient(action.kind))
+        stages[action.stage].gradients.push_back(action.micro_batch);
+      if (action.kind == Kind::update && (action.flags & Action::numbered) != 0)
+        stages[action.stage].updates.push_back(action.micro_batch);
+    }
+    for (const auto& [stage, steps] : stages) {
+      if (steps.updates.empty()) continue;
+      const auto step_of = [&](std::size_t i) {
+        return steps.gradients[i] / static_cast<std::uint32_t>(step_every);
+      };
+      std::vector<std::uint32_t> ends;
+      for (std::size_t i = 0; i < steps.gradients.size(); ++i)
+        if (i + 1 == steps.gradients.size() || step_of(i) != step_of(i + 1))
+          ends.push_back(steps.gradients[i]);
+      if (steps.updates == ends) continue;
+      return Error{"device " + std::to_string(device) + " of the schedule " + schedule.name +
+                   " updates stage " + std::to_string(stage) + " after micro-batches " +
+                   in_words(steps.updates) + ", but a step has " + std::to_string(step_every) +
+                   " micro-batches for each replica, so its O's must come after " + in_words(ends) +
+                   "; move the O's, or set pipeline.schedule to a name such as \"pipedream\" and "
+                   "staleness.step_every to the micro-batches of a step"};
+    }
+  }
+  return Done{};
+}
 
 void check_updates(const Schedule& schedule, Findings& findings) {
   UpdateRules rules(schedule, findings);

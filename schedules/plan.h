@@ -125,6 +125,11 @@ struct Plan {
 /// not fit: which stage, by how many bytes, and the fewest devices that would do.
 Result<Plan> make_plan(const PlanRequest& request);
 
+/// Rejects a schedule of the user that no plan can use: one that is empty or breaks a rule, or
+/// whose updates do not end a step. A replica takes all of the schedule's micro-batches in one
+/// step.
+Status check_written(const Schedule& written);
+
 /// What becomes of a plan when nodes go or come.
 struct Outlook {
   enum class Event : std::uint8_t { goes, comes };

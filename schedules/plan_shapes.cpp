@@ -99,15 +99,6 @@ Status check_counts(const PlanRequest& request) {
   return Done{};
 }
 
-Status check_written(const Schedule& written) {
-  if (written.stages < 1 || written.micro_batches < 1 || written.lanes.empty())
-    return Error{"the schedule " + written.name + " has no stages, micro-batches or devices"};
-  const auto violations = check(written);
-  if (violations.empty()) return Done{};
-  return Error{"the schedule " + written.name + " is not valid:\n" +
-               render(written, violations.front())};
-}
-
 /// Stages on a device, where the name of the schedule says so.
 int chunks_of(const PlanRequest& request, const std::string& name) {
   const NamedSchedule* schedule = find_schedule(name);
@@ -248,6 +239,15 @@ class Shapes {
 };
 
 }  // namespace
+
+Status check_written(const Schedule& written) {
+  if (written.stages < 1 || written.micro_batches < 1 || written.lanes.empty())
+    return Error{"the schedule " + written.name + " has no stages, micro-batches or devices"};
+  const auto violations = check(written);
+  if (violations.empty()) return check_steps(written, written.micro_batches);
+  return Error{"the schedule " + written.name + " is not valid:\n" +
+               render(written, violations.front())};
+}
 
 Status check_request(const PlanRequest& request) {
   if (Status counts = check_counts(request); !counts) return counts;

@@ -144,3 +144,35 @@ TEST_CASE("a checkpoint of another model is refused", "[apps]") {
   CHECK(ended.code == 3);
   CHECK(ended.err.find("width") != std::string::npos);
 }
+
+TEST_CASE("a schedule file whose updates do not end a step is refused before anything trains",
+          "[apps]") {
+  const Workplace here;
+  here.write("good.toml", good);
+  const auto write = [&](const std::string& name, const std::string& schedule) {
+    const Ended made = troupe::tests::troupe(
+        here, {"schedule", schedule, "--stages", "2", "--micro-batches", "4", "--format", "text"});
+    REQUIRE(made.code == 0);
+    here.write(name, made.out);
+  };
+  write("late.txt", "pipedream");
+  write("even.txt", "1f1b");
+  const auto run = [&](std::vector<std::string> command, const std::string& file) {
+    command.insert(command.end(), {"good.toml", "--set", "pipeline.schedule=" + file, "--set",
+                                   "pipeline.stages=2"});
+    return troupe::tests::troupe(here, command);
+  };
+  for (const auto& command : {std::vector<std::string>{"config", "check"}, {"plan"}, {"train"}}) {
+    const Ended refused = run(command, "late.txt");
+    INFO(command[0] << ": " << refused.err << refused.out);
+    CHECK(refused.code == 3);
+    CHECK(refused.err.find("updates stage 0 after micro-batches 0, 1, 2, 3") != std::string::npos);
+    CHECK(refused.err.find("must come after 3") != std::string::npos);
+    const Ended taken = run(command, "even.txt");
+    INFO(taken.err);
+    CHECK(taken.code == 0);
+  }
+  const Ended missing = run({"config", "check"}, "none.txt");
+  CHECK(missing.code == 3);
+  CHECK(missing.err.find("none.txt") != std::string::npos);
+}

@@ -80,3 +80,13 @@ TEST_CASE("operators make valid schedules of all valid ones", "[schedules]") {
     }
   });
 }
+
+TEST_CASE("numbered updates must end steps of equal size", "[schedules]") {
+  const Schedule passes = alone(1, 4, "0F0 0B0 0F1 0B1 0F2 0B2 0F3 0B3");
+  for (const int every : {1, 2, 4})
+    for (const int wanted : {1, 2, 4}) {
+      CAPTURE(every, wanted);
+      CHECK(check_steps(with_update_every(passes, every), wanted).ok() == (every == wanted));
+    }
+  CHECK(check_steps(with_updates(passes), 2).ok());
+}
