@@ -237,8 +237,7 @@ class OptimizerActor {
 
   void publish(Stepped in) {
     const auto scale_before = std::exchange(loss_scale_, in.version.weights->loss_scale);
-    // Moments are for those who mend what is late.
-    if (!is_late()) in.version.moments.clear();
+    if (!stages_use_moments()) in.version.moments.clear();
     const NewWeights part{stage_, place_of(*spec_, number_).section, std::move(in.version),
                           in.worked};
     for (const auto& holder : holders_of(*usual_, stage_))
@@ -331,8 +330,11 @@ class OptimizerActor {
     return {};
   }
 
-  bool is_late() const {
-    return std::ranges::any_of(spec_->delays, [](int delay) { return delay > 0; });
+  /// Returns whether stages predict weights or mend gradients. A look-ahead (nag) predicts where
+  /// nothing is late, too.
+  bool stages_use_moments() const {
+    return models::looks_ahead(spec_->staleness) ||
+           std::ranges::any_of(spec_->delays, [](int delay) { return delay > 0; });
   }
   std::string place() const { return "step " + std::to_string(step_ + 1); }
 

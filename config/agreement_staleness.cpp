@@ -43,13 +43,15 @@ void check_step(const Examined& examined) {
                      remedy);
 }
 
-/// What only means something where weights are stale.
-void warn_of_idle_keys(const Examined& examined, const std::string& why) {
+/// Warns of keys that change nothing unless weights are stale. With one stage `staleness.nag` still
+/// looks ahead, so that it has a use for the prediction.
+void warn_of_idle_keys(const Examined& examined, const std::string& why, bool nag_is_idle) {
   const auto& staleness = examined.config.staleness;
   const auto warn = [&](std::string_view key) {
     examined.warn({key}, written(examined, key) + " changes nothing: " + why);
   };
-  if (staleness.predict != Staleness::Predict::none) warn("staleness.predict");
+  if (staleness.predict != Staleness::Predict::none && (nag_is_idle || !staleness.nag))
+    warn("staleness.predict");
   if (staleness.linearize_at != Staleness::LinearizeAt::current) warn("staleness.linearize_at");
   if (staleness.gap_penalty != Staleness::GapPenalty::none) warn("staleness.gap_penalty");
   if (staleness.gap_factor != Staleness::GapFactor::none) warn("staleness.gap_factor");
@@ -206,8 +208,9 @@ void check_staleness(const Examined& examined) {
   const auto* schedule = schedules::find_schedule(pipeline.schedule);
   if (!schedule) return;  // A file, or "auto": whoever reads or chooses it knows more.
   if (schedule->mode == schedules::Mode::synchronous)
-    return warn_of_idle_keys(examined, "the schedule \"" + pipeline.schedule +
-                                           "\" is synchronous, so no weight is stale");
+    return warn_of_idle_keys(
+        examined,
+        "the schedule \"" + pipeline.schedule + "\" is synchronous, so no weight is stale", true);
   check_prediction(examined);
   check_flush(examined);
   const auto refuse_auto = [&](const std::string& key, const std::string& what) {
@@ -220,7 +223,7 @@ void check_staleness(const Examined& examined) {
   if (!pipeline.replicas) refuse_auto("pipeline.replicas", "replicas");
   if (!pipeline.stages.count) return refuse_auto("pipeline.stages", "stages");
   const int stages = *pipeline.stages.count;
-  if (stages == 1) warn_of_idle_keys(examined, "with one stage no weight is stale");
+  if (stages == 1) warn_of_idle_keys(examined, "with one stage no weight is stale", false);
   check_gap(examined, stages);
   check_compensation(examined);
   if (schedule->name == "pipedream-2bw") check_two_versions(examined, stages);

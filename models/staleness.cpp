@@ -12,6 +12,10 @@ bool mends_gradients(const StalenessOptions& staleness) {
          staleness.delay_compensation > 0;
 }
 
+bool looks_ahead(const StalenessOptions& staleness) {
+  return staleness.nag && staleness.predict != StalenessOptions::Predict::none;
+}
+
 int delay_of(int m, int depth, int step_every) {
   return m / step_every - std::max(0, m - depth) / step_every;
 }

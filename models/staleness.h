@@ -70,6 +70,9 @@ struct StalenessOptions {
 /// Whether late gradients are changed by how far the weights have moved.
 bool mends_gradients(const StalenessOptions& staleness);
 
+/// Returns whether passes without delay see predicted weights.
+bool looks_ahead(const StalenessOptions& staleness);
+
 /// What a stage's optimizer knows of how the stage is trained.
 struct Lateness {
   StalenessOptions staleness;

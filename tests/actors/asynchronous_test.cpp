@@ -219,3 +219,42 @@ TEST_CASE("with one stage no remedy changes a bit", "[actors]") {
   }
   CHECK(hashes.size() == 1);
 }
+
+// Weights w with momentum v whose passes see p = w - lr mu v: p takes the steps that PyTorch's
+// nesterov takes. And lr v is what w went in the last step.
+TEST_CASE("a look-ahead is Nesterov's method where nothing is late", "[actors]") {
+  S nag;
+  nag.predict = S::Predict::msnag;
+  nag.nag = true;
+  for (const int stages : {1, 4}) {
+    CAPTURE(stages);
+    Piece piece = with(late("mlp", 2), Kind::sgd, nag);
+    piece.shape.stages = stages;
+    piece.shape.flush_steps = 1;
+    const auto after = [&](const Piece& of, std::int64_t steps) {
+      Piece part = of;
+      part.steps = steps;
+      auto played = play(part, 1);
+      REQUIRE(played.outcome.how == Outcome::How::done);
+      return played;
+    };
+    const auto last = after(piece, 7);
+    const auto before = after(piece, 6).numbers;
+    Piece nesterov = with(piece, Kind::sgd, {});
+    nesterov.optimizer.nesterov = true;
+    const auto wanted = after(nesterov, 7).numbers;
+    REQUIRE(!wanted.empty());
+    REQUIRE(last.numbers.size() == wanted.size());
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const double ahead = last.numbers[i] + 0.9 * (last.numbers[i] - before[i]);
+      CHECK(wanted[i] == Approx(ahead).margin(1e-5));
+    }
+    CHECK(last.weights != after(with(piece, Kind::sgd, {}), 7).weights);
+    if (stages == 1) continue;
+    // The same steps, said otherwise.
+    Piece drained = piece;
+    drained.shape.flush_steps = 3;
+    drained.staleness.synchronous_steps = drained.shape.synchronous_steps = 7;
+    CHECK(after(drained, 7).weights == last.weights);
+  }
+}

@@ -391,6 +391,7 @@ Played Scene::finish() {
   world_.settle();
   if (outcome_) {
     played.weights = digest_of_weights(outcome_->weights);
+    played.numbers = numbers_of_weights(outcome_->weights);
     outcome_->weights.clear();
     played.outcome = std::move(*outcome_);
   }

@@ -157,6 +157,13 @@ TEST_CASE("what changes nothing is a warning", "[config]") {
       complaint(asynchronous({"pipeline.stages=1", "staleness.preset=ws"})) ==
       "warning: staleness.linearize_at = \"forward\" changes nothing: with one stage no weight is "
       "stale");
+  // A look-ahead predicts with one stage, too.
+  CHECK(
+      complaint(asynchronous({"pipeline.stages=1", "staleness.predict=msnag"})) ==
+      "warning: staleness.predict = \"msnag\" changes nothing: with one stage no weight is stale");
+  CHECK(complaint(
+            asynchronous({"pipeline.stages=1", "staleness.predict=msnag", "staleness.nag=true"}))
+            .empty());
   CHECK(complaint(asynchronous({"staleness.preset=aggmsnag", "pipeline.replicas=2"})) ==
         "warning: staleness.predict = \"aggmsnag\" counts on gradients that are spread over "
         "pipeline.replicas = 2; msnag is used in its place");
