@@ -262,7 +262,8 @@ Status may(const Sender& from, const Divergence& message) {
 }
 
 Status may(const Sender& from, const StepDone& message) {
-  const bool are_finite = std::isfinite(message.norm) && std::isfinite(message.loss_scale);
+  const bool are_finite = std::isfinite(message.norm) && std::isfinite(message.loss_scale) &&
+                          std::isfinite(message.penalised_norm.value_or(0));
   return examine(from, message)
       .to(Who::supervisor)
       .step(message.step)

@@ -181,6 +181,7 @@ struct StepGradients {
 struct Normed {
   std::int64_t step = 0;
   std::vector<models::SquaredNorm> squares;
+  std::optional<double> penalised;  // The norm of its own gradients after penalties, if any.
 };
 struct Stepped {
   std::int64_t step = 0;
@@ -237,6 +238,8 @@ struct StepDone {
   bool is_skipped = false;  // They overflowed; then there is no norm, and the weights stayed.
   double loss_scale = 1;    // That the gradients had.
   std::int64_t skipped_steps = 0;  // Of the run so far.
+  /// The norm of the gradients of this optimizer alone after penalties; empty if none divides them.
+  std::optional<double> penalised_norm = std::nullopt;
 
   static constexpr auto fields() {
     return std::tuple(transport::required("attempt", &StepDone::attempt),
@@ -245,7 +248,8 @@ struct StepDone {
                       transport::required("norm", &StepDone::norm),
                       transport::required("is_skipped", &StepDone::is_skipped),
                       transport::required("loss_scale", &StepDone::loss_scale),
-                      transport::required("skipped_steps", &StepDone::skipped_steps).at_least(0));
+                      transport::required("skipped_steps", &StepDone::skipped_steps).at_least(0),
+                      transport::optional("penalised_norm", &StepDone::penalised_norm));
   }
 };
 

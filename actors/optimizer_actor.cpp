@@ -183,8 +183,13 @@ class OptimizerActor {
           gradients = join(stream, given, stage);
           for (const auto& [user, names] : tied)
             optimizer.add_uses(stream, gradients, names, join(stream, given, user));
+          const auto& scale = weights->loss_scale;
+          auto squares = optimizer.squared_norms(stream, gradients, scale);
+          const auto penalised = optimizer.penalised_squares(stream, gradients, scale);
           rt::post(owner,
-                   Normed{step, optimizer.squared_norms(stream, gradients, weights->loss_scale)});
+                   Normed{step, std::move(squares),
+                          penalised.empty() ? std::optional<double>()
+                                            : std::optional(models::global_norm(penalised))});
         },
         [workshop = workshop_](const WorkTime& time) {
           workshop->worked += time.end - time.start;
@@ -194,6 +199,7 @@ class OptimizerActor {
 
   void normed(Normed in) {
     phase_ = Phase::deciding;
+    penalised_norm_ = in.penalised;
     for (const auto& square : in.squares)
       if (!can_skip() &&
           !std::ranges::all_of(square.blocks, [](double sum) { return std::isfinite(sum); }))
@@ -248,7 +254,8 @@ class OptimizerActor {
       const bool is_skipped = !std::isfinite(norm_);
       self_->tell(cast_->supervisor,
                   StepDone{cast_->attempt, number_, in.step, is_skipped ? 0 : norm_, is_skipped,
-                           scale_before.factor(), loss_scale_.skipped_steps});
+                           scale_before.factor(), loss_scale_.skipped_steps,
+                           is_skipped ? std::nullopt : penalised_norm_});
       ++step_;
     }
     phase_ = Phase::gathering;
@@ -364,7 +371,8 @@ class OptimizerActor {
   Phase phase_ = Phase::beginning;
   std::map<std::int64_t, Given> given_;
   std::map<std::int64_t, std::map<int, std::vector<models::SquaredNorm>>> squares_;
-  double norm_ = 0;                  // By which the step's gradients are clipped.
+  double norm_ = 0;  // By which the step's gradients are clipped.
+  std::optional<double> penalised_norm_;
   models::LossScale loss_scale_;     // Of the newest weights.
   std::optional<KeepStep> to_keep_;  // Once so many steps are done.
   Patience patience_;

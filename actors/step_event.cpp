@@ -61,6 +61,8 @@ Value step_event(const RunSpec& spec, const StepReport& report) {
   told.set("step", step);
   told.set("loss", entry->mean_loss());
   if (!entry->done->is_skipped) told.set("grad_norm", entry->gradient_norm(spec.clip));
+  if (const auto penalised = entry->penalised_norm(spec.clip))
+    told.set("grad_norm_penalised", *penalised);
   if (spec.loss_scaling.is_on()) {
     told.set("loss_scale", entry->done->loss_scale);
     told.set("skipped", entry->done->is_skipped);

@@ -20,6 +20,21 @@ double StepLedger::Entry::gradient_norm(ClipScope clip) const {
   return std::sqrt(squares);
 }
 
+/// Gradients of a stage without penalties count with their plain norm.
+std::optional<double> StepLedger::Entry::penalised_norm(ClipScope clip) const {
+  const auto is_known = [](const auto& norm) { return norm.has_value(); };
+  if (clip == ClipScope::all_stages || std::ranges::none_of(penalised_norms, is_known)) return {};
+  const std::size_t sections = norms.size() / static_cast<std::size_t>(stages);
+  double squares = 0;
+  for (std::size_t i = 0; i < norms.size(); ++i) {
+    if (penalised_norms[i])
+      squares += *penalised_norms[i] * *penalised_norms[i];
+    else if (i % sections == 0)
+      squares += *norms[i] * *norms[i];
+  }
+  return std::sqrt(squares);
+}
+
 StepLedger::Entry& StepLedger::entry(std::int64_t step) {
   const auto [found, is_new] = entries_.try_emplace(step);
   if (is_new) {
@@ -28,6 +43,7 @@ StepLedger::Entry& StepLedger::entry(std::int64_t step) {
     found->second.contents.resize(static_cast<std::size_t>(micro_batches_));
     found->second.stages = stages_;
     found->second.norms.resize(static_cast<std::size_t>(optimizers_));
+    found->second.penalised_norms.resize(static_cast<std::size_t>(optimizers_));
     found->second.late.resize(static_cast<std::size_t>(stages_));
   }
   return found->second;
@@ -51,6 +67,7 @@ StepLedger::Entry& StepLedger::add(const Divergence& divergence) {
 StepLedger::Entry& StepLedger::add(const StepDone& done) {
   auto& to = entry(done.step);
   to.norms.at(static_cast<std::size_t>(done.optimizer)) = done.norm;
+  to.penalised_norms.at(static_cast<std::size_t>(done.optimizer)) = done.penalised_norm;
   if (!to.done) to.done = done;
   ++to.steps_done;
   return to;

@@ -23,6 +23,7 @@ class StepLedger {
     std::vector<Digest> samples;                                // Likewise: that were read,
     std::vector<Digest> contents;                               // and the bytes that they had.
     std::vector<std::optional<double>> norms;                   // By optimizer: its step is done.
+    std::vector<std::optional<double>> penalised_norms;         // Likewise, after penalties.
     std::vector<std::optional<models::StalenessMetrics>> late;  // By stage, where it was told.
     std::optional<Divergence> divergence;                       // The first that came.
     std::optional<StepDone> done;                               // Likewise: all decide alike.
@@ -33,6 +34,8 @@ class StepLedger {
     double mean_loss() const;
     /// By which all stages clipped, or what their own norms add up to.
     double gradient_norm(ClipScope clip) const;
+    /// The norm of all gradients after penalties; empty if no stage penalised any.
+    std::optional<double> penalised_norm(ClipScope clip) const;
   };
 
   Entry& add(const MicroBatchLoss& loss);

@@ -150,8 +150,19 @@ Tensor& LateGradients::in_set(std::span<Tensor> tensors, int set, std::size_t sl
 /// Whether somebody beside a single gradient wants to know the penalties of a parameter.
 bool LateGradients::is_share_wanted(std::size_t i) const {
   const auto& slots = rules_.owned[i];
-  return is_measured_ || slots.size() > 1 || sets_.decay_share > 0 || sets_.raw > 0 ||
+  return is_measured_ || slots.size() > 1 || sets_.decay_share > 0 ||
          std::ranges::find(of_.lent, slots[0]) != of_.lent.end();
+}
+
+/// Copies the gradients before any division. The owner of a borrowed parameter adds up what it
+/// gets without the penalties of this stage by itself.
+void LateGradients::keep_raw(Stream& stream, std::span<Tensor> tensors) {
+  const auto& borrowed = rules_.lateness.borrowed;
+  for (std::size_t slot = 0; slot < rules_.parameters.size(); ++slot) {
+    const bool is_borrowed =
+        std::ranges::find(borrowed, rules_.parameters[slot].name) != borrowed.end();
+    if (!is_borrowed) in_set(tensors, sets_.raw, slot) = copied(stream, tensors[slot]);
+  }
 }
 
 void LateGradients::penalise(Stream& stream, std::size_t i, std::span<Tensor> tensors) {
@@ -161,9 +172,7 @@ void LateGradients::penalise(Stream& stream, std::size_t i, std::span<Tensor> te
   const Tensor share = of_.gap ? of_.gap->share(stream, i) : Tensor();
   if (is_measured_) note(stream, share, tensors[rules_.owned[i][0]].count());
   for (const auto slot : rules_.owned[i]) {
-    Tensor& gradient = tensors[slot];
-    if (sets_.raw > 0) in_set(tensors, sets_.raw, slot) = copied(stream, gradient);
-    if (!share.empty()) multiply(stream, share, gradient);
+    if (!share.empty()) multiply(stream, share, tensors[slot]);
   }
   const std::size_t first = rules_.owned[i][0];
   const auto tell = [&](int set, double weight) {
@@ -179,6 +188,7 @@ void LateGradients::penalise(Stream& stream, std::size_t i, std::span<Tensor> te
 
 void LateGradients::mend(Stream& stream, std::span<Tensor> tensors) {
   const auto& staleness = rules_.lateness.staleness;
+  if (sets_.raw > 0) keep_raw(stream, tensors);
   if (staleness.gap_penalty != S::GapPenalty::none)
     for (std::size_t i = 0; i < rules_.owned.size(); ++i) penalise(stream, i, tensors);
   if (of_.factor != 1)

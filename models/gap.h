@@ -93,6 +93,7 @@ class LateGradients final : public GradientMend {
  private:
   bool is_share_wanted(std::size_t i) const;
   Tensor& in_set(std::span<Tensor> tensors, int set, std::size_t slot) const;
+  void keep_raw(Stream& stream, std::span<Tensor> tensors);
   void penalise(Stream& stream, std::size_t i, std::span<Tensor> tensors);
   void compensate(Stream& stream, std::size_t i, std::span<Tensor> tensors);
   void note(Stream& stream, const Tensor& share, std::int64_t count);

@@ -244,14 +244,26 @@ void Optimizer::repeat(Stream& stream, Repeated work, Body body) {
 std::vector<SquaredNorm> Optimizer::squared_norms(Stream& stream, StageGradients& gradients,
                                                   const LossScale& scale) {
   const bool is_mended = gradients.slots.size() > parameters_.size();
-  const int set = is_mended ? GradientSets::of(config_, lateness_.staleness).raw : 0;
+  const int raw = GradientSets::of(config_, lateness_.staleness).raw;
+  return squares_of(stream, gradients, is_mended ? raw : 0, scale, norms);
+}
+
+std::vector<SquaredNorm> Optimizer::penalised_squares(Stream& stream, StageGradients& gradients,
+                                                      const LossScale& scale) {
+  const bool is_mended = gradients.slots.size() > parameters_.size();
+  if (!is_mended || GradientSets::of(config_, lateness_.staleness).raw == 0) return {};
+  return squares_of(stream, gradients, 0, scale, penalised_norms);
+}
+
+std::vector<SquaredNorm> Optimizer::squares_of(Stream& stream, StageGradients& gradients, int set,
+                                               const LossScale& scale, Repeated work) {
   const auto blocks_of = [&](const Trained& trained) {
     return kernels::blocks_of_sums(declared(trained).shape.count());
   };
   std::int64_t all_blocks = 0;
   for (const auto& trained : trained_) all_blocks += blocks_of(trained);
   Tensor sums;
-  repeat(stream, norms, [&] {
+  repeat(stream, work, [&] {
     sums = stream.make({all_blocks}, DType::f64);
     auto* at = sums.data<double>();
     for (const auto& trained : trained_) {

@@ -110,6 +110,9 @@ class Optimizer {
   /// slots; before any penalty.
   std::vector<SquaredNorm> squared_norms(Stream& stream, StageGradients& gradients,
                                          const LossScale& scale = {});
+  /// The same of the gradients after all penalties; empty if no penalty divides them.
+  std::vector<SquaredNorm> penalised_squares(Stream& stream, StageGradients& gradients,
+                                             const LossScale& scale = {});
 
   /// `norm` is the global one. Gradients are used up. Buffers take the micro-batches' statistics in
   /// order. Where the norm is not finite and the loss scale can be lowered, the step is skipped:
@@ -149,7 +152,9 @@ class Optimizer {
   Tensor take(StageGradients& gradients, const Trained& trained, int set) const;
   int missed_steps(std::int64_t step) const;
   /// Work that comes again.
-  enum Repeated : SteadyMemory::Work { norms, steps, statistics };
+  enum Repeated : SteadyMemory::Work { norms, steps, statistics, penalised_norms };
+  std::vector<SquaredNorm> squares_of(Stream& stream, StageGradients& gradients, int set,
+                                      const LossScale& scale, Repeated work);
   template <class Body>
   void repeat(Stream& stream, Repeated work, Body body);
   void update(Stream& stream, const Weights& weights, StageGradients& gradients, double clip,

@@ -43,7 +43,7 @@ std::vector<std::string_view> moment_names(const UpdateRule& rule,
 GradientSets GradientSets::of(const OptimizerConfig& config, const StalenessOptions& staleness) {
   GradientSets sets;
   if (staleness.gap_penalty == StalenessOptions::GapPenalty::none) return sets;
-  if (config.clip_norm > 0) sets.raw = sets.count++;
+  sets.raw = sets.count++;
   if (config.weight_decay > 0) sets.decay_share = sets.count++;
   sets.first_share = sets.count++;
   sets.later_share = sets.count++;

@@ -33,10 +33,10 @@ std::vector<std::string_view> moment_names(const UpdateRule& rule,
                                            const StalenessOptions& staleness);
 inline constexpr std::string_view spread_name = "spread", drift_name = "drift";
 
-/// Which of several tensors that the sum over a step's micro-batches has for each slot. The
-/// gradients come first; where gaps are penalised, then the gradients without penalty if clipping
-/// must know their length, and the mean of 1 / P if weight decay is to be penalised as well. What
-/// belongs to no set of a slot is empty.
+/// Names the sets of tensors that the sum over a step's micro-batches has, one tensor of a set for
+/// each slot. The gradients come first. If penalties divide the gradients, the gradients before the
+/// division follow: clipping and reports use their norm. The mean of 1 / P follows if it penalises
+/// weight decay, too. The tensor of a slot is empty in a set that does not need it.
 ///
 /// The micro-batches of a step see two points of a stage's weights at most, the older one first. Of
 /// a parameter that is lent, the owner tells 1 / P at both; the borrower gives the gradients at the

@@ -111,12 +111,14 @@ TEST_CASE("what a borrower gives is penalised as late as the owner was", "[model
   settings.t.clear();
   for (const double x : settings.x) settings.t.push_back(x / 4);
   settings.optimizer.weight_decay = 0.1;
-  settings.optimizer.clip_norm = 0.4;
   settings.staleness =
       policy(S::Predict::none, S::LinearizeAt::forward, S::GapPenalty::elementwise);
-  for (const int k : {1, 2, 4}) {  // A third of a loss would be one of floats.
+  // The norm that is reported has no penalty, whether it clips or not.
+  for (const auto& [k, clip_norm] : std::vector<std::pair<int, double>>{
+           {1, 0.4}, {2, 0.4}, {4, 0.4}, {1, 0}, {2, 0}, {4, 0}}) {  // A third would be of floats.
     settings.step_every = k;
-    std::vector<double> theta{0.9};
+    settings.optimizer.clip_norm = clip_norm;
+    std::vector<double> theta{0.9}, raw_norms, penalised_norms;
     double v = 0, spread = 0;
     bool is_clipped = false;
     for (int first = 0; first < count; first += k) {
@@ -134,14 +136,26 @@ TEST_CASE("what a borrower gives is penalised as late as the owner was", "[model
         mended += (du * z + dh * settings.x[at]) / penalty;
         share += 1 / penalty / k;
       }
-      const double scale = std::min(1.0, 0.4 / (std::abs(raw) + 1e-6));
+      const double scale = clip_norm > 0 ? std::min(1.0, clip_norm / (std::abs(raw) + 1e-6)) : 1;
+      raw_norms.push_back(std::abs(raw));
+      penalised_norms.push_back(std::abs(mended));
       is_clipped = is_clipped || scale < 1;
       v = 0.9 * v + scale * mended + 0.1 * now * share;
       spread = 0.999 * spread + 0.001 * v * v;
       theta.push_back(now - 0.02 * v);
     }
-    CHECK(is_clipped);
-    const auto found = run(settings).theta[0];
+    CHECK(is_clipped == (clip_norm > 0));
+    const auto trace = run(settings);
+    const auto& found = trace.theta[0];
+    REQUIRE(trace.norm[0].size() == raw_norms.size());
+    bool is_penalised = false;
+    for (std::size_t n = 0; n < raw_norms.size(); ++n) {
+      CAPTURE(k, n, clip_norm);
+      CHECK(trace.norm[0][n] == Approx(raw_norms[n]).epsilon(1e-12));
+      CHECK(trace.penalised_norm[0][n] == Approx(penalised_norms[n]).epsilon(1e-12));
+      is_penalised = is_penalised || penalised_norms[n] < 0.9 * raw_norms[n];
+    }
+    CHECK(is_penalised);
     REQUIRE(found.size() == theta.size());
     for (std::size_t n = 0; n < theta.size(); ++n) {
       CAPTURE(k, n);

@@ -131,6 +131,8 @@ ScalarPipeline::ScalarPipeline(const ScalarRun& run) : run_(run) {
   trace_.forward.resize(stages_.size());
   trace_.penalty_mean.resize(stages_.size());
   trace_.penalty_most.resize(stages_.size());
+  trace_.norm.resize(stages_.size());
+  trace_.penalised_norm.resize(stages_.size());
   for (std::size_t s = 0; s < stages_.size(); ++s) note_theta(s);
 }
 
@@ -277,6 +279,9 @@ void ScalarPipeline::step(std::size_t s) {
     given_back_.pop_front();
   }
   const double norm = global_norm(place.optimizer.squared_norms(stream_, gradients));
+  trace_.norm[s].push_back(norm);
+  trace_.penalised_norm[s].push_back(
+      global_norm(place.optimizer.penalised_squares(stream_, gradients)));
   place.weights = place.optimizer.step(stream_, place.weights, std::move(gradients), norm);
   place.training.adopt({place.weights, place.optimizer.moments()});
   most_held_ = std::max(most_held_, memory_.counters().bytes_in_use);

@@ -39,7 +39,8 @@ struct ScalarTrace {
   std::vector<std::vector<std::vector<double>>> forward;  // The weights that forward passes saw.
   std::vector<std::vector<int>> delays;
   std::vector<std::vector<double>> penalty_mean, penalty_most;
-  std::vector<double> loss;  // By micro-batch.
+  std::vector<double> loss;                               // By micro-batch.
+  std::vector<std::vector<double>> norm, penalised_norm;  // By stage, and then by step.
 };
 
 /// Real stages and optimizers, driven in the order of their lanes.
