@@ -155,13 +155,15 @@ bool LateGradients::is_share_wanted(std::size_t i) const {
 }
 
 /// Copies the gradients before any division. The owner of a borrowed parameter adds up what it
-/// gets without the penalties of this stage by itself.
+/// gets without the penalties of this stage by itself, unless this stage divides by a factor of its
+/// own.
 void LateGradients::keep_raw(Stream& stream, std::span<Tensor> tensors) {
   const auto& borrowed = rules_.lateness.borrowed;
   for (std::size_t slot = 0; slot < rules_.parameters.size(); ++slot) {
     const bool is_borrowed =
         std::ranges::find(borrowed, rules_.parameters[slot].name) != borrowed.end();
-    if (!is_borrowed) in_set(tensors, sets_.raw, slot) = copied(stream, tensors[slot]);
+    if (!is_borrowed || divides_by_gap_factor(rules_.lateness.staleness))
+      in_set(tensors, sets_.raw, slot) = copied(stream, tensors[slot]);
   }
 }
 

@@ -212,6 +212,7 @@ void Optimizer::add_uses(Stream& stream, StageGradients& gradients,
   const auto sets = GradientSets::of(config_, lateness_.staleness);
   const bool theirs_are_mended = others.slots.size() > names.size();
   const bool ours_are_mended = gradients.slots.size() > parameters_.size();
+  const bool theirs_are_divided = theirs_are_mended && divides_by_gap_factor(lateness_.staleness);
   std::set<std::string_view> added;
   for (const auto& name : names) {
     if (!added.insert(name).second) continue;
@@ -222,15 +223,18 @@ void Optimizer::add_uses(Stream& stream, StageGradients& gradients,
           add(stream, sum, others.slots[static_cast<std::size_t>(set) * names.size() + use]);
       return sum;
     };
-    const Tensor first = given(0), later = theirs_are_mended ? given(sets.later) : Tensor();
+    const Tensor first = given(0),
+                 later = theirs_are_mended && sets.later > 0 ? given(sets.later) : Tensor();
     const Tensor all = later.empty() ? first : combined(stream, 1, first, 1, later);
     const auto slots = slots_of(name);
     add_use(stream, gradients, name,
-            ours_are_mended ? penalised(stream, gradients, slots[0], first, later) : all);
+            ours_are_mended && sets.first_share > 0
+                ? penalised(stream, gradients, slots[0], first, later)
+                : all);
     if (!ours_are_mended || sets.raw == 0) continue;
     add_own_uses(stream, gradients, slots, sets.raw);
     add_to(stream, gradients, static_cast<std::size_t>(sets.raw) * parameters_.size() + slots[0],
-           all);
+           theirs_are_divided ? given(sets.raw) : all);
   }
 }
 

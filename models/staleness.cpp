@@ -12,6 +12,10 @@ bool mends_gradients(const StalenessOptions& staleness) {
          staleness.delay_compensation > 0;
 }
 
+bool divides_by_gap_factor(const StalenessOptions& staleness) {
+  return staleness.gap_factor == StalenessOptions::GapFactor::max;
+}
+
 bool looks_ahead(const StalenessOptions& staleness) {
   return staleness.nag && staleness.predict != StalenessOptions::Predict::none;
 }

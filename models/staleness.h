@@ -70,6 +70,9 @@ struct StalenessOptions {
 /// Whether late gradients are changed by how far the weights have moved.
 bool mends_gradients(const StalenessOptions& staleness);
 
+/// Returns whether a stage divides its gradients by the largest gap of the stages behind.
+bool divides_by_gap_factor(const StalenessOptions& staleness);
+
 /// Returns whether passes without delay see predicted weights.
 bool looks_ahead(const StalenessOptions& staleness);
 

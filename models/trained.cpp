@@ -42,8 +42,9 @@ std::vector<std::string_view> moment_names(const UpdateRule& rule,
 
 GradientSets GradientSets::of(const OptimizerConfig& config, const StalenessOptions& staleness) {
   GradientSets sets;
-  if (staleness.gap_penalty == StalenessOptions::GapPenalty::none) return sets;
-  sets.raw = sets.count++;
+  const bool is_penalised = staleness.gap_penalty != StalenessOptions::GapPenalty::none;
+  if (is_penalised || divides_by_gap_factor(staleness)) sets.raw = sets.count++;
+  if (!is_penalised) return sets;
   if (config.weight_decay > 0) sets.decay_share = sets.count++;
   sets.first_share = sets.count++;
   sets.later_share = sets.count++;

@@ -164,6 +164,82 @@ TEST_CASE("what a borrower gives is penalised as late as the owner was", "[model
   }
 }
 
+// Two versions of w (a use in each of two stages) and of u, the second stage's own. A step of n
+// sees version n - 1. Both stages divide by 1 + gap / usual: the second by its own, the first by
+// the larger of both.
+TEST_CASE("a gap factor divides after the norm is taken, of borrowed weights as well", "[models]") {
+  constexpr int count = 12, k = 2;
+  ScalarRun settings = pipe(8, 1);
+  settings.weights = {{0.9}, {0.9, 0.7}};
+  settings.tied = true;
+  settings.depths = {1, 0};
+  settings.micro_batches = count;
+  settings.step_every = k;
+  settings.x = {1, 0.5, -1, 2, 1.5, -0.5, 0.25, 1, -1.5, 0.75, 0.5, -0.25};
+  settings.t.clear();
+  for (const double x : settings.x) settings.t.push_back(x / 4);
+  settings.staleness.lag = 1;
+  settings.staleness.gap_factor = S::GapFactor::max;
+  for (const double clip_norm : {0.0, 0.3}) {
+    settings.optimizer.clip_norm = clip_norm;
+    struct Trained {
+      std::vector<double> theta;
+      double v = 0, spread = 0;
+      double raw = 0, mended = 0;
+
+      double factor(int step) const {
+        if (step == 0) return 1;
+        const double usual = 0.02 * (std::sqrt(spread / (1 - std::pow(0.999, step))) + 1e-8);
+        const auto n = static_cast<std::size_t>(step);
+        return 1 + std::abs(theta[n] - theta[n - 1]) / usual;
+      }
+      void step(double scale) {
+        v = 0.9 * v + scale * mended;
+        spread = 0.999 * spread + 0.001 * v * v;
+        theta.push_back(theta.back() - 0.02 * v);
+        raw = mended = 0;
+      }
+    };
+    Trained w{.theta = {0.9}}, u{.theta = {0.7}};
+    std::vector<double> w_norms, u_norms, w_penalised;
+    for (int n = 0; n < count / k; ++n) {
+      const auto seen = static_cast<std::size_t>(std::max(0, n - 1));
+      const double behind = u.factor(n), largest = std::max(behind, w.factor(n));
+      for (int m = n * k; m < (n + 1) * k; ++m) {
+        const auto at = static_cast<std::size_t>(m);
+        const double c = settings.c, a = w.theta[seen], b = u.theta[seen], x = settings.x[at];
+        const double h0 = a * x, z0 = h0 + c / 2 * h0 * h0;
+        const double h1 = a * z0, z1 = h1 + c / 2 * h1 * h1;
+        const double h2 = b * z1, y = h2 + c / 2 * h2 * h2;
+        const double d2 = (y - settings.t[at]) / k * (1 + c * h2);
+        const double d1 = d2 * b * (1 + c * h1), d0 = d1 * a * (1 + c * h0);
+        u.raw += d2 * z1;
+        u.mended += d2 * z1 / behind;
+        w.raw += d1 * z0 + d0 * x;
+        w.mended += d1 * z0 / behind + d0 * x / largest;
+      }
+      w_norms.push_back(std::abs(w.raw));
+      u_norms.push_back(std::abs(u.raw));
+      w_penalised.push_back(std::abs(w.mended));
+      const auto scale = [&](double norm) {
+        return clip_norm > 0 ? std::min(1.0, clip_norm / (norm + 1e-6)) : 1;
+      };
+      w.step(scale(w_norms.back()));
+      u.step(scale(u_norms.back()));
+    }
+    const auto trace = run(settings);
+    for (std::size_t n = 0; n < w_norms.size(); ++n) {
+      CAPTURE(clip_norm, n);
+      CHECK(trace.norm[0][n] == Approx(w_norms[n]).epsilon(1e-12));
+      CHECK(trace.norm[1][n] == Approx(u_norms[n]).epsilon(1e-12));
+      CHECK(trace.penalised_norm[0][n] == Approx(w_penalised[n]).epsilon(1e-12));
+      CHECK(trace.theta[0][n + 1][0] == Approx(w.theta[n + 1]).epsilon(1e-12));
+      CHECK(trace.theta[1][n + 1][1] == Approx(u.theta[n + 1]).epsilon(1e-12));
+    }
+    CHECK(w_penalised.back() < 0.9 * w_norms.back());
+  }
+}
+
 TEST_CASE("gradients of parameters that stages share may be penalised, not compensated",
           "[models]") {
   const std::vector<SharedParameter> tied = {{"wte.weight", {0, 2}}};

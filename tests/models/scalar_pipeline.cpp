@@ -124,7 +124,8 @@ ScalarPipeline::ScalarPipeline(const ScalarRun& run) : run_(run) {
     training.adopt({*weights, {}});
     if (run.is_measured) training.measure();
     trace_.delays.push_back(late);
-    stages_.push_back({std::move(training), std::move(optimizer), *weights, steps, 0, {}, {}, {}});
+    stages_.push_back(
+        {std::move(training), std::move(optimizer), *weights, steps, 0, {}, {}, {}, {}});
     turns_.push_back(at);
   }
   trace_.theta.resize(stages_.size());
@@ -192,6 +193,7 @@ void ScalarPipeline::round() {
     place.next = 0;
     place.inputs.assign(count, {});
     place.gradients.assign(count, {});
+    place.gap_factors.assign(count, 1);
     place.loans.assign(count, {});
   }
   trace_.loss.assign(count, 0);
@@ -255,8 +257,12 @@ void ScalarPipeline::backward(std::size_t s, int m) {
   auto& place = stages_[s];
   const auto at = static_cast<std::size_t>(m);
   if (run_.keep == Keep::input) place.training.recompute(stream_, m);
+  if (s + 1 < stages_.size()) place.training.expect_gap_factor(m, place.gap_factors[at]);
   Tensor dx = place.training.backward(stream_, m, std::exchange(place.gradients[at], {}));
-  if (s > 0) stages_[s - 1].gradients[at] = std::move(dx);
+  if (s > 0) {
+    stages_[s - 1].gradients[at] = std::move(dx);
+    stages_[s - 1].gap_factors[at] = place.training.gap_factor();
+  }
   if (!keeps_metrics_) {
     const auto metrics = place.training.take_metrics();
     trace_.penalty_mean[s].push_back(metrics.penalty_mean);

@@ -88,6 +88,7 @@ class ScalarPipeline {
     std::vector<Step> lane;
     std::size_t next = 0;
     std::vector<Tensor> inputs, gradients;
+    std::vector<double> gap_factors;  // By micro-batch, as the stage behind told them.
     std::vector<Loan> loans;
   };
   bool borrows(std::size_t s) const { return run_.tied && s > 0 && s + 1 == run_.weights.size(); }
