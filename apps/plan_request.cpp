@@ -136,6 +136,7 @@ Result<sched::PlanRequest> plan_request(const config::RunConfig& config, const R
        .target = setup.train->shape().target,
        .precision = setup.precision,
        .optimizer = config.optimizer,
+       .staleness = is_asynchronous(config) ? config.staleness : models::StalenessOptions(),
        .computer = is_on_gpus(config) ? models::Computer::gpu : models::Computer::cores});
   if (!costs) return costs.error();
 

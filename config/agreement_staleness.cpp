@@ -105,19 +105,13 @@ void check_prediction(const Examined& examined) {
                                                                 : " has none of sgd's"));
 }
 
-/// What the last update cannot tell.
+/// The last update tells no prediction's gap.
 void check_last_update(const Examined& examined) {
-  const auto& config = examined.config;
-  if (config.staleness.predict != Staleness::Predict::none)
+  if (examined.config.staleness.predict != Staleness::Predict::none)
     examined.error({"staleness.gap_source", "staleness.predict"},
                    "staleness.gap_source = \"last_update\" tells how far the weights went, but " +
                        written(examined, "staleness.predict") +
                        " lets a pass see others; use staleness.gap_source = \"stash\"");
-  if (config.optimizer.kind == models::OptimizerConfig::Kind::sgd && config.optimizer.nesterov)
-    examined.error({"staleness.gap_source", "optimizer.nesterov"},
-                   "staleness.gap_source = \"last_update\" is read from the momentum, which with "
-                   "optimizer.nesterov = true is not the last update; use staleness.gap_source = "
-                   "\"stash\"");
 }
 
 /// On the last stage nothing is late.

@@ -50,10 +50,10 @@ bool Gap::is_known() const {
 Tensor Gap::then(Stream& stream, std::size_t i) const {
   if (then_) return then_->slots[rules_.owned[i][0]].value;
   const auto& config = rules_.config;
+  if (keeps_last_move(config, rules_.lateness.staleness))
+    return combined(stream, 1, now(i), -1, last_move(i));
   const std::int64_t version = now_.weights->version;
-  const auto& parameter = rules_.parameters[rules_.owned[i][0]];
-  const auto& rule = rule_for(config, rules_.lateness.staleness, parameter);
-  const Tensor along = rule.direction(stream, config, version, now_.moments[i]);
+  const Tensor along = update_rule(i).direction(stream, config, version, now_.moments[i]);
   const double lr = late_rate(config.rate, rules_.lateness, version - 1);
   const bool is_decoupled = config.kind == OptimizerConfig::Kind::adamw;
   const double kept = is_decoupled ? 1 - lr * config.weight_decay : 1;
@@ -67,6 +67,11 @@ const UpdateRule& Gap::update_rule(std::size_t i) const {
 
 const Tensor& Gap::spread(std::size_t i) const {
   return now_.moments[i][update_rule(i).moments.size()];
+}
+
+/// It follows the spread, as in moment_names().
+const Tensor& Gap::last_move(std::size_t i) const {
+  return now_.moments[i][update_rule(i).moments.size() + 1];
 }
 
 kernels::UsualStep Gap::usual_step(std::size_t i) const {

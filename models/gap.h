@@ -37,7 +37,7 @@ struct GapRules {
 /// how far is usual. Parameters go by their place in `owned`.
 class Gap {
  public:
-  /// `then` may be null where the last update tells it.
+  /// If `then` is null, the last update tells those weights.
   Gap(const GapRules& rules, const Version& now, const Weights* then)
       : rules_(rules), now_(now), then_(then) {}
 
@@ -54,6 +54,7 @@ class Gap {
   bool is_known() const;
   const UpdateRule& update_rule(std::size_t i) const;
   const Tensor& spread(std::size_t i) const;
+  const Tensor& last_move(std::size_t i) const;
   kernels::UsualStep usual_step(std::size_t i) const;
   /// A step as it usually is, element by element.
   Tensor usual(Stream& stream, std::size_t i) const;

@@ -79,7 +79,7 @@ Optimizer::Optimizer(const OptimizerConfig& config, std::vector<Parameter> param
     const auto& rule = rule_for(config_, lateness_.staleness, parameter);
     trained_.push_back({.slots = std::move(slots),
                         .rule = &rule,
-                        .moment_names = moment_names(rule, lateness_.staleness),
+                        .moment_names = moment_names(rule, config_, lateness_.staleness),
                         .moments = {}});
     largest_first_.push_back(largest_first_.size());
   }
@@ -317,6 +317,8 @@ void Optimizer::watch(Stream& stream, Trained& trained, std::int64_t step, doubl
       kernels::average_squares(stream, average, along.data<T>(), spread->data<T>(), along.count());
     });
   }
+  if (Tensor* last_move = moment(trained, last_move_name))
+    combine(stream, 1, next, -1, weight, *last_move);
   if (Tensor* drift = moment(trained, drift_name)) {
     const double keep =
         fractional_power(lateness_.staleness.drift_memory, 1.0 / std::max(1, lateness_.delay));

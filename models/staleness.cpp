@@ -7,9 +7,12 @@
 namespace troupe::models {
 
 bool mends_gradients(const StalenessOptions& staleness) {
+  return measures_gaps(staleness) || staleness.delay_compensation > 0;
+}
+
+bool measures_gaps(const StalenessOptions& staleness) {
   return staleness.gap_penalty != StalenessOptions::GapPenalty::none ||
-         staleness.gap_factor != StalenessOptions::GapFactor::none ||
-         staleness.delay_compensation > 0;
+         staleness.gap_factor != StalenessOptions::GapFactor::none;
 }
 
 bool divides_by_gap_factor(const StalenessOptions& staleness) {

@@ -70,6 +70,10 @@ struct StalenessOptions {
 /// Whether late gradients are changed by how far the weights have moved.
 bool mends_gradients(const StalenessOptions& staleness);
 
+/// Returns whether a stage measures how far its weights moved between the passes of a micro-batch,
+/// against how far they usually move.
+bool measures_gaps(const StalenessOptions& staleness);
+
 /// Returns whether a stage divides its gradients by the largest gap of the stages behind.
 bool divides_by_gap_factor(const StalenessOptions& staleness);
 

@@ -30,14 +30,27 @@ Weight weight_of(Stream& stream, const Parameter& parameter, kernels::Precision 
   return weight;
 }
 
-std::vector<std::string_view> moment_names(const UpdateRule& rule,
+std::vector<std::string_view> moment_names(const UpdateRule& rule, const OptimizerConfig& config,
                                            const StalenessOptions& staleness) {
   using S = StalenessOptions;
   std::vector<std::string_view> names(rule.moments.begin(), rule.moments.end());
-  if (staleness.gap_penalty != S::GapPenalty::none || staleness.gap_factor != S::GapFactor::none)
-    names.push_back(spread_name);
+  if (measures_gaps(staleness)) names.push_back(spread_name);
+  if (keeps_last_move(config, staleness)) names.push_back(last_move_name);
   if (staleness.linearize_at == S::LinearizeAt::extrapolated) names.push_back(drift_name);
   return names;
+}
+
+bool keeps_last_move(const OptimizerConfig& config, const StalenessOptions& staleness) {
+  using S = StalenessOptions;
+  using Kind = OptimizerConfig::Kind;
+  if (!measures_gaps(staleness) || staleness.gap_source != S::GapSource::last_update) return false;
+  // Both add a share of the gradient to the momentum.
+  const bool adds_gradient =
+      config.kind == Kind::sgd && (config.nesterov || staleness.spike_compensation);
+  // The step decays by the mean of 1 / P of its micro-batches, which nobody keeps.
+  const bool penalises_decay = config.kind == Kind::adamw && config.weight_decay > 0 &&
+                               staleness.gap_penalty != S::GapPenalty::none;
+  return adds_gradient || penalises_decay;
 }
 
 GradientSets GradientSets::of(const OptimizerConfig& config, const StalenessOptions& staleness) {

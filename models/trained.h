@@ -27,11 +27,17 @@ std::vector<Slots> owned_slots(const std::vector<Parameter>& parameters,
 Weight weight_of(Stream& stream, const Parameter& parameter, kernels::Precision precision,
                  Tensor value);
 
-/// The moments that an optimizer keeps for a parameter: those of the rule, then "spread", which
-/// tells how far its steps usually go, and "drift", which tells where they lead.
-std::vector<std::string_view> moment_names(const UpdateRule& rule,
+/// Names the moments that an optimizer keeps for a parameter: those of the rule, then "spread", the
+/// average of its squared steps, "last_move", what the last step added to the weights, and "drift",
+/// the average direction of its steps. The last three are kept only if a policy reads them.
+std::vector<std::string_view> moment_names(const UpdateRule& rule, const OptimizerConfig& config,
                                            const StalenessOptions& staleness);
-inline constexpr std::string_view spread_name = "spread", drift_name = "drift";
+inline constexpr std::string_view spread_name = "spread", last_move_name = "last_move",
+                                  drift_name = "drift";
+
+/// Returns whether gaps are measured by the last update, but the moments of the rules do not tell
+/// it.
+bool keeps_last_move(const OptimizerConfig& config, const StalenessOptions& staleness);
 
 /// Names the sets of tensors that the sum over a step's micro-batches has, one tensor of a set for
 /// each slot. The gradients come first. If penalties divide the gradients, the gradients before the

@@ -12,6 +12,7 @@
 #include "kernels/rounding.h"
 #include "kernels/steps.h"
 #include "models/layers/parts.h"
+#include "models/trained.h"
 #include "models/update_rule.h"
 
 namespace troupe::models {
@@ -112,7 +113,8 @@ class Rehearsal {
   UnitCosts run(const Shape& input, DType given, bool is_kept) {
     costs_.work = parts_.work(input);
     Optimizer optimizer(request_.optimizer, parts_.parameters(), parts_.buffers(),
-                        request_.precision);
+                        request_.precision,
+                        {.staleness = request_.staleness, .delay = 0, .borrowed = {}});
     const auto weights = optimizer.initial(lasting_.stream, 0);
     costs_.held.weight = lasting_.held();
     StageGradients gradients;
@@ -246,19 +248,19 @@ double orthogonal_operations(const Parameter& parameter) {
 }
 
 /// Moves what an earlier unit holds too to where it counts only apart from that.
-void settle_ties(const Layer& unit, const OptimizerConfig& optimizer,
+void settle_ties(const Layer& unit, const CostRequest& request,
                  const std::map<std::string, int>& users, std::set<std::string>& seen,
                  UnitCosts& costs) {
   std::set<std::string> own;
-  const StalenessOptions punctual;
   for (const auto& parameter : unit.parameters()) {
     if (!own.insert(parameter.name).second) continue;
-    const UpdateRule& rule = rule_for(optimizer, punctual, parameter);
+    const UpdateRule& rule = rule_for(request.optimizer, request.staleness, parameter);
+    const auto kept =
+        static_cast<std::int64_t>(moment_names(rule, request.optimizer, request.staleness).size());
     const std::int64_t count = parameter.shape.count();
     const auto uncut = rule.wants_whole ? count : std::min(count, kernels::block_of_sums);
     costs.uncut_moments =
-        std::max(costs.uncut_moments, uncut * static_cast<std::int64_t>(sizeof(float)) *
-                                          static_cast<std::int64_t>(rule.moments.size()));
+        std::max(costs.uncut_moments, uncut * static_cast<std::int64_t>(sizeof(float)) * kept);
     if (&rule == &muon_rule) costs.orthogonal_operations += orthogonal_operations(parameter);
     if (users.at(parameter.name) > 1) costs.tied_name = parameter.name;
     if (seen.insert(parameter.name).second) {
@@ -266,7 +268,7 @@ void settle_ties(const Layer& unit, const OptimizerConfig& optimizer,
       continue;
     }
     const std::int64_t bytes = block_bytes(parameter.shape);
-    const auto moments = bytes * static_cast<std::int64_t>(rule.moments.size());
+    const auto moments = bytes * kept;
     costs.held.weight -= bytes;
     costs.tied.weight += bytes;
     costs.held.optimizer -= moments;
@@ -303,7 +305,7 @@ Result<std::vector<UnitCosts>> unit_costs(const Model& model, const CostRequest&
       given = rehearsal.gives();
       is_kept = rehearsal.keeps_output();
       const Layer& layer = *model.units[i].layer;
-      settle_ties(layer, request.optimizer, users, seen, costs);
+      settle_ties(layer, request, users, seen, costs);
       costs.update_bytes = static_cast<double>(2 * costs.held.weight + costs.held.gradient +
                                                2 * costs.held.optimizer);
       shape = layer.output(shape);

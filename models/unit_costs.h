@@ -55,6 +55,7 @@ struct CostRequest {
   Shape target;
   kernels::Precision precision = kernels::Precision::fp32;
   OptimizerConfig optimizer = {};
+  StalenessOptions staleness = {};  // Of an asynchronous schedule.
   Computer computer = Computer::cores;
 };
 

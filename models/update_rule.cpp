@@ -9,9 +9,7 @@ bool is_hidden_matrix(const Parameter& parameter) {
 
 /// Whether something looks at what the last step went along, which without momentum is not kept.
 bool looks_back(const StalenessOptions& staleness) {
-  return staleness.predict == StalenessOptions::Predict::linear ||
-         staleness.gap_penalty != StalenessOptions::GapPenalty::none ||
-         staleness.gap_factor != StalenessOptions::GapFactor::none;
+  return staleness.predict == StalenessOptions::Predict::linear || measures_gaps(staleness);
 }
 
 }  // namespace

@@ -45,6 +45,116 @@ TEST_CASE("the last update tells the gap as well as the old weights do", "[model
   }
 }
 
+namespace {
+
+struct LastUpdateCase {
+  const char* name;
+  Kind kind;
+  double weight_decay = 0;
+  bool nesterov = false, spike_compensation = false;
+};
+
+/// A weight of such a run, step by step. Between its steps `gap` is what the last one added to it.
+struct Mended {
+  double now = 0, gap = 0, moment = 0, square = 0, spread = 0;
+  int steps = 0;
+
+  /// How far it usually goes in a step.
+  double usual(Kind kind, double lr) const {
+    const double memory = 0.999, mean = spread / (1 - std::pow(memory, steps));
+    return kind == Kind::sgd ? lr * (std::sqrt(mean) + 1e-8) : std::sqrt(mean) + 1e-8;
+  }
+  double penalty(Kind kind, double lr) const {
+    return steps == 0 ? 1 : 1 + std::abs(gap) / usual(kind, lr);
+  }
+  /// `share` is the mean of 1 / P of the micro-batches whose gradients this is.
+  void step(const LastUpdateCase& of, double lr, double gradient, double share) {
+    const double before = now;
+    ++steps;
+    if (of.kind == Kind::sgd) {
+      gradient += of.weight_decay * now * share;
+      moment = 0.9 * moment + gradient;
+      const bool adds_gradient = of.nesterov || of.spike_compensation;  // One step is made up for.
+      now -= lr * (adds_gradient ? gradient + 0.9 * moment : moment);
+      spread = 0.999 * spread + 0.001 * moment * moment;
+    } else {
+      moment = 0.9 * moment + 0.1 * gradient;
+      square = 0.999 * square + 0.001 * gradient * gradient;
+      const double along = moment / (1 - std::pow(0.9, steps)) /
+                           (std::sqrt(square / (1 - std::pow(0.999, steps))) + 1e-8);
+      now = now * (1 - lr * of.weight_decay * share) - lr * along;
+      spread = 0.999 * spread + 0.001 * lr * along * lr * along;
+    }
+    gap = now - before;
+  }
+};
+
+}  // namespace
+
+// y = b a x, and a micro-batch adds (y - t)^2 / 2k. The first micro-batch of a step comes a step
+// late, and under two versions (lag) every one does: its gradient is taken at the weights before
+// the last step, and divided by 1 + gap / usual, where the gap is what that step added to a weight.
+TEST_CASE("the last update tells the gap if the momentum does not", "[models]") {
+  constexpr int count = 16;
+  for (const auto& of : {LastUpdateCase{"penalised decay", Kind::adamw, 0.5},
+                         LastUpdateCase{"nesterov", Kind::sgd, 0.1, true},
+                         LastUpdateCase{"spike compensation", Kind::sgd, 0.1, false, true}})
+    for (const int lag : {0, 1})
+      for (const int k : {1, 2, 4}) {
+        ScalarRun settings = of_kind(1, count, of.kind);
+        settings.weights = {{0.9, 1.1}};
+        for (int m = 0; m < count; ++m) {
+          settings.x[static_cast<std::size_t>(m)] = 1 + 0.25 * (m % 3);
+          settings.t[static_cast<std::size_t>(m)] = 0.5;
+        }
+        settings.step_every = k;
+        const double lr = settings.optimizer.rate.lr = 0.02;
+        settings.optimizer.weight_decay = of.weight_decay;
+        settings.optimizer.nesterov = of.nesterov;
+        settings.staleness =
+            policy(S::Predict::none, S::LinearizeAt::forward, S::GapPenalty::elementwise);
+        settings.staleness.spike_compensation = of.spike_compensation;
+        settings.staleness.lag = lag;
+        settings.staleness.gap_source = S::GapSource::last_update;
+
+        Mended a{.now = 0.9}, b{.now = 1.1};
+        std::vector<std::vector<double>> theta{{a.now, b.now}};
+        std::vector<double> penalties;
+        for (int n = 0; n < count / k; ++n) {
+          double da = 0, db = 0, share_a = 0, share_b = 0;
+          const double penalty_a = a.penalty(of.kind, lr), penalty_b = b.penalty(of.kind, lr);
+          for (int m = n * k; m < (n + 1) * k; ++m) {
+            const bool is_late = n > 0 && (lag > 0 || m % k == 0);
+            const auto& seen = theta[static_cast<std::size_t>(is_late ? n - 1 : n)];
+            const double x = settings.x[static_cast<std::size_t>(m)];
+            const double miss = (seen[1] * seen[0] * x - 0.5) / k;
+            const double pa = is_late ? penalty_a : 1, pb = is_late ? penalty_b : 1;
+            da += miss * seen[1] * x / pa;
+            db += miss * seen[0] * x / pb;
+            share_a += 1 / pa / k;
+            share_b += 1 / pb / k;
+            penalties.push_back((pa + pb) / 2);
+          }
+          a.step(of, lr, da, share_a);
+          b.step(of, lr, db, share_b);
+          theta.push_back({a.now, b.now});
+        }
+        const auto told = run(settings);
+        settings.staleness.gap_source = S::GapSource::stash;
+        const auto stashed = run(settings);
+        CAPTURE(of.name, lag, k);
+        REQUIRE(told.theta[0].size() == theta.size());
+        for (std::size_t n = 0; n < theta.size(); ++n)
+          for (const std::size_t weight : {0u, 1u}) {
+            CAPTURE(n, weight);
+            CHECK(told.theta[0][n][weight] == Approx(theta[n][weight]).epsilon(1e-12));
+            CHECK(stashed.theta[0][n][weight] == Approx(theta[n][weight]).epsilon(1e-12));
+          }
+        for (std::size_t m = 0; m < penalties.size(); ++m)
+          CHECK(told.penalty_mean[0][m] == Approx(penalties[m]).epsilon(1e-9));
+      }
+}
+
 TEST_CASE("a late window is mended micro-batch by micro-batch", "[models]") {
   // The second window: three micro-batches came a step late, the last one in time. With momentum
   // 0.9, v = 1 after the first step, so that P = 1 + 0.1 / (0.1 (1 + 1e-8)); the step decays by the

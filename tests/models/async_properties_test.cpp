@@ -199,8 +199,13 @@ TEST_CASE("after a drain nothing is held, and a round allocates nothing", "[mode
 }
 
 TEST_CASE("taken up again between rounds, training goes on to the bit", "[models]") {
+  auto all = policies();
+  auto& told = all.emplace_back(
+      policy(S::Predict::none, S::LinearizeAt::current, S::GapPenalty::elementwise));
+  told.gap_source = S::GapSource::last_update;
+  all.emplace_back(told).spike_compensation = true;
   for (const auto kind : {Kind::sgd, Kind::adam, Kind::adamw})
-    for (const auto& staleness : policies()) {
+    for (const auto& staleness : all) {
       auto settings = pipe(7, 2);
       settings.optimizer.kind = kind;
       settings.optimizer.weight_decay = 0.01;

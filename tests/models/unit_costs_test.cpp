@@ -40,14 +40,16 @@ std::int64_t sum(const std::vector<UnitCosts>& units, Get get) {
 
 /// A model, the costs of its units, and memory in which the same is really done.
 struct Bench {
-  Bench(const Model& which, kernels::Precision in, const OptimizerConfig& by)
-      : model(which), precision(in), optimizer_config(by) {
+  Bench(const Model& which, kernels::Precision in, const OptimizerConfig& by,
+        const StalenessOptions& late = {})
+      : model(which), precision(in), optimizer_config(by), staleness(late) {
     const Batch batch = made_batch(stream, model, micro, 1);
     auto found = unit_costs(model, {.micro = micro,
                                     .input = of_a_sample(batch.input),
                                     .target = of_a_sample(batch.target),
                                     .precision = precision,
-                                    .optimizer = optimizer_config});
+                                    .optimizer = optimizer_config,
+                                    .staleness = staleness});
     REQUIRE(found);
     units = std::move(*found);
   }
@@ -56,13 +58,18 @@ struct Bench {
     return {model, {first, last}, {.precision = precision}};
   }
   Optimizer optimizer(const Stage& stage) const {
-    return {optimizer_config, stage.parameters(), stage.buffers(), precision};
+    return {optimizer_config,
+            stage.parameters(),
+            stage.buffers(),
+            precision,
+            {.staleness = staleness, .delay = 0, .borrowed = {}}};
   }
   int count() const { return static_cast<int>(units.size()); }
 
   const Model& model;
   kernels::Precision precision;
   OptimizerConfig optimizer_config;
+  StalenessOptions staleness;
   std::vector<UnitCosts> units;
   MemoryPool memory;
   Stream stream{memory};
@@ -70,12 +77,19 @@ struct Bench {
 
 template <class Check>
 void for_all_models(Check check) {
+  using Kind = OptimizerConfig::Kind;
+  StalenessOptions penalised;  // With a spread and a last move beside the moments of the rule.
+  penalised.gap_penalty = StalenessOptions::GapPenalty::elementwise;
+  penalised.gap_source = StalenessOptions::GapSource::last_update;
   for (const auto precision : {kernels::Precision::fp32, kernels::Precision::bf16_blocks})
-    for (const auto kind : {OptimizerConfig::Kind::adamw, OptimizerConfig::Kind::muon}) {
+    for (const auto& [kind, staleness] :
+         {std::pair(Kind::adamw, StalenessOptions()), std::pair(Kind::muon, StalenessOptions()),
+          std::pair(Kind::adamw, penalised)}) {
       const auto models = small_models();
       for (const auto& model : models) {
-        CAPTURE(model.kind, static_cast<int>(precision), static_cast<int>(kind));
-        Bench bench(model, precision, OptimizerConfig::of(kind));
+        CAPTURE(model.kind, static_cast<int>(precision), static_cast<int>(kind),
+                static_cast<int>(staleness.gap_penalty));
+        Bench bench(model, precision, OptimizerConfig::of(kind), staleness);
         check(bench);
       }
     }
