@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -42,16 +43,13 @@ struct HeadArguments {
   bool supervised = false;
 };
 
-/// The line that starts a head with them, which nobody supervises.
-std::vector<std::string> words_of(const HeadArguments& arguments, const CommonFlags& flags) {
-  std::vector<std::string> words{"head",           "--listen",    arguments.listen,    "--events",
-                                 arguments.events, "--interface", arguments.interface, "--state",
-                                 arguments.state};
-  words.insert(words.end(), {"--http", arguments.http});
-  if (!arguments.keys.empty())
-    words.insert(words.end(), {"--keys", arguments.keys, "--allow", arguments.allow});
-  if (flags.quiet) words.emplace_back("-q");
-  return words;
+/// The arguments of this process. A supervised head gets all of them, so no option can be lost.
+std::vector<std::string> own_arguments() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> arguments;
+  for (std::string word; std::getline(file, word, '\0');) arguments.push_back(word);
+  if (!arguments.empty()) arguments.erase(arguments.begin());  // The name of the program.
+  return arguments;
 }
 
 /// Whether a head that ended like this is started again. One that was asked to end, or was called
@@ -72,14 +70,14 @@ bool comes_back(const ProcessEnd& end, std::chrono::steady_clock::duration lived
 }
 
 /// Keeps a head alive.
-ExitCode supervise(const HeadArguments& arguments, const CommonFlags& flags) {
+ExitCode supervise(const CommonFlags& flags) {
   Bell bell;
   std::atomic<int> code = 0;
   KeepOptions options;
   auto began = std::chrono::steady_clock::now();  // Of the keeper's thread.
   options.arguments = [&] {
     began = std::chrono::steady_clock::now();
-    return words_of(arguments, flags);
+    return own_arguments();
   };
   options.end_patience = std::chrono::hours(1);  // Its runs finish their step and are saved.
   options.ended = [&](const ProcessEnd& end) {
@@ -162,7 +160,8 @@ std::unique_ptr<StatusPage> open_page(const std::string& address, const HeadServ
 }
 
 ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
-  if (arguments.supervised) return supervise(arguments, flags);
+  // The head that a supervisor keeps has the same arguments, and leads.
+  if (arguments.supervised && keeper_of_this_process() == 0) return supervise(flags);
   const auto manager = ServiceManager::from_environment();
   if (!manager) return complain(ExitCode::usage, "error: " + manager.error().text);
   const auto say = [quiet = flags.quiet](const std::string& text) {

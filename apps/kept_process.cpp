@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <utility>
@@ -23,6 +24,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t most_last_words = 4096;
 constexpr int not_started = 127;
+constexpr const char* keeper_variable = "TROUPE_KEPT_BY";
 
 void keep_end_of(std::string& text) {
   if (text.size() > most_last_words) text.erase(0, text.size() - most_last_words);
@@ -62,6 +64,13 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
 std::string to_text(const ProcessEnd& end) {
   if (end.signal == 0) return "ended with code " + std::to_string(end.code);
   return "was ended by signal " + std::to_string(end.signal) + " (" + strsignal(end.signal) + ")";
+}
+
+pid_t keeper_of_this_process() {
+  // A process that a kept process starts inherits the variable, but has another parent.
+  const char* text = std::getenv(keeper_variable);
+  const auto keeper = static_cast<pid_t>(text ? std::strtol(text, nullptr, 10) : 0);
+  return keeper == getppid() ? keeper : 0;
 }
 
 /// Closes its files when it goes.
@@ -137,7 +146,9 @@ KeptProcess::Child KeptProcess::start() {
   auto words = options_.arguments();
   words.insert(words.begin(), "troupe");
   auto pointers = pointers_to(words);
+  const pid_t parent = getpid();
   auto added = options_.environment();
+  added.push_back(std::string(keeper_variable) + "=" + std::to_string(parent));
   auto environment = pointers_to(added);
   environment.pop_back();  // Ours follows; of a name that is there twice the first one counts.
   for (char** variable = environ; *variable; ++variable) environment.push_back(*variable);
@@ -147,7 +158,6 @@ KeptProcess::Child KeptProcess::start() {
   if (pipe2(ends, O_CLOEXEC) != 0) return child;
   child.output = ends[0];
   fcntl(child.output, F_SETFL, O_NONBLOCK);
-  const pid_t parent = getpid();
   child.process = fork();
   if (child.process == 0) become(pointers.data(), environment.data(), ends[1], parent);
   close(ends[1]);

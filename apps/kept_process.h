@@ -39,6 +39,9 @@ struct KeepOptions {
   std::function<bool(const ProcessEnd&)> ended;
 };
 
+/// The process that keeps this one by a KeptProcess; 0 if nobody does.
+pid_t keeper_of_this_process();
+
 /// A process of this program that is there as long as this object: started again where it ends. It
 /// never outlives this object, nor this process, however that ends. What it writes to its stderr
 /// appears on ours.

@@ -1,0 +1,175 @@
+// Service managers and schedulers send SIGTERM to every process of a service at once, and some send
+// it more than once. Each test plays one of them.
+
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+#include "catch.h"
+#include "cluster/cluster.h"
+
+using namespace troupe;
+using namespace troupe::tests;
+
+namespace {
+
+/// A run that saves nothing by itself, so that every checkpoint comes of a signal.
+const std::vector<std::string> unsaved{"name=many", "train.steps=100000", "log.every=1",
+                                       "checkpoint.every=10m"};
+
+std::int64_t step_of_last_save(const Workplace& here) {
+  const auto saved = events(here, "many", "checkpoint.saved");
+  return saved.empty() ? 0 : *saved.back().find("step")->integer();
+}
+
+/// The child first: it has the signal before its parent can do anything.
+void terminate_with_children(const Process& process) {
+  const auto children = children_of(process.id());
+  REQUIRE(!children.empty());
+  for (const pid_t child : children) kill(child, SIGTERM);
+  process.send(SIGTERM);
+}
+
+std::vector<std::string> command_line_of(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  return words;
+}
+
+}  // namespace
+
+TEST_CASE("a node that gets SIGTERM together with its process saves its run", "[cluster]") {
+  const Workplace here;
+  here.write("gpt.toml", gpt);
+  Cluster cluster(here, {"alpha"});
+  Process submit(here, with({"submit", "gpt.toml", "--wait", "--output", "plain"}, unsaved));
+  REQUIRE(submit.says("step 10 "));
+  auto& node = *cluster.nodes.front();
+  terminate_with_children(node);
+  const auto code = node.wait();
+  INFO(node.said() << cluster.head.said());
+  CHECK(code == 0);
+  CHECK(step_of_last_save(here) >= 10);
+  CHECK(cluster.head.says("node alpha is leaving: it was asked to end"));
+}
+
+TEST_CASE("a node that gets SIGTERM twice at once saves its run", "[cluster]") {
+  const Workplace here;
+  here.write("gpt.toml", gpt);
+  Cluster cluster(here, {"alpha"});
+  Process submit(here, with({"submit", "gpt.toml", "--wait", "--output", "plain"}, unsaved));
+  REQUIRE(submit.says("step 10 "));
+  auto& node = *cluster.nodes.front();
+  for (int i = 0; i < 3; ++i) node.send(i == 1 ? SIGINT : SIGTERM);
+  CHECK(node.wait() == 0);
+  INFO(node.said() << cluster.head.said());
+  CHECK(step_of_last_save(here) >= 10);
+}
+
+TEST_CASE("a supervised head that gets SIGTERM together with its process saves its runs",
+          "[cluster]") {
+  const Workplace here;
+  here.write("gpt.toml", gpt);
+  Cluster cluster(here, {"alpha"}, {}, {"--supervised"});
+  Process submit(here, with({"submit", "gpt.toml", "--wait", "--output", "plain"}, unsaved));
+  REQUIRE(submit.says("step 10 "));
+  terminate_with_children(cluster.head);
+  const auto code = cluster.head.wait();
+  INFO(cluster.head.said());
+  CHECK(code == 0);
+  CHECK(submit.wait() == 75);
+  CHECK(step_of_last_save(here) >= 10);
+}
+
+TEST_CASE("a head that gets SIGTERM twice at once saves its runs", "[cluster]") {
+  const Workplace here;
+  here.write("gpt.toml", gpt);
+  Cluster cluster(here, {"alpha"});
+  Process submit(here, with({"submit", "gpt.toml", "--wait", "--output", "plain"}, unsaved));
+  REQUIRE(submit.says("step 10 "));
+  for (int i = 0; i < 3; ++i) cluster.head.send(i == 1 ? SIGINT : SIGTERM);
+  const auto code = cluster.head.wait();
+  INFO(cluster.head.said());
+  CHECK(code == 0);
+  CHECK(submit.wait() == 75);
+  CHECK(step_of_last_save(here) >= 10);
+}
+
+TEST_CASE("a node that gets SIGTERM a second time after a second ends at once", "[cluster]") {
+  const Workplace here;
+  here.write("gpt.toml", gpt);
+  Cluster cluster(here, {"alpha"}, {"--leave-patience", "3600"});
+  Process submit(here, with({"submit", "gpt.toml", "--wait", "--output", "plain"}, unsaved));
+  REQUIRE(submit.says("step 10 "));
+  cluster.head.send(SIGSTOP);  // So that the node cannot leave.
+  auto& node = *cluster.nodes.front();
+  const auto first = std::chrono::steady_clock::now();
+  node.send(SIGTERM);
+  REQUIRE(node.says("leaving: it was asked to end"));
+  std::optional<int> code;
+  while (!(code = node.wait(std::chrono::seconds(0)))) {
+    node.send(SIGTERM);
+    node.listen(std::chrono::milliseconds(50));
+  }
+  INFO(node.said());
+  CHECK(code == 128 + SIGTERM);
+  CHECK(std::chrono::steady_clock::now() - first >= std::chrono::seconds(1));
+}
+
+TEST_CASE("training with nodes on this machine is saved if all processes get SIGTERM at once",
+          "[cluster]") {
+  const Workplace here;
+  here.write("gpt.toml", gpt);
+  Process train(here, with({"train", "gpt.toml", "--nodes", "2", "--output", "plain"}, unsaved));
+  REQUIRE(train.says("step 10 "));
+  terminate_with_children(train);
+  const auto code = train.wait();
+  INFO(train.said());
+  CHECK(code == 75);
+  CHECK(step_of_last_save(here) >= 10);
+}
+
+TEST_CASE("a supervised head starts a head with every option that it was given", "[cluster]") {
+  const Workplace here;
+  const Ended keys = tests::troupe(here, {"keys", "new", "me"});
+  REQUIRE(keys.code == 0);
+  here.write("hosts.allow", keys.out);
+  std::filesystem::permissions(here.path() / "hosts.allow", std::filesystem::perms::owner_read);
+  const std::map<std::string, std::string> values{
+      {"--listen", "127.0.0.1:0"},  {"--events", "127.0.0.1:0"}, {"--http", "off"},
+      {"--interface", "127.0.0.1"}, {"--state", "kept here"},    {"--keys", "me.key"},
+      {"--allow", "hosts.allow"},   {"--output", "plain"}};
+  // All options of `head --help`, whichever there are.
+  const auto help = tests::troupe(here, {"head", "--help"}).out;
+  std::vector<std::string> words{"head"};
+  std::size_t count = 0;
+  for (auto at = help.find("\n  "); at != std::string::npos; at = help.find("\n  ", at + 1)) {
+    auto begin = help.find_first_not_of(" ", at + 1);
+    if (help[begin] != '-') continue;  // A line that goes on.
+    const auto line = help.substr(begin, help.find('\n', begin) - begin);
+    const auto name =
+        line.substr(line.find("--"), line.find_first_of(" \n", line.find("--")) - line.find("--"));
+    if (name == "--help") continue;
+    CAPTURE(line);
+    ++count;
+    words.push_back(name);
+    const bool takes_value = line.find(" TEXT") != std::string::npos;
+    REQUIRE((values.contains(name) || !takes_value));  // A new option needs a value above.
+    if (takes_value) words.push_back(values.at(name));
+  }
+  REQUIRE(count >= 9);
+  Process head(here, words);
+  INFO(head.said());
+  REQUIRE(head.says("troupe submit"));
+  const auto children = children_of(head.id());
+  REQUIRE(children.size() == 1);
+  auto child = command_line_of(children.front());
+  child.erase(child.begin());  // The program's name.
+  CHECK(child == words);
+  head.send(SIGTERM);
+  CHECK(head.wait() == 0);
+}
