@@ -210,8 +210,7 @@ Status check_security(const Endpoint& endpoint, const std::optional<KeyPair>& ke
   if (keys || is_local(endpoint) || plain == LinkOptions::Plain::anywhere) return Done{};
   return Error{to_string(endpoint) +
                ": without keys everybody on the network could give orders there; make keys with "
-               "`troupe keys new`, or use 127.0.0.1 or ipc://, or set insecure = true where the "
-               "network is all yours"};
+               "`troupe keys new`, or use 127.0.0.1 or ipc://"};
 }
 
 std::optional<std::string> far_end(int descriptor) {

@@ -396,8 +396,7 @@ TEST_CASE("plain messages do not leave the machine unless that is asked for", "[
     CHECK(why_not(server_options(endpoint)) ==
           to_string(*parse_endpoint(endpoint)) +
               ": without keys everybody on the network could give orders there; make keys with "
-              "`troupe keys new`, or use 127.0.0.1 or ipc://, or set insecure = true where the "
-              "network is all yours");
+              "`troupe keys new`, or use 127.0.0.1 or ipc://");
   }
   CHECK_FALSE(ControlClient::dial(dial_options("tcp://192.0.2.1:4711"), {}));
 
