@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -34,13 +35,24 @@ Pipe make_pipe() {
   return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
-[[noreturn]] void become(std::vector<char*> words, pid_t parent, int out, int error) {
+/// A file without a name that holds a text, at its beginning.
+Descriptor file_with(const std::string& text) {
+  Descriptor file(memfd_create("troupe-input", MFD_CLOEXEC));
+  assert(file);
+  for (std::size_t at = 0; at < text.size();) {
+    const auto count = write(file.number(), text.data() + at, text.size() - at);
+    assert(count > 0);
+    at += static_cast<std::size_t>(count);
+  }
+  lseek(file.number(), 0, SEEK_SET);
+  return file;
+}
+
+[[noreturn]] void become(std::vector<char*> words, pid_t parent, int in, int out, int error) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(1);  // It has died meanwhile.
   setpgid(0, 0);                      // So that it can be killed with all that it starts.
-  const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
-      dup2(error, STDERR_FILENO) < 0)
+  if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(error, STDERR_FILENO) < 0)
     _exit(126);
   execvp(words[0], words.data());
   _exit(no_such_program);
@@ -63,6 +75,7 @@ struct Children::Child {
   Clock::time_point deadline;
 
   void tell(Text& text, std::string line) const {
+    if (line.ends_with('\r')) line.pop_back();  // ssh ends its own lines so.
     if (order.on_line) order.on_line(text.stream, line);
   }
 
@@ -120,6 +133,7 @@ void Children::start(ChildOrder order) {
 void Children::begin(ChildOrder order) {
   assert(!order.words.empty());
   auto out = make_pipe(), error = make_pipe();
+  const auto in = file_with(order.input);
   std::vector<char*> words;
   for (auto& word : order.words) words.push_back(word.data());
   words.push_back(nullptr);
@@ -127,7 +141,7 @@ void Children::begin(ChildOrder order) {
   const pid_t process = fork();
   assert(process >= 0);
   if (process == 0)
-    become(std::move(words), parent, out.write_end.number(), error.write_end.number());
+    become(std::move(words), parent, in.number(), out.write_end.number(), error.write_end.number());
   setpgid(process, process);  // Here too: whoever comes second finds it done.
   auto child = std::make_unique<Child>();
   child->deadline = Clock::now() + order.patience;

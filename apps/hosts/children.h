@@ -20,6 +20,7 @@ struct ChildOrder {
   enum class Stream { out, error };
 
   std::vector<std::string> words;
+  std::string input;  // What it reads on its standard input, which other users cannot see.
   std::chrono::milliseconds patience{60'000};  // Then it is killed, with what it has started.
   /// Each line without its end, as it comes; very long ones in pieces.
   std::function<void(Stream, const std::string& line)> on_line;
@@ -27,7 +28,7 @@ struct ChildOrder {
   std::function<void(int code)> on_end;
 };
 
-/// Programs that run at the same time, with nothing to read. All is told on the calling thread, one
+/// Programs that run at the same time. All is told on the calling thread, one
 /// thing at a time.
 class Children {
  public:

@@ -56,8 +56,8 @@ class PairVisit {
       : from_(from), to_(to), place_(place), children_(children) {}
 
   void start() {
-    children_.start({.words = over_ssh(to_.host, script_to_run(place_, {"bench", "link", "--listen",
-                                                                        to_.address})),
+    children_.start({.words = over_ssh(to_.host),
+                     .input = script_to_run(place_, {"bench", "link", "--listen", to_.address}),
                      .patience = link_patience,
                      .on_line =
                          [this](ChildOrder::Stream stream, const std::string& line) {
@@ -71,8 +71,8 @@ class PairVisit {
  private:
   void ask(const std::string& address) {
     if (std::exchange(asked_, true)) return;
-    children_.start({.words = over_ssh(from_.host, script_to_run(place_, {"bench", "link", address,
-                                                                          "--output", "json"})),
+    children_.start({.words = over_ssh(from_.host),
+                     .input = script_to_run(place_, {"bench", "link", address, "--output", "json"}),
                      .patience = link_patience,
                      .on_line =
                          [this](ChildOrder::Stream stream, const std::string& line) {
@@ -112,7 +112,8 @@ std::vector<HostReport> survey_hosts(const std::vector<Host>& hosts, const Remot
     const Host& host = hosts[i];
     Visit& visit = visits[i];
     children.start(
-        {.words = over_ssh(host.name, script_to_run(place, {"doctor", "--output", "json"})),
+        {.words = over_ssh(host.name),
+         .input = script_to_run(place, {"doctor", "--output", "json"}),
          .patience = doctor_patience,
          .on_line =
              [&](ChildOrder::Stream stream, const std::string& line) {

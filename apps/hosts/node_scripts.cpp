@@ -16,6 +16,8 @@ constexpr const char* start = R"sh(program=@PROGRAM@
 command -v "$program" >/dev/null || { echo "there is no $program" >&2; exit 127; }
 cores=$((($(nproc) + @SLOTS@ - 1) / @SLOTS@))
 for node in @NODES@; do
+  # A node that an earlier `up` has started runs on.
+  grep -qszxF TROUPE_UP=@NAME@ "/proc/$(cat "$folder/$node.pid" 2>/dev/null)/environ" && continue
   : >"$folder/$node.log"
   TROUPE_UP=@NAME@ setsid "$program" node --head @HEAD@ --name "$node" --cores "$cores" </dev/null >>"$folder/$node.log" 2>&1 &
   echo $! >"$folder/$node.pid"

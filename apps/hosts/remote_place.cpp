@@ -50,6 +50,11 @@ std::string script_to_run(const RemotePlace& place, const std::vector<std::strin
          "\n";
 }
 
+bool is_untouched(const std::string& host, int code, const std::string& said) {
+  return code == no_such_program || code == no_such_folder ||
+         ssh_failure(host, code, said).is_before_login;
+}
+
 Check judge_reached(const std::string& host, int code, const std::string& said,
                     const RemotePlace& place) {
   const std::string name = "ssh";

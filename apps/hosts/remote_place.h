@@ -24,6 +24,9 @@ std::string script_to(const RemotePlace& place);
 /// And one that becomes this program there.
 std::string script_to_run(const RemotePlace& place, const std::vector<std::string>& arguments);
 
+/// Whether nothing can have run of a script that went to the place and ended so. `said` as below.
+bool is_untouched(const std::string& host, int code, const std::string& said);
+
 /// How a machine was reached over ssh. `said` is what came on the error stream, all of it.
 Check judge_reached(const std::string& host, int code, const std::string& said,
                     const RemotePlace& place);

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "apps/hosts/children.h"
+#include "core/printable.h"
 
 namespace troupe::apps {
 namespace {
@@ -15,6 +16,14 @@ struct Known {
   std::string_view found;
   std::string_view fix;  // HOST stands for the machine.
 };
+
+/// What ssh writes if it fails before a shell runs on the machine. A connection that is cut later
+/// gives none of these.
+constexpr std::string_view before_login[] = {
+    "IDENTIFICATION HAS CHANGED", "Host key verification failed",
+    "Permission denied",          "ssh: Could not resolve",
+    "ssh: connect to host",       "Connection timed out during banner exchange",
+    "kex_exchange_identification"};
 
 constexpr Known known[] = {
     {"IDENTIFICATION HAS CHANGED", "its host key is another one than before",
@@ -50,32 +59,28 @@ std::string shell_line(const std::vector<std::string>& words) {
   return line;
 }
 
-std::vector<std::string> over_ssh(const std::string& host, const std::string& script) {
-  return {"ssh",
-          "-o",
-          "BatchMode=yes",
-          "-o",
-          "ConnectTimeout=10",
-          "-o",
-          "ServerAliveInterval=10",
-          "--",
-          host,
-          "exec sh -c " + shell_quoted(script)};
+std::vector<std::string> over_ssh(const std::string& host) {
+  return {"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=10",
+          "--",  host, "exec sh -s"};
 }
 
 SshFailure ssh_failure(const std::string& host, int code, const std::string& said) {
   if (code == no_such_program && said.empty())
-    return {"there is no ssh on this machine", "install it: apt install openssh-client"};
+    return {"there is no ssh on this machine", "install it: apt install openssh-client", true};
   if (code != ssh_failed) return {};
+  const bool is_before_login = std::ranges::any_of(
+      before_login, [&](auto words) { return said.find(words) != std::string::npos; });
   for (const auto& [words, found, fix] : known) {
     if (said.find(words) == std::string::npos) continue;
     std::string with_host(fix);
     if (const auto at = with_host.find("HOST"); at != std::string::npos)
       with_host.replace(at, 4, host);
-    return {std::string(found), with_host};
+    return {std::string(found), with_host, is_before_login};
   }
-  return {"ssh failed: " + (said.empty() ? "it did not say why" : said),
-          "try it by hand: ssh " + host};
+  const auto end = said.find_last_not_of("\r\n");
+  const std::string words =
+      end == std::string::npos ? "it did not say why" : said.substr(0, end + 1);
+  return {"ssh failed: " + printable(words), "try it by hand: ssh " + host, is_before_login};
 }
 
 }  // namespace troupe::apps

@@ -22,11 +22,17 @@ bool is_name(const std::string& text) {
 
 }  // namespace
 
-UpState new_up(const std::string& head, const std::vector<std::string>& hosts) {
+void UpState::add(const std::string& host) {
+  if (std::ranges::find(hosts, host) == hosts.end()) hosts.push_back(host);
+}
+
+bool UpState::remove(const std::string& host) { return std::erase(hosts, host) > 0; }
+
+UpState new_up(const std::string& head) {
   std::random_device random;
   std::array<char, 32> name{};
   std::snprintf(name.data(), name.size(), "up-%08x%08x", random(), random());
-  return {name.data(), head, hosts};
+  return {name.data(), head, {}};
 }
 
 Result<std::string> up_state_path() {

@@ -13,10 +13,15 @@ struct UpState {
   std::string name;  // That all its processes carry.
   std::string head;
   std::vector<std::string> hosts;  // Machines on which something may run, as ssh takes them.
+
+  /// Each machine once.
+  void add(const std::string& host);
+  /// False if it is not there.
+  bool remove(const std::string& host);
 };
 
-/// A new name that nothing carries yet.
-UpState new_up(const std::string& head, const std::vector<std::string>& hosts);
+/// With a new name that nothing carries yet, and no machine.
+UpState new_up(const std::string& head);
 
 /// The file of this user on this machine.
 Result<std::string> up_state_path();

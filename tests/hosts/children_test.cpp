@@ -17,6 +17,7 @@ struct Heard {
 
   ChildOrder order(std::vector<std::string> words, std::chrono::milliseconds patience = 10s) {
     return {.words = std::move(words),
+            .input = {},
             .patience = patience,
             .on_line =
                 [this](ChildOrder::Stream stream, const std::string& line) {
@@ -39,6 +40,16 @@ TEST_CASE("a child's lines come whole, from both streams, and then its code", "[
   CHECK(heard.out == Lines{"one", "two", "", "rest"});
   CHECK(heard.error == Lines{"wrong"});
   CHECK(heard.codes == std::vector{3});
+}
+
+TEST_CASE("a child reads what it is given, whatever its size", "[hosts]") {
+  Children children;
+  Heard heard;
+  auto order = heard.order({"wc", "-c"});
+  order.input = std::string(300'000, 'x');
+  children.start(std::move(order));
+  children.wait();
+  CHECK(heard.out == Lines{"300000"});
 }
 
 TEST_CASE("who cannot be started, and who is ended by a signal", "[hosts]") {

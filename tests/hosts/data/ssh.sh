@@ -19,6 +19,8 @@ program=/opt/troupe
 command -v "$program" >/dev/null || { echo "there is no $program" >&2; exit 127; }
 cores=$((($(nproc) + 2 - 1) / 2))
 for node in alpha-0 alpha-1; do
+  # A node that an earlier `up` has started runs on.
+  grep -qszxF TROUPE_UP=up-0123456789abcdef "/proc/$(cat "$folder/$node.pid" 2>/dev/null)/environ" && continue
   : >"$folder/$node.log"
   TROUPE_UP=up-0123456789abcdef setsid "$program" node --head tcp://10.0.0.1:4700 --name "$node" --cores "$cores" </dev/null >>"$folder/$node.log" 2>&1 &
   echo $! >"$folder/$node.pid"
@@ -46,6 +48,8 @@ program=/opt/troupe
 command -v "$program" >/dev/null || { echo "there is no $program" >&2; exit 127; }
 cores=$((($(nproc) + 1 - 1) / 1))
 for node in 10.0.0.7; do
+  # A node that an earlier `up` has started runs on.
+  grep -qszxF TROUPE_UP=up-0123456789abcdef "/proc/$(cat "$folder/$node.pid" 2>/dev/null)/environ" && continue
   : >"$folder/$node.log"
   TROUPE_UP=up-0123456789abcdef setsid "$program" node --head tcp://10.0.0.1:4700 --name "$node" --cores "$cores" </dev/null >>"$folder/$node.log" 2>&1 &
   echo $! >"$folder/$node.pid"
