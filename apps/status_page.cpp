@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <fstream>
 #include <optional>
@@ -29,6 +30,7 @@ using Clock = std::chrono::steady_clock;
 /// Of a visitor that asks, and of one that is answered.
 constexpr auto patience = std::chrono::milliseconds(500);
 constexpr std::size_t most_request_bytes = 8192;
+constexpr int pause_milliseconds = 100;
 
 /// Whether the socket is ready before the end.
 bool wait_for(int socket, short what, Clock::time_point end) {
@@ -61,7 +63,36 @@ void write_all(int socket, std::string_view bytes, Clock::time_point end) {
 std::string response(const std::string& status, const std::string& type, const std::string& body) {
   return "HTTP/1.1 " + status + "\r\nContent-Type: " + type +
          "; charset=utf-8\r\nContent-Length: " + std::to_string(body.size()) +
-         "\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n" + body;
+         "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
+         "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; "
+         "frame-ancestors 'none'\r\nConnection: close\r\n\r\n" +
+         body;
+}
+
+std::string lowered(std::string_view text) {
+  std::string lower;
+  for (const char c : text) lower += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return lower;
+}
+
+/// The value of a request's `Host`; nothing if the request has none.
+std::optional<std::string> host_asked_for(const std::string& request) {
+  const std::string all = lowered(request);
+  const std::string_view name = "\r\nhost:";
+  const auto found = all.find(name);
+  if (found == all.npos) return {};
+  const auto from = all.find_first_not_of(" \t", found + name.size());
+  const auto end = all.find("\r\n", found + name.size());
+  return all.substr(from, all.find_last_not_of(" \t", end - 1) + 1 - from);
+}
+
+/// Whether a browser that asks for this host means this machine. The name of a page elsewhere,
+/// which its owner lets point to 127.0.0.1, is another one.
+bool means_this_machine(const std::string& host) {
+  const bool has_port =
+      host.rfind(':') != host.npos && host.find(']', host.rfind(':')) == host.npos;
+  const auto endpoint = transport::parse_endpoint("tcp://" + host + (has_port ? "" : ":80"));
+  return endpoint && transport::is_local(*endpoint);
 }
 
 double resident_bytes() {
@@ -227,7 +258,10 @@ void StatusPage::run() {
     if (items[1].revents != 0) return;
     if (items[0].revents == 0) continue;
     const Descriptor visitor(accept4(listening_.number(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (visitor) serve(visitor);
+    if (visitor)
+      serve(visitor);
+    else if (SpareDescriptor::is_needed(errno) && !spare_.turn_away(listening_.number()))
+      (void)poll(&items[1], 1, pause_milliseconds);  // The visitor waits, and this must not spin.
   }
 }
 
@@ -248,6 +282,10 @@ std::string StatusPage::answer_to(const std::string& request) const {
   if (line.empty()) return response("400 Bad Request", "text/plain", "no request came\n");
   if (!line.starts_with("GET "))
     return response("405 Method Not Allowed", "text/plain", "this page only tells\n");
+  if (const auto host = host_asked_for(request); host && !means_this_machine(*host))
+    return response("403 Forbidden", "text/plain",
+                    "this page answers to localhost, 127.0.0.1 and [::1] alone: ask for it by one "
+                    "of these; ssh -L brings it to another machine\n");
   const auto path = line.substr(4, line.find(' ', 4) - 4);
   if (path == "/") return response("200 OK", "text/html", page_of(status_()));
   if (path == "/metrics")

@@ -8,6 +8,7 @@
 
 #include "apps/bell.h"
 #include "core/descriptor.h"
+#include "core/descriptor_limit.h"
 #include "core/result.h"
 #include "core/value.h"
 
@@ -38,6 +39,7 @@ class StatusPage {
   std::string answer_to(const std::string& request) const;
 
   Descriptor listening_;
+  SpareDescriptor spare_;
   Status status_;
   Bell ends_;
   std::thread thread_;

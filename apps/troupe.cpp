@@ -4,6 +4,7 @@
 #include "apps/gpus.h"
 #include "apps/usage.h"
 #include "apps/version.h"
+#include "core/descriptor_limit.h"
 
 namespace troupe::apps {
 
@@ -83,5 +84,6 @@ int run(int count, char** words) {
 
 int main(int count, char** words) {
   troupe::apps::prepare_for_gpus();  // Before there are threads, who may read the environment.
+  troupe::raise_descriptor_limit();
   return troupe::apps::run(count, words);
 }

@@ -1,6 +1,9 @@
 #include "transport/connections.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "transport/message_types.h"
@@ -14,23 +17,89 @@ constexpr std::uint64_t small_talk = std::uint64_t{4} << 10;
 
 }  // namespace
 
+std::string host_of(const std::string& address) { return address.substr(0, address.rfind(':')); }
+
+CrowdLimits CrowdLimits::of(std::size_t descriptors) {
+  CrowdLimits limits;
+  limits.connections = descriptors / 3;  // A head listens twice: for messages and for listeners.
+  limits.strangers = std::clamp<std::size_t>(descriptors / 16, 8, 1024);
+  limits.of_address = limits.strangers / 2;
+  return limits;
+}
+
 void Connections::read_monitor() {
   while (const auto event = monitor_.next()) switch (event->what) {
+      case ZMQ_EVENT_LISTENING:
+        listening_ = Descriptor(::fcntl(event->value, F_DUPFD_CLOEXEC, 0));
+        break;
       case ZMQ_EVENT_ACCEPTED:
-        ++last_;
-        connections_[last_] = {{last_, event->value, far_end(event->value).value_or("")}};
-        newest_[event->value] = last_;
+        accepted(event->value);
         break;
       case ZMQ_EVENT_DISCONNECTED:
         if (const auto found = newest_.find(event->value); found != newest_.end())
           news_.push_back({What::ended, connections_.at(found->second).connection, ""});
         break;
       case ZMQ_EVENT_ACCEPT_FAILED:
-        news_.push_back({What::not_accepted, {}, zmq_strerror(event->value)});
+        not_accepted(event->value);
         break;
       default:
         break;
     }
+}
+
+void Connections::accepted(int descriptor) {
+  ++last_;
+  const Connection connection{last_, descriptor, far_end(descriptor).value_or("")};
+  connections_[last_] = {connection};
+  newest_[descriptor] = last_;
+  ++open_;
+  strangers_.insert(last_);
+  strangers_of_[host_of(connection.far_end)].insert(last_);
+  thin_out(connection);
+}
+
+void Connections::not_accepted(int error) {
+  // Another thread was faster: ZeroMQ's, or turn_away() here.
+  if (error == EAGAIN) return;
+  news_.push_back({What::not_accepted, {}, zmq_strerror(error)});
+  // ZeroMQ's thread tries again at once, for as long as somebody waits.
+  if (SpareDescriptor::is_needed(error) && listening_)
+    while (spare_.turn_away(listening_.number())) {
+    }
+}
+
+void Connections::thin_out(const Connection& newest) {
+  const auto of_address = strangers_of_.find(host_of(newest.far_end));
+  if (of_address->second.size() > limits_.of_address)
+    crowd_out(*of_address->second.begin(),
+              "more than " + std::to_string(limits_.of_address) +
+                  " connections from this address wait to be admitted");
+  if (strangers_.size() > limits_.strangers)
+    crowd_out(*strangers_.begin(), "more than " + std::to_string(limits_.strangers) +
+                                       " connections wait to be admitted");
+  if (open_ > limits_.connections)
+    crowd_out(newest.number, "there are " + std::to_string(limits_.connections) +
+                                 " connections already; raise the limit of open files (ulimit -n) "
+                                 "of this process to have more");
+}
+
+void Connections::crowd_out(std::uint64_t number, const std::string& why) {
+  auto& watch = connections_.at(number);
+  if (watch.is_shut) return;
+  forget_stranger(watch.connection);
+  watch.is_shut = true;
+  --open_;
+  shut(watch.connection.descriptor, watch.connection.far_end);
+  news_.push_back({What::crowded_out, watch.connection, why});
+}
+
+void Connections::admitted(const Connection& connection) { forget_stranger(connection); }
+
+void Connections::forget_stranger(const Connection& connection) {
+  if (strangers_.erase(connection.number) == 0) return;
+  const auto of_address = strangers_of_.find(host_of(connection.far_end));
+  of_address->second.erase(connection.number);
+  if (of_address->second.empty()) strangers_of_.erase(of_address);
 }
 
 std::optional<Connections::News> Connections::next() {
@@ -42,7 +111,12 @@ std::optional<Connections::News> Connections::next() {
 }
 
 void Connections::forget(const Connection& connection) {
-  connections_.erase(connection.number);
+  forget_stranger(connection);
+  const auto known = connections_.find(connection.number);
+  if (known != connections_.end()) {
+    if (!known->second.is_shut) --open_;
+    connections_.erase(known);
+  }
   const auto found = newest_.find(connection.descriptor);
   if (found != newest_.end() && found->second == connection.number) newest_.erase(found);
 }

@@ -4,9 +4,12 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "core/descriptor.h"
+#include "core/descriptor_limit.h"
 #include "transport/strikes.h"
 #include "transport/zmq_parts.h"
 
@@ -23,14 +26,19 @@ struct Connection {
 /// others than this folder; used from one thread.
 class Connections {
  public:
-  enum class What { ended, not_accepted };
+  enum class What {
+    ended,
+    not_accepted,
+    crowded_out,  // One connection too many: it was shut, and will end.
+  };
   struct News {
     What what;
-    Connection connection;  // That has ended.
-    std::string why;        // One was not accepted.
+    Connection connection;  // That has ended, or was shut.
+    std::string why;        // Why it was shut, or not accepted.
   };
 
-  Connections(zmq::context_t& context, zmq::socket_t& socket) : monitor_(context, socket) {}
+  Connections(zmq::context_t& context, zmq::socket_t& socket, const CrowdLimits& limits)
+      : limits_(limits), monitor_(context, socket) {}
 
   /// Readable when there is news.
   zmq::socket_t& socket() { return monitor_.socket(); }
@@ -42,6 +50,8 @@ class Connections {
   /// known any more. A descriptor is used again: this is the newest one, as the messages of one
   /// that has ended are read before next() tells of what came later.
   Connection find(int descriptor);
+  /// Somebody was admitted on this connection, which is no stranger's any more.
+  void admitted(const Connection& connection);
   /// Something whole has come on a connection.
   void heard(int descriptor);
   /// Whether nothing whole has ever come on it.
@@ -61,11 +71,25 @@ class Connections {
     std::uint64_t bytes = 0;  // That had come with the last whole message.
     bool whole = false;       // One has come, since the last look,
     bool ever = false;        // or ever.
+    bool is_shut = false;     // It was crowded out.
   };
 
   /// Takes all that the monitor tells, so that what happened before a message is known.
   void read_monitor();
+  void accepted(int descriptor);
+  void not_accepted(int error);
+  /// Shuts connections until no limit is exceeded: of strangers the one that came first, which had
+  /// the most time to say who it is; of all connections the newest.
+  void thin_out(const Connection& newest);
+  void crowd_out(std::uint64_t number, const std::string& why);
+  void forget_stranger(const Connection& connection);
 
+  CrowdLimits limits_;
+  Descriptor listening_;  // ZeroMQ's, once more.
+  SpareDescriptor spare_;
+  std::set<std::uint64_t> strangers_;  // Numbers, so the first is the oldest.
+  std::map<std::string, std::set<std::uint64_t>> strangers_of_;  // By address.
+  std::size_t open_ = 0;  // Connections that were neither shut by this nor have ended.
   Monitor monitor_;
   std::uint64_t last_ = 0;
   std::map<std::uint64_t, Watch> connections_;  // By number.
@@ -73,5 +97,8 @@ class Connections {
   std::deque<News> news_;
   TimePoint next_look_;
 };
+
+/// "10.0.0.7" of "10.0.0.7:40112": the port is another one for each connection.
+std::string host_of(const std::string& address);
 
 }  // namespace troupe::transport

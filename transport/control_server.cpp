@@ -213,6 +213,7 @@ class ControlServer::Loop {
     if (const auto other = by_connection_.find(connection.number); other != by_connection_.end())
       forget(other->second, Gone::closed, "its connection has ended");
     by_connection_[connection.number] = routing_id;
+    listening_.connections().admitted(connection);
     if (events_.connected) events_.connected(placed.peer);
     pass_on(placed.peer, std::move(message));
   }
@@ -310,6 +311,10 @@ class ControlServer::Loop {
     while (const auto news = listening_.connections().next()) switch (news->what) {
         case Connections::What::ended:
           lose(news->connection);
+          break;
+        case Connections::What::crowded_out:
+          counters_.add(Count::crowded_out);
+          listening_.tell_refused(news->connection.far_end, news->why);
           break;
         case Connections::What::not_accepted:
           listening_.tell_refused("", "cannot accept a connection: " + news->why);

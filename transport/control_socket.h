@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "core/descriptor_limit.h"
 #include "core/result.h"
 #include "transport/allow_list.h"
 #include "transport/backoff.h"
@@ -24,6 +25,17 @@
 /// A connection that ends may lose what was sent on it last, and neither end learns what:
 /// delivery.h is who numbers messages and sends them again.
 namespace troupe::transport {
+
+/// How many connections a listening socket may have. ZeroMQ accepts every connection, so these
+/// limits end connections that were just accepted.
+struct CrowdLimits {
+  std::size_t connections = 0;  // In total.
+  std::size_t strangers = 0;    // Connections on which nobody has been admitted yet,
+  std::size_t of_address = 0;   // and how many of them may come from one address.
+
+  /// Limits that leave enough descriptors for runs, saves and tensors.
+  static CrowdLimits of(std::size_t descriptors);
+};
 
 /// A message is plain, or under CURVE where there are keys.
 struct LinkOptions {
@@ -48,6 +60,7 @@ struct LinkOptions {
   std::chrono::milliseconds silence{2000};
   /// From the connection's start until both ends have said who they are.
   std::chrono::milliseconds handshake{5000};
+  CrowdLimits crowd = CrowdLimits::of(descriptor_limit());
 };
 
 /// Why a peer is gone.

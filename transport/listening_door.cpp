@@ -101,7 +101,6 @@ ListeningDoor::ListeningDoor(ChannelThread& thread, Descriptor socket, std::stri
                              Carrier carrier, const DoorOrder& order, MakeReceiver make_receiver)
     : thread_(thread),
       socket_(std::move(socket)),
-      spare_(open("/dev/null", O_RDONLY | O_CLOEXEC)),
       address_(std::move(address)),
       carrier_(carrier),
       order_(order),
@@ -133,12 +132,8 @@ void ListeningDoor::on_ready(std::uint32_t) {
   for (;;) {
     Descriptor connection(
         accept4(socket_.number(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!connection && (errno == EMFILE || errno == ENFILE)) {
-      // Left in the backlog it would wake this thread for ever.
-      spare_ = Descriptor();
-      connection = Descriptor(accept4(socket_.number(), nullptr, nullptr, SOCK_CLOEXEC));
-      connection = Descriptor();
-      spare_ = Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!connection && SpareDescriptor::is_needed(errno)) {
+      (void)spare_.turn_away(socket_.number());
       return count(&DoorCounters::crowded_out);
     }
     if (!connection && errno == ECONNABORTED) continue;

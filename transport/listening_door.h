@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/descriptor.h"
+#include "core/descriptor_limit.h"
 #include "transport/channel_thread.h"
 #include "transport/door.h"
 #include "transport/frame.h"
@@ -73,7 +74,7 @@ class ListeningDoor final : public Door, private ChannelSource {
 
   ChannelThread& thread_;
   Descriptor socket_;
-  Descriptor spare_;  // Given up where no other is left, so that a knock can be refused.
+  SpareDescriptor spare_;
   std::string address_;
   Carrier carrier_;
   DoorOrder order_;

@@ -13,8 +13,6 @@ constexpr Rate telling_all = {.per_second = 10, .at_once = 100};
 
 }  // namespace
 
-std::string host_of(const std::string& address) { return address.substr(0, address.rfind(':')); }
-
 ListeningSocket::ListeningSocket(const Options& options, Refused refused)
     : options_(options), refused_(std::move(refused)), telling_(telling_address, telling_all) {}
 
@@ -34,7 +32,7 @@ Status ListeningSocket::open(zmq::socket_type type,
     let_system_ask(socket_);
     set_server_keys(socket_, options_.keys);
     prepare(socket_);
-    connections_.emplace(context_, socket_);
+    connections_.emplace(context_, socket_, options_.link.crowd);
     auto bound = bind_socket(socket_, *endpoint);
     if (!bound) return bound.error();
     bound_ = *bound;

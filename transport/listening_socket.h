@@ -61,7 +61,4 @@ class ListeningSocket {
   std::optional<Connections> connections_;
 };
 
-/// "10.0.0.7" of "10.0.0.7:40112": the port is another one for each connection.
-std::string host_of(const std::string& address);
-
 }  // namespace troupe::transport

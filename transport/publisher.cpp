@@ -146,6 +146,10 @@ class Publisher::Loop {
           listening_.connections().forget(news->connection);
           listeners_.erase(news->connection.number);
           break;
+        case Connections::What::crowded_out:
+          counters_.add(Count::crowded_out);
+          listening_.tell_refused(news->connection.far_end, news->why);
+          break;
         case Connections::What::not_accepted:
           listening_.tell_refused("", "cannot accept a connection: " + news->why);
           break;
@@ -162,6 +166,7 @@ class Publisher::Loop {
     const auto connection = listening_.connections().find(parts_.descriptor());
     if (connection.number == 0) return true;
     listening_.connections().heard(parts_.descriptor());
+    listening_.connections().admitted(connection);
     // Much may come between the moment at which one is cut off, and the end. ZeroMQ takes in what
     // is said as fast as it comes, so it must be gone through faster.
     auto& listener = listeners_[connection.number];

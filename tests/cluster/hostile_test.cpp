@@ -1,6 +1,7 @@
 // Many who mean no good, all at once, while a run goes on.
 
 #include <sched.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -9,6 +10,8 @@
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
+#include <iterator>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -17,6 +20,7 @@
 #include "catch.h"
 #include "cluster/attacks.h"
 #include "cluster/cluster.h"
+#include "core/descriptor_limit.h"
 #include "transport/sockets.h"
 
 using namespace troupe;
@@ -81,6 +85,12 @@ std::string published_at(const std::string& said) {
   const std::string before = "events at ";
   const auto from = said.find(before) + before.size();
   return said.substr(from, said.find(';', from) - from);
+}
+
+/// How many files a process has open.
+std::size_t files_of(pid_t process) {
+  const std::filesystem::directory_iterator files("/proc/" + std::to_string(process) + "/fd");
+  return static_cast<std::size_t>(std::distance(begin(files), end(files)));
 }
 
 /// For so long.
@@ -170,4 +180,37 @@ TEST_CASE("a step takes as long while a head is attacked", "[cluster][.hostile]"
 // By hand: it takes minutes.
 TEST_CASE("a run does not mind them for a minute", "[cluster][.hostile]") {
   CHECK(attack_a_run(6000) >= std::chrono::minutes(1));
+}
+
+TEST_CASE("strangers who say nothing take no descriptor that a head needs", "[cluster]") {
+  constexpr std::size_t limit = 1024, strangers = 1200;
+  raise_descriptor_limit();
+  const Workplace here;
+  here.write("gpt.toml", gpt);
+  Process head(here, head_words({"--http", "127.0.0.1:0"}), limit);
+  REQUIRE(head.says("troupe submit"));
+  Process node(here, {"node", "--name", "alpha", "--cores", "1"});
+  REQUIRE(node.says("joined"));
+  Process submit(here, with({"submit", "gpt.toml", "--wait", "--output", "plain"},
+                            {"name=crowded", "train.steps=1000000", "log.every=1",
+                             "checkpoint.every=20 steps"}));
+  REQUIRE(submit.says("step 10 "));
+  const auto target = head_of(here);
+  std::vector<std::unique_ptr<RawConnection>> silent;
+  for (std::size_t i = 0; i < strangers; ++i)
+    silent.push_back(std::make_unique<RawConnection>(target));
+  // Each of them was accepted, and most were ended: whoever comes now is served.
+  const Ended runs = tests::troupe(here, {"runs", "--head", target});
+  INFO(runs.err << head.said());
+  CHECK(runs.code == 0);
+  CHECK(runs.out.find("crowded") != std::string::npos);
+  CHECK(files_of(head.id()) < limit / 2);
+  CHECK(head.says("wait to be admitted"));
+  // Training and saving go on.
+  submit.see_all();
+  CHECK(submit.says_once_more("saved"));
+  CHECK(head.said().find("is lost") == std::string::npos);
+  silent.clear();
+  for (Process* process : {&submit, &node, &head}) process->send(SIGTERM);
+  CHECK(head.wait() == 0);
 }

@@ -1,8 +1,12 @@
 // What a head tells over HTTP.
 
 #include <signal.h>
+#include <sys/resource.h>
 
+#include <filesystem>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "catch.h"
 #include "cluster/cluster.h"
@@ -38,7 +42,7 @@ TEST_CASE("a head tells browsers and Prometheus how it stands, and nobody else",
     line.send(request);
     return line.wait_for(with) && line.closed();
   };
-  CHECK(answers("GET / HTTP/1.1\r\nHost: here\r\n\r\n", "alpha"));
+  CHECK(answers("GET / HTTP/1.1\r\nHost: 127.0.0.1:4702\r\n\r\n", "alpha"));
   CHECK(answers("GET /metrics HTTP/1.1\r\n\r\n", "\ntroupe_nodes 1\n"));
   CHECK(answers("GET /metrics HTTP/1.1\r\n\r\n", "troupe_node_cores{node=\"alpha\"} 1\n"));
   CHECK(answers("GET /etc/passwd HTTP/1.1\r\n\r\n", "404 Not Found"));
@@ -54,4 +58,53 @@ TEST_CASE("a head tells browsers and Prometheus how it stands, and nobody else",
   CHECK(open.says("there is no page: --http 0.0.0.0:0: wanted an address of this machine alone"));
   open.send(SIGTERM);
   CHECK(open.wait() == 0);
+}
+
+TEST_CASE("a page answers to the names of this machine alone, and to no frame", "[cluster]") {
+  const Workplace here;
+  Process head(here, head_words({"--http", "127.0.0.1:0"}));
+  REQUIRE(head.says("http://"));
+  REQUIRE(head.says("/\n"));
+  const auto page = page_of(head.said());
+  const auto answers = [&](const std::string& host, const std::string& with) {
+    RawConnection line(page);
+    line.send("GET /metrics HTTP/1.1\r\nHost:" + host + "\r\n\r\n");
+    return line.wait_for(with) && line.closed();
+  };
+  for (const auto* host : {" localhost", " LocalHost:4702", "127.0.0.1", " [::1]", " [::1]:4702 "})
+    CHECK(answers(host, "\ntroupe_nodes 0\n"));
+  for (const auto* host : {" evil.example", " evil.example:4702", " 127.evil.example", " [::1", ""})
+    CHECK(answers(host, "403 Forbidden"));
+  CHECK(answers(" localhost", "X-Content-Type-Options: nosniff\r\n"));
+  CHECK(answers(" localhost", "frame-ancestors 'none'\r\n"));
+  head.send(SIGTERM);
+  CHECK(head.wait() == 0);
+}
+
+TEST_CASE("a page that has no descriptor left for a visitor does not spin", "[cluster]") {
+  constexpr std::size_t limit = 256;
+  const Workplace here;
+  Process head(here, head_words({"--http", "127.0.0.1:0"}), limit);
+  REQUIRE(head.says("http://"));
+  REQUIRE(head.says("/\n"));
+  const auto page = page_of(head.said());
+  // From now on the head can open nothing more.
+  rlim_t used = 0;
+  while (std::filesystem::exists(std::filesystem::symlink_status(
+      "/proc/" + std::to_string(head.id()) + "/fd/" + std::to_string(used))))
+    ++used;
+  const rlimit none{used, limit};
+  REQUIRE(prlimit(head.id(), RLIMIT_NOFILE, &none, nullptr) == 0);
+  std::vector<std::unique_ptr<RawConnection>> visitors;
+  for (int i = 0; i < 8; ++i) {
+    visitors.push_back(std::make_unique<RawConnection>(page));
+    CHECK(visitors.back()->closed());
+  }
+  const rlimit enough{limit, limit};
+  REQUIRE(prlimit(head.id(), RLIMIT_NOFILE, &enough, nullptr) == 0);
+  RawConnection line(page);
+  line.send("GET /metrics HTTP/1.1\r\n\r\n");
+  CHECK(line.wait_for("\ntroupe_nodes 0\n"));
+  head.send(SIGTERM);
+  CHECK(head.wait() == 0);
 }

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,7 +17,8 @@ namespace troupe::tests {
 
 using Clock = std::chrono::steady_clock;
 
-Process::Process(const Workplace& here, const std::vector<std::string>& arguments) {
+Process::Process(const Workplace& here, const std::vector<std::string>& arguments,
+                 std::size_t descriptors) {
   int ends[2];
   REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
   std::vector<std::string> words{TROUPE_PROGRAM};
@@ -33,6 +35,8 @@ Process::Process(const Workplace& here, const std::vector<std::string>& argument
     // The head is remembered where no other test looks.
     setenv("XDG_STATE_HOME", folder.c_str(), 1);
     unsetenv("TROUPE_HEAD");
+    const rlimit limit{descriptors, descriptors};
+    if (descriptors > 0 && setrlimit(RLIMIT_NOFILE, &limit) != 0) _exit(126);
     dup2(ends[1], STDOUT_FILENO);
     dup2(ends[1], STDERR_FILENO);
     execv(TROUPE_PROGRAM, pointers.data());

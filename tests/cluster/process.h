@@ -18,7 +18,9 @@ constexpr std::chrono::seconds usual_patience(is_sanitized ? 180 : 30);
 /// The program as a process of its own, which others talk to. It ends with this object.
 class Process {
  public:
-  Process(const Workplace& here, const std::vector<std::string>& arguments);
+  /// `descriptors` is the most files that it may have open (`ulimit -n`); 0: as many as this one.
+  Process(const Workplace& here, const std::vector<std::string>& arguments,
+          std::size_t descriptors = 0);
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
