@@ -3,10 +3,12 @@
 #include "apps/command.h"
 #include "apps/run_events.h"
 #include "apps/run_setup.h"
+#include "apps/told_events.h"
 #include "core/json.h"
 #include "storage/checkpoint.h"
 #include "storage/files.h"
 #include "storage/ledger.h"
+#include "storage/records.h"
 
 namespace troupe::apps {
 namespace {
@@ -29,8 +31,8 @@ Result<std::shared_ptr<const storage::Dataset>> data_of_run(const std::string& f
 std::string flaw_of_newest(storage::Files& files, const std::string& folder,
                            const storage::Audit& audit) {
   std::string root = folder + "/checkpoints";
-  if (const auto bytes = files.read(folder + "/events.jsonl"))
-    if (const auto run = parse_events(bytes->text()); !run.checkpoints.empty())
+  if (const auto events = read_events(files, folder))
+    if (const auto run = parse_events(*events); !run.checkpoints.empty())
       root = storage::parent_of(run.checkpoints.back());
   const auto listed = storage::list_checkpoints(files, root);
   if (!listed) return {};
@@ -85,9 +87,9 @@ void print(const std::string& folder, const storage::Audit& audit) {
 ExitCode audit(const AuditArguments& arguments, const CommonFlags& flags) {
   const auto files = storage::disk_files();
   const std::string folder = folder_of_run(*files, arguments.run);
-  const auto bytes = files->read(folder + "/ledger");
-  if (!bytes)
-    return complain(ExitCode::invalid, "error: " + bytes.error().text +
+  const auto ledger = storage::read_segments(*files, folder + "/ledger");
+  if (!ledger)
+    return complain(ExitCode::invalid, "error: " + ledger.error().text +
                                            "; every run keeps it in its folder, runs/NAME/ledger");
   std::shared_ptr<const storage::Dataset> data;
   if (arguments.reads_data) {
@@ -95,7 +97,7 @@ ExitCode audit(const AuditArguments& arguments, const CommonFlags& flags) {
     if (!opened) return invalid(opened.error());
     data = std::move(*opened);
   }
-  storage::Audit found = storage::audit(bytes->text(), data.get());
+  storage::Audit found = storage::audit(*ledger, data.get());
   if (found.flaw.empty()) found.flaw = flaw_of_newest(*files, folder, found);
   if (flags.output == "json")
     std::puts(to_json(to_value(folder, found)).c_str());

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <tuple>
@@ -66,6 +67,29 @@ struct StateRecord {
   }
 };
 
+struct EndedRecord {
+  static constexpr std::string_view type = "ended";
+  std::string run;
+  std::int64_t submission = 0;
+  std::string state;
+  std::string why;
+  std::int64_t step = 0;
+  std::int64_t steps = 0;
+  double time = 0;
+  static constexpr auto fields() {
+    return std::tuple(transport::required("run", &EndedRecord::run),
+                      transport::required("submission", &EndedRecord::submission),
+                      transport::required("state", &EndedRecord::state),
+                      transport::optional("why", &EndedRecord::why),
+                      transport::required("step", &EndedRecord::step),
+                      transport::required("steps", &EndedRecord::steps),
+                      transport::required("time", &EndedRecord::time));
+  }
+};
+
+/// The file may have this many records more than are needed before it is written anew.
+constexpr std::size_t most_spare_records = 2000;
+
 template <class Record>
 Value typed(const Record& record) {
   Value value = transport::to_value(record);
@@ -80,14 +104,16 @@ HeadJournal::~HeadJournal() {
 }
 
 Result<std::unique_ptr<HeadJournal>> HeadJournal::open(const std::string& folder,
-                                                       std::shared_ptr<storage::Files> files) {
-  std::unique_ptr<HeadJournal> journal(new HeadJournal(std::move(files)));
+                                                       std::shared_ptr<storage::Files> files,
+                                                       EndedBounds bounds) {
+  std::unique_ptr<HeadJournal> journal(new HeadJournal(std::move(files), std::move(bounds)));
   if (auto made = journal->files_->make_directory(folder); !made) return made.error();
   if (auto locked = journal->lock(folder); !locked) return locked.error();
-  const std::string path = folder + "/journal";
-  if (auto read = journal->read(path); !read) return read.error();
+  journal->path_ = folder + "/journal";
+  if (auto read = journal->read(journal->path_); !read) return read.error();
   ++journal->term_;
-  if (auto begun = journal->begin(path); !begun) return begun.error();
+  journal->forget_old();
+  if (auto begun = journal->begin(); !begun) return begun.error();
   return journal;
 }
 
@@ -123,20 +149,24 @@ Status HeadJournal::read(const std::string& path) {
 }
 
 /// Anew, with what is still needed; whoever reads finds the old one or this one, whole.
-Status HeadJournal::begin(const std::string& path) {
-  const std::string unfinished = path + ".new";
+Status HeadJournal::begin() {
+  const std::string unfinished = path_ + ".new";
+  const auto needed = all();
   if (auto removed = storage::remove_if_there(*files_, unfinished); !removed) return removed;
   {
     auto records = storage::RecordWriter::open(*files_, unfinished);
     if (!records) return records.error();
-    for (const auto& record : all())
+    for (const auto& record : needed)
       if (auto appended = records->append(record); !appended) return appended;
     if (auto synced = records->sync(); !synced) return synced;
   }
-  if (auto renamed = files_->rename(unfinished, path); !renamed) return renamed;
-  auto records = storage::RecordWriter::open(*files_, path);
+  // From here on the old file must not be written to: it may have lost its name.
+  records_.reset();
+  if (auto renamed = files_->rename(unfinished, path_); !renamed) return renamed;
+  auto records = storage::RecordWriter::open(*files_, path_);
   if (!records) return records.error();
   records_ = std::move(*records);
+  written_ = needed.size();
   return Done{};
 }
 
@@ -158,8 +188,11 @@ Status HeadJournal::learn(const Value& record, const std::string& place) {
   } else if (is(RunRecord::type)) {
     auto read = transport::from_value<RunRecord>(record, place);
     if (!read) return read.error();
-    runs_[read->run] = {
-        static_cast<std::uint64_t>(read->submission), std::move(read->config), "running", "", {}};
+    auto& run = runs_[read->run];
+    run = {};
+    run.submission = static_cast<std::uint64_t>(read->submission);
+    run.config = std::move(read->config);
+    run.state = "running";
   } else if (is(ChoiceRecord::type)) {
     auto read = transport::from_value<ChoiceRecord>(record, place);
     if (!read) return read.error();
@@ -170,6 +203,17 @@ Status HeadJournal::learn(const Value& record, const std::string& place) {
     auto& run = runs_[read->run];
     run.state = std::move(read->state);
     run.why = std::move(read->why);
+  } else if (is(EndedRecord::type)) {
+    auto read = transport::from_value<EndedRecord>(record, place);
+    if (!read) return read.error();
+    auto& run = runs_[read->run];
+    run = {};
+    run.submission = static_cast<std::uint64_t>(read->submission);
+    run.state = std::move(read->state);
+    run.why = std::move(read->why);
+    run.step = read->step;
+    run.steps = read->steps;
+    run.ended = read->time;
   } else {
     return Error{place + ": found a record of a type that this version does not know"};
   }
@@ -181,6 +225,11 @@ std::vector<Value> HeadJournal::all() const {
   if (!listened_.empty()) records.push_back(typed(ListenRecord{listened_, published_}));
   for (const auto& [name, run] : runs_) {
     const auto submission = static_cast<std::int64_t>(run.submission);
+    if (run.ended > 0) {
+      records.push_back(
+          typed(EndedRecord{name, submission, run.state, run.why, run.step, run.steps, run.ended}));
+      continue;
+    }
     records.push_back(typed(RunRecord{name, submission, run.config}));
     if (!run.choice.is_null()) records.push_back(typed(ChoiceRecord{name, run.choice}));
     records.push_back(typed(StateRecord{name, run.state, run.why}));
@@ -191,6 +240,27 @@ std::vector<Value> HeadJournal::all() const {
 std::map<std::string, RememberedRun> HeadJournal::runs() const {
   const std::lock_guard lock(mutex_);
   return runs_;
+}
+
+bool HeadJournal::knows(const std::string& run) const {
+  const std::lock_guard lock(mutex_);
+  return runs_.contains(run);
+}
+
+double HeadJournal::now() const {
+  if (bounds_.clock) return bounds_.clock();
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(now).count();
+}
+
+void HeadJournal::forget_old() {
+  const double oldest = now() - static_cast<double>(bounds_.age.count());
+  std::vector<std::pair<double, std::string>> ended;
+  for (const auto& [name, run] : runs_)
+    if (run.ended > 0) ended.emplace_back(run.ended, name);
+  std::ranges::sort(ended);
+  for (std::size_t i = 0; i < ended.size(); ++i)
+    if (ended[i].first < oldest || ended.size() - i > bounds_.most) runs_.erase(ended[i].second);
 }
 
 Status HeadJournal::listens(const std::string& endpoint, const std::string& events) {
@@ -212,8 +282,26 @@ Status HeadJournal::changed(const std::string& run, const std::string& state,
   return write(typed(StateRecord{run, state, why}));
 }
 
+Status HeadJournal::ended(const std::string& run, const std::string& state, const std::string& why,
+                          std::int64_t step, std::int64_t steps) {
+  std::int64_t submission = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = runs_.find(run); known != runs_.end())
+      submission = static_cast<std::int64_t>(known->second.submission);
+  }
+  auto written = write(typed(EndedRecord{run, submission, state, why, step, steps, now()}));
+  const std::lock_guard lock(mutex_);
+  forget_old();
+  return written;
+}
+
 Status HeadJournal::write(const Value& record) {
   const std::lock_guard lock(mutex_);
+  // Where it cannot be written anew now, the old one goes on, or it is tried before the next.
+  if (!records_ || written_ > 3 * runs_.size() + most_spare_records)
+    if (auto begun = begin(); !begun && !records_) return begun;
+  ++written_;
   Status written = records_->append(record);
   if (written) written = records_->sync();
   if (written) return learn(record, "a record of its own");

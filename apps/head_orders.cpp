@@ -57,7 +57,7 @@ bool HeadOrders::take(const transport::Message& message, const Answer& answer) {
 void HeadOrders::hold(const transport::Message& message, const Answer& answer) {
   const auto name = text_in(message.body, "run");
   const auto run = people_.find_run(name);
-  if (!run) return (*answer)(unknown_run(name));
+  if (!run) return (*answer)(people_.no_run(name));
   if (message.type == "run.checkpoint") return run->save(with_step(answer, *run));
   const Value* given = message.body.find("from");
   if (given && !(given->integer() && *given->integer() >= 0))

@@ -16,6 +16,8 @@ namespace troupe::apps {
 struct HeadPeople {
   NodeGate& gate;
   std::function<std::shared_ptr<HeadRun>(const std::string& name)> find_run;
+  /// Why no run of that name takes orders: there is none, or it has ended.
+  std::function<Refusal(const std::string& name)> no_run;
   std::function<std::vector<std::shared_ptr<HeadRun>>()> all_runs;
   std::function<void(const Value& event)> publish;
   HeadOptions::Drills drills = HeadOptions::Drills::forbidden;

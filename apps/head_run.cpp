@@ -218,7 +218,7 @@ void HeadRun::run() {
   name_thread("run");
   const auto& config = loaded_.config;
   const std::string events = place_.folder + "/events.jsonl";
-  const auto before = disk_.inspect(events);
+  const auto before = end_of_events(events);
   auto opened = Recorder::open(*files_, events, Recorder::Display::nothing, config.log.every,
                                config.train.steps);
   if (!opened) {
@@ -232,7 +232,7 @@ void HeadRun::run() {
     record_ = record_event;
     report_.state = leader_.is_paused() ? "paused" : "running";
     report_.step = run_->step();
-    report_.began = before ? static_cast<std::int64_t>(before->bytes) : 0;
+    report_.began = before;
   }
   record_event(state_event(config, "running", {}));
   for (const auto& warning : warnings_) record_event(warning_event(config, warning));
@@ -251,7 +251,7 @@ void HeadRun::run() {
   outcome.weights.clear();
   // Threads that are stuck may still save something; then the place is held until the head ends.
   if (outcome.all_gone) place_.give_back();
-  around_.ended(state, outcome.why);
+  tell_head(state, outcome.why);
   {
     // Told and known at once: who has heard of its end may submit it anew.
     const std::lock_guard lock(mutex_);
@@ -262,6 +262,8 @@ void HeadRun::run() {
     report_.lacks_nodes = outcome.how == How::failed && lacks_nodes();
   }
   leader_.leave(state);
+  // Where threads are stuck they still use what is here.
+  if (outcome.all_gone) around_.over();
 }
 
 actors::Outcome HeadRun::play() {
@@ -308,7 +310,15 @@ void HeadRun::end(const std::string& state, const std::string& why) {
     report_.why = why;
   }
   leader_.leave(state);
-  around_.ended(state, why);
+  tell_head(state, why);
+  around_.over();
+}
+
+void HeadRun::tell_head(const std::string& state, const std::string& why) {
+  RunStanding ended = report();
+  ended.state = state;
+  ended.why = why;
+  around_.ended(ended);
 }
 
 void HeadRun::placed(const actors::Lineup& lineup) {

@@ -32,8 +32,10 @@ class HeadRun {
     actors::NodePool& nodes;
     transport::ChannelThread& channels;
     std::string interface;
-    std::function<void(const Value&)> publish;  // Every event; any thread.
-    std::function<void(const std::string& state, const std::string& why)> ended;  // Likewise.
+    std::function<void(const Value&)> publish;      // Every event; any thread.
+    std::function<void(const RunStanding&)> ended;  // Likewise; before anybody else hears of it.
+    /// Likewise, at the end: nothing of it is needed any more but its report.
+    std::function<void()> over;
     /// Likewise: keeps what was chosen for it.
     std::function<Status(const RunChoice&)> chosen;
   };
@@ -97,6 +99,7 @@ class HeadRun {
   bool lacks_nodes() const;
   void record(class Recorder& recorder, const Value& event);
   void end(const std::string& state, const std::string& why);
+  void tell_head(const std::string& state, const std::string& why);
   void placed(const actors::Lineup& lineup);
   void learn(const Value& step);
   std::shared_ptr<const config::Loaded> now() const;

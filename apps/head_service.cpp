@@ -6,9 +6,11 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "apps/bell.h"
 #include "apps/gpu_warnings.h"
 #include "apps/head_journal.h"
 #include "apps/head_orders.h"
@@ -21,6 +23,7 @@
 #include "apps/told_events.h"
 #include "config/load.h"
 #include "core/json.h"
+#include "core/thread_name.h"
 #include "transport/publisher.h"
 
 namespace troupe::apps {
@@ -77,6 +80,8 @@ class HeadService::Service {
 
   ~Service() {
     is_closing_ = true;
+    bell_.ring();
+    if (clearing_.joinable()) clearing_.join();
     if (questions_) questions_->close();
     const auto runs = all_runs();
     for (const auto& run : runs) run->leave();
@@ -126,10 +131,12 @@ class HeadService::Service {
     if (!gate) return gate.error();
     gate_ = std::move(*gate);
     orders_.emplace(HeadPeople{*gate_, [this](const std::string& name) { return find(name); },
+                               [this](const std::string& name) { return no_run(name); },
                                [this] { return all_runs(); },
                                [this](const Value& event) { publish(event); }, options_.drills});
     questions_.emplace([this] { return gate_->nodes().all(); });
     auto noted = journal_->listens(endpoint(), this->events());
+    clearing_ = std::thread([this] { clear_away(); });
     if (noted) go_on_with_runs();
     opened_.count_down();
     return noted;
@@ -167,7 +174,8 @@ class HeadService::Service {
       if (runs_.size() >= most_runs && known == runs_.end())
         return transport::refusal(
             RefusalCode::busy, "",
-            "the head remembers " + std::to_string(most_runs) + " runs, which is all it can");
+            std::to_string(most_runs) + " runs are under way, which is all that a head can lead",
+            "wait until one has ended, or stop one");
     }
     auto run = make_run(std::move(*loaded), begins);
     if (!run) return misconfigured(run.error());
@@ -196,9 +204,8 @@ class HeadService::Service {
         std::move(loaded), std::move(*setup), begins,
         HeadRun::Surroundings{gate_->nodes(), gate_->channels(), options_.interface,
                               [this](const Value& event) { publish(event); },
-                              [this, name](const std::string& state, const std::string& why) {
-                                changed(name, state, why);
-                              },
+                              [this](const RunStanding& run) { ended(run); },
+                              [this, name] { over(name); },
                               [this, name](const RunChoice& choice) {
                                 return journal_->chosen(name, transport::to_value(choice));
                               }});
@@ -207,29 +214,76 @@ class HeadService::Service {
   }
 
   void start(const std::string& name, std::shared_ptr<HeadRun> run) {
-    run->start();
+    // The one of this name that has ended goes only after the lock: its threads may want it.
+    std::shared_ptr<HeadRun> before;
     const std::lock_guard lock(mutex_);
-    runs_[name] = std::move(run);
+    run->start();
+    before = std::exchange(runs_[name], std::move(run));
+    ended_.erase(name);
+  }
+
+  // Runs that have ended.
+
+  /// From a run.
+  void ended(const RunStanding& run) {
+    // One that ends because this head does goes on in its next life.
+    if (is_closing_ && run.state == "stopped") return;
+    if (auto noted = journal_->ended(run.name, run.state, run.why, run.step, run.steps); !noted)
+      not_noted(run.name, run.state, noted.error());
+  }
+
+  /// From a run's own thread, which is about to end.
+  void over(const std::string& name) {
+    {
+      const std::lock_guard lock(mutex_);
+      over_.push_back(name);
+    }
+    bell_.ring();
+  }
+
+  /// Keeps the report alone of each run that is over: its threads, descriptors and data go.
+  void clear_away() {
+    name_thread("ended runs");
+    for (; !is_closing_; bell_.wait()) {
+      std::vector<std::string> names;
+      {
+        const std::lock_guard lock(mutex_);
+        names = std::exchange(over_, {});
+      }
+      for (const auto& name : names) clear_away(name);
+    }
+  }
+  void clear_away(const std::string& name) {
+    const auto run = find(name);
+    // Another one of this name may have begun, and taken its place.
+    if (!run || !run->report().has_ended()) return;
+    run->finish();
+    const std::lock_guard lock(mutex_);
+    const auto known = runs_.find(name);
+    if (known == runs_.end() || known->second != run) return;
+    ended_[name] = run->report();
+    runs_.erase(known);
+    std::erase_if(ended_, [this](const auto& each) { return !journal_->knows(each.first); });
   }
 
   /// Those of an earlier life.
   void go_on_with_runs() {
     for (const auto& [name, known] : journal_->runs()) {
       submitted_.emplace(known.submission, name);
-      auto loaded = config::load_message(known.config, "the journal's run " + name);
-      if (!loaded) {
-        options_.say(loaded.error().text);
-        continue;
-      }
       RunStanding standing;
       standing.name = name;
       standing.state = known.state;
       standing.why = known.why;
       if (standing.has_ended()) {
-        standing.steps = loaded->config.train.steps;
-        if (standing.state == "done") standing.step = standing.steps;
+        standing.step = known.step;
+        standing.steps = known.steps;
         const std::lock_guard lock(mutex_);
-        ended_before_[name] = std::move(standing);
+        ended_[name] = std::move(standing);
+        continue;
+      }
+      auto loaded = config::load_message(known.config, "the journal's run " + name);
+      if (!loaded) {
+        options_.say(loaded.error().text);
         continue;
       }
       std::optional<RunChoice> kept;
@@ -238,11 +292,11 @@ class HeadService::Service {
       auto run = make_run(std::move(*loaded), RunStart::resume, std::move(kept));
       if (!run) {
         options_.say("run " + name + " cannot go on: " + run.error().text);
-        changed(name, "failed", run.error().text);
         standing.state = "failed";
         standing.why = run.error().text;
+        ended(standing);
         const std::lock_guard lock(mutex_);
-        ended_before_[name] = std::move(standing);
+        ended_[name] = std::move(standing);
         continue;
       }
       options_.say("run " + name + " goes on after step " + std::to_string((*run)->report().step));
@@ -252,13 +306,13 @@ class HeadService::Service {
     }
   }
 
-  /// From a run, or from who gives it orders.
+  /// From who gives a run orders.
   void changed(const std::string& run, const std::string& state, const std::string& why) {
-    // One that ends because this head does goes on in its next life.
-    if (is_closing_ && state == "stopped") return;
     if (auto noted = journal_->changed(run, state, why); !noted)
-      options_.say("a change of run " + run + " to '" + state +
-                   "' is not remembered: " + noted.error().text);
+      not_noted(run, state, noted.error());
+  }
+  void not_noted(const std::string& run, const std::string& state, const Error& why) {
+    options_.say("a change of run " + run + " to '" + state + "' is not remembered: " + why.text);
   }
 
   std::vector<std::shared_ptr<HeadRun>> all_runs() const {
@@ -378,8 +432,7 @@ class HeadService::Service {
   Value::List runs_known() const {
     Value::List runs;
     const std::lock_guard lock(mutex_);
-    for (const auto& [name, standing] : ended_before_)
-      if (!runs_.contains(name)) runs.push_back(transport::to_value(standing));
+    for (const auto& [name, standing] : ended_) runs.push_back(transport::to_value(standing));
     for (const auto& [_, run] : runs_) runs.push_back(transport::to_value(run->report()));
     return runs;
   }
@@ -390,9 +443,18 @@ class HeadService::Service {
     return nodes;
   }
 
-  bool has_ended_before(const std::string& name) const {
+  bool has_ended(const std::string& name) const {
     const std::lock_guard lock(mutex_);
-    return ended_before_.contains(name);
+    return ended_.contains(name);
+  }
+
+  Refusal no_run(const std::string& name) const {
+    const std::lock_guard lock(mutex_);
+    const auto known = ended_.find(name);
+    if (known == ended_.end()) return unknown_run(name);
+    return transport::refusal(
+        RefusalCode::conflict, "run",
+        "the run '" + name + "' is not under way: it is " + known->second.state);
   }
 
   /// Of a run, or of none: those of the head itself.
@@ -403,7 +465,7 @@ class HeadService::Service {
         asked && asked->integer() ? std::max<std::int64_t>(0, *asked->integer()) : 0;
     if (name.empty()) return transport::to_value(told_.page(from));
     const auto run = find(name);
-    if (!run && !has_ended_before(name)) return unknown_run(name);
+    if (!run && !has_ended(name)) return unknown_run(name);
     // Until then an earlier run of that name may still lie there.
     if (run && run->report().began < 0) return transport::to_value(EventPage{{}, from, false});
     const auto page = read_page("runs/" + name + "/events.jsonl", from);
@@ -416,8 +478,8 @@ class HeadService::Service {
     const auto run = find(name);
     if (!run) {
       const std::lock_guard lock(mutex_);
-      const auto before = ended_before_.find(name);
-      if (before != ended_before_.end()) return transport::to_value(before->second);
+      const auto before = ended_.find(name);
+      if (before != ended_.end()) return transport::to_value(before->second);
       return unknown_run(name);
     }
     if (message.type == "run.stop") {
@@ -440,12 +502,15 @@ class HeadService::Service {
   std::atomic<bool> is_closing_ = false;
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<HeadRun>> runs_;
-  std::map<std::string, RunStanding> ended_before_;  // In an earlier life.
-  std::map<std::uint64_t, std::string> submitted_;   // The socket's thread alone.
+  std::map<std::string, RunStanding> ended_;        // Of this life of the head and of earlier ones.
+  std::vector<std::string> over_;                   // Names of runs that are to be cleared away.
+  std::map<std::uint64_t, std::string> submitted_;  // The socket's thread alone.
   std::unique_ptr<transport::Publisher> publisher_;
   std::optional<HeadQuestions> questions_;  // Whoever the gate hears may still ask.
   std::unique_ptr<NodeGate> gate_;
   std::optional<HeadOrders> orders_;
+  Bell bell_;
+  std::thread clearing_;
   std::latch opened_{1};  // Somebody may be heard before open() has returned.
 };
 

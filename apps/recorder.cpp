@@ -94,10 +94,19 @@ Recorder::Display Recorder::display_for(const CommonFlags& flags) {
 
 Result<std::unique_ptr<Recorder>> Recorder::open(storage::Files& files, const std::string& events,
                                                  Display display, std::int64_t log_every,
-                                                 std::int64_t total_steps) {
+                                                 std::int64_t total_steps,
+                                                 std::int64_t most_bytes) {
   auto file = files.append(events);
   if (!file) return Error{file.error().text + "; every run records its events there"};
-  return std::unique_ptr<Recorder>(new Recorder(std::move(*file), display, log_every, total_steps));
+  std::unique_ptr<Recorder> recorder(
+      new Recorder(std::move(*file), display, log_every, total_steps));
+  recorder->files_ = &files;
+  recorder->path_ = events;
+  recorder->most_bytes_ = most_bytes;
+  if (const auto there = files.inspect(events))
+    recorder->bytes_ = static_cast<std::int64_t>(there->bytes);
+  recorder->end_ = end_of_events(events);
+  return recorder;
 }
 
 std::unique_ptr<Recorder> Recorder::shown(Display display, std::int64_t log_every,
@@ -137,6 +146,27 @@ void Recorder::keep(const Value& told, const std::string& line) {
   }
   const bool is_kept = events_->write(std::as_bytes(std::span(text.data(), text.size()))).ok();
   lost_ = is_kept ? 0 : lost_ + 1;
+  if (!is_kept) return;
+  bytes_ += static_cast<std::int64_t>(text.size());
+  end_ += static_cast<std::int64_t>(text.size());
+  if (bytes_ >= most_bytes_) cut(text_of(told, "run"));
+}
+
+/// The file takes the place of the older one. Where the disk refuses that, it goes on to grow.
+void Recorder::cut(const std::string& run) {
+  if (!files_->rename(path_, older_events(path_))) return;
+  auto file = files_->append(path_);
+  if (!file) {
+    (void)files_->rename(older_events(path_), path_);
+    return;
+  }
+  events_ = std::move(*file);
+  // A part of a write that failed is counted nowhere else.
+  if (const auto older = files_->inspect(older_events(path_)))
+    end_ += static_cast<std::int64_t>(older->bytes) - bytes_;
+  const std::string first = to_json(told_now(cut_event(run, end_))) + "\n";
+  bytes_ = static_cast<std::int64_t>(first.size());
+  if (events_->write(std::as_bytes(std::span(first.data(), first.size()))).ok()) end_ += bytes_;
 }
 
 void Recorder::say(const std::string& text) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "apps/console.h"
+#include "apps/told_events.h"
 #include "core/result.h"
 #include "core/value.h"
 #include "storage/files.h"
@@ -26,10 +27,12 @@ class Recorder {
 
   /// Appends to the file `events`, whole lines only. Events that the disk refuses are lost, and
   /// counted: the first one after them that it takes is preceded by a warning that says how many.
-  /// Plain step lines come every `log_every` steps. `files` outlives it.
+  /// Plain step lines come every `log_every` steps. `files` outlives it. The file is cut as
+  /// told_events.h says once it has `most_bytes`.
   static Result<std::unique_ptr<Recorder>> open(storage::Files& files, const std::string& events,
                                                 Display display, std::int64_t log_every,
-                                                std::int64_t total_steps);
+                                                std::int64_t total_steps,
+                                                std::int64_t most_bytes = most_events_file_bytes);
   /// One that shows events, and keeps none.
   static std::unique_ptr<Recorder> shown(Display display, std::int64_t log_every,
                                          std::int64_t total_steps);
@@ -53,6 +56,7 @@ class Recorder {
         total_steps_(total_steps) {}
 
   void keep(const Value& told, const std::string& line);
+  void cut(const std::string& run);
 
   void show(const Value& event);
   void show_step(const Value& event);
@@ -60,7 +64,12 @@ class Recorder {
 
   std::mutex mutex_;
   std::unique_ptr<storage::FileWriter> events_;  // Null: none is kept.
-  std::int64_t lost_ = 0;                        // Since the last event that was kept.
+  storage::Files* files_ = nullptr;              // Likewise.
+  std::string path_;
+  std::int64_t most_bytes_ = 0;
+  std::int64_t bytes_ = 0;  // Of the file,
+  std::int64_t end_ = 0;    // and the place at its end.
+  std::int64_t lost_ = 0;   // Since the last event that was kept.
   Display display_;
   std::int64_t log_every_;
   std::int64_t total_steps_;

@@ -5,6 +5,7 @@
 #include "apps/command.h"
 #include "apps/report_page.h"
 #include "apps/timeline_file.h"
+#include "apps/told_events.h"
 #include "storage/files.h"
 
 namespace troupe::apps {
@@ -19,10 +20,10 @@ struct ReportArguments {
 
 Result<RunReport> read_run(storage::Files& files, const std::string& name) {
   const std::string folder = folder_of_run(files, name);
-  const auto bytes = files.read(folder + "/events.jsonl");
-  if (!bytes)
-    return Error{bytes.error().text + "; a run leaves it in its folder, runs/NAME/events.jsonl"};
-  RunReport run{.events = parse_events(bytes->text()), .recipe = {}, .timeline = {}};
+  const auto events = read_events(files, folder);
+  if (!events)
+    return Error{events.error().text + "; a run leaves it in its folder, runs/NAME/events.jsonl"};
+  RunReport run{.events = parse_events(*events), .recipe = {}, .timeline = {}};
   if (run.events.name.empty()) run.events.name = name;
   run.recipe = recipe_of(files, run.events);
   const std::string timeline = folder + "/timeline.jsonl";

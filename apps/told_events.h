@@ -9,6 +9,7 @@
 
 #include "core/result.h"
 #include "core/value.h"
+#include "storage/files.h"
 #include "transport/fields.h"
 
 namespace troupe::apps {
@@ -31,7 +32,21 @@ struct EventPage {
 /// A longer line is left out of what is read.
 constexpr std::size_t most_event_bytes = std::size_t{4} << 20;
 
+/// A run's events are in two files: events.jsonl, which grows, and events.1.jsonl, which has those
+/// before. Once the first has `most_events_file_bytes`, it takes the place of the other one, and
+/// what was there is gone. Places in the events count all that was ever written.
+constexpr std::int64_t most_events_file_bytes = std::int64_t{64} << 20;
+/// "runs/r/events.1.jsonl" for "runs/r/events.jsonl"
+std::string older_events(const std::string& path);
+/// The first line of a file of events that has others before it: the place where it begins.
+Value cut_event(const std::string& run, std::int64_t before);
+/// The place at the end of a run's events; 0 where there are none.
+std::int64_t end_of_events(const std::string& path);
+/// The text of both files. An error if there is none.
+Result<std::string> read_events(storage::Files& files, const std::string& folder);
+
 /// Of a run's file of events, which may be growing; empty at its end, and where there is none yet.
+/// Where the events at that place are gone, it begins with the oldest that are left.
 Result<EventPage> read_page(const std::string& path, std::int64_t from);
 
 /// The newest of the head's own events, which are of no run. Any thread.

@@ -30,8 +30,9 @@ Ledger::Ledger(RecordWriter records, const LedgerTerms& terms)
   if (const auto saved = saved_of(*last)) state_->steps = saved->committed;
 }
 
-Result<Ledger> Ledger::open(Files& files, const std::string& path, const LedgerTerms& terms) {
-  auto records = RecordWriter::open(files, path);
+Result<Ledger> Ledger::open(Files& files, const std::string& path, const LedgerTerms& terms,
+                            std::size_t segment_bytes) {
+  auto records = RecordWriter::open(files, path, segment_bytes);
   if (!records) return records.error();
   return Ledger(std::move(*records), terms);
 }
@@ -57,18 +58,36 @@ Status Ledger::saved(std::int64_t step, const std::string& below) {
 }
 
 Result<std::optional<SaveOnRecord>> newest_save(Files& files, const std::string& path) {
-  std::optional<SaveOnRecord> newest;
-  const auto there = files.exists(path);
+  auto segments = segments_of(files, path);
+  if (!segments) return segments.error();
+  const auto there = grows(files, path, *segments);
   if (!there.ok()) return there.error();
-  if (!*there) return newest;
-  const auto bytes = read_into_memory(files, path);
-  if (!bytes) return bytes.error();
-  for (const auto& record : read_records(bytes->text()).good) {
-    if (const auto saved = saved_of(record.value)) newest = {saved->step, saved->below};
-    if (const auto begins = beginning_of(record.value); begins && begins->after == 0)
-      newest.reset();
+  std::optional<SaveOnRecord> newest;
+  std::string segment = path;
+  if (!*there) {
+    if (segments->older.empty()) return newest;
+    segment = segments->older.back();
+    segments->older.pop_back();
   }
-  return newest;
+  // From the newest segment back to the first that tells.
+  for (;;) {
+    const auto before = checksum_up_to(files, segments->older);
+    if (!before) return before.error();
+    const auto bytes = read_into_memory(files, segment);
+    if (!bytes) return bytes.error();
+    bool tells = false;
+    for (const auto& record : read_records(bytes->text(), *before).good) {
+      const auto saved = saved_of(record.value);
+      if (saved) newest = {saved->step, saved->below};
+      const auto begins = beginning_of(record.value);
+      const bool is_anew = begins && begins->after == 0;
+      if (is_anew) newest.reset();
+      tells = tells || saved || is_anew;
+    }
+    if (tells || segments->older.empty()) return newest;
+    segment = segments->older.back();
+    segments->older.pop_back();
+  }
 }
 
 std::int64_t Ledger::steps() const { return state_->steps; }

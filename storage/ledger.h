@@ -52,7 +52,9 @@ Digest ids_of(const LedgerTerms& terms, std::int64_t first);
 /// steps that led to that count again. Any thread.
 class Ledger {
  public:
-  static Result<Ledger> open(Files& files, const std::string& path, const LedgerTerms& terms);
+  /// Reads and writes anew no more than the newest segment (records.h), however long the run is.
+  static Result<Ledger> open(Files& files, const std::string& path, const LedgerTerms& terms,
+                             std::size_t segment_bytes = std::size_t{16} << 20);
 
   /// An attempt goes on after so many steps. Later steps that were entered were not to be.
   Status begin(std::int64_t after);

@@ -49,7 +49,7 @@ void live(const std::string& folder, const std::shared_ptr<MemoryFiles>& files, 
       // Whoever was refused does not find the run after all.
       CHECK_FALSE((*journal)->runs().contains(run));
   }
-  if (told.states.contains("one") && (*journal)->changed("one", "done", "all steps are done"))
+  if (told.states.contains("one") && (*journal)->ended("one", "done", "all steps are done", 5, 5))
     told.states["one"] = "done";
 }
 
@@ -62,9 +62,13 @@ void check(const std::string& folder, const std::shared_ptr<MemoryFiles>& files,
   const auto runs = (*journal)->runs();
   for (const auto& [name, state] : told.states) {
     REQUIRE(runs.contains(name));
-    REQUIRE(runs.at(name).config == config(name));
+    const auto& run = runs.at(name);
     // What was under way when the crash came may have got there.
-    if (state == "done") REQUIRE(runs.at(name).state == "done");
+    if (state == "done") REQUIRE(run.state == "done");
+    if (run.state == "done")
+      REQUIRE(run.step == 5);
+    else
+      REQUIRE(run.config == config(name));
   }
 }
 
@@ -146,7 +150,7 @@ TEST_CASE("a head does not begin with a journal that is damaged, and names it", 
   {
     auto journal = HeadJournal::open(folder);
     REQUIRE((*journal)->submitted("one", 1, config("one")));
-    REQUIRE((*journal)->changed("one", "done", "all steps are done"));
+    REQUIRE((*journal)->ended("one", "done", "all steps are done", 5, 5));
   }
   const std::string good = here.read("state/journal");
   const auto refused = [&](const std::string& text) {
@@ -168,4 +172,44 @@ TEST_CASE("a head does not begin with a journal that is damaged, and names it", 
   CHECK(refused(std::string(good.size(), '\0')));
   here.write("state/journal", good);
   CHECK((*HeadJournal::open(folder))->runs().at("one").state == "done");
+}
+
+TEST_CASE("a journal keeps the newest runs that have ended, for some time, and does not grow",
+          "[apps]") {
+  const Workplace here;
+  const std::string folder = (here.path() / "state").string();
+  double now = 1e9;
+  const EndedBounds bounds{100, std::chrono::hours(24), [&now] { return now; }};
+  std::filesystem::create_directory(folder);
+  std::uint64_t largest = 0;
+  const auto files = std::make_shared<MemoryFiles>();
+  auto journal = HeadJournal::open(folder, files, bounds);
+  REQUIRE(journal);
+  REQUIRE((*journal)->submitted("lasting", 1, config("lasting")));
+  for (int i = 0; i < 10'000; ++i, ++now) {
+    const auto name = "r" + std::to_string(i);
+    REQUIRE((*journal)->submitted(name, 2, config(name)));
+    REQUIRE((*journal)->ended(name, "done", "", 5, 5));
+    largest = std::max(largest, files->inspect(folder + "/journal")->bytes);
+  }
+  const auto check_newest = [&](const HeadJournal& of) {
+    const auto runs = of.runs();
+    CHECK(runs.size() == 101);
+    CHECK(runs.at("lasting").state == "running");
+    CHECK(runs.at("r9999").config.is_null());
+    CHECK(runs.contains("r9900"));
+    CHECK_FALSE(runs.contains("r9899"));
+  };
+  check_newest(**journal);
+  CHECK(largest < 500'000);
+  (*journal).reset();
+  journal = HeadJournal::open(folder, files, bounds);
+  REQUIRE(journal);
+  check_newest(**journal);
+  // What has ended is forgotten after a day; what goes on is not.
+  now += 24 * 3600;
+  REQUIRE((*journal)->ended("last", "failed", "it had to", 1, 5));
+  CHECK((*journal)->runs().size() == 2);
+  CHECK((*journal)->knows("lasting"));
+  CHECK((*journal)->knows("last"));
 }

@@ -3,13 +3,18 @@
 #include <time.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <random>
 
 #include "apps/program.h"
+#include "apps/recorder.h"
+#include "apps/run_events.h"
+#include "apps/told_events.h"
 #include "catch.h"
 #include "core/json.h"
 
 using namespace troupe;
+using namespace troupe::apps;
 using namespace troupe::tests;
 
 namespace {
@@ -315,4 +320,68 @@ TEST_CASE("events that a full disk refuses are counted, and the file stays whole
   CHECK(torn == 1);
   CHECK(lost >= 1);
   CHECK(troupe::tests::troupe(here, {"report", "small"}).code == 0);
+}
+
+TEST_CASE("a file of events that is cut is read from the oldest that is left", "[apps]") {
+  const Workplace here;
+  const std::string folder = (here.path() / "runs/r").string(), path = folder + "/events.jsonl";
+  std::filesystem::create_directories(folder);
+  const auto files = storage::disk_files();
+  constexpr std::int64_t most = 2'000;
+  std::int64_t told = 0;
+  const auto tell = [&](int count) {
+    const auto recorder = *Recorder::open(*files, path, Recorder::Display::nothing, 1, 1, most);
+    for (int i = 0; i < count; ++i) {
+      Value step = event("step", "r");
+      step.set("step", ++told);
+      recorder->record(step);
+    }
+  };
+  // Steps that a reader finds from a place on, and where it ends.
+  const auto read = [&](std::int64_t from) {
+    std::vector<std::int64_t> steps;
+    for (;;) {
+      const auto page = read_page(path, from);
+      REQUIRE(page);
+      if (page->lines.empty()) break;
+      CHECK(page->next > from);
+      from = page->next;
+      for (std::string_view rest = page->lines; !rest.empty();) {
+        const auto end = rest.find('\n');
+        const auto event = parse_json(rest.substr(0, end));
+        REQUIRE(event);
+        if (const Value* step = event->find("step")) steps.push_back(*step->integer());
+        rest.remove_prefix(end + 1);
+      }
+    }
+    CHECK(from == end_of_events(path));
+    return steps;
+  };
+  const auto are_in_turn = [&](const std::vector<std::int64_t>& steps) {
+    for (std::size_t i = 1; i < steps.size(); ++i)
+      if (steps[i] != steps[i - 1] + 1) return false;
+    return !steps.empty() && steps.back() == told;
+  };
+  tell(10);
+  const auto tenth = end_of_events(path);
+  CHECK(read(0).size() == 10);
+  // What a reader has not seen yet is read once, also where the file was cut meanwhile.
+  tell(20);
+  const auto seen = end_of_events(path);
+  CHECK(read(tenth).front() == 11);
+  tell(15);
+  CHECK(are_in_turn(read(seen)));
+  CHECK(read(seen).front() == 31);
+  for (int life = 0; life < 20; ++life) tell(7);
+  CHECK(std::filesystem::file_size(path) < 2 * most);
+  CHECK(std::filesystem::file_size(older_events(path)) < 2 * most);
+  CHECK(are_in_turn(read(0)));
+  CHECK(read(0).front() > 1);
+  CHECK(are_in_turn(read(seen)));
+  const auto end = end_of_events(path);
+  tell(1);
+  CHECK(read(end) == std::vector<std::int64_t>{told});
+  const auto all = read_events(*files, folder);
+  REQUIRE(all);
+  CHECK(parse_events(*all).steps.size() == read(0).size());
 }

@@ -2,10 +2,14 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <iterator>
 
 #include "catch.h"
 #include "cluster/cluster.h"
+#include "storage/records.h"
 
 using namespace troupe;
 using namespace troupe::tests;
@@ -307,4 +311,117 @@ TEST_CASE("a damaged checkpoint that a head passes over is told", "[cluster]") {
   CHECK(resumed.err.find("step-000000000010 is damaged and was passed over") != std::string::npos);
   const Ended runs = troupe::tests::troupe(here, {"runs", "--head", address, "--output", "json"});
   CHECK(runs.out.find("is damaged and was passed over") != std::string::npos);
+}
+
+namespace {
+
+/// How many entries a folder of a process in /proc has.
+std::ptrdiff_t entries_of(pid_t process, const std::string& folder) {
+  const std::filesystem::directory_iterator entries("/proc/" + std::to_string(process) + "/" +
+                                                    folder);
+  return std::distance(begin(entries), end(entries));
+}
+
+const std::string tiny = R"(
+[model]
+kind    = "gpt2"
+vocab   = 8
+context = 4
+width   = 8
+heads   = 1
+layers  = 1
+[data]
+train = "made:markov?states=8"
+[batch]
+global = 2
+[optimizer]
+kind = "sgd"
+lr   = 0.1
+[train]
+steps = 2
+)";
+
+}  // namespace
+
+TEST_CASE("a run that has ended leaves its report alone in the head", "[cluster]") {
+  constexpr int runs = 30;
+  const Workplace here;
+  here.write("tiny.toml", tiny);
+  Cluster cluster(here, {"alpha"});
+  const auto head = cluster.head.id();
+  const auto play = [&](int number) {
+    const Ended ended =
+        tests::troupe(here, {"submit", "tiny.toml", "--wait", "-q", "--head", head_of(here),
+                             "--set", "name=run-" + std::to_string(number)});
+    INFO(ended.err);
+    REQUIRE(ended.code == 0);
+  };
+  play(0);
+  play(1);
+  // Threads of a run that has ended go soon after its last word.
+  const auto settled = [&](std::ptrdiff_t threads) {
+    for (int i = 0; i < 1000 && entries_of(head, "task") > threads; ++i)
+      cluster.head.listen(std::chrono::milliseconds(10));
+    return entries_of(head, "task");
+  };
+  const auto threads = settled(0), files = entries_of(head, "fd");
+  for (int number = 2; number < runs; ++number) play(number);
+  CHECK(settled(threads) <= threads);
+  CHECK(entries_of(head, "fd") <= files);
+  const Ended listed = tests::troupe(here, {"runs", "--head", head_of(here)});
+  CHECK(listed.out.find("run-0 ") != std::string::npos);
+  CHECK(listed.out.find("run-29 ") != std::string::npos);
+  // Its name is free, its events are there, and it takes no orders.
+  play(0);
+  CHECK(tests::troupe(here, {"logs", "run-3", "--head", head_of(here)}).code == 0);
+  const Ended late =
+      tests::troupe(here, {"set", "run-3", "optimizer.lr=0.2", "--head", head_of(here)});
+  CHECK(late.err.find("the run 'run-3' is not under way: it is done") != std::string::npos);
+  cluster.end();
+}
+
+TEST_CASE("a head with 10,000 ended runs answers at once", "[cluster]") {
+  const Workplace here;
+  {
+    const auto files = storage::disk_files();
+    auto journal = storage::RecordWriter::open(*files, (here.path() / ".troupe/journal").string());
+    REQUIRE(journal);
+    Value term;
+    term.set("type", "term");
+    term.set("term", std::int64_t{1});
+    REQUIRE(journal->append(term));
+    const auto now =
+        std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+    for (int i = 0; i < 10'000; ++i) {
+      Value ended;
+      ended.set("type", "ended");
+      ended.set("run", "run-" + std::to_string(i));
+      ended.set("submission", std::int64_t{i});
+      ended.set("state", "done");
+      ended.set("step", std::int64_t{1000});
+      ended.set("steps", std::int64_t{1000});
+      ended.set("time", now - 10'000 + i);
+      REQUIRE(journal->append(ended));
+    }
+    REQUIRE(journal->sync());
+  }
+  Process head(here, head_words({}));
+  REQUIRE(head.says("troupe submit"));
+  // The best of some: the machine may be busy.
+  auto best = std::chrono::steady_clock::duration::max();
+  for (int i = 0; i < 20; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    const Ended runs = tests::troupe(here, {"runs", "--head", head_of(here)});
+    best = std::min(best, std::chrono::steady_clock::now() - begin);
+    REQUIRE(runs.code == 0);
+    CHECK(runs.out.find("run-9999 ") != std::string::npos);
+    CHECK(runs.out.find("run-8999 ") == std::string::npos);
+  }
+  INFO(std::chrono::duration<double>(best).count() << " s");
+  if (!is_sanitized) CHECK(best < std::chrono::milliseconds(100));
+  CHECK(entries_of(head.id(), "task") < 20);
+  CHECK(entries_of(head.id(), "fd") < 60);
+  if (!is_sanitized) CHECK(resident_bytes(head.id()) < 50L << 20);
+  head.send(SIGTERM);
+  CHECK(head.wait() == 0);
 }

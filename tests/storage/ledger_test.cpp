@@ -362,3 +362,113 @@ TEST_CASE("a ledger knows in its next life how many steps it has", "[storage]") 
   }
   CHECK(steps() == 4);
 }
+
+namespace {
+
+constexpr std::size_t little_segment = 400;  // Some three steps.
+
+/// Enters and syncs steps until the ledger has 20 or the disk fails. Returns how many are synced.
+std::int64_t write_in_segments(Files& files) {
+  auto ledger = Ledger::open(files, path, ledger_terms, little_segment);
+  if (!ledger) return 0;
+  std::int64_t synced = ledger->steps();
+  if (!ledger->begin(synced)) return 0;
+  for (std::int64_t number = synced + 1; number <= 20; ++number) {
+    if (!ledger->enter(step(number))) continue;
+    if (ledger->sync()) synced = number;
+    if (number % 4 == 0) (void)ledger->saved(number, "there");
+  }
+  return synced;
+}
+
+}  // namespace
+
+TEST_CASE("a ledger is opened by its newest segment, and proves all of them", "[storage]") {
+  MemoryFiles files;
+  CHECK(write_in_segments(files) == 20);
+  const auto segments = segments_of(files, path);
+  REQUIRE(segments->older.size() > 4);
+  for (const auto& segment : segments->older)
+    CHECK(files.inspect(segment)->bytes < 2 * little_segment);
+  const auto found = audit(*read_segments(files, path));
+  CHECK(found.flaw == "");
+  CHECK(found.steps == 20);
+  CHECK((*newest_save(files, path))->step == 20);
+  // A segment that was spoiled is found by the audit, and not read at a start.
+  files.flip_bit(segments->older.front(), 30);
+  CHECK(Ledger::open(files, path, ledger_terms, little_segment)->steps() == 20);
+  CHECK((*newest_save(files, path))->step == 20);
+  CHECK(contains(audit(*read_segments(files, path)).flaw, "line 1 does not follow"));
+  // So is one that is gone.
+  files.flip_bit(segments->older.front(), 30);
+  REQUIRE(files.remove(segments->older[1]));
+  CHECK_FALSE(audit(*read_segments(files, path)).flaw == "");
+}
+
+TEST_CASE("a save is found in an older segment, and a new beginning ends the search", "[storage]") {
+  MemoryFiles files;
+  {
+    auto ledger = Ledger::open(files, path, ledger_terms, little_segment);
+    REQUIRE(ledger->begin(0));
+    REQUIRE(ledger->enter(step(1)));
+    REQUIRE(ledger->saved(1, "there"));
+    for (int number = 2; number <= 20; ++number) {
+      REQUIRE(ledger->enter(step(number)));
+      REQUIRE(ledger->sync());
+    }
+    REQUIRE(segments_of(files, path)->older.size() > 3);
+    CHECK((*newest_save(files, path))->step == 1);
+    REQUIRE(ledger->begin(0));
+  }
+  CHECK_FALSE(newest_save(files, path)->has_value());
+}
+
+TEST_CASE("a crash at any call loses no step of a ledger in segments that is on the disk",
+          "[storage]") {
+  using Entries = Survival::Entries;
+  using Contents = Survival::Contents;
+  MemoryFiles counting;
+  REQUIRE(write_in_segments(counting) == 20);
+  std::vector<Survival> survivals = {{Entries::lost, Contents::lost, 0},
+                                     {Entries::kept, Contents::kept, 0},
+                                     {Entries::kept, Contents::torn, 0}};
+  for (std::uint64_t seed = 1; seed <= 10; ++seed)
+    survivals.push_back({Entries::drawn, Contents::drawn, seed});
+  for (const auto& survival : survivals)
+    for (std::int64_t call = 0; call < counting.calls(); ++call) {
+      INFO("crash at call " << call << ", seed " << survival.seed);
+      MemoryFiles files;
+      files.set_faults({.crash_at = call, .failing_call = {}, .capacity = {}});
+      const auto synced = write_in_segments(files);
+      files.restart(survival);
+      auto text = read_segments(files, path);
+      if (synced > 0) {
+        REQUIRE(text);
+        const auto found = audit(*text);
+        REQUIRE(found.flaw == "");
+        REQUIRE(found.steps >= synced);
+      }
+      REQUIRE(write_in_segments(files) == 20);
+      text = read_segments(files, path);
+      REQUIRE(text);
+      const auto found = audit(*text);
+      REQUIRE(found.flaw == "");
+      REQUIRE(found.steps == 20);
+    }
+}
+
+TEST_CASE("a disk that fails once at any call loses no step of a ledger in segments", "[storage]") {
+  MemoryFiles counting;
+  REQUIRE(write_in_segments(counting) == 20);
+  for (std::int64_t call = 0; call < counting.calls(); ++call) {
+    INFO("failing call " << call);
+    MemoryFiles files;
+    files.set_faults({.crash_at = {}, .failing_call = call, .capacity = {}});
+    const auto synced = write_in_segments(files);
+    files.restart({});
+    if (synced == 0) continue;
+    const auto found = audit(*read_segments(files, path));
+    REQUIRE(found.flaw == "");
+    REQUIRE(found.steps >= synced);
+  }
+}

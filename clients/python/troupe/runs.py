@@ -79,7 +79,12 @@ def _folder(run: str | os.PathLike[str]) -> Path:
 
 
 def _events(folder: Path) -> list[Event]:
-    path = folder / "events.jsonl"
+    # events.1.jsonl has the events before those in events.jsonl, which begins anew once it is large.
+    older = folder / "events.1.jsonl"
+    return (_events_in(older) if older.exists() else []) + _events_in(folder / "events.jsonl")
+
+
+def _events_in(path: Path) -> list[Event]:
     try:
         # Only "\n" ends a line: a text may contain other characters that splitlines() breaks at.
         lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
