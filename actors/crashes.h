@@ -1,26 +1,37 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace troupe::actors {
 
-/// The end of a process in the middle of a step that no attempt has done yet.
+/// The end of the process of a node.
 struct Crash {
-  std::int64_t step = 0;  // 0-based.
+  std::chrono::nanoseconds when{};   // On any clock.
+  std::optional<std::int64_t> step;  // 0-based; if it was at one that no attempt had done yet.
   std::string node;
   int signal = 0;   // That ended it; 0: it ended by itself.
   std::string how;  // "was ended by signal 11 (Segmentation fault)"
 };
 
-/// Tells a step that ends its process each time from losses that come by chance. All deaths at the
-/// furthest step of a run count until that step is done.
+/// How many processes of a node may end in how much time, before the run does without it.
+struct CrashRules {
+  int allowed = 3;
+  std::chrono::nanoseconds window = std::chrono::minutes(10);
+};
+
+/// Tells nodes and steps that end their processes from losses that come by chance. A signal that
+/// comes from outside says nothing against a step: the reconciler counts attempts that come to
+/// nothing.
 class Crashes {
  public:
   enum class What : std::uint8_t {
     go_on,
-    without_node,  // All were on this node: go on without it if the others suffice.
+    without_node,  // Go on without the node of the last crash if the others suffice.
     give_up,
   };
   struct Verdict {
@@ -29,13 +40,14 @@ class Crashes {
     std::string reason;
   };
 
-  /// `allowed`: deaths by any cause at one step (limits.strikes).
-  Verdict judge(Crash crash, int allowed);
-  /// Whether so many have come at the step of the last one.
-  bool are_more_than(int allowed) const { return static_cast<int>(at_step_.size()) > allowed; }
+  Verdict judge(const Crash& crash, const CrashRules& rules);
 
  private:
-  std::vector<Crash> at_step_;  // All at the same one.
+  Verdict judge_step(const Crash& crash);
+  Verdict judge_node(const Crash& crash, const CrashRules& rules);
+
+  std::vector<Crash> at_step_;  // All at the same one, which was never done.
+  std::deque<Crash> recent_;    // Within the window, oldest first.
 };
 
 /// Whether a signal is raised by what the program itself does.

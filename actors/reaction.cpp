@@ -11,7 +11,6 @@
 namespace troupe::actors::reconciler {
 namespace {
 
-constexpr int exit_too_few = 6;
 constexpr int exit_deposed = 76;
 
 std::string seconds(Duration time) {

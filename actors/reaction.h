@@ -74,6 +74,8 @@ class Reaction {
 
   void on(const Frozen& frozen);
   void recover();
+  void count_epoch_in_force();
+  bool is_hopeless() const;
   void go_on_if_all_frozen();
   void plan_or_suspend();
   bool take_whoever_is_there();

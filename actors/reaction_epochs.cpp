@@ -131,7 +131,9 @@ void Reaction::activate() {
   state_.phase = Phase::run;
   state_.timer = 0;
   state_.decided = state_.line;
-  ++state_.futile;  // Until a step of it is done.
+  state_.furthest = std::max(state_.furthest, state_.line);
+  state_.did_new_step = false;
+  ++state_.futile;  // Until a new step of it is done.
   order(Activate{state_.epoch, state_.plan.members, state_.line});
   free_passed_over();
   state_.takes_all = false;
@@ -156,6 +158,7 @@ void Reaction::give_up_epoch(const std::string& why) {
     if (state_.nodes.contains(life)) alive.push_back(life);
   order(Abort{state_.epoch, std::move(alive)});
   ++state_.futile;
+  if (!state_.futile_since) state_.futile_since = now_;
 }
 
 /// They have no part in the next plan.

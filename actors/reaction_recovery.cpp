@@ -12,6 +12,7 @@ constexpr Duration longest_back_off = std::chrono::minutes(1);
 /// All stop where they are; then it is known who is there, and the run begins again from its newest
 /// checkpoint. What comes in meanwhile is merged into it.
 void Reaction::recover() {
+  if (state_.phase == Phase::run) count_epoch_in_force();
   state_.phase = Phase::recover;
   state_.led_before.clear();
   state_.is_broken = false;
@@ -48,8 +49,31 @@ void Reaction::on(const Frozen& frozen) {
   go_on_if_all_frozen();
 }
 
+/// An epoch that comes close to the furthest step and ends there, again and again, is no accident.
+void Reaction::count_epoch_in_force() {
+  if (state_.did_new_step) return;
+  if (!state_.futile_since) state_.futile_since = now_;
+  const bool is_near = 2 * (state_.decided - state_.line) >= state_.furthest - state_.line;
+  if (is_near) ++state_.futile_near;
+}
+
+bool Reaction::is_hopeless() const {
+  if (state_.futile_near >= limits_.most_futile) return true;
+  return state_.futile >= limits_.most_futile && state_.futile_since &&
+         now_ - *state_.futile_since >= limits_.futile_time;
+}
+
 void Reaction::go_on_if_all_frozen() {
   if (!state_.waits_for.empty()) return;
+  if (is_hopeless()) {
+    row(Row::recover_hopeless,
+        std::to_string(state_.futile) + " attempts in a row ended before step " +
+            std::to_string(state_.furthest + 1) +
+            " was done, which no attempt has done; given up (limits.futile_epochs + "
+            "limits.strikes = " +
+            std::to_string(limits_.most_futile) + ")");
+    return end(exit_failed, Phase::halted, answer_.reason);
+  }
   if (state_.futile >= limits_.futile_epochs) {
     row(Row::recover_futile, std::to_string(state_.futile) + " epochs came to nothing");
     order(Warn{answer_.reason});

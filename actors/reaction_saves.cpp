@@ -14,7 +14,12 @@ void Reaction::on(const StepDecided& decided) {
   if (decided.epoch != state_.epoch || decided.step <= state_.decided) return;
   if (state_.phase != Phase::run) return;
   state_.decided = decided.step;
-  state_.futile = 0;
+  if (decided.step > state_.furthest) {
+    state_.furthest = decided.step;
+    state_.did_new_step = true;
+    state_.futile = state_.futile_near = 0;
+    state_.futile_since.reset();
+  }
   state_.failed_steps.erase(state_.failed_steps.begin(),
                             state_.failed_steps.lower_bound(decided.step));
   row(Row::run_decided, "step " + std::to_string(decided.step) + " is done");

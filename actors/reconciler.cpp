@@ -66,6 +66,7 @@ constexpr std::array row_names = {
     "recover_plans",
     "recover_merges",
     "recover_futile",
+    "recover_hopeless",
     "suspend_begins",
     "suspend_waits",
     "suspend_enough",

@@ -43,6 +43,11 @@ struct Limits {
   Duration journal_patience = std::chrono::seconds(60);
   Duration back_off = std::chrono::seconds(1);  // At first, after epochs that came to nothing.
   int futile_epochs = 5;
+  /// The run ends at so many epochs in a row without a new step that had done again most of what
+  /// was lost. Other epochs count only once no new step has come for `futile_time`: nodes that die
+  /// at random often end an epoch before it can do anything.
+  int most_futile = 8;
+  Duration futile_time = std::chrono::minutes(1);
   int save_tries = 3;
   Duration hold_time = std::chrono::milliseconds(200);  // To save and to begin the next epoch, so
                                                         // far as is known: what a switch costs.
@@ -111,7 +116,12 @@ struct State {
   int saves_since_switch = 1 << 20;
 
   bool is_stopping = false;
-  int futile = 0;  // Epochs without a step.
+  // A step is new if no epoch has done it before.
+  std::int64_t furthest = 0;         // The newest step that any epoch has done.
+  int futile = 0;                    // Epochs in a row without a new step.
+  int futile_near = 0;               // Those of them that had done again most of what was lost.
+  bool did_new_step = false;         // The epoch in force has.
+  std::optional<Time> futile_since;  // When the first of them ended.
   transport::Strikes strikes;
   /// By step and by what went wrong: on whom.
   std::map<std::int64_t, std::map<std::string, std::set<std::string>>> failed_steps;
@@ -172,6 +182,7 @@ enum class Row : std::uint8_t {
   recover_plans,
   recover_merges,
   recover_futile,
+  recover_hopeless,
   suspend_begins,
   suspend_waits,
   suspend_enough,

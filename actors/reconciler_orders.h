@@ -174,6 +174,7 @@ struct Reject {
 struct Warn {
   std::string text;
 };
+constexpr int exit_too_few = 6;
 struct End {
   int code = 0;  // What the program tells the shell.
   std::string why;

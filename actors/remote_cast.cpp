@@ -59,6 +59,8 @@ recon::Limits RemoteCasting::limits(const recon::State& state) const {
   const bool is_new = state.epoch == 0 && !has_played_;
   limits.suspend_patience = is_new ? std::chrono::milliseconds(0) : order.suspend_patience;
   limits.strikes = strike_rules;
+  limits.futile_epochs = order.futile_epochs;
+  limits.most_futile = order.futile_epochs + order.strikes;
   return limits;
 }
 
@@ -187,6 +189,8 @@ void RemoteCasting::lost(const NodeHere& node, const NodeLoss& loss) {
     if (loss.has_ended) attempt->process_ended(node, loss);
     attempt->end_all_of(node.incarnation, loss.why, Cause::lost);
   }
+  if (loss.has_ended)
+    reconciling_.post([this, text = "on node " + node.name + " " + loss.why] { last_end_ = text; });
   take(recon::Lost{life_of(node), loss.why});
   reconciling_.post([this] { foresee(); });
 }
@@ -377,8 +381,9 @@ void RemoteCasting::on(const recon::Warn& order) {
 void RemoteCasting::on(const recon::End& order) {
   const auto run = this->order();
   const auto fitting = nodes_.usable(run.least).size();
-  const bool lacks_nodes = static_cast<int>(fitting) < run.fewest;
-  ended_ = lacks_nodes ? too_few(fitting, run.fewest, run.least, nodes_.usable()).text : order.why;
+  lacked_nodes_ = order.code == recon::exit_too_few && static_cast<int>(fitting) < run.fewest;
+  ended_ = order.why + (last_end_.empty() ? "" : "; the last process that ended: " + last_end_);
+  if (lacked_nodes_) ended_ = too_few(fitting, run.fewest, run.least, nodes_.usable()).text;
   if (const auto attempt = progress_.attempt.lock()) attempt->give_up(*ended_);
 }
 

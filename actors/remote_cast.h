@@ -30,6 +30,8 @@ struct RemoteOrder {
   std::chrono::milliseconds gather_patience{5'000};     // until those of an earlier head are back,
   std::chrono::milliseconds suspend_patience{60'000};   // and once it has played, where some go.
   std::chrono::milliseconds prepare_patience{60'000};   // Until they have prepared.
+  int futile_epochs = 5;  // Attempts in a row without a new step before it waits longer,
+  int strikes = 3;        // and how many more of them it survives.
   std::string interface = "127.0.0.1";
   Carriers carriers = Carriers::shm_and_tcp;
   /// Where its players are, once that is known; on the reconciler's thread.
@@ -63,6 +65,9 @@ class RemoteCasting final : public Casting {
   void over(Outcome::How how) override;
   /// Of the nodes that a run could use those that it is to use now.
   std::vector<NodeHere> choose(std::vector<NodeHere> nodes) const;
+
+  /// Whether the run was given up because it had too few nodes. Any thread.
+  bool lacked_nodes() const { return lacked_nodes_; }
 
   /// Where the run is stopped now, the next life of its head goes on with it: nodes keep what they
   /// have of it. Any thread.
@@ -128,6 +133,7 @@ class RemoteCasting final : public Casting {
   MemoryPool memory_;  // Of states on their way; outlives all attempts.
   std::atomic<bool> has_played_ = false;
   std::atomic<bool> comes_back_ = false;
+  std::atomic<bool> lacked_nodes_ = false;
   std::atomic<std::uint64_t> epoch_ = 0;  // That is played.
   mutable std::mutex mutex_;
   std::weak_ptr<Attempt> attempt_;  // Its envoys hold it.
@@ -138,6 +144,7 @@ class RemoteCasting final : public Casting {
   Lineup lineup_;                              // Of the newest plan.
   Foresight foresight_;
   std::string last_reason_;
+  std::string last_end_;              // Of a process: on which node, and how.
   std::optional<std::string> ended_;  // And why.
 
   Reconciling reconciling_;  // Last: its thread uses the others.

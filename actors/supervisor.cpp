@@ -24,9 +24,6 @@
 namespace troupe::actors {
 namespace {
 
-// Losses one after the other without a step between them; further ones are strikes.
-constexpr int most_futile = 5;
-
 class Supervisor {
  public:
   static constexpr const char* name = "supervisor";
@@ -261,19 +258,13 @@ class Supervisor {
   /// checkpoint, unless there is no hope.
   void fail_attempt(const std::string& who, const std::string& why, Cause cause) {
     const std::string text = who + ": " + why;
-    // Losses may come as often as they like, as long as a step is done between them that none has
-    // done before.
-    const auto furthest = course_.progress().furthest();
-    futile_ = furthest > furthest_at_failure_ ? 0 : futile_ + 1;
-    furthest_at_failure_ = furthest;
     fell_at_ = place();
     last_failure_ = text;
-    const bool is_hopeful = futile_ < most_futile;
-    if (cause == Cause::lost && is_hopeful) {
+    // The reconciler counts losses, and ends the run if no attempt comes further any more.
+    if (cause == Cause::lost) {
       chronicle_.warn(text + "; " + going_on());
     } else {
-      failures_.push_back({self_->now().time_since_epoch(), text});
-      if (cause == Cause::failed && is_hopeful) failures_.back().node = set_aside(who, why);
+      failures_.push_back({self_->now().time_since_epoch(), text, set_aside(who, why)});
       const auto verdict = judge(failures_, {spec_->strikes, spec_->strike_window});
       if (verdict.what == Verdict::What::give_up) {
         const bool repeated = failures_.size() > 1;
@@ -301,19 +292,17 @@ class Supervisor {
     if (phase_ == Phase::ended || is_ending) return;
     const bool is_now = phase_ == Phase::playing && ended.attempt == attempt_;
     const Place at = is_now ? place() : fell_at_;
-    if (!at.is_new) return;
-    const auto verdict =
-        crashes_.judge({at.step, ended.node, ended.signal, ended.how}, spec_->strikes);
+    const auto verdict = crashes_.judge(
+        {self_->now().time_since_epoch(), at.is_new ? std::optional(at.step) : std::nullopt,
+         ended.node, ended.signal, ended.how},
+        {spec_->strikes, spec_->strike_window});
     using What = Crashes::What;
     if (verdict.what == What::go_on) return;
-    if (verdict.what == What::without_node) {
-      if (spec_->casting && spec_->casting->strike_node(ended.node, verdict.reason))
-        return chronicle_.warn("without node " + ended.node + " for a while: " + verdict.reason);
-      if (!verdict.is_fault && !crashes_.are_more_than(spec_->strikes)) return;
-    }
-    const std::string why = verdict.is_fault ? "the same came twice at the same place"
-                                             : "limits.strikes = " + std::to_string(spec_->strikes);
-    finish(failed(verdict.reason + " (given up: " + why + ")"));
+    if (verdict.what == What::without_node && spec_->casting &&
+        spec_->casting->strike_node(ended.node, verdict.reason))
+      return chronicle_.warn("without node " + ended.node + " for a while: " + verdict.reason);
+    if (verdict.is_fault)
+      finish(failed(verdict.reason + " (given up: the same came twice at the same place)"));
   }
 
   /// The node that the run does without from now on; empty where it is none.
@@ -492,8 +481,6 @@ class Supervisor {
   Next next_ = Next::finish;  // Once all are gone; then why an attempt began.
   std::vector<Failure> failures_;
   std::string last_failure_;
-  int futile_ = 0;  // Attempts without a new step, one after the other.
-  std::int64_t furthest_at_failure_ = -1;
   Place fell_at_;  // When the last attempt ended.
   Crashes crashes_;
   Outcome outcome_;

@@ -135,8 +135,8 @@ Status HeadRun::choose_late() {
   const int fewest = loaded_.config.elastic.nodes.fewest;
   const auto patience = order(loaded_).node_patience;
   auto nodes = around_.nodes.wait_for(fewest, least_, patience, [this] { return ends_.load(); });
-  if (static_cast<int>(nodes.size()) < fewest)
-    return actors::too_few(nodes.size(), fewest, least_, around_.nodes.usable());
+  lacks_nodes_ = static_cast<int>(nodes.size()) < fewest;
+  if (lacks_nodes_) return actors::too_few(nodes.size(), fewest, least_, around_.nodes.usable());
   auto setup = set_up(loaded_.config);
   if (!setup) return setup.error();
   if (auto chosen = choose(std::move(nodes), *setup); !chosen) return chosen;
@@ -210,6 +210,8 @@ actors::RemoteOrder HeadRun::order(const config::Loaded& loaded) {
           .gather_patience = in_milliseconds(config.limits.gather_patience),
           .suspend_patience = in_milliseconds(config.limits.suspend_patience),
           .prepare_patience = in_milliseconds(config.limits.prepare_patience),
+          .futile_epochs = config.limits.futile_epochs,
+          .strikes = config.limits.strikes,
           .interface = around_.interface,
           .placed = [this](const actors::Lineup& lineup) { placed(lineup); }};
 }
@@ -259,7 +261,7 @@ void HeadRun::run() {
     record_ = nullptr;
     report_.state = state;
     report_.why = outcome.why;
-    report_.lacks_nodes = outcome.how == How::failed && lacks_nodes();
+    report_.lacks_nodes = outcome.how == How::failed && (lacks_nodes_ || casting_->lacked_nodes());
   }
   leader_.leave(state);
   // Where threads are stuck they still use what is here.
@@ -411,10 +413,6 @@ void HeadRun::learn(const Value& step) {
     steps = report_.steps;
   }
   switching_.stepped(done, steps, step.find("seconds")->number());
-}
-
-bool HeadRun::lacks_nodes() const {
-  return static_cast<int>(around_.nodes.usable(least_).size()) < now_->config.elastic.nodes.fewest;
 }
 
 }  // namespace troupe::apps

@@ -96,7 +96,6 @@ class HeadRun {
   void open_plan(config::Loaded& loaded) const;
   void begin_switch();
   Result<actors::RunSpecPtr> switch_to(const RunChoice& choice);
-  bool lacks_nodes() const;
   void record(class Recorder& recorder, const Value& event);
   void end(const std::string& state, const std::string& why);
   void tell_head(const std::string& state, const std::string& why);
@@ -109,7 +108,8 @@ class HeadRun {
   void tell(const Value& event);
 
   config::Loaded loaded_;
-  const Value asked_pipeline_;  // With what is chosen for it still open.
+  const Value asked_pipeline_;             // With what is chosen for it still open.
+  std::atomic<bool> lacks_nodes_ = false;  // Fewer came than it begins with.
   bool resume_;
   SavesGone saves_gone_;
   bool takes_any_precision_;  // The configuration names none.

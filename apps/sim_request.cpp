@@ -111,6 +111,7 @@ sim::ReplayOptions options_for(const SimTerms& terms, const config::RunConfig& c
   limits.save_patience = config.limits.save_patience + 2 * whole.store;
   limits.suspend_patience = config.limits.suspend_patience;
   limits.futile_epochs = config.limits.futile_epochs;
+  limits.most_futile = config.limits.futile_epochs + config.limits.strikes;
   // All is written, and read again.
   limits.hold_time = 2 * whole.store + std::chrono::milliseconds(200);
   options.save_every =

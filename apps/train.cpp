@@ -171,6 +171,8 @@ Result<std::unique_ptr<LocalNodes>> start_nodes(const TrainArguments& arguments,
   order.node_patience = in_milliseconds(config.limits.start_patience);
   order.suspend_patience = in_milliseconds(config.limits.suspend_patience);
   order.prepare_patience = in_milliseconds(config.limits.prepare_patience);
+  order.futile_epochs = config.limits.futile_epochs;
+  order.strikes = config.limits.strikes;
   order.placed = [&recorder](const actors::Lineup& lineup) {
     recorder.say("nodes: " + to_text(lineup));
   };

@@ -214,10 +214,12 @@ std::vector<Key> limit_keys() {
       wait("save_patience", "60s", "For a checkpoint to reach the disk."),
       bound("mailbox_limit", 10000, "Messages that an actor lets wait."),
       bound("socket_high_water", 1000, "Messages that a socket lets wait."),
-      bound("futile_epochs", 5, "Plans in a row that may fail before the run halts."),
+      bound("futile_epochs", 5,
+            "Attempts in a row without a new step, after which each next one waits longer. After "
+            "limits.strikes more of them the run ends."),
       bound("strikes", 3,
             "Failures within strike_window that a run survives, but for those of nodes it can do "
-            "without."),
+            "without. A node on which more processes end gets no part for a while."),
       wait("strike_window", "10m", "The time in which failures are counted."),
   };
 }

@@ -152,3 +152,74 @@ TEST_CASE("epochs that come to nothing slow a run down", "[actors]") {
   head.on(Timeout{timer});
   CHECK(head.state.phase == Phase::plan);
 }
+
+namespace {
+
+/// One node, which is lost after each of these steps and comes back: until the run ends.
+int losses_until_end(Head& head, std::int64_t step, std::chrono::seconds between, int most) {
+  head.begin();
+  head.come(1);
+  for (Life life = 1; life <= most; ++life) {
+    if (head.state.phase == Phase::recover) head.on(Timeout{head.state.timer});
+    head.plan();
+    head.prepare_all();
+    head.load_all();
+    head.run_to(step);
+    head.now += between;
+    head.on(Lost{life, "killed"});
+    if (head.state.phase == Phase::halted) return static_cast<int>(life);
+    head.come(life + 1);
+  }
+  return most + 1;
+}
+
+}  // namespace
+
+TEST_CASE("steps that are done again are no progress: a crash loop ends the run", "[actors]") {
+  Head head({.fewest = 1, .most = 1, .steps = 100});
+  CHECK(losses_until_end(head, 15, 1s, 30) == 9);
+  CHECK(head.answer.rows.back() == Row::recover_hopeless);
+  CHECK(head.ordered<End>()->code == 1);
+  CHECK(head.ordered<End>()->why.find("8 attempts in a row ended before step 16 was done") !=
+        std::string::npos);
+  // However long each attempt takes.
+  Head slow({.fewest = 1, .most = 1, .steps = 100});
+  CHECK(losses_until_end(slow, 15, 3600s, 30) == 9);
+}
+
+TEST_CASE("attempts that end before they do anything end a run after a minute only", "[actors]") {
+  Head quick({.fewest = 1, .most = 1, .steps = 100});
+  quick.begin();
+  quick.come(1);
+  quick.plan();
+  quick.prepare_all();
+  quick.load_all();
+  quick.run_to(15);
+  Life life = 1;
+  const auto lose = [&](Duration between) {
+    quick.now += between;
+    quick.on(Lost{life, "killed"});
+    if (quick.state.phase == Phase::halted) return;
+    quick.come(++life);
+    if (quick.state.phase == Phase::recover) quick.on(Timeout{quick.state.timer});
+    quick.plan();
+  };
+  for (int loss = 0; loss < 40; ++loss) lose(1s);
+  CHECK(quick.state.phase == Phase::prepare);
+  lose(30s);
+  CHECK(quick.state.phase == Phase::halted);
+}
+
+TEST_CASE("a new step makes all attempts before it count no more", "[actors]") {
+  Head head({.fewest = 1, .most = 1, .steps = 100});
+  head.begin();
+  head.come(1);
+  for (Life life = 1; life <= 30; ++life) {
+    head.plan();
+    head.prepare_all();
+    head.load_all();
+    head.run_to(15 + life / 4);
+    head.on(Lost{life, "killed"});
+    REQUIRE(head.come(life + 1) == Row::suspend_enough);
+  }
+}

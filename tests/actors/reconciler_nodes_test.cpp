@@ -214,7 +214,7 @@ TEST_CASE("who fails too often is out for a while", "[actors]") {
   Life life = 3;
   std::size_t failures = 0;
   for (;;) {
-    head.run_to(head.state.decided + 1);
+    head.run_to(head.state.furthest + 1);
     head.on(reconciler::StepFailed{life, head.state.epoch, head.state.decided + 1, "broken"});
     ++failures;
     head.freeze_all();

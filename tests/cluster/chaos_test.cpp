@@ -34,8 +34,8 @@ class Chaos {
     for (int node = 0; node < nodes; ++node) daemons_.push_back(start_daemon(node));
     for (const auto& daemon : daemons_) REQUIRE(daemon->says("joined"));
     auto words = with({"submit", config, "--wait", "--output", "plain"}, settings);
-    for (const std::string more : {"name=chaos", "log.every=1", "pipeline.stages=2",
-                                   "pipeline.replicas=2", "limits.strikes=100000"})
+    for (const std::string more :
+         {"name=chaos", "log.every=1", "pipeline.stages=2", "pipeline.replicas=2"})
       words.insert(words.end(), {"--set", more});
     submit_.emplace(here, words);
   }

@@ -1,0 +1,37 @@
+// Crash loops: a run whose processes die each time at about the same step ends, with the reason.
+
+#include <signal.h>
+
+#include <algorithm>
+#include <string>
+
+#include "catch.h"
+#include "cluster/cluster.h"
+
+using namespace troupe;
+using namespace troupe::tests;
+
+TEST_CASE("a run ends if its node is killed whenever it comes to step 15", "[cluster]") {
+  const Workplace here;
+  here.write("gpt.toml", gpt);
+  Cluster cluster(here, {"alpha"});
+  Process submit(here, with({"submit", "gpt.toml", "--wait", "--output", "plain"},
+                            {"name=loop", "train.steps=100000", "train.eval_every=100000",
+                             "checkpoint.every=1000000 steps", "log.every=1", "limits.strikes=1"}));
+  // Five attempts without a new step, and one more (limits.strikes), after the first attempt.
+  constexpr int most_deaths = 7;
+  int deaths = 0;
+  while (deaths <= most_deaths && submit.says_once_more("\nstep 15 ")) {
+    kill(cluster.node_process(0), SIGKILL);
+    ++deaths;
+  }
+  INFO(submit.said() << cluster.head.said());
+  CHECK(submit.wait(std::chrono::seconds(10)).value_or(-1) == 1);
+  CHECK(deaths >= 3);
+  CHECK(deaths <= most_deaths);
+  const auto& why = *events(here, "loop", "run.state").back().find("why")->text();
+  CHECK(why.find("attempts in a row ended before step ") != std::string::npos);
+  CHECK(why.find("limits.futile_epochs + limits.strikes = 6") != std::string::npos);
+  CHECK(why.find("ended by signal 9 (Killed)") != std::string::npos);
+  cluster.end();
+}
