@@ -11,6 +11,7 @@
 #include "core/result.h"
 #include "transport/channel.h"
 #include "transport/channel_thread.h"
+#include "transport/key_agreement.h"
 
 namespace troupe::transport {
 
@@ -35,6 +36,8 @@ struct DoorCounters {
   std::uint64_t garbage = 0;      // Not a hello at all.
   std::uint64_t silent = 0;       // No whole hello within the patience.
   std::uint64_t crowded_out = 0;  // Too many stood there at once.
+  std::uint64_t not_sealed = 0;   // Came from another machine and wanted to send in the clear.
+  std::uint64_t not_proved = 0;   // Did not prove that it is who it should be.
 };
 
 /// How a receiver takes what comes.
@@ -42,6 +45,9 @@ struct Receiving {
   Bound bound;
   MemoryPool* memory = nullptr;  // Outlives all that comes.
   Listener listener;
+  /// With keys a TCP receiver takes encrypted tensors only, unless the connection comes from this
+  /// machine. Shared memory needs none.
+  std::shared_ptr<const ChannelKeys> keys = nullptr;
 };
 
 struct DoorOrder {
@@ -57,6 +63,8 @@ struct Sending {
   MemoryPool* memory = nullptr;  // Outlives all that is lent from it.
   OnEnd on_end;                  // On the channel's thread, once; not after close().
   std::chrono::milliseconds patience{5000};
+  /// With keys a TCP sender encrypts. Shared memory needs none.
+  std::shared_ptr<const ChannelKeys> keys = nullptr;
 };
 
 /// Where the senders of other processes knock: one for all the channels that end in a process.

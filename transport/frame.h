@@ -20,9 +20,12 @@ static_assert(std::endian::native == std::endian::little, "numbers travel as the
 
 constexpr std::uint64_t hello_magic = 0x6e616843'50525400;  // "\0TRPChan"
 constexpr std::uint32_t frame_magic = 0x46505254;           // "TRPF"
-constexpr std::uint32_t channel_version = 1;
+constexpr std::uint32_t channel_version = 2;
 
 enum class Carrier : std::uint32_t { tcp = 1, shm = 2 };
+
+/// Whether what follows the hello and its answer is encrypted (key_agreement.h, record_seal.h).
+enum class Protection : std::uint32_t { plain = 0, sealed = 1 };
 
 /// Sender to receiver, first of all.
 struct Hello {
@@ -35,7 +38,7 @@ struct Hello {
   std::uint64_t bytes = 0;  // The bound.
   std::uint64_t parcels = 0;
   std::uint32_t checksums = 0;
-  std::uint32_t zero = 0;
+  Protection protection = Protection::plain;
 };
 static_assert(sizeof(Hello) == 72);
 
@@ -46,6 +49,8 @@ enum class Verdict : std::uint32_t {
   other_epoch,
   unknown_token,
   other_terms,
+  not_sealed,  // The receiver takes encrypted tensors only.
+  not_proved,  // The sender is not the owner of the key that the receiver expects.
 };
 
 /// Receiver to sender: whether it is let in.
@@ -116,6 +121,16 @@ struct Expected {
   std::uint64_t sequence = 0;
   Bound bound;
 };
+/// An encrypted frame is a row of records, each with a tag behind it: the header, the head and the
+/// tensor records together if there are any bytes of them, and the payload in pieces of so many
+/// bytes, of which the last one may be shorter. A word to the sender is one record.
+constexpr std::size_t payload_record_bytes = std::size_t{128} << 10;
+/// Why a channel ends whose next record does not open.
+constexpr const char* not_as_sealed =
+    "an encrypted record is not what the other end has sent: somebody changes, repeats or leaves "
+    "out "
+    "what travels between, or its host is broken";
+
 /// How many bytes follow up to the payload.
 Result<std::size_t> check_header(const FrameHeader& header, const Expected& expected);
 /// `front` is as long as check_header() has said, after the header. Replaces the `plans`.

@@ -17,11 +17,14 @@ namespace {
 
 constexpr std::size_t most_knocks = 64;  // At once: of those who have not said hello yet.
 
-void answer(int connection, Verdict verdict) {
+void answer(int connection, Verdict verdict, std::span<const std::byte> greeting = {}) {
   Answer answer;
   answer.verdict = verdict;
-  // A new connection has room for sixteen bytes.
-  send_now(connection, std::as_bytes(std::span(&answer, 1)));
+  const auto bytes = std::as_bytes(std::span(&answer, 1));
+  std::vector<std::byte> all(bytes.begin(), bytes.end());
+  all.insert(all.end(), greeting.begin(), greeting.end());
+  // A new connection has room for so few bytes.
+  send_now(connection, all);
 }
 
 std::uint64_t DoorCounters::*counter_of(Verdict verdict) {
@@ -37,6 +40,10 @@ std::uint64_t DoorCounters::*counter_of(Verdict verdict) {
     case Verdict::other_version:
     case Verdict::other_terms:
       return &DoorCounters::other_terms;
+    case Verdict::not_sealed:
+      return &DoorCounters::not_sealed;
+    case Verdict::not_proved:
+      return &DoorCounters::not_proved;
   }
   return &DoorCounters::garbage;
 }
@@ -54,14 +61,15 @@ void GuestList::forget(Guest& guest) {
   std::erase_if(guests_, [&](const auto& entry) { return entry.second == &guest; });
 }
 
-Verdict GuestList::admit(const Hello& hello, Descriptor& connection, Descriptor& file) {
+Verdict GuestList::admit(Caller& caller) {
   const std::lock_guard lock(mutex_);
-  const auto found = guests_.find(hello.token);
+  const auto found = guests_.find(caller.hello.token);
   if (found == guests_.end()) return Verdict::unknown_token;
-  const auto verdict = found->second->judge(hello, file);
+  std::vector<std::byte> greeting;
+  const auto verdict = found->second->judge(caller, greeting);
   if (verdict == Verdict::welcome) {
-    answer(connection.number(), verdict);
-    found->second->arrive(hello, std::move(connection), std::move(file));
+    answer(caller.connection.number(), verdict, greeting);
+    found->second->arrive(std::move(caller));
     guests_.erase(found);
   }
   return verdict;
@@ -71,10 +79,9 @@ Verdict GuestList::admit(const Hello& hello, Descriptor& connection, Descriptor&
 class ListeningDoor::Knock final : public ChannelSource {
  public:
   Knock(ListeningDoor& door, Descriptor connection)
-      : door_(door),
-        connection_(std::move(connection)),
-        until_(Clock::now() + door.order_.patience) {
-    door.thread_.add(*this, connection_.number(), EPOLLIN | EPOLLRDHUP, place_);
+      : door_(door), until_(Clock::now() + door.order_.patience) {
+    caller_.connection = std::move(connection);
+    door.thread_.add(*this, caller_.connection.number(), EPOLLIN | EPOLLRDHUP, place_);
   }
   ~Knock() { door_.thread_.remove(place_); }
 
@@ -88,11 +95,18 @@ class ListeningDoor::Knock final : public ChannelSource {
  private:
   friend class ListeningDoor;
 
+  /// How many bytes of what it says are wanted, as far as can be told by now.
+  std::size_t wanted() const {
+    Hello hello;
+    if (got_ < sizeof hello) return sizeof hello;
+    std::memcpy(&hello, said_.data(), sizeof hello);
+    return hello.protection == Protection::sealed ? said_.size() : sizeof hello;
+  }
+
   ListeningDoor& door_;
-  Descriptor connection_;
-  Descriptor file_;
+  Caller caller_;
   Clock::time_point until_;
-  std::array<std::byte, sizeof(Hello)> hello_{};
+  std::array<std::byte, sizeof(Hello) + sizeof(KeyOffer)> said_{};
   std::size_t got_ = 0;
   ChannelThread::Place place_{};
 };
@@ -147,26 +161,26 @@ void ListeningDoor::on_ready(std::uint32_t) {
 }
 
 void ListeningDoor::hear(Knock& knock) {
-  const int connection = knock.connection_.number();
-  const auto to = std::span(knock.hello_).subspan(knock.got_);
-  const auto came = receive_with_file(connection, to, knock.file_);
+  auto& [hello, offer, connection, file] = knock.caller_;
+  const auto to = std::span(knock.said_).first(knock.wanted()).subspan(knock.got_);
+  const auto came = receive_with_file(connection.number(), to, file);
   if (came < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (came > 0) knock.got_ += static_cast<std::size_t>(came);
-  Hello hello;
   const auto known = std::min(knock.got_, sizeof hello.magic);
-  const bool strange = std::memcmp(knock.hello_.data(), &hello.magic, known) != 0;
+  const bool strange = std::memcmp(knock.said_.data(), &hello_magic, known) != 0;
   if (came <= 0 || strange) {
     count(&DoorCounters::garbage);
     return dismiss(knock);
   }
-  if (knock.got_ < sizeof hello) return;
-  std::memcpy(&hello, knock.hello_.data(), sizeof hello);
+  if (knock.got_ < knock.wanted()) return;
+  std::memcpy(&hello, knock.said_.data(), sizeof hello);
+  std::memcpy(&offer, knock.said_.data() + sizeof hello, sizeof offer);
   // Whoever takes the connection on looks after it in its own way.
   thread_.remove(knock.place_);
   auto verdict = judge(hello);
-  if (verdict == Verdict::welcome) verdict = guests_->admit(hello, knock.connection_, knock.file_);
+  if (verdict == Verdict::welcome) verdict = guests_->admit(knock.caller_);
   count(counter_of(verdict));
-  if (verdict != Verdict::welcome) answer(connection, verdict);
+  if (verdict != Verdict::welcome) answer(connection.number(), verdict);
   dismiss(knock);
 }
 
@@ -174,7 +188,7 @@ Verdict ListeningDoor::judge(const Hello& hello) const {
   if (hello.version != channel_version) return Verdict::other_version;
   if (hello.run != order_.epoch.run) return Verdict::other_run;
   if (hello.epoch != order_.epoch.number) return Verdict::other_epoch;
-  if (hello.carrier != carrier_ || hello.zero != 0 || hello.checksums > 1)
+  if (hello.carrier != carrier_ || hello.protection > Protection::sealed || hello.checksums > 1)
     return Verdict::other_terms;
   return Verdict::welcome;
 }

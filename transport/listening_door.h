@@ -16,13 +16,22 @@
 
 namespace troupe::transport {
 
+/// A sender at a door.
+struct Caller {
+  Hello hello;
+  KeyOffer offer;  // If its hello says that it encrypts.
+  Descriptor connection;
+  Descriptor file;
+};
+
 /// A receiver whose sender may come. Called on the channel's thread.
 class Guest {
  public:
-  /// What its sender must say beside the token.
-  virtual Verdict judge(const Hello& hello, const Descriptor& file) const = 0;
-  /// It is there and knows that it is welcome.
-  virtual void arrive(const Hello& hello, Descriptor connection, Descriptor file) = 0;
+  /// Judges what its sender must say beside the token. If it is welcome, what the guest has to
+  /// answer beside that is put into `greeting`, and arrive() comes next.
+  virtual Verdict judge(const Caller& caller, std::vector<std::byte>& greeting) = 0;
+  /// Takes over a sender that knows that it is welcome.
+  virtual void arrive(Caller caller) = 0;
 
  protected:
   ~Guest() = default;
@@ -35,7 +44,7 @@ class GuestList {
   /// Once it returns, the guest is not called any more.
   void forget(Guest& guest);
   /// Whose token it is; nobody else will have it afterwards, where the verdict is a welcome.
-  Verdict admit(const Hello& hello, Descriptor& connection, Descriptor& file);
+  Verdict admit(Caller& caller);
 
  private:
   std::mutex mutex_;

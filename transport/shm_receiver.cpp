@@ -89,16 +89,18 @@ ShmReceiver::~ShmReceiver() {
 
 ChannelCounters ShmReceiver::counters() const { return {parcels_, bytes_, copied_}; }
 
-Verdict ShmReceiver::judge(const Hello& hello, const Descriptor& file) const {
+Verdict ShmReceiver::judge(const Caller& caller, std::vector<std::byte>&) {
+  const auto& hello = caller.hello;
   return hello.bytes == receiving_.bound.bytes && hello.parcels == receiving_.bound.parcels &&
-                 ShmSegment::is_sane(file, receiving_.bound)
+                 hello.protection == Protection::plain &&
+                 ShmSegment::is_sane(caller.file, receiving_.bound)
              ? Verdict::welcome
              : Verdict::other_terms;
 }
 
-void ShmReceiver::arrive(const Hello&, Descriptor connection, Descriptor file) {
-  connection_ = std::move(connection);
-  auto segment = ShmSegment::open(file, receiving_.bound);
+void ShmReceiver::arrive(Caller caller) {
+  connection_ = std::move(caller.connection);
+  auto segment = ShmSegment::open(caller.file, receiving_.bound);
   if (!segment) return end(ChannelEnd::Why::broken, segment.error().text);
   segment_ = std::move(*segment);
   arrivals_ = std::make_shared<ShmArrivals>(segment_, connection_.number());

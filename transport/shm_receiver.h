@@ -61,8 +61,8 @@ class ShmReceiver final : public Receiver, private Guest, private ChannelSource 
   ChannelCounters counters() const override;
 
  private:
-  Verdict judge(const Hello& hello, const Descriptor& file) const override;
-  void arrive(const Hello& hello, Descriptor connection, Descriptor file) override;
+  Verdict judge(const Caller& caller, std::vector<std::byte>& greeting) override;
+  void arrive(Caller caller) override;
   void on_ready(std::uint32_t events) override;
   bool look() override;
   bool may_sleep() override;

@@ -243,7 +243,12 @@ Result<std::unique_ptr<Sender>> connect_shm(ChannelThread& thread, const std::st
   auto segment = ShmSegment::make(sending.bound);
   if (!segment) return within(address, segment.error());
   const Hello hello = hello_of(sending, Carrier::shm, Checksums::off);
-  if (auto in = be_let_in(*connection, hello, (*segment)->file(), deadline); !in)
+  if (auto in = be_let_in(*connection,
+                          {.hello = std::as_bytes(std::span(&hello, 1)),
+                           .file = &(*segment)->file(),
+                           .greeting = {}},
+                          deadline);
+      !in)
     return within(address, in.error());
   return std::unique_ptr<Sender>(std::make_unique<ShmSender>(
       thread, std::move(*connection), std::move(*segment), std::move(sending)));

@@ -36,10 +36,10 @@ bool wait_for(int socket, short events, SocketDeadline deadline) {
 
 bool try_again() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
-Status send_hello(int socket, const Hello& hello, const Descriptor& file, SocketDeadline deadline) {
-  auto left = std::as_bytes(std::span(&hello, 1));
+Status send_hello(int socket, const Knocking& knocking, SocketDeadline deadline) {
+  auto left = knocking.hello;
   const Descriptor none;
-  const Descriptor* along = &file;
+  const Descriptor* along = knocking.file ? knocking.file : &none;
   while (!left.empty()) {
     iovec part{const_cast<std::byte*>(left.data()), left.size()};
     const auto sent = send_with_file(socket, std::span(&part, 1), *along);
@@ -50,6 +50,22 @@ Status send_hello(int socket, const Hello& hello, const Descriptor& file, Socket
       return system_error("cannot say hello");
     } else if (!wait_for(socket, POLLOUT, deadline)) {
       return Error{"did not take a hello in time"};
+    }
+  }
+  return Done{};
+}
+
+Status receive_all(int socket, std::span<std::byte> bytes, SocketDeadline deadline) {
+  for (std::size_t got = 0; got < bytes.size();) {
+    const auto came = recv(socket, bytes.data() + got, bytes.size() - got, MSG_DONTWAIT);
+    if (came > 0) {
+      got += static_cast<std::size_t>(came);
+    } else if (came == 0) {
+      return Error{"hung up without an answer"};
+    } else if (!try_again()) {
+      return system_error("no answer to a hello");
+    } else if (!wait_for(socket, POLLIN, deadline)) {
+      return Error{"no answer to a hello in time"};
     }
   }
   return Done{};
@@ -69,6 +85,13 @@ std::string to_text(Verdict verdict) {
       return "it does not expect this token, or no longer";
     case Verdict::other_terms:
       return "it was made with another bound";
+    case Verdict::not_sealed:
+      return "it takes encrypted tensors only; both processes need the keys that the head has told "
+             "them, or the head --plain-tensors";
+    case Verdict::not_proved:
+      return "it does not believe that this process is who it says: its key is another one than "
+             "the "
+             "head has told";
   }
   return "its answer has no meaning";
 }
@@ -120,6 +143,14 @@ std::string to_text(const SocketAddress& tcp) {
   return std::string(host) + ":" + std::to_string(ntohs(four->sin_port));
 }
 
+bool is_loopback(const SocketAddress& tcp) {
+  if (tcp.storage.ss_family == AF_INET)
+    return ntohl(reinterpret_cast<const sockaddr_in*>(&tcp.storage)->sin_addr.s_addr) >> 24 == 127;
+  if (tcp.storage.ss_family != AF_INET6) return false;
+  const auto& six = reinterpret_cast<const sockaddr_in6*>(&tcp.storage)->sin6_addr;
+  return IN6_IS_ADDR_LOOPBACK(&six) || (IN6_IS_ADDR_V4MAPPED(&six) && six.s6_addr[12] == 127);
+}
+
 Result<SocketAddress> unix_address(const std::string& name) {
   SocketAddress address;
   auto* local = reinterpret_cast<sockaddr_un*>(&address.storage);
@@ -163,6 +194,13 @@ SocketAddress address_of(const Descriptor& socket) {
   return address;
 }
 
+SocketAddress peer_address_of(const Descriptor& socket) {
+  SocketAddress address;
+  address.size = sizeof address.storage;
+  getpeername(socket.number(), reinterpret_cast<sockaddr*>(&address.storage), &address.size);
+  return address;
+}
+
 Result<Descriptor> connect_to(const SocketAddress& address, SocketDeadline deadline) {
   Descriptor socket(
       ::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -197,26 +235,14 @@ Hello hello_of(const Sending& sending, Carrier carrier, Checksums checksums) {
   return hello;
 }
 
-Status be_let_in(const Descriptor& socket, const Hello& hello, const Descriptor& file,
-                 SocketDeadline deadline) {
-  if (auto said = send_hello(socket.number(), hello, file, deadline); !said) return said;
+Status be_let_in(const Descriptor& socket, const Knocking& knocking, SocketDeadline deadline) {
+  if (auto said = send_hello(socket.number(), knocking, deadline); !said) return said;
   Answer answer;
   const auto bytes = std::as_writable_bytes(std::span(&answer, 1));
-  for (std::size_t got = 0; got < bytes.size();) {
-    const auto came = recv(socket.number(), bytes.data() + got, bytes.size() - got, MSG_DONTWAIT);
-    if (came > 0) {
-      got += static_cast<std::size_t>(came);
-    } else if (came == 0) {
-      return Error{"hung up without an answer"};
-    } else if (!try_again()) {
-      return system_error("no answer to a hello");
-    } else if (!wait_for(socket.number(), POLLIN, deadline)) {
-      return Error{"no answer to a hello in time"};
-    }
-  }
+  if (auto came = receive_all(socket.number(), bytes, deadline); !came) return came;
   if (answer.magic != hello_magic) return Error{"is something else than a door of a channel"};
   if (answer.verdict != Verdict::welcome) return Error{"turned away: " + to_text(answer.verdict)};
-  return Done{};
+  return receive_all(socket.number(), knocking.greeting, deadline);
 }
 
 ssize_t send_with_file(int socket, std::span<iovec> parts, const Descriptor& file) {

@@ -24,6 +24,8 @@ struct SocketAddress {
 /// "10.0.0.7:4711", "[fe80::1]:4711"
 Result<SocketAddress> tcp_address(const std::string& text);
 std::string to_text(const SocketAddress& tcp);
+/// Whether it is an address by which a machine reaches only itself.
+bool is_loopback(const SocketAddress& tcp);
 /// A Unix socket's name in the namespace that has no files.
 Result<SocketAddress> unix_address(const std::string& name);
 /// One that nobody has, and nobody guesses.
@@ -31,15 +33,22 @@ Result<std::string> make_up_unix_name();
 
 Result<Descriptor> listen_at(const SocketAddress& address);
 SocketAddress address_of(const Descriptor& socket);
+/// Of the other end.
+SocketAddress peer_address_of(const Descriptor& socket);
 
 using SocketDeadline = std::chrono::steady_clock::time_point;
 Result<Descriptor> connect_to(const SocketAddress& address, SocketDeadline deadline);
 
 Hello hello_of(const Sending& sending, Carrier carrier, Checksums checksums);
 
-/// Shows the hello, with a file where there is one, and waits for the verdict.
-Status be_let_in(const Descriptor& socket, const Hello& hello, const Descriptor& file,
-                 SocketDeadline deadline);
+/// What a sender says at a door, and what it hears if it is let in.
+struct Knocking {
+  std::span<const std::byte> hello;  // With all that belongs behind it.
+  const Descriptor* file = nullptr;  // That goes along.
+  std::span<std::byte> greeting;     // Filled with what follows a welcome.
+};
+/// Knocks, and waits for the verdict.
+Status be_let_in(const Descriptor& socket, const Knocking& knocking, SocketDeadline deadline);
 
 /// As sendmsg(), in one message; the file goes with its first byte, if there is one.
 ssize_t send_with_file(int socket, std::span<iovec> parts, const Descriptor& file);

@@ -15,8 +15,10 @@
 namespace troupe::transport {
 namespace {
 
-// As much as stays in a processor's cache until its checksum is made.
+// As much as stays in a processor's cache until its checksum is made, or it is decrypted.
 constexpr std::size_t most_at_once = std::size_t{512} << 10;
+// With all of that two records may be incomplete: the first and the last.
+constexpr std::size_t most_records_at_once = most_at_once / payload_record_bytes + 2;
 constexpr int receives_in_turn = 16;
 
 }  // namespace
@@ -35,15 +37,27 @@ TcpReceiver::~TcpReceiver() {
 
 ChannelCounters TcpReceiver::counters() const { return {parcels_, bytes_, 0}; }
 
-Verdict TcpReceiver::judge(const Hello& hello, const Descriptor&) const {
-  return hello.bytes == receiving_.bound.bytes && hello.parcels == receiving_.bound.parcels
-             ? Verdict::welcome
-             : Verdict::other_terms;
+Verdict TcpReceiver::judge(const Caller& caller, std::vector<std::byte>& greeting) {
+  const auto& hello = caller.hello;
+  if (hello.bytes != receiving_.bound.bytes || hello.parcels != receiving_.bound.parcels)
+    return Verdict::other_terms;
+  if (hello.protection == Protection::plain) {
+    const bool stays_here = is_loopback(peer_address_of(caller.connection));
+    return receiving_.keys && !stays_here ? Verdict::not_sealed : Verdict::welcome;
+  }
+  if (!receiving_.keys) return Verdict::other_terms;
+  const auto agreement = agree(*receiving_.keys, hello, caller.offer);
+  if (!agreement) return Verdict::not_proved;
+  sealed_ = std::make_unique<Sealed>(agreement->terms);
+  const auto answer = std::as_bytes(std::span(&agreement->answer, 1));
+  greeting.assign(answer.begin(), answer.end());
+  return Verdict::welcome;
 }
 
-void TcpReceiver::arrive(const Hello& hello, Descriptor connection, Descriptor) {
-  connection_ = std::move(connection);
-  checksums_ = hello.checksums == 1 ? Checksums::on : Checksums::off;
+void TcpReceiver::arrive(Caller caller) {
+  connection_ = std::move(caller.connection);
+  const bool has_sums = caller.hello.checksums == 1 && !sealed_;
+  checksums_ = has_sums ? Checksums::on : Checksums::off;
   thread_.add(*this, connection_.number(), usual_events, place_);
 }
 
@@ -60,9 +74,10 @@ void TcpReceiver::on_ready(std::uint32_t) {
     if (said_goodbye_) return end(ChannelEnd::Why::closed, "the channel was closed by its sender");
     if (all_had_come_) break;
   }
-  if (told_ < arrived_) say(FrameKind::arrived);
+  if (flush_word() && told_ < arrived_) say(FrameKind::arrived);
   // Where the connection had no room for the word, it is said later.
-  if (std::exchange(must_tell_, told_ < arrived_) != must_tell_)
+  const bool must_tell = told_ < arrived_ || word_sent_ < word_size_;
+  if (std::exchange(must_tell_, must_tell) != must_tell_)
     thread_.set_events(place_, connection_.number(),
                        must_tell_ ? usual_events | EPOLLOUT : usual_events);
 }
@@ -70,18 +85,23 @@ void TcpReceiver::on_ready(std::uint32_t) {
 /// Into the payload as far as one is wanted; what comes behind it waits in the staging.
 ssize_t TcpReceiver::receive() {
   used_ = staged_ = 0;
-  iovec parts[2];
+  std::array<iovec, 2 * most_records_at_once + 1> parts;
   int count = 0;
   std::size_t room = 0, staging_room = 0;
   if (wanted_ == Wanted::payload) {
-    room = std::min<std::size_t>(header_.payload_bytes - payload_got_, most_at_once);
-    parts[count++] = {payload_.get()->memory + payload_got_, room};
+    const auto most = std::min(payload_to_come() - payload_got_, most_at_once);
+    while (room < most) {
+      const auto place = payload_room(payload_got_ + room);
+      const auto some = std::min(place.size(), most - room);
+      parts[static_cast<std::size_t>(count++)] = {place.data(), some};
+      room += some;
+    }
   }
   if (room < most_at_once) {
     staging_room = staging_.size();
-    parts[count++] = {staging_.data(), staging_room};
+    parts[static_cast<std::size_t>(count++)] = {staging_.data(), staging_room};
   }
-  const auto came = readv(connection_.number(), parts, count);
+  const auto came = readv(connection_.number(), parts.data(), count);
   if (came > 0) {
     const auto bytes = static_cast<std::size_t>(came);
     payload_got_ += std::min(bytes, room);
@@ -89,6 +109,48 @@ ssize_t TcpReceiver::receive() {
     all_had_come_ = bytes < room + staging_room;
   }
   return came;
+}
+
+/// Bytes of the payload as it travels.
+std::size_t TcpReceiver::payload_to_come() const {
+  const std::size_t bytes = header_.payload_bytes;
+  if (!sealed_) return bytes;
+  return bytes + (bytes + payload_record_bytes - 1) / payload_record_bytes * seal_tag_bytes;
+}
+
+/// Where the bytes go that come from there on, up to the next boundary between a record and its
+/// tag.
+std::span<std::byte> TcpReceiver::payload_room(std::size_t at) {
+  auto* const memory = payload_.get()->memory;
+  if (!sealed_) return {memory + at, header_.payload_bytes - at};
+  constexpr std::size_t whole = payload_record_bytes + seal_tag_bytes;
+  const std::size_t begin = at / whole * payload_record_bytes, in_record = at % whole;
+  const auto size = std::min<std::size_t>(payload_record_bytes, header_.payload_bytes - begin);
+  if (in_record < size) return {memory + begin + in_record, size - in_record};
+  static_assert(most_records_at_once <= std::tuple_size_v<decltype(Sealed::tags)>);
+  auto& tag = sealed_->tags[at / whole % sealed_->tags.size()];
+  return std::span(tag).subspan(in_record - size);
+}
+
+/// A record whose tag has come.
+Status TcpReceiver::open(std::span<std::byte> record) {
+  sealed_->tag_got = 0;
+  if (!sealed_->seal.open(record, sealed_->tag)) return Error{not_as_sealed};
+  return Done{};
+}
+
+/// All records of the payload that have come.
+Status TcpReceiver::open_payload() {
+  constexpr std::size_t whole = payload_record_bytes + seal_tag_bytes;
+  for (;; ++sealed_->opened) {
+    const std::size_t begin = sealed_->opened * payload_record_bytes;
+    if (begin >= header_.payload_bytes) return Done{};
+    const auto size = std::min<std::size_t>(payload_record_bytes, header_.payload_bytes - begin);
+    if (payload_got_ < sealed_->opened * whole + size + seal_tag_bytes) return Done{};
+    const auto& tag = sealed_->tags[sealed_->opened % sealed_->tags.size()];
+    if (!sealed_->seal.open({payload_.get()->memory + begin, size}, tag))
+      return Error{not_as_sealed};
+  }
 }
 
 /// All that was staged finds its place.
@@ -100,20 +162,33 @@ Status TcpReceiver::use_staging() {
     got += bytes;
     return got == wanted;
   };
+  const auto has_tag = [&] {
+    return !sealed_ || move_to(sealed_->tag.data(), sealed_->tag_got, sizeof sealed_->tag);
+  };
   while (!said_goodbye_) {
     Status sane = Done{};
     switch (wanted_) {
       case Wanted::header:
-        if (!move_to(&header_, header_got_, sizeof header_)) return sane;
-        sane = take_header();
+        if (!move_to(&header_, header_got_, sizeof header_) || !has_tag()) return sane;
+        if (sealed_) sane = open(std::as_writable_bytes(std::span(&header_, 1)));
+        if (sane) sane = take_header();
         break;
       case Wanted::front:
         if (!move_to(front_.data(), front_got_, front_.size())) return sane;
-        sane = take_front();
+        if (sealed_ && !front_.empty()) {
+          if (!has_tag()) return sane;
+          sane = open(front_);
+        }
+        if (sane) sane = take_front();
         break;
       case Wanted::payload:
-        if (!move_to(payload_.get()->memory, payload_got_, header_.payload_bytes))
-          return take_payload();
+        while (used_ < staged_ && payload_got_ < payload_to_come()) {
+          const auto place = payload_room(payload_got_);
+          std::size_t got = 0;
+          move_to(place.data(), got, place.size());
+          payload_got_ += got;
+        }
+        if (payload_got_ < payload_to_come()) return take_payload();
         sane = take_payload();
         break;
       case Wanted::checksum:
@@ -154,6 +229,7 @@ Status TcpReceiver::take_front() {
     return Error{"no memory for " + std::to_string(header_.payload_bytes) + " bytes of tensors"};
   }
   payload_got_ = 0;
+  if (sealed_) sealed_->opened = 0;
   running_ = {};
   summed_ = 0;
   wanted_ = Wanted::payload;
@@ -163,7 +239,9 @@ Status TcpReceiver::take_front() {
 Status TcpReceiver::take_payload() {
   if (wanted_ != Wanted::payload) return Done{};
   if (checksums_ == Checksums::on) sum_up();
-  if (payload_got_ < header_.payload_bytes) return Done{};
+  if (sealed_)
+    if (auto opened = open_payload(); !opened) return opened;
+  if (payload_got_ < payload_to_come()) return Done{};
   if (checksums_ == Checksums::on) {
     checksum_got_ = 0;
     wanted_ = Wanted::checksum;
@@ -210,16 +288,35 @@ void TcpReceiver::deliver() {
     say(FrameKind::arrived);
 }
 
+/// Unless an earlier word is still under way.
 void TcpReceiver::say(FrameKind kind) {
+  if (!flush_word()) return;
   Arrived word;
   word.kind = kind;
   word.epoch = epoch_.number;
   word.parcels = arrived_;
-  const auto bytes = std::as_bytes(std::span(&word, 1));
-  if (send_now(connection_.number(), bytes) == static_cast<ssize_t>(bytes.size())) {
-    told_ = arrived_;
-    untold_bytes_ = 0;
+  std::memcpy(word_.data(), &word, sizeof word);
+  word_size_ = sizeof word;
+  if (sealed_) {
+    const auto tag = sealed_->words.seal(std::span(word_).first(sizeof word), word_.data());
+    std::ranges::copy(tag, word_.begin() + sizeof word);
+    word_size_ += sizeof tag;
   }
+  word_sent_ = 0;
+  told_ = arrived_;
+  untold_bytes_ = 0;
+  flush_word();
+}
+
+/// Whether the connection has taken all of the newest word.
+bool TcpReceiver::flush_word() {
+  while (word_sent_ < word_size_) {
+    const auto left = std::span(word_).first(word_size_).subspan(word_sent_);
+    const auto sent = send_now(connection_.number(), left);
+    if (sent < 0) return false;
+    word_sent_ += static_cast<std::size_t>(sent);
+  }
+  return true;
 }
 
 void TcpReceiver::end(ChannelEnd::Why why, const std::string& text) {

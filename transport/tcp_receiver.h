@@ -12,6 +12,7 @@
 #include "transport/door.h"
 #include "transport/frame.h"
 #include "transport/listening_door.h"
+#include "transport/record_seal.h"
 #include "transport/running_checksum.h"
 
 namespace troupe::transport {
@@ -26,14 +27,30 @@ class TcpReceiver final : public Receiver, private Guest, private ChannelSource 
   ChannelCounters counters() const override;
 
  private:
-  Verdict judge(const Hello& hello, const Descriptor& file) const override;
-  void arrive(const Hello& hello, Descriptor connection, Descriptor file) override;
+  Verdict judge(const Caller& caller, std::vector<std::byte>& greeting) override;
+  void arrive(Caller caller) override;
   void on_ready(std::uint32_t events) override;
 
   /// What is wanted next: a header, then the rest of the front, then a payload and its checksum.
   enum class Wanted : std::uint8_t { header, front, payload, checksum };
 
+  /// The encrypted part of a channel.
+  struct Sealed {
+    explicit Sealed(const SessionTerms& terms) : seal(terms.forth), words(terms.back) {}
+
+    RecordSeal seal, words;
+    SealTag tag{};  // Of a header or a front.
+    std::size_t tag_got = 0;
+    // Of the payload's records that have come and were not opened yet.
+    std::array<SealTag, 8> tags{};
+    std::size_t opened = 0;  // Records of the payload.
+  };
+
   ssize_t receive();
+  std::size_t payload_to_come() const;
+  std::span<std::byte> payload_room(std::size_t at);
+  Status open(std::span<std::byte> record);
+  Status open_payload();
   Status use_staging();
   Status take_header();
   Status take_front();
@@ -42,6 +59,7 @@ class TcpReceiver final : public Receiver, private Guest, private ChannelSource 
   void sum_up();
   void deliver();
   void say(FrameKind kind);
+  bool flush_word();
   void end(ChannelEnd::Why why, const std::string& text);
 
   ChannelThread& thread_;
@@ -49,6 +67,7 @@ class TcpReceiver final : public Receiver, private Guest, private ChannelSource 
   const Epoch epoch_;
   Receiving receiving_;
   Checksums checksums_ = Checksums::on;
+  std::unique_ptr<Sealed> sealed_;  // Null for a plain channel.
   Descriptor connection_;
   ChannelThread::Place place_{};
 
@@ -65,7 +84,7 @@ class TcpReceiver final : public Receiver, private Guest, private ChannelSource 
   std::size_t front_got_ = 0;
   std::vector<TensorPlan> plans_;
   BlockHandle payload_;
-  std::size_t payload_got_ = 0;
+  std::size_t payload_got_ = 0;  // With the tags between its records.
   RunningChecksum running_;
   std::uint64_t checksum_ = 0;
   std::size_t checksum_got_ = 0;
@@ -77,6 +96,9 @@ class TcpReceiver final : public Receiver, private Guest, private ChannelSource 
   std::uint64_t told_ = 0;     // Of them, to the sender.
   std::size_t untold_bytes_ = 0;
   bool must_tell_ = false;  // As soon as the connection has room.
+  std::array<std::byte, sizeof(Arrived) + seal_tag_bytes> word_{};
+  std::size_t word_size_ = 0;
+  std::size_t word_sent_ = 0;  // Of it.
   std::atomic<std::uint64_t> parcels_{0};
   std::atomic<std::uint64_t> bytes_{0};
 };

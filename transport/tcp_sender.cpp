@@ -7,6 +7,7 @@
 #include <cassert>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "transport/socket.h"
 #include "transport/tcp_channel.h"
@@ -20,12 +21,17 @@ constexpr std::size_t most_gathered = std::size_t{32} << 10;
 constexpr std::size_t most_in_batch = std::size_t{512} << 10;
 constexpr int batches_in_turn = 8;
 
+// Encrypted bytes that go with one system call. A front is at most as long, so that it has room.
+constexpr std::size_t most_sealed = std::size_t{512} << 10;
+static_assert(most_sealed >= sizeof(FrameHeader) + most_head_bytes +
+                                 most_tensors * sizeof(TensorRecord) + 2 * seal_tag_bytes);
+
 constexpr std::array<std::byte, payload_alignment> nothing{};
 
 }  // namespace
 
 TcpSender::TcpSender(ChannelThread& thread, Descriptor connection, Sending sending,
-                     Checksums checksums)
+                     Checksums checksums, const std::optional<SessionTerms>& terms)
     : thread_(thread),
       connection_(std::move(connection)),
       sending_(std::move(sending)),
@@ -33,6 +39,10 @@ TcpSender::TcpSender(ChannelThread& thread, Descriptor connection, Sending sendi
       credit_(sending_.bound),
       // What has been written may have arrived before its writer takes it out of the line.
       line_(2 * sending_.bound.parcels) {
+  if (terms) {
+    sealed_ = std::make_unique<Sealed>(*terms);
+    sealed_->buffer.resize(most_sealed);
+  }
   thread_.add(*this, connection_.number(), usual_events, place_);
 }
 
@@ -63,6 +73,7 @@ Status TcpSender::send(std::span<const std::byte> head, std::span<const Tensor> 
   outgoing.tensors.assign(tensors.begin(), tensors.end());
   outgoing.running = {};
   outgoing.summed_part = 0;
+  outgoing.sealed_payload = 0;
   credit_.sent(bytes);
   ++counters_.parcels;
   counters_.bytes += bytes;
@@ -89,8 +100,15 @@ Status TcpSender::close(std::chrono::milliseconds patience) {
   goodbye.kind = FrameKind::goodbye;
   auto bytes = std::as_writable_bytes(std::span(&goodbye, 1));
   number_front(bytes, sending_.epoch.number, credit_.sent_so_far(), checksums_);
-  // All has arrived, so the connection has room.
-  send_now(connection_.number(), bytes);
+  // All has arrived, so the connection has room, and nobody writes.
+  if (sealed_) {
+    std::array<std::byte, sizeof goodbye + seal_tag_bytes> record;
+    const auto tag = sealed_->seal.seal(bytes, record.data());
+    std::ranges::copy(tag, record.begin() + sizeof goodbye);
+    send_now(connection_.number(), record);
+  } else {
+    send_now(connection_.number(), bytes);
+  }
   shutdown(connection_.number(), SHUT_WR);
   end_ = ChannelEnd{ChannelEnd::Why::closed, "the channel was closed by its sender"};
   lock.unlock();
@@ -101,29 +119,113 @@ Status TcpSender::close(std::chrono::milliseconds patience) {
 /// With the lock, and nobody writing; gives it up while it writes.
 void TcpSender::write(Lock& lock, int batches) {
   writing_ = true;
-  for (; batches > 0 && !line_.empty() && !end_; --batches) {
-    const auto parcels = line_.size();
-    lock.unlock();
-    Batch batch;
-    gather(batch, parcels);
-    msghdr message{};
-    message.msg_iov = batch.parts.data();
-    message.msg_iovlen = batch.count;
-    const auto sent = sendmsg(connection_.number(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-    lock.lock();
-    if (sent < 0) break;  // No room; or the connection has ended, of which the thread hears too.
-    wrote(static_cast<std::size_t>(sent));
-    if (static_cast<std::size_t>(sent) < batch.bytes) break;
-  }
+  while (batches-- > 0 && has_more() && !end_)
+    if (!(sealed_ ? write_sealed(lock) : write_plain(lock))) break;
   writing_ = false;
   if (end_) return drop_line();
   ask_to_write();
 }
 
+/// False if the connection did not take all: it has no room, or has ended, of which the thread
+/// hears too.
+bool TcpSender::write_plain(Lock& lock) {
+  const auto parcels = line_.size();
+  lock.unlock();
+  Batch batch;
+  gather(batch, parcels);
+  msghdr message{};
+  message.msg_iov = batch.parts.data();
+  message.msg_iovlen = batch.count;
+  const auto sent = sendmsg(connection_.number(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  lock.lock();
+  if (sent < 0) return false;
+  wrote(static_cast<std::size_t>(sent));
+  return static_cast<std::size_t>(sent) == batch.bytes;
+}
+
+/// Likewise. What is sealed is never sealed again, however often the connection has no room for it.
+bool TcpSender::write_sealed(Lock& lock) {
+  if (sealed_->all_taken()) {
+    const auto parcels = line_.size();
+    lock.unlock();
+    const auto bytes = seal_more(parcels);
+    lock.lock();
+    wrote(bytes);
+  }
+  lock.unlock();
+  const auto left =
+      std::span(std::as_const(sealed_->buffer)).first(sealed_->size).subspan(sealed_->taken);
+  const auto sent = send_now(connection_.number(), left);
+  lock.lock();
+  if (sent < 0) return false;
+  sealed_->taken += static_cast<std::size_t>(sent);
+  return sealed_->all_taken();
+}
+
+void TcpSender::Sealed::add(std::span<const std::byte> plain) {
+  const auto tag = seal.seal(plain, place());
+  size += plain.size();
+  std::ranges::copy(tag, place());
+  size += tag.size();
+}
+
+/// Without the lock, as gather(). Fills the buffer with records of what comes next, and returns how
+/// many bytes of the line are in them.
+std::size_t TcpSender::seal_more(std::size_t parcels) {
+  auto& sealed = *sealed_;
+  sealed.size = sealed.taken = 0;
+  std::size_t bytes = 0;
+  for (Cursor at = written_; at.parcel < parcels; at = {at.parcel + 1, 0, 0}) {
+    auto& outgoing = line_[at.parcel];
+    if (at.part == 0) {
+      const auto front = std::span(std::as_const(outgoing.front));
+      if (!sealed.has_room_for(front.size() + 2 * seal_tag_bytes)) return bytes;
+      sealed.add(front.first(sizeof(FrameHeader)));
+      if (front.size() > sizeof(FrameHeader)) sealed.add(front.subspan(sizeof(FrameHeader)));
+      bytes += front.size();
+      at.part = 1;
+    }
+    const auto payload = payload_bytes_of(outgoing.tensors);
+    while (outgoing.sealed_payload < payload) {
+      const auto record = std::min(payload_record_bytes, payload - outgoing.sealed_payload);
+      if (!sealed.has_room_for(record + seal_tag_bytes)) return bytes;
+      seal_payload(outgoing, record, at);
+      outgoing.sealed_payload += record;
+      bytes += record;
+    }
+  }
+  return bytes;
+}
+
+/// A record of a payload, from where the cursor is. It is encrypted straight from the tensor that
+/// has all of it, and copied together first if it is in several parts.
+void TcpSender::seal_payload(const Outgoing& outgoing, std::size_t bytes, Cursor& at) {
+  const auto next_part = [&] {
+    for (;; ++at.part, at.offset = 0) {
+      const auto part = outgoing.part(at.part).subspan(at.offset);
+      if (!part.empty()) return part;
+    }
+  };
+  const auto first = next_part();
+  if (first.size() >= bytes) {
+    at.offset += bytes;
+    return sealed_->add(first.first(bytes));
+  }
+  std::byte* const place = sealed_->place();
+  for (std::size_t copied = 0; copied < bytes;) {
+    const auto part = next_part();
+    const auto some = std::min(part.size(), bytes - copied);
+    std::memcpy(place + copied, part.data(), some);
+    copied += some;
+    at.offset += some;
+  }
+  sealed_->add({place, bytes});
+}
+
 /// Has the channel's thread write what is left.
 void TcpSender::ask_to_write() {
-  if (asked_to_write_ == !line_.empty()) return;
-  asked_to_write_ = !line_.empty();
+  if (asked_to_write_ == has_more()) return;
+  asked_to_write_ = has_more();
   thread_.set_events(place_, connection_.number(),
                      asked_to_write_ ? usual_events | EPOLLOUT : usual_events);
 }
@@ -211,16 +313,23 @@ void TcpSender::on_ready(std::uint32_t events) {
 
 void TcpSender::read_words() {
   while (!end_) {
-    const auto came = recv(connection_.number(), word_.data() + word_got_, word_.size() - word_got_,
-                           MSG_DONTWAIT);
+    const auto size = sealed_ ? word_.size() : sizeof(Arrived);
+    const auto came =
+        recv(connection_.number(), word_.data() + word_got_, size - word_got_, MSG_DONTWAIT);
     if (came < 0 && errno == EINTR) continue;
     if (came < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (came < 0) return end(ChannelEnd::Why::lost, system_error("the receiver is lost").text);
     if (came == 0) return end(ChannelEnd::Why::lost, "the receiver is lost: no goodbye came");
     word_got_ += static_cast<std::size_t>(came);
-    if (word_got_ < word_.size()) continue;
+    if (word_got_ < size) continue;
     word_got_ = 0;
     Arrived word;
+    if (sealed_) {
+      SealTag tag;
+      std::memcpy(tag.data(), word_.data() + sizeof word, sizeof tag);
+      if (!sealed_->words.open(std::span(word_).first(sizeof word), tag))
+        return end(ChannelEnd::Why::broken, not_as_sealed);
+    }
     std::memcpy(&word, word_.data(), sizeof word);
     take_word(word);
   }
@@ -242,6 +351,26 @@ void TcpSender::end(ChannelEnd::Why why, const std::string& text) {
   shutdown(connection_.number(), SHUT_RDWR);
 }
 
+namespace {
+
+/// Says hello as one who encrypts.
+Result<SessionTerms> agree_on_keys(const Descriptor& connection, const Sending& sending,
+                                   SocketDeadline deadline) {
+  Hello hello = hello_of(sending, Carrier::tcp, Checksums::off);
+  hello.protection = Protection::sealed;
+  const auto asker = KeyAsker::begin(*sending.keys, hello);
+  if (!asker) return asker.error();
+  std::array<std::byte, sizeof hello + sizeof(KeyOffer)> said;
+  std::memcpy(said.data(), &hello, sizeof hello);
+  std::memcpy(said.data() + sizeof hello, &asker->offer(), sizeof(KeyOffer));
+  KeyAnswer answer;
+  const Knocking knocking{.hello = said, .greeting = std::as_writable_bytes(std::span(&answer, 1))};
+  if (auto in = be_let_in(connection, knocking, deadline); !in) return in.error();
+  return asker->finish(answer);
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Sender>> connect_tcp(ChannelThread& thread, const std::string& address,
                                             Sending sending, Checksums checksums) {
   const auto deadline = std::chrono::steady_clock::now() + sending.patience;
@@ -250,9 +379,15 @@ Result<std::unique_ptr<Sender>> connect_tcp(ChannelThread& thread, const std::st
   auto connection = connect_to(*where, deadline);
   if (!connection) return within(address, connection.error());
   send_without_delay(*connection);
+  if (sending.keys) {
+    auto terms = agree_on_keys(*connection, sending, deadline);
+    if (!terms) return within(address, terms.error());
+    return std::unique_ptr<Sender>(std::make_unique<TcpSender>(
+        thread, std::move(*connection), std::move(sending), Checksums::off, *terms));
+  }
   const Hello hello = hello_of(sending, Carrier::tcp, checksums);
-  if (auto in = be_let_in(*connection, hello, {}, deadline); !in)
-    return within(address, in.error());
+  const Knocking knocking{.hello = std::as_bytes(std::span(&hello, 1)), .greeting = {}};
+  if (auto in = be_let_in(*connection, knocking, deadline); !in) return within(address, in.error());
   return std::unique_ptr<Sender>(
       std::make_unique<TcpSender>(thread, std::move(*connection), std::move(sending), checksums));
 }

@@ -16,6 +16,7 @@
 #include "transport/credit.h"
 #include "transport/door.h"
 #include "transport/frame.h"
+#include "transport/record_seal.h"
 #include "transport/running_checksum.h"
 
 namespace troupe::transport {
@@ -27,7 +28,9 @@ namespace troupe::transport {
 /// at most one thread writes; what others send meanwhile goes along with it.
 class TcpSender final : public Sender, private ChannelSource {
  public:
-  TcpSender(ChannelThread& thread, Descriptor connection, Sending sending, Checksums checksums);
+  /// With terms it encrypts; whoever authenticates needs no checksums.
+  TcpSender(ChannelThread& thread, Descriptor connection, Sending sending, Checksums checksums,
+            const std::optional<SessionTerms>& terms = {});
   ~TcpSender() override;
 
   Tensor lend(const Shape& shape, DType type) override;
@@ -46,6 +49,7 @@ class TcpSender final : public Sender, private ChannelSource {
     RunningChecksum running;
     std::size_t summed_part = 0;  // The one that `running` is at.
     std::uint64_t checksum = 0;
+    std::size_t sealed_payload = 0;  // Bytes of it.
 
     std::span<const std::byte> part(std::size_t i) const;
   };
@@ -62,10 +66,33 @@ class TcpSender final : public Sender, private ChannelSource {
     std::size_t bytes = 0;
   };
 
+  /// The encrypted part of a channel, and what the connection has not taken of it yet. The seal and
+  /// the buffer are the writer's; words are opened with the lock.
+  struct Sealed {
+    explicit Sealed(const SessionTerms& terms) : seal(terms.forth), words(terms.back) {}
+
+    /// Where the next record goes, once it has been found that there is room.
+    std::byte* place() { return buffer.data() + size; }
+    bool has_room_for(std::size_t bytes) const { return buffer.size() - size >= bytes; }
+    bool all_taken() const { return taken == size; }
+    /// `plain` may lie at place() already.
+    void add(std::span<const std::byte> plain);
+
+    RecordSeal seal, words;
+    std::vector<std::byte> buffer;
+    std::size_t size = 0;   // That is filled.
+    std::size_t taken = 0;  // Of it, by the connection.
+  };
+
   void on_ready(std::uint32_t events) override;
 
   std::size_t parts_of(const Outgoing& outgoing) const;
+  bool has_more() const { return !line_.empty() || (sealed_ && !sealed_->all_taken()); }
   void write(Lock& lock, int batches);
+  bool write_plain(Lock& lock);
+  bool write_sealed(Lock& lock);
+  std::size_t seal_more(std::size_t parcels);
+  void seal_payload(const Outgoing& outgoing, std::size_t bytes, Cursor& at);
   void gather(Batch& batch, std::size_t parcels);
   void sum_up(Outgoing& outgoing, std::size_t part, std::size_t end);
   void wrote(std::size_t bytes);
@@ -90,7 +117,8 @@ class TcpSender final : public Sender, private ChannelSource {
   bool closing_ = false;
   std::optional<ChannelEnd> end_;
   ChannelCounters counters_;
-  std::array<std::byte, sizeof(Arrived)> word_{};
+  std::unique_ptr<Sealed> sealed_;  // Null for a plain channel.
+  std::array<std::byte, sizeof(Arrived) + seal_tag_bytes> word_{};
   std::size_t word_got_ = 0;
   ChannelThread::Place place_{};
 };

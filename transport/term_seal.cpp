@@ -7,9 +7,10 @@
 
 #include <cerrno>
 #include <cstddef>
-#include <cstdlib>
 #include <filesystem>
 #include <system_error>
+
+#include "transport/start_sodium.h"
 
 namespace troupe::transport {
 namespace {
@@ -17,11 +18,6 @@ namespace {
 static_assert(crypto_auth_KEYBYTES == 32 && crypto_auth_BYTES == 32);
 
 constexpr std::string_view context = "troupe term 1";
-
-void start_sodium() {
-  // Fails only without a source of randomness, without which there are no keys either.
-  if (sodium_init() < 0) std::abort();
-}
 
 /// Reads exactly a key; false if the file is not there yet, or not whole.
 bool read_key(int file, unsigned char* key, std::size_t size) {

@@ -10,7 +10,7 @@ using namespace troupe;
 using namespace troupe::transport;
 
 TEST_CASE("a channel allocates nothing in steady state", "[transport]") {
-  const auto by = GENERATE(By::hand, By::shm, By::tcp, By::tcp_without_checksums);
+  const auto by = GENERATE(By::hand, By::shm, By::tcp, By::tcp_without_checksums, By::tcp_sealed);
   INFO(to_string(by));
   std::atomic<std::uint64_t> arrived{0};
   Inbox back, inbox([&](const Parcel&, std::uint64_t) { ++arrived; });

@@ -36,7 +36,7 @@ struct OpenedAtTheEnd {
 }  // namespace
 
 TEST_CASE("more parcels than the bound are an error, and nothing of them is sent", "[transport]") {
-  const auto by = GENERATE(By::shm, By::tcp);
+  const auto by = GENERATE(By::shm, By::tcp, By::tcp_sealed);
   INFO(to_string(by));
   Gate gate;
   Inbox back, inbox(gate.look());
@@ -62,7 +62,7 @@ TEST_CASE("more parcels than the bound are an error, and nothing of them is sent
 }
 
 TEST_CASE("more bytes than the bound are an error", "[transport]") {
-  const auto by = GENERATE(By::hand, By::shm, By::tcp);
+  const auto by = GENERATE(By::hand, By::shm, By::tcp, By::tcp_sealed);
   INFO(to_string(by));
   Inbox back, inbox;
   Ends ends(by, {1'000, 4}, inbox, back);
@@ -76,7 +76,7 @@ TEST_CASE("more bytes than the bound are an error", "[transport]") {
 }
 
 TEST_CASE("sending waits for nobody, and tensors are kept until they are sent", "[transport]") {
-  const auto by = GENERATE(By::shm, By::tcp);
+  const auto by = GENERATE(By::shm, By::tcp, By::tcp_sealed);
   INFO(to_string(by));
   Gate gate;
   std::uint64_t right = 0;
@@ -100,7 +100,7 @@ TEST_CASE("sending waits for nobody, and tensors are kept until they are sent", 
 }
 
 TEST_CASE("closing delivers all that was sent", "[transport]") {
-  const auto by = GENERATE(By::hand, By::shm, By::tcp);
+  const auto by = GENERATE(By::hand, By::shm, By::tcp, By::tcp_sealed);
   INFO(to_string(by));
   Inbox back, inbox;
   Ends ends(by, {8'000'000, 100}, inbox, back);
@@ -117,7 +117,7 @@ TEST_CASE("closing delivers all that was sent", "[transport]") {
 }
 
 TEST_CASE("closing does not wait for ever", "[transport]") {
-  const auto by = GENERATE(By::shm, By::tcp);
+  const auto by = GENERATE(By::shm, By::tcp, By::tcp_sealed);
   INFO(to_string(by));
   Gate gate;
   Inbox back, inbox(gate.look());
@@ -131,7 +131,7 @@ TEST_CASE("closing does not wait for ever", "[transport]") {
 }
 
 TEST_CASE("a sender hears that its receiver has closed", "[transport]") {
-  const auto by = GENERATE(By::hand, By::shm, By::tcp);
+  const auto by = GENERATE(By::hand, By::shm, By::tcp, By::tcp_sealed);
   INFO(to_string(by));
   Inbox back, inbox;
   Ends ends(by, {1'000, 4}, inbox, back);

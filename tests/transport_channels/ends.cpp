@@ -49,14 +49,27 @@ std::string to_string(By by) {
       return "TCP";
     case By::tcp_without_checksums:
       return "TCP without checksums";
+    case By::tcp_sealed:
+      return "encrypted TCP";
   }
   return "?";
 }
 
+KeysOfTwo make_keys_of_two() {
+  const auto sender = make_key_pair().value(), receiver = make_key_pair().value();
+  return {std::make_shared<ChannelKeys>(ChannelKeys{sender, receiver.public_key}),
+          std::make_shared<ChannelKeys>(ChannelKeys{receiver, sender.public_key})};
+}
+
 Ends::Ends(By by, Bound bound, Inbox& inbox, Inbox& back) {
-  const Sending sending{this_epoch, this_token, bound, &sender_pool, back.on_end()};
-  const Receiving receiving{bound, &receiver_pool, inbox.listener()};
+  Sending sending{this_epoch, this_token, bound, &sender_pool, back.on_end()};
+  Receiving receiving{bound, &receiver_pool, inbox.listener()};
   const DoorOrder order{this_epoch};
+  if (by == By::tcp_sealed) {
+    const auto keys = make_keys_of_two();
+    sending.keys = keys.sender;
+    receiving.keys = keys.receiver;
+  }
   switch (by) {
     case By::hand: {
       auto channel = make_local_channel(sender_pool, bound, inbox.listener(), back.on_end());
@@ -71,6 +84,7 @@ Ends::Ends(By by, Bound bound, Inbox& inbox, Inbox& back) {
       return;
     case By::tcp:
     case By::tcp_without_checksums:
+    case By::tcp_sealed:
       door = open_tcp_door(*receiver_thread, "127.0.0.1:0", order).value();
       receiver = door->expect(this_token, receiving);
       sender = connect_tcp(*sender_thread, door->address(), sending,

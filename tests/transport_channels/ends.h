@@ -48,8 +48,15 @@ class Inbox {
   std::optional<ChannelEnd> end_;
 };
 
-enum class By : std::uint8_t { hand, shm, tcp, tcp_without_checksums };
+enum class By : std::uint8_t { hand, shm, tcp, tcp_without_checksums, tcp_sealed };
 std::string to_string(By by);
+
+/// The keys of two processes that know each other, as each of them has them.
+struct KeysOfTwo {
+  std::shared_ptr<const ChannelKeys> sender;
+  std::shared_ptr<const ChannelKeys> receiver;
+};
+KeysOfTwo make_keys_of_two();
 
 /// On the heap: where a mutex lies on the stack, ThreadSanitizer takes it for those that lay there
 /// before, and sees orders of locking that never were.

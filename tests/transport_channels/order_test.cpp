@@ -11,7 +11,7 @@ using namespace troupe;
 using namespace troupe::transport;
 
 TEST_CASE("parcels arrive in order and bit by bit", "[transport]") {
-  const auto by = GENERATE(By::hand, By::shm, By::tcp, By::tcp_without_checksums);
+  const auto by = GENERATE(By::hand, By::shm, By::tcp, By::tcp_without_checksums, By::tcp_sealed);
   INFO(to_string(by));
   constexpr ParcelSizes sizes;
   constexpr std::uint64_t count = 3000;
@@ -39,7 +39,7 @@ TEST_CASE("parcels arrive in order and bit by bit", "[transport]") {
 }
 
 TEST_CASE("what several threads send arrives once, each thread's in its order", "[transport]") {
-  const auto by = GENERATE(By::hand, By::shm, By::tcp);
+  const auto by = GENERATE(By::hand, By::shm, By::tcp, By::tcp_sealed);
   INFO(to_string(by));
   constexpr std::uint32_t threads = 4, count = 1000;
   std::array<std::uint32_t, threads> next{};

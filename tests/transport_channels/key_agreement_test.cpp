@@ -1,0 +1,126 @@
+#include "transport/key_agreement.h"
+
+#include <cstring>
+#include <functional>
+
+#include "catch.h"
+#include "ends.h"
+
+using namespace troupe;
+using namespace troupe::transport;
+
+namespace {
+
+bool same(const SecretKey& one, const SecretKey& other) {
+  return std::memcmp(one.data(), other.data(), SecretKey::size()) == 0;
+}
+
+Hello sealed_hello() {
+  Hello hello;
+  hello.token = 4711;
+  hello.protection = Protection::sealed;
+  return hello;
+}
+
+std::byte* bytes_of(auto& message) { return reinterpret_cast<std::byte*>(&message); }
+
+}  // namespace
+
+TEST_CASE("both ends agree on the same keys, other ones each time", "[transport]") {
+  const auto keys = make_keys_of_two();
+  const auto hello = sealed_hello();
+  const auto asker = KeyAsker::begin(*keys.sender, hello);
+  REQUIRE(asker.ok());
+  const auto agreement = agree(*keys.receiver, hello, asker->offer());
+  REQUIRE(agreement.ok());
+  const auto terms = asker->finish(agreement->answer);
+  REQUIRE(terms.ok());
+  CHECK(same(terms->forth.key, agreement->terms.forth.key));
+  CHECK(same(terms->back.key, agreement->terms.back.key));
+  CHECK(terms->forth.cipher == agreement->terms.forth.cipher);
+  CHECK(terms->forth.cipher == (has_aes() ? Cipher::aes256_gcm : Cipher::chacha20_poly1305));
+  CHECK(!same(terms->forth.key, terms->back.key));
+  // The same offer again, by somebody who has recorded it: he cannot compute the keys, and they are
+  // other ones.
+  const auto again = agree(*keys.receiver, hello, asker->offer());
+  REQUIRE(again.ok());
+  CHECK(!same(again->terms.forth.key, terms->forth.key));
+}
+
+TEST_CASE("two processes with the key of one host agree as well", "[transport]") {
+  const auto host = make_key_pair().value();
+  const ChannelKeys keys{host, host.public_key};
+  const auto asker = KeyAsker::begin(keys, sealed_hello());
+  REQUIRE(asker.ok());
+  const auto agreement = agree(keys, sealed_hello(), asker->offer());
+  REQUIRE(agreement.ok());
+  CHECK(asker->finish(agreement->answer).ok());
+}
+
+TEST_CASE("an end whose key is another one is refused by the other end", "[transport]") {
+  const auto keys = make_keys_of_two();
+  const auto hello = sealed_hello();
+  const auto stranger = make_key_pair().value();
+  SECTION("the sender is a stranger") {
+    const auto asker = KeyAsker::begin({stranger, keys.sender->peer}, hello);
+    REQUIRE(asker.ok());
+    CHECK(!agree(*keys.receiver, hello, asker->offer()).ok());
+  }
+  SECTION("the sender expects a stranger") {
+    const auto asker = KeyAsker::begin({keys.sender->own, stranger.public_key}, hello);
+    REQUIRE(asker.ok());
+    CHECK(!agree(*keys.receiver, hello, asker->offer()).ok());
+  }
+  SECTION("a stranger answers, who knows both public keys") {
+    const auto asker = KeyAsker::begin(*keys.sender, hello);
+    REQUIRE(asker.ok());
+    // He can make an answer of the right form, for an offer of his own.
+    const ChannelKeys his{stranger, keys.sender->own.public_key};
+    const auto own = KeyAsker::begin({keys.sender->own, stranger.public_key}, hello);
+    const auto agreement = agree(his, hello, own->offer());
+    REQUIRE(agreement.ok());
+    CHECK(!asker->finish(agreement->answer).ok());
+  }
+  SECTION("no key at all") {
+    CHECK(!KeyAsker::begin({keys.sender->own, "abc"}, hello).ok());
+    CHECK(!KeyAsker::begin({{}, keys.sender->peer}, hello).ok());
+  }
+  SECTION("a key whose products are all the same") {
+    // Z85 of 32 bytes of zero.
+    const auto asker = KeyAsker::begin({keys.sender->own, std::string(40, '0')}, hello);
+    CHECK(!asker.ok());
+    auto offer = KeyAsker::begin(*keys.sender, hello)->offer();
+    offer.ephemeral = {};
+    CHECK(!agree(*keys.receiver, hello, offer).ok());
+  }
+}
+
+TEST_CASE("no byte of an agreement can be changed on the way", "[transport]") {
+  const auto keys = make_keys_of_two();
+  const auto hello = sealed_hello();
+  const auto asker = KeyAsker::begin(*keys.sender, hello);
+  REQUIRE(asker.ok());
+  for (std::size_t i = 0; i < sizeof hello; ++i) {
+    auto other = hello;
+    bytes_of(other)[i] ^= std::byte{1};
+    CHECK(!agree(*keys.receiver, other, asker->offer()).ok());
+  }
+  // X25519 ignores the highest bit of a public key; the hash does not.
+  for (const auto bit : {std::byte{1}, std::byte{128}})
+    for (std::size_t i = 0; i < sizeof(KeyOffer); ++i) {
+      auto other = asker->offer();
+      bytes_of(other)[i] ^= bit;
+      INFO(i);
+      CHECK(!agree(*keys.receiver, hello, other).ok());
+    }
+  const auto agreement = agree(*keys.receiver, hello, asker->offer());
+  REQUIRE(agreement.ok());
+  for (const auto bit : {std::byte{1}, std::byte{128}})
+    for (std::size_t i = 0; i < sizeof(KeyAnswer); ++i) {
+      auto other = agreement->answer;
+      bytes_of(other)[i] ^= bit;
+      INFO(i);
+      CHECK(!asker->finish(other).ok());
+    }
+  CHECK(asker->finish(agreement->answer).ok());
+}
