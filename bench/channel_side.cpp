@@ -31,6 +31,32 @@ Result<std::string> exchange_text(int control, const std::string& own) {
 
 }  // namespace
 
+/// The link that a way goes by.
+std::size_t link_of(Way way) {
+  switch (way) {
+    case Way::in_place:
+    case Way::one_copy:
+      return 0;
+    case Way::tcp:
+      return 1;
+    case Way::tcp_without_checksums:
+      return 2;
+    case Way::tcp_sealed:
+      return 3;
+  }
+  return 0;
+}
+
+/// Both sides make a pair and show its public half to the other one: they measure, and protect
+/// nothing.
+Result<std::shared_ptr<const ChannelKeys>> exchange_keys(int control) {
+  auto own = make_key_pair();
+  if (!own) return own.error();
+  const auto peer = exchange_text(control, own->public_key);
+  if (!peer) return peer.error();
+  return std::make_shared<const ChannelKeys>(ChannelKeys{std::move(*own), *peer});
+}
+
 Result<std::unique_ptr<ChannelSide>> ChannelSide::meet(const Meeting& meeting,
                                                        const Listener& listener,
                                                        const OnEnd& on_end) {
@@ -43,12 +69,18 @@ Result<std::unique_ptr<ChannelSide>> ChannelSide::meet(const Meeting& meeting,
   if (!shm_door) return shm_door.error();
   side->shm_door_ = std::move(*shm_door);
 
+  const auto keys = exchange_keys(meeting.control);
+  if (!keys) return keys.error();
+
   const bool asks = meeting.seat == Meeting::Seat::asks;
-  const std::uint64_t ours = asks ? 0 : 3, theirs = 3 - ours;
+  const std::uint64_t links = side->links_.size(), ours = asks ? 0 : links, theirs = links - ours;
+  const auto keys_of = [&](std::uint64_t link) {
+    return link == link_of(Way::tcp_sealed) ? *keys : nullptr;
+  };
   for (std::uint64_t i = 0; i < side->links_.size(); ++i) {
     Door& door = i == 0 ? *side->shm_door_ : *side->tcp_door_;
     side->links_[i].receiver =
-        door.expect(Token{ours + i}, {bound, &side->pool_, {listener, on_end}});
+        door.expect(Token{ours + i}, {bound, &side->pool_, {listener, on_end}, keys_of(i)});
   }
   const auto shm = exchange_text(meeting.control, side->shm_door_->address());
   if (!shm) return shm.error();
@@ -56,7 +88,8 @@ Result<std::unique_ptr<ChannelSide>> ChannelSide::meet(const Meeting& meeting,
   if (!tcp) return tcp.error();
   const std::uint64_t first = meeting.place == Meeting::Place::one_machine ? 0 : 1;
   for (std::uint64_t i = first; i < side->links_.size(); ++i) {
-    const Sending sending{epoch, Token{theirs + i}, bound, &side->pool_, on_end};
+    Sending sending{epoch, Token{theirs + i}, bound, &side->pool_, on_end};
+    sending.keys = keys_of(i);
     auto sender =
         i == 0 ? connect_shm(side->thread_, *shm, sending)
                : connect_tcp(side->thread_, *tcp, sending, i == 1 ? Checksums::on : Checksums::off);
@@ -75,7 +108,7 @@ ChannelSide::~ChannelSide() {
 }
 
 Status ChannelSide::send(Way way, std::size_t bytes) {
-  auto& sender = links_[way == Way::tcp ? 1 : way == Way::tcp_without_checksums ? 2 : 0].sender;
+  auto& sender = links_[link_of(way)].sender;
   const Shape shape{static_cast<std::int64_t>(bytes)};
   const std::byte head{static_cast<std::uint8_t>(way)};
   Tensor tensor;

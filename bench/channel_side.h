@@ -23,7 +23,7 @@
 namespace troupe::bench {
 
 /// How a tensor travels.
-enum class Way : std::uint8_t { in_place, one_copy, tcp, tcp_without_checksums };
+enum class Way : std::uint8_t { in_place, one_copy, tcp, tcp_without_checksums, tcp_sealed };
 
 /// What the two sides agree on before they meet.
 struct Meeting {
@@ -61,7 +61,7 @@ class ChannelSide {
   transport::ChannelThread thread_;
   std::unique_ptr<transport::Door> tcp_door_;
   std::unique_ptr<transport::Door> shm_door_;
-  std::array<Link, 3> links_;  // Shared memory, TCP, TCP without checksums.
+  std::array<Link, 4> links_;  // Shared memory, TCP, TCP without checksums, encrypted TCP.
 };
 
 /// The side that answers: sends each tensor back the way it came, until the other one hangs up.

@@ -136,6 +136,7 @@ class Comparison {
              {"shared memory, one copy", by(Way::one_copy)},
              {"TCP", by(Way::tcp)},
              {"TCP without checksums", by(Way::tcp_without_checksums)},
+             {"encrypted TCP", by(Way::tcp_sealed)},
              {"plain TCP loop", plain(0)},
              {"plain Unix socket loop", plain(1)},
              {"ZeroMQ ipc", [this](const Size& s) { return zmq_->measure(s); }}};
@@ -192,8 +193,15 @@ class Comparison {
     for (std::size_t i = rows_.size() - 1; i < all.size(); ++i)
       print(text, "shared memory, one copy, to %s: %.2f at 1 MiB, %.2f at 16 MiB (goal: over 1)\n",
             all[i].name.c_str(), ratio(one_copy, all[i], 3), ratio(one_copy, all[i], 4));
+    const auto &tcp = rows_[4], &sealed = rows_[6], &loop = rows_[7];
     print(text, "TCP to a plain loop at 16 MiB: %.2f, %.2f without checksums (goal: 0.9)\n",
-          ratio(rows_[4], rows_[6], 4), ratio(rows_[5], rows_[6], 4));
+          ratio(tcp, loop, 4), ratio(rows_[5], loop, 4));
+    print(
+        text,
+        "encrypted TCP to TCP at 16 MiB: %.2f (goal: 0.8); %.2f s more for each GB by one core at "
+        "each end\n",
+        ratio(sealed, tcp, 4),
+        (sealed.at(4) - tcp.at(4)) / static_cast<double>(sizes[4].bytes) * 1e9);
     return text;
   }
 

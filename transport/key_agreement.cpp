@@ -130,7 +130,6 @@ const unsigned char* bytes_of_public(const PublicKey& key) {
   return reinterpret_cast<const unsigned char*>(key.data());
 }
 
-constexpr auto chacha = static_cast<std::uint32_t>(Cipher::chacha20_poly1305);
 constexpr auto aes = static_cast<std::uint32_t>(Cipher::aes256_gcm);
 
 }  // namespace
@@ -141,7 +140,7 @@ Result<KeyAsker> KeyAsker::begin(const ChannelKeys& keys, const Hello& hello) {
   KeyAsker asker;
   asker.own_ = lasting->own;
   asker.ephemeral_ = make_ephemeral(asker.offer_.ephemeral);
-  asker.offer_.ciphers = chacha | (has_aes() ? aes : 0);
+  asker.offer_.ciphers = ciphers_here();
   asker.chain_ = begin_chain(hello, lasting->own_public, lasting->peer);
   mix_transcript(asker.chain_, unproved(asker.offer_));
   if (!mix_product(asker.chain_, asker.ephemeral_, lasting->peer.data()) ||
@@ -152,9 +151,11 @@ Result<KeyAsker> KeyAsker::begin(const ChannelKeys& keys, const Hello& hello) {
 }
 
 Result<SessionTerms> KeyAsker::finish(const KeyAnswer& answer) const {
-  const bool has_cipher = answer.cipher == Cipher::chacha20_poly1305 ||
-                          (answer.cipher == Cipher::aes256_gcm && (offer_.ciphers & aes) != 0);
-  if (!has_cipher || answer.zero != 0) return Error{"chose a cipher that this end does not have"};
+  const bool is_one =
+      answer.cipher == Cipher::chacha20_poly1305 || answer.cipher == Cipher::aes256_gcm;
+  if (!is_one || (offer_.ciphers & static_cast<std::uint32_t>(answer.cipher)) == 0 ||
+      answer.zero != 0)
+    return Error{"chose a cipher that this end does not offer"};
   KeyChain chain = chain_;
   mix_transcript(chain, unproved(answer));
   const auto* const theirs = bytes_of_public(answer.ephemeral);
@@ -170,8 +171,8 @@ Result<Agreement> agree(const ChannelKeys& keys, const Hello& hello, const KeyOf
   const auto lasting = read_keys(keys);
   if (!lasting) return lasting.error();
   const Error unproved_offer{"a sender does not prove that it has the secret of its key"};
-  if (offer.zero != 0 || (offer.ciphers & chacha) == 0 || (offer.ciphers & ~(chacha | aes)) != 0)
-    return Error{"a sender offers no cipher that this end has"};
+  const auto common = offer.ciphers & ciphers_here();
+  if (offer.zero != 0 || common == 0) return Error{"a sender offers no cipher that this end has"};
   auto chain = begin_chain(hello, lasting->peer, lasting->own_public);
   mix_transcript(chain, unproved(offer));
   const auto* const theirs = bytes_of_public(offer.ephemeral);
@@ -181,8 +182,7 @@ Result<Agreement> agree(const ChannelKeys& keys, const Hello& hello, const KeyOf
   Agreement agreement;
   auto& answer = agreement.answer;
   const auto ephemeral = make_ephemeral(answer.ephemeral);
-  answer.cipher =
-      has_aes() && (offer.ciphers & aes) ? Cipher::aes256_gcm : Cipher::chacha20_poly1305;
+  answer.cipher = (common & aes) != 0 ? Cipher::aes256_gcm : Cipher::chacha20_poly1305;
   mix_transcript(chain, unproved(answer));
   if (!mix_product(chain, ephemeral, theirs) ||
       !mix_product(chain, ephemeral, lasting->peer.data()))

@@ -1,7 +1,14 @@
 #include "transport/record_seal.h"
 
+#include <openssl/evp.h>
 #include <sodium.h>
+#if defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 
+#include <cassert>
+#include <limits>
 #include <string_view>
 
 #include "transport/start_sodium.h"
@@ -9,42 +16,67 @@
 namespace troupe::transport {
 namespace {
 
-static_assert(crypto_aead_aes256gcm_KEYBYTES == SecretKey::size());
-static_assert(crypto_aead_aes256gcm_ABYTES == seal_tag_bytes);
-static_assert(crypto_aead_chacha20poly1305_ietf_KEYBYTES == SecretKey::size());
-static_assert(crypto_aead_chacha20poly1305_ietf_ABYTES == seal_tag_bytes);
-
 constexpr std::string_view next_key_context = "troupe next key 1";
 
-unsigned char* as_sodium(std::byte* bytes) { return reinterpret_cast<unsigned char*>(bytes); }
-const unsigned char* as_sodium(const std::byte* bytes) {
+unsigned char* as_bytes_of_c(std::byte* bytes) { return reinterpret_cast<unsigned char*>(bytes); }
+const unsigned char* as_bytes_of_c(const std::byte* bytes) {
   return reinterpret_cast<const unsigned char*>(bytes);
+}
+
+bool processor_has_aes() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("aes") && __builtin_cpu_supports("pclmul");
+#elif defined(__aarch64__)
+  const auto has = getauxval(AT_HWCAP);
+  return (has & HWCAP_AES) != 0 && (has & HWCAP_PMULL) != 0;
+#else
+  return false;
+#endif
+}
+
+/// Null if the system's configuration of OpenSSL does not have it. Never freed.
+const EVP_CIPHER* find_cipher(Cipher cipher) {
+  static const EVP_CIPHER* const aes = EVP_CIPHER_fetch(nullptr, "AES-256-GCM", nullptr);
+  static const EVP_CIPHER* const chacha = EVP_CIPHER_fetch(nullptr, "ChaCha20-Poly1305", nullptr);
+  return cipher == Cipher::aes256_gcm ? aes : chacha;
+}
+
+/// OpenSSL counts bytes with an int; the records of a channel are far smaller.
+int as_int(std::size_t size) {
+  assert(size <= static_cast<std::size_t>(std::numeric_limits<int>::max()));
+  return static_cast<int>(size);
 }
 
 }  // namespace
 
-bool has_aes() {
-  start_sodium();
-  return crypto_aead_aes256gcm_is_available() == 1;
+std::uint32_t ciphers_here() {
+  const bool has_chacha = find_cipher(Cipher::chacha20_poly1305);
+  const bool has_aes = find_cipher(Cipher::aes256_gcm) && (processor_has_aes() || !has_chacha);
+  return (has_chacha ? static_cast<std::uint32_t>(Cipher::chacha20_poly1305) : 0) |
+         (has_aes ? static_cast<std::uint32_t>(Cipher::aes256_gcm) : 0);
 }
 
 SecretKey::~SecretKey() { sodium_memzero(bytes_.data(), bytes_.size()); }
 
-RecordSeal::RecordSeal(const SealTerms& terms) : terms_(terms) {
+// It wipes the key, too.
+void RecordSeal::FreeContext::operator()(evp_cipher_ctx_st* context) const {
+  EVP_CIPHER_CTX_free(context);
+}
+
+RecordSeal::RecordSeal(const SealTerms& terms) : terms_(terms), context_(EVP_CIPHER_CTX_new()) {
   start_sodium();
+  assert(context_ && find_cipher(terms.cipher) && "both ends have the cipher that they agreed on");
   begin_key();
 }
 
-RecordSeal::~RecordSeal() { sodium_memzero(&schedule_, sizeof schedule_); }
-
 void RecordSeal::begin_key() {
-  static_assert(sizeof(crypto_aead_aes256gcm_state) <= sizeof(Schedule));
-  static_assert(crypto_aead_aes256gcm_NPUBBYTES == sizeof(Nonce));
-  static_assert(crypto_aead_chacha20poly1305_ietf_NPUBBYTES == sizeof(Nonce));
   number_ = 0;
-  if (terms_.cipher == Cipher::aes256_gcm)
-    crypto_aead_aes256gcm_beforenm(
-        reinterpret_cast<crypto_aead_aes256gcm_state*>(schedule_.bytes.data()), terms_.key.data());
+  const auto* const cipher = find_cipher(terms_.cipher);
+  assert(EVP_CIPHER_get_key_length(cipher) == static_cast<int>(SecretKey::size()) &&
+         EVP_CIPHER_get_iv_length(cipher) == static_cast<int>(sizeof(Nonce)));
+  [[maybe_unused]] const int began =
+      EVP_CipherInit_ex(context_.get(), cipher, nullptr, terms_.key.data(), nullptr, -1);
+  assert(began == 1);
 }
 
 RecordSeal::Nonce RecordSeal::next_nonce() {
@@ -65,30 +97,35 @@ RecordSeal::Nonce RecordSeal::next_nonce() {
 
 SealTag RecordSeal::seal(std::span<const std::byte> plain, std::byte* sealed) {
   const auto nonce = next_nonce();
+  auto* const context = context_.get();
   SealTag tag;
-  if (terms_.cipher == Cipher::aes256_gcm)
-    crypto_aead_aes256gcm_encrypt_detached_afternm(
-        as_sodium(sealed), as_sodium(tag.data()), nullptr, as_sodium(plain.data()), plain.size(),
-        nullptr, 0, nullptr, nonce.data(),
-        reinterpret_cast<const crypto_aead_aes256gcm_state*>(schedule_.bytes.data()));
-  else
-    crypto_aead_chacha20poly1305_ietf_encrypt_detached(
-        as_sodium(sealed), as_sodium(tag.data()), nullptr, as_sodium(plain.data()), plain.size(),
-        nullptr, 0, nullptr, nonce.data(), terms_.key.data());
+  unsigned char nothing = 0;
+  int done = 0;
+  const bool is_sealed =
+      EVP_EncryptInit_ex(context, nullptr, nullptr, nullptr, nonce.data()) == 1 &&
+      (plain.empty() ||
+       EVP_EncryptUpdate(context, as_bytes_of_c(sealed), &done, as_bytes_of_c(plain.data()),
+                         as_int(plain.size())) == 1) &&
+      EVP_EncryptFinal_ex(context, &nothing, &done) == 1 &&
+      EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, as_int(tag.size()), tag.data()) == 1;
+  // There is nothing in these calls that memory or input could make fail.
+  assert(is_sealed);
   return tag;
 }
 
 bool RecordSeal::open(std::span<std::byte> record, const SealTag& tag) {
   const auto nonce = next_nonce();
-  auto* const bytes = as_sodium(record.data());
-  if (terms_.cipher == Cipher::aes256_gcm)
-    return crypto_aead_aes256gcm_decrypt_detached_afternm(
-               bytes, nullptr, bytes, record.size(), as_sodium(tag.data()), nullptr, 0,
-               nonce.data(),
-               reinterpret_cast<const crypto_aead_aes256gcm_state*>(schedule_.bytes.data())) == 0;
-  return crypto_aead_chacha20poly1305_ietf_decrypt_detached(bytes, nullptr, bytes, record.size(),
-                                                            as_sodium(tag.data()), nullptr, 0,
-                                                            nonce.data(), terms_.key.data()) == 0;
+  auto* const context = context_.get();
+  auto* const bytes = as_bytes_of_c(record.data());
+  SealTag shown = tag;
+  unsigned char nothing = 0;
+  int done = 0;
+  return EVP_DecryptInit_ex(context, nullptr, nullptr, nullptr, nonce.data()) == 1 &&
+         (record.empty() ||
+          EVP_DecryptUpdate(context, bytes, &done, bytes, as_int(record.size())) == 1) &&
+         EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, as_int(shown.size()), shown.data()) ==
+             1 &&
+         EVP_DecryptFinal_ex(context, &nothing, &done) == 1;
 }
 
 }  // namespace troupe::transport
