@@ -69,6 +69,7 @@ Status Attempt::prepare(const Lineup& lineup, const Value& config) {
     kept_.resize(used_.size());
   }
   const auto head = static_cast<std::size_t>(placement.head());
+  const auto shared = protection(lineup);
   auto mesh = Mesh::open(
       around_.channels,
       {.epoch = epoch_of(around_.run, static_cast<std::uint64_t>(number_)),
@@ -79,6 +80,8 @@ Status Attempt::prepare(const Lineup& lineup, const Value& config) {
        .memory = &around_.memory,
        .interface = around_.interface,
        .carriers = around_.carriers,
+       .linked = {},
+       .protection = shared,
        .on_dispatch =
            [this](int from, PlayerId to, Dispatch dispatch) {
              if (auto taken = take_from(from, to, std::move(dispatch)); !taken)
@@ -97,10 +100,20 @@ Status Attempt::prepare(const Lineup& lineup, const Value& config) {
   }
   for (std::size_t i = 0; i < lineup.nodes.size(); ++i) {
     const auto message =
-        transport::to_message(Prepare{config, placement, static_cast<int>(i), tokens_[i]});
+        transport::to_message(Prepare{config, placement, static_cast<int>(i), tokens_[i],
+                                      shared.peers, around_.plain == PlainTensors::anywhere});
     if (auto said = say(lineup.nodes[i], message); !said) return said;
   }
   return Done{};
+}
+
+/// Without keys of the head's own nobody has any.
+MeshProtection Attempt::protection(const Lineup& lineup) const {
+  MeshProtection protection{around_.plain, around_.keys, {}};
+  if (!around_.keys) return protection;
+  for (const auto& node : lineup.nodes) protection.peers.push_back(node.key);
+  protection.peers.push_back(around_.keys->public_key);
+  return protection;
 }
 
 void Attempt::find_state(std::function<void(Result<std::int64_t>)> found) {
@@ -136,6 +149,7 @@ Status Attempt::start() {
     for (const auto& to : tokens_) tokens.push_back(to[from]);
     return tokens;
   };
+  remark_on_links();
   const bool is_loaded = !loaded_.weights.empty();
   const auto optimizers = placement_.optimizers.size();
   const auto states = in_memory_  ? in_memory_->from
@@ -165,6 +179,20 @@ Status Attempt::start() {
   }
   loaded_ = {};
   return Done{};
+}
+
+void Attempt::remark_on_links() {
+  if (around_.plain == PlainTensors::anywhere) return;
+  const MeshAddress* first = nullptr;
+  for (const auto& address : addresses_) {
+    if (address.links.empty()) continue;
+    if (!first) first = &address;
+    if (address.machine == first->machine) continue;
+    return remark(
+        "tensors between GPUs of several machines go by way of the hosts, encrypted: Troupe cannot "
+        "encrypt what NCCL sends; if the network is all yours, start the head with "
+        "--plain-tensors");
+  }
 }
 
 void Attempt::begin(std::chrono::nanoseconds nodes, std::chrono::nanoseconds prepare,

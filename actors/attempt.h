@@ -49,6 +49,8 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
     std::string run;
     std::string interface;
     Carriers carriers = Carriers::shm_and_tcp;
+    std::optional<transport::KeyPair> keys;  // Of this process.
+    PlainTensors plain = PlainTensors::within_machine;
     /// A node has prepared; any thread.
     std::function<void(std::uint64_t node)> prepared;
   };
@@ -93,6 +95,8 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
  private:
   Status find_state();
   Status start();
+  MeshProtection protection(const Lineup& lineup) const;
+  void remark_on_links();
   Status take(std::uint64_t node, transport::Message message);
   Status take_from(int process, PlayerId to, Dispatch dispatch) const;
   void aside(std::function<void()> what);

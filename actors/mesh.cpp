@@ -11,6 +11,7 @@
 #include "transport/edge_word.h"
 #include "transport/msgpack.h"
 #include "transport/shm_channel.h"
+#include "transport/socket.h"
 #include "transport/tcp_channel.h"
 
 namespace troupe::actors {
@@ -95,6 +96,11 @@ Mesh::~Mesh() {
 Result<std::unique_ptr<Mesh>> Mesh::open(transport::ChannelThread& thread, MeshOrder order) {
   std::unique_ptr<Mesh> mesh(new Mesh(thread, std::move(order)));
   const auto& given = mesh->order_;
+  const auto& peers = given.protection.peers;
+  if (!peers.empty() && peers.size() != static_cast<std::size_t>(given.processes))
+    return Error{"found " + std::to_string(peers.size()) + " keys for " +
+                 std::to_string(given.processes) + " processes"};
+  if (auto safe = mesh->check_exposure(given.interface + ":0"); !safe) return safe.error();
   if (given.carriers == Carriers::shm_and_tcp) {
     auto shm = transport::open_shm_door(thread, {.epoch = given.epoch});
     if (!shm) return shm.error();
@@ -113,9 +119,12 @@ Result<std::unique_ptr<Mesh>> Mesh::open(transport::ChannelThread& thread, MeshO
           [mesh = mesh.get(), other](const transport::ChannelEnd& end) {
             mesh->lost(other, end.text);
           }};
-      mesh->receivers_.push_back(door->expect(
-          transport::Token{given.tokens[static_cast<std::size_t>(other)]},
-          {.bound = given.bound, .memory = given.memory, .listener = std::move(listener)}));
+      mesh->receivers_.push_back(
+          door->expect(transport::Token{given.tokens[static_cast<std::size_t>(other)]},
+                       {.bound = given.bound,
+                        .memory = given.memory,
+                        .listener = std::move(listener),
+                        .keys = door == mesh->tcp_.get() ? mesh->keys_with(other) : nullptr}));
     }
   }
   return mesh;
@@ -136,6 +145,9 @@ Status Mesh::connect(const std::vector<MeshAddress>& others,
         .bound = order_.bound,
         .memory = order_.memory,
         .on_end = [this, other](const transport::ChannelEnd& end) { lost(other, end.text); }};
+    if (auto safe = check_exposure(to.tcp); !safe) return safe;
+    const auto address = transport::tcp_address(to.tcp);
+    if (address && !transport::is_loopback(*address)) sending.keys = keys_with(other);
     const bool share = !to.shm.empty() && to.machine == machine_ && shm_;
     auto sender = share ? transport::connect_shm(thread_, to.shm, std::move(sending))
                         : transport::connect_tcp(thread_, to.tcp, std::move(sending));
@@ -144,7 +156,11 @@ Status Mesh::connect(const std::vector<MeshAddress>& others,
   }
   if (order_.linked.devices.empty()) return Done{};
   std::vector<std::vector<LinkPlace>> places(others.size());
-  std::ranges::transform(others, places.begin(), &MeshAddress::links);
+  // Links between machines are NCCL's, which nobody encrypts.
+  const bool anywhere = order_.protection.plain == PlainTensors::anywhere;
+  std::ranges::transform(others, places.begin(), [&](const MeshAddress& other) {
+    return anywhere || other.machine == machine_ ? other.links : std::vector<LinkPlace>();
+  });
   std::vector<transport::Sender*> words(senders_.size());
   std::ranges::transform(senders_, words.begin(), [](const auto& sender) { return sender.get(); });
   return edges_.form(places, words);
@@ -160,6 +176,31 @@ Status Mesh::send(int process, PlayerId to, const Dispatch& dispatch) {
 
 bool Mesh::is_linked(PlayerId to, const Dispatch& dispatch) const {
   return edges_.edge(to, head_of(to, dispatch).size(), dispatch.tensors) != nullptr;
+}
+
+bool Mesh::has_keys() const {
+  return order_.protection.own.has_value() && !order_.protection.peers.empty();
+}
+
+/// Null if tensors go in the clear.
+std::shared_ptr<const transport::ChannelKeys> Mesh::keys_with(int other) const {
+  const auto& [plain, own, peers] = order_.protection;
+  if (plain == PlainTensors::anywhere || !has_keys()) return nullptr;
+  return std::make_shared<const transport::ChannelKeys>(
+      transport::ChannelKeys{*own, peers[static_cast<std::size_t>(other)]});
+}
+
+/// An error if tensors for this address would leave the machine in the clear unasked.
+Status Mesh::check_exposure(const std::string& address) const {
+  const auto parsed = transport::tcp_address(address);
+  if (!parsed) return parsed.error();
+  if (transport::is_loopback(*parsed) || has_keys() ||
+      order_.protection.plain == PlainTensors::anywhere)
+    return Done{};
+  return Error{address +
+               ": tensors would leave the machine in the clear, because this cluster has no keys; "
+               "make keys with `troupe keys new`, or start the head with --plain-tensors if the "
+               "network is all yours"};
 }
 
 /// The attempt cannot go on: no device need wait for others any more.

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "transport/channel_thread.h"
 #include "transport/door.h"
 #include "transport/fields.h"
+#include "transport/keys.h"
 
 namespace troupe::actors {
 
@@ -35,6 +37,16 @@ struct MeshAddress {
 /// Which carriers a process offers to others.
 enum class Carriers : std::uint8_t { shm_and_tcp, tcp };
 
+/// Whether tensors may leave the machine in the clear.
+enum class PlainTensors : std::uint8_t { within_machine, anywhere };
+
+/// What protects tensors between machines. Loopback connections and shared memory need nothing.
+struct MeshProtection {
+  PlainTensors plain = PlainTensors::within_machine;
+  std::optional<transport::KeyPair> own;  // Of this process.
+  std::vector<std::string> peers;  // By process: the public keys; empty in a cluster without keys.
+};
+
 struct MeshOrder {
   transport::Epoch epoch;
   int here = 0;                       // This process,
@@ -45,6 +57,7 @@ struct MeshOrder {
   std::string interface = "127.0.0.1";
   Carriers carriers = Carriers::shm_and_tcp;
   LinkedDevices linked = {};  // Whose tensors need not go by way of the host.
+  MeshProtection protection = {};
 
   /// On the threads of channels and devices; they must not wait.
   std::function<void(int from, PlayerId to, Dispatch)> on_dispatch;
@@ -82,6 +95,9 @@ class Mesh {
 
  private:
   Mesh(transport::ChannelThread& thread, MeshOrder order);
+  bool has_keys() const;
+  std::shared_ptr<const transport::ChannelKeys> keys_with(int other) const;
+  Status check_exposure(const std::string& address) const;
   void lost(int other, const std::string& why);
   void arrived(int from, transport::Parcel parcel);
   void deliver(int from, transport::Parcel parcel);

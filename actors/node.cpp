@@ -291,6 +291,8 @@ class Node::Work {
                                .epoch = epoch_of(message.run, message.epoch),
                                .interface = options_.interface,
                                .carriers = options_.carriers,
+                               .edges = {},
+                               .keys = options_.dial.keys,
                                .stuck = options_.stuck,
                                .tell_head = [this, run = message.run, epoch = message.epoch](
                                                 transport::Message said) -> Status {

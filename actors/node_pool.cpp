@@ -45,7 +45,8 @@ std::string who_lacks(kernels::Precision precision, const std::vector<NodeHere>&
   return text;
 }
 
-NodeHere NodePool::add(std::uint64_t incarnation, std::string wanted, Inventory inventory) {
+NodeHere NodePool::add(std::uint64_t incarnation, std::string wanted, Inventory inventory,
+                       std::string key) {
   const std::lock_guard lock(mutex_);
   const auto is_taken = [&](const std::string& name) {
     return std::ranges::find(nodes_, name, &NodeHere::name) != nodes_.end();
@@ -53,7 +54,10 @@ NodeHere NodePool::add(std::uint64_t incarnation, std::string wanted, Inventory 
   if (wanted.empty()) wanted = inventory.host;
   std::string name = wanted;
   for (int number = 2; is_taken(name); ++number) name = wanted + "-" + std::to_string(number);
-  nodes_.push_back({incarnation, name, std::move(inventory)});
+  nodes_.push_back({.incarnation = incarnation,
+                    .name = name,
+                    .inventory = std::move(inventory),
+                    .key = std::move(key)});
   changed_.notify_all();
   return nodes_.back();
 }

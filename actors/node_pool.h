@@ -25,6 +25,7 @@ struct NodeHere {
   Inventory inventory;
   bool cordoned = false;  // Gets nothing new.
   bool away = false;      // Is not heard now; it may come back. Gets nothing new either.
+  std::string key = {};   // Its public key, by which it dialed; empty for a plain connection.
   std::vector<GpuReading> gpus = {};  // As it has told last,
   Time gpus_told = {};                // and when.
 
@@ -66,7 +67,8 @@ class NodePool {
       : send_(std::move(send)), strike_(std::move(strike)) {}
 
   /// With the name that it gets: the one it wants, or that with a number where it is taken.
-  NodeHere add(std::uint64_t incarnation, std::string wanted, Inventory inventory);
+  NodeHere add(std::uint64_t incarnation, std::string wanted, Inventory inventory,
+               std::string key = {});
   /// What was there.
   std::optional<NodeHere> remove(std::uint64_t incarnation);
   bool cordon(const std::string& name, bool cordoned);

@@ -71,6 +71,7 @@ Company RemoteCasting::begin(caf::actor_system& system, const Backstage& backsta
   const auto order = this->order();
   const auto attempt = std::make_shared<Attempt>(
       Attempt::Surroundings{nodes_, channels_, memory_, order.run, order.interface, order.carriers,
+                            order.keys, order.plain,
                             [this, number](std::uint64_t node) {
                               reconciling_.post([this, number, node] {
                                 if (progress_.number != number) return;

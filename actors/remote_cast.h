@@ -34,6 +34,8 @@ struct RemoteOrder {
   int strikes = 3;        // and how many more of them it survives.
   std::string interface = "127.0.0.1";
   Carriers carriers = Carriers::shm_and_tcp;
+  std::optional<transport::KeyPair> keys = {};  // Of this process.
+  PlainTensors plain = PlainTensors::within_machine;
   /// Where its players are, once that is known; on the reconciler's thread.
   std::function<void(const Lineup&)> placed;
 };

@@ -26,12 +26,16 @@ struct Prepare {
   Placement placement;
   int here = 0;  // The node, in the placement.
   std::vector<std::int64_t> tokens;
+  std::vector<std::string> keys = {};  // By process: the public keys; empty without any.
+  bool plain_tensors = false;          // They may leave a machine in the clear.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("config", &Prepare::config),
                       transport::required("placement", &Prepare::placement),
                       transport::required("here", &Prepare::here).at_least(0),
-                      transport::required("tokens", &Prepare::tokens));
+                      transport::required("tokens", &Prepare::tokens),
+                      transport::optional("keys", &Prepare::keys),
+                      transport::optional("plain_tensors", &Prepare::plain_tensors));
   }
 };
 

@@ -176,28 +176,29 @@ Result<std::unique_ptr<Site>> Site::open(transport::ChannelThread& thread, SiteO
     return Error{"found an order for node " + std::to_string(given.here) + " with " +
                  std::to_string(given.tokens.size()) + " tokens for " +
                  std::to_string(given.placement.processes) + " processes"};
-  MeshOrder mesh{.epoch = site->order_.epoch,
-                 .here = given.here,
-                 .processes = given.placement.processes,
-                 .tokens = {given.tokens.begin(), given.tokens.end()},
-                 .bound = bound_of(*site->spec_),
-                 .memory = site->memory_.get(),
-                 .interface = site->order_.interface,
-                 .carriers = site->order_.carriers,
-                 .linked = site->linked(),
-                 .on_dispatch =
-                     [site = site.get()](int from, PlayerId to, Dispatch dispatch) {
-                       site->arrived(from, to, std::move(dispatch));
-                     },
-                 .on_lost =
-                     [state = site->state_.get(), head = given.placement.head(),
-                      attempt = site->order_.attempt](int other, const std::string& why) {
-                       const auto text = name_of_process(other, head, attempt) + ": " + why;
-                       state->lost(text);
-                       const std::lock_guard lock(state->gate);
-                       for (const auto& [id, envoy] : state->envoys)
-                         rt::post(envoy, PlayerEnded{text});
-                     }};
+  MeshOrder mesh{
+      .epoch = site->order_.epoch,
+      .here = given.here,
+      .processes = given.placement.processes,
+      .tokens = {given.tokens.begin(), given.tokens.end()},
+      .bound = bound_of(*site->spec_),
+      .memory = site->memory_.get(),
+      .interface = site->order_.interface,
+      .carriers = site->order_.carriers,
+      .linked = site->linked(),
+      .protection = {given.plain_tensors ? PlainTensors::anywhere : PlainTensors::within_machine,
+                     site->order_.keys, given.keys},
+      .on_dispatch = [site = site.get()](
+                         int from, PlayerId to,
+                         Dispatch dispatch) { site->arrived(from, to, std::move(dispatch)); },
+      .on_lost =
+          [state = site->state_.get(), head = given.placement.head(),
+           attempt = site->order_.attempt](int other, const std::string& why) {
+            const auto text = name_of_process(other, head, attempt) + ": " + why;
+            state->lost(text);
+            const std::lock_guard lock(state->gate);
+            for (const auto& [id, envoy] : state->envoys) rt::post(envoy, PlayerEnded{text});
+          }};
   auto opened = Mesh::open(thread, std::move(mesh));
   if (!opened) return opened.error();
   site->mesh_ = std::move(*opened);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "actors/envoy.h"
@@ -39,6 +40,7 @@ struct SiteOrder {
   std::string interface = "127.0.0.1";
   Carriers carriers = Carriers::shm_and_tcp;
   transport::EdgePatience edges = {};
+  std::optional<transport::KeyPair> keys = {};  // Of this process.
   /// A device has failed, or does not let go of memory, so that the process can only end: does not
   /// return.
   std::function<void(const std::string& why)> stuck;

@@ -25,6 +25,7 @@
 #include "apps/signals.h"
 #include "apps/status_page.h"
 #include "core/thread_name.h"
+#include "transport/socket.h"
 
 namespace troupe::apps {
 namespace {
@@ -39,6 +40,7 @@ struct HeadArguments {
   std::string keys;
   std::string allow;
   bool allow_chaos = false;
+  bool plain_tensors = false;
   std::string state = ".troupe";
   bool supervised = false;
 };
@@ -50,6 +52,18 @@ std::vector<std::string> own_arguments() {
   for (std::string word; std::getline(file, word, '\0');) arguments.push_back(word);
   if (!arguments.empty()) arguments.erase(arguments.begin());  // The name of the program.
   return arguments;
+}
+
+/// An error if tensors of this machine would leave it in the clear unasked.
+Status check_tensors(const HeadArguments& arguments, const std::string& interface) {
+  const auto address = transport::tcp_address(interface + ":0");
+  if (!address) return within("--interface", address.error());
+  if (transport::is_loopback(*address) || arguments.plain_tensors || !arguments.keys.empty())
+    return Done{};
+  return Error{"--interface " + interface +
+               ": tensors would leave this machine in the clear, because this head has no keys; "
+               "give it --keys and --allow (`troupe keys new`), or --plain-tensors if the network "
+               "is all yours"};
 }
 
 /// Whether a head that ended like this is started again. One that was asked to end, or was called
@@ -173,6 +187,9 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
   options.interface =
       arguments.interface.empty() ? address_of_listener(options.listen) : arguments.interface;
   const std::string interface = options.interface;
+  if (auto safe = check_tensors(arguments, interface); !safe)
+    return complain(ExitCode::usage, "error: " + safe.error().text);
+  if (arguments.plain_tensors) options.plain = actors::PlainTensors::anywhere;
   options.state = arguments.state;
   options.say = say;
   if (arguments.allow_chaos) options.drills = HeadOptions::Drills::allowed;
@@ -218,6 +235,9 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
       std::to_string(service.term()));
   say("on each machine:  " + join + " --head " + reached_at(service.endpoint(), interface));
   say("then:             troupe submit CONFIG --wait");
+  if (arguments.plain_tensors)
+    say("tensors:          they leave machines in the clear (--plain-tensors); everybody on the "
+        "network can read and change them");
   std::optional<AllowListWatch> watch;
   if (!arguments.allow.empty()) watch.emplace(arguments.allow, **opened, say);
   const auto page = arguments.http == "off" ? nullptr : open_page(arguments.http, service, say);
@@ -248,6 +268,9 @@ void add_head(Program& program) {
                     "let `troupe chaos` kill, stop and slow down nodes here: for drills");
   command->add_option("--interface", arguments.interface,
                       "the address by which nodes reach this machine (where it listens)");
+  command->add_flag("--plain-tensors", arguments.plain_tensors,
+                    "let tensors leave machines in the clear, for a network that is all yours; "
+                    "without it they are encrypted");
   command->add_option("--state", arguments.state,
                       "the folder of what it remembers: one that comes back leads its runs on");
   command->add_flag("--supervised", arguments.supervised,

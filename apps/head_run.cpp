@@ -213,6 +213,9 @@ actors::RemoteOrder HeadRun::order(const config::Loaded& loaded) {
           .futile_epochs = config.limits.futile_epochs,
           .strikes = config.limits.strikes,
           .interface = around_.interface,
+          .carriers = actors::Carriers::shm_and_tcp,
+          .keys = around_.keys,
+          .plain = around_.plain,
           .placed = [this](const actors::Lineup& lineup) { placed(lineup); }};
 }
 

@@ -32,6 +32,8 @@ class HeadRun {
     actors::NodePool& nodes;
     transport::ChannelThread& channels;
     std::string interface;
+    std::optional<transport::KeyPair> keys;  // The head's.
+    actors::PlainTensors plain = actors::PlainTensors::within_machine;
     std::function<void(const Value&)> publish;      // Every event; any thread.
     std::function<void(const RunStanding&)> ended;  // Likewise; before anybody else hears of it.
     /// Likewise, at the end: nothing of it is needed any more but its report.

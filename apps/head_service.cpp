@@ -202,8 +202,8 @@ class HeadService::Service {
     const std::string name = loaded.config.name;
     auto run = std::make_shared<HeadRun>(
         std::move(loaded), std::move(*setup), begins,
-        HeadRun::Surroundings{gate_->nodes(), gate_->channels(), options_.interface,
-                              [this](const Value& event) { publish(event); },
+        HeadRun::Surroundings{gate_->nodes(), gate_->channels(), options_.interface, options_.keys,
+                              options_.plain, [this](const Value& event) { publish(event); },
                               [this](const RunStanding& run) { ended(run); },
                               [this, name] { over(name); },
                               [this, name](const RunChoice& choice) {

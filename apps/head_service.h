@@ -8,6 +8,7 @@
 #include <string>
 #include <tuple>
 
+#include "actors/mesh.h"
 #include "core/result.h"
 #include "core/value.h"
 #include "transport/control_socket.h"
@@ -62,6 +63,8 @@ struct HeadOptions {
   transport::AllowList allowed;
   transport::TermSeal seal;
   std::string interface = "127.0.0.1";  // Where nodes reach the head's channels.
+  /// Whether tensors may leave a machine in the clear.
+  actors::PlainTensors plain = actors::PlainTensors::within_machine;
   enum class Drills { forbidden, allowed };
   Drills drills = Drills::forbidden;  // Whether `troupe chaos` may do harm here.
   /// For a node whose connection has ended, though nobody says that its process has.

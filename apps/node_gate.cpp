@@ -217,7 +217,7 @@ void NodeGate::join(const transport::Peer& peer, const transport::Message& messa
                     .key = peer.key,
                     .life = join->life};
   }
-  const auto here = nodes_.add(node, *name, std::move(join->inventory));
+  const auto here = nodes_.add(node, *name, std::move(join->inventory), peer.key);
   welcome(here, peer.id, message);
   events_.joined(here);
 }

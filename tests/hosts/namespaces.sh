@@ -4,25 +4,13 @@
 #
 #     namespaces.sh TROUPE        exits with 77 where namespaces cannot be made
 set -euo pipefail
+here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 # shellcheck source=tests/hosts/inside.sh
-. "$(dirname "${BASH_SOURCE[0]}")/inside.sh"
+. "$here/inside.sh"
 
-# A machine is a process that does nothing, in namespaces of its own; it says so when it is in them.
-machine() {
-  local ready
-  exec {ready}< <(exec unshare --net --uts sh -c "hostname $1 && ip link set lo up && echo && exec sleep infinity")
-  echo $! >"$1.pid"
-  read -r -u "$ready" || fail "there is no machine $1"
-}
-on() { nsenter --net --uts --target "$(cat "/mnt/$1.pid")" "${@:2}"; }
+# shellcheck source=tests/hosts/two_machines.sh
+. "$here/two_machines.sh"
 
-machine alpha
-machine beta
-ip link add cable netns "$(cat alpha.pid)" type veth peer name cable netns "$(cat beta.pid)"
-on alpha ip address add 10.77.0.1/24 dev cable
-on beta ip address add 10.77.0.2/24 dev cable
-on alpha ip link set cable up
-on beta ip link set cable up
 # What must not be taken for a way to others.
 on alpha ip link add docker0 type veth peer name inside
 on alpha ip address add 172.17.0.1/16 dev docker0
@@ -36,12 +24,6 @@ exec nsenter --net --uts --target "$(cat "/mnt/$2.pid")" sh -c "${*:3}"
 SSH
 chmod +x bin/ssh
 
-troupe keys new head >/dev/null
-for host in alpha beta; do troupe keys new "$host" >>hosts.allow; done
-troupe keys new me --roles operator >>hosts.allow
-chmod 600 hosts.allow
-TROUPE_HEAD_KEY=$(sed -n 's/^public //p' head.key)
-export TROUPE_HEAD_KEY
 printf 'alpha\nbeta\n' >hosts
 
 mkdir alpha

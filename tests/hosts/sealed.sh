@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# What a reader of the cable between two machines sees of a run: no weights. With --plain-tensors he sees them, so that this test
+# can fail. The weights are the same both times.
+#
+#     sealed.sh TROUPE        exits with 77 where namespaces cannot be made
+set -euo pipefail
+here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
+# shellcheck source=tests/hosts/inside.sh
+. "$here/inside.sh"
+# shellcheck source=tests/hosts/two_machines.sh
+. "$here/two_machines.sh"
+
+export TROUPE_HEAD=10.77.0.1:4700
+
+# A run over both machines, whose head has these options, beside a reader of the cable.
+run_and_read() { # FOLDER OPTION...
+  local folder=$1 head node
+  mkdir "$folder"
+  local nodes=() ready reader
+  exec {ready}< <(cd "$folder" && exec nsenter --net --target "$(cat ../beta.pid)" python3 "$here/wire.py" capture cable wire.bytes)
+  reader=$!
+  read -r -u "$ready" || fail "the cable cannot be read"
+  (cd "$folder" && exec nsenter --net --uts --target "$(cat ../alpha.pid)" troupe head --listen 0.0.0.0:4700 \
+    --events 0.0.0.0:4701 --interface 10.77.0.1 --keys ../head.key --allow ../hosts.allow "${@:2}") >"$folder/head.log" 2>&1 &
+  head=$!
+  for node in alpha beta; do
+    (cd "$folder" && exec nsenter --net --uts --target "$(cat ../$node.pid)" troupe node --keys "../$node.key") \
+      >"$folder/$node.log" 2>&1 &
+    nodes+=($!)
+  done
+  TROUPE_KEYS=me.key on alpha troupe submit run.toml --wait --set pipeline.stages=2 --set elastic.nodes=2:2 \
+    >"$folder/submit.log" 2>&1 || fail "the run over two machines"
+  for node in alpha beta; do grep -q "$node: device" "$folder/submit.log" || fail "there is no device on $node"; done
+  [ "$(digest "$folder")" = "$wanted_digest" ] || fail "other weights: $(digest "$folder"), $wanted_digest in one process"
+  kill -TERM "$head" "${nodes[@]}"
+  wait "$head" || fail "the head ended with $?"
+  kill -INT "$reader"
+  read -r -u "$ready" packets || fail "the reader of the cable ended"
+  exec {ready}<&-
+  # Of the last checkpoint, as many pieces of 32 bytes as the cable has seen.
+  found=$(python3 "$here/wire.py" search "$folder/wire.bytes" "$folder"/runs/small/checkpoints)
+  echo "$folder: $packets, $found"
+}
+
+run_and_read sealed
+[[ $found == "0 of "* ]] || fail "weights crossed the cable in the clear: $found"
+run_and_read plain --plain-tensors
+[[ $found != "0 of "* ]] || fail "the reader of the cable finds no weights where they are in the clear"
+
+# Without keys tensors do not leave a machine unless somebody says that they may.
+cd plain
+status=0
+on alpha troupe head --listen 127.0.0.1:4700 --interface 10.77.0.1 >refused.log 2>&1 || status=$?
+[ "$status" -eq 2 ] || fail "the head was not refused: it ended with $status"
+grep -q -e 'leave this machine in the clear.*--plain-tensors' refused.log || fail "the head does not say why it was refused"
