@@ -12,7 +12,6 @@
 #include "apps/sim_request.h"
 #include "config/load.h"
 #include "core/json.h"
-#include "core/thread_name.h"
 #include "schedules/plan.h"
 
 namespace troupe::apps {
@@ -94,51 +93,21 @@ Reply simulated(const config::Loaded& loaded, const std::vector<actors::NodeHere
 
 }  // namespace
 
-HeadQuestions::HeadQuestions(Nodes nodes) : nodes_(std::move(nodes)), thread_([this] { run(); }) {}
-
-void HeadQuestions::close() {
-  std::deque<Question> refused;
-  {
-    const std::lock_guard lock(mutex_);
-    closing_ = true;
-    refused.swap(waiting_);
-  }
-  came_.notify_all();
-  if (thread_.joinable()) thread_.join();
-}
+HeadQuestions::HeadQuestions(Nodes nodes)
+    : nodes_(std::move(nodes)), errands_("answering", most_waiting) {}
 
 bool HeadQuestions::take(const transport::Message& message, const Answer& answer) {
   if (message.type != "config.validate" && message.type != "plan.request" &&
       message.type != "sim.request")
     return false;
-  {
-    const std::lock_guard lock(mutex_);
-    if (closing_) return true;  // Nobody else has the answer: it is a refusal.
-    if (waiting_.size() < most_waiting) {
-      waiting_.push_back({message, answer});
-      came_.notify_all();
-      return true;
-    }
-  }
-  (*answer)(transport::refusal(
-      RefusalCode::busy, "",
-      "the head has " + std::to_string(most_waiting) + " such questions to answer already",
-      "ask again a little later"));
+  const auto taken = errands_.post([this, message, answer] { (*answer)(answer_to(message)); });
+  // Where this closes nobody else has the answer: it is a refusal.
+  if (taken == Errands::Taken::full)
+    (*answer)(transport::refusal(
+        RefusalCode::busy, "",
+        "the head has " + std::to_string(most_waiting) + " such questions to answer already",
+        "ask again a little later"));
   return true;
-}
-
-void HeadQuestions::run() {
-  name_thread("answering");
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    came_.wait(lock, [&] { return closing_ || !waiting_.empty(); });
-    if (closing_) return;
-    const Question question = std::move(waiting_.front());
-    waiting_.pop_front();
-    lock.unlock();
-    (*question.answer)(answer_to(question.message));
-    lock.lock();
-  }
 }
 
 Reply HeadQuestions::answer_to(const transport::Message& message) const {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "apps/bell.h"
+#include "apps/errands.h"
 #include "apps/gpu_warnings.h"
 #include "apps/head_journal.h"
 #include "apps/head_orders.h"
@@ -30,6 +31,7 @@ namespace troupe::apps {
 namespace {
 
 constexpr std::size_t most_runs = 1000;
+constexpr std::size_t most_submits = 64;  // That wait.
 
 Value fields_of(const actors::NodeHere& node, actors::Time now) {
   Value value = transport::to_value(node.inventory);
@@ -82,6 +84,7 @@ class HeadService::Service {
     is_closing_ = true;
     bell_.ring();
     if (clearing_.joinable()) clearing_.join();
+    submits_.close();
     if (questions_) questions_->close();
     const auto runs = all_runs();
     for (const auto& run : runs) run->leave();
@@ -336,8 +339,40 @@ class HeadService::Service {
     opened_.wait();
     const auto answer = std::make_shared<OneAnswer>(
         [this, to = peer.id, re = message.id](const Reply& answer) { say(to, re, answer); });
+    if (message.type == "run.submit") return take_submit(std::move(message), answer);
     if (!orders_->take(message, answer) && !questions_->take(message, answer))
       (*answer)(answer_to(peer, message));
+  }
+
+  /// Data may take long to open, and the socket's thread must hear the nodes meanwhile.
+  void take_submit(transport::Message message, const Answer& answer) {
+    const auto taken =
+        submits_.post([this, message = std::move(message), answer] { (*answer)(submit(message)); });
+    if (taken == Errands::Taken::full)
+      (*answer)(transport::refusal(
+          RefusalCode::busy, "",
+          "the head has " + std::to_string(most_submits) + " submitted runs to look at already",
+          "submit it again a little later"));
+  }
+
+  /// On the thread of submits. The same message may come again from somebody who lost the answer.
+  Reply submit(const transport::Message& message) {
+    if (const auto known = submitted_.find(message.id); known != submitted_.end()) {
+      Value answer = Value::Map{};
+      answer.set("run", known->second);
+      return answer;
+    }
+    Value config = message.body;
+    const bool resumes = take_flag(config, "resume");
+    const bool from_scratch = take_flag(config, "from_scratch");
+    const auto begins = !resumes       ? RunStart::anew
+                        : from_scratch ? RunStart::resume_or_scratch
+                                       : RunStart::resume;
+    auto submitted = submit(config, begins, message.id);
+    if (!submitted) return submitted;
+    if (submitted_.size() > most_runs) submitted_.erase(submitted_.begin());
+    submitted_.emplace(message.id, text_in(*submitted, "run"));
+    return submitted;
   }
 
   void say(transport::PeerId to, std::uint64_t re, const Reply& answer) {
@@ -391,23 +426,6 @@ class HeadService::Service {
       answer.set("rights", transport::to_string(peer.roles));
       answer.set("term_proof", gate_->term_proof());
       return answer;
-    }
-    if (message.type == "run.submit") {
-      if (const auto known = submitted_.find(message.id); known != submitted_.end()) {
-        answer.set("run", known->second);
-        return answer;
-      }
-      Value config = std::move(message.body);
-      const bool resumes = take_flag(config, "resume");
-      const bool from_scratch = take_flag(config, "from_scratch");
-      const auto begins = !resumes       ? RunStart::anew
-                          : from_scratch ? RunStart::resume_or_scratch
-                                         : RunStart::resume;
-      auto submitted = submit(config, begins, message.id);
-      if (!submitted) return submitted;
-      if (submitted_.size() > most_runs) submitted_.erase(submitted_.begin());
-      submitted_.emplace(message.id, text_in(*submitted, "run"));
-      return submitted;
     }
     if (message.type == "status") return status();
     if (message.type == "run.list") {
@@ -504,11 +522,12 @@ class HeadService::Service {
   std::map<std::string, std::shared_ptr<HeadRun>> runs_;
   std::map<std::string, RunStanding> ended_;        // Of this life of the head and of earlier ones.
   std::vector<std::string> over_;                   // Names of runs that are to be cleared away.
-  std::map<std::uint64_t, std::string> submitted_;  // The socket's thread alone.
+  std::map<std::uint64_t, std::string> submitted_;  // The thread of submits alone.
   std::unique_ptr<transport::Publisher> publisher_;
   std::optional<HeadQuestions> questions_;  // Whoever the gate hears may still ask.
   std::unique_ptr<NodeGate> gate_;
   std::optional<HeadOrders> orders_;
+  Errands submits_{"submits", most_submits};
   Bell bell_;
   std::thread clearing_;
   std::latch opened_{1};  // Somebody may be heard before open() has returned.

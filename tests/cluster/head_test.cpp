@@ -9,6 +9,8 @@
 
 #include "catch.h"
 #include "cluster/cluster.h"
+#include "cluster/liar.h"
+#include "core/json.h"
 #include "storage/records.h"
 
 using namespace troupe;
@@ -228,6 +230,36 @@ TEST_CASE("what a head decides for a run is written down, and known to the next"
   }
   CHECK(leavings(here) == before);
   CHECK(processes_of_program(here) == 0);
+}
+
+TEST_CASE("a head answers others while it opens the data of a new run", "[cluster]") {
+  const Workplace here;
+  std::string line = R"({"text": ")" + std::string(1000, 'x') + "\"}\n";
+  std::string lines;
+  for (int i = 0; i < 30'000; ++i) lines += line;
+  here.write("big.jsonl", lines);
+  Cluster cluster(here, {});
+  Liar somebody(head_of(here));
+  auto submit = message_of("run.submit");
+  submit.id = 1;
+  submit.body = *parse_json(R"({
+    "name": "big", "seed": 1,
+    "model": {"kind": "gpt2", "layers": 1, "width": 16, "heads": 1, "context": 64, "vocab": 256},
+    "data": {"train": "big.jsonl"}, "batch": {"global": 4}, "train": {"steps": 1},
+    "optimizer": {"kind": "sgd", "lr": 0.1}})");
+  auto list = message_of("run.list");
+  list.id = 2;
+  somebody.say_unnumbered(submit);
+  somebody.say_unnumbered(list);
+  const auto first = somebody.hear("answer");
+  REQUIRE(first);
+  CHECK(first->re == 2);
+  // The run begins all the same, and once although the order comes again.
+  somebody.say_unnumbered(submit);
+  Process follow(here, {"attach", "big", "--head", head_of(here), "--output", "plain"});
+  cluster.start_node("alpha");
+  CHECK(follow.wait() == 0);
+  cluster.end();
 }
 
 TEST_CASE("nodes whose file of data is another one than the head's are refused with its name",

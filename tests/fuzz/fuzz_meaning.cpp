@@ -79,7 +79,8 @@ class Run {
           if (late.step < progress_.given_out()) progress_.ledger().add(late);
         },
         [&](const Snapshot& snapshot) { take(snapshot); },
-        caf::others >> [](caf::message_view&) -> caf::result<caf::message> { return caf::unit; });
+        caf::others >>
+            [](caf::message_view&) -> caf::result<caf::message> { return caf::message(); });
     (void)progress_.take_done();
   }
 
