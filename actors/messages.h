@@ -177,7 +177,11 @@ struct StepGradients {
   std::shared_ptr<models::GradientShare> gradients;
 };
 
-/// The optimizer's own jobs to the optimizer actor: the sums of a step are there, or its weights.
+/// The optimizer's own jobs to the optimizer actor: so much of the first weights is there, the sums
+/// of a step are, or its weights.
+struct Begun {
+  std::int64_t done = 0, all = 0;  // Numbers to draw and numbers to pack.
+};
 struct Normed {
   std::int64_t step = 0;
   std::vector<models::SquaredNorm> squares;
@@ -442,6 +446,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::ActionDone)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::JobFailed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::StepGradients)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::ReadDone)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Begun)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Normed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Stepped)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Norms)

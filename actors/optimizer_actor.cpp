@@ -30,6 +30,32 @@ struct Workshop {
   Clock::duration worked{};          // On it.
 };
 
+/// The first weights while jobs make them, one piece after another.
+struct Beginning {
+  StartPoint start;
+  std::uint64_t seed = 0;
+  std::int64_t at_once = 1;
+  std::optional<models::FirstVersion> first;
+};
+
+/// Returns whether all is done.
+bool go_on(Stream& stream, Workshop& workshop, Beginning& beginning) {
+  auto& optimizer = workshop.optimizer;
+  auto& [start, seed, at_once, first] = beginning;
+  if (!first && start.weights.empty() && start.step == 0) first = optimizer.begin(stream, seed);
+  if (!first) {
+    auto given = optimizer.begin_from(stream, start.weights, start.step, start.loss_scale);
+    if (!given) throw std::runtime_error(given.error().text);
+    first = std::move(*given);
+  }
+  optimizer.go_on(stream, *first, at_once);
+  if (!first->is_done()) return false;
+  workshop.weights = std::move(first->weights);
+  const auto restored = optimizer.restore(stream, start.moments, start.step);
+  if (!restored) throw std::runtime_error(restored.error().text);
+  return true;
+}
+
 Tensor copy_on_host(Stream& stream, const Tensor& tensor) {
   Tensor copy = Tensor::make(stream.host_memory(), tensor.shape(), tensor.dtype());
   stream.copy(tensor, copy);
@@ -57,8 +83,9 @@ class OptimizerActor {
         number_(optimizer),
         stage_(place_of(*spec_, optimizer).stage),
         usual_(spec_->round(0, 1)),
-        start_(std::move(start)),
-        step_(start_.step),
+        beginning_(std::make_shared<Beginning>(
+            Beginning{std::move(start), spec_->seed, spec_->first_weights_at_once, {}})),
+        step_(beginning_->start.step),
         jobs_(executor_at(home_of(*spec_, optimizer)), rt::weak(*self)) {
     assert((!spec_->loss_scaling.is_on() || spec_->clip == ClipScope::all_stages) &&
            "who does not hear of all overflows cannot skip what others skip");
@@ -108,11 +135,16 @@ class OptimizerActor {
           given_[in.step].emplace(std::pair(in.stage, in.holder), std::move(in.gradients));
           advance();
         },
+        [this](const Begun& begun) {
+          begun_ = begun;
+          begin();
+        },
         [this](Normed& in) { normed(std::move(in)); },
         [this](Norms& in) { heard(std::move(in)); },
         [this](Stepped& in) { publish(std::move(in)); },
         [this](TakeSnapshot) {
-          give_state([to = cast_->supervisor](Snapshot state) { rt::post(to, std::move(state)); });
+          is_snapshot_wanted_ = true;
+          give_snapshot();
         },
         [this](const KeepStep& order) { heard(order); },
         [this](const JobFailed& failed) { self_->fail(failed.text); },
@@ -152,21 +184,17 @@ class OptimizerActor {
     stepping,
   };
 
+  /// Makes the first weights in one job after another, so that each tells how far they are.
   void begin() {
-    jobs_.post("the first weights", [workshop = workshop_, start = std::move(start_),
-                                     seed = spec_->seed, owner = jobs_.owner()](Stream& stream) {
-      auto& optimizer = workshop->optimizer;
-      auto& weights = workshop->weights;
-      if (start.weights.empty() && start.step == 0) {
-        weights = optimizer.initial(stream, seed);
+    jobs_.post("the first weights", [workshop = workshop_, beginning = beginning_,
+                                     owner = jobs_.owner()](Stream& stream) {
+      if (go_on(stream, *workshop, *beginning)) {
+        const auto step = beginning->start.step - 1;
+        *beginning = {};  // With all that it was given.
+        rt::post(owner, Stepped{step, {workshop->weights, workshop->optimizer.moments()}, {}});
       } else {
-        auto read = optimizer.from(stream, start.weights, start.step, start.loss_scale);
-        if (!read) throw std::runtime_error(read.error().text);
-        weights = std::move(*read);
-        const auto restored = optimizer.restore(stream, start.moments, start.step);
-        if (!restored) throw std::runtime_error(restored.error().text);
+        rt::post(owner, Begun{beginning->first->done, beginning->first->all});
       }
-      rt::post(owner, Stepped{start.step - 1, {weights, optimizer.moments()}, {}});
     });
   }
 
@@ -259,8 +287,16 @@ class OptimizerActor {
       ++step_;
     }
     phase_ = Phase::gathering;
+    give_snapshot();
     if (to_keep_ && step_ >= to_keep_->step) keep();
     advance();
+  }
+
+  /// Before the first weights are made there is nothing to give.
+  void give_snapshot() {
+    if (!is_snapshot_wanted_ || phase_ == Phase::beginning) return;
+    is_snapshot_wanted_ = false;
+    give_state([to = cast_->supervisor](Snapshot state) { rt::post(to, std::move(state)); });
   }
 
   /// A snapshot lies with the host. Weights never change; moments do with the next step, so it has
@@ -317,7 +353,7 @@ class OptimizerActor {
   Wait waits_for() const {
     switch (phase_) {
       case Phase::beginning:
-        return computes("the first weights");
+        return computes("the first weights" + far());
       case Phase::gathering: {
         const auto given = given_.find(step_);
         if (given == given_.end()) return {};
@@ -335,6 +371,13 @@ class OptimizerActor {
         return computes(place() + ", the new weights");
     }
     return {};
+  }
+
+  /// How far the first weights are.
+  std::string far() const {
+    if (begun_.all == 0) return {};
+    return ": " + std::to_string(begun_.done) + " of " + std::to_string(begun_.all) +
+           " numbers are drawn or packed";
   }
 
   /// Returns whether stages predict weights or mend gradients. A look-ahead (nag) predicts where
@@ -360,7 +403,9 @@ class OptimizerActor {
   int stage_;
   std::vector<int> clip_with_;  // By the same norm: itself, and others.
   RoundPtr usual_;
-  StartPoint start_;   // Until it has begun.
+  std::shared_ptr<Beginning> beginning_;
+  Begun begun_;  // How far that is.
+  bool is_snapshot_wanted_ = false;
   std::int64_t step_;  // The one that is being made, 0-based.
   Jobs jobs_;
   CastPtr cast_;

@@ -125,6 +125,8 @@ struct RunSpec {
   int strikes = 3;        // Restarts within `strike_window`, after which a run has failed.
   std::chrono::nanoseconds strike_window = std::chrono::minutes(10);
   std::chrono::nanoseconds stall_patience = std::chrono::seconds(10);  // Then a wait is told.
+  /// Numbers that one job draws or packs at least: some 0.1 to 1 s of work.
+  std::int64_t first_weights_at_once = std::int64_t{1} << 24;
   Allowed stalls;                   // In which nobody moves; then the attempt has failed.
   int most_unrecorded = 256;        // Events that wait for the recorder; then the run waits too.
   bool measures_staleness = false;  // For the events of steps.

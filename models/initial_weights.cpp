@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <thread>
 
 #include "core/digest.h"
 #include "core/random.h"
-#include "kernels/on_cores.h"
 #include "models/arithmetic.h"
 
 namespace troupe::models {
@@ -34,13 +34,12 @@ Four four_uniform(const std::array<std::uint32_t, 4>& words) {
   return four;
 }
 
-/// What lies from element `first` on, a multiple of four.
+/// Draws what lies from element `first` on, a multiple of four.
 template <class Draw>
-void draw_all(Stream& stream, Tensor& value, const RandomKey& key, std::int64_t first, float scale,
-              Draw draw) {
+void draw_all(Stream& stream, float* to, std::int64_t count, const RandomKey& key,
+              std::int64_t first, float scale, Draw draw) {
   constexpr std::int64_t grain = 16'384;  // Blocks of four.
-  const std::int64_t count = value.count(), blocks = (count + 3) / 4, before = first / 4;
-  float* to = value.numbers<float>().data();
+  const std::int64_t blocks = (count + 3) / 4, before = first / 4;
   stream.for_each((blocks + grain - 1) / grain, [=](std::int64_t part) {
     for (auto block = part * grain; block < std::min(blocks, (part + 1) * grain); ++block) {
       const Four four = draw(key.words(static_cast<std::uint32_t>(before + block)));
@@ -50,30 +49,49 @@ void draw_all(Stream& stream, Tensor& value, const RandomKey& key, std::int64_t 
   });
 }
 
+void draw_on_cores(Stream& cores, const Parameter& parameter, std::uint64_t seed,
+                   std::int64_t first, std::int64_t count, float* to) {
+  const auto key = key_of(parameter.name, seed);
+  const auto place = parameter.first + first;
+  const float scale = parameter.init.scale;
+  if (parameter.init.kind == Init::Kind::normal)
+    draw_all(cores, to, count, key, place, scale, four_normal);
+  else
+    draw_all(cores, to, count, key, place, scale, four_uniform);
+}
+
+/// Returns whether a stream does its work: a rehearsal leaves it out.
+bool does_work(Stream& stream) {
+  bool does = false;
+  stream.for_each(1, [&](std::int64_t) { does = true; });
+  return does;
+}
+
+/// The cores draw, and the device gets a copy.
+void draw_for_device(Stream& stream, const Parameter& parameter, std::uint64_t seed,
+                     std::int64_t first, std::int64_t count, Tensor& value) {
+  Stream core = stream.of_cores();
+  if (!does_work(core)) return;
+  Stream cores(stream.host_memory(), static_cast<int>(std::thread::hardware_concurrency()));
+  Tensor drawn = cores.make({count});
+  draw_on_cores(cores, parameter, seed, first, count, drawn.f32());
+  stream.device()->copy(drawn.raw(), drawn.place(), value.f32() + first, drawn.bytes());
+  stream.wait();
+}
+
 }  // namespace
 
-Tensor initial_value(Stream& stream, const Parameter& parameter, std::uint64_t seed) {
-  if (stream.device()) {
-    kernels::OnCores on(stream);
-    return stream.to_here(initial_value(on.cores(), parameter, seed));
+void draw_initial(Stream& stream, const Parameter& parameter, std::uint64_t seed,
+                  std::int64_t first, std::int64_t count, Tensor& value) {
+  const auto kind = parameter.init.kind;
+  if (kind == Init::Kind::zeros || kind == Init::Kind::ones) {
+    // One kernel sets all of it.
+    if (first == 0) fill(stream, kind == Init::Kind::ones ? 1 : 0, value);
+  } else if (stream.device()) {
+    draw_for_device(stream, parameter, seed, first, count, value);
+  } else {
+    draw_on_cores(stream, parameter, seed, first, count, value.f32() + first);
   }
-  Tensor value = stream.make(parameter.shape, parameter.type);
-  const auto key = key_of(parameter.name, seed);
-  switch (parameter.init.kind) {
-    case Init::Kind::zeros:
-      fill(stream, 0, value);
-      break;
-    case Init::Kind::ones:
-      fill(stream, 1, value);
-      break;
-    case Init::Kind::normal:
-      draw_all(stream, value, key, parameter.first, parameter.init.scale, four_normal);
-      break;
-    case Init::Kind::uniform:
-      draw_all(stream, value, key, parameter.first, parameter.init.scale, four_uniform);
-      break;
-  }
-  return value;
 }
 
 }  // namespace troupe::models

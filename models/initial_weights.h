@@ -7,8 +7,11 @@
 
 namespace troupe::models {
 
-/// A parameter's first numbers: a function of the seed, its name and the place of each, so that no
-/// plan changes them.
-Tensor initial_value(Stream& stream, const Parameter& parameter, std::uint64_t seed);
+/// Sets numbers [first, first + count) of a parameter to their first values: a function of the
+/// seed, the parameter's name and the place of each number, so that neither a plan nor a number of
+/// threads nor a cut into pieces changes them. `first` is a multiple of four. Uses all threads of
+/// the stream, and for a device all cores.
+void draw_initial(Stream& stream, const Parameter& parameter, std::uint64_t seed,
+                  std::int64_t first, std::int64_t count, Tensor& value);
 
 }  // namespace troupe::models

@@ -112,10 +112,13 @@ void Optimizer::place(const Trained& trained, const Tensor& value, Weights& weig
 /// Once all values are there: so those of all parameters lie together, and leave room in one piece
 /// when the version goes.
 void Optimizer::make_forms(Stream& stream, Weights& weights) const {
-  for (const auto& trained : trained_)
-    for (const auto slot : trained.slots)
-      weights.slots[slot] =
-          weight_of(stream, parameters_[slot], precision_, std::move(weights.slots[slot].value));
+  for (const auto& trained : trained_) make_forms(stream, trained, weights);
+}
+
+void Optimizer::make_forms(Stream& stream, const Trained& trained, Weights& weights) const {
+  for (const auto slot : trained.slots)
+    weights.slots[slot] =
+        weight_of(stream, parameters_[slot], precision_, std::move(weights.slots[slot].value));
 }
 
 void Optimizer::make_moments(Stream& stream) {
@@ -124,40 +127,84 @@ void Optimizer::make_moments(Stream& stream) {
       trained.moments.push_back(filled(stream, declared(trained).shape, declared(trained).type, 0));
 }
 
-WeightsPtr Optimizer::initial(Stream& stream, std::uint64_t seed) const {
-  const Stream::Lasting lasting(stream);
-  auto weights = std::make_shared<Weights>();
-  weights->slots.resize(parameters_.size());
-  for (const auto& trained : trained_)
-    place(trained, initial_value(stream, declared(trained), seed), *weights);
-  make_forms(stream, *weights);
-  for (const auto& buffer : buffers_)
-    weights->buffers.push_back(filled(stream, buffer.shape, DType::f32, buffer.initial));
-  weights->loss_scale = loss_scaling_.first();
-  return weights;
+std::int64_t Optimizer::numbers_to_pack(const Trained& trained) const {
+  return declared(trained).shape.count() * static_cast<std::int64_t>(trained.slots.size());
 }
 
-Result<WeightsPtr> Optimizer::from(Stream& stream, const std::vector<NamedTensor>& tensors,
-                                   std::int64_t version, const LossScale& reached) const {
+FirstVersion Optimizer::begin(Stream& stream, std::uint64_t seed) const {
+  const Stream::Lasting lasting(stream);
+  FirstVersion first{.weights = std::make_shared<Weights>(), .seed = seed};
+  first.weights->slots.resize(parameters_.size());
+  for (const auto& trained : trained_)
+    first.all += declared(trained).shape.count() + numbers_to_pack(trained);
+  for (const auto& buffer : buffers_)
+    first.weights->buffers.push_back(filled(stream, buffer.shape, DType::f32, buffer.initial));
+  first.weights->loss_scale = loss_scaling_.first();
+  return first;
+}
+
+Result<FirstVersion> Optimizer::begin_from(Stream& stream, const std::vector<NamedTensor>& tensors,
+                                           std::int64_t version, const LossScale& reached) const {
   const Stream::Lasting lasting(stream);
   const auto given = by_name(tensors);
-  auto weights = std::make_shared<Weights>();
-  weights->version = version;
-  weights->loss_scale = version == 0 ? loss_scaling_.first() : reached;
-  weights->slots.resize(parameters_.size());
+  FirstVersion first{.weights = std::make_shared<Weights>(), .drawn_parameters = trained_.size()};
+  Weights& weights = *first.weights;
+  weights.version = version;
+  weights.loss_scale = version == 0 ? loss_scaling_.first() : reached;
+  weights.slots.resize(parameters_.size());
   for (const auto& trained : trained_) {
     auto tensor =
         wanted(given, declared(trained).name, declared(trained).shape, declared(trained).type);
     if (!tensor) return tensor.error();
-    place(trained, stream.to_here(*tensor), *weights);
+    place(trained, stream.to_here(*tensor), weights);
+    first.all += numbers_to_pack(trained);
   }
-  make_forms(stream, *weights);
   for (const auto& buffer : buffers_) {
     auto tensor = wanted(given, buffer.name, buffer.shape, DType::f32);
     if (!tensor) return tensor.error();
-    weights->buffers.push_back(stream.to_here(*tensor));
+    weights.buffers.push_back(stream.to_here(*tensor));
   }
-  return WeightsPtr(std::move(weights));
+  return first;
+}
+
+void Optimizer::go_on(Stream& stream, FirstVersion& first, std::int64_t numbers) const {
+  const Stream::Lasting lasting(stream);
+  const auto end = numbers < first.all - first.done ? first.done + numbers : first.all;
+  while (first.done < end && first.drawn_parameters < trained_.size()) {
+    const auto& trained = trained_[first.drawn_parameters];
+    const Parameter& parameter = declared(trained);
+    auto& weights = *first.weights;
+    if (first.drawn_numbers == 0)
+      place(trained, stream.make(parameter.shape, parameter.type), weights);
+    const auto rest = parameter.shape.count() - first.drawn_numbers;
+    const auto count = std::min(rest, (end - first.done + 3) / 4 * 4);  // Four are drawn at once.
+    draw_initial(stream, parameter, first.seed, first.drawn_numbers, count,
+                 weights.slots[trained.slots[0]].value);
+    first.done += count;
+    first.drawn_numbers += count;
+    if (count < rest) continue;
+    first.drawn_numbers = 0;
+    ++first.drawn_parameters;
+  }
+  while (first.done < end) {
+    const auto& trained = trained_[first.packed_parameters++];
+    make_forms(stream, trained, *first.weights);
+    first.done += numbers_to_pack(trained);
+  }
+}
+
+WeightsPtr Optimizer::initial(Stream& stream, std::uint64_t seed) const {
+  FirstVersion first = begin(stream, seed);
+  go_on(stream, first, first.all);
+  return first.weights;
+}
+
+Result<WeightsPtr> Optimizer::from(Stream& stream, const std::vector<NamedTensor>& tensors,
+                                   std::int64_t version, const LossScale& reached) const {
+  auto first = begin_from(stream, tensors, version, reached);
+  if (!first) return first.error();
+  go_on(stream, *first, first->all);
+  return WeightsPtr(std::move(first->weights));
 }
 
 void Optimizer::add_own_uses(Stream& stream, StageGradients& gradients,

@@ -72,6 +72,19 @@ enum class Graphs : std::uint8_t { none, of_steps };
 
 struct UpdateRule;
 
+/// An optimizer's first version of the weights while it is being made, piece by piece. The
+/// optimizer draws the numbers of each parameter or has been given them, then packs them for the
+/// layers.
+struct FirstVersion {
+  std::shared_ptr<Weights> weights;  // Nobody else may look at it before all is done.
+  std::uint64_t seed = 0;
+  std::size_t drawn_parameters = 0, packed_parameters = 0;
+  std::int64_t drawn_numbers = 0;  // Of the parameter that is being drawn.
+  std::int64_t done = 0, all = 0;  // Numbers to draw and numbers to pack.
+
+  bool is_done() const { return done == all; }
+};
+
 /// Makes the next version of a stage's weights out of the last one and the gradients of a step.
 /// Owns the moments; no message, no thread. What it makes is a function of the weights' version,
 /// not of how often it was called.
@@ -87,11 +100,18 @@ class Optimizer {
             std::vector<Buffer> buffers, kernels::Precision precision, Lateness lateness = {},
             const LossScaling& loss_scaling = {}, Graphs graphs = Graphs::of_steps);
 
-  /// The first version: drawn by (seed, the parameter's name), so that no plan changes it.
-  WeightsPtr initial(Stream& stream, std::uint64_t seed) const;
-  /// A version from given tensors (a checkpoint, a file). All names must be there, of the right
-  /// shapes, in fp32; others may be there too. `reached` is what the loss scale came to, where
+  /// Begins the first version: drawn by (seed, the parameter's name), so that no plan changes it.
+  FirstVersion begin(Stream& stream, std::uint64_t seed) const;
+  /// Begins a version from given tensors (a checkpoint, a file). All names must be there, of the
+  /// right shapes, in fp32; others may be there too. `reached` is what the loss scale came to, if
   /// steps were done.
+  Result<FirstVersion> begin_from(Stream& stream, const std::vector<NamedTensor>& tensors,
+                                  std::int64_t version, const LossScale& reached = {}) const;
+  /// Draws or packs at least so many numbers, or all that are left. A matrix is packed in one go.
+  void go_on(Stream& stream, FirstVersion& first, std::int64_t numbers) const;
+
+  /// Makes such versions in one go.
+  WeightsPtr initial(Stream& stream, std::uint64_t seed) const;
   Result<WeightsPtr> from(Stream& stream, const std::vector<NamedTensor>& tensors,
                           std::int64_t version, const LossScale& reached = {}) const;
 
@@ -163,6 +183,8 @@ class Optimizer {
              const Tensor& next);
   void place(const Trained& trained, const Tensor& value, Weights& weights) const;
   void make_forms(Stream& stream, Weights& weights) const;
+  void make_forms(Stream& stream, const Trained& trained, Weights& weights) const;
+  std::int64_t numbers_to_pack(const Trained& trained) const;
   Tensor next_buffer(Stream& stream, std::size_t buffer, const Tensor& last,
                      const StageGradients& gradients) const;
 

@@ -222,6 +222,42 @@ TEST_CASE("lanes that wait for each other are told, then the run fails", "[actor
   CHECK(stalls.find("supervisor: step 1 waits for 3 of 4 losses") != std::string::npos);
 }
 
+TEST_CASE("first weights may take longer than a patience, since each piece is progress",
+          "[actors]") {
+  LittleRun run(two_stages());
+  Scene scene(run, seed);
+  scene.spec().first_weights_at_once = 4;
+  scene.begin();
+  while (scene.world().living().size() < 7) scene.step();
+  constexpr int waits = 5, patiences = 4;
+  static_assert(waits * patiences > 2 * Allowed().usual && patiences < Allowed().usual);
+  for (int i = 0; i < waits; ++i) {
+    scene.world().freeze(*scene.spec().executors[1]);
+    scene.world().run_until([&] { return scene.ended(); }, patiences * scene.spec().stall_patience);
+    scene.world().thaw();
+    scene.play(10);
+  }
+  const auto played = scene.finish();
+  check_done(played);
+  CHECK(played.told("warn").empty());
+  CHECK(played.told("stage.stalled").find(" numbers are drawn or packed") != std::string::npos);
+}
+
+TEST_CASE("a run that is stopped while first weights are made gives them all", "[actors]") {
+  for (std::uint64_t s = 1; s <= 40; ++s) {
+    LittleRun run(two_stages());
+    Scene scene(run, s);
+    scene.spec().first_weights_at_once = 4;
+    scene.begin();
+    scene.play(5 * s);
+    rt::post(scene.supervisor(), Drain{});
+    const auto played = scene.finish();
+    CAPTURE(s, played.outcome.why);
+    CHECK(played.outcome.how == Outcome::How::stopped);
+    CHECK(played.bytes_left == 0);
+  }
+}
+
 TEST_CASE("a job that never ends is told as computing", "[actors]") {
   LittleRun run(two_stages());
   Scene scene(run, seed);

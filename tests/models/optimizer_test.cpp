@@ -313,6 +313,35 @@ TEST_CASE("moments must be there once a step was done", "[models]") {
   CHECK(missing.error().text == "there is no tensor 'w.v'; it should be there with shape [2]");
 }
 
+TEST_CASE("first weights in pieces are those made in one go", "[models]") {
+  MemoryPool memory;
+  Stream stream(memory), wider(memory, 3);
+  const Parameter matrix{
+      .name = "m", .shape = {96, 31}, .init = Init::normal(0.02), .use = Parameter::Use::matrix};
+  const Parameter vector{.name = "v", .shape = {1'001}, .init = Init::by_inputs(16)};
+  const Parameter ones{.name = "o", .shape = {5}, .init = Init::ones()};
+  const Optimizer optimizer({}, {matrix, vector, ones, matrix}, {}, kernels::Precision::fp32);
+  const auto whole = optimizer.initial(stream, 1);
+  for (const std::int64_t numbers : {1, 6, 500, 100'000}) {
+    FirstVersion first = optimizer.begin(stream, 1);
+    CHECK(first.all ==
+          2 * 1'006 + 3 * 96 * 31);  // A matrix is drawn once, and packed for each use.
+    int pieces = 0;
+    for (std::int64_t done = 0; !first.is_done(); ++pieces) {
+      optimizer.go_on(wider, first, numbers);
+      REQUIRE(first.done >= std::min(first.all, done + numbers));
+      REQUIRE(first.done <= done + numbers + 2 * 96 * 31);  // A whole matrix is packed.
+      done = first.done;
+    }
+    CAPTURE(numbers);
+    CHECK((pieces == 1) == (numbers >= first.all));
+    for (std::size_t slot = 0; slot < 4; ++slot) {
+      CHECK(numbers_of(first.weights->slots[slot].value) == numbers_of(whole->slots[slot].value));
+      CHECK(first.weights->slots[slot].packed.empty() == whole->slots[slot].packed.empty());
+    }
+  }
+}
+
 TEST_CASE("a first value depends on seed and name alone, and is spread as declared", "[models]") {
   MemoryPool memory;
   Stream stream(memory), wider(memory, 3);
