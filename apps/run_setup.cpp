@@ -102,6 +102,9 @@ Result<models::Model> model_from(const Value& description) {
 }
 
 Result<RunSetup> set_up(const config::RunConfig& config) {
+  if (config.pipeline.tensor != 1)
+    return Error{"pipeline.tensor = " + std::to_string(config.pipeline.tensor) +
+                 ": this version does not cut layers; set it to 1, and use stages or replicas"};
   RunSetup setup;
   setup.files = storage::disk_files();
 

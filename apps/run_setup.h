@@ -30,7 +30,8 @@ struct RunSetup {
   bool of_tokens() const { return model.sample.input_type == DType::i32; }
 };
 
-/// Errors name the key and what it found; they mean exit code 3.
+/// Errors name the key and what it found; they mean exit code 3. Every command that trains or plans
+/// asks here, so that all refuse the same configurations.
 Result<RunSetup> set_up(const config::RunConfig& config);
 
 /// What "auto" means on the cores of this machine alone.

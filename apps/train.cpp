@@ -89,14 +89,6 @@ void conclude(Recorder& recorder, const config::RunConfig& config, const RunSetu
                "/events.jsonl");
 }
 
-Status can_run_here(const config::RunConfig& config, int nodes) {
-  if (nodes < 0) return Error{"error: --nodes " + std::to_string(nodes) + ": wanted 1 or more"};
-  if (config.pipeline.tensor != 1)
-    return Error{"error: pipeline.tensor = " + std::to_string(config.pipeline.tensor) +
-                 ": this version does not cut layers; set it to 1, and use stages or replicas"};
-  return Done{};
-}
-
 ExitCode code_of(const actors::Outcome& outcome) {
   switch (outcome.how) {
     case actors::Outcome::How::done:
@@ -187,8 +179,9 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   if (!loaded) return complain(ExitCode::invalid, loaded.error().text);
   if (!loaded->warnings.empty()) std::fputs(loaded->warnings.c_str(), stderr);
   const auto& config = loaded->config;
-  if (auto can = can_run_here(config, arguments.nodes); !can)
-    return complain(ExitCode::invalid, can.error().text);
+  if (arguments.nodes < 0)
+    return complain(ExitCode::invalid,
+                    "error: --nodes " + std::to_string(arguments.nodes) + ": wanted 1 or more");
   // Before whatever it watches, which ends before it.
   std::atomic<std::optional<ExitCode>> told;
   Watchdog watchdog(config.limits.head_patience, [&](const std::string& last) {

@@ -233,6 +233,10 @@ TEST_CASE("what goes wrong around a head is said in a line", "[cluster]") {
   const Ended bad = troupe::tests::troupe(here, {"submit", "bad.toml", "--head", address});
   CHECK(bad.code == 3);
   CHECK(bad.err.find("batch2") != std::string::npos);
+  const Ended cut = troupe::tests::troupe(
+      here, {"submit", "gpt.toml", "--set", "pipeline.tensor=2", "--head", address});
+  CHECK(cut.code == 3);
+  CHECK(cut.err.find("pipeline.tensor = 2: this version does not cut layers") != std::string::npos);
 
   // Nobody comes: the run says so, and ends.
   const Ended alone = troupe::tests::troupe(

@@ -101,9 +101,9 @@ TEST_CASE("a look-ahead needs a prediction", "[config]") {
 }
 
 TEST_CASE("the last update tells no prediction's gap", "[config]") {
-  const std::vector<std::string> last_update = {
-      "staleness.preset=ws_ga", "staleness.gap_source=last_update", "optimizer.kind=sgd",
-      "optimizer.momentum=0.9"};
+  const std::vector<std::string> last_update = {"staleness.preset=ws_ga",
+                                                "staleness.gap_source=last_update",
+                                                "optimizer.kind=sgd", "optimizer.momentum=0.9"};
   const auto with = [&](std::string more) {
     auto settings = last_update;
     settings.push_back(std::move(more));
