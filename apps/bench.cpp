@@ -4,10 +4,10 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <thread>
 
 #include "apps/command.h"
 #include "apps/gpus.h"
+#include "apps/machine_share.h"
 #include "apps/this_machine.h"
 #include "bench/gpu_kernels.h"
 #include "bench/kernel_bench.h"
@@ -32,7 +32,7 @@ Status write_profile(const KernelArguments& arguments) {
   const auto precision =
       arguments.precision == "bf16" ? kernels::fastest_bf16() : kernels::Precision::fp32;
   // One device with so many threads is what is left when all cores are shared by as many devices.
-  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const int cores = own_machine_share().cores();
   const auto profile = measure_this_machine(std::max(1, cores / arguments.threads), precision);
   const auto files = storage::disk_files();
   return storage::replace_file(*files, arguments.profile, schedules::to_json(profile));

@@ -99,7 +99,7 @@ ExitCode examine_here(const DoctorArguments& arguments, const CommonFlags& flags
   findings.add(judge_clock(read_clock()));
   findings.add(judge_disk(try_disk("runs")));
   findings.add(check_keys(arguments.keys));
-  const auto speed = measure_speed(cores.usable);
+  const auto speed = measure_speed(cores.used);
   findings.add(judge_speed(speed));
   if (flags.output == "json") {
     const Interface* chosen = choose_interface(interfaces);
@@ -108,7 +108,7 @@ ExitCode examine_here(const DoctorArguments& arguments, const CommonFlags& flags
                                                     .determinism = determinism_class(processor),
                                                     .address = chosen ? chosen->address : "",
                                                     .wall = wall_seconds(),
-                                                    .cores = cores.usable,
+                                                    .cores = cores.used,
                                                     .operations = speed.operations,
                                                     .ahead = 0}))
                             .c_str());

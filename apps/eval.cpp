@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cstdio>
-#include <thread>
 
 #include "apps/command.h"
+#include "apps/machine_share.h"
 #include "apps/trained_model.h"
 #include "core/json.h"
 #include "storage/dataset.h"
@@ -20,9 +20,7 @@ struct EvalArguments {
 
 ExitCode eval(const EvalArguments& arguments, const CommonFlags& flags) {
   const auto files = storage::disk_files();
-  auto trained =
-      TrainedModel::open(*files, arguments.checkpoint,
-                         static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  auto trained = TrainedModel::open(*files, arguments.checkpoint, own_machine_share().cores());
   if (!trained) return invalid(trained.error());
   TrainedModel& model = **trained;
   const auto& form = model.model().sample;

@@ -1,9 +1,9 @@
 #include "apps/local_nodes.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
+#include "apps/machine_share.h"
 #include "apps/node_process.h"
 
 namespace troupe::apps {
@@ -42,7 +42,7 @@ Result<std::unique_ptr<LocalNodes>> LocalNodes::start(
   order.fewest = order.most = count;
   local->casting_ = std::make_unique<actors::RemoteCasting>(
       local->gate_->nodes(), local->gate_->channels(), std::move(order), actors::Decisions{});
-  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const int cores = own_machine_share().cores();
   arguments.cores = std::max(1, cores / count);
   for (int i = 0; i < count; ++i) {
     arguments.name = "node-" + std::to_string(i);

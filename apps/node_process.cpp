@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
-#include <thread>
 #include <utility>
 
 #include "actors/node.h"
@@ -19,6 +18,7 @@
 #include "apps/hosts/interfaces.h"
 #include "apps/hosts/machine_checks.h"
 #include "apps/leave.h"
+#include "apps/machine_share.h"
 #include "apps/nccl_links.h"
 #include "apps/process_run.h"
 #include "apps/run_setup.h"
@@ -96,14 +96,14 @@ actors::Inventory inventory(int cores, std::string precision) {
           .version = TROUPE_VERSION,
           .cores = cores,
           .numa_nodes = read_cores().numa_nodes,
-          .memory = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE),
+          .memory = own_machine_share().memory(),
           .precision = std::move(precision),
           .networks = std::move(networks),
           .kept = {}};
 }
 
 ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) {
-  const int machine = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const int machine = own_machine_share().cores();
   const int cores = arguments.cores > 0 ? arguments.cores : machine;
   Bell bell;
   actors::Pace pace;

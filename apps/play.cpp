@@ -3,7 +3,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "apps/head_address.h"
 #include "apps/head_service.h"
 #include "apps/kept_process.h"
+#include "apps/machine_share.h"
 #include "apps/scenario.h"
 #include "apps/scenario_player.h"
 #include "apps/signals.h"
@@ -54,7 +54,7 @@ class OwnCluster {
     auto head = HeadService::open(std::move(options));
     if (!head) return head.error();
     head_ = std::move(*head);
-    const int machine = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    const int machine = own_machine_share().cores();
     cores_ = std::max(1, machine / nodes);
     return Done{};
   }

@@ -1,13 +1,13 @@
 #include "apps/run_devices.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "actors/device_thread.h"
 #include "actors/wait.h"
 #include "apps/gpu_links.h"
 #include "apps/gpus.h"
+#include "apps/machine_share.h"
 #include "apps/run_setup.h"
 
 namespace troupe::apps {
@@ -41,7 +41,7 @@ Result<RunDevices> RunDevices::open(const config::RunConfig& config, kernels::Pr
   const int count = round.devices() * round.replicas;
   int how_many = 0;
   for (int device = 0; device < count; ++device) how_many += here.are_here(device) ? 1 : 0;
-  const int machine = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const int machine = own_machine_share().cores();
   const int cores = here.cores.value_or(config.train.threads.value_or(machine));
   const bool on_gpus = is_on_gpus(config);
   Turn turn;

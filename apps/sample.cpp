@@ -4,9 +4,9 @@
 #include <numeric>
 #include <optional>
 #include <sstream>
-#include <thread>
 
 #include "apps/command.h"
+#include "apps/machine_share.h"
 #include "apps/trained_model.h"
 #include "core/random.h"
 #include "storage/tokenizer.h"
@@ -105,9 +105,7 @@ std::int32_t draw(std::span<const float> logits, double temperature, std::int64_
 
 ExitCode sample(const SampleArguments& arguments, const CommonFlags&) {
   const auto files = storage::disk_files();
-  auto trained =
-      TrainedModel::open(*files, arguments.checkpoint,
-                         static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  auto trained = TrainedModel::open(*files, arguments.checkpoint, own_machine_share().cores());
   if (!trained) return invalid(trained.error());
   TrainedModel& model = **trained;
   if (model.model().sample.input_type != DType::i32)

@@ -1,11 +1,9 @@
 #include "apps/this_machine.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
-#include <thread>
 
+#include "apps/machine_share.h"
 #include "kernels/attention.h"
 #include "kernels/conv2d.h"
 #include "kernels/copy.h"
@@ -21,10 +19,6 @@ using schedules::DeviceProfile;
 constexpr auto launch = std::chrono::microseconds(2);
 constexpr double mailbox_seconds = 20e-6;
 constexpr int tries = 3;
-
-std::int64_t physical_memory() {
-  return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-}
 
 /// The best of some tries: what disturbs makes it slower only.
 template <class Body>
@@ -146,8 +140,9 @@ schedules::Cluster this_machine(const Shares& shares, const DeviceProfile& profi
   for (int i = 0; i < shares.nodes; ++i) {
     auto& node = cluster.nodes.emplace_back();
     node.name = shares.nodes == 1 ? "here" : "here" + std::to_string(i);
-    node.devices.assign(static_cast<std::size_t>(each),
-                        {.speed = 1, .memory = physical_memory() / (each * shares.nodes)});
+    node.devices.assign(
+        static_cast<std::size_t>(each),
+        {.speed = 1, .memory = own_machine_share().memory() / (each * shares.nodes)});
     node.inside = node.outside = profile.link;
   }
   if (shares.gpus.empty()) return cluster;
@@ -161,7 +156,7 @@ schedules::Cluster this_machine(const Shares& shares, const DeviceProfile& profi
 }
 
 DeviceProfile measure_this_machine(int devices, kernels::Precision precision) {
-  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const int cores = own_machine_share().cores();
   MemoryPool memory;
   Stream stream(memory, std::max(1, cores / devices));
   return Measurement(stream, precision).run();

@@ -1,7 +1,6 @@
 #include "apps/hosts/machine_checks.h"
 
 #include <gnu/libc-version.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
@@ -18,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/machine_share.h"
 #include "apps/this_machine.h"
 #include "config/units.h"
 #include "core/descriptor.h"
@@ -45,15 +45,6 @@ std::string value_in(const std::string& path, std::string_view key) {
     return line;
   }
   return {};
-}
-
-/// A file of this process' control group, where the system has such (version 2).
-std::ifstream control_group_file(const std::string& name) {
-  const std::string folder = value_in("/proc/self/cgroup", "0:");  // "0::/user.slice"
-  std::ifstream own("/sys/fs/cgroup" + folder.substr(std::min<std::size_t>(1, folder.size())) +
-                    "/" + name);
-  // In a container the group is the root of what can be seen.
-  return own ? std::move(own) : std::ifstream("/sys/fs/cgroup/" + name);
 }
 
 std::string in_gib(std::int64_t bytes) {
@@ -135,13 +126,11 @@ Check judge_processor(const ProcessorFacts& facts) {
 
 CoreFacts read_cores() {
   CoreFacts facts;
-  facts.online = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  facts.usable = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : facts.online;
-  double allowed = 0, period = 0;
-  auto file = control_group_file("cpu.max");
-  if (file >> allowed >> period && period > 0) facts.quota = allowed / period;
+  const auto share = own_machine_share();
+  facts.online = share.online;
+  facts.usable = share.usable;
+  facts.quota = share.quota;
+  facts.used = share.cores();
   std::error_code ignored;
   int nodes = 0;
   for (const auto& entry : fs::directory_iterator("/sys/devices/system/node", ignored)) {
@@ -157,11 +146,12 @@ Check judge_cores(const CoreFacts& facts) {
   if (facts.usable < facts.online) found += " of " + std::to_string(facts.online);
   found += ", " + counted(facts.numa_nodes, "NUMA node");
   if (facts.quota && *facts.quota < facts.usable) {
-    const int whole = std::max(1, static_cast<int>(*facts.quota));
-    return {"cores", Verdict::warn,
-            found + ", but the control group gives the time of " + shortest(*facts.quota) +
-                ": threads would wait for each other",
-            "troupe node --cores " + std::to_string(whole) + ", or raise the container's limit"};
+    found += "; the control group gives the time of " + shortest(*facts.quota) + ", so " +
+             counted(facts.used, "thread");
+    if (*facts.quota < facts.used)
+      return {"cores", Verdict::warn, found + ", which it stops again and again",
+              "give the container at least one core"};
+    return {"cores", Verdict::ok, found, ""};
   }
   if (facts.numa_nodes > 1)
     return {"cores", Verdict::warn, found + ": memory of another one is slower",
@@ -175,11 +165,10 @@ MemoryFacts read_memory() {
   const auto kilobytes = [](std::string_view key) {
     return std::strtoll(value_in("/proc/meminfo", key).c_str(), nullptr, 10) * 1024;
   };
-  facts.total = kilobytes("MemTotal");
+  const auto share = own_machine_share();
+  facts.total = share.total_memory;
   facts.available = kilobytes("MemAvailable");
-  std::int64_t limit = 0;
-  auto file = control_group_file("memory.max");
-  if (file >> limit && limit < facts.total) facts.limit = limit;
+  facts.limit = share.memory_limit;
   return facts;
 }
 

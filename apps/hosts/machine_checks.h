@@ -34,7 +34,8 @@ std::string determinism_class(const ProcessorFacts& facts);
 struct CoreFacts {
   int online = 1;
   int usable = 1;                    // By this process.
-  std::optional<double> quota = {};  // Of its control group.
+  std::optional<double> quota = {};  // Of its control groups.
+  int used = 1;                      // What this program takes of them.
   int numa_nodes = 1;
 };
 CoreFacts read_cores();
@@ -43,7 +44,7 @@ Check judge_cores(const CoreFacts& facts);
 struct MemoryFacts {
   std::int64_t total = 0;
   std::int64_t available = 0;
-  std::optional<std::int64_t> limit = {};  // Of its control group.
+  std::optional<std::int64_t> limit = {};  // Of its control groups.
 };
 MemoryFacts read_memory();
 Check judge_memory(const MemoryFacts& facts);

@@ -44,9 +44,10 @@ TEST_CASE("a processor that does not fuse is slow, and still right", "[hosts]") 
 TEST_CASE("cores are what the control group gives, not what the machine has", "[hosts]") {
   expect(judge_cores({.online = 8, .usable = 8}), Verdict::ok, "8 cores");
   expect(judge_cores({.online = 8, .usable = 2}), Verdict::ok, "2 cores of 8");
-  expect(judge_cores({.online = 8, .usable = 8, .quota = 2.5}), Verdict::warn,
-         "troupe node --cores 2");
-  expect(judge_cores({.online = 8, .usable = 8, .quota = 0.5}), Verdict::warn, "--cores 1");
+  expect(judge_cores({.online = 8, .usable = 8, .quota = 2.5, .used = 2}), Verdict::ok,
+         "the control group gives the time of 2.5, so 2 threads");
+  expect(judge_cores({.online = 8, .usable = 8, .quota = 0.5, .used = 1}), Verdict::warn,
+         "at least one core");
   expect(judge_cores({.online = 8, .usable = 8, .quota = 16.0}), Verdict::ok, "");
   expect(judge_cores({.online = 64, .usable = 64, .numa_nodes = 2}), Verdict::warn, "numactl");
 }
