@@ -227,6 +227,7 @@ class Node::Work {
     if (message.type == Forget::type) return (void)keeps_.erase(message.run);
     if (message.type == Chaos::type) return suffer(message);
     if (message.type == Unfit::type) return unfit(message);
+    if (message.type == Dismiss::type) return dismiss(message);
     const auto found = sites_.find(message.run);
     if (found == sites_.end() || found->second.epoch != message.epoch) return;  // It is over.
     auto& site = *found->second.site;
@@ -264,10 +265,18 @@ class Node::Work {
     options_.say(unfit ? "no part in run " + unfit->run + ": " + unfit->why : unfit.error().text);
   }
 
+  void dismiss(const transport::Message& message) {
+    const auto order = transport::from_message<Dismiss>(message);
+    if (!order) return options_.say(order.error().text);
+    is_dismissed_ = true;
+    Leave leave{"its head ends it: " + order->reason};
+    heard(leave);
+  }
+
   void retire(const std::string& why) {
     sites_.clear();
     keeps_.clear();
-    options_.retired(why);
+    is_dismissed_ ? options_.dismissed(why) : options_.retired(why);
   }
 
   void prepare(const transport::Message& message) {
@@ -390,6 +399,7 @@ class Node::Work {
   bool was_welcome_ = false;             // At any time,
   bool is_welcome_ = false;              // and on this connection.
   bool leaving_ = false;
+  bool is_dismissed_ = false;
   std::optional<Clock::time_point> headless_until_;
 
   mutable std::mutex mutex_;

@@ -34,6 +34,8 @@ struct NodeOptions {
   /// There is nothing more to do for this process: it has left, or its head was gone for too long.
   /// Another one in its place may be welcome.
   std::function<void(const std::string& why)> retired;
+  /// The head has ended this node for good: no other process shall take its place.
+  std::function<void(const std::string& why)> dismissed;
 };
 
 /// A process with devices: dials the head, and has a site of every run that it is given. A

@@ -169,6 +169,17 @@ struct Retire {
   }
 };
 
+/// Head to node: leave all runs, then end for good. No other process shall take its place.
+struct Dismiss {
+  static constexpr std::string_view type = "dismiss";
+
+  std::string reason;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("reason", &Dismiss::reason));
+  }
+};
+
 /// Head to node: a run gives it no part, and why. It may serve others.
 struct Unfit {
   static constexpr std::string_view type = "node.unfit";

@@ -4,6 +4,9 @@
 #include <chrono>
 #include <cstdio>
 #include <optional>
+#include <set>
+#include <string>
+#include <thread>
 
 #include "apps/command.h"
 #include "apps/head_tables.h"
@@ -32,15 +35,55 @@ ExitCode status(const Asked& asked, const CommonFlags& flags) {
   });
 }
 
+const Value::List& list_of(const Value& answer, const char* key) {
+  static const Value::List none;
+  const Value* list = answer.find(key);
+  return list && list->list() ? *list->list() : none;
+}
+
 struct NodesArguments {
   WhichHead head;
   std::string order;
   std::string node;
 };
 
+/// Ends a node, or all, and waits until they are no more.
+ExitCode end_nodes(const NodesArguments& arguments, const CommonFlags& flags) {
+  constexpr auto patience = std::chrono::seconds(60);
+  constexpr auto look_every = std::chrono::milliseconds(100);
+  auto client = arguments.head.dial();
+  if (!client) return no_head(client.error());
+  Value body = Value::Map{};
+  if (!arguments.node.empty()) body.set("node", arguments.node);
+  const auto asked = (*client)->ask("node.end", std::move(body));
+  if (!asked) return refused(asked.refusal());
+  std::set<std::string> names;
+  for (const auto& name : list_of(*asked, "nodes"))
+    if (name.text()) names.insert(*name.text());
+  const auto end = std::chrono::steady_clock::now() + patience;
+  for (auto left = names; !left.empty(); std::this_thread::sleep_for(look_every)) {
+    const auto there = (*client)->ask("node.list", Value::Map{});
+    if (!there) return refused(there.refusal());
+    left.clear();
+    for (const auto& node : list_of(*there, "nodes"))
+      if (names.contains(text_in(node, "name"))) left.insert(text_in(node, "name"));
+    if (!left.empty() && std::chrono::steady_clock::now() >= end)
+      return complain(ExitCode::failed, "error: " + *left.begin() + " and " +
+                                            std::to_string(left.size() - 1) +
+                                            " more nodes have not ended within " +
+                                            std::to_string(patience.count()) + " s");
+  }
+  if (flags.output == "json")
+    std::puts(to_json(*asked).c_str());
+  else if (!flags.quiet)
+    for (const auto& name : names) std::printf("%s has ended\n", name.c_str());
+  return ExitCode::done;
+}
+
 ExitCode nodes(const NodesArguments& arguments, const CommonFlags& flags) {
   if (arguments.order.empty())
     return ask(arguments.head, "node.list", Value::Map{}, flags, print_nodes);
+  if (arguments.order == "end") return end_nodes(arguments, flags);
   if (arguments.node.empty())
     return complain(ExitCode::usage,
                     "error: which node? `troupe nodes " + arguments.order + " NAME`");
@@ -138,9 +181,12 @@ void add_ask_head(Program& program) {
     auto [command, arguments] =
         add_command(program, program.app, "nodes", "the nodes of a head", nodes);
     arguments.head.add_to(*command);
-    command->add_option("order", arguments.order, "drain: move its players away; cordon, uncordon")
-        ->check(CLI::IsMember({"drain", "cordon", "uncordon"}));
-    command->add_option("node", arguments.node, "its name");
+    command
+        ->add_option(
+            "order", arguments.order,
+            "drain: move its players away; cordon, uncordon; end: it leaves its runs and ends")
+        ->check(CLI::IsMember({"drain", "cordon", "uncordon", "end"}));
+    command->add_option("node", arguments.node, "its name; `end` without a name ends all");
   }
   const auto about = [&](const std::string& name, const std::string& help, auto run) {
     auto [command, arguments] = add_command(program, program.app, name, help, run);

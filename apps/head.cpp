@@ -43,6 +43,7 @@ struct HeadArguments {
   bool plain_tensors = false;
   std::string state = ".troupe";
   bool supervised = false;
+  bool only_submitted = false;
 };
 
 /// The arguments of this process. A supervised head gets all of them, so no option can be lost.
@@ -193,6 +194,7 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
   options.state = arguments.state;
   options.say = say;
   if (arguments.allow_chaos) options.drills = HeadOptions::Drills::allowed;
+  if (arguments.only_submitted) options.earlier_runs = HeadOptions::EarlierRuns::wait;
   options.deposed = [](std::uint64_t term) {
     std::fprintf(stderr,
                  "error: a node has proved that it knows a head of term %llu, which came after "
@@ -273,6 +275,8 @@ void add_head(Program& program) {
                     "without it they are encrypted");
   command->add_option("--state", arguments.state,
                       "the folder of what it remembers: one that comes back leads its runs on");
+  command->add_flag("--only-submitted", arguments.only_submitted,
+                    "let runs of an earlier life wait until somebody submits them again");
   command->add_flag("--supervised", arguments.supervised,
                     "start it again where it dies, as systemd would");
 }

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "actors/chaos.h"
+#include "actors/node_messages.h"
 #include "apps/recorder.h"
 
 namespace troupe::apps {
@@ -47,6 +48,8 @@ bool HeadOrders::take(const transport::Message& message, const Answer& answer) {
     drain(node, answer);
   else if (type == "node.cordon" || type == "node.uncordon")
     (*answer)(cordon(node, type == "node.cordon"));
+  else if (type == "node.end")
+    (*answer)(end(node));
   else if (type == actors::Chaos::type)
     (*answer)(chaos(message));
   else
@@ -100,6 +103,21 @@ void HeadOrders::drain(const std::string& node, const Answer& answer) {
     run->cast_anew([answer, all, run = run.get()](const Result<std::int64_t>& step) {
       if (!step && !run->report().has_ended()) (*answer)(step.error());
     });
+}
+
+/// All nodes if `node` is empty. They are asked when this is answered, and may still be there.
+Reply HeadOrders::end(const std::string& node) {
+  Value::List names;
+  for (const auto& one : people_.gate.nodes().all()) {
+    if (!node.empty() && one.name != node) continue;
+    names.emplace_back(one.name);
+    (void)people_.gate.nodes().send(
+        one.incarnation, transport::to_message(actors::Dismiss{"an operator asked for it"}));
+  }
+  if (names.empty() && !node.empty()) return unknown_node(node, "node");
+  Value answer = Value::Map{};
+  answer.set("nodes", std::move(names));
+  return answer;
 }
 
 Reply HeadOrders::cordon(const std::string& node, bool cordoned) {

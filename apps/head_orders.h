@@ -24,8 +24,8 @@ struct HeadPeople {
 };
 
 /// What changes a run under way, or the nodes under it: run.set, run.checkpoint, node.cordon,
-/// node.uncordon, node.drain and chaos. Whatever waits for a run is answered once it has come to a
-/// moment at which nothing is in flight.
+/// node.uncordon, node.drain, node.end and chaos. Whatever waits for a run is answered once it has
+/// come to a moment at which nothing is in flight.
 class HeadOrders {
  public:
   explicit HeadOrders(HeadPeople people) : people_(std::move(people)) {}
@@ -36,6 +36,7 @@ class HeadOrders {
  private:
   void hold(const transport::Message& message, const Answer& answer);
   void drain(const std::string& node, const Answer& answer);
+  Reply end(const std::string& node);
   Reply cordon(const std::string& node, bool cordoned);
   Reply chaos(const transport::Message& message);
 

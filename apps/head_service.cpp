@@ -277,6 +277,10 @@ class HeadService::Service {
       standing.name = name;
       standing.state = known.state;
       standing.why = known.why;
+      if (options_.earlier_runs == HeadOptions::EarlierRuns::wait && !standing.has_ended()) {
+        standing.state = "stopped";
+        standing.why = "it goes on when somebody submits it with --resume";
+      }
       if (standing.has_ended()) {
         standing.step = known.step;
         standing.steps = known.steps;

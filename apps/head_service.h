@@ -66,6 +66,9 @@ struct HeadOptions {
   /// Whether tensors may leave a machine in the clear.
   actors::PlainTensors plain = actors::PlainTensors::within_machine;
   enum class Drills { forbidden, allowed };
+  enum class EarlierRuns { go_on, wait };
+  /// Whether runs of an earlier life go on by themselves, or wait until somebody submits them.
+  EarlierRuns earlier_runs = EarlierRuns::go_on;
   Drills drills = Drills::forbidden;  // Whether `troupe chaos` may do harm here.
   /// For a node whose connection has ended, though nobody says that its process has.
   std::chrono::milliseconds reconnect_patience{1000};

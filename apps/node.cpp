@@ -26,6 +26,7 @@ namespace {
 struct DaemonArguments {
   NodeArguments node;
   double leave_patience = 30;  // Seconds.
+  int exit_code_on_signal = 0;
 };
 
 /// The daemon's own line to the head. What cannot be told now need not be told later: a head that
@@ -81,7 +82,11 @@ class Line {
 bool is_worth_another(const ProcessEnd& end) {
   if (end.signal != 0) return true;
   const auto code = static_cast<ExitCode>(end.code);
-  return code != ExitCode::usage && code != ExitCode::no_head;
+  return code != ExitCode::usage && code != ExitCode::no_head && code != ExitCode::dismissed;
+}
+
+bool is_dismissed(const ProcessEnd& end) {
+  return end.signal == 0 && static_cast<ExitCode>(end.code) == ExitCode::dismissed;
 }
 
 ExitCode node(const DaemonArguments& given, const CommonFlags& flags) {
@@ -120,11 +125,11 @@ ExitCode node(const DaemonArguments& given, const CommonFlags& flags) {
   options.ended = [&](const ProcessEnd& end) {
     line.tell(notice_of(life, end));
     const bool again = is_worth_another(end);
-    if (!flags.quiet && (end.signal != 0 || end.code != 0))
+    if (!flags.quiet && (end.signal != 0 || end.code != 0) && !is_dismissed(end))
       std::fprintf(stderr, "node process %d %s%s\n", static_cast<int>(end.process),
                    to_text(end).c_str(), again && !leaves ? "; another one is started" : "");
     if (!again) {
-      code = end.code;
+      code = is_dismissed(end) ? 0 : end.code;
       bell.ring();
     }
     return again;
@@ -136,6 +141,7 @@ ExitCode node(const DaemonArguments& given, const CommonFlags& flags) {
   manager->wait(bell, [] {});
   manager->stopping();
   leaves = true;
+  if (signal_came()) return static_cast<ExitCode>(given.exit_code_on_signal);
   return static_cast<ExitCode>(code.load());
 }
 
@@ -147,6 +153,11 @@ void add_node(Program& program) {
   arguments.node.add_to(*command);
   command->add_option("--leave-patience", arguments.leave_patience,
                       "seconds in which its runs may save and go on without it, once it shall end");
+  command
+      ->add_option("--exit-code-on-signal", arguments.exit_code_on_signal,
+                   "the exit code after SIGTERM or SIGINT (0); Kubernetes replaces a pod that ends "
+                   "with another code than 0")
+      ->check(CLI::Range(0, 255));
 }
 
 }  // namespace troupe::apps

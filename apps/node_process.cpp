@@ -146,6 +146,10 @@ ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) 
     say("this node process ends: " + why);
     end(ExitCode::done);
   };
+  options.dismissed = [&](const std::string& why) {
+    say("this node ends: " + why);
+    end(ExitCode::dismissed);
+  };
   auto started = actors::Node::start(std::move(options));
   if (!started) return complain(ExitCode::failed, "error: " + started.error().text);
   GpuWatchOptions watching;

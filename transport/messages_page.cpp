@@ -78,6 +78,9 @@ const std::vector<Section>& sections() {
            {"node.uncordon", "`node`", "It may be used again. [`node`]"},
            {"node.drain", "`node`",
             "Saves, and moves what it plays to others; answered when it is free. [`node`, `runs`]"},
+           {"node.end", "[`node`]",
+            "Ends a node, or all of them, for good: it leaves its runs, and its daemon ends with "
+            "exit code 0. [`nodes`]"},
            {"config.validate", "a configuration",
             "Only checks it, and its data on the head's machine. [`name`, `warnings`]"},
            {"plan.request", "a configuration",
@@ -141,6 +144,7 @@ const std::vector<Section>& sections() {
             "publishes it."},
            {"retire", "`reason`",
             "The head: it does not know this one any more; it is welcome as a new one."},
+           {"dismiss", "`reason`", "The head: leave your runs and end, together with your daemon."},
            {"exit_notice", "`host`, `pid`, `how`, `last_words`",
             "A daemon: a node process has ended."},
        }},

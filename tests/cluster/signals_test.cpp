@@ -173,3 +173,63 @@ TEST_CASE("a supervised head starts a head with every option that it was given",
   head.send(SIGTERM);
   CHECK(head.wait() == 0);
 }
+
+TEST_CASE("a node that gets SIGTERM ends with the exit code that it was given", "[cluster]") {
+  const Workplace here;
+  Cluster cluster(here, {"alpha"}, {"--exit-code-on-signal", "75"});
+  cluster.nodes.front()->send(SIGTERM);
+  CHECK(cluster.nodes.front()->wait() == 75);
+}
+
+TEST_CASE("a node that is ended for good leaves its run, and its daemon ends with 0", "[cluster]") {
+  const Workplace here;
+  here.write("gpt.toml", gpt);
+  const auto one = digest_of_one(here, {"train.steps=150"});
+  Cluster cluster(here, {"alpha", "beta"}, {"--exit-code-on-signal", "75"});
+  Process submit(here, with({"submit", "gpt.toml", "--wait", "--output", "plain"},
+                            {"name=many", "train.steps=150", "pipeline.stages=2", "log.every=5"}));
+  REQUIRE(submit.says("step 45 "));
+  const Ended ended = tests::troupe(here, {"nodes", "end", "alpha", "--head", head_of(here)});
+  INFO(ended.err << cluster.head.said() << cluster.nodes[0]->said());
+  CHECK(ended.code == 0);
+  CHECK(ended.out == "alpha has ended\n");
+  CHECK(cluster.nodes[0]->wait() == 0);
+  CHECK(submit.wait() == 0);
+  CHECK(digest(here, "many") == one);
+  for (const auto& [step, count] : times_done(here, "many")) CHECK(count == 1);
+
+  // Without a name all that are left.
+  CHECK(tests::troupe(here, {"nodes", "end", "--head", head_of(here)}).code == 0);
+  CHECK(cluster.nodes[1]->wait() == 0);
+  const Ended nobody = tests::troupe(here, {"nodes", "end", "alpha", "--head", head_of(here)});
+  CHECK(nobody.code == 1);
+  CHECK(nobody.err.find("there is no node 'alpha'") != std::string::npos);
+}
+
+TEST_CASE("a head that leads only what is submitted lets earlier runs wait", "[cluster]") {
+  const Workplace here;
+  here.write("gpt.toml", gpt);
+  const auto one = digest_of_one(here, {"train.steps=150"});
+  const std::vector<std::string> order =
+      with({"submit", "gpt.toml", "--wait", "--resume", "--output", "plain"},
+           {"name=many", "train.steps=150", "log.every=5", "checkpoint.every=10m"});
+  {
+    Cluster cluster(here, {"alpha"}, {}, {"--only-submitted"});
+    REQUIRE(cluster.head.said().find("term 1\n") != std::string::npos);
+    Process submit(here, order);
+    REQUIRE(submit.says("step 45 "));
+    cluster.head.send(SIGTERM);
+    CHECK(cluster.head.wait() == 0);
+    CHECK(submit.wait() == 75);
+  }
+  Cluster cluster(here, {"beta"}, {}, {"--only-submitted"});
+  CHECK(cluster.head.said().find("term 2\n") != std::string::npos);
+  const Ended runs = tests::troupe(here, {"runs", "--head", head_of(here)});
+  CHECK(runs.out.find("stopped") != std::string::npos);
+  Process submit(here, order);
+  const auto code = submit.wait();
+  INFO(submit.said() << cluster.head.said());
+  CHECK(code == 0);
+  CHECK(digest(here, "many") == one);
+  for (const auto& [step, count] : times_done(here, "many")) CHECK(count == 1);
+}

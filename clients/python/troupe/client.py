@@ -263,6 +263,10 @@ class Client:
     def uncordon(self, node: str) -> None:
         self.ask("node.uncordon", node=node)
 
+    def end_nodes(self, node: str | None = None) -> list[str]:
+        """Asks a node, or all, to leave their runs and end for good. Returns their names; they may still be there."""
+        return list(self.ask("node.end", **({"node": node} if node else {}))["nodes"])
+
     def chaos(self, what: str, target: str, *, seconds: float = 5.0, times: float = 4.0) -> None:
         """A drill: kill, stop, slow (so many times) or partition a node; disk-full for a run.
 
