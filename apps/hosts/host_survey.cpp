@@ -9,6 +9,7 @@
 #include "apps/hosts/children.h"
 #include "apps/hosts/ssh.h"
 #include "core/json.h"
+#include "core/printable.h"
 
 namespace troupe::apps {
 namespace {
@@ -34,8 +35,9 @@ struct Visit {
 };
 
 void hear(const Host& host, const std::string& line, Visit& visit, const OnCheck& on_check) {
-  const auto event = parse_json(line);
+  auto event = parse_json(line);
   if (!event) return;  // A greeting of the machine's shell.
+  make_printable(*event);
   if (is_event(*event, "check")) return on_check(host.name, from_event(*event));
   if (!is_event(*event, "host")) return;
   auto report = report_from(*event);
@@ -90,7 +92,7 @@ class PairVisit {
   }
 
   void complain(const std::string& line) {
-    if (!figures_) figures_ = Error{line.starts_with("error: ") ? line.substr(7) : line};
+    if (!figures_) figures_ = Error{printable(line.starts_with("error: ") ? line.substr(7) : line)};
   }
 
   const HostReport& from_;

@@ -5,6 +5,7 @@
 
 #include "apps/hosts/children.h"
 #include "apps/hosts/ssh.h"
+#include "core/printable.h"
 
 namespace troupe::apps {
 namespace {
@@ -17,7 +18,7 @@ std::string last_line(const std::string& text) {
   const auto end = text.find_last_not_of("\r\n");
   if (end == std::string::npos) return {};
   const auto begin = text.find_last_of('\n', end);
-  return text.substr(begin == std::string::npos ? 0 : begin + 1, end - (begin + 1) + 1);
+  return printable(text.substr(begin == std::string::npos ? 0 : begin + 1, end - (begin + 1) + 1));
 }
 
 }  // namespace

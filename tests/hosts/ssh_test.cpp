@@ -62,6 +62,9 @@ TEST_CASE("how a machine was reached", "[hosts]") {
   CHECK(judge_reached("alpha", 120, "", place).found == "there is no folder /data");
   CHECK(judge_reached("alpha", 137, "", place).verdict == Verdict::fail);
   CHECK(judge_reached("alpha", 3, "first\nlast\n", place).found == "exit code 3: last");
+  // What another machine says reaches no terminal as it is.
+  CHECK(judge_reached("alpha", 3, "\x1b]0;title\a\n", place).found == "exit code 3: ?]0;title?");
+  CHECK(ssh_failure("alpha", 255, "\x1b[2Jcut\r\n").found == "ssh failed: ?[2Jcut");
 }
 
 TEST_CASE("a script goes to the folder, sets the variables and becomes the program", "[hosts]") {
