@@ -5,10 +5,12 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "core/descriptor.h"
 
@@ -34,6 +36,22 @@ std::string line_of(std::string_view text, std::string_view word) {
     at = end + 1;
   }
   return {};
+}
+
+bool is_own_group(gid_t group) {
+  if (group == ::getegid()) return true;
+  std::vector<gid_t> groups(static_cast<std::size_t>(std::max(0, ::getgroups(0, nullptr))));
+  const int count = ::getgroups(static_cast<int>(groups.size()), groups.data());
+  groups.resize(static_cast<std::size_t>(std::max(0, count)));
+  return std::ranges::find(groups, group) != groups.end();
+}
+
+/// Whether its owner alone can read a file. Kubernetes gives the files of a Secret to root with the
+/// pod's fsGroup as their group, mode 0440: a process that is not root reads its key by that group.
+bool is_secret(const struct stat& facts) {
+  if ((facts.st_mode & (S_IRWXG | S_IRWXO)) == 0) return true;
+  const bool group_only_reads = (facts.st_mode & (S_IWGRP | S_IXGRP | S_IRWXO)) == 0;
+  return group_only_reads && facts.st_uid == 0 && ::geteuid() != 0 && is_own_group(facts.st_gid);
 }
 
 }  // namespace
@@ -74,7 +92,7 @@ Result<KeyPair> read_key_pair(const std::string& path) {
   struct stat facts {};
   if (::fstat(file.number(), &facts) != 0) return system_error(path, "inspect");
   if (!S_ISREG(facts.st_mode)) return Error{path + ": is not a file; a key file was wanted"};
-  if ((facts.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+  if (!is_secret(facts))
     return Error{path + ": others than its owner may read or write this secret; run: chmod 600 " +
                  path + ", and make a new pair if somebody may have seen it"};
   std::array<char, 1024> buffer{};

@@ -65,15 +65,6 @@ rm -rf "$folder"
 echo "ended $count processes"
 )sh";
 
-using Fillings = std::vector<std::pair<std::string, std::string>>;
-
-std::string filled(std::string text, const Fillings& fillings) {
-  for (const auto& [what, by] : fillings)
-    for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
-      text.replace(at, what.size(), by);
-  return text;
-}
-
 }  // namespace
 
 std::string script_that_starts(const Host& host, const NodesOrder& order) {

@@ -9,10 +9,11 @@ using Flavour = KubernetesOrder::Flavour;
 
 constexpr const char* lead_script = R"SCRIPT(# Leads the run, and ends with it.
 troupe head --listen 0.0.0.0:4700 --events 0.0.0.0:4701 --interface "$POD_IP" \
-  --keys /keys/head.key --allow /keys/hosts.allow --state "$(mktemp -d)" &
+  --keys /keys/head.key --allow /keys/hosts.allow --state /srv/runs/.troupe --only-submitted &
 head=$!
+noticed=
 # Before Kubernetes takes the pod away: the head finishes the step and saves.
-trap 'kill -TERM "$head"' TERM
+trap 'noticed=yes; kill -TERM "$head"' TERM
 TROUPE_KEYS=/keys/me.key troupe submit /run/troupe/run.json --wait --resume --head 127.0.0.1:4700 &
 submit=$!
 code=0
@@ -21,7 +22,11 @@ while kill -0 "$submit" 2>/dev/null; do
   wait "$submit"
   code=$?
 done
-kill -TERM "$head" 2>/dev/null
+# No other head comes after a run that is done, or that cannot begin: the nodes end, too.
+case $noticed$code in
+  0 | 2 | 3) TROUPE_KEYS=/keys/me.key troupe nodes end -q --head 127.0.0.1:4700 ;;
+esac
+[ -n "$noticed" ] || kill -TERM "$head" 2>/dev/null
 wait "$head"
 exit "$code"
 )SCRIPT";
@@ -47,7 +52,16 @@ struct Container {
 
 const std::vector<std::string> keys_of_head = {"head.key", "hosts.allow", "me.key"};
 const std::vector<std::string> keys_of_node = {"node.key"};
-const std::vector<std::string> keys_of_both = {"head.key", "hosts.allow", "me.key", "node.key"};
+
+/// Any user that is not root: the files of a Secret and of a volume belong to its group.
+constexpr const char* pod_security = R"(automountServiceAccountToken: false
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 10001
+  runAsGroup: 10001
+  fsGroup: 10001
+  seccompProfile: {type: RuntimeDefault}
+)";
 
 std::string pod_template(const KubernetesOrder& order, const Container& container,
                          const std::string& restart) {
@@ -61,6 +75,7 @@ std::string pod_template(const KubernetesOrder& order, const Container& containe
   if (order.flavour != Flavour::jobset) text += "  subdomain: " + job.name + "\n";
   text += "  restartPolicy: " + restart + "\n";
   text += "  terminationGracePeriodSeconds: " + std::to_string(job.grace.count()) + "\n";
+  text += indented(pod_security, 2);
   text += "  containers:\n";
   text += "    - name: troupe\n";
   text += "      image: " + order.image + "\n";
@@ -79,9 +94,7 @@ std::string pod_template(const KubernetesOrder& order, const Container& containe
   if (!resources.empty())
     text += "      resources:\n        requests:\n" + indented(resources, 10) +
             "        limits:\n" + indented(resources, 10);
-  text +=
-      R"(      # Root: the files of a Secret belong to it, and a key file that others may read is refused.
-      securityContext: {allowPrivilegeEscalation: false, runAsUser: 0}
+  text += R"(      securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
       volumeMounts:
         - {name: shared-memory, mountPath: /dev/shm}
         - {name: keys, mountPath: /keys, readOnly: true}
@@ -95,7 +108,7 @@ std::string pod_template(const KubernetesOrder& order, const Container& containe
     - name: keys
       secret:
         secretName: )" +
-          job.name + "-keys\n        defaultMode: 0400\n        items:\n";
+          job.name + "-keys\n        defaultMode: 256  # 0400\n        items:\n";
   for (const auto& key : container.keys)
     text += "          - {key: " + key + ", path: " + key + "}\n";
   text += R"(    - name: run
@@ -110,10 +123,18 @@ std::string metadata(const std::string& name, const std::string& of) {
   return "metadata:\n  name: " + name + "\n  labels:\n" + indented(labels(of, ""), 4);
 }
 
+/// The pods of a run reach each other, on any port: nodes dial each other. Nobody else reaches
+/// them.
+std::string network_policy(const std::string& name) {
+  const std::string these = "matchLabels:\n" + indented(labels(name, ""), 2);
+  return "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\n" + metadata(name, name) +
+         "spec:\n  podSelector:\n" + indented(these, 4) +
+         "  policyTypes: [Ingress]\n  ingress:\n    - from:\n        - podSelector:\n" +
+         indented(these, 12);
+}
+
 std::string surroundings(const KubernetesOrder& order) {
   const std::string& name = order.job.name;
-  // All pods of a Job are alike, so each of them mounts the volume.
-  const std::string access = order.flavour == Flavour::job ? "ReadWriteMany" : "ReadWriteOnce";
   const std::string service =
       "apiVersion: v1\nkind: Service\n" + metadata(name, name) +
       "spec:\n  clusterIP: None\n  publishNotReadyAddresses: true\n  selector:\n" +
@@ -123,46 +144,58 @@ std::string surroundings(const KubernetesOrder& order) {
          metadata(name + "-run", name) + "data:\n  lead.sh: |\n" + indented(lead_script, 4) +
          "  run.json: |\n" + indented(order.job.run, 4) +
          "---\napiVersion: v1\nkind: PersistentVolumeClaim\n" + metadata(name + "-runs", name) +
-         "spec:\n  accessModes: [" + access +
-         "]\n  resources: {requests: {storage: " + order.storage + "}}\n";
+         "spec:\n  accessModes: [ReadWriteOnce]\n  resources: {requests: {storage: " +
+         order.storage + "}}\n---\n" + network_policy(name);
 }
 
-std::vector<std::string> node_command(const std::string& head) {
-  return {"troupe",    "node",   "--head",      head,     "--interface",
-          "$(POD_IP)", "--name", "$(POD_NAME)", "--keys", "/keys/node.key"};
+/// Kubernetes replaces a node whose pod it takes away only if that pod ends with another code than
+/// 0.
+std::vector<std::string> node_command(const KubernetesOrder& order, const std::string& head) {
+  std::vector<std::string> words{"troupe",
+                                 "node",
+                                 "--head",
+                                 head,
+                                 "--interface",
+                                 "$(POD_IP)",
+                                 "--name",
+                                 "$(POD_NAME)",
+                                 "--keys",
+                                 "/keys/node.key",
+                                 "--exit-code-on-signal",
+                                 "75"};
+  if (order.job.cores > 0) words.insert(words.end(), {"--cores", std::to_string(order.job.cores)});
+  return words;
 }
 
-/// What a Job does about pods that fail: those that were taken away, and those that saved their run
-/// and ask to be run again (exit code 75), do not count.
+/// What a Job does about pods that fail. No other pod mends a command line or a configuration (2
+/// and 3). Those that were taken away, and those that saved their run and ask to be run again (75),
+/// do not count.
 constexpr const char* failure_policy = R"(backoffLimit: 20
 podFailurePolicy:
   rules:
+    - action: FailJob
+      onExitCodes: {operator: In, values: [2, 3]}
     - action: Ignore
       onPodConditions: [{type: DisruptionTarget, status: "True"}]
     - action: Ignore
       onExitCodes: {operator: In, values: [75]}
 )";
 
-std::string job(const KubernetesOrder& order) {
+/// Jobs of their own for head and nodes: all pods of one Job are alike, and would have all keys.
+std::string job_of(const KubernetesOrder& order, const Container& container, int pods) {
+  const std::string name = order.job.name + "-" + container.role;
+  return "apiVersion: batch/v1\nkind: Job\n" + metadata(name, order.job.name) +
+         "spec:\n  completionMode: Indexed\n  completions: " + std::to_string(pods) +
+         "\n  parallelism: " + std::to_string(pods) + "\n" + indented(failure_policy, 2) +
+         "  template:\n" + indented(pod_template(order, container, "Never"), 4);
+}
+
+std::string jobs(const KubernetesOrder& order) {
   const std::string& name = order.job.name;
-  const std::string pods = std::to_string(order.job.nodes + 1);
-  std::string node;
-  for (const auto& word : node_command(name + "-0." + name + ":4700")) {
-    // Here a shell expands what Kubernetes would.
-    const bool is_variable = word.starts_with("$(");
-    node += " " + (is_variable ? "$" + word.substr(2, word.size() - 3) : word);
-  }
-  const Container either{
-      "pod",
-      {"sh", "-c", "[ $JOB_COMPLETION_INDEX = 0 ] && exec sh /run/troupe/lead.sh; exec" + node},
-      keys_of_both,
-      true};
-  return "apiVersion: batch/v1\nkind: Job\n" + metadata(name, name) +
-         "spec:\n  # The pod of index 0 leads, and the job ends with it (Kubernetes 1.31).\n"
-         "  completionMode: Indexed\n  completions: " +
-         pods + "\n  parallelism: " + pods +
-         "\n  successPolicy: {rules: [{succeededIndexes: \"0\"}]}\n" + indented(failure_policy, 2) +
-         "  template:\n" + indented(pod_template(order, either, "Never"), 4);
+  const Container head{"head", {"sh", "/run/troupe/lead.sh"}, keys_of_head, true};
+  const Container node{"node", node_command(order, name + "-head-0." + name + ":4700"),
+                       keys_of_node};
+  return job_of(order, head, 1) + "---\n" + job_of(order, node, order.job.nodes);
 }
 
 std::string replicated_job(const KubernetesOrder& order, const Container& container, int pods) {
@@ -175,12 +208,15 @@ std::string replicated_job(const KubernetesOrder& order, const Container& contai
 std::string jobset(const KubernetesOrder& order) {
   const std::string& name = order.job.name;
   const Container head{"head", {"sh", "/run/troupe/lead.sh"}, keys_of_head, true};
-  const Container node{"node", node_command(name + "-head-0-0." + name + ":4700"), keys_of_node};
+  const Container node{"node", node_command(order, name + "-head-0-0." + name + ":4700"),
+                       keys_of_node};
   return "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\n" + metadata(name, name) +
          "spec:\n  network: {enableDNSHostnames: true, subdomain: " + name +
-         "}\n  # It ends with its head, as the nodes never end by themselves.\n"
+         "}\n  # It ends with its head, whichever nodes are left.\n"
          "  successPolicy: {operator: All, targetReplicatedJobs: [head]}\n"
-         "  failurePolicy: {maxRestarts: 20}\n  replicatedJobs:\n" +
+         "  failurePolicy:\n    maxRestarts: 20\n    rules:\n"
+         "      - {action: FailJobSet, onJobFailureReasons: [PodFailurePolicy]}\n"
+         "  replicatedJobs:\n" +
          indented(replicated_job(order, head, 1), 4) +
          indented(replicated_job(order, node, order.job.nodes), 4);
 }
@@ -204,7 +240,8 @@ std::string stateful_sets(const KubernetesOrder& order) {
        "--state", "/srv/runs/.troupe"},
       keys_of_head,
       true};
-  const Container node{"node", node_command(name + "-head-0." + name + ":4700"), keys_of_node};
+  const Container node{"node", node_command(order, name + "-head-0." + name + ":4700"),
+                       keys_of_node};
   return stateful_set(order, head, 1) + "---\n" + stateful_set(order, node, order.job.nodes);
 }
 
@@ -252,7 +289,7 @@ std::string render_kubernetes(const KubernetesOrder& order) {
   const auto workload = [&] {
     switch (order.flavour) {
       case Flavour::job:
-        return job(order);
+        return jobs(order);
       case Flavour::jobset:
         return jobset(order);
       case Flavour::statefulset:

@@ -27,12 +27,14 @@ constexpr const char* head_part = R"sh(
 port=$((20000 + SLURM_JOB_ID % 20000 * 2))
 TROUPE_HEAD=$(hostname):$port
 export TROUPE_HEAD
+# The state stays beside the run: a head of a later start has a higher term, and two heads at once
+# are refused.
 "$troupe" head --listen "0.0.0.0:$port" --events "0.0.0.0:$((port + 1))" \
-  --keys "$keys/head.key" --allow "$keys/hosts.allow" --state "$keys/state" &
+  --keys "$keys/head.key" --allow "$keys/hosts.allow" --state "@STATE@" --only-submitted &
 head=$!
 
 # A machine that fails takes its node with it, and nothing else.
-TROUPE_KEYS=$keys/node.key srun --no-kill --kill-on-bad-exit=0 --wait=0 "$troupe" node &
+TROUPE_KEYS=$keys/node.key srun --no-kill --kill-on-bad-exit=0 --wait=0@SRUN@ "$troupe" node@NODE@ &
 nodes=$!
 
 # Slurm's notice, before preemption or the end of the time: the head finishes the step and saves.
@@ -47,12 +49,18 @@ while kill -0 "$submit" 2>/dev/null; do
   code=0
   wait "$submit" || code=$?
 done
-kill -TERM "$head" 2>/dev/null || true
+if [ -z "$noticed" ]; then
+  # The nodes end by themselves, so that Slurm need not cancel their step.
+  TROUPE_KEYS=$keys/me.key "$troupe" nodes end -q || true
+  timeout 10 tail -s 0.1 -f --pid="$nodes" /dev/null || true
+  kill -TERM "$head" 2>/dev/null || true
+fi
 wait "$head" || true
 kill -TERM "$nodes" 2>/dev/null || true
 wait "$nodes" || true
 
 if [ -n "$noticed" ]; then
+  rm -rf "$keys"  # Slurm may kill this script as it puts the job back.
   scontrol requeue "$SLURM_JOB_ID"
   exit 75
 fi
@@ -85,7 +93,11 @@ std::string render_slurm(const SlurmOrder& order) {
   text += "troupe=" + shell_quoted(job.program) + "\n";
   text += keys_part;
   text += "cat >\"$keys/run.json\" <<'RUN'\n" + job.run + "RUN\n";
-  return text + head_part;
+  const std::string cores = std::to_string(job.cores);
+  return text + filled(head_part, {{"@STATE@", "runs/.troupe-" + job.name},
+                                   // srun does not take this number from sbatch.
+                                   {"@SRUN@", job.cores > 0 ? " --cpus-per-task=" + cores : ""},
+                                   {"@NODE@", job.cores > 0 ? " --cores " + cores : ""}});
 }
 
 }  // namespace troupe::apps

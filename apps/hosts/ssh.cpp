@@ -59,6 +59,13 @@ std::string shell_line(const std::vector<std::string>& words) {
   return line;
 }
 
+std::string filled(std::string text, const Fillings& fillings) {
+  for (const auto& [what, by] : fillings)
+    for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
+      text.replace(at, what.size(), by);
+  return text;
+}
+
 std::vector<std::string> over_ssh(const std::string& host) {
   return {"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=10",
           "--",  host, "exec sh -s"};

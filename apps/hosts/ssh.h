@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace troupe::apps {
@@ -9,6 +10,10 @@ namespace troupe::apps {
 std::string shell_quoted(const std::string& word);
 /// Words with blanks between.
 std::string shell_line(const std::vector<std::string>& words);
+
+/// Replaces each marker of a script, wherever it stands, by its text.
+using Fillings = std::vector<std::pair<std::string, std::string>>;
+std::string filled(std::string text, const Fillings& fillings);
 
 /// The command that runs a script of the POSIX shell on a machine by the system's ssh, whatever
 /// shell its user has there: without questions, and with an end to the wait for an answer. The

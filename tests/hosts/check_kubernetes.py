@@ -7,14 +7,15 @@ from typing import Any
 import yaml
 
 KINDS = {
-    "job": ["Service", "ConfigMap", "PersistentVolumeClaim", "Job"],
-    "jobset": ["ConfigMap", "PersistentVolumeClaim", "JobSet"],
-    "statefulset": ["Service", "ConfigMap", "PersistentVolumeClaim", "StatefulSet", "StatefulSet"],
+    "job": ["Service", "ConfigMap", "PersistentVolumeClaim", "NetworkPolicy", "Job", "Job"],
+    "jobset": ["ConfigMap", "PersistentVolumeClaim", "NetworkPolicy", "JobSet"],
+    "statefulset": ["Service", "ConfigMap", "PersistentVolumeClaim", "NetworkPolicy", "StatefulSet", "StatefulSet"],
 }
 VERSIONS = {
     "Service": "v1",
     "ConfigMap": "v1",
     "PersistentVolumeClaim": "v1",
+    "NetworkPolicy": "networking.k8s.io/v1",
     "Job": "batch/v1",
     "JobSet": "jobset.x-k8s.io/v1alpha2",
     "StatefulSet": "apps/v1",
@@ -44,12 +45,25 @@ def check_pod(template: dict[str, Any], things: dict[str, dict[str, Any]]) -> No
     want(volumes["keys"]["secret"]["defaultMode"] == 0o400, "keys that their owner alone may read")
     want(volumes["run"]["configMap"]["name"] in things["ConfigMap"], "the run's ConfigMap")
     keys = [item["key"] for item in volumes["keys"]["secret"]["items"]]
-    want("runs" in volumes or keys == ["node.key"], "a node that cannot read the head's keys")
+    is_head = template["metadata"]["labels"]["app.kubernetes.io/component"] == "head"
+    want(keys == (["head.key", "hosts.allow", "me.key"] if is_head else ["node.key"]), "its own keys for each pod, and no other")
+    want(("runs" in volumes) == is_head, "runs/ in the pod of the head alone")
     if "runs" in volumes:
         claim = volumes["runs"]["persistentVolumeClaim"]["claimName"]
         want(claim in things["PersistentVolumeClaim"], "the claim for runs/")
     (container,) = spec["containers"]
     want(bool(container["image"]), "an image")
+    # What the `restricted` level of Pod Security asks for, and a group that can read the keys.
+    pod, rights = spec["securityContext"], container["securityContext"]
+    want(pod["runAsNonRoot"] and pod["runAsUser"] > 0 and pod["fsGroup"] > 0, "a user that is not root")
+    want(pod["seccompProfile"] == {"type": "RuntimeDefault"}, "the seccomp profile of the runtime")
+    want(rights == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}, "no rights beyond a user's")
+    want(spec["automountServiceAccountToken"] is False, "no token of the cluster's API")
+    if not is_head:
+        words = container["command"]
+        want(words[words.index("--exit-code-on-signal") + 1] == "75", "a node that is replaced when its pod is taken away")
+        cores = container.get("resources", {}).get("limits", {}).get("cpu")
+        want(cores is None or words[words.index("--cores") + 1] == cores, "as many cores as its pod has")
     want(all(isinstance(word, str) for word in container["command"]), "a command of words")
     mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
     want(set(mounts) == set(volumes), "each volume mounted, and each mount a volume")
@@ -73,12 +87,15 @@ def check_workload(thing: dict[str, Any], things: dict[str, dict[str, Any]]) -> 
         want(spec["podManagementPolicy"] == "Parallel", "pods that do not wait for each other")
     if thing["kind"] == "Job":
         want(spec["completionMode"] == "Indexed" and spec["completions"] == spec["parallelism"], "all pods at once")
-        want(spec["successPolicy"]["rules"] == [{"succeededIndexes": "0"}], "an end with its leader")
     if thing["kind"] == "JobSet":
         names = [one["name"] for one in spec["replicatedJobs"]]
         want(spec["successPolicy"]["targetReplicatedJobs"] == ["head"] and "head" in names, "an end with its head")
+        rules = spec["failurePolicy"]["rules"]
+        want({"action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy"]} in rules, "no restart of what cannot begin")
     jobs = [spec] if thing["kind"] == "Job" else [one["template"]["spec"] for one in spec.get("replicatedJobs", [])]
     for job in jobs:
+        first = job["podFailurePolicy"]["rules"][0]
+        want(first == {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [2, 3]}}, "an end of what cannot begin, first")
         ignored = [rule for rule in job["podFailurePolicy"]["rules"] if rule["action"] == "Ignore"]
         want(any(75 in rule.get("onExitCodes", {}).get("values", []) for rule in ignored), "75 is no failure")
         want(any("onPodConditions" in rule for rule in ignored), "preemption is no failure")
@@ -96,9 +113,15 @@ def main() -> None:
     (config_map,) = things["ConfigMap"].values()
     want(json.loads(config_map["data"]["run.json"])["name"] != "", "the run")
     want(config_map["data"]["lead.sh"].count("troupe head") == 1, "the script that leads")
+    (policy,) = things["NetworkPolicy"].values()
+    want(policy["spec"]["policyTypes"] == ["Ingress"], "a policy of who reaches the pods")
+    want(policy["spec"]["ingress"] == [{"from": [{"podSelector": policy["spec"]["podSelector"]}]}], "the run's pods alone")
     workloads = [thing for thing in all_things if thing["kind"] in ("Job", "JobSet", "StatefulSet")]
     for thing in workloads:
         check_workload(thing, things)
+    for template in (template for thing in workloads for template in pods(thing)):
+        chosen = policy["spec"]["podSelector"]["matchLabels"]
+        want(chosen.items() <= template["metadata"]["labels"].items(), "a policy for all pods")
     for service in things.get("Service", {}).values():
         spec = service["spec"]
         want(spec["clusterIP"] == "None" and spec["publishNotReadyAddresses"], "a headless Service")

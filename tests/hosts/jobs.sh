@@ -26,12 +26,22 @@ twice() {
 mkdir slurm
 cat >bin/srun <<'SRUN'
 #!/bin/sh
+# Notes that it was asked to end: a real one then says that it cancels its step.
 while [ "${1#-}" != "$1" ]; do shift; done
-exec "$@"
+"$@" &
+node=$!
+trap 'echo cancelled >>srun.log; kill -TERM "$node"' TERM
+while kill -0 "$node" 2>/dev/null; do
+  wait "$node"
+  code=$?
+done
+echo "code $code" >>srun.log
+exit "$code"
 SRUN
 cat >bin/scontrol <<'SCONTROL'
 #!/bin/sh
 echo "$@" >>requeued
+find . -name '*.key' | wc -l >keys-at-requeue
 SCONTROL
 cat >bin/hostname <<'HOSTNAME'
 #!/bin/sh
@@ -41,8 +51,14 @@ chmod +x bin/*
 troupe render slurm run.toml --nodes 1 >slurm/job.sh
 export SLURM_JOB_ID=4711
 twice slurm bash job.sh
+# With notice the nodes are cancelled; at the end of the run they end by themselves.
+[ "$(cat slurm/srun.log)" = "cancelled
+code 0
+code 0" ] || fail "srun: $(cat slurm/srun.log)"
+[ "$(cat slurm/keys-at-requeue)" = 0 ] || fail "the keys were there when the job was put back"
+[ -f slurm/runs/.troupe-small/lock ] || fail "the head's state is not beside the run"
 grep -qx "requeue 4711" slurm/requeued || fail "the job was not put back into the queue"
-[ -z "$(find slurm -name '.troupe-*')" ] || fail "keys were left behind"
+[ -z "$(find slurm -name '*.key')" ] || fail "keys were left behind"
 
 # The script of the pod that leads, at the paths that it has there, and beside it a node.
 troupe render k8s run.toml --flavour jobset >job.yaml
@@ -59,10 +75,15 @@ import yaml
 for thing in yaml.safe_load_all(open("job.yaml")):
     if thing and thing["kind"] == "ConfigMap":
         for name, text in thing["data"].items():
-            open(f"pod/{name}", "w").write(text.replace("/run/troupe/", "/mnt/pod/").replace("/keys/", "/mnt/keys/"))
+            open(f"pod/{name}", "w").write(text.replace("/run/troupe/", "/mnt/pod/").replace("/keys/", "/mnt/keys/").replace("/srv/", "/mnt/pod/"))
 READ
 TROUPE_HEAD_KEY=$(sed -n 's/^public //p' keys/head.key)
 export TROUPE_HEAD_KEY POD_IP=127.0.0.1
-troupe node --head 127.0.0.1:4700 --keys keys/node.key >node.log 2>&1 &
+troupe node --head 127.0.0.1:4700 --keys keys/node.key --exit-code-on-signal 75 >node.log 2>&1 &
+node=$!
 twice pod sh lead.sh
+# The run is done: its node has ended, so that the Job of the nodes is complete.
+code=0
+wait "$node" || code=$?
+[ "$code" = 0 ] || fail "the node of a run that is done ended with $code, wanted 0"
 echo "Slurm and Kubernetes: $wanted_digest, each started twice"

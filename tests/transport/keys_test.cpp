@@ -1,6 +1,9 @@
 #include "transport/keys.h"
 
+#include <grp.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <iterator>
@@ -76,6 +79,44 @@ TEST_CASE("a secret that others can read is refused", "[transport]") {
   }
   REQUIRE(chmod(path.c_str(), 0400) == 0);
   CHECK(read_key_pair(path));
+}
+
+TEST_CASE("a secret as Kubernetes gives it to a pod with an fsGroup is read", "[transport]") {
+  if (geteuid() != 0) {
+    WARN("skipped: only root can give a file away");
+    return;
+  }
+  constexpr uid_t user = 65534;
+  constexpr gid_t group = 65533, other_group = 65532;
+  const TemporaryDirectory directory;
+  const auto path = directory / "node.key";
+  REQUIRE(write_key_pair(path, *make_key_pair()));
+  REQUIRE(chmod((directory / ".").c_str(), 0755) == 0);
+  /// As a process that is not root: of the group, or of another one.
+  const auto is_read_by = [&](gid_t own_group) {
+    const pid_t child = fork();
+    if (child == 0) {
+      if (setgroups(1, &own_group) != 0 || setgid(user) != 0 || setuid(user) != 0) _exit(3);
+      _exit(read_key_pair(path) ? 0 : 1);
+    }
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    return WEXITSTATUS(status);
+  };
+  REQUIRE(chown(path.c_str(), 0, group) == 0);
+  REQUIRE(chmod(path.c_str(), 0440) == 0);
+  CHECK(is_read_by(group) == 0);
+  CHECK(is_read_by(other_group) == 1);
+  CHECK_FALSE(read_key_pair(path));  // Root needs no group to read it.
+  for (const mode_t mode : {0460, 0444, 0450}) {
+    CAPTURE(mode);
+    REQUIRE(chmod(path.c_str(), mode) == 0);
+    CHECK(is_read_by(group) == 1);
+  }
+  // A file of somebody else, who may read it as well.
+  REQUIRE(chown(path.c_str(), user - 1, group) == 0);
+  REQUIRE(chmod(path.c_str(), 0440) == 0);
+  CHECK(is_read_by(group) == 1);
 }
 
 TEST_CASE("a file that holds no pair is refused", "[transport]") {

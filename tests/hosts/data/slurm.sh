@@ -39,12 +39,14 @@ RUN
 port=$((20000 + SLURM_JOB_ID % 20000 * 2))
 TROUPE_HEAD=$(hostname):$port
 export TROUPE_HEAD
+# The state stays beside the run: a head of a later start has a higher term, and two heads at once
+# are refused.
 "$troupe" head --listen "0.0.0.0:$port" --events "0.0.0.0:$((port + 1))" \
-  --keys "$keys/head.key" --allow "$keys/hosts.allow" --state "$keys/state" &
+  --keys "$keys/head.key" --allow "$keys/hosts.allow" --state "runs/.troupe-tiny" --only-submitted &
 head=$!
 
 # A machine that fails takes its node with it, and nothing else.
-TROUPE_KEYS=$keys/node.key srun --no-kill --kill-on-bad-exit=0 --wait=0 "$troupe" node &
+TROUPE_KEYS=$keys/node.key srun --no-kill --kill-on-bad-exit=0 --wait=0 --cpus-per-task=8 "$troupe" node --cores 8 &
 nodes=$!
 
 # Slurm's notice, before preemption or the end of the time: the head finishes the step and saves.
@@ -59,12 +61,18 @@ while kill -0 "$submit" 2>/dev/null; do
   code=0
   wait "$submit" || code=$?
 done
-kill -TERM "$head" 2>/dev/null || true
+if [ -z "$noticed" ]; then
+  # The nodes end by themselves, so that Slurm need not cancel their step.
+  TROUPE_KEYS=$keys/me.key "$troupe" nodes end -q || true
+  timeout 10 tail -s 0.1 -f --pid="$nodes" /dev/null || true
+  kill -TERM "$head" 2>/dev/null || true
+fi
 wait "$head" || true
 kill -TERM "$nodes" 2>/dev/null || true
 wait "$nodes" || true
 
 if [ -n "$noticed" ]; then
+  rm -rf "$keys"  # Slurm may kill this script as it puts the job back.
   scontrol requeue "$SLURM_JOB_ID"
   exit 75
 fi
