@@ -24,6 +24,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t most_waiting = 100'000;
+constexpr auto say_away_every = std::chrono::minutes(1);
 
 /// What the thread of a node is told by others.
 struct Connected {};
@@ -97,14 +98,31 @@ class Node::Work {
   Status dial() {
     auto client = transport::ControlClient::dial(
         options_.dial,
-        {.connected = [this] { hear(Connected{}); },
+        {.connected =
+             [this] {
+               {
+                 const std::lock_guard lock(mutex_);
+                 told_away_.reset();
+               }
+               hear(Connected{});
+             },
          .message = [this](transport::Message message) { hear(std::move(message)); },
          .gone = [this](transport::Gone, const std::string& why) { hear(Lost{why}); },
-         .refused =
-             [this](const std::string& why) { options_.say("the head is not there: " + why); }});
+         .refused = [this](const std::string& why) { head_is_away(why); }});
     if (!client) return client.error();
     client_ = std::move(*client);
     return Done{};
+  }
+
+  /// Tells why the head cannot be reached: several tries fail in each second, so once a minute.
+  void head_is_away(const std::string& why) {
+    {
+      const std::lock_guard lock(mutex_);
+      const auto now = Clock::now();
+      if (told_away_ && now - *told_away_ < say_away_every) return;
+      told_away_ = now;
+    }
+    options_.say("the head is not there: " + why + "; this node tries again and again");
   }
 
   /// Whatever the others do: a node that computes for long, or waits, lives.
@@ -400,6 +418,7 @@ class Node::Work {
   bool is_welcome_ = false;              // and on this connection.
   bool leaving_ = false;
   bool is_dismissed_ = false;
+  std::optional<Clock::time_point> told_away_;  // When it said last that the head is away.
   std::optional<Clock::time_point> headless_until_;
 
   mutable std::mutex mutex_;

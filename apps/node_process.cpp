@@ -218,6 +218,8 @@ std::vector<std::string> environment_of(std::int64_t life) {
 }
 
 actors::ExitNotice notice_of(std::int64_t life, const ProcessEnd& end) {
+  if (end.signal == 0 && end.code == static_cast<int>(ExitCode::dismissed))
+    return {life, "was ended for good", "", 0};
   const bool ended_well = end.signal == 0 && end.code == 0;
   return {life, to_text(end), ended_well ? "" : end.last_words, end.signal};
 }

@@ -101,6 +101,32 @@ TEST_CASE("nodes on this machine are started again too", "[cluster]") {
   CHECK(processes_of_program(here) == 0);
 }
 
+TEST_CASE("a node says once that its head is not there, and joins when it comes", "[cluster]") {
+  const Workplace here;
+  std::string address;
+  {
+    Cluster cluster(here, {});
+    address = head_of(here);
+    cluster.end();
+  }
+  Process node(here, {"node", "--name", "alpha", "--head", address});
+  REQUIRE(node.says("the head is not there: "));
+  node.listen(std::chrono::milliseconds(1500));  // It tries several times in a second.
+  const auto count = [&] {
+    int times = 0;
+    for (auto at = node.said().find("not there"); at != std::string::npos; ++times)
+      at = node.said().find("not there", at + 1);
+    return times;
+  };
+  INFO(node.said());
+  CHECK(count() == 1);
+  Cluster cluster(here, {});
+  CHECK(node.says("joined"));
+  node.send(SIGTERM);
+  CHECK(node.wait() == 0);
+  CHECK(count() == 1);
+}
+
 TEST_CASE("a node that never says that it lives is lost", "[cluster]") {
   const Workplace here;
   Process head(here, head_words());

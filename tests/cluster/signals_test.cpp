@@ -194,6 +194,7 @@ TEST_CASE("a node that is ended for good leaves its run, and its daemon ends wit
   CHECK(ended.code == 0);
   CHECK(ended.out == "alpha has ended\n");
   CHECK(cluster.nodes[0]->wait() == 0);
+  CHECK(cluster.head.says("node alpha is lost: its process was ended for good\n"));
   CHECK(submit.wait() == 0);
   CHECK(digest(here, "many") == one);
   for (const auto& [step, count] : times_done(here, "many")) CHECK(count == 1);
