@@ -10,6 +10,7 @@
 
 #include "catch.h"
 #include "cluster/cluster.h"
+#include "cluster/liar.h"
 #include "transport/sockets.h"
 
 using namespace troupe;
@@ -50,6 +51,28 @@ TEST_CASE("a head tells browsers and Prometheus how it stands, and nobody else",
   CHECK(answers("\x16\x03\x01\x02", "400 Bad Request"));
   CHECK(answers(std::string(100'000, 'x'), "400 Bad Request"));
   CHECK(answers("GET / HTTP/1.1\r\n\r\n", "no runs"));
+  // What a node says of itself is text on the page and in the metrics, whatever it is.
+  {
+    Liar liar(head_of(here));
+    REQUIRE(liar.join("liar"));
+    actors::GpuReading gpu;
+    gpu.name = "<b>\x1b[2J\"gpu\nforged 1";
+    liar.say(transport::to_message(actors::GpuReadings{{gpu}}));
+    const std::string label = R"({node="liar",gpu="0",name="<b>?[2J\"gpu forged 1"} 0)"
+                              "\n";
+    bool is_there = false;
+    for (int tries = 0; tries < 100 && !is_there; ++tries) {
+      liar.say(transport::to_message(actors::Heartbeat{}));
+      is_there = answers("GET /metrics HTTP/1.1\r\n\r\n", label);
+    }
+    CHECK(is_there);
+    liar.say(transport::to_message(actors::Heartbeat{}));
+    CHECK(answers("GET / HTTP/1.1\r\n\r\n", "&lt;b&gt;?[2J"));
+    liar.say(transport::to_message(actors::Heartbeat{}));
+    const auto table = tests::troupe(here, {"nodes", "--head", head_of(here)}).out;
+    CHECK(table.find("<b>?[2J") != std::string::npos);
+    CHECK(table.find('\x1b') == std::string::npos);
+  }
   for (Process* process : {&node, &head}) process->send(SIGTERM);
   CHECK(node.wait() == 0);
   CHECK(head.wait() == 0);
