@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include "apps/command.h"
 #include "apps/head_address.h"
@@ -109,8 +110,13 @@ ExitCode ssh(const SshArguments& arguments, const CommonFlags&) {
   if (!hosts) return complain(ExitCode::invalid, hosts.error().text);
   const auto head = find_head(arguments.head);
   if (!head) return complain(ExitCode::usage, "error: " + head.error().text);
-  if (arguments.node_keys.empty() != arguments.head_key.empty())
-    return complain(ExitCode::usage, "error: --node-keys and --head-key go together");
+  // The variable counts with keys only: a person may have it for other commands.
+  std::string head_key = arguments.head_key;
+  const char* of_environment = std::getenv("TROUPE_HEAD_KEY");
+  if (head_key.empty() && !arguments.node_keys.empty() && of_environment) head_key = of_environment;
+  if (arguments.node_keys.empty() != head_key.empty())
+    return complain(ExitCode::usage,
+                    "error: --node-keys and --head-key (or TROUPE_HEAD_KEY) go together");
   auto place = RemotePlace::like_here(arguments.remote.program, arguments.remote.folder);
   if (!place) return complain(ExitCode::invalid, place.error().text);
   // The same machines and head have the same name, so that a script made anew still ends what an
@@ -120,7 +126,7 @@ ExitCode ssh(const SshArguments& arguments, const CommonFlags&) {
   const NodesOrder order{"up-" + to_string(digest_of(all)).substr(0, 16),
                          *head,
                          arguments.node_keys,
-                         arguments.head_key,
+                         std::move(head_key),
                          std::move(*place),
                          std::chrono::seconds(30)};
   std::fputs(render_ssh(*hosts, order).c_str(), stdout);

@@ -143,6 +143,22 @@ steps = 7
   CHECK(tests::troupe(here, {"render", "k8s", "nothing.toml"}).code == 3);
 }
 
+TEST_CASE("a script for ssh takes the head's key from the environment as well", "[hosts]") {
+  const Workplace here;
+  here.write("hosts", "alpha\n");
+  const auto render = [&](const char* key) {
+    return tests::troupe(
+        here,
+        Launch{{"render", "ssh", "hosts", "--head", "10.0.0.1:4700", "--node-keys", "/k/{host}"},
+               {},
+               [&] { key ? setenv("TROUPE_HEAD_KEY", key, 1) : unsetenv("TROUPE_HEAD_KEY"); },
+               {}});
+  };
+  CHECK(render(nullptr).code == 2);
+  const std::string key(40, 'k');
+  CHECK(render(key.c_str()).out.find("TROUPE_HEAD_KEY=" + key) != std::string::npos);
+}
+
 TEST_CASE("a rendered script starts and ends what it says", "[hosts]") {
   const Workplace here;
   // In the node's place somebody who joins in words and waits.
