@@ -138,10 +138,12 @@ ExitCode link(const LinkArguments& arguments, const CommonFlags& flags) {
     event.set("type", "link");
     event.set("latency", figures->latency);
     event.set("bandwidth", figures->bandwidth);
+    event.set("encrypted", figures->encrypted);
     std::printf("%s\n", to_json(event).c_str());
   } else {
-    std::printf("%.1f us for 64 bytes one way, %.2f GB/s with tensors of 16 MiB\n",
-                figures->latency * 1e6, figures->bandwidth * 1e-9);
+    std::printf(
+        "%.1f us for 64 bytes one way, %.2f GB/s with tensors of 16 MiB, %.2f GB/s encrypted\n",
+        figures->latency * 1e6, figures->bandwidth * 1e-9, figures->encrypted * 1e-9);
   }
   return ExitCode::done;
 }

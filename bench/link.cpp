@@ -9,8 +9,10 @@
 #include <charconv>
 #include <random>
 #include <utility>
+#include <vector>
 
 #include "bench/channel_side.h"
+#include "bench/figures.h"
 #include "bench/half_round_trip.h"
 #include "transport/socket.h"
 
@@ -105,9 +107,17 @@ Result<LinkFigures> ask_link(const std::string& address, std::chrono::millisecon
   if (!latency) return latency.error();
   figures.latency = *latency;
   constexpr Size large{"16 MiB", 16 * mib, 4};
-  const auto seconds = (*echo)->measure(Way::tcp, large);
-  if (!seconds) return seconds.error();
-  figures.bandwidth = static_cast<double>(large.bytes) / *seconds;
+  constexpr int rounds = 5;
+  std::vector<double> plain, encrypted;
+  for (int round = 0; round < rounds; ++round)
+    for (auto& [way, rates] :
+         {std::pair(Way::tcp, &plain), std::pair(Way::tcp_sealed, &encrypted)}) {
+      const auto seconds = (*echo)->measure(way, large);
+      if (!seconds) return seconds.error();
+      rates->push_back(static_cast<double>(large.bytes) / *seconds);
+    }
+  figures.bandwidth = median(plain);
+  figures.encrypted = median(encrypted);
   return figures;
 }
 

@@ -12,7 +12,8 @@ namespace troupe::bench {
 /// What TCP channels between two machines reach, one way.
 struct LinkFigures {
   double latency = 0;    // Seconds, of 64 bytes.
-  double bandwidth = 0;  // Bytes in a second, of tensors of 16 MiB.
+  double bandwidth = 0;  // Bytes in a second, of tensors of 16 MiB in the clear,
+  double encrypted = 0;  // and encrypted. The median of rounds in turn.
 };
 
 /// The machine that answers: waits at one address for one who knows the secret, and sends back what
