@@ -10,8 +10,9 @@
 
 namespace troupe::transport {
 
-/// Between hosts. Tensors travel in the clear, and a token is all that a sender shows: for a
-/// private network only. Tensors are read from the socket straight into memory of the receiver's
+/// Between hosts. With keys at both ends (Sending, Receiving) a channel is encrypted and each end
+/// knows the other one; without, tensors travel in the clear, and a token is all that a sender
+/// shows. Tensors are read from the socket straight into memory of the receiver's
 /// pool (but for the first kilobytes, which come together with their head).
 ///
 /// A peer that dies is noticed at once, a host that vanishes is not: heartbeats tell of that, and
