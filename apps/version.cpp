@@ -44,12 +44,14 @@ std::string row(std::string name, const std::string& version) {
 
 std::string version_text() {
   const auto zeromq = transport::zeromq_library();
+  const auto openssl = transport::openssl_library();
   const auto gpus = gpu_libraries();
   return "troupe " TROUPE_VERSION " (" + std::string(commit) + ")" + row("compiler", compiler) +
          row("CAF", dotted(CAF_VERSION)) +
          row("ZeroMQ",
              zeromq.found + (zeromq.has_curve ? ", with CURVE" : ", without CURVE") +
                  (zeromq.found == zeromq.compiled ? "" : "; compiled for " + zeromq.compiled)) +
+         row("OpenSSL", openssl.found + ", " + openssl.cipher + " for tensors") +
          row("msgpack",
              dotted(MSGPACK_VERSION_MAJOR, MSGPACK_VERSION_MINOR, MSGPACK_VERSION_REVISION)) +
          row("Highway", dotted(HWY_MAJOR, HWY_MINOR, HWY_PATCH)) +

@@ -1,6 +1,9 @@
 #include "transport/library.h"
 
+#include <openssl/crypto.h>
 #include <zmq.h>
+
+#include "transport/record_seal.h"
 
 namespace troupe::transport {
 namespace {
@@ -16,6 +19,17 @@ ZeroMqLibrary zeromq_library() {
   zmq_version(&major, &minor, &patch);
   return {version_text(ZMQ_VERSION_MAJOR, ZMQ_VERSION_MINOR, ZMQ_VERSION_PATCH),
           version_text(major, minor, patch), zmq_has("curve") == 1};
+}
+
+OpenSslLibrary openssl_library() {
+  const auto ciphers = ciphers_here();
+  const auto has = [&](Cipher cipher) {
+    return (ciphers & static_cast<std::uint32_t>(cipher)) != 0;
+  };
+  return {OpenSSL_version(OPENSSL_VERSION_STRING), has(Cipher::aes256_gcm) ? "AES-256-GCM"
+                                                   : has(Cipher::chacha20_poly1305)
+                                                       ? "ChaCha20-Poly1305"
+                                                       : "no cipher"};
 }
 
 }  // namespace troupe::transport

@@ -12,4 +12,11 @@ struct ZeroMqLibrary {
 };
 ZeroMqLibrary zeromq_library();
 
+/// The OpenSSL that this program has found, and the cipher that it prefers for tensors.
+struct OpenSslLibrary {
+  std::string found;
+  std::string cipher;
+};
+OpenSslLibrary openssl_library();
+
 }  // namespace troupe::transport

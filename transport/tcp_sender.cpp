@@ -21,11 +21,6 @@ constexpr std::size_t most_gathered = std::size_t{32} << 10;
 constexpr std::size_t most_in_batch = std::size_t{512} << 10;
 constexpr int batches_in_turn = 8;
 
-// Encrypted bytes that go with one system call. A front is at most as long, so that it has room.
-constexpr std::size_t most_sealed = std::size_t{512} << 10;
-static_assert(most_sealed >= sizeof(FrameHeader) + most_head_bytes +
-                                 most_tensors * sizeof(TensorRecord) + 2 * seal_tag_bytes);
-
 constexpr std::array<std::byte, payload_alignment> nothing{};
 
 }  // namespace
@@ -39,10 +34,7 @@ TcpSender::TcpSender(ChannelThread& thread, Descriptor connection, Sending sendi
       credit_(sending_.bound),
       // What has been written may have arrived before its writer takes it out of the line.
       line_(2 * sending_.bound.parcels) {
-  if (terms) {
-    sealed_ = std::make_unique<Sealed>(*terms);
-    sealed_->buffer.resize(most_sealed);
-  }
+  if (terms) sealed_ = std::make_unique<Sealed>(*terms);
   thread_.add(*this, connection_.number(), usual_events, place_);
 }
 
@@ -153,8 +145,8 @@ bool TcpSender::write_sealed(Lock& lock) {
     wrote(bytes);
   }
   lock.unlock();
-  const auto left =
-      std::span(std::as_const(sealed_->buffer)).first(sealed_->size).subspan(sealed_->taken);
+  const std::span<const std::byte> left(sealed_->buffer.get() + sealed_->taken,
+                                        sealed_->size - sealed_->taken);
   const auto sent = send_now(connection_.number(), left);
   lock.lock();
   if (sent < 0) return false;
@@ -172,6 +164,9 @@ void TcpSender::Sealed::add(std::span<const std::byte> plain) {
 /// Without the lock, as gather(). Fills the buffer with records of what comes next, and returns how
 /// many bytes of the line are in them.
 std::size_t TcpSender::seal_more(std::size_t parcels) {
+  // The longest front has room in an empty buffer.
+  static_assert(most_sealed >= sizeof(FrameHeader) + most_head_bytes +
+                                   most_tensors * sizeof(TensorRecord) + 2 * seal_tag_bytes);
   auto& sealed = *sealed_;
   sealed.size = sealed.taken = 0;
   std::size_t bytes = 0;

@@ -66,20 +66,24 @@ class TcpSender final : public Sender, private ChannelSource {
     std::size_t bytes = 0;
   };
 
+  /// Encrypted bytes that go with one system call.
+  static constexpr std::size_t most_sealed = std::size_t{512} << 10;
+
   /// The encrypted part of a channel, and what the connection has not taken of it yet. The seal and
   /// the buffer are the writer's; words are opened with the lock.
   struct Sealed {
     explicit Sealed(const SessionTerms& terms) : seal(terms.forth), words(terms.back) {}
 
     /// Where the next record goes, once it has been found that there is room.
-    std::byte* place() { return buffer.data() + size; }
-    bool has_room_for(std::size_t bytes) const { return buffer.size() - size >= bytes; }
+    std::byte* place() { return buffer.get() + size; }
+    bool has_room_for(std::size_t bytes) const { return most_sealed - size >= bytes; }
     bool all_taken() const { return taken == size; }
     /// `plain` may lie at place() already.
     void add(std::span<const std::byte> plain);
 
     RecordSeal seal, words;
-    std::vector<std::byte> buffer;
+    // A channel that carries only words touches few of its pages.
+    std::unique_ptr<std::byte[]> buffer = std::make_unique_for_overwrite<std::byte[]>(most_sealed);
     std::size_t size = 0;   // That is filled.
     std::size_t taken = 0;  // Of it, by the connection.
   };

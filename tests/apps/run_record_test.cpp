@@ -179,7 +179,7 @@ TEST_CASE("the program says its version, its commit and its libraries", "[apps]"
     CHECK(commit.size() >= 12);
     CHECK(commit.find_first_not_of("0123456789abcdef") == std::string::npos);
   }
-  for (const char* name : {"compiler", "CAF", "ZeroMQ", "msgpack", "Highway", "xxHash",
+  for (const char* name : {"compiler", "CAF", "ZeroMQ", "OpenSSL", "msgpack", "Highway", "xxHash",
                            "tomlplusplus", "nlohmann-json", "CLI11", "GPUs"})
     CHECK(said.out.find("\n" + std::string(name) + " ") != std::string::npos);
 }
