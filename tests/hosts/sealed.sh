@@ -53,3 +53,16 @@ status=0
 on alpha troupe head --listen 127.0.0.1:4700 --interface 10.77.0.1 >refused.log 2>&1 || status=$?
 [ "$status" -eq 2 ] || fail "the head was not refused: it ended with $status"
 grep -q -e 'leave this machine in the clear.*--plain-tensors' refused.log || fail "the head does not say why it was refused"
+
+mkdir ../keyless
+cd ../keyless
+unset TROUPE_HEAD_KEY
+export TROUPE_HEAD=127.0.0.1:4700
+(exec nsenter --net --uts --target "$(cat ../alpha.pid)" troupe head --listen "$TROUPE_HEAD" --events 127.0.0.1:4701) >head.log 2>&1 &
+head=$!
+(exec nsenter --net --uts --target "$(cat ../alpha.pid)" troupe node --interface 10.77.0.1) >node.log 2>&1 &
+node=$!
+on alpha troupe submit ../run.toml --wait >submit.log 2>&1 && fail "tensors left a machine in the clear, and nobody has said that they may"
+grep -q 'failed: .*leave the machine in the clear.*--plain-tensors' submit.log || fail "the run does not say why it failed"
+kill -TERM "$head" "$node"
+wait "$head" || fail "the head ended with $?"
