@@ -249,16 +249,21 @@ Status Attempt::take(std::uint64_t node, transport::Message message) {
                  " of run " + around_.run};
   if (message.type == Prepared::type) return prepared(process, node, message);
   if (message.type == PrepareFailed::type) {
-    const auto failed = transport::from_message<PrepareFailed>(message);
+    auto failed = transport::from_message<PrepareFailed>(message);
     if (!failed) return failed.error();
+    if (auto heard = hear_lost(process, message.type, failed->lost, failed->why); !heard)
+      return heard;
     end_all_of(node, failed->why, failed->cause);
     return Done{};
   }
   if (message.type == StageFailed::type) {
-    const auto failed = transport::from_message<StageFailed>(message);
+    auto failed = transport::from_message<StageFailed>(message);
     if (!failed) return failed.error();
     if (!has_player(placement_, failed->player) || placement_.process_of(failed->player) != process)
       return Error{message.type + ": found the end of a player that is not the sender's"};
+    if (auto heard = hear_lost(process, message.type, failed->lost, failed->why); !heard)
+      return heard;
+    if (failed->lost) failed->why = name_of(process) + " " + failed->why;
     end(*failed);
     return Done{};
   }
@@ -338,6 +343,22 @@ Status Attempt::prepared(int process, std::uint64_t node, const transport::Messa
     kept_[i] = std::move(read->kept);
   }
   around_.prepared(node);
+  return Done{};
+}
+
+/// A node says which other process it has lost. The head's own channels tell of the head's losses.
+/// Names a lost node in `why`.
+Status Attempt::hear_lost(int process, std::string_view type, std::optional<int> lost,
+                          std::string& why) {
+  if (!lost) return Done{};
+  if (*lost == process || *lost > placement_.head())
+    return Error{std::string(type) + ": found the loss of process " + std::to_string(*lost) +
+                 ", wanted another process of " + std::to_string(placement_.processes)};
+  if (*lost == placement_.head()) return Done{};
+  const auto& one = used_[static_cast<std::size_t>(process)];
+  const auto& other = used_[static_cast<std::size_t>(*lost)];
+  why = "has lost " + other.title() + ": " + why;
+  if (around_.pair_lost) around_.pair_lost(one, other, one.title() + " " + why);
   return Done{};
 }
 

@@ -53,6 +53,9 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
     PlainTensors plain = PlainTensors::within_machine;
     /// A node has prepared; any thread.
     std::function<void(std::uint64_t node)> prepared;
+    /// Two nodes do not reach each other; any thread.
+    std::function<void(const NodeHere& one, const NodeHere& other, const std::string& why)>
+        pair_lost;
   };
 
   Attempt(Surroundings around, const Backstage& backstage, int number, Origin origin);
@@ -107,6 +110,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   void end_process(int process, const PlayerEnded& ended) const;
   void doubt(int process);
   void refuse(int process, const std::string& why);
+  Status hear_lost(int process, std::string_view type, std::optional<int> lost, std::string& why);
   std::string name_of(int process) const;
 
   const Surroundings around_;

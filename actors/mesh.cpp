@@ -151,7 +151,10 @@ Status Mesh::connect(const std::vector<MeshAddress>& others,
     const bool share = !to.shm.empty() && to.machine == machine_ && shm_;
     auto sender = share ? transport::connect_shm(thread_, to.shm, std::move(sending))
                         : transport::connect_tcp(thread_, to.tcp, std::move(sending));
-    if (!sender) return sender.error();
+    if (!sender) {
+      lost(other, sender.error().text);
+      return sender.error();
+    }
     senders_[static_cast<std::size_t>(other)] = std::move(*sender);
   }
   if (order_.linked.devices.empty()) return Done{};

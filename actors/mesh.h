@@ -75,7 +75,7 @@ class Mesh {
   MeshAddress address() const;
 
   /// Waits until all others have let this process in, by order of `tokens`, and the edges are
-  /// ready: not for an actor. Once.
+  /// ready: not for an actor. Once. Reports a process that it cannot reach as lost, too.
   Status connect(const std::vector<MeshAddress>& others, const std::vector<std::uint64_t>& tokens);
 
   // Any thread, once connected.

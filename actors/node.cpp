@@ -354,8 +354,10 @@ class Node::Work {
 
   void start(Site& site, const transport::Message& message) {
     const auto fail = [&](const std::string& why) {
-      const auto cause = site.has_lost() ? Cause::lost : Cause::failed;
-      (void)say_about(message, transport::to_message(PrepareFailed{why, cause}));
+      const auto lost = site.lost();
+      (void)say_about(message,
+                      transport::to_message(lost ? PrepareFailed{why, Cause::lost, lost->process}
+                                                 : PrepareFailed{why}));
     };
     const auto order = transport::from_message<Start>(message);
     if (!order) return fail(order.error().text);

@@ -142,8 +142,7 @@ void Reaction::on(const Timeout& timeout) {
       }
       return go_on_if_all_frozen();
     case Phase::suspend:
-      row(Row::suspend_over, "there were too few nodes for too long");
-      return end(exit_too_few, Phase::done, answer_.reason);
+      return suspend_over_or_try();
     case Phase::boot:
     case Phase::run:
     case Phase::halted:

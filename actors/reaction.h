@@ -37,6 +37,7 @@ class Reaction {
 
   void on(const Attached& attached);
   void on(const Lost& lost);
+  void on(const PairLost& lost);
   void on(const Suspected& suspected);
   void on(const Slow& slow);
   void on(const Notice& notice);
@@ -75,11 +76,14 @@ class Reaction {
   void on(const Frozen& frozen);
   void recover();
   void count_epoch_in_force();
+  bool ends_by_lost_path() const;
   bool is_hopeless() const;
   void go_on_if_all_frozen();
   void plan_or_suspend();
   bool take_whoever_is_there();
   void suspend();
+  void suspend_over_or_try();
+  void wait_suspended();
 
   // Steps, their saves, and what waits for a step that is saved; reaction_saves.cpp.
 

@@ -157,6 +157,7 @@ void Reaction::give_up_epoch(const std::string& why) {
   for (const Life life : state_.plan.members)
     if (state_.nodes.contains(life)) alive.push_back(life);
   order(Abort{state_.epoch, std::move(alive)});
+  if (ends_by_lost_path()) return;
   ++state_.futile;
   if (!state_.futile_since) state_.futile_since = now_;
 }

@@ -7,6 +7,9 @@ namespace troupe::actors::reconciler {
 namespace {
 
 constexpr std::size_t most_changes = 1024;
+constexpr Duration first_wait_for_path = std::chrono::seconds(2);
+constexpr Duration longest_wait_for_path = std::chrono::minutes(1);
+constexpr int most_doublings = 10;
 
 }  // namespace
 
@@ -151,8 +154,24 @@ void Reaction::lose(Life life, const std::string& why) {
   dead.names = {found->second.name};
   state_.nodes.erase(found);
   state_.waits_for.erase(life);
+  std::erase_if(state_.lost_pairs, [&](const auto& entry) {
+    return entry.first.first == life || entry.first.second == life;
+  });
   state_.changes.push_back(now_);
   if (state_.changes.size() > most_changes) state_.changes.erase(state_.changes.begin());
+}
+
+/// The epoch ends by itself: its players do. Here is only decided what that means for the next one.
+void Reaction::on(const PairLost& lost) {
+  if (lost.epoch != state_.epoch || lost.one == lost.other) return;
+  if (!is_member(lost.one) || !is_member(lost.other)) return;
+  if (!state_.nodes.contains(lost.one) || !state_.nodes.contains(lost.other)) return;
+  auto& pair = state_.lost_pairs[std::minmax(lost.one, lost.other)];
+  if (pair.epoch == lost.epoch) return;  // Both of them tell.
+  const auto wait = first_wait_for_path * (1 << std::min(pair.times, most_doublings));
+  pair = {pair.times + 1, now_ + std::min<Duration>(wait, longest_wait_for_path), lost.epoch,
+          lost.why};
+  row(Row::pair_lost, lost.why);
 }
 
 /// It may be late only, and what a loss would ask for is foreseen for all (foresight.h).

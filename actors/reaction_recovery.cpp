@@ -52,9 +52,19 @@ void Reaction::on(const Frozen& frozen) {
 /// An epoch that comes close to the furthest step and ends there, again and again, is no accident.
 void Reaction::count_epoch_in_force() {
   if (state_.did_new_step) return;
+  if (ends_by_lost_path()) {
+    --state_.futile;
+    return;
+  }
   if (!state_.futile_since) state_.futile_since = now_;
   const bool is_near = 2 * (state_.decided - state_.line) >= state_.furthest - state_.line;
   if (is_near) ++state_.futile_near;
+}
+
+/// Nodes that are lost take their pairs with them, so that both of a pair are there.
+bool Reaction::ends_by_lost_path() const {
+  return std::ranges::any_of(
+      state_.lost_pairs, [this](const auto& entry) { return entry.second.epoch == state_.epoch; });
 }
 
 bool Reaction::is_hopeless() const {
@@ -114,7 +124,29 @@ void Reaction::suspend() {
   state_.phase = Phase::suspend;
   state_.plan = {};
   release_idle();
-  set_phase_timer(limits_.suspend_patience);
+  if (!state_.suspended_until) state_.suspended_until = now_ + limits_.suspend_patience;
+  if (!state_.lost_pairs.empty())
+    order(Warn{"the run waits for a path between nodes, and tries it again and again: " +
+               state_.lost_pairs.begin()->second.why});
+  wait_suspended();
+}
+
+/// Until nodes that have lost each other may be tried again, or for as long as the run may wait.
+void Reaction::wait_suspended() {
+  Time until = *state_.suspended_until;
+  for (const auto& [pair, loss] : state_.lost_pairs)
+    if (loss.until > now_) until = std::min(until, loss.until);
+  set_phase_timer(std::max<Duration>(until - now_, Duration::zero()));
+}
+
+void Reaction::suspend_over_or_try() {
+  if (now_ >= *state_.suspended_until) {
+    row(Row::suspend_over, "there were too few nodes for too long");
+    return end(exit_too_few, Phase::done, answer_.reason);
+  }
+  if (static_cast<int>(usable().size()) < limits_.fewest) return wait_suspended();
+  row(Row::suspend_tries, "the path between nodes is tried again");
+  recover();
 }
 
 }  // namespace troupe::actors::reconciler

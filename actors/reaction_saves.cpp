@@ -14,6 +14,11 @@ void Reaction::on(const StepDecided& decided) {
   if (decided.epoch != state_.epoch || decided.step <= state_.decided) return;
   if (state_.phase != Phase::run) return;
   state_.decided = decided.step;
+  state_.suspended_until.reset();
+  std::erase_if(state_.lost_pairs, [&](const auto& entry) {
+    return entry.second.epoch != state_.epoch && is_member(entry.first.first) &&
+           is_member(entry.first.second);
+  });
   if (decided.step > state_.furthest) {
     state_.furthest = decided.step;
     state_.did_new_step = true;

@@ -43,6 +43,7 @@ constexpr std::array row_names = {
     "run_decided",
     "run_loss",
     "run_spare_lost",
+    "pair_lost",
     "run_suspect",
     "run_notice",
     "run_notice_short",
@@ -69,6 +70,7 @@ constexpr std::array row_names = {
     "recover_hopeless",
     "suspend_begins",
     "suspend_waits",
+    "suspend_tries",
     "suspend_enough",
     "suspend_over",
     "stop_asked",
@@ -92,6 +94,29 @@ std::vector<Row> all_rows() {
   return rows;
 }
 
+namespace {
+
+/// Drops nodes until no two are left that have lost each other: first those that have lost most
+/// others, and of two alike the one whose name comes later.
+void drop_lost_pairs(std::vector<Life>& lives, const State& state, Time now) {
+  const auto has = [&](Life life) { return std::ranges::count(lives, life) > 0; };
+  for (;;) {
+    std::map<Life, int> lost;
+    for (const auto& [pair, loss] : state.lost_pairs) {
+      if (now >= loss.until || !has(pair.first) || !has(pair.second)) continue;
+      ++lost[pair.first];
+      ++lost[pair.second];
+    }
+    if (lost.empty()) return;
+    const auto worst = std::ranges::max_element(lost, {}, [&](const auto& entry) {
+      return std::pair(entry.second, state.nodes.at(entry.first).name);
+    });
+    std::erase(lives, worst->first);
+  }
+}
+
+}  // namespace
+
 std::vector<Life> usable(const State& state, Time now, const Limits& limits) {
   std::vector<Life> all, trusted;
   for (const auto& [life, node] : state.nodes) {
@@ -99,6 +124,8 @@ std::vector<Life> usable(const State& state, Time now, const Limits& limits) {
     all.push_back(life);
     if (!state.strikes.quarantine_left(node.name, now)) trusted.push_back(life);
   }
+  drop_lost_pairs(all, state, now);
+  drop_lost_pairs(trusted, state, now);
   const bool suffice = static_cast<int>(trusted.size()) >= limits.fewest;
   return suffice && !state.takes_all ? trusted : all;
 }

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "actors/detector.h"
@@ -78,6 +79,14 @@ struct Node {
                         // has failed is better than nobody.
 };
 
+/// Two nodes that have lost each other, though both reach the head.
+struct LostPair {
+  int times = 0;            // Without a step in between that both had a part in.
+  Time until{};             // No plan has both before; then the path is tried again.
+  std::uint64_t epoch = 0;  // In which it was lost last.
+  std::string why;
+};
+
 struct Saving {
   std::uint64_t save = 0;
   std::int64_t step = 0;
@@ -100,6 +109,9 @@ struct State {
   std::int64_t line = 0;                   // The step that an epoch begins after.
   std::int64_t decided = 0;                // The newest step that was heard to be done.
   std::vector<std::int64_t> saved;         // Checkpoints that are complete, oldest first.
+
+  std::map<std::pair<Life, Life>, LostPair> lost_pairs;  // The lower life first.
+  std::optional<Time> suspended_until;                   // Unless a step is done before.
 
   std::uint64_t last_timer = 0;
   std::uint64_t timer = 0;  // Of the phase; others that come are of the past.
@@ -159,6 +171,7 @@ enum class Row : std::uint8_t {
   run_decided,
   run_loss,
   run_spare_lost,
+  pair_lost,
   run_suspect,
   run_notice,
   run_notice_short,
@@ -185,6 +198,7 @@ enum class Row : std::uint8_t {
   recover_hopeless,
   suspend_begins,
   suspend_waits,
+  suspend_tries,
   suspend_enough,
   suspend_over,
   stop_asked,
@@ -213,7 +227,7 @@ struct Answer {
 Answer react(State state, const Event& event, Time now, const Limits& limits);
 
 /// Who may have a part in the next plan: without those who failed too often, as long as the others
-/// suffice.
+/// suffice. No two of them have lost each other.
 std::vector<Life> usable(const State& state, Time now, const Limits& limits);
 /// How long, so far as is known, it is until the next node comes or goes.
 Duration time_to_next_change(const State& state, Time now);

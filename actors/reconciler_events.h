@@ -59,6 +59,14 @@ struct Lost {
   Life life = 0;
   std::string why;
 };
+/// Two nodes of an epoch do not reach each other. If both still reach the head, the path between
+/// them is lost, and neither of them.
+struct PairLost {
+  Life one = 0;
+  Life other = 0;
+  std::uint64_t epoch = 0;
+  std::string why;
+};
 struct Suspected {
   Life life = 0;
   std::string why;
@@ -234,9 +242,9 @@ struct Timeout {
   std::uint64_t timer = 0;
 };
 
-using Event = std::variant<JournalRead, Attached, Lost, Suspected, Notice, PlanMade, Prepared,
-                           PrepareFailed, LineFound, Loaded, LoadFailed, Frozen, StepDecided,
-                           StepFailed, SavePoint, ShardsWritten, Saved, SaveFailed, Slow,
-                           JournalFailed, Deposed, StopAsked, DrainAsked, Timeout>;
+using Event = std::variant<JournalRead, Attached, Lost, PairLost, Suspected, Notice, PlanMade,
+                           Prepared, PrepareFailed, LineFound, Loaded, LoadFailed, Frozen,
+                           StepDecided, StepFailed, SavePoint, ShardsWritten, Saved, SaveFailed,
+                           Slow, JournalFailed, Deposed, StopAsked, DrainAsked, Timeout>;
 
 }  // namespace troupe::actors::reconciler

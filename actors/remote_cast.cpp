@@ -70,14 +70,21 @@ Company RemoteCasting::begin(caf::actor_system& system, const Backstage& backsta
                              Origin origin) {
   const auto order = this->order();
   const auto attempt = std::make_shared<Attempt>(
-      Attempt::Surroundings{nodes_, channels_, memory_, order.run, order.interface, order.carriers,
-                            order.keys, order.plain,
-                            [this, number](std::uint64_t node) {
-                              reconciling_.post([this, number, node] {
-                                if (progress_.number != number) return;
-                                take(recon::Prepared{static_cast<Life>(node), progress_.epoch});
-                              });
-                            }},
+      Attempt::Surroundings{
+          nodes_, channels_, memory_, order.run, order.interface, order.carriers, order.keys,
+          order.plain,
+          [this, number](std::uint64_t node) {
+            reconciling_.post([this, number, node] {
+              if (progress_.number != number) return;
+              take(recon::Prepared{static_cast<Life>(node), progress_.epoch});
+            });
+          },
+          [this, number](const NodeHere& one, const NodeHere& other, const std::string& why) {
+            reconciling_.post([this, number, one = life_of(one), other = life_of(other), why] {
+              if (progress_.number != number) return;
+              take(recon::PairLost{one, other, progress_.epoch, why});
+            });
+          }},
       backstage, number, std::move(origin));
   auto company = company_of(backstage, number, [&](PlayerId id) {
     auto envoy = spawn_envoy(system, id, {[attempt](PlayerId to, Dispatch dispatch) {

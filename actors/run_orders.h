@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -70,11 +71,13 @@ struct PrepareFailed {
   static constexpr std::string_view type = "prepare_failed";
 
   std::string why;
-  Cause cause = Cause::failed;  // Lost: another process was, on which it waited.
+  Cause cause = Cause::failed;   // Lost: another process was, on which it waited.
+  std::optional<int> lost = {};  // That process, in the placement.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("why", &PrepareFailed::why),
-                      transport::optional("cause", &PrepareFailed::cause));
+                      transport::optional("cause", &PrepareFailed::cause),
+                      transport::optional("lost", &PrepareFailed::lost).at_least(0));
   }
 };
 
@@ -117,12 +120,14 @@ struct StageFailed {
 
   PlayerId player;
   std::string why;
-  Cause cause = Cause::failed;  // Lost: its process has lost another one.
+  Cause cause = Cause::failed;   // Lost: its process has lost another one.
+  std::optional<int> lost = {};  // That process, in the placement.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("player", &StageFailed::player),
                       transport::required("why", &StageFailed::why),
-                      transport::optional("cause", &StageFailed::cause));
+                      transport::optional("cause", &StageFailed::cause),
+                      transport::optional("lost", &StageFailed::lost).at_least(0));
   }
 };
 

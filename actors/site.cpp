@@ -101,15 +101,15 @@ class Site::State {
         waiting_.erase(found);
         return dispatch;
       }
-      if (!lost_.empty() || came_.wait_until(lock, end) == std::cv_status::timeout) return {};
+      if (lost_ || came_.wait_until(lock, end) == std::cv_status::timeout) return {};
     }
   }
-  void lost(const std::string& why) {
+  void lost(int process, const std::string& why) {
     const std::lock_guard lock(mutex_);
-    if (lost_.empty()) lost_ = why;
+    if (!lost_) lost_ = {process, why};
     came_.notify_all();
   }
-  std::string why_lost() {
+  std::optional<LostProcess> lost() {
     const std::lock_guard lock(mutex_);
     return lost_;
   }
@@ -129,7 +129,7 @@ class Site::State {
   std::mutex mutex_;
   std::condition_variable came_;
   std::vector<Waiting> waiting_;
-  std::string lost_;
+  std::optional<LostProcess> lost_;  // The first one.
 };
 
 Site::Site(SiteOrder order)
@@ -195,7 +195,7 @@ Result<std::unique_ptr<Site>> Site::open(transport::ChannelThread& thread, SiteO
           [state = site->state_.get(), head = given.placement.head(),
            attempt = site->order_.attempt](int other, const std::string& why) {
             const auto text = name_of_process(other, head, attempt) + ": " + why;
-            state->lost(text);
+            state->lost(other, text);
             const std::lock_guard lock(state->gate);
             for (const auto& [id, envoy] : state->envoys) rt::post(envoy, PlayerEnded{text});
           }};
@@ -229,7 +229,7 @@ Way Site::way() {
           .executors = spec_->executors};
 }
 
-bool Site::has_lost() const { return !state_->why_lost().empty(); }
+std::optional<LostProcess> Site::lost() const { return state_->lost(); }
 
 Status Site::check_start(const Start& start) const {
   const auto& placement = order_.prepare.placement;
@@ -283,7 +283,10 @@ Result<StartPoint> Site::state_of(PlayerId optimizer, int from, std::int64_t ste
     if (!snapshot) return missing(": it is not kept here any more");
   } else {
     auto dispatch = state_->take_state(optimizer, from, end);
-    if (!dispatch) return missing(has_lost() ? ": " + state_->why_lost() : "");
+    if (!dispatch) {
+      const auto lost = state_->lost();
+      return missing(lost ? ": " + lost->why : "");
+    }
     auto came = to_snapshot(std::move(*dispatch));
     if (!came) return came.error();
     snapshot = std::move(*came);
@@ -330,9 +333,9 @@ Status Site::start(const Start& start) {
   state_->warden = rt::spawn<Warden>(
       *system_, state_->here,
       [tell = order_.tell_head, state = state_.get()](PlayerId player, const std::string& why) {
-        const auto lost = state->why_lost();
-        auto failed =
-            lost.empty() ? StageFailed{player, why} : StageFailed{player, lost, Cause::lost};
+        const auto lost = state->lost();
+        const auto failed = lost ? StageFailed{player, lost->why, Cause::lost, lost->process}
+                                 : StageFailed{player, why};
         (void)tell(transport::to_message(failed));
       });
   for (const auto* group : {&state_->here, &state_->envoys})

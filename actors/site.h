@@ -48,6 +48,12 @@ struct SiteOrder {
   std::function<Status(const transport::Message&)> tell_head;
 };
 
+/// Another process of the attempt that cannot be reached any more.
+struct LostProcess {
+  int process = 0;  // In the placement.
+  std::string why;
+};
+
 /// What a node has of one attempt: its own players, envoys of all others, and the channels between.
 /// One thread uses it; it waits where it says so.
 class Site {
@@ -60,8 +66,8 @@ class Site {
 
   /// Waits for channels, edges and state. Then the players play.
   Status start(const Start& start);
-  /// Whether another process of the attempt is gone.
-  bool has_lost() const;
+  /// The first process of the attempt that was lost.
+  std::optional<LostProcess> lost() const;
 
   /// From the head to a player, once they play.
   Status deliver(transport::Message message);

@@ -291,6 +291,17 @@ void send_without_delay(const Descriptor& socket) {
   setsockopt(socket.number(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
+void notice_lost_path(const Descriptor& socket) {
+  const int on = 1;
+  const int seconds_idle = 1, seconds_between = 1;
+  const auto patience = static_cast<int>(path_patience.count());
+  const int number = socket.number();
+  setsockopt(number, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  setsockopt(number, IPPROTO_TCP, TCP_KEEPIDLE, &seconds_idle, sizeof seconds_idle);
+  setsockopt(number, IPPROTO_TCP, TCP_KEEPINTVL, &seconds_between, sizeof seconds_between);
+  setsockopt(number, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, sizeof patience);
+}
+
 void ring_bell(int socket) {
   const std::byte bell{};
   send_now(socket, std::span(&bell, 1));

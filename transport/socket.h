@@ -59,6 +59,11 @@ ssize_t receive_with_file(int socket, std::span<std::byte> to, Descriptor& file)
 /// Small TCP packets go at once.
 void send_without_delay(const Descriptor& socket);
 
+/// How long the other end of a TCP channel may acknowledge nothing before the channel is lost.
+constexpr std::chrono::milliseconds path_patience{2000};
+/// Ends the connection with ETIMEDOUT if its other end acknowledges neither data nor probes.
+void notice_lost_path(const Descriptor& socket);
+
 /// Sends at once what fits, without a signal where the peer is gone.
 ssize_t send_now(int socket, std::span<const std::byte> bytes);
 

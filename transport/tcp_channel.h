@@ -15,8 +15,8 @@ namespace troupe::transport {
 /// shows. Tensors are read from the socket straight into memory of the receiver's
 /// pool (but for the first kilobytes, which come together with their head).
 ///
-/// A peer that dies is noticed at once, a host that vanishes is not: heartbeats tell of that, and
-/// whoever hears of it lets go of the channel.
+/// Both ends notice at once that a process has died. They notice within about two seconds that its
+/// host, or the path to it, is gone (path_patience in socket.h).
 ///
 /// `address` is a number and a port, "10.0.0.7:4711" or "[fe80::1]:4711": names would need a
 /// resolver, and a wait without an end. Port 0 takes a free one.

@@ -56,6 +56,7 @@ Verdict TcpReceiver::judge(const Caller& caller, std::vector<std::byte>& greetin
 
 void TcpReceiver::arrive(Caller caller) {
   connection_ = std::move(caller.connection);
+  notice_lost_path(connection_);
   const bool has_sums = caller.hello.checksums == 1 && !sealed_;
   checksums_ = has_sums ? Checksums::on : Checksums::off;
   thread_.add(*this, connection_.number(), usual_events, place_);

@@ -371,9 +371,11 @@ Result<std::unique_ptr<Sender>> connect_tcp(ChannelThread& thread, const std::st
   const auto deadline = std::chrono::steady_clock::now() + sending.patience;
   const auto where = tcp_address(address);
   if (!where) return where.error();
-  auto connection = connect_to(*where, deadline);
+  auto connection =
+      connect_to(*where, std::min(deadline, SocketDeadline::clock::now() + path_patience));
   if (!connection) return within(address, connection.error());
   send_without_delay(*connection);
+  notice_lost_path(*connection);
   if (sending.keys) {
     auto terms = agree_on_keys(*connection, sending, deadline);
     if (!terms) return within(address, terms.error());

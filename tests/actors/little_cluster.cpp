@@ -210,7 +210,7 @@ class LittleNode {
     if (!site_ || message.epoch != attempt()) return;
     if (message.type == Start::type) {
       const auto started = site_->start(*transport::from_message<Start>(message));
-      const auto cause = site_->has_lost() ? Cause::lost : Cause::failed;
+      const auto cause = site_->lost().has_value() ? Cause::lost : Cause::failed;
       if (!started) tell(message.epoch, PrepareFailed{started.error().text, cause});
     } else {
       (void)site_->deliver(std::move(message)).ok();

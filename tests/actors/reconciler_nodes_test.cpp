@@ -53,6 +53,7 @@ TEST_CASE("too few nodes suspend a run, and it ends once that lasts too long", "
   CHECK(head.state.phase == Phase::suspend);
   CHECK(head.ordered<SetTimer>()->after == 24h);
   Head over = head;
+  over.now += 24h;
   CHECK(over.on(Timeout{over.state.timer}) == Row::suspend_over);
   CHECK(over.ordered<End>()->code == 6);
   CHECK(head.on(Lost{1, "gone"}) == Row::suspend_waits);
@@ -243,4 +244,101 @@ TEST_CASE("who fails too often is out for a while", "[actors]") {
   head.now += 2h;
   CHECK(head.on(Attached{life, "n3"}) == Row::run_arrival);
   CHECK(head.ordered<MakePlan>()->nodes == std::vector<Life>{1, 2, life});
+}
+
+namespace {
+
+/// Both say so, and their epoch ends.
+void lose_pair(Head& head, Life one, Life other) {
+  const auto epoch = head.state.epoch;
+  CHECK(head.on(PairLost{one, other, epoch, "n1 has lost n2"}) == Row::pair_lost);
+  CHECK(head.on(PairLost{other, one, epoch, "n2 has lost n1"}) == Row::of_the_past);
+  head.on(Frozen{head.state.plan.members.front(), epoch, head.state.decided});
+  if (head.state.phase == Phase::recover) head.freeze_all();
+}
+
+void begin_planned(Head& head) {
+  head.plan();
+  head.prepare_all();
+  REQUIRE(head.load_all() == Row::loaded_all);
+}
+
+}  // namespace
+
+TEST_CASE("no plan has both of two nodes that have lost each other", "[actors]") {
+  Head head;
+  head.run();
+  head.run_to(4);
+  lose_pair(head, 2, 1);
+  CHECK(head.ordered<MakePlan>()->nodes == std::vector<Life>{1, 3});
+  CHECK(head.state.futile == 0);
+  CHECK_FALSE(head.recorded(Record::Kind::strike));
+  begin_planned(head);
+  head.now += 2s;
+  CHECK(usable(head.state, head.now, head.limits) == std::vector<Life>{1, 2, 3});
+}
+
+TEST_CASE("of many pairs the node goes that has lost most others", "[actors]") {
+  Head head;
+  head.run();
+  const auto epoch = head.state.epoch;
+  head.on(PairLost{1, 2, epoch, "no path"});
+  head.on(PairLost{1, 3, epoch, "no path"});
+  CHECK(usable(head.state, head.now, head.limits) == std::vector<Life>{2, 3});
+}
+
+TEST_CASE("a run that needs both waits, tries the path again, and is never given up for it",
+          "[actors]") {
+  Head head({.fewest = 2, .most = 2, .steps = 100});
+  head.begin();
+  head.come(1);
+  head.come(2);
+  begin_planned(head);
+  head.run_to(4);
+  for (const auto wait : {2s, 4s, 8s, 16s, 32s, 60s, 60s, 60s, 60s, 60s, 60s, 60s}) {
+    lose_pair(head, 1, 2);
+    REQUIRE(head.state.phase == Phase::suspend);
+    CHECK(head.ordered<SetTimer>()->after == wait);
+    head.now += wait;
+    CHECK(head.on(Timeout{head.state.timer}) == Row::suspend_tries);
+    begin_planned(head);
+  }
+  CHECK(head.state.phase == Phase::run);
+  // The path is there again; when it is lost next, the wait is short again.
+  head.run_to(5);
+  CHECK(head.state.lost_pairs.empty());
+  lose_pair(head, 1, 2);
+  CHECK(head.ordered<SetTimer>()->after == 2s);
+}
+
+TEST_CASE("a path that stays lost ends the run after suspend_patience", "[actors]") {
+  Head head({.fewest = 2, .most = 2, .steps = 100, .suspend_patience = 5s});
+  head.begin();
+  head.come(1);
+  head.come(2);
+  begin_planned(head);
+  for (const auto wait : {2s, 3s}) {
+    lose_pair(head, 1, 2);
+    REQUIRE(head.state.phase == Phase::suspend);
+    CHECK(head.ordered<SetTimer>()->after == wait);
+    head.now += wait;
+    head.on(Timeout{head.state.timer});
+    if (wait == 2s) begin_planned(head);
+  }
+  CHECK(head.answer.rows.back() == Row::suspend_over);
+}
+
+TEST_CASE("a process that died is no lost path: its attempts count", "[actors]") {
+  Head head({.fewest = 1, .most = 2, .steps = 100});
+  head.begin();
+  head.come(1);
+  head.come(2);
+  begin_planned(head);
+  CHECK(head.on(PairLost{1, 2, head.state.epoch, "no goodbye came"}) == Row::pair_lost);
+  head.on(Lost{2, "signal 9"});
+  CHECK(head.state.futile == 1);
+  CHECK(head.state.lost_pairs.empty());
+  head.come(3);
+  head.freeze_all();
+  CHECK(head.ordered<MakePlan>()->nodes == std::vector<Life>{1, 3});
 }

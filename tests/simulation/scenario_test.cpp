@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <iostream>
+#include <set>
 
 #include "catch.h"
 
@@ -9,6 +10,11 @@ using namespace troupe::simulation;
 namespace recon = troupe::actors::reconciler;
 
 namespace {
+
+/// What no seed plays: the simulated network cuts nodes off, but tells of no pair, and a seed's
+/// losses are too few to be given up for. reconciler_nodes_test and reconciler_epochs_test do.
+const std::set<recon::Row> are_for_other_tests{recon::Row::recover_hopeless, recon::Row::pair_lost,
+                                               recon::Row::suspend_tries};
 
 /// How many seeds are played: TROUPE_SEEDS says otherwise, and TROUPE_FIRST_SEED where to begin.
 std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
@@ -58,6 +64,6 @@ TEST_CASE("whatever goes wrong, a run ends with the bits of one to which nothing
     std::cout << "  " << to_string(row) << " " << rows[row] << "\n";
   for (const auto row : recon::all_rows()) {
     INFO(to_string(row));
-    if (count >= 2'000) CHECK(rows[row] >= 100);
+    if (count >= 2'000 && !are_for_other_tests.contains(row)) CHECK(rows[row] >= 100);
   }
 }
