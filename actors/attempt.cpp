@@ -195,6 +195,16 @@ void Attempt::remark_on_links() {
   }
 }
 
+std::vector<std::vector<std::uint64_t>> Attempt::keepers() const {
+  std::vector<std::vector<std::uint64_t>> all;
+  for (const auto& processes : keepers_) {
+    auto& nodes = all.emplace_back();
+    for (const int process : processes)
+      nodes.push_back(used_[static_cast<std::size_t>(process)].incarnation);
+  }
+  return all;
+}
+
 void Attempt::begin(std::chrono::nanoseconds nodes, std::chrono::nanoseconds prepare,
                     std::chrono::nanoseconds load) {
   int copies = 0;

@@ -71,6 +71,8 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   /// In the memory of these nodes, or else on the disk: how many steps were done.
   void find_state(std::function<void(Result<std::int64_t>)> found);
   void start(std::function<void(Status)> started);
+  /// Once it has started: by optimizer the nodes that keep its state.
+  std::vector<std::vector<std::uint64_t>> keepers() const;
   void begin(std::chrono::nanoseconds nodes, std::chrono::nanoseconds prepare,
              std::chrono::nanoseconds load);
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,7 @@ class Reaction {
 
   void on(const Attached& attached);
   void on(const Lost& lost);
+  void on(const KeptBy& kept);
   void on(const PairLost& lost);
   void on(const Suspected& suspected);
   void on(const Slow& slow);
@@ -46,6 +48,8 @@ class Reaction {
   void break_what_was_played();
   void lose(Life life, const std::string& why);
   void lose_from(Life life, const std::string& why);
+  void fall_silent(Life life);
+  void hear_of_keeper(const std::string& name);
   void strike(const std::string& name, const std::string& why);
   void set_aside(Life life);
   void free_passed_over();
@@ -79,6 +83,7 @@ class Reaction {
   bool ends_by_lost_path() const;
   bool is_hopeless() const;
   void go_on_if_all_frozen();
+  std::optional<Time> keepers_until() const;
   void plan_or_suspend();
   bool take_whoever_is_there();
   void suspend();

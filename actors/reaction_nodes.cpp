@@ -28,6 +28,7 @@ void Reaction::on(const Attached& attached) {
 
   const bool is_new = state_.nodes.try_emplace(attached.life, Node{attached.name}).second;
   if (is_new) state_.changes.push_back(now_);
+  if (is_new) hear_of_keeper(attached.name);
   const bool plays = is_member(attached.life) && attached.epoch == state_.epoch;
   switch (state_.phase) {
     case Phase::gather:
@@ -45,6 +46,7 @@ void Reaction::on(const Attached& attached) {
     case Phase::recover:
       row(Row::recover_merges, attached.name + " came while the run recovers");
       if (state_.waits_for.contains(attached.life)) order(Freeze{state_.epoch, {attached.life}});
+      if (state_.waits_for_keepers) go_on_if_all_frozen();
       return;
     case Phase::suspend:
       if (static_cast<int>(usable().size()) < limits_.fewest)
@@ -95,7 +97,34 @@ void Reaction::break_what_was_played() {
   if (state_.led_before.empty()) recover();
 }
 
-void Reaction::on(const Lost& lost) { lose_from(lost.life, lost.why); }
+void Reaction::on(const Lost& lost) {
+  // Its end may become known after its silence.
+  if (!lost.is_silent && state_.silent_keepers.erase(lost.life) > 0 && state_.waits_for_keepers)
+    return go_on_if_all_frozen();
+  if (lost.is_silent) fall_silent(lost.life);
+  lose_from(lost.life, lost.why);
+}
+
+void Reaction::on(const KeptBy& kept) {
+  if (kept.epoch != state_.epoch) return;
+  state_.keepers = kept.keepers;
+  state_.silent_keepers.clear();
+}
+
+void Reaction::fall_silent(Life life) {
+  const auto found = state_.nodes.find(life);
+  if (found == state_.nodes.end()) return;
+  const bool keeps = std::ranges::any_of(
+      state_.keepers, [&](const auto& keepers) { return std::ranges::count(keepers, life) > 0; });
+  if (keeps)
+    state_.silent_keepers[life] = {found->second.name, now_ + limits_.gather_patience, false};
+}
+
+/// A node has come: perhaps one that was silent.
+void Reaction::hear_of_keeper(const std::string& name) {
+  for (auto& [life, keeper] : state_.silent_keepers)
+    if (keeper.name == name) keeper.has_returned = true;
+}
 
 /// A node is gone: what that means depends on what is under way.
 void Reaction::lose_from(Life life, const std::string& why) {

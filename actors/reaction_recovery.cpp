@@ -14,6 +14,7 @@ constexpr Duration longest_back_off = std::chrono::minutes(1);
 void Reaction::recover() {
   if (state_.phase == Phase::run) count_epoch_in_force();
   state_.phase = Phase::recover;
+  state_.waits_for_keepers = false;
   state_.led_before.clear();
   state_.is_broken = false;
   state_.better.reset();
@@ -91,11 +92,39 @@ void Reaction::go_on_if_all_frozen() {
     const int doubled = std::min(state_.futile - limits_.futile_epochs, 10);
     return set_phase_timer(std::min<Duration>(limits_.back_off * (1 << doubled), longest_back_off));
   }
+  if (const auto until = keepers_until()) {
+    row(Row::recover_gathers, "nodes that fell silent keep what nobody else has");
+    state_.phase = Phase::recover;
+    state_.waits_for_keepers = true;
+    return set_phase_timer(*until - now_);
+  }
   row(Row::recover_plans, "who is there is known");
   plan_or_suspend();
 }
 
+/// Until when to wait for silent nodes, so that the run can go on from memory. Nothing if all that
+/// is needed is there, or a part of it is lost for good.
+std::optional<Time> Reaction::keepers_until() const {
+  std::optional<Time> latest;
+  for (const auto& keepers : state_.keepers) {
+    std::optional<Time> until;
+    bool is_there = false;
+    for (const Life life : keepers) {
+      const auto silent = state_.silent_keepers.find(life);
+      const bool is_silent = silent != state_.silent_keepers.end();
+      is_there |= state_.nodes.contains(life) || (is_silent && silent->second.has_returned);
+      if (is_silent && silent->second.until > now_)
+        until = std::max(until.value_or(silent->second.until), silent->second.until);
+    }
+    if (is_there) continue;
+    if (!until) return {};
+    latest = std::max(latest.value_or(*until), *until);
+  }
+  return latest;
+}
+
 void Reaction::plan_or_suspend() {
+  state_.waits_for_keepers = false;
   if (end_if_all_is_saved()) return;
   if (state_.is_stopping) {
     row(Row::stop_done, "it stops; what was done is in the newest checkpoint");

@@ -64,6 +64,7 @@ constexpr std::array row_names = {
     "drain_begins",
     "drain_lost",
     "recover_waits",
+    "recover_gathers",
     "recover_plans",
     "recover_merges",
     "recover_futile",

@@ -87,6 +87,13 @@ struct LostPair {
   std::string why;
 };
 
+/// A keeper of a state that fell silent: with its memory it may come back, by the same name.
+struct SilentKeeper {
+  std::string name;
+  Time until{};               // So long it is waited for if nobody else keeps that state.
+  bool has_returned = false;  // As another life.
+};
+
 struct Saving {
   std::uint64_t save = 0;
   std::int64_t step = 0;
@@ -110,6 +117,9 @@ struct State {
   std::int64_t decided = 0;                // The newest step that was heard to be done.
   std::vector<std::int64_t> saved;         // Checkpoints that are complete, oldest first.
 
+  std::vector<std::vector<Life>> keepers;       // By optimizer, of the newest epoch in force.
+  std::map<Life, SilentKeeper> silent_keepers;  // Of them.
+  bool waits_for_keepers = false;               // While it recovers.
   std::map<std::pair<Life, Life>, LostPair> lost_pairs;  // The lower life first.
   std::optional<Time> suspended_until;                   // Unless a step is done before.
 
@@ -192,6 +202,7 @@ enum class Row : std::uint8_t {
   drain_begins,
   drain_lost,
   recover_waits,
+  recover_gathers,
   recover_plans,
   recover_merges,
   recover_futile,

@@ -58,6 +58,12 @@ struct Attached {
 struct Lost {
   Life life = 0;
   std::string why;
+  bool is_silent = false;  // Nobody knows that its process has ended: it may be heard again.
+};
+/// By optimizer: the nodes that keep its state in their memory, in this epoch.
+struct KeptBy {
+  std::uint64_t epoch = 0;
+  std::vector<std::vector<Life>> keepers;
 };
 /// Two nodes of an epoch do not reach each other. If both still reach the head, the path between
 /// them is lost, and neither of them.
@@ -242,8 +248,8 @@ struct Timeout {
   std::uint64_t timer = 0;
 };
 
-using Event = std::variant<JournalRead, Attached, Lost, PairLost, Suspected, Notice, PlanMade,
-                           Prepared, PrepareFailed, LineFound, Loaded, LoadFailed, Frozen,
+using Event = std::variant<JournalRead, Attached, Lost, KeptBy, PairLost, Suspected, Notice,
+                           PlanMade, Prepared, PrepareFailed, LineFound, Loaded, LoadFailed, Frozen,
                            StepDecided, StepFailed, SavePoint, ShardsWritten, Saved, SaveFailed,
                            Slow, JournalFailed, Deposed, StopAsked, DrainAsked, Timeout>;
 

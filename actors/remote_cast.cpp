@@ -199,7 +199,7 @@ void RemoteCasting::lost(const NodeHere& node, const NodeLoss& loss) {
   }
   if (loss.has_ended)
     reconciling_.post([this, text = "on node " + node.name + " " + loss.why] { last_end_ = text; });
-  take(recon::Lost{life_of(node), loss.why});
+  take(recon::Lost{life_of(node), loss.why, !loss.has_ended});
   reconciling_.post([this] { foresee(); });
 }
 
@@ -245,7 +245,8 @@ void RemoteCasting::look_at_nodes(bool all_have_stopped) {
   for (const auto& [life, known] : state.nodes) {
     const bool has_part = has_a_plan(state) && std::ranges::count(state.plan.members, life) > 0;
     if ((has_part && !all_have_stopped) || std::ranges::count(usable, life, life_of) > 0) continue;
-    take(recon::Lost{life, "it is not to be used now"});
+    const bool is_known = nodes_.find(static_cast<std::uint64_t>(life)).has_value();
+    take(recon::Lost{life, "it is not to be used now", !is_known});
   }
 }
 
@@ -350,12 +351,23 @@ void RemoteCasting::on(const recon::Load& order) {
   const auto attempt = progress_.attempt.lock();
   if (!attempt || progress_.epoch != order.epoch) return;
   attempt->start([this, order, number = progress_.number](const Status& started) {
-    if (started)
-      for (const Life life : order.nodes) take(recon::Loaded{life, order.epoch, order.step, {}});
-    else  // Somebody could not be reached.
-      reconciling_.post(
+    if (!started)  // Somebody could not be reached.
+      return reconciling_.post(
           [=, this, why = started.error().text] { cannot_begin(number, why, Cause::lost); });
+    for (const Life life : order.nodes) take(recon::Loaded{life, order.epoch, order.step, {}});
+    reconciling_.post([this, number, epoch = order.epoch] { tell_keepers(number, epoch); });
   });
+}
+
+void RemoteCasting::tell_keepers(int number, std::uint64_t epoch) {
+  const auto attempt = progress_.attempt.lock();
+  if (!attempt || progress_.number != number) return;
+  recon::KeptBy kept{epoch, {}};
+  for (const auto& nodes : attempt->keepers()) {
+    auto& lives = kept.keepers.emplace_back();
+    for (const auto node : nodes) lives.push_back(static_cast<Life>(node));
+  }
+  take(std::move(kept));
 }
 
 void RemoteCasting::on(const recon::Activate& order) {

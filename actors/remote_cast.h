@@ -121,6 +121,7 @@ class RemoteCasting final : public Casting {
   void on(const Other&) {}  // Its supervisor saves, and leads it to boundaries.
   void plan();
   void foresee();
+  void tell_keepers(int number, std::uint64_t epoch);
   void cannot_begin(int number, const std::string& why, Cause cause);
   void hold_against(const reconciler::Record& strike);
 

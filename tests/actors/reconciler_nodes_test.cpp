@@ -342,3 +342,56 @@ TEST_CASE("a process that died is no lost path: its attempts count", "[actors]")
   head.freeze_all();
   CHECK(head.ordered<MakePlan>()->nodes == std::vector<Life>{1, 3});
 }
+
+namespace {
+
+/// Three nodes in force at step 14; each state is kept by two of them.
+Head with_keepers() {
+  Head head({.fewest = 1, .most = 3, .steps = 100});
+  head.run();
+  head.on(KeptBy{head.state.epoch, {{1, 2}, {2, 3}, {3, 1}}});
+  head.run_to(14);
+  return head;
+}
+
+}  // namespace
+
+TEST_CASE("silent nodes are waited for if they keep what nobody else has", "[actors]") {
+  Head head = with_keepers();
+  head.on(Lost{2, "silent for 0.5 s", true});
+  Head one = head;
+  CHECK(one.freeze_all() == Row::recover_plans);  // Node 1 and node 3 keep all.
+  head.on(Lost{3, "silent for 0.5 s", true});
+  CHECK(head.freeze_all() == Row::recover_gathers);
+  CHECK(head.ordered<SetTimer>()->after == 5s);
+  CHECK_FALSE(head.ordered<MakePlan>());
+  SECTION("until one of them is back") {
+    head.now += 4s;
+    CHECK(head.on(Attached{9, Head::name(3)}) == Row::recover_merges);
+    CHECK(head.ordered<MakePlan>()->nodes == std::vector<Life>{1, 9});
+  }
+  SECTION("for gather_patience") {
+    head.now += 5s;
+    head.on(Timeout{head.state.timer});
+    CHECK(head.ordered<MakePlan>()->nodes == std::vector<Life>{1});
+  }
+  SECTION("until it is known that they have ended") {
+    CHECK(head.on(Lost{2, "signal 9"}) == Row::recover_gathers);
+    CHECK(head.on(Lost{3, "signal 9"}) == Row::recover_plans);
+    CHECK(head.ordered<MakePlan>());
+  }
+}
+
+TEST_CASE("nobody waits for silent nodes if a part of the state is lost for good", "[actors]") {
+  Head head({.fewest = 1, .most = 3, .steps = 100});
+  head.run();
+  head.on(KeptBy{head.state.epoch, {{1, 2}, {2}, {3}}});
+  head.on(Lost{2, "signal 9"});
+  head.on(Lost{3, "silent for 0.5 s", true});
+  CHECK(head.freeze_all() == Row::recover_plans);
+  // Without copies nothing is kept.
+  Head bare({.fewest = 1, .most = 3, .steps = 100});
+  bare.run();
+  bare.on(Lost{2, "silent for 0.5 s", true});
+  CHECK(bare.freeze_all() == Row::recover_plans);
+}

@@ -20,6 +20,7 @@ namespace {
 struct Recovered {
   std::string from;
   std::int64_t step = 0;
+  std::int64_t redone = 0;
 };
 std::vector<Recovered> recovered(const Workplace& here, const std::string& run) {
   std::ifstream file(here.path() / "runs" / run / "events.jsonl");
@@ -27,7 +28,8 @@ std::vector<Recovered> recovered(const Workplace& here, const std::string& run) 
   for (std::string line; std::getline(file, line);) {
     const auto event = parse_json(line);
     if (event && *event->find("type")->text() == "run.recovered")
-      all.push_back({*event->find("from")->text(), *event->find("step")->integer()});
+      all.push_back({*event->find("from")->text(), *event->find("step")->integer(),
+                     *event->find("redone")->integer()});
   }
   return all;
 }
@@ -100,6 +102,34 @@ TEST_CASE("after kills a run goes on from memory where copies are left", "[clust
   }
   CHECK(leavings(here) == before);
   CHECK(processes_of_program(here) == 0);
+}
+
+TEST_CASE("nodes that stand still for a while bring back what they alone keep", "[cluster]") {
+  const Workplace here;
+  here.write("gpt.toml", gpt);
+  const std::vector<std::string> settings{"train.steps=400", "checkpoint.every=1000 steps",
+                                          "train.eval_every=1000"};
+  const auto one = digest_of_one(here, settings);
+  Cluster cluster(here, {"n0", "n1", "n2", "n3"});
+  Process submit(here,
+                 with(with({"submit", "gpt.toml", "--wait", "--output", "plain"}, settings),
+                      {"name=frozen", "log.every=1", "pipeline.stages=4", "elastic.nodes=2:4"}));
+  REQUIRE(submit.says("step 150 "));
+  const pid_t frozen[] = {cluster.node_process(1), cluster.node_process(2)};
+  for (const pid_t process : frozen) kill(process, SIGSTOP);
+  CHECK(cluster.head.says("silent for"));
+  submit.listen(std::chrono::milliseconds(1000));
+  for (const pid_t process : frozen) kill(process, SIGCONT);
+  INFO(submit.said() << cluster.head.said());
+  CHECK(submit.wait().value_or(-1) == 0);
+  CHECK(digest(here, "frozen") == one);
+  const auto losses = recovered(here, "frozen");
+  REQUIRE(losses.size() == 1);
+  CHECK(losses[0].from == "memory");
+  // Of 150; how many are less depends on how fast this machine is (lines_test.cpp).
+  CAPTURE(losses[0].redone);
+  CHECK(losses[0].redone < 75);
+  cluster.end();
 }
 
 TEST_CASE("what was kept of a run is let go when it ends", "[cluster]") {
