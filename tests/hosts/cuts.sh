@@ -6,6 +6,8 @@
 #
 #     cuts.sh TROUPE        exits with 77 where namespaces cannot be made
 #
+# Then a run goes over paths of 50 ms that lose 1 % of their packets (slow_hub.py).
+#
 # TROUPE_CUT_SECONDS: how long each cut lasts, such as "5 30 120"; else 5.
 set -euo pipefail
 # shellcheck source=tests/hosts/inside.sh
@@ -91,6 +93,32 @@ for length in ${TROUPE_CUT_SECONDS:-5}; do
   # With one node less.
   run "fewer-$length" "$length" 'alpha:beta beta:alpha' --set elastic.nodes=1:2
 done
+
+# A path of 50 ms that loses 1 % of its packets, in place of the bridge.
+slow() {
+  local hub one code=0 wanted weights
+  local -a settings=(--set train.steps=10)
+  mkdir slow-one
+  (cd slow-one && troupe train ../run.toml -q "${settings[@]}") || fail "the short run in one process"
+  wanted=$(digest slow-one)
+  for one in head alpha beta; do
+    on "$one" python3 "$hub_program" --whole-frames cable
+    ip link set "to-$one" nomaster
+  done
+  exec {ready}< <(exec python3 "$hub_program" 0.05 0.01 to-head to-alpha to-beta)
+  hub=$!
+  read -r -u "$ready" || fail "the slow hub does not begin"
+  on head env TROUPE_KEYS=/mnt/me.key troupe submit run.toml --wait --output plain --set name=slow --set pipeline.stages=2 \
+    --set elastic.nodes=2:2 "${settings[@]}" >slow.log 2>&1 || code=$?
+  [ "$code" -eq 0 ] || fail "the run over slow paths ended with $code"
+  weights=$(sed -n 's/.*"type":"checkpoint.saved".*"weights":"\([0-9a-f]*\)".*/\1/p' runs/slow/events.jsonl | tail -n 1)
+  [ "$weights" = "$wanted" ] || fail "slow: other weights: $weights, not $wanted"
+  echo "slow: 50 ms and 1 % loss, done after $SECONDS s"
+  kill "$hub"
+  for one in head alpha beta; do ip link set "to-$one" master bridge; done
+}
+hub_program=$(dirname "$(realpath "${BASH_SOURCE[0]}")")/slow_hub.py
+slow
 
 for process in "${started[@]}"; do kill -TERM "$process"; done
 for process in "${started[@]}"; do wait "$process" || fail "a process ended with $?"; done
