@@ -18,8 +18,8 @@ TEST_CASE("a run ends if its node is killed whenever it comes to step 15", "[clu
   Process submit(here, with({"submit", "gpt.toml", "--wait", "--output", "plain"},
                             {"name=loop", "train.steps=100000", "train.eval_every=100000",
                              "checkpoint.every=1000000 steps", "log.every=1", "limits.strikes=1"}));
-  // Five attempts without a new step, and one more (limits.strikes), after the first attempt.
-  constexpr int most_deaths = 7;
+  // The first attempt and six without a new step; and those that came a step further by chance.
+  constexpr int most_deaths = 25;
   int deaths = 0;
   while (deaths <= most_deaths && submit.says_once_more("\nstep 15 ")) {
     kill(cluster.node_process(0), SIGKILL);
