@@ -13,7 +13,7 @@ enum class ExitCode : int {
   too_few_nodes = 6,
   preempted = 75,     // Its state is saved: run it again.
   deposed = 76,       // The nodes know a head that came after this one.
-  dismissed = 77,       // Of a node's process: its head has ended the node for good.
+  dismissed = 77,     // Of a node's process: its head has ended the node for good.
   interrupted = 130,  // Nothing was saved.
 };
 

@@ -20,8 +20,8 @@ struct MachineShare {
 };
 
 /// Reads the share of this process: affinity, and the quotas and memory limits of control groups of
-/// version 1 and 2. A group is bound by all groups above it, so the least limit of them counts. Tests
-/// read another /proc and /sys below `root`.
+/// version 1 and 2. A group is bound by all groups above it, so the least limit of them counts.
+/// Tests read another /proc and /sys below `root`.
 MachineShare own_machine_share(const std::string& root = "");
 
 }  // namespace troupe::apps
