@@ -44,7 +44,8 @@ std::vector<Key> pipeline_keys() {
        .least = 1,
        .most = 64,
        .half = recipe,
-       .help = "Shards of each layer."},
+       .help = "Shards of each layer. This version does not cut layers: training and plans take 1 "
+               "alone."},
       {.name = "pipeline.recompute",
        .type = Type::switches,
        .fallback = false,
