@@ -31,8 +31,8 @@ def help_of(program: str, command: list[str]) -> str:
 
 
 def subcommands(text: str) -> list[str]:
-    _, _, behind = text.partition("\nSubcommands:\n")
-    return re.findall(r"^  ([a-z][a-z0-9-]*) ", behind, re.MULTILINE)
+    behind = re.split("^subcommands:$", text, flags=re.MULTILINE | re.IGNORECASE)[1:]
+    return re.findall(r"^  ([a-z][a-z0-9-]*) ", "".join(behind), re.MULTILINE)
 
 
 def main() -> int:
