@@ -13,7 +13,6 @@ namespace {
 namespace recon = reconciler;
 
 constexpr auto look_every = std::chrono::milliseconds(100);
-constexpr auto reading_patience = std::chrono::minutes(10);
 constexpr auto for_ever = std::chrono::hours(24 * 365);
 // A node on which something failed is done without for a while, each time for twice as long.
 constexpr transport::StrikeRules strike_rules{.most = 1,
@@ -55,7 +54,7 @@ recon::Limits RemoteCasting::limits(const recon::State& state) const {
   // A plan waits until nothing of the attempt before is left, and that has an end of its own.
   limits.plan_patience = for_ever;
   limits.prepare_patience = order.prepare_patience;
-  limits.load_patience = reading_patience;
+  limits.load_patience = order.load_patience;
   const bool is_new = state.epoch == 0 && !has_played_;
   limits.suspend_patience = is_new ? std::chrono::milliseconds(0) : order.suspend_patience;
   limits.strikes = strike_rules;

@@ -29,7 +29,8 @@ struct RemoteOrder {
   std::chrono::milliseconds node_patience{60'000};      // Until there are as many at first,
   std::chrono::milliseconds gather_patience{5'000};     // until those of an earlier head are back,
   std::chrono::milliseconds suspend_patience{60'000};   // and once it has played, where some go.
-  std::chrono::milliseconds prepare_patience{60'000};   // Until they have prepared.
+  std::chrono::milliseconds prepare_patience{60'000};   // Until they have prepared,
+  std::chrono::milliseconds load_patience{600'000};     // and then have the weights.
   int futile_epochs = 5;  // Attempts in a row without a new step before it waits longer,
   int strikes = 3;        // and how many more of them it survives.
   std::string interface = "127.0.0.1";

@@ -210,6 +210,7 @@ actors::RemoteOrder HeadRun::order(const config::Loaded& loaded) {
           .gather_patience = in_milliseconds(config.limits.gather_patience),
           .suspend_patience = in_milliseconds(config.limits.suspend_patience),
           .prepare_patience = in_milliseconds(config.limits.prepare_patience),
+          .load_patience = in_milliseconds(config.limits.load_patience),
           .futile_epochs = config.limits.futile_epochs,
           .strikes = config.limits.strikes,
           .interface = around_.interface,

@@ -15,6 +15,7 @@
 #include "apps/full_disk.h"
 #include "apps/head_service.h"
 #include "apps/leader.h"
+#include "apps/node_gate.h"
 #include "apps/process_run.h"
 #include "apps/reply.h"
 #include "apps/run_choice.h"
@@ -75,6 +76,9 @@ class HeadRun {
   /// Whether it has what the run computes in.
   bool can_use(const actors::NodeHere& node) const;
   int fewest_nodes() const;
+  NodePatience patience() const {
+    return {loaded_.config.limits.silence_floor, loaded_.config.limits.reconnect_patience};
+  }
   /// A drill: nothing of it can be saved for so long.
   void fill_disk(std::chrono::nanoseconds time) { disk_.fill_for(time); }
 

@@ -110,7 +110,6 @@ class HeadService::Service {
     gate_options.listening.allowed = options_.allowed;
     gate_options.term = journal_->term();
     gate_options.seal = options_.seal;
-    gate_options.reconnect_patience = options_.reconnect_patience;
     GateEvents events;
     events.joined = [this](const actors::NodeHere& node) { joined(node); };
     events.lost = [this](const actors::NodeHere& node, const actors::NodeLoss& loss) {
@@ -221,6 +220,7 @@ class HeadService::Service {
     std::shared_ptr<HeadRun> before;
     const std::lock_guard lock(mutex_);
     run->start();
+    gate_->set_patience(name, run->patience());
     before = std::exchange(runs_[name], std::move(run));
     ended_.erase(name);
   }
@@ -266,6 +266,7 @@ class HeadService::Service {
     if (known == runs_.end() || known->second != run) return;
     ended_[name] = run->report();
     runs_.erase(known);
+    gate_->forget_patience(name);
     std::erase_if(ended_, [this](const auto& each) { return !journal_->knows(each.first); });
   }
 

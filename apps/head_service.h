@@ -70,8 +70,6 @@ struct HeadOptions {
   /// Whether runs of an earlier life go on by themselves, or wait until somebody submits them.
   EarlierRuns earlier_runs = EarlierRuns::go_on;
   Drills drills = Drills::forbidden;  // Whether `troupe chaos` may do harm here.
-  /// For a node whose connection has ended, though nobody says that its process has.
-  std::chrono::milliseconds reconnect_patience{1000};
   std::function<void(const std::string&)> say;
   /// There is a head that came after this one, which must end at once and write nothing more.
   std::function<void(std::uint64_t term)> deposed;

@@ -14,13 +14,13 @@ LocalNodes::~LocalNodes() {
   if (casting_) casting_->end();
 }
 
-Result<std::unique_ptr<LocalNodes>> LocalNodes::start(
-    int count, int devices, actors::RemoteOrder order,
-    std::chrono::milliseconds reconnect_patience) {
+Result<std::unique_ptr<LocalNodes>> LocalNodes::start(int count, int devices,
+                                                      actors::RemoteOrder order,
+                                                      const NodePatience& patience) {
   auto local = std::make_unique<LocalNodes>();
   GateOptions options;
   options.listening.endpoint = "tcp://127.0.0.1:0";
-  options.reconnect_patience = reconnect_patience;
+  options.patience = patience;
   GateEvents events;
   // Nodes are started, and so heard, only once there is a casting.
   events.joined = [local = local.get()](const actors::NodeHere&) { local->casting_->arrived(); };

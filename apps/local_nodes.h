@@ -17,7 +17,7 @@ class LocalNodes {
   /// They share its cores, and take turns with its GPUs: so many devices has each.
   static Result<std::unique_ptr<LocalNodes>> start(int count, int devices,
                                                    actors::RemoteOrder order,
-                                                   std::chrono::milliseconds reconnect_patience);
+                                                   const NodePatience& patience);
   ~LocalNodes();
 
   actors::Casting& casting() { return *casting_; }

@@ -388,7 +388,13 @@ std::vector<std::pair<std::uint64_t, std::string>> NodeGate::find_dead(
   const auto now = Clock::now();
   if (deaf_since_ && now - *deaf_since_ >= least_deafness) return dead;
   actors::DetectorLimits limits;
-  limits.reconnect_patience = options_.reconnect_patience;
+  auto patience = patience_.empty() ? options_.patience : patience_.begin()->second;
+  for (const auto& [_, asked] : patience_) {
+    patience.silence_floor = std::max(patience.silence_floor, asked.silence_floor);
+    patience.reconnect = std::max(patience.reconnect, asked.reconnect);
+  }
+  limits.silence_floor = patience.silence_floor;
+  limits.reconnect_patience = patience.reconnect;
   limits.nodes = static_cast<int>(evidence_.size());
   const auto found = actors::judge_all(evidence_, last_look, look_every, now, limits);
   for (const auto& [node, line] : lines_)
@@ -396,6 +402,16 @@ std::vector<std::pair<std::uint64_t, std::string>> NodeGate::find_dead(
         known != found.end() && known->second.is == actors::Presence::Is::dead)
       dead.emplace_back(node, known->second.reason);
   return dead;
+}
+
+void NodeGate::set_patience(const std::string& run, const NodePatience& patience) {
+  const std::lock_guard lock(mutex_);
+  patience_[run] = patience;
+}
+
+void NodeGate::forget_patience(const std::string& run) {
+  const std::lock_guard lock(mutex_);
+  patience_.erase(run);
 }
 
 Status NodeGate::send(std::uint64_t node, const transport::Message& message) {

@@ -24,12 +24,18 @@
 
 namespace troupe::apps {
 
+/// How long nodes may be silent.
+struct NodePatience {
+  std::chrono::nanoseconds silence_floor = std::chrono::milliseconds(300);
+  /// For a node whose connection has ended, though nobody says that its process has.
+  std::chrono::nanoseconds reconnect = std::chrono::seconds(1);
+};
+
 struct GateOptions {
   transport::ServerOptions listening;
   std::uint64_t term = 1;    // Of this head.
   transport::TermSeal seal;  // By which heads prove their terms to each other.
-  /// For a node whose connection has ended, though nobody says that its process has.
-  std::chrono::milliseconds reconnect_patience{1000};
+  NodePatience patience;     // While no run asks for another.
 };
 
 /// What happens at a gate; must not wait. A node is named by its incarnation.
@@ -64,6 +70,9 @@ class NodeGate {
   const std::string& endpoint() const { return server_->endpoint(); }
   actors::NodePool& nodes() { return nodes_; }
   transport::ChannelThread& channels() { return channels_; }
+  /// A run is under way, or none of that name any more. Of several runs the most patient counts.
+  void set_patience(const std::string& run, const NodePatience& patience);
+  void forget_patience(const std::string& run);
   /// To one who has asked.
   Status answer(transport::PeerId peer, transport::Message message);
   /// A process that was started here is no more, and need not be waited for.
@@ -128,6 +137,7 @@ class NodeGate {
   std::map<std::uint64_t, Line> lines_;               // By incarnation.
   std::set<transport::PeerId> strangers_told_;        // Who are no nodes, and were refused.
   std::map<std::string, actors::Evidence> evidence_;  // Likewise, of those who have been heard.
+  std::map<std::string, NodePatience> patience_;      // By run.
   std::optional<Clock::time_point> deaf_since_;
   bool closing_ = false;
 

@@ -107,7 +107,6 @@ sim::ReplayOptions options_for(const SimTerms& terms, const config::RunConfig& c
   limits.gather_patience = config.limits.gather_patience;
   limits.prepare_patience = config.limits.prepare_patience;
   limits.load_patience = config.limits.load_patience + 2 * whole.store;
-  limits.inventory_patience = config.limits.inventory_patience;
   limits.save_patience = config.limits.save_patience + 2 * whole.store;
   limits.suspend_patience = config.limits.suspend_patience;
   limits.futile_epochs = config.limits.futile_epochs;

@@ -163,6 +163,7 @@ Result<std::unique_ptr<LocalNodes>> start_nodes(const TrainArguments& arguments,
   order.node_patience = in_milliseconds(config.limits.start_patience);
   order.suspend_patience = in_milliseconds(config.limits.suspend_patience);
   order.prepare_patience = in_milliseconds(config.limits.prepare_patience);
+  order.load_patience = in_milliseconds(config.limits.load_patience);
   order.futile_epochs = config.limits.futile_epochs;
   order.strikes = config.limits.strikes;
   order.placed = [&recorder](const actors::Lineup& lineup) {
@@ -171,7 +172,8 @@ Result<std::unique_ptr<LocalNodes>> start_nodes(const TrainArguments& arguments,
   if (arguments.carrier == "tcp") order.carriers = actors::Carriers::tcp;
   const int devices = devices_wanted(config);
   return LocalNodes::start(arguments.nodes, (devices + arguments.nodes - 1) / arguments.nodes,
-                           std::move(order), in_milliseconds(config.limits.reconnect_patience));
+                           std::move(order),
+                           {config.limits.silence_floor, config.limits.reconnect_patience});
 }
 
 ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {

@@ -248,12 +248,9 @@ void check_precision(const Examined& examined) {
 void check_waits(const Examined& examined) {
   const auto& limits = examined.config.limits;
   const std::array chain = {
-      std::pair{"limits.heartbeat_every", limits.heartbeat_every},
       std::pair{"limits.silence_floor", limits.silence_floor},
-      std::pair{"limits.inventory_patience", limits.inventory_patience},
       std::pair{"limits.reconnect_patience", limits.reconnect_patience},
       std::pair{"limits.stuck_floor", limits.stuck_floor},
-      std::pair{"limits.decision_patience", limits.decision_patience},
       std::pair{"limits.head_patience", limits.head_patience},
       std::pair{"limits.suspend_patience", limits.suspend_patience},
   };

@@ -19,7 +19,7 @@ const std::vector<Section>& sections() {
       {"checkpoint", "What is saved, where and how often."},
       {"train", "How long, and what is done on the way."},
       {"log", "What a run prints."},
-      {"limits", "Every wait and every queue; the defaults fit a cluster in one building."},
+      {"limits", "Every wait; the defaults fit a cluster in one building."},
   };
   return all;
 }

@@ -183,44 +183,37 @@ std::vector<Key> limit_keys() {
                .most = 3.2e18,
                .help = help};
   };
-  const auto bound = [](std::string name, int fallback, std::string_view help) {
-    return Key{
-        .name = "limits." + name, .fallback = fallback, .least = 1, .most = 1e6, .help = help};
-  };
   return {
-      wait("heartbeat_every", "100ms", "How often a node says that it lives."),
-      wait("silence_floor", "300ms", "A pause between heartbeats that never counts as silence."),
-      wait("inventory_patience", "500ms", "For a node to say what it holds, once it was asked."),
-      wait("reconnect_patience", "1s", "For a node whose connection closed without a word."),
-      {.name = "limits.stuck_factor",
-       .type = Type::number,
-       .fallback = 3.0,
-       .least = 1,
-       .most = 1e3,
-       .help = "How many times its usual time an action may take before its node counts as stuck."},
+      wait("silence_floor", "300ms",
+           "A pause between a node's heartbeats that never counts as silence. A head takes the "
+           "longest of its runs that are under way."),
+      wait("reconnect_patience", "1s",
+           "For a node whose connection closed without a word. A head takes the longest of its "
+           "runs that are under way."),
       wait("stuck_floor", "2s", "A time for which no action counts as stuck."),
       wait("start_patience", "30s", "For the first nodes to come."),
       wait("gather_patience", "5s",
            "For nodes to come back: after the head started again, and before a run is planned anew "
            "for those that are left."),
       wait("prepare_patience", "10s", "For a node to make ready for a new plan."),
-      wait("load_patience", "5s", "For a shard to arrive, beyond what its bytes take."),
-      wait("decision_patience", "4s", "For all stages to agree on a step."),
-      bound("shadow_patience", 10, "Steps that a copy may be late before it is moved."),
+      wait("load_patience", "10m", "For the nodes of a new plan to have the weights."),
       wait("head_patience", "10m",
            "For a head that is gone, while nodes train on, or a supervisor that is stuck."),
       wait("suspend_patience", "24h",
            "For nodes, when fewer are there than elastic.nodes asks for."),
-      wait("journal_patience", "60s", "For the head's journal to reach the disk."),
       wait("save_patience", "60s", "For a checkpoint to reach the disk."),
-      bound("mailbox_limit", 10000, "Messages that an actor lets wait."),
-      bound("socket_high_water", 1000, "Messages that a socket lets wait."),
-      bound("futile_epochs", 5,
-            "Attempts in a row without a new step, after which each next one waits longer. After "
-            "limits.strikes more of them the run ends."),
-      bound("strikes", 3,
-            "Failures within strike_window that a run survives, but for those of nodes it can do "
-            "without. A node on which more processes end gets no part for a while."),
+      {.name = "limits.futile_epochs",
+       .fallback = 5,
+       .least = 1,
+       .most = 1e6,
+       .help = "Attempts in a row without a new step, after which each next one waits longer. After "
+               "limits.strikes more of them the run ends."},
+      {.name = "limits.strikes",
+       .fallback = 3,
+       .least = 1,
+       .most = 1e6,
+       .help = "Failures within strike_window that a run survives, but for those of nodes it can do "
+               "without. A node on which more processes end gets no part for a while."},
       wait("strike_window", "10m", "The time in which failures are counted."),
   };
 }

@@ -212,24 +212,16 @@ RunConfig::Train read_train(const TreeReader& tree) {
 
 RunConfig::Limits read_limits(const TreeReader& tree) {
   RunConfig::Limits limits;
-  limits.heartbeat_every = tree.duration("limits.heartbeat_every");
   limits.silence_floor = tree.duration("limits.silence_floor");
-  limits.inventory_patience = tree.duration("limits.inventory_patience");
   limits.reconnect_patience = tree.duration("limits.reconnect_patience");
-  limits.stuck_factor = tree.number("limits.stuck_factor");
   limits.stuck_floor = tree.duration("limits.stuck_floor");
   limits.start_patience = tree.duration("limits.start_patience");
   limits.gather_patience = tree.duration("limits.gather_patience");
   limits.prepare_patience = tree.duration("limits.prepare_patience");
   limits.load_patience = tree.duration("limits.load_patience");
-  limits.decision_patience = tree.duration("limits.decision_patience");
-  limits.shadow_patience = tree.integer("limits.shadow_patience");
   limits.head_patience = tree.duration("limits.head_patience");
   limits.suspend_patience = tree.duration("limits.suspend_patience");
-  limits.journal_patience = tree.duration("limits.journal_patience");
   limits.save_patience = tree.duration("limits.save_patience");
-  limits.mailbox_limit = tree.small("limits.mailbox_limit");
-  limits.socket_high_water = tree.small("limits.socket_high_water");
   limits.futile_epochs = tree.small("limits.futile_epochs");
   limits.strikes = tree.small("limits.strikes");
   limits.strike_window = tree.duration("limits.strike_window");

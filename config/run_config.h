@@ -108,26 +108,18 @@ struct RunConfig {
     std::int64_t graph_rows = 0;
   };
 
-  /// Every wait and every queue.
+  /// Every wait.
   struct Limits {
-    std::chrono::nanoseconds heartbeat_every{};
     std::chrono::nanoseconds silence_floor{};
-    std::chrono::nanoseconds inventory_patience{};
     std::chrono::nanoseconds reconnect_patience{};
-    double stuck_factor = 3;
     std::chrono::nanoseconds stuck_floor{};
     std::chrono::nanoseconds start_patience{};
     std::chrono::nanoseconds gather_patience{};
     std::chrono::nanoseconds prepare_patience{};
     std::chrono::nanoseconds load_patience{};
-    std::chrono::nanoseconds decision_patience{};
-    std::int64_t shadow_patience = 10;  // Steps.
     std::chrono::nanoseconds head_patience{};
     std::chrono::nanoseconds suspend_patience{};
-    std::chrono::nanoseconds journal_patience{};
     std::chrono::nanoseconds save_patience{};
-    int mailbox_limit = 10000;     // Messages.
-    int socket_high_water = 1000;  // Messages.
     int futile_epochs = 5;
     int strikes = 3;
     std::chrono::nanoseconds strike_window{};

@@ -130,3 +130,24 @@ TEST_CASE("a run does without a node that does not make ready in time", "[cluste
   CHECK(leavings(here) == before);
   CHECK(processes_of_program(here) == 0);
 }
+
+TEST_CASE("a node that pauses for less than limits.silence_floor is not lost", "[cluster]") {
+  const Workplace here;
+  here.write("gpt.toml", gpt);
+  Cluster cluster(here, {"alpha"});
+  Process submit(here,
+                 with({"submit", "gpt.toml", "--wait", "--output", "plain"},
+                      {"name=patient", "train.steps=60", "log.every=1", "limits.silence_floor=20s",
+                       "limits.reconnect_patience=30s", "limits.stuck_floor=40s"}));
+  REQUIRE(submit.says("step 5 "));
+  const auto node = cluster.node_process(0);
+  kill(node, SIGSTOP);
+  cluster.head.listen(std::chrono::seconds(3));
+  kill(node, SIGCONT);
+  const auto code = submit.wait();
+  INFO(submit.said() << cluster.head.said());
+  CHECK(code == 0);
+  CHECK(cluster.head.said().find("is lost") == std::string::npos);
+  for (const auto& [step, times] : times_done(here, "patient")) CHECK(times == 1);
+  cluster.end();
+}

@@ -49,12 +49,9 @@ every = 1
 const std::string impatient_run = R"(
 extends = "run.toml"
 [limits]
-heartbeat_every    = "10ms"
 silence_floor      = "20ms"
-inventory_patience = "30ms"
 reconnect_patience = "40ms"
 stuck_floor        = "50ms"
-decision_patience  = "60ms"
 save_patience      = "500ms"
 head_patience      = "2s"
 )";
@@ -117,10 +114,10 @@ class StuckHead {
     REQUIRE(head_->says("troupe submit"));
     node_.emplace(here_, std::vector<std::string>{"node", "--name", "alpha", "--cores", "1"});
     REQUIRE(node_->says("joined"));
-    submit_.emplace(here_, with({"submit", "gpt.toml", "--wait", "--output", "plain"},
-                                {"name=stuck", "train.steps=150", "log.every=1",
-                                 "limits.stuck_floor=1200ms", "limits.decision_patience=1500ms",
-                                 "limits.head_patience=3s", "limits.save_patience=3s"}));
+    submit_.emplace(
+        here_, with({"submit", "gpt.toml", "--wait", "--output", "plain"},
+                    {"name=stuck", "train.steps=150", "log.every=1", "limits.stuck_floor=1200ms",
+                     "limits.head_patience=3s", "limits.save_patience=3s"}));
     REQUIRE(submit_->says("step 3 "));
     const auto heads = children_of(head_->id());
     REQUIRE(heads.size() == 1);

@@ -178,10 +178,8 @@ TEST_CASE("a run whose nodes cannot compute in what it has begun in says so", "[
   Cluster cluster(here, {});
   cluster.start_node("slow", {"--precision", "fp32"});
   // Each must be shorter than the next.
-  auto words = submit_words({"limits.heartbeat_every=10ms", "limits.silence_floor=20ms",
-                             "limits.inventory_patience=30ms", "limits.reconnect_patience=40ms",
-                             "limits.stuck_floor=50ms", "limits.decision_patience=60ms",
-                             "limits.head_patience=70ms", "limits.suspend_patience=300ms"});
+  auto words = submit_words({"limits.reconnect_patience=500ms", "limits.stuck_floor=600ms",
+                             "limits.head_patience=1s", "limits.suspend_patience=1500ms"});
   words.insert(words.end(), {"--resume", "--head", head_of(here)});
   const Ended ended = troupe::tests::troupe(here, words);
   INFO(ended.err);

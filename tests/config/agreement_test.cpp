@@ -156,9 +156,9 @@ TEST_CASE("fp16 wants a schedule whose stages step together", "[config]") {
 }
 
 TEST_CASE("who waits for another is the more patient one", "[config]") {
-  CHECK(complaint({"limits.silence_floor=50ms"}) ==
-        "error: limits.heartbeat_every = \"100ms\" must be shorter than limits.silence_floor = "
-        "\"50ms\"");
+  CHECK(complaint({"limits.silence_floor=5s"}) ==
+        "error: limits.silence_floor = \"5s\" must be shorter than limits.reconnect_patience = "
+        "\"1s\"");
   CHECK(complaint({"limits.suspend_patience=5m"}) ==
         "error: limits.head_patience = \"10m\" must be shorter than limits.suspend_patience = "
         "\"5m\"");

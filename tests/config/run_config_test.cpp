@@ -130,7 +130,7 @@ TEST_CASE("what a file does not say is auto, none or a default", "[config]") {
   CHECK(config.optimizer.rate.total_steps == 50);
   CHECK(config.checkpoint.directory == "runs/run/checkpoints");
   CHECK(config.checkpoint.every == Interval{.time = 5min});
-  CHECK(config.limits.heartbeat_every == 100ms);
+  CHECK(config.limits.silence_floor == 300ms);
   CHECK(config.limits.suspend_patience == 24h);
 }
 
