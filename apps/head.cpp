@@ -39,6 +39,7 @@ struct HeadArguments {
   std::string interface;
   std::string keys;
   std::string allow;
+  std::vector<std::string> paths;  // Folders that runs may use beside the working folder.
   bool allow_chaos = false;
   bool plain_tensors = false;
   std::string state = ".troupe";
@@ -207,7 +208,14 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
   if (arguments.keys.empty() != arguments.allow.empty())
     return complain(ExitCode::usage,
                     "error: --keys and --allow go together: who this head is, and who may come");
+  if (!arguments.paths.empty() && arguments.keys.empty())
+    return complain(ExitCode::usage,
+                    "error: --allow-path goes with --keys: a head without keys takes orders from "
+                    "its own user alone, who may use all of his files");
   if (!arguments.keys.empty()) {
+    auto confinement = Confinement::to(arguments.paths);
+    if (!confinement) return complain(ExitCode::usage, "error: " + confinement.error().text);
+    options.confinement = std::move(*confinement);
     auto keys = transport::read_key_pair(arguments.keys);
     if (!keys) return complain(ExitCode::usage, "error: " + keys.error().text);
     auto allowed = transport::AllowList::read(arguments.allow);
@@ -266,6 +274,9 @@ void add_head(Program& program) {
                       "nowhere");
   command->add_option("--keys", arguments.keys, "a file of `troupe keys new`: who this head is");
   command->add_option("--allow", arguments.allow, "a list of hosts: who may come, and as what");
+  command->add_option("--allow-path", arguments.paths,
+                      "with --keys: a folder that runs may read and write, beside the one it is "
+                      "started in; may be repeated");
   command->add_flag("--allow-chaos", arguments.allow_chaos,
                     "let `troupe chaos` kill, stop and slow down nodes here: for drills");
   command->add_option("--interface", arguments.interface,

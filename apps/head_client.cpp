@@ -136,12 +136,15 @@ Result<std::unique_ptr<HeadClient>> HeadClient::dial(const transport::DialOption
     return Error{"the head at " + options.endpoint + " is troupe " +
                  (version && version->text() ? *version->text() : "of an unknown version") +
                  ", and this is troupe " TROUPE_VERSION};
-  // A key without the role can ask nothing: say so before the first question.
+  // A key without such a role can ask nothing: say so before the first question.
   const Value* rights = welcome->find("rights");
-  if (!rights || !rights->text() || rights->text()->find("operator") == std::string::npos)
+  const auto has = [&](const char* role) {
+    return rights && rights->text() && rights->text()->find(role) != std::string::npos;
+  };
+  if (!has("operator") && !has("viewer"))
     return Error{"the head at " + options.endpoint + " knows these keys as those of a " +
                  (rights && rights->text() ? *rights->text() : "stranger") +
-                 ", who may not give orders; its list of hosts must say operator"};
+                 ", who may ask nothing; its list of hosts must say operator or viewer"};
   if (const Value* events = welcome->find("events"); events && events->text())
     client->events_ = reached_at(*events->text(), options.endpoint);
   return client;

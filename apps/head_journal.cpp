@@ -203,6 +203,11 @@ Status HeadJournal::learn(const Value& record, const std::string& place) {
     auto& run = runs_[read->run];
     run.state = std::move(read->state);
     run.why = std::move(read->why);
+  } else if (is(GivenOrder::type)) {
+    auto read = transport::from_value<GivenOrder>(record, place);
+    if (!read) return read.error();
+    orders_.push_back(std::move(*read));
+    if (orders_.size() > bounds_.most) orders_.pop_front();
   } else if (is(EndedRecord::type)) {
     auto read = transport::from_value<EndedRecord>(record, place);
     if (!read) return read.error();
@@ -223,6 +228,7 @@ Status HeadJournal::learn(const Value& record, const std::string& place) {
 std::vector<Value> HeadJournal::all() const {
   std::vector<Value> records{term_record(term_)};
   if (!listened_.empty()) records.push_back(typed(ListenRecord{listened_, published_}));
+  for (const auto& order : orders_) records.push_back(typed(order));
   for (const auto& [name, run] : runs_) {
     const auto submission = static_cast<std::int64_t>(run.submission);
     if (run.ended > 0) {
@@ -240,6 +246,16 @@ std::vector<Value> HeadJournal::all() const {
 std::map<std::string, RememberedRun> HeadJournal::runs() const {
   const std::lock_guard lock(mutex_);
   return runs_;
+}
+
+std::deque<GivenOrder> HeadJournal::orders() const {
+  const std::lock_guard lock(mutex_);
+  return orders_;
+}
+
+Status HeadJournal::ordered(const std::string& by, const std::string& order,
+                            const std::string& subject) {
+  return write(typed(GivenOrder{now(), by, order, subject}));
 }
 
 bool HeadJournal::knows(const std::string& run) const {
@@ -299,7 +315,7 @@ Status HeadJournal::ended(const std::string& run, const std::string& state, cons
 Status HeadJournal::write(const Value& record) {
   const std::lock_guard lock(mutex_);
   // Where it cannot be written anew now, the old one goes on, or it is tried before the next.
-  if (!records_ || written_ > 3 * runs_.size() + most_spare_records)
+  if (!records_ || written_ > 3 * runs_.size() + orders_.size() + most_spare_records)
     if (auto begun = begin(); !begun && !records_) return begun;
   ++written_;
   Status written = records_->append(record);

@@ -3,12 +3,15 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -16,6 +19,7 @@
 #include "core/value.h"
 #include "storage/files.h"
 #include "storage/records.h"
+#include "transport/fields.h"
 
 namespace troupe::apps {
 
@@ -30,9 +34,25 @@ struct RememberedRun {
   double ended = 0;                  // When: seconds since 1970. 0: it has not.
 };
 
+/// An order that somebody has given.
+struct GivenOrder {
+  static constexpr std::string_view type = "order";
+  double time = 0;      // Seconds since 1970.
+  std::string by;       // "user 1000", or the host and the beginning of the key.
+  std::string order;    // The type of the message: "run.stop".
+  std::string subject;  // The run or the node that it is about.
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("time", &GivenOrder::time),
+                      transport::required("by", &GivenOrder::by),
+                      transport::required("order", &GivenOrder::order),
+                      transport::optional("subject", &GivenOrder::subject));
+  }
+};
+
 /// How many runs that have ended a head remembers, and how long.
 struct EndedBounds {
-  std::size_t most = 1000;
+  std::size_t most = 1000;  // The same of orders.
   std::chrono::seconds age = std::chrono::hours(24 * 30);
   /// Seconds since 1970.
   std::function<double()> clock;  // Null: the system's.
@@ -58,10 +78,15 @@ class HeadJournal {
   std::map<std::string, RememberedRun> runs() const;
   bool knows(const std::string& run) const;
 
+  /// The newest, oldest first.
+  std::deque<GivenOrder> orders() const;
+
   Status listens(const std::string& endpoint, const std::string& events);
   Status submitted(const std::string& run, std::uint64_t submission, const Value& config);
   Status chosen(const std::string& run, const Value& choice);
   Status changed(const std::string& run, const std::string& state, const std::string& why);
+  /// Somebody gives an order, which is carried out after this.
+  Status ordered(const std::string& by, const std::string& order, const std::string& subject);
   /// The run is over. Of those that are, the oldest are forgotten.
   Status ended(const std::string& run, const std::string& state, const std::string& why,
                std::int64_t step, std::int64_t steps);
@@ -86,6 +111,7 @@ class HeadJournal {
   std::string listened_, published_;
   mutable std::mutex mutex_;
   std::map<std::string, RememberedRun> runs_;
+  std::deque<GivenOrder> orders_;
   std::optional<storage::RecordWriter> records_;  // Nothing: the file is to be written anew.
   std::size_t written_ = 0;                       // Records of the file.
 };

@@ -93,8 +93,10 @@ Reply simulated(const config::Loaded& loaded, const std::vector<actors::NodeHere
 
 }  // namespace
 
-HeadQuestions::HeadQuestions(Nodes nodes)
-    : nodes_(std::move(nodes)), errands_("answering", most_waiting) {}
+HeadQuestions::HeadQuestions(Nodes nodes, MayUse may_use)
+    : nodes_(std::move(nodes)),
+      may_use_(std::move(may_use)),
+      errands_("answering", most_waiting) {}
 
 bool HeadQuestions::take(const transport::Message& message, const Answer& answer) {
   if (message.type != "config.validate" && message.type != "plan.request" &&
@@ -119,6 +121,7 @@ Reply HeadQuestions::answer_to(const transport::Message& message) const {
   config::Diagnostics found;
   const auto loaded = config::load_message(*config, message.type, found);
   if (!loaded) return misconfigured(loaded.error(), found);
+  if (auto inside = may_use_(*loaded); !inside) return misconfigured(inside.error());
   if (message.type == "config.validate") return validate(*loaded);
   auto nodes = nodes_();
   std::erase_if(nodes, [](const auto& node) { return node.cordoned || node.away; });

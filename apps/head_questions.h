@@ -6,6 +6,8 @@
 #include "actors/node_pool.h"
 #include "apps/errands.h"
 #include "apps/one_answer.h"
+#include "config/load.h"
+#include "core/result.h"
 #include "transport/wire.h"
 
 namespace troupe::apps {
@@ -17,7 +19,10 @@ class HeadQuestions {
  public:
   using Nodes = std::function<std::vector<actors::NodeHere>()>;
 
-  explicit HeadQuestions(Nodes nodes);
+  /// Why the files that a configuration names may not be used, if so.
+  using MayUse = std::function<Status(const config::Loaded&)>;
+
+  HeadQuestions(Nodes nodes, MayUse may_use);
 
   /// Whether it is one of these.
   bool take(const transport::Message& message, const Answer& answer);
@@ -28,6 +33,7 @@ class HeadQuestions {
   Reply answer_to(const transport::Message& message) const;
 
   Nodes nodes_;
+  MayUse may_use_;
   Errands errands_;
 };
 

@@ -24,6 +24,7 @@
 #include "apps/told_events.h"
 #include "config/load.h"
 #include "core/json.h"
+#include "core/printable.h"
 #include "core/thread_name.h"
 #include "transport/publisher.h"
 
@@ -58,6 +59,25 @@ bool take_flag(Value& config, std::string_view name) {
       return true;
     });
   return is_set;
+}
+
+/// Whether a message changes something, so that it is written down who sent it.
+bool is_order(std::string_view type) {
+  const bool is_about = type.starts_with("run.") || type.starts_with("node.") || type == "chaos";
+  return is_about && transport::may_send({transport::Role::operator_}, type) &&
+         !transport::may_send({transport::Role::viewer}, type);
+}
+
+std::string who_is(const transport::Peer& peer) {
+  constexpr std::size_t some = 8;
+  if (!peer.key.empty()) return peer.host + " (key " + peer.key.substr(0, some) + "...)";
+  return peer.user ? "user " + std::to_string(*peer.user) : peer.address;
+}
+
+std::string subject_of(const transport::Message& message) {
+  for (const char* key : {"run", "node", "target", "name"})
+    if (auto text = text_in(message.body, key); !text.empty()) return printable(text);
+  return {};
 }
 
 /// What would take a reader more memory than wire.h lets it, as a long list of nodes does, goes as
@@ -136,7 +156,8 @@ class HeadService::Service {
                                [this](const std::string& name) { return no_run(name); },
                                [this] { return all_runs(); },
                                [this](const Value& event) { publish(event); }, options_.drills});
-    questions_.emplace([this] { return gate_->nodes().all(); });
+    questions_.emplace([this] { return gate_->nodes().all(); },
+                       [this](const config::Loaded& loaded) { return may_use(loaded); });
     auto noted = journal_->listens(endpoint(), this->events());
     clearing_ = std::thread([this] { clear_away(); });
     if (noted) go_on_with_runs();
@@ -160,11 +181,15 @@ class HeadService::Service {
     return status;
   }
 
+  /// What of a configuration's files the head does not use.
+  Status may_use(const config::Loaded& loaded) const { return options_.confinement.check(loaded); }
+
   /// Answers with its name.
   Reply submit(const Value& body, RunStart begins, std::uint64_t submission) {
     config::Diagnostics found;
     auto loaded = config::load_message(body, "run.submit", found);
     if (!loaded) return misconfigured(loaded.error(), found);
+    if (auto inside = may_use(*loaded); !inside) return misconfigured(inside.error());
     const std::string name = loaded->config.name;
     {
       const std::lock_guard lock(mutex_);
@@ -344,6 +369,9 @@ class HeadService::Service {
     opened_.wait();
     const auto answer = std::make_shared<OneAnswer>(
         [this, to = peer.id, re = message.id](const Reply& answer) { say(to, re, answer); });
+    if (is_order(message.type))
+      if (auto noted = journal_->ordered(who_is(peer), message.type, subject_of(message)); !noted)
+        return (*answer)(noted.error());
     if (message.type == "run.submit") return take_submit(std::move(message), answer);
     if (!orders_->take(message, answer) && !questions_->take(message, answer))
       (*answer)(answer_to(peer, message));

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "actors/mesh.h"
+#include "apps/confinement.h"
 #include "core/result.h"
 #include "core/value.h"
 #include "transport/control_socket.h"
@@ -62,6 +63,7 @@ struct HeadOptions {
   std::optional<transport::KeyPair> keys;
   transport::AllowList allowed;
   transport::TermSeal seal;
+  Confinement confinement;              // Of the files that runs name.
   std::string interface = "127.0.0.1";  // Where nodes reach the head's channels.
   /// Whether tensors may leave a machine in the clear.
   actors::PlainTensors plain = actors::PlainTensors::within_machine;

@@ -34,13 +34,16 @@ void add_keys(Program& program) {
   auto [command, arguments] =
       add_command(program, keys, "new", "make a pair of keys, as NAME.key", make_keys);
   command->add_option("name", arguments.name, "a host, or a person")->required();
-  command->add_option("--roles", arguments.roles, "node, daemon, operator, with commas between")
+  command
+      ->add_option("--roles", arguments.roles,
+                   "node, daemon, operator, viewer, with commas between")
       ->check([](const std::string& text) {
         std::string rest = text;
         while (!rest.empty()) {
           const auto comma = std::min(rest.find(','), rest.size());
           if (!transport::parse_role(rest.substr(0, comma)))
-            return "'" + rest.substr(0, comma) + "' is no role; there are node, daemon, operator";
+            return "'" + rest.substr(0, comma) +
+                   "' is no role; there are node, daemon, operator, viewer";
           rest.erase(0, comma + 1);
         }
         return std::string();

@@ -46,10 +46,10 @@ Result<std::pair<std::string, AllowList::Host>> parse_line(const std::vector<std
     const auto role = parse_role(word);
     if (!role || !all_dialers.has(*role))
       return Error{"'" + word +
-                   "' is no role; wanted node, operator or daemon, with commas between"};
+                   "' is no role; wanted node, operator, viewer or daemon, with commas between"};
     host.roles.add(*role);
   }
-  if (host.roles.empty()) return Error{"there is no role; wanted node, operator or daemon"};
+  if (host.roles.empty()) return Error{"there is no role; wanted node, operator, viewer or daemon"};
   if (!is_key(words[2]))
     return Error{"'" + words[2] +
                  "' is no public key; wanted the 40 characters that `troupe keys` "

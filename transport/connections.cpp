@@ -1,11 +1,13 @@
 #include "transport/connections.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <utility>
 
+#include "transport/far_user.h"
 #include "transport/message_types.h"
 
 namespace troupe::transport {
@@ -14,6 +16,11 @@ namespace {
 constexpr auto look_every = std::chrono::milliseconds(500);
 /// What ZeroMQ itself says in that time.
 constexpr std::uint64_t small_talk = std::uint64_t{4} << 10;
+
+/// Root is believed as well: it can do all that this user can.
+bool is_own(const Connection& connection) {
+  return connection.user == ::geteuid() || connection.user == uid_t{0};
+}
 
 }  // namespace
 
@@ -28,16 +35,24 @@ CrowdLimits CrowdLimits::of(std::size_t descriptors) {
 }
 
 void Connections::read_monitor() {
+  std::set<int> just_accepted;
   while (const auto event = monitor_.next()) switch (event->what) {
       case ZMQ_EVENT_LISTENING:
         listening_ = Descriptor(::fcntl(event->value, F_DUPFD_CLOEXEC, 0));
         break;
       case ZMQ_EVENT_ACCEPTED:
         accepted(event->value);
+        just_accepted.insert(event->value);
         break;
       case ZMQ_EVENT_DISCONNECTED:
-        if (const auto found = newest_.find(event->value); found != newest_.end())
-          news_.push_back({What::ended, connections_.at(found->second).connection, ""});
+        // It may have ended before its user was looked up, who was then that of another connection.
+        if (whose_ == Whose::own_user && just_accepted.contains(event->value))
+          in_doubt_.insert(event->value);
+        if (const auto found = newest_.find(event->value); found != newest_.end()) {
+          auto& watch = connections_.at(found->second);
+          watch.has_ended = true;
+          news_.push_back({What::ended, watch.connection, ""});
+        }
         break;
       case ZMQ_EVENT_ACCEPT_FAILED:
         not_accepted(event->value);
@@ -49,13 +64,41 @@ void Connections::read_monitor() {
 
 void Connections::accepted(int descriptor) {
   ++last_;
-  const Connection connection{last_, descriptor, far_end(descriptor).value_or("")};
+  const Connection connection{
+      last_, descriptor, far_end(descriptor).value_or(""),
+      whose_ == Whose::own_user ? user_at_far_end(descriptor) : std::nullopt};
   connections_[last_] = {connection};
   newest_[descriptor] = last_;
   ++open_;
   strangers_.insert(last_);
   strangers_of_[host_of(connection.far_end)].insert(last_);
+  if (whose_ == Whose::own_user && !is_own(connection)) return turn_out(connection);
   thin_out(connection);
+}
+
+void Connections::turn_out(const Connection& connection) {
+  in_doubt_.insert(connection.descriptor);
+  const std::string who = connection.user ? "user " + std::to_string(*connection.user)
+                                          : "somebody whose user the system does not tell";
+  forget_stranger(connection);
+  connections_.at(connection.number).is_shut = true;
+  --open_;
+  shut(connection.descriptor, connection.far_end);
+  news_.push_back({What::foreign, connection,
+                   "it is " + who + " of this machine, and without keys only user " +
+                       std::to_string(::geteuid()) +
+                       ", who started this, is heard; `troupe keys new` makes keys for others"});
+}
+
+void Connections::all_read() {
+  // Everything by a descriptor was read before its newest connection was known. What comes from now
+  // on is of that connection.
+  std::erase_if(in_doubt_, [this](int descriptor) {
+    const auto newest = newest_.find(descriptor);
+    if (newest == newest_.end()) return false;
+    const auto& watch = connections_.at(newest->second);
+    return is_own(watch.connection) && !watch.is_shut && !watch.has_ended;
+  });
 }
 
 void Connections::not_accepted(int error) {

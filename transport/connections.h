@@ -20,6 +20,7 @@ struct Connection {
   std::uint64_t number = 0;  // Never used again; 0 is none.
   int descriptor = -1;       // May be another's by now.
   std::string far_end;
+  std::optional<uid_t> user;  // At the far end, where that decides and the system told.
 };
 
 /// The connections of a listening socket, of which ZeroMQ tells by its monitor alone. Not for
@@ -30,15 +31,19 @@ class Connections {
     ended,
     not_accepted,
     crowded_out,  // One connection too many: it was shut, and will end.
+    foreign,      // The connection of another user: it was shut, and will end.
   };
+  /// Whose connections are believed: with keys anybody's, as the keys prove who somebody is.
+  enum class Whose { anybody, own_user };
   struct News {
     What what;
     Connection connection;  // That has ended, or was shut.
     std::string why;        // Why it was shut, or not accepted.
   };
 
-  Connections(zmq::context_t& context, zmq::socket_t& socket, const CrowdLimits& limits)
-      : limits_(limits), monitor_(context, socket) {}
+  Connections(zmq::context_t& context, zmq::socket_t& socket, const CrowdLimits& limits,
+              Whose whose)
+      : limits_(limits), whose_(whose), monitor_(context, socket) {}
 
   /// Readable when there is news.
   zmq::socket_t& socket() { return monitor_.socket(); }
@@ -50,6 +55,13 @@ class Connections {
   /// known any more. A descriptor is used again: this is the newest one, as the messages of one
   /// that has ended are read before next() tells of what came later.
   Connection find(int descriptor);
+  /// Whether a message that comes by this descriptor may be another user's. ZeroMQ tells of a
+  /// message only the descriptor that it came by, and the descriptor may since have become another
+  /// connection's. So one that another user has had is in doubt until everything that may have
+  /// come by it was read.
+  bool is_in_doubt(int descriptor) const { return in_doubt_.contains(descriptor); }
+  /// The socket has just had nothing to read.
+  void all_read();
   /// Somebody was admitted on this connection, which is no stranger's any more.
   void admitted(const Connection& connection);
   /// Something whole has come on a connection.
@@ -71,12 +83,15 @@ class Connections {
     std::uint64_t bytes = 0;  // That had come with the last whole message.
     bool whole = false;       // One has come, since the last look,
     bool ever = false;        // or ever.
-    bool is_shut = false;     // It was crowded out.
+    bool is_shut = false;     // By this end.
+    bool has_ended = false;
   };
 
   /// Takes all that the monitor tells, so that what happened before a message is known.
   void read_monitor();
   void accepted(int descriptor);
+  /// Shuts the connection of another user.
+  void turn_out(const Connection& connection);
   void not_accepted(int error);
   /// Shuts connections until no limit is exceeded: of strangers the one that came first, which had
   /// the most time to say who it is; of all connections the newest.
@@ -85,7 +100,9 @@ class Connections {
   void forget_stranger(const Connection& connection);
 
   CrowdLimits limits_;
-  Descriptor listening_;  // ZeroMQ's, once more.
+  Whose whose_;
+  std::set<int> in_doubt_;  // Descriptors.
+  Descriptor listening_;    // ZeroMQ's, once more.
   SpareDescriptor spare_;
   std::set<std::uint64_t> strangers_;  // Numbers, so the first is the oldest.
   std::map<std::string, std::set<std::uint64_t>> strangers_of_;  // By address.

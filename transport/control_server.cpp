@@ -128,11 +128,20 @@ class ControlServer::Loop {
   // What comes in.
 
   bool receive() {
-    if (!parts_.receive(listening_.socket(), most_with_sender)) return false;
+    if (!parts_.receive(listening_.socket(), most_with_sender)) {
+      listening_.connections().all_read();
+      return false;
+    }
+    const auto sender = listening_.connections().find(parts_.descriptor());
     listening_.connections().heard(parts_.descriptor());
     const std::string routing_id(parts_[0]);
     const auto found = sessions_.find(routing_id);
     Session* const session = found == sessions_.end() ? nullptr : &found->second;
+    if (!session && listening_.connections().is_in_doubt(parts_.descriptor())) {
+      counters_.add(Count::before_hello);
+      shut(sender.descriptor, sender.far_end);  // One of this user dials again after a while.
+      return true;
+    }
     if (!session && farewells_.contains(routing_id)) return true;
 
     const auto parts = parts_.from(1);
@@ -202,6 +211,7 @@ class ControlServer::Loop {
     session.peer.id = ++last_peer_;
     session.peer.address = connection.far_end;
     session.peer.key = key;
+    session.peer.user = connection.user;
     if (const auto* host = options_.allowed.find(key)) session.peer.host = host->name;
     session.peer.roles = roles_of(key);
     session.peer.incarnation = message.incarnation;
@@ -311,6 +321,10 @@ class ControlServer::Loop {
     while (const auto news = listening_.connections().next()) switch (news->what) {
         case Connections::What::ended:
           lose(news->connection);
+          break;
+        case Connections::What::foreign:
+          counters_.add(Count::other_user);
+          listening_.tell_refused(news->connection.far_end, news->why);
           break;
         case Connections::What::crowded_out:
           counters_.add(Count::crowded_out);

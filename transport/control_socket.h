@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -76,10 +78,11 @@ using PeerId = std::uint64_t;
 
 struct Peer {
   PeerId id = 0;
-  std::string address;  // "10.0.0.7:40112", or "process 4711" for ipc.
-  std::string key;      // Its public key; empty for a plain connection.
-  std::string host;     // By the allow-list; empty for a plain connection.
-  Roles roles;          // What it may send; everything that dials may, for a plain connection.
+  std::string address;        // "10.0.0.7:40112", or "process 4711" for ipc.
+  std::optional<uid_t> user;  // Of this machine, for a plain connection within it.
+  std::string key;            // Its public key; empty for a plain connection.
+  std::string host;           // By the allow-list; empty for a plain connection.
+  Roles roles;  // What it may send; everything that dials may, for a plain connection.
   std::uint64_t incarnation = 0;  // By its hello.
 };
 

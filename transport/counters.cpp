@@ -30,6 +30,8 @@ std::string_view to_string(Count count) {
       return "too_slow";
     case Count::struck_off:
       return "struck_off";
+    case Count::other_user:
+      return "other_user";
     case Count::crowded_out:
       return "crowded_out";
     case Count::no_such_peer:

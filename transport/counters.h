@@ -23,10 +23,11 @@ enum class Count {
   failed_connection,  // Connections on which nothing was said: HTTP, TLS, wrong keys, nobody there.
   too_slow,           // Peers that were cut off because they did not take what was sent.
   struck_off,         // Peers that were cut off for what they sent.
+  other_user,         // Connections of other users of this machine, where there are no keys.
   crowded_out,        // Connections that were ended because there were too many.
   no_such_peer,       // Messages to a peer that was gone when their turn came.
 };
-constexpr std::size_t count_of_counts = 15;
+constexpr std::size_t count_of_counts = 16;
 
 /// "wrong_role": what a status page calls it.
 std::string_view to_string(Count count);

@@ -5,6 +5,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr const char* other_user_maybe =
+    "the head hung up at once; without keys a head hears nobody but the user who started it, and "
+    "this may be another one (`troupe keys new` makes keys for others)";
 constexpr int unknown_key = 400;  // The status (ZAP) for a key that is not on the list.
 
 }  // namespace
@@ -87,9 +90,10 @@ std::optional<Dialer::News> Dialer::follow(const Monitor::Event& event) {
     case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
       return fail("what answers there is no head, or it wants keys where we have none");
     case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
-      return fail(
-          "the connection ended before both ends knew each other; the head's key may be "
-          "another one");
+      return fail(options_.keys
+                      ? "the connection ended before both ends knew each other; the head's key may "
+                        "be another one"
+                      : other_user_maybe);
     case ZMQ_EVENT_CLOSED:
     case ZMQ_EVENT_DISCONNECTED:
       if (!link_->connected) return fail("nobody listens there");

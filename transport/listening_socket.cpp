@@ -32,7 +32,11 @@ Status ListeningSocket::open(zmq::socket_type type,
     let_system_ask(socket_);
     set_server_keys(socket_, options_.keys);
     prepare(socket_);
-    connections_.emplace(context_, socket_, options_.link.crowd);
+    // A plain connection proves nobody, except by the user of this machine whose it is.
+    const bool is_checked =
+        !options_.keys && options_.link.plain == LinkOptions::Plain::within_machine;
+    connections_.emplace(context_, socket_, options_.link.crowd,
+                         is_checked ? Connections::Whose::own_user : Connections::Whose::anybody);
     auto bound = bind_socket(socket_, *endpoint);
     if (!bound) return bound.error();
     bound_ = *bound;

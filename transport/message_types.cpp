@@ -18,7 +18,8 @@ constexpr Roles node = {Role::node};
 constexpr Roles daemon = {Role::daemon};
 constexpr Roles hosts = {Role::daemon, Role::node};
 constexpr Roles person = {Role::operator_};
-constexpr Roles anyone = {Role::head, Role::daemon, Role::node, Role::operator_};
+constexpr Roles looks = {Role::operator_, Role::viewer};
+constexpr Roles anyone = {Role::head, Role::daemon, Role::node, Role::operator_, Role::viewer};
 
 // Sorted by name, so that it can be searched.
 constexpr MessageType table[] = {
@@ -65,7 +66,7 @@ constexpr MessageType table[] = {
     {"node.join", hosts, 64_KiB, kept, opens},
     {"node.joined", head, 64_KiB},
     {"node.leaving", {Role::head, Role::daemon, Role::node}, 4_KiB},
-    {"node.list", person, 4_KiB},
+    {"node.list", looks, 4_KiB},
     {"node.lost", head, 64_KiB},
     {"node.reject", head, 4_KiB},
     {"node.straggler", head, 64_KiB},
@@ -86,9 +87,9 @@ constexpr MessageType table[] = {
     {"run.changed", head, 64_KiB},
     {"run.checkpoint", person, 4_KiB},
     {"run.chosen", head, 1_MiB},
-    {"run.events", person, 4_KiB},
-    {"run.get", person, 4_KiB},
-    {"run.list", person, 4_KiB},
+    {"run.events", looks, 4_KiB},
+    {"run.get", looks, 4_KiB},
+    {"run.list", looks, 4_KiB},
     {"run.pause", person, 4_KiB},
     {"run.recovered", head, 64_KiB},
     {"run.resume", person, 4_KiB},
@@ -111,7 +112,7 @@ constexpr MessageType table[] = {
     {"stage.transfer", head, 4_MiB},
     {"start", head, 256_KiB},
     {"started", daemon, 4_KiB},
-    {"status", person, 4_KiB},
+    {"status", looks, 4_KiB},
     {"step", head, 64_KiB},
     {"step_done", node, 256_KiB},
     {"take_snapshot", head, 4_KiB},
@@ -121,10 +122,8 @@ constexpr MessageType table[] = {
 static_assert(std::ranges::is_sorted(table, {}, &MessageType::name));
 
 constexpr std::pair<Role, std::string_view> role_names[] = {
-    {Role::head, "head"},
-    {Role::daemon, "daemon"},
-    {Role::node, "node"},
-    {Role::operator_, "operator"},
+    {Role::head, "head"},          {Role::daemon, "daemon"}, {Role::node, "node"},
+    {Role::operator_, "operator"}, {Role::viewer, "viewer"},
 };
 
 }  // namespace

@@ -16,9 +16,10 @@ enum class Role {
   daemon,     // Starts and watches the nodes of a host.
   node,       // A process with devices.
   operator_,  // A person or a script.
+  viewer,     // One who may look, and change nothing.
 };
 
-/// "head", "daemon", "node", "operator".
+/// "head", "daemon", "node", "operator", "viewer".
 std::string_view to_string(Role role);
 std::optional<Role> parse_role(std::string_view text);
 
@@ -47,7 +48,7 @@ class Roles {
 std::string to_string(Roles roles);
 
 /// Those who dial the head.
-constexpr Roles all_dialers = {Role::daemon, Role::node, Role::operator_};
+constexpr Roles all_dialers = {Role::daemon, Role::node, Role::operator_, Role::viewer};
 
 struct MessageType {
   /// Whether a message may overtake those before it: of a heartbeat only the newest counts.

@@ -70,7 +70,8 @@ class Publisher::Loop {
       // All that comes in are subscriptions, each of which is told.
       socket.set(zmq::sockopt::maxmsgsize, longest_subscription);
       socket.set(zmq::sockopt::rcvhwm, subscriptions_at_once);
-      socket.set(zmq::sockopt::xpub_verbose, true);
+      // A subscription has effect once it was looked at here.
+      socket.set(zmq::sockopt::xpub_manual, true);
     });
     if (!opened) return opened;
     thread_ = std::thread([this] { run(); });
@@ -146,6 +147,10 @@ class Publisher::Loop {
           listening_.connections().forget(news->connection);
           listeners_.erase(news->connection.number);
           break;
+        case Connections::What::foreign:
+          counters_.add(Count::other_user);
+          listening_.tell_refused(news->connection.far_end, news->why);
+          break;
         case Connections::What::crowded_out:
           counters_.add(Count::crowded_out);
           listening_.tell_refused(news->connection.far_end, news->why);
@@ -158,13 +163,23 @@ class Publisher::Loop {
 
   /// A first byte of 1 subscribes, one of 0 takes that back.
   bool receive() {
-    if (!parts_.receive(listening_.socket(), 1)) return false;
+    if (!parts_.receive(listening_.socket(), 1)) {
+      listening_.connections().all_read();
+      return false;
+    }
     const auto text = parts_[0];
     const bool subscribes = text.starts_with('\1');
     // ZeroMQ itself takes back what one who is gone had subscribed to.
-    if (text.starts_with('\0')) return true;
+    if (text.starts_with('\0')) {
+      listening_.socket().set(zmq::sockopt::unsubscribe, std::string(text.substr(1)));
+      return true;
+    }
     const auto connection = listening_.connections().find(parts_.descriptor());
     if (connection.number == 0) return true;
+    if (listening_.connections().is_in_doubt(connection.descriptor)) {
+      shut(connection.descriptor, connection.far_end);
+      return true;
+    }
     listening_.connections().heard(parts_.descriptor());
     listening_.connections().admitted(connection);
     // Much may come between the moment at which one is cut off, and the end. ZeroMQ takes in what
@@ -176,6 +191,7 @@ class Publisher::Loop {
     if (bytes > options_.topic_bytes) return true;
     bytes = subscribes ? bytes + text.size() : options_.topic_bytes + 1;
     if (bytes <= options_.topic_bytes) {
+      listening_.socket().set(zmq::sockopt::subscribe, std::string(text.substr(1)));
       if (events_.subscribed) events_.subscribed(std::string(text.substr(1)));
       return true;
     }

@@ -9,7 +9,7 @@ using Flavour = KubernetesOrder::Flavour;
 
 constexpr const char* lead_script = R"SCRIPT(# Leads the run, and ends with it.
 troupe head --listen 0.0.0.0:4700 --events 0.0.0.0:4701 --interface "$POD_IP" \
-  --keys /keys/head.key --allow /keys/hosts.allow --state /srv/runs/.troupe --only-submitted &
+  --keys /keys/head.key --allow /keys/hosts.allow --allow-path / --state /srv/runs/.troupe --only-submitted &
 head=$!
 noticed=
 # Before Kubernetes takes the pod away: the head finishes the step and saves.

@@ -4,9 +4,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 #include <zmq.hpp>
 
 #include "catch.h"
@@ -441,4 +443,102 @@ TEST_CASE("many nodes come at once, talk and go", "[transport]") {
     }
   }
   CHECK(head.gone.wait(32));
+}
+
+TEST_CASE("without keys a head hears its own user alone", "[transport]") {
+  if (geteuid() != 0) {
+    WARN("skipped: only root can be another user");
+    return;
+  }
+  Head head;
+  {
+    const AnotherUser other;
+    RawConnection stranger(head.socket->endpoint());
+    (void)stranger.shake_hands();
+    stranger.send_message(parts_of(message_of("hello")));
+    CHECK(stranger.closed());
+  }
+  REQUIRE(head.refused.wait());
+  INFO(head.refused[0]);
+  CHECK(head.refused[0].find("it is user 65534 of this machine, and without keys only user 0") !=
+        std::string::npos);
+  CHECK(head.socket->counters()[Count::other_user] == 1);
+  CHECK(head.connected.count() == 0);
+  // Its own user comes by the same descriptor.
+  Node node(dial_options(head.socket->endpoint()));
+  REQUIRE(head.connected.wait());
+  CHECK(head.connected[0].user == geteuid());
+
+  // With keys the key proves who somebody is.
+  const Keys keys;
+  Head keyed(keys.server({Role::operator_}));
+  {
+    const AnotherUser other;
+    Node client(keys.client(keyed.socket->endpoint()));
+    REQUIRE(keyed.connected.wait());
+  }
+}
+
+TEST_CASE("another user who says all at once and hangs up is not heard as who comes next",
+          "[transport]") {
+  if (geteuid() != 0) {
+    WARN("skipped: only root can be another user");
+    return;
+  }
+  constexpr int rounds = 300;
+  constexpr std::uint64_t foreign = 666;
+  Head head;
+  std::atomic<bool> ends = false;
+  // Descriptors go from one user to the other and back.
+  std::thread own([&] {
+    while (!ends) {
+      RawConnection client(head.socket->endpoint());
+      client.greet();
+      auto hello = message_of("hello");
+      hello.incarnation = 1;
+      client.send_message(parts_of(hello));
+      (void)client.wait_for("READY");
+    }
+  });
+  {
+    const AnotherUser other;
+    for (int round = 0; round < rounds; ++round) {
+      RawConnection stranger(head.socket->endpoint());
+      stranger.greet();
+      for (const auto* type : {"hello", "run.list"}) {
+        auto message = message_of(type);
+        message.incarnation = foreign;
+        stranger.send_message(parts_of(message));
+      }
+    }
+  }
+  ends = true;
+  own.join();
+  // The last of them was dealt with before one who comes now.
+  Node node(dial_options(head.socket->endpoint()), 2);
+  const auto is_there = [&] {
+    for (std::size_t i = 0; i < head.connected.count(); ++i)
+      if (head.connected[i].incarnation == 2) return true;
+    return false;
+  };
+  for (std::size_t seen = head.connected.count(); !is_there(); ++seen)
+    REQUIRE(head.connected.wait(seen + 1));
+  for (std::size_t i = 0; i < head.messages.count(); ++i)
+    CHECK(head.messages[i].message.incarnation != foreign);
+  CHECK(head.socket->counters()[Count::other_user] > 0);
+}
+
+TEST_CASE("one who may look may not order", "[transport]") {
+  const Keys keys;
+  Head head(keys.server({Role::viewer}));
+  Node viewer(keys.client(head.socket->endpoint()));
+  REQUIRE(head.connected.wait());
+  for (const auto* type : {"status", "run.list", "run.get", "run.events", "node.list"})
+    REQUIRE(viewer.socket->send(message_of(type)));
+  REQUIRE(head.messages.wait(6));
+  for (const auto* type : {"run.submit", "run.stop", "run.set", "node.drain", "chaos"})
+    REQUIRE(viewer.socket->send(message_of(type, 7)));
+  REQUIRE(viewer.messages.wait(5));
+  for (std::size_t i = 0; i < 5; ++i) CHECK(viewer.messages[i].type == "error");
+  CHECK(head.messages.count() == 6);
 }

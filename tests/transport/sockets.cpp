@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -173,14 +174,26 @@ bool RawConnection::wait_for(std::string_view bytes) {
 }
 
 bool RawConnection::shake_hands(const std::string& type) {
+  greet(type);
+  return wait_for("READY");
+}
+
+void RawConnection::greet(const std::string& type) {
   std::string greeting = "\xff" + std::string(8, '\0') + "\x7f" + std::string("\3\0", 2) + "NULL";
   greeting.resize(64, '\0');
   send(greeting);
   const std::string ready = std::string("\x05") + "READY" + "\x0b" + "Socket-Type" +
                             std::string(3, '\0') + static_cast<char>(type.size()) + type;
   send("\x04" + std::string(1, static_cast<char>(ready.size())) + ready);
-  return wait_for("READY");
 }
+
+AnotherUser::AnotherUser() {
+  // As a system call it is of this thread alone.
+  const auto changed = syscall(SYS_setresuid, -1, user, -1);
+  assert(changed == 0);
+  (void)changed;
+}
+AnotherUser::~AnotherUser() { syscall(SYS_setresuid, -1, getuid(), -1); }
 
 void RawConnection::send_message(const std::vector<std::string>& parts) {
   std::string bytes;

@@ -129,6 +129,8 @@ class RawConnection {
   /// Says what a ZeroMQ socket of a type says first (ZMTP 3.0, no keys), and waits for the
   /// other end to have done so.
   bool shake_hands(const std::string& type = "DEALER");
+  /// The same without waiting.
+  void greet(const std::string& type = "DEALER");
   /// The parts of one message, as ZMTP has them.
   void send_message(const std::vector<std::string>& parts);
 
@@ -138,6 +140,18 @@ class RawConnection {
   int socket_;
   std::string read_;
   bool ended_ = false;
+};
+
+/// The thread that has it is another user of this machine, as far as the sockets that it opens
+/// tell. Only root can be that.
+class AnotherUser {
+ public:
+  static constexpr uid_t user = 65534;
+
+  AnotherUser();
+  ~AnotherUser();
+  AnotherUser(const AnotherUser&) = delete;
+  AnotherUser& operator=(const AnotherUser&) = delete;
 };
 
 /// Listens, and does nothing with those who come but hand them over.

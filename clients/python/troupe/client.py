@@ -78,10 +78,10 @@ class Client:
         try:
             welcome = self.ask("hello")
             rights = str(welcome.get("rights", ""))
-            if "operator" not in rights:
+            if "operator" not in rights and "viewer" not in rights:
                 raise HeadError(
                     f"the head at {self._endpoint} knows these keys as those of a {rights or 'stranger'},"
-                    " who may not give orders; its list of hosts must say operator",
+                    " who may ask nothing; its list of hosts must say operator or viewer",
                     code="forbidden",
                 )
         except HeadError:

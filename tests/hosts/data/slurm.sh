@@ -42,7 +42,7 @@ export TROUPE_HEAD
 # The state stays beside the run: a head of a later start has a higher term, and two heads at once
 # are refused.
 "$troupe" head --listen "0.0.0.0:$port" --events "0.0.0.0:$((port + 1))" \
-  --keys "$keys/head.key" --allow "$keys/hosts.allow" --state "runs/.troupe-tiny" --only-submitted &
+  --keys "$keys/head.key" --allow "$keys/hosts.allow" --allow-path / --state "runs/.troupe-tiny" --only-submitted &
 head=$!
 
 # A machine that fails takes its node with it, and nothing else.
