@@ -270,7 +270,7 @@ class OtherTest(unittest.TestCase):
                 self.assertEqual(client.runs(), [])
             stranger, node = (Keys.read(place.path / f"{name}.key", public) for name in ("stranger", "worker"))
             misled = Keys.read(place.path / "me.key", stranger.public)
-            with self.assertRaisesRegex(HeadError, "as those of a node, who may not give orders") as raised:
+            with self.assertRaisesRegex(HeadError, "as those of a node, who may ask nothing") as raised:
                 Client(address, node)
             self.assertEqual(raised.exception.code, "forbidden")
             # Each cause is told, and sooner than an answer could come.

@@ -160,13 +160,15 @@ TEST_CASE("errors of a list of hosts name the line", "[transport]") {
   REQUIRE_FALSE(list);
   CHECK(list.error().text ==
         "etc/hosts.allow:2: error: found 2 words, wanted three: host name, roles, public key\n"
-        "etc/hosts.allow:3: error: 'boss' is no role; wanted node, operator, viewer or daemon, with commas "
+        "etc/hosts.allow:3: error: 'boss' is no role; wanted node, operator, viewer or daemon, "
+        "with commas "
         "between\n"
         "etc/hosts.allow:4: error: 'short' is no public key; wanted the 40 characters that `troupe "
         "keys` prints\n"
         "etc/hosts.allow:5: error: the host name has characters other than letters, digits, '.', "
         "'_' and '-', or more than 64\n"
-        "etc/hosts.allow:7: error: 'head' is no role; wanted node, operator, viewer or daemon, with commas "
+        "etc/hosts.allow:7: error: 'head' is no role; wanted node, operator, viewer or daemon, "
+        "with commas "
         "between\n"
         "etc/hosts.allow:8: error: this key stands in line 6 already; give it all its roles there\n"
         "etc/hosts.allow:9: error: there is no role; wanted node, operator, viewer or daemon");
