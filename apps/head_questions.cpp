@@ -94,9 +94,7 @@ Reply simulated(const config::Loaded& loaded, const std::vector<actors::NodeHere
 }  // namespace
 
 HeadQuestions::HeadQuestions(Nodes nodes, MayUse may_use)
-    : nodes_(std::move(nodes)),
-      may_use_(std::move(may_use)),
-      errands_("answering", most_waiting) {}
+    : nodes_(std::move(nodes)), may_use_(std::move(may_use)), errands_("answering", most_waiting) {}
 
 bool HeadQuestions::take(const transport::Message& message, const Answer& answer) {
   if (message.type != "config.validate" && message.type != "plan.request" &&

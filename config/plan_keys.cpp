@@ -206,14 +206,16 @@ std::vector<Key> limit_keys() {
        .fallback = 5,
        .least = 1,
        .most = 1e6,
-       .help = "Attempts in a row without a new step, after which each next one waits longer. After "
-               "limits.strikes more of them the run ends."},
+       .help =
+           "Attempts in a row without a new step, after which each next one waits longer. After "
+           "limits.strikes more of them the run ends."},
       {.name = "limits.strikes",
        .fallback = 3,
        .least = 1,
        .most = 1e6,
-       .help = "Failures within strike_window that a run survives, but for those of nodes it can do "
-               "without. A node on which more processes end gets no part for a while."},
+       .help =
+           "Failures within strike_window that a run survives, but for those of nodes it can do "
+           "without. A node on which more processes end gets no part for a while."},
       wait("strike_window", "10m", "The time in which failures are counted."),
   };
 }
