@@ -15,7 +15,7 @@ namespace {
 static_assert(crypto_scalarmult_BYTES == SecretKey::size());
 static_assert(crypto_scalarmult_SCALARBYTES == SecretKey::size());
 
-constexpr std::string_view chain_context = "troupe tensors: X25519 KK, BLAKE2b, 1";
+constexpr std::string_view chain_context = "tensors of Troupe: X25519 KK, BLAKE2b, 1";
 constexpr std::string_view forth_context = "sender to receiver";
 constexpr std::string_view back_context = "receiver to sender";
 

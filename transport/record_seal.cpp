@@ -16,7 +16,7 @@
 namespace troupe::transport {
 namespace {
 
-constexpr std::string_view next_key_context = "troupe next key 1";
+constexpr std::string_view next_key_context = "the next key of Troupe, 1";
 
 unsigned char* as_bytes_of_c(std::byte* bytes) { return reinterpret_cast<unsigned char*>(bytes); }
 const unsigned char* as_bytes_of_c(const std::byte* bytes) {

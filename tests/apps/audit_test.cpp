@@ -181,15 +181,18 @@ TEST_CASE("an audit names what is wrong with a ledger", "[apps]") {
     return line.find("\"step\":") != std::string::npos;
   };
   REQUIRE(std::ranges::count_if(lines, is_step) == 60);
-  REQUIRE(is_step(lines.at(20)));
+  // Lines of saves stand between those of steps, wherever the disk was done with them.
+  std::size_t left_out = 20;
+  while (!is_step(lines.at(left_out))) ++left_out;
 
   std::string without;
   for (std::size_t at = 0; at < lines.size(); ++at)
-    if (at != 20) without += lines[at];
+    if (at != left_out) without += lines[at];
   here.write("runs/small/ledger", without);
   const Ended bad = troupe::tests::troupe(here, {"audit", "small"});
   CHECK(bad.code == 1);
-  CHECK(bad.out.find("FAIL: line 21 does not follow from those before it\n") != std::string::npos);
+  CHECK(bad.out.find("FAIL: line " + std::to_string(left_out + 1) +
+                     " does not follow from those before it\n") != std::string::npos);
 
   // What a crash may take is no flaw of the ledger, but the checkpoint knows more.
   const auto last = whole.rfind("\"step\":");

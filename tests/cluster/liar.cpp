@@ -69,6 +69,13 @@ std::optional<transport::Message> Liar::hear(const std::string& type) {
   return {};
 }
 
+std::vector<std::uint64_t> Liar::answered(std::size_t count) {
+  std::vector<std::uint64_t> ids;
+  for (std::size_t i = 0; ids.size() < count && line_.messages.wait(i + 1); ++i)
+    if (const auto message = line_.messages[i]; message.re != 0) ids.push_back(message.re);
+  return ids;
+}
+
 transport::Message Liar::about(const std::string& run, const std::string& type) {
   auto message = message_of(type);
   message.run = run;

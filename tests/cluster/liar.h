@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "actors/node_messages.h"
 #include "transport/conversation.h"
@@ -32,6 +34,10 @@ class Liar {
   bool is_thrown_out() { return line_.gone.wait(1); }
   /// What the head said last, of this type; nothing if it says nothing of the kind in time.
   std::optional<transport::Message> hear(const std::string& type);
+
+  /// Which of its questions the head has answered so far, by their ids, in the order of the answers;
+  /// waits for so many.
+  std::vector<std::uint64_t> answered(std::size_t count);
 
   /// A report about attempt 1 of a run.
   static transport::Message about(const std::string& run, const std::string& type);

@@ -154,7 +154,8 @@ std::optional<Input> read(const std::uint8_t* data, std::size_t size, MemoryPool
 /// Any message of one process of a run to another one: it is refused with words, or harmless.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static MemoryPool memory;
-  static Run run;
+  // Never destroyed: an actor system does not survive the destructors of static objects.
+  static Run& run = *new Run;
   if (auto input = read(data, size, memory))
     run.hear(std::move(input->dispatch), input->process, input->to);
   return 0;
