@@ -66,6 +66,8 @@ std::string to_text(const ProcessEnd& end) {
   return "was ended by signal " + std::to_string(end.signal) + " (" + strsignal(end.signal) + ")";
 }
 
+int signal_of_keeper() { return SIGRTMIN; }
+
 pid_t keeper_of_this_process() {
   // A process that a kept process starts inherits the variable, but has another parent.
   const char* text = std::getenv(keeper_variable);
@@ -194,7 +196,7 @@ ProcessEnd KeptProcess::watch(Child child) {
     if (ready < 0) continue;
     if (news[2].revents != 0) {
       asked = true;
-      kill(child.process, SIGTERM);
+      kill(child.process, signal_of_keeper());
       deadline = Clock::now() + options_.end_patience;
     }
     // At the end of its output it may still live.

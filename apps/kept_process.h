@@ -32,7 +32,7 @@ struct KeepOptions {
   /// one is killed, it is back soon enough for a run to be made good within two seconds.
   transport::BackoffRules backoff = {std::chrono::milliseconds(50), std::chrono::seconds(1)};
   std::chrono::milliseconds while_lived = std::chrono::seconds(2);
-  /// For it to end when it is asked to (SIGTERM); then it is killed.
+  /// For it to end when it is asked to (signal_of_keeper()); then it is killed.
   std::chrono::milliseconds end_patience = std::chrono::seconds(5);
   /// Hears of each end, also of the last one, on a thread of this object; whether it is started
   /// again. Not asked any more once it shall end.
@@ -41,6 +41,9 @@ struct KeepOptions {
 
 /// The process that keeps this one by a KeptProcess; 0 if nobody does.
 pid_t keeper_of_this_process();
+/// The signal by which a KeptProcess asks its process to end. It is queued: a SIGTERM would be lost
+/// if somebody else has just sent one, since two of them that wait become one.
+int signal_of_keeper();
 
 /// A process of this program that is there as long as this object: started again where it ends. It
 /// never outlives this object, nor this process, however that ends. What it writes to its stderr

@@ -30,12 +30,12 @@ std::int64_t now_for_signals() {
 }
 
 void on_signal(int signal, siginfo_t* info, void*) {
-  if (keeper != 0 && info->si_pid != keeper) return;
+  if (keeper != 0 && (signal == SIGINT || signal == SIGTERM || info->si_pid != keeper)) return;
   const auto now = now_for_signals();
   std::int64_t first = 0;
   if (stop_requested_at.compare_exchange_strong(first, now)) return bell_for_signals->ring();
   // The second request does not wait: whoever sends it means now.
-  if (now - first >= one_request) _Exit(128 + signal);
+  if (now - first >= one_request) _Exit(128 + (keeper != 0 ? SIGTERM : signal));
 }
 
 }  // namespace
@@ -49,6 +49,7 @@ void ring_on_signals(Bell& bell) {
   action.sa_sigaction = on_signal;
   action.sa_flags = SA_SIGINFO;
   for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
+  if (keeper != 0) sigaction(signal_of_keeper(), &action, nullptr);
 }
 
 }  // namespace troupe::apps

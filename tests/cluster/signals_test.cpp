@@ -142,7 +142,7 @@ TEST_CASE("a supervised head starts a head with every option that it was given",
   const std::map<std::string, std::string> values{
       {"--listen", "127.0.0.1:0"},  {"--events", "127.0.0.1:0"}, {"--http", "off"},
       {"--interface", "127.0.0.1"}, {"--state", "kept here"},    {"--keys", "me.key"},
-      {"--allow", "hosts.allow"},   {"--output", "plain"}};
+      {"--allow", "hosts.allow"},   {"--output", "plain"},       {"--allow-path", "."}};
   // All options of `head --help`, whichever there are.
   const auto help = tests::troupe(here, {"head", "--help"}).out;
   std::vector<std::string> words{"head"};
