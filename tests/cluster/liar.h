@@ -35,8 +35,8 @@ class Liar {
   /// What the head said last, of this type; nothing if it says nothing of the kind in time.
   std::optional<transport::Message> hear(const std::string& type);
 
-  /// Which of its questions the head has answered so far, by their ids, in the order of the answers;
-  /// waits for so many.
+  /// Which of its questions the head has answered so far, by their ids, in the order of the
+  /// answers; waits for so many.
   std::vector<std::uint64_t> answered(std::size_t count);
 
   /// A report about attempt 1 of a run.

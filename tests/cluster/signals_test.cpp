@@ -148,7 +148,7 @@ TEST_CASE("a supervised head starts a head with every option that it was given",
   std::vector<std::string> words{"head"};
   std::size_t count = 0;
   for (auto at = help.find("\n  "); at != std::string::npos; at = help.find("\n  ", at + 1)) {
-    auto begin = help.find_first_not_of(" ", at + 1);
+    auto begin = help.find_first_not_of(' ', at + 1);
     if (help[begin] != '-') continue;  // A line that goes on.
     const auto line = help.substr(begin, help.find('\n', begin) - begin);
     const auto name =
