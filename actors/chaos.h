@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "core/seconds.h"
-#include "transport/fields.h"
+#include "transport/wire/fields.h"
 
 namespace troupe::actors {
 

@@ -7,7 +7,7 @@
 
 #include "actors/messages.h"
 #include "actors/run_spec.h"
-#include "storage/files.h"
+#include "storage/files/files.h"
 
 namespace troupe::actors {
 

@@ -6,7 +6,7 @@
 #include <exception>
 #include <utility>
 
-#include "core/thread_name.h"
+#include "core/threads/thread_name.h"
 
 namespace troupe::actors {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "actors/executor.h"
 #include "actors/withheld.h"
-#include "core/device_progress.h"
+#include "core/memory/device_progress.h"
 
 namespace troupe::actors {
 

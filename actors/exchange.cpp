@@ -3,8 +3,8 @@
 #include <set>
 #include <utility>
 
-#include "models/shared_parameters.h"
-#include "models/stage.h"
+#include "models/train/shared_parameters.h"
+#include "models/train/stage.h"
 
 namespace troupe::actors {
 namespace {

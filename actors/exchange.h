@@ -4,7 +4,7 @@
 
 #include "actors/round.h"
 #include "actors/run_spec.h"
-#include "models/section.h"
+#include "models/train/section.h"
 #include "schedules/exchange.h"
 
 /// How the gradients of all who hold a stage become the next weights of all of them

@@ -3,7 +3,7 @@
 #include <future>
 #include <utility>
 
-#include "core/thread_name.h"
+#include "core/threads/thread_name.h"
 
 namespace troupe::actors {
 

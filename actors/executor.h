@@ -11,8 +11,8 @@
 
 #include "actors/job_queue.h"
 #include "actors/pace.h"
-#include "core/memory_pool.h"
-#include "core/stream.h"
+#include "core/memory/memory_pool.h"
+#include "core/memory/stream.h"
 
 namespace troupe::actors {
 

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <string>
 
-#include "core/stream.h"
+#include "core/memory/stream.h"
 
 namespace troupe::actors {
 

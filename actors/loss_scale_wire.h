@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "models/loss_scale.h"
-#include "transport/fields.h"
+#include "transport/wire/fields.h"
 
 namespace troupe::actors {
 

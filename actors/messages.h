@@ -17,14 +17,14 @@
 #include "actors/wait.h"
 #include "actors/withheld.h"
 #include "core/digest.h"
+#include "core/memory/tensor.h"
 #include "core/result.h"
-#include "core/tensor.h"
 #include "core/value.h"
-#include "models/optimizer.h"
-#include "models/training_stage.h"
+#include "models/stale/training_stage.h"
+#include "models/train/optimizer.h"
 #include "schedules/schedule.h"
-#include "storage/ledger.h"
-#include "transport/fields.h"
+#include "storage/checkpoint/ledger.h"
+#include "transport/wire/fields.h"
 
 /// Every message there is between the actors of a run. In a process they carry handles: a tensor is
 /// not written to after it was sent. Those that have a `type` may leave it, by way of an envoy:

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "transport/fields.h"
+#include "transport/wire/fields.h"
 
 namespace troupe::actors {
 

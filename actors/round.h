@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "core/result.h"
-#include "models/gradient_fold.h"
-#include "models/shared_parameters.h"
-#include "models/stage.h"
+#include "models/train/gradient_fold.h"
+#include "models/train/shared_parameters.h"
+#include "models/train/stage.h"
 #include "schedules/schedule.h"
 
 namespace troupe::actors {

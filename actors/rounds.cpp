@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cassert>
 
-#include "schedules/check.h"
+#include "schedules/check/check.h"
+#include "schedules/generators/registry.h"
 #include "schedules/operators.h"
-#include "schedules/registry.h"
 
 namespace troupe::actors {
 namespace {

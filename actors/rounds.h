@@ -7,7 +7,7 @@
 
 #include "actors/round.h"
 #include "core/result.h"
-#include "models/stage.h"
+#include "models/train/stage.h"
 
 namespace troupe::actors {
 

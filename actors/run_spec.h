@@ -14,15 +14,15 @@
 #include "core/value.h"
 #include "models/loss_scale.h"
 #include "models/model.h"
-#include "models/optimizer.h"
-#include "models/section.h"
-#include "models/shared_parameters.h"
 #include "models/staleness.h"
-#include "schedules/timeline.h"
-#include "storage/checkpoint.h"
-#include "storage/data_identity.h"
-#include "storage/ledger.h"
-#include "storage/micro_batches.h"
+#include "models/train/optimizer.h"
+#include "models/train/section.h"
+#include "models/train/shared_parameters.h"
+#include "schedules/simulate/timeline.h"
+#include "storage/checkpoint/checkpoint.h"
+#include "storage/checkpoint/ledger.h"
+#include "storage/data/data_identity.h"
+#include "storage/data/micro_batches.h"
 
 namespace troupe::actors {
 

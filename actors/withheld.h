@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/device.h"
-#include "core/device_progress.h"
+#include "core/memory/device.h"
+#include "core/memory/device_progress.h"
 
 namespace troupe::actors {
 

@@ -1,9 +1,9 @@
 #include <cstdio>
 
 #include "apps/command.h"
-#include "apps/gpus.h"
-#include "apps/usage.h"
-#include "apps/version.h"
+#include "apps/commands/usage.h"
+#include "apps/gpu/gpus.h"
+#include "apps/run/version.h"
 #include "core/descriptor_limit.h"
 
 namespace troupe::apps {

@@ -19,7 +19,7 @@
 #include "bench/figures.h"
 #include "bench/live_cluster.h"
 #include "core/json.h"
-#include "storage/temporary_folder.h"
+#include "storage/files/temporary_folder.h"
 
 namespace troupe::bench {
 namespace {

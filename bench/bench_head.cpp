@@ -20,7 +20,7 @@
 #include "bench/child.h"
 #include "bench/crowd.h"
 #include "bench/figures.h"
-#include "storage/temporary_folder.h"
+#include "storage/files/temporary_folder.h"
 
 namespace troupe::bench {
 namespace {

@@ -2,7 +2,7 @@
 #include <iostream>
 
 #include "bench/kernel_bench.h"
-#include "bench/other_product.h"
+#include "bench/peers/other_product.h"
 
 /// bench_kernels [THREADS [ROUNDS]]: a table of what the kernels reach on this machine.
 int main(int count, char** arguments) {

@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "actors/foresight.h"
+#include "actors/nodes/foresight.h"
 #include "bench/figures.h"
 
 using namespace troupe;

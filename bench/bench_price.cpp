@@ -20,8 +20,8 @@
 #include "bench/thread_times.h"
 #include "config/load.h"
 #include "models/arithmetic.h"
-#include "models/registry.h"
-#include "models/stage.h"
+#include "models/kinds/registry.h"
+#include "models/train/stage.h"
 
 namespace troupe::bench {
 namespace {

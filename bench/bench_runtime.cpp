@@ -18,15 +18,15 @@
 #include <vector>
 
 #include "actors/exchange.h"
+#include "actors/lead/supervisor.h"
 #include "actors/rounds.h"
 #include "actors/rt.h"
-#include "actors/supervisor.h"
 #include "bench/figures.h"
-#include "models/option.h"
-#include "models/registry.h"
-#include "schedules/simulate.h"
-#include "storage/dataset.h"
-#include "storage/files.h"
+#include "models/kinds/option.h"
+#include "models/kinds/registry.h"
+#include "schedules/simulate/simulate.h"
+#include "storage/data/dataset.h"
+#include "storage/files/files.h"
 
 namespace troupe::bench {
 

@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <ctime>
 
-#include "schedules/registry.h"
-#include "schedules/simulator.h"
+#include "schedules/generators/registry.h"
+#include "schedules/simulate/simulator.h"
 
 using namespace troupe::schedules;
 

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <utility>
 
-#include "transport/shm_channel.h"
-#include "transport/tcp_channel.h"
+#include "transport/channels/shm_channel.h"
+#include "transport/channels/tcp_channel.h"
 
 namespace troupe::bench {
 namespace {

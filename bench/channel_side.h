@@ -13,12 +13,12 @@
 #include <string>
 
 #include "bench/half_round_trip.h"
-#include "core/memory_pool.h"
+#include "core/memory/memory_pool.h"
+#include "core/memory/tensor.h"
 #include "core/result.h"
-#include "core/tensor.h"
-#include "transport/channel.h"
-#include "transport/channel_thread.h"
-#include "transport/door.h"
+#include "transport/channels/channel.h"
+#include "transport/channels/channel_thread.h"
+#include "transport/channels/door.h"
 
 namespace troupe::bench {
 

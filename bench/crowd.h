@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/node.h"
+#include "actors/nodes/node.h"
 
 namespace troupe::bench {
 

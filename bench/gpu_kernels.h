@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "core/memory/stream.h"
 #include "core/result.h"
-#include "core/stream.h"
 #include "kernels/precision.h"
 
 namespace troupe::bench {

@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "bench/figures.h"
+#include "core/memory/stream.h"
 #include "core/random.h"
-#include "core/stream.h"
 #include "kernels/attention.h"
 #include "kernels/conv2d.h"
 #include "kernels/linear.h"

@@ -14,7 +14,7 @@
 #include "bench/channel_side.h"
 #include "bench/figures.h"
 #include "bench/half_round_trip.h"
-#include "transport/socket.h"
+#include "transport/channels/socket.h"
 
 namespace troupe::bench {
 namespace {

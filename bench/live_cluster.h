@@ -15,7 +15,7 @@
 
 #include "bench/child.h"
 #include "core/value.h"
-#include "storage/temporary_folder.h"
+#include "storage/files/temporary_folder.h"
 
 namespace troupe::bench {
 

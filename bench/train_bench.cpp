@@ -14,7 +14,7 @@
 
 #include "bench/child.h"
 #include "bench/figures.h"
-#include "core/stream.h"
+#include "core/memory/stream.h"
 #include "kernels/peak.h"
 
 namespace troupe::bench {
@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* torch_source = TROUPE_ROOT "/bench/peer_torch.py";
+constexpr const char* torch_source = TROUPE_ROOT "/bench/peers/peer_torch.py";
 
 /// A language model and its batch.
 struct Setting {

@@ -10,13 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include "bench/channel_peer.h"
 #include "bench/figures.h"
 #include "bench/half_round_trip.h"
-#include "bench/other_peers.h"
-#include "bench/plain_peer.h"
-#include "bench/zmq_peer.h"
-#include "transport/local_channel.h"
+#include "bench/peers/channel_peer.h"
+#include "bench/peers/other_peers.h"
+#include "bench/peers/plain_peer.h"
+#include "bench/peers/zmq_peer.h"
+#include "transport/channels/local_channel.h"
 
 namespace troupe::bench {
 namespace {

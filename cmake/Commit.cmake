@@ -14,7 +14,7 @@ if(git)
   endif()
 endif()
 file(CONFIGURE OUTPUT "${OUTPUT}" CONTENT [[// Written by cmake/Commit.cmake.
-#include "apps/version.h"
+#include "apps/run/version.h"
 
 namespace troupe::apps {
 const char* const commit = "@commit@";

@@ -36,7 +36,7 @@ endif()
 set(known_processors x86_64 amd64 AMD64 aarch64 arm64)
 if(NOT CMAKE_SYSTEM_PROCESSOR IN_LIST known_processors)
   message(FATAL_ERROR "This machine's processor is ${CMAKE_SYSTEM_PROCESSOR}; Troupe is for x86-64 and arm64 "
-                      "(kernels/cpu/targets.h names the instruction sets)")
+                      "(kernels/cpu/parts/targets.h names the instruction sets)")
 endif()
 
 # -ffp-contract=off: the compiler must not fuse a multiplication and an addition where the code does

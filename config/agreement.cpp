@@ -7,10 +7,10 @@
 
 #include "config/rate_changes.h"
 #include "config/schema.h"
-#include "config/toml.h"
+#include "config/toml/toml.h"
 #include "config/units.h"
-#include "models/registry.h"
-#include "schedules/registry.h"
+#include "models/kinds/registry.h"
+#include "schedules/generators/registry.h"
 
 namespace troupe::config {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "config/diagnostics.h"
 #include "config/run_config.h"
+#include "config/toml/diagnostics.h"
 #include "core/value.h"
 
 namespace troupe::config {

@@ -3,8 +3,8 @@
 
 #include "config/agreement.h"
 #include "config/schema.h"
-#include "config/toml.h"
-#include "schedules/registry.h"
+#include "config/toml/toml.h"
+#include "schedules/generators/registry.h"
 
 namespace troupe::config {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "config/diagnostics.h"
-#include "config/toml.h"
+#include "config/toml/diagnostics.h"
+#include "config/toml/toml.h"
 #include "config/units.h"
 
 namespace troupe::config {

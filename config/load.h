@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <string>
 
-#include "config/diagnostics.h"
-#include "config/document.h"
 #include "config/run_config.h"
+#include "config/toml/diagnostics.h"
+#include "config/toml/document.h"
 #include "core/result.h"
 #include "core/value.h"
 

@@ -5,7 +5,7 @@
 
 #include "config/rate_changes.h"
 #include "core/json.h"
-#include "schedules/registry.h"
+#include "schedules/generators/registry.h"
 
 namespace troupe::config {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "config/units.h"
 #include "core/value.h"
-#include "models/optimizer.h"
 #include "models/staleness.h"
+#include "models/train/optimizer.h"
 #include "schedules/exchange.h"
 #include "schedules/recompute.h"
 

@@ -4,9 +4,9 @@
 #include <cassert>
 
 #include "config/keys.h"
-#include "config/toml.h"
+#include "config/toml/toml.h"
 #include "config/units.h"
-#include "models/registry.h"
+#include "models/kinds/registry.h"
 
 namespace troupe::config {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "config/diagnostics.h"
+#include "config/toml/diagnostics.h"
 #include "core/value.h"
 
 namespace troupe::config {

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "core/stream.h"
-#include "core/tensor.h"
+#include "core/memory/stream.h"
+#include "core/memory/tensor.h"
 #include "kernels/rope.h"
 
 /// Kernels of what layers give each other: tensors in fp32, or where tensor cores compute in their

@@ -3,8 +3,8 @@
 #include <compare>
 #include <cstdint>
 
-#include "core/stream.h"
-#include "core/tensor.h"
+#include "core/memory/stream.h"
+#include "core/memory/tensor.h"
 #include "kernels/precision.h"
 
 namespace troupe::kernels {

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
+#include "core/memory/stream.h"
 #include "core/random.h"
-#include "core/stream.h"
 
 namespace troupe::kernels {
 

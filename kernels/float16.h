@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "core/dtype.h"
+#include "core/memory/dtype.h"
 
 namespace troupe {
 

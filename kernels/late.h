@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/stream.h"
+#include "core/memory/stream.h"
 #include "kernels/steps.h"
 
 namespace troupe::kernels {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/stream.h"
+#include "core/memory/stream.h"
 #include "kernels/attention.h"
 #include "kernels/float16.h"
 #include "kernels/rope.h"

@@ -5,9 +5,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "kernels/cpu/pieces.h"
-#include "kernels/cpu/product.h"
-#include "kernels/cpu/rows.h"
+#include "kernels/cpu/parts/pieces.h"
+#include "kernels/cpu/parts/product.h"
+#include "kernels/cpu/parts/rows.h"
 #include "kernels/device_kernels.h"
 #include "kernels/linear_parts.h"
 #include "kernels/on_cores.h"

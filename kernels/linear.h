@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "core/stream.h"
-#include "core/tensor.h"
+#include "core/memory/stream.h"
+#include "core/memory/tensor.h"
 #include "kernels/precision.h"
 
 namespace troupe::kernels {

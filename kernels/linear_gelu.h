@@ -1,7 +1,7 @@
 #pragma once
 
-#include "core/stream.h"
-#include "core/tensor.h"
+#include "core/memory/stream.h"
+#include "core/memory/tensor.h"
 #include "kernels/activations.h"
 #include "kernels/linear.h"
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/panels.h"
+#include "kernels/cpu/parts/panels.h"
 #include "kernels/device_kernels.h"
 #include "kernels/linear.h"
 

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/stream.h"
-#include "core/tensor.h"
+#include "core/memory/stream.h"
+#include "core/memory/tensor.h"
 
 namespace troupe::kernels {
 

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <vector>
 
-#include "kernels/cpu/fma_chain.h"
+#include "kernels/cpu/parts/fma_chain.h"
 
 namespace troupe::kernels {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/stream.h"
+#include "core/memory/stream.h"
 #include "kernels/linear.h"
 
 namespace troupe::kernels {

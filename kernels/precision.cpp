@@ -1,6 +1,6 @@
 #include "kernels/precision.h"
 
-#include "kernels/cpu/features.h"
+#include "kernels/cpu/parts/features.h"
 
 namespace troupe::kernels {
 

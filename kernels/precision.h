@@ -5,14 +5,14 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/dtype.h"
+#include "core/memory/dtype.h"
 
 namespace troupe::kernels {
 
 /// In what the two operands of a product are, and in which order its terms are added. It
 /// accumulates in fp32 whatever they are. Those that any processor can do have the order of
-/// kernels/cpu/product.h: for fp32 and fp16 one chain, so that a product in fp16 has the bits of
-/// one in fp32 of the rounded operands, and on processors is no faster; for bf16 one of two. The
+/// kernels/cpu/parts/product.h: for fp32 and fp16 one chain, so that a product in fp16 has the bits
+/// of one in fp32 of the rounded operands, and on processors is no faster; for bf16 one of two. The
 /// others are a GPU's own, whose libraries make convolutions and, in 16 bits, attention as well.
 enum class Precision : std::uint8_t {
   fp32,

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "core/device.h"
+#include "core/memory/device.h"
 
 namespace troupe::kernels {
 

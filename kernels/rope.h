@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/stream.h"
+#include "core/memory/stream.h"
 #include "kernels/attention.h"
 
 namespace troupe::kernels {

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/stream.h"
-#include "core/tensor.h"
+#include "core/memory/stream.h"
+#include "core/memory/tensor.h"
 #include "kernels/combine.h"
 #include "kernels/copy.h"
 #include "kernels/steps.h"

@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
+#include "core/memory/stream.h"
+#include "core/memory/tensor.h"
 #include "core/random.h"
-#include "core/stream.h"
-#include "core/tensor.h"
 #include "models/parameter.h"
 #include "models/work.h"
 

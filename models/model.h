@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "core/dtype.h"
-#include "core/shape.h"
+#include "core/memory/dtype.h"
+#include "core/memory/shape.h"
 #include "models/layer.h"
 
 namespace troupe::models {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/tensor.h"
+#include "core/memory/tensor.h"
 #include "kernels/linear.h"
 #include "models/loss_scale.h"
 

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/shape.h"
+#include "core/memory/shape.h"
 #include "kernels/attention.h"
 
 namespace troupe::models {

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "actors/detector.h"
+#include "actors/decide/detector.h"
 
 namespace troupe::simulation {
 

@@ -6,8 +6,8 @@
 #include <set>
 #include <vector>
 
-#include "actors/lines.h"
-#include "actors/reconciler.h"
+#include "actors/decide/reconciler.h"
+#include "actors/play/lines.h"
 #include "simulation/clock.h"
 
 namespace troupe::simulation {

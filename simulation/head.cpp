@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "actors/reconciler_journal.h"
+#include "actors/decide/reconciler_journal.h"
 
 namespace troupe::simulation {
 namespace {

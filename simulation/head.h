@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "actors/detector.h"
-#include "actors/reconciler.h"
+#include "actors/decide/detector.h"
+#include "actors/decide/reconciler.h"
 #include "simulation/world.h"
-#include "storage/checkpoint.h"
-#include "storage/ledger.h"
-#include "storage/records.h"
+#include "storage/checkpoint/checkpoint.h"
+#include "storage/checkpoint/ledger.h"
+#include "storage/files/records.h"
 
 namespace troupe::simulation {
 

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "core/seconds.h"
-#include "storage/checkpoint.h"
-#include "storage/records.h"
+#include "storage/checkpoint/checkpoint.h"
+#include "storage/files/records.h"
 
 namespace troupe::simulation {
 namespace {

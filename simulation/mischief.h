@@ -6,7 +6,7 @@
 #include <string>
 
 #include "simulation/cluster.h"
-#include "storage/memory_files.h"
+#include "storage/files/memory_files.h"
 
 namespace troupe::simulation {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/digest.h"
-#include "storage/ledger.h"
+#include "storage/checkpoint/ledger.h"
 
 namespace troupe::simulation {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "simulation/clock.h"
-#include "transport/wire.h"
+#include "transport/wire/wire.h"
 
 namespace troupe::simulation {
 

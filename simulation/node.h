@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "actors/member.h"
+#include "actors/decide/member.h"
 #include "simulation/world.h"
 
 namespace troupe::simulation {

@@ -1,11 +1,11 @@
 #include <cstring>
 #include <utility>
 
-#include "core/memory_pool.h"
-#include "core/tensor.h"
+#include "core/memory/memory_pool.h"
+#include "core/memory/tensor.h"
 #include "simulation/node.h"
-#include "storage/checkpoint.h"
-#include "storage/checkpoint_layout.h"
+#include "storage/checkpoint/checkpoint.h"
+#include "storage/checkpoint/checkpoint_layout.h"
 
 // What a node has of the run's state: where it comes from, and where it goes.
 
@@ -87,7 +87,7 @@ void Node::give_copies() {
   const bool kept =
       world_.copies.keep({member_.epoch, member_.decided, life(), member_.plan.members, weights_,
                           world_.costs.fetch(member_.plan), copying});
-  // Those who give copy as much once more: actors/lines.cpp.
+  // Those who give copy as much once more: actors/play/lines.cpp.
   if (kept) copying_ = 2 * copying;
 }
 

@@ -8,8 +8,8 @@
 
 #include "simulation/cluster.h"
 #include "simulation/mischief.h"
-#include "storage/checkpoint.h"
-#include "storage/ledger.h"
+#include "storage/checkpoint/checkpoint.h"
+#include "storage/checkpoint/ledger.h"
 
 namespace troupe::simulation {
 namespace {

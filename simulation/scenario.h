@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "actors/reconciler.h"
+#include "actors/decide/reconciler.h"
 #include "simulation/world.h"
 
 namespace troupe::simulation {

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "storage/checkpoint.h"
+#include "storage/checkpoint/checkpoint.h"
 
 namespace troupe::simulation {
 namespace {

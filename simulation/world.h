@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "actors/reconciler.h"
+#include "actors/decide/reconciler.h"
 #include "simulation/clock.h"
 #include "simulation/copies.h"
 #include "simulation/model.h"
 #include "simulation/network.h"
-#include "storage/memory_files.h"
+#include "storage/files/memory_files.h"
 
 namespace troupe::simulation {
 

@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "apps/hosts/line_reader.h"
-#include "storage/files.h"
+#include "storage/files/files.h"
 
 namespace troupe::apps {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/node_messages.h"
+#include "actors/nodes/node_messages.h"
 #include "apps/hosts/check.h"
 #include "core/result.h"
 

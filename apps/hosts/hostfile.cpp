@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "apps/hosts/line_reader.h"
-#include "storage/files.h"
+#include "storage/files/files.h"
 
 namespace troupe::apps {
 namespace {

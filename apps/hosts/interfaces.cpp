@@ -14,8 +14,8 @@
 #include <tuple>
 
 #include "core/descriptor.h"
-#include "transport/endpoint.h"
-#include "transport/socket.h"
+#include "transport/channels/socket.h"
+#include "transport/control/endpoint.h"
 
 namespace troupe::apps {
 namespace {

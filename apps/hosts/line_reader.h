@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "config/diagnostics.h"
-#include "config/sources.h"
+#include "config/toml/diagnostics.h"
+#include "config/toml/sources.h"
 #include "core/result.h"
 #include "core/value.h"
 

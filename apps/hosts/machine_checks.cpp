@@ -17,13 +17,13 @@
 #include <string_view>
 #include <vector>
 
-#include "apps/machine_share.h"
-#include "apps/this_machine.h"
+#include "apps/machine/machine_share.h"
+#include "apps/machine/this_machine.h"
 #include "config/units.h"
 #include "core/descriptor.h"
 #include "core/json.h"
 #include "kernels/linear.h"
-#include "transport/library.h"
+#include "transport/channels/library.h"
 
 namespace troupe::apps {
 namespace {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "actors/node_messages.h"
+#include "actors/nodes/node_messages.h"
 #include "core/result.h"
 
 namespace troupe::apps {

@@ -9,9 +9,9 @@
 #include <filesystem>
 #include <set>
 
-#include "storage/files.h"
+#include "storage/files/files.h"
+#include "transport/channels/socket.h"
 #include "transport/keys.h"
-#include "transport/socket.h"
 
 namespace troupe::apps {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "core/json.h"
 #include "core/value.h"
-#include "storage/files.h"
+#include "storage/files/files.h"
 
 namespace troupe::apps {
 namespace {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "kernels/cpu/attention_rows.h"
-#include "kernels/cpu/product.h"
-#include "kernels/cpu/scratch.h"
+#include "kernels/cpu/parts/product.h"
+#include "kernels/cpu/parts/scratch.h"
 #include "kernels/device_kernels.h"
 
 namespace troupe::kernels {

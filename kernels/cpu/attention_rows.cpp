@@ -1,13 +1,13 @@
 #include "kernels/cpu/attention_rows.h"
 
-#include "kernels/cpu/targets.h"
+#include "kernels/cpu/parts/targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/attention_rows.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "kernels/cpu/math-inl.h"
-#include "kernels/cpu/vectors-inl.h"
+#include "kernels/cpu/parts/math-inl.h"
+#include "kernels/cpu/parts/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace troupe::kernels::cpu::HWY_NAMESPACE {

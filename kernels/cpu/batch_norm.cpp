@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <array>
 
-#include "kernels/cpu/pieces.h"
-#include "kernels/cpu/targets.h"
+#include "kernels/cpu/parts/pieces.h"
+#include "kernels/cpu/parts/targets.h"
 #include "kernels/device_kernels.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/batch_norm.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "kernels/cpu/math-inl.h"
-#include "kernels/cpu/vectors-inl.h"
+#include "kernels/cpu/parts/math-inl.h"
+#include "kernels/cpu/parts/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace troupe::kernels::cpu::HWY_NAMESPACE {

@@ -1,6 +1,6 @@
 #include "kernels/combine.h"
 
-#include "kernels/cpu/pieces.h"
+#include "kernels/cpu/parts/pieces.h"
 #include "kernels/device_kernels.h"
 
 namespace troupe::kernels {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/planes.h"
-#include "kernels/cpu/product.h"
-#include "kernels/cpu/scratch.h"
+#include "kernels/cpu/parts/planes.h"
+#include "kernels/cpu/parts/product.h"
+#include "kernels/cpu/parts/scratch.h"
 #include "kernels/device_kernels.h"
 
 namespace troupe::kernels {

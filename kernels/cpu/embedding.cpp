@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "kernels/cpu/pieces.h"
+#include "kernels/cpu/parts/pieces.h"
 #include "kernels/device_kernels.h"
 
 namespace troupe::kernels {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/cpu/pieces.h"
+#include "kernels/cpu/parts/pieces.h"
 #include "kernels/device_kernels.h"
 
 namespace troupe::kernels {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "kernels/cpu/pieces.h"
-#include "kernels/cpu/targets.h"
+#include "kernels/cpu/parts/pieces.h"
+#include "kernels/cpu/parts/targets.h"
 #include "kernels/device_kernels.h"
 #include "kernels/row_sums.h"
 
@@ -12,8 +12,8 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/norm.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "kernels/cpu/math-inl.h"
-#include "kernels/cpu/vectors-inl.h"
+#include "kernels/cpu/parts/math-inl.h"
+#include "kernels/cpu/parts/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace troupe::kernels::cpu::HWY_NAMESPACE {

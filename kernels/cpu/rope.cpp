@@ -4,17 +4,17 @@
 #include <bit>
 #include <cassert>
 
-#include "kernels/cpu/pieces.h"
-#include "kernels/cpu/scratch.h"
-#include "kernels/cpu/targets.h"
+#include "kernels/cpu/parts/pieces.h"
+#include "kernels/cpu/parts/scratch.h"
+#include "kernels/cpu/parts/targets.h"
 #include "kernels/device_kernels.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/rope.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "kernels/cpu/math-inl.h"
-#include "kernels/cpu/vectors-inl.h"
+#include "kernels/cpu/parts/math-inl.h"
+#include "kernels/cpu/parts/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace troupe::kernels::cpu::HWY_NAMESPACE {

@@ -1,7 +1,7 @@
 #include "kernels/rounding.h"
 
-#include "kernels/cpu/pieces.h"
-#include "kernels/cpu/targets.h"
+#include "kernels/cpu/parts/pieces.h"
+#include "kernels/cpu/parts/targets.h"
 #include "kernels/device_kernels.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/stream.h"
+#include "core/memory/stream.h"
 #include "kernels/layer_kernels.h"
 
 /// Kernels of what layers give each other, for numbers that are float, Float16 or BFloat16: they

@@ -12,12 +12,12 @@
 #include <utility>
 #include <vector>
 
-#include "core/stream.h"
-#include "kernels/cuda/arena.h"
-#include "kernels/cuda/driver.h"
+#include "core/memory/stream.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch_queue.h"
-#include "kernels/cuda/queue.h"
+#include "kernels/cuda/machine/arena.h"
+#include "kernels/cuda/machine/driver.h"
+#include "kernels/cuda/machine/queue.h"
 #include "kernels/cuda/tensor_cores.h"
 
 namespace troupe::kernels::cuda {

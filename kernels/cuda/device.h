@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/device.h"
+#include "core/memory/device.h"
 #include "core/result.h"
 
 namespace troupe::kernels::cuda {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <exception>
 
-#include "kernels/cuda/queue.h"
+#include "kernels/cuda/machine/queue.h"
 
 namespace troupe::kernels::cuda {
 namespace {

@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "kernels/cuda/device.h"
-#include "kernels/cuda/work_list.h"
+#include "kernels/cuda/machine/work_list.h"
 
 namespace troupe::kernels::cuda {
 

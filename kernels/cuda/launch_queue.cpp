@@ -2,8 +2,8 @@
 
 #include <cassert>
 
-#include "core/device_progress.h"
-#include "kernels/cuda/queue.h"
+#include "core/memory/device_progress.h"
+#include "kernels/cuda/machine/queue.h"
 
 namespace troupe::kernels::cuda {
 namespace {

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <type_traits>
 
-#include "core/memory_pool.h"
+#include "core/memory/memory_pool.h"
 #include "kernels/cuda/graphs.h"
-#include "kernels/cuda/work_list.h"
+#include "kernels/cuda/machine/work_list.h"
 
 namespace troupe::kernels::cuda {
 

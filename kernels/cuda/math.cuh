@@ -1,4 +1,5 @@
-// The functions of kernels/cpu/math-inl.h for one number: the same operations, so the same bits.
+// The functions of kernels/cpu/parts/math-inl.h for one number: the same operations, so the same
+// bits.
 #pragma once
 
 #include <cuda_runtime.h>

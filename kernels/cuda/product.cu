@@ -30,7 +30,7 @@ __device__ void read(float (&to)[tile_depth][tile + 1], const float* from, std::
   }
 }
 
-/// Each sum is one chain in the order of depth, as kernels/cpu/product.h says: the same bits.
+/// Each sum is one chain in the order of depth, as kernels/cpu/parts/product.h says: the same bits.
 __global__ void multiply_tile(DeviceProduct<float> p) {
   __shared__ float a[tile_depth][tile + 1];
   __shared__ float b[tile_depth][tile + 1];

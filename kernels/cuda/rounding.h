@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/stream.h"
+#include "core/memory/stream.h"
 #include "kernels/device_kernels.h"
 
 /// Numbers of 16 bits, Float16 or BFloat16, and floats.

@@ -8,7 +8,7 @@
 #include "kernels/cuda/cudnn/convolution.h"
 #include "kernels/cuda/cudnn/graph_runner.h"
 #include "kernels/cuda/device.h"
-#include "kernels/cuda/queue.h"
+#include "kernels/cuda/machine/queue.h"
 #include "kernels/device_kernels.h"
 
 namespace troupe::kernels::cuda {

@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "kernels/cuda/launch_queue.h"
-#include "kernels/cuda/queue.h"
+#include "kernels/cuda/machine/queue.h"
 
 namespace troupe::kernels::cuda {
 

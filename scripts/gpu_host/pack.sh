@@ -36,7 +36,7 @@ pack() {
   cp -r config "$folder/troupe-gpu/config"
   find "$folder/troupe-gpu/config" -type f ! -name '*.toml' -delete
   cp -r tests/golden "$folder/troupe-gpu/golden"  # What test_cuda reads.
-  cp -r scripts/gpu-host scripts/gpu_host bench/peer_torch.py bench/peer_torch_gpu.py "$folder/troupe-gpu/"
+  cp -r scripts/gpu-host scripts/gpu_host bench/peers/peer_torch.py bench/peers/peer_torch_gpu.py "$folder/troupe-gpu/"
   git describe --always --dirty >"$folder/troupe-gpu/version"
   tar -C "$folder" -cJf "$archive" troupe-gpu
   local bytes; bytes=$(stat -c %s "$archive")

@@ -5,8 +5,8 @@
 #include "actors/round.h"
 #include "catch.h"
 #include "little_run.h"
-#include "models/shared_parameters.h"
-#include "schedules/registry.h"
+#include "models/train/shared_parameters.h"
+#include "schedules/generators/registry.h"
 
 using namespace troupe;
 using namespace troupe::actors;

@@ -1,4 +1,4 @@
-#include "actors/dispatch.h"
+#include "actors/nodes/dispatch.h"
 
 #include <cmath>
 #include <limits>
@@ -7,7 +7,7 @@
 
 #include "actors/rt.h"
 #include "catch.h"
-#include "core/tensor.h"
+#include "core/memory/tensor.h"
 
 using namespace troupe;
 using namespace troupe::actors;

@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "actors/placement.h"
-#include "actors/traffic.h"
+#include "actors/nodes/placement.h"
+#include "actors/nodes/traffic.h"
 #include "catch.h"
 #include "little_cluster.h"
-#include "schedules/registry.h"
+#include "schedules/generators/registry.h"
 
 using namespace troupe;
 using namespace troupe::actors;

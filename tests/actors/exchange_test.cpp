@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "actors/cast.h"
+#include "actors/play/cast.h"
 #include "catch.h"
 #include "little_run.h"
 

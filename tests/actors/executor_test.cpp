@@ -3,7 +3,7 @@
 #include <future>
 
 #include "catch.h"
-#include "core/tensor.h"
+#include "core/memory/tensor.h"
 
 using namespace troupe;
 using namespace troupe::actors;

@@ -1,4 +1,4 @@
-#include "actors/foresight.h"
+#include "actors/nodes/foresight.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include "actors/goodput.h"
+#include "actors/lead/goodput.h"
 
 #include "catch.h"
 

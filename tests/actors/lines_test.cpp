@@ -1,9 +1,9 @@
-#include "actors/lines.h"
+#include "actors/play/lines.h"
 
 #include <string>
 #include <vector>
 
-#include "actors/attempt.h"
+#include "actors/nodes/attempt.h"
 #include "catch.h"
 
 using namespace troupe;

@@ -1,4 +1,4 @@
-#include "actors/lineup.h"
+#include "actors/nodes/lineup.h"
 
 #include <algorithm>
 #include <memory>

@@ -6,9 +6,9 @@
 #include <future>
 #include <utility>
 
-#include "actors/linked_device.h"
+#include "actors/nodes/run_orders.h"
+#include "actors/play/linked_device.h"
 #include "actors/rt.h"
-#include "actors/run_orders.h"
 #include "catch.h"
 
 namespace troupe::actors {

@@ -11,14 +11,14 @@
 #include <vector>
 
 #include "actors/executor.h"
-#include "actors/linked_device.h"
-#include "actors/node_pool.h"
-#include "actors/remote_cast.h"
-#include "actors/site.h"
+#include "actors/nodes/node_pool.h"
+#include "actors/nodes/remote_cast.h"
+#include "actors/nodes/site.h"
+#include "actors/play/linked_device.h"
 #include "little_run.h"
 #include "sim_device/sim_world.h"
-#include "transport/channel_thread.h"
-#include "transport/edges.h"
+#include "transport/channels/channel_thread.h"
+#include "transport/links/edges.h"
 
 namespace troupe::actors {
 

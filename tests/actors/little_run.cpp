@@ -7,9 +7,9 @@
 
 #include "catch.h"
 #include "core/random.h"
-#include "models/option.h"
-#include "models/registry.h"
-#include "storage/memory_files.h"
+#include "models/kinds/option.h"
+#include "models/kinds/registry.h"
+#include "storage/files/memory_files.h"
 
 namespace troupe::actors {
 namespace {

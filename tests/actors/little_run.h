@@ -8,14 +8,14 @@
 
 #include "actors/checkpoints.h"
 #include "actors/exchange.h"
+#include "actors/lead/supervisor.h"
 #include "actors/messages.h"
 #include "actors/rounds.h"
 #include "actors/run_spec.h"
-#include "actors/supervisor.h"
 #include "core/digest.h"
 #include "models/layer.h"
-#include "storage/ledger.h"
-#include "storage/memory_files.h"
+#include "storage/checkpoint/ledger.h"
+#include "storage/files/memory_files.h"
 #include "world.h"
 
 namespace troupe::actors {

@@ -1,4 +1,4 @@
-#include "actors/mesh_edges.h"
+#include "actors/nodes/mesh_edges.h"
 
 #include <atomic>
 #include <chrono>

@@ -9,9 +9,9 @@
 #include <thread>
 #include <vector>
 
-#include "actors/mesh.h"
+#include "actors/nodes/mesh.h"
 #include "catch.h"
-#include "transport/socket.h"
+#include "transport/channels/socket.h"
 
 using namespace troupe;
 using namespace troupe::actors;

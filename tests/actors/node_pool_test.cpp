@@ -1,4 +1,4 @@
-#include "actors/node_pool.h"
+#include "actors/nodes/node_pool.h"
 
 #include <chrono>
 

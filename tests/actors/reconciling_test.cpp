@@ -1,4 +1,4 @@
-#include "actors/reconciling.h"
+#include "actors/nodes/reconciling.h"
 
 #include <atomic>
 #include <condition_variable>

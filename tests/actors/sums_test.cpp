@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "actors/gradient_sum.h"
-#include "actors/placement.h"
-#include "actors/traffic.h"
+#include "actors/nodes/placement.h"
+#include "actors/nodes/traffic.h"
+#include "actors/play/gradient_sum.h"
 #include "catch.h"
 #include "little_cluster.h"
-#include "schedules/registry.h"
+#include "schedules/generators/registry.h"
 
 using namespace troupe;
 using namespace troupe::actors;

@@ -5,7 +5,7 @@
 
 #include "catch.h"
 #include "little_run.h"
-#include "schedules/registry.h"
+#include "schedules/generators/registry.h"
 
 using namespace troupe;
 using namespace troupe::actors;

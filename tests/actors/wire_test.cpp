@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "actors/assembled.h"
-#include "actors/cast.h"
 #include "actors/checkpoints.h"
-#include "actors/dispatch.h"
-#include "actors/envoy.h"
 #include "actors/exchange.h"
-#include "actors/lineup.h"
-#include "actors/placement.h"
+#include "actors/nodes/dispatch.h"
+#include "actors/nodes/envoy.h"
+#include "actors/nodes/lineup.h"
+#include "actors/nodes/placement.h"
+#include "actors/play/cast.h"
 #include "actors/rt.h"
 #include "catch.h"
 #include "little_run.h"

@@ -1,10 +1,10 @@
-#include "apps/chart.h"
+#include "apps/report/chart.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "apps/markup.h"
+#include "apps/report/markup.h"
 #include "catch.h"
 
 using namespace troupe::apps;

@@ -9,8 +9,8 @@
 #include "apps/program.h"
 #include "catch.h"
 #include "core/json.h"
-#include "storage/files.h"
-#include "storage/safetensors.h"
+#include "storage/files/files.h"
+#include "storage/files/safetensors.h"
 
 using namespace troupe;
 using namespace troupe::tests;

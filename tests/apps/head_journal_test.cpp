@@ -1,10 +1,10 @@
-#include "apps/head_journal.h"
+#include "apps/head/head_journal.h"
 
 #include <random>
 
 #include "apps/program.h"
 #include "catch.h"
-#include "storage/memory_files.h"
+#include "storage/files/memory_files.h"
 
 using namespace troupe;
 using namespace troupe::apps;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/value.h"
-#include "storage/temporary_folder.h"
+#include "storage/files/temporary_folder.h"
 
 namespace troupe::tests {
 

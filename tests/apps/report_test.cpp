@@ -1,5 +1,5 @@
 #include "apps/program.h"
-#include "apps/run_events.h"
+#include "apps/report/run_events.h"
 #include "catch.h"
 
 using namespace troupe;

@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <random>
 
+#include "apps/events/recorder.h"
+#include "apps/events/told_events.h"
 #include "apps/program.h"
-#include "apps/recorder.h"
-#include "apps/run_events.h"
-#include "apps/told_events.h"
+#include "apps/report/run_events.h"
 #include "catch.h"
 #include "core/json.h"
 

@@ -7,7 +7,7 @@
 #include "apps/program.h"
 #include "catch.h"
 #include "core/json.h"
-#include "storage/tokenizer.h"
+#include "storage/tokenizer/tokenizer.h"
 
 using namespace troupe;
 using namespace troupe::tests;

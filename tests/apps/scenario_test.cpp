@@ -1,4 +1,4 @@
-#include "apps/scenario.h"
+#include "apps/client/scenario.h"
 
 #include "catch.h"
 

@@ -2,11 +2,11 @@
 
 #include <signal.h>
 
-#include "actors/node_messages.h"
+#include "actors/nodes/node_messages.h"
 #include "catch.h"
 #include "cluster/cluster.h"
-#include "transport/fields.h"
 #include "transport/sockets.h"
+#include "transport/wire/fields.h"
 
 using namespace troupe;
 using namespace troupe::tests;

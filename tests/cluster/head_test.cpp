@@ -11,7 +11,7 @@
 #include "cluster/cluster.h"
 #include "cluster/liar.h"
 #include "core/json.h"
-#include "storage/records.h"
+#include "storage/files/records.h"
 
 using namespace troupe;
 using namespace troupe::tests;

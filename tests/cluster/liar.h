@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "actors/node_messages.h"
-#include "transport/conversation.h"
+#include "actors/nodes/node_messages.h"
+#include "transport/control/conversation.h"
 #include "transport/sockets.h"
 
 namespace troupe::tests {

@@ -1,6 +1,6 @@
 // What a head answers to what it does not do, as a script of any language sees it.
 
-#include "transport/refusal.h"
+#include "transport/wire/refusal.h"
 
 #include <string>
 

@@ -1,4 +1,4 @@
-#include "config/diagnostics.h"
+#include "config/toml/diagnostics.h"
 
 #include "catch.h"
 

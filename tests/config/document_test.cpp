@@ -1,4 +1,4 @@
-#include "config/document.h"
+#include "config/toml/document.h"
 
 #include <filesystem>
 

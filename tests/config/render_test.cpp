@@ -1,9 +1,9 @@
-#include "config/render.h"
+#include "config/pages/render.h"
 
 #include <algorithm>
 
 #include "catch.h"
-#include "config/toml.h"
+#include "config/toml/toml.h"
 #include "core/json.h"
 #include "golden_file.h"
 #include "good_run.h"

@@ -2,7 +2,7 @@
 
 #include "catch.h"
 #include "config/load.h"
-#include "config/render.h"
+#include "config/pages/render.h"
 
 using namespace troupe;
 using namespace troupe::config;

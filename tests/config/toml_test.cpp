@@ -1,4 +1,4 @@
-#include "config/toml.h"
+#include "config/toml/toml.h"
 
 #include "catch.h"
 #include "core/json.h"

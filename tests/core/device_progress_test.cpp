@@ -1,4 +1,4 @@
-#include "core/device_progress.h"
+#include "core/memory/device_progress.h"
 
 #include <array>
 #include <atomic>
@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "catch.h"
-#include "core/memory_pool.h"
+#include "core/memory/memory_pool.h"
 
 using namespace troupe;
 

@@ -1,4 +1,4 @@
-#include "core/free_ranges.h"
+#include "core/memory/free_ranges.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "core/memory_pool.h"
+#include "core/memory/memory_pool.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "catch.h"
+#include "core/memory/tensor.h"
 #include "core/random.h"
-#include "core/tensor.h"
 #include "sanitized.h"
 
 using namespace troupe;

@@ -1,4 +1,4 @@
-#include "core/stream.h"
+#include "core/memory/stream.h"
 
 #include <bit>
 #include <cstdint>

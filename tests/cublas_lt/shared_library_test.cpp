@@ -1,4 +1,4 @@
-#include "kernels/cuda/shared_library.h"
+#include "kernels/cuda/machine/shared_library.h"
 
 #include "catch.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/cuda/graphs.h"
-#include "kernels/cuda/queue.h"
+#include "kernels/cuda/machine/queue.h"
 #include "tests/catch.h"
 
 namespace troupe::kernels::cuda {

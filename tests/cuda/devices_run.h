@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "actors/device_thread.h"
-#include "actors/supervisor.h"
+#include "actors/lead/supervisor.h"
 #include "tests/actors/little_run.h"
 
 namespace troupe::actors {

@@ -2,7 +2,7 @@
 // again, too: with other numbers each time.
 
 #include "kernels/cuda/device.h"
-#include "models/training_stage.h"
+#include "models/stale/training_stage.h"
 #include "same.h"
 #include "training.h"
 

@@ -10,14 +10,14 @@
 #include <vector>
 
 #include "actors/device_thread.h"
-#include "kernels/cuda/arena.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/machine/arena.h"
 #include "little_cluster.h"
 #include "same.h"
 #include "tests/cuda_on_cores/driver.h"
 #include "tests/cuda_on_cores/queue.h"
-#include "transport/ipc_fabric.h"
-#include "transport/nccl_fabric.h"
+#include "transport/links/ipc_fabric.h"
+#include "transport/links/nccl_fabric.h"
 
 namespace troupe::actors {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "actors/envoy.h"
+#include "actors/nodes/envoy.h"
 #include "devices_run.h"
 #include "kernels/copy.h"
 #include "little_run.h"

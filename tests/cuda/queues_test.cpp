@@ -6,7 +6,7 @@
 
 #include "devices_run.h"
 #include "kernels/cuda/device.h"
-#include "schedules/registry.h"
+#include "schedules/generators/registry.h"
 #include "tests/catch.h"
 #include "tests/cuda_on_cores/queue.h"
 

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cuda/arena.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/machine/arena.h"
 #include "tests/kernels/numbers.h"
 
 namespace troupe::kernels {

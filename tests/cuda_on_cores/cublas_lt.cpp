@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/dtype.h"
+#include "core/memory/dtype.h"
 #include "kernels/cuda/cublas_lt/library.h"
 #include "kernels/float16.h"
 

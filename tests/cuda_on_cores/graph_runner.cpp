@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/dtype.h"
+#include "core/memory/dtype.h"
 #include "kernels/cuda/device.h"
 #include "tests/cudnn/interpret.h"
 

@@ -18,7 +18,7 @@
 #include "tests/cuda_on_cores/nccl_communicator.h"
 #include "tests/cuda_on_cores/nccl_operation.h"
 #include "tests/cuda_on_cores/nccl_wires.h"
-#include "transport/nccl_library.h"
+#include "transport/links/nccl_library.h"
 
 using cuda_on_cores::end_by_misuse;
 using cuda_on_cores::Introduction;

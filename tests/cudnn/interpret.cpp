@@ -8,7 +8,7 @@
 #include <limits>
 #include <utility>
 
-#include "core/dtype.h"
+#include "core/memory/dtype.h"
 
 namespace troupe::kernels::cudnn {
 namespace {

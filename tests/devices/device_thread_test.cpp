@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "catch.h"
-#include "core/tensor.h"
+#include "core/memory/tensor.h"
 #include "played_device.h"
 
 using namespace troupe;

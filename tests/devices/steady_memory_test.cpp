@@ -1,4 +1,4 @@
-#include "core/steady_memory.h"
+#include "core/memory/steady_memory.h"
 
 #include <algorithm>
 #include <memory>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "catch.h"
-#include "core/stream.h"
+#include "core/memory/stream.h"
 #include "played_device.h"
 
 namespace troupe {

@@ -1,6 +1,6 @@
 #include <cstdlib>
 
-#include "storage/idx.h"
+#include "storage/data/idx.h"
 
 using namespace troupe;
 using namespace troupe::storage;

@@ -1,6 +1,6 @@
 #include <cstdlib>
 
-#include "storage/manifest.h"
+#include "storage/checkpoint/manifest.h"
 
 using namespace troupe;
 using namespace troupe::storage;

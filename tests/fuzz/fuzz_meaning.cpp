@@ -11,15 +11,15 @@
 #include <vector>
 
 #include "actors/checkpoints.h"
-#include "actors/dispatch.h"
 #include "actors/exchange.h"
-#include "actors/placement.h"
-#include "actors/progress.h"
+#include "actors/lead/progress.h"
+#include "actors/nodes/dispatch.h"
+#include "actors/nodes/placement.h"
 #include "actors/rounds.h"
 #include "actors/rt.h"
-#include "models/option.h"
-#include "models/registry.h"
-#include "transport/msgpack.h"
+#include "models/kinds/option.h"
+#include "models/kinds/registry.h"
+#include "transport/wire/msgpack.h"
 
 using namespace troupe;
 using namespace troupe::actors;

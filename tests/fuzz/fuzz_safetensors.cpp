@@ -1,7 +1,7 @@
 #include <cstdlib>
 
-#include "storage/memory_files.h"
-#include "storage/safetensors.h"
+#include "storage/files/memory_files.h"
+#include "storage/files/safetensors.h"
 
 using namespace troupe;
 using namespace troupe::storage;

@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "core/memory_pool.h"
-#include "transport/channel_thread.h"
-#include "transport/socket.h"
-#include "transport/tcp_channel.h"
+#include "core/memory/memory_pool.h"
+#include "transport/channels/channel_thread.h"
+#include "transport/channels/socket.h"
+#include "transport/channels/tcp_channel.h"
 
 using namespace troupe;
 using namespace troupe::transport;

@@ -1,8 +1,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "storage/dataset.h"
-#include "storage/memory_files.h"
+#include "storage/data/dataset.h"
+#include "storage/files/memory_files.h"
 
 using namespace troupe;
 using namespace troupe::storage;

@@ -1,6 +1,6 @@
 #include <cstdlib>
 
-#include "storage/tokenizer.h"
+#include "storage/tokenizer/tokenizer.h"
 
 using namespace troupe;
 using namespace troupe::storage;

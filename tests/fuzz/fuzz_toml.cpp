@@ -4,8 +4,8 @@
 #include <string>
 
 #include "config/load.h"
-#include "config/render.h"
-#include "config/toml.h"
+#include "config/pages/render.h"
+#include "config/toml/toml.h"
 
 using namespace troupe;
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "transport/allocations.h"
-#include "transport/wire.h"
+#include "transport/wire/wire.h"
 
 using namespace troupe;
 using namespace troupe::transport;

@@ -1,4 +1,4 @@
-#include "apps/machine_share.h"
+#include "apps/machine/machine_share.h"
 
 #include <signal.h>
 #include <unistd.h>

@@ -31,26 +31,26 @@ const std::map<std::string, Folders> allowed = {
      {"core", "kernels", "models", "storage", "schedules", "transport", "config", "actors"}},
 };
 
-/// The only places where a library may be named. apps/version.cpp says the versions of all.
+/// The only places where a library may be named. apps/run/version.cpp says the versions of all.
 const std::map<std::string, Folders> library_belongs_to = {
     {"caf/", {"actors", "apps", "bench"}},
-    {"zmq", {"transport", "bench/zmq_peer.cpp"}},
-    {"msgpack", {"transport", "apps/version.cpp"}},
+    {"zmq", {"transport", "bench/peers/zmq_peer.cpp"}},
+    {"msgpack", {"transport", "apps/run/version.cpp"}},
     {"nccl", {"transport/nccl_"}},
     {"cuda", {"kernels/cuda", "core/cuda_device.cpp", "transport/nccl_"}},
     {"cudnn", {"kernels/cuda/cudnn"}},
     {"cublasLt", {"kernels/cuda/cublas_lt"}},
     {"nvtx3/", {"kernels/cuda"}},
-    {"oneapi/dnnl/", {"bench/onednn_product.cpp"}},
-    {"hwy/", {"kernels", "apps/version.cpp"}},
-    {"toml++/", {"config", "apps/version.cpp"}},
-    {"nlohmann/", {"core", "apps/version.cpp"}},
-    {"xxhash.h", {"core", "apps/version.cpp"}},
+    {"oneapi/dnnl/", {"bench/peers/onednn_product.cpp"}},
+    {"hwy/", {"kernels", "apps/run/version.cpp"}},
+    {"toml++/", {"config", "apps/run/version.cpp"}},
+    {"nlohmann/", {"core", "apps/run/version.cpp"}},
+    {"xxhash.h", {"core", "apps/run/version.cpp"}},
     {"CLI/", {"apps"}},
 };
 
 struct Include {
-  std::string file;  // From the root: "models/stage.cpp".
+  std::string file;  // From the root: "models/train/stage.cpp".
   std::string what;
   bool ours = false;
 };

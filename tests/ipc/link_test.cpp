@@ -11,14 +11,14 @@
 #include <utility>
 #include <vector>
 
-#include "core/stream.h"
+#include "core/memory/stream.h"
 #include "kernels/copy.h"
 #include "linked_gpu.h"
 #include "tests/catch.h"
 #include "tests/cuda_on_cores/driver.h"
 #include "tests/cuda_on_cores/queue.h"
-#include "transport/ipc_fabric.h"
-#include "transport/ipc_socket.h"
+#include "transport/links/ipc_fabric.h"
+#include "transport/links/ipc_socket.h"
 
 using namespace troupe;
 using namespace troupe::transport;

@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "kernels/cuda/arena.h"
 #include "kernels/cuda/device.h"
-#include "transport/ipc_fabric.h"
+#include "kernels/cuda/machine/arena.h"
+#include "transport/links/ipc_fabric.h"
 
 namespace troupe::transport {
 

@@ -1,7 +1,7 @@
 #include "tests/kernels/every_target.h"
 
 #include "catch.h"
-#include "kernels/cpu/targets.h"
+#include "kernels/cpu/parts/targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tests/kernels/every_target.cpp"

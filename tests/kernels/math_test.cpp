@@ -7,14 +7,14 @@
 
 #include "catch.h"
 #include "core/digest.h"
-#include "kernels/cpu/targets.h"
+#include "kernels/cpu/parts/targets.h"
 #include "tests/kernels/every_target.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tests/kernels/math_test.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "kernels/cpu/math-inl.h"
+#include "kernels/cpu/parts/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace troupe::kernels::cpu::HWY_NAMESPACE {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "catch.h"
+#include "core/memory/stream.h"
 #include "core/random.h"
-#include "core/stream.h"
 
 namespace troupe::kernels {
 

@@ -12,5 +12,5 @@ string(REGEX MATCHALL
 if(calls)
   list(REMOVE_DUPLICATES calls)
   string(REGEX REPLACE "[\n;]+" "," calls "${calls}")
-  message(FATAL_ERROR "${LIBRARY} calls${calls} of libm; use kernels/cpu/math-inl.h")
+  message(FATAL_ERROR "${LIBRARY} calls${calls} of libm; use kernels/cpu/parts/math-inl.h")
 endif()

@@ -2,10 +2,10 @@
 
 #include <memory>
 
-#include "core/device.h"
-#include "core/memory_pool.h"
+#include "core/memory/device.h"
+#include "core/memory/memory_pool.h"
 #include "core/result.h"
-#include "transport/link.h"
+#include "transport/links/link.h"
 
 namespace troupe::transport {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-#include "kernels/cuda/arena.h"
+#include "kernels/cuda/machine/arena.h"
 #include "side.h"
 #include "tests/catch.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "kernels/copy.h"
-#include "transport/shm_channel.h"
+#include "transport/channels/shm_channel.h"
 
 namespace troupe::transport {
 namespace {

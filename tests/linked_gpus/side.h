@@ -10,13 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "core/memory/stream.h"
 #include "core/result.h"
-#include "core/stream.h"
 #include "linked_gpu.h"
-#include "transport/channel_thread.h"
-#include "transport/door.h"
-#include "transport/edge_thread.h"
-#include "transport/edges.h"
+#include "transport/channels/channel_thread.h"
+#include "transport/channels/door.h"
+#include "transport/links/edge_thread.h"
+#include "transport/links/edges.h"
 
 namespace troupe::transport {
 

@@ -4,7 +4,7 @@
 
 #include "async_pipes.h"
 #include "catch.h"
-#include "models/update_rule.h"
+#include "models/train/update_rule.h"
 #include "scalar_pipeline.h"
 #include "training.h"
 

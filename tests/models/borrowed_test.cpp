@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "catch.h"
-#include "models/training_stage.h"
+#include "models/stale/training_stage.h"
 #include "training.h"
 
 using namespace troupe;

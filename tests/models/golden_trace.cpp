@@ -6,8 +6,8 @@
 #include <sstream>
 
 #include "catch.h"
-#include "storage/files.h"
-#include "storage/safetensors.h"
+#include "storage/files/files.h"
+#include "storage/files/safetensors.h"
 
 namespace troupe::models {
 namespace {

@@ -1,4 +1,4 @@
-#include "models/gradient_fold.h"
+#include "models/train/gradient_fold.h"
 
 #include <cmath>
 

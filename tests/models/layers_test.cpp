@@ -5,16 +5,16 @@
 
 #include "catch.h"
 #include "core/random.h"
-#include "models/layers/average_pool.h"
-#include "models/layers/batch_norm.h"
-#include "models/layers/class_token.h"
-#include "models/layers/conv2d.h"
 #include "models/layers/cross_entropy.h"
 #include "models/layers/dropout.h"
 #include "models/layers/feed_forward.h"
+#include "models/layers/images/average_pool.h"
+#include "models/layers/images/batch_norm.h"
+#include "models/layers/images/class_token.h"
+#include "models/layers/images/conv2d.h"
+#include "models/layers/images/patches.h"
 #include "models/layers/layer_norm.h"
 #include "models/layers/linear.h"
-#include "models/layers/patches.h"
 #include "models/layers/position_embedding.h"
 #include "models/layers/relu.h"
 #include "models/layers/residual.h"
@@ -24,7 +24,7 @@
 #include "models/layers/sequence.h"
 #include "models/layers/swiglu.h"
 #include "models/layers/token_embedding.h"
-#include "models/optimizer.h"
+#include "models/train/optimizer.h"
 
 using namespace troupe;
 using namespace troupe::models;

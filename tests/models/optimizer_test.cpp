@@ -1,4 +1,4 @@
-#include "models/optimizer.h"
+#include "models/train/optimizer.h"
 
 #include <cmath>
 

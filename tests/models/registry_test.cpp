@@ -1,10 +1,10 @@
-#include "models/registry.h"
+#include "models/kinds/registry.h"
 
 #include <map>
 
 #include "catch.h"
-#include "storage/files.h"
-#include "storage/safetensors.h"
+#include "storage/files/files.h"
+#include "storage/files/safetensors.h"
 #include "training.h"
 
 using namespace troupe;

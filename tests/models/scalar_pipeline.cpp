@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "catch.h"
-#include "models/section.h"
+#include "models/train/section.h"
 
 namespace troupe::models {
 namespace {

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "core/stream.h"
+#include "core/memory/stream.h"
 #include "models/model.h"
-#include "models/optimizer.h"
-#include "models/training_stage.h"
+#include "models/stale/training_stage.h"
+#include "models/train/optimizer.h"
 
 namespace troupe::models {
 

@@ -1,6 +1,6 @@
 // What is cut into sections is what it was: weights, moments and norms, to the bit.
 
-#include "models/section.h"
+#include "models/train/section.h"
 
 #include <cmath>
 #include <cstring>
@@ -12,7 +12,7 @@
 #include "catch.h"
 #include "core/random.h"
 #include "kernels/steps.h"
-#include "models/packed_gradients.h"
+#include "models/train/packed_gradients.h"
 
 using namespace troupe;
 using namespace troupe::models;

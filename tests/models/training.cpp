@@ -5,7 +5,7 @@
 
 #include "catch.h"
 #include "core/random.h"
-#include "models/option.h"
+#include "models/kinds/option.h"
 
 namespace troupe::models {
 

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "core/digest.h"
-#include "core/stream.h"
-#include "models/optimizer.h"
-#include "models/registry.h"
-#include "models/shared_parameters.h"
-#include "models/stage.h"
+#include "core/memory/stream.h"
+#include "models/kinds/registry.h"
+#include "models/train/optimizer.h"
+#include "models/train/shared_parameters.h"
+#include "models/train/stage.h"
 
 namespace troupe::models {
 

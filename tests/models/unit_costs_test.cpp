@@ -1,6 +1,6 @@
 // What a plan is told about a unit is what a stage holds.
 
-#include "models/unit_costs.h"
+#include "models/train/unit_costs.h"
 
 #include <cstring>
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <utility>
 
-#include "kernels/cuda/arena.h"
 #include "kernels/cuda/device.h"
-#include "transport/nccl_fabric.h"
+#include "kernels/cuda/machine/arena.h"
+#include "transport/links/nccl_fabric.h"
 
 namespace troupe::transport {
 namespace {

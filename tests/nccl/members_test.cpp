@@ -16,7 +16,7 @@
 
 #include "tests/catch.h"
 #include "tests/cuda_on_cores/nccl_operation.h"
-#include "transport/nccl_fabric.h"
+#include "transport/links/nccl_fabric.h"
 
 using namespace troupe;
 using namespace troupe::transport;

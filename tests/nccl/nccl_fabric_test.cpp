@@ -1,4 +1,4 @@
-#include "transport/nccl_fabric.h"
+#include "transport/links/nccl_fabric.h"
 
 #include <chrono>
 #include <string>

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "tests/catch.h"
-#include "transport/nccl_fabric.h"
-#include "transport/nccl_library.h"
+#include "transport/links/nccl_fabric.h"
+#include "transport/links/nccl_library.h"
 
 using namespace troupe;
 using namespace troupe::transport;

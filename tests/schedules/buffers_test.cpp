@@ -1,7 +1,7 @@
 #include "catch.h"
 #include "player.h"
-#include "schedules/check.h"
-#include "schedules/registry.h"
+#include "schedules/check/check.h"
+#include "schedules/generators/registry.h"
 #include "shapes.h"
 
 using namespace troupe;

@@ -1,8 +1,8 @@
-#include "schedules/check.h"
+#include "schedules/check/check.h"
 
 #include "catch.h"
+#include "schedules/generators/registry.h"
 #include "schedules/operators.h"
-#include "schedules/registry.h"
 #include "schedules/text.h"
 
 using namespace troupe;

@@ -1,4 +1,4 @@
-#include "schedules/cluster.h"
+#include "schedules/simulate/cluster.h"
 
 #include <limits>
 

@@ -1,4 +1,4 @@
-#include "schedules/cost_model.h"
+#include "schedules/simulate/cost_model.h"
 
 #include <cmath>
 

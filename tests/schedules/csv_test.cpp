@@ -1,8 +1,8 @@
-#include "schedules/csv.h"
+#include "schedules/formats/csv.h"
 
 #include "catch.h"
+#include "schedules/generators/registry.h"
 #include "schedules/operators.h"
-#include "schedules/registry.h"
 #include "shapes.h"
 
 using namespace troupe;

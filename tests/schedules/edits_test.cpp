@@ -4,9 +4,9 @@
 #include "catch.h"
 #include "core/random.h"
 #include "player.h"
-#include "schedules/check.h"
+#include "schedules/check/check.h"
+#include "schedules/generators/registry.h"
 #include "schedules/operators.h"
-#include "schedules/registry.h"
 #include "schedules/text.h"
 
 using namespace troupe;

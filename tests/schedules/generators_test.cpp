@@ -1,10 +1,10 @@
-#include "schedules/generators.h"
+#include "schedules/generators/generators.h"
 
 #include "catch.h"
 #include "golden.h"
-#include "schedules/check.h"
-#include "schedules/registry.h"
-#include "schedules/retime.h"
+#include "schedules/check/check.h"
+#include "schedules/generators/registry.h"
+#include "schedules/generators/retime.h"
 #include "schedules/text.h"
 #include "shapes.h"
 

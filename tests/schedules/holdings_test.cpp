@@ -1,4 +1,4 @@
-#include "schedules/holdings.h"
+#include "schedules/plan/holdings.h"
 
 #include "catch.h"
 

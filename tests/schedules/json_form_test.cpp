@@ -1,9 +1,9 @@
-#include "schedules/json_form.h"
+#include "schedules/formats/json_form.h"
 
 #include "catch.h"
 #include "core/json.h"
+#include "schedules/generators/registry.h"
 #include "schedules/operators.h"
-#include "schedules/registry.h"
 #include "shapes.h"
 
 using namespace troupe;

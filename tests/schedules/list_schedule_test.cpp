@@ -1,11 +1,11 @@
-#include "schedules/list_schedule.h"
+#include "schedules/search/list_schedule.h"
 
 #include <array>
 
 #include "catch.h"
-#include "schedules/check.h"
-#include "schedules/placement.h"
-#include "schedules/simulate.h"
+#include "schedules/check/check.h"
+#include "schedules/generators/placement.h"
+#include "schedules/simulate/simulate.h"
 #include "tables.h"
 
 using namespace troupe;

@@ -1,8 +1,8 @@
 #include "schedules/operators.h"
 
 #include "catch.h"
-#include "schedules/check.h"
-#include "schedules/registry.h"
+#include "schedules/check/check.h"
+#include "schedules/generators/registry.h"
 #include "schedules/text.h"
 #include "shapes.h"
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "schedules/check.h"
+#include "schedules/check/check.h"
 #include "schedules/schedule.h"
 
 namespace troupe::schedules {

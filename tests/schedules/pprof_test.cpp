@@ -1,11 +1,11 @@
-#include "schedules/pprof.h"
+#include "schedules/formats/pprof.h"
 
 #include <limits>
 
 #include "catch.h"
 #include "pprof_reader.h"
-#include "schedules/proto_writer.h"
-#include "schedules/run_profile.h"
+#include "schedules/formats/proto_writer.h"
+#include "schedules/formats/run_profile.h"
 
 using namespace troupe;
 using namespace troupe::schedules;

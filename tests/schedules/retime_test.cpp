@@ -1,9 +1,9 @@
-#include "schedules/retime.h"
+#include "schedules/generators/retime.h"
 
 #include "catch.h"
-#include "schedules/check.h"
+#include "schedules/check/check.h"
+#include "schedules/generators/registry.h"
 #include "schedules/operators.h"
-#include "schedules/registry.h"
 #include "schedules/text.h"
 #include "shapes.h"
 

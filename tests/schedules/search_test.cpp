@@ -1,10 +1,10 @@
-#include "schedules/search.h"
+#include "schedules/search/search.h"
 
 #include <limits>
 
 #include "catch.h"
-#include "schedules/check.h"
-#include "schedules/registry.h"
+#include "schedules/check/check.h"
+#include "schedules/generators/registry.h"
 #include "schedules/text.h"
 #include "tables.h"
 

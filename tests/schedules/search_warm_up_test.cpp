@@ -1,9 +1,9 @@
-#include "schedules/search_warm_up.h"
+#include "schedules/search/search_warm_up.h"
 
 #include "catch.h"
 #include "core/random.h"
-#include "schedules/check.h"
-#include "schedules/generators.h"
+#include "schedules/check/check.h"
+#include "schedules/generators/generators.h"
 #include "tables.h"
 
 using namespace troupe;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "schedules/registry.h"
+#include "schedules/generators/registry.h"
 
 namespace troupe::schedules {
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "catch.h"
-#include "schedules/simulate.h"
+#include "schedules/simulate/simulate.h"
 #include "tables.h"
 
 using namespace troupe;

@@ -5,10 +5,10 @@
 
 #include "catch.h"
 #include "core/random.h"
+#include "schedules/generators/registry.h"
 #include "schedules/operators.h"
-#include "schedules/registry.h"
-#include "schedules/simulate.h"
-#include "schedules/simulate_bounds.h"
+#include "schedules/simulate/simulate.h"
+#include "schedules/simulate/simulate_bounds.h"
 #include "tables.h"
 
 using namespace troupe;

@@ -1,7 +1,7 @@
 #include "catch.h"
 #include "golden.h"
 #include "schedules/operators.h"
-#include "schedules/simulate.h"
+#include "schedules/simulate/simulate.h"
 #include "tables.h"
 
 using namespace troupe;

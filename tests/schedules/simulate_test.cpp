@@ -1,4 +1,4 @@
-#include "schedules/simulate.h"
+#include "schedules/simulate/simulate.h"
 
 #include <limits>
 

@@ -1,4 +1,4 @@
-#include "schedules/svg.h"
+#include "schedules/formats/svg.h"
 
 #include "catch.h"
 #include "schedules/operators.h"

@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "catch.h"
-#include "schedules/registry.h"
+#include "schedules/generators/registry.h"
 #include "schedules/text.h"
 
 namespace troupe::schedules {

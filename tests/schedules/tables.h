@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "schedules/schedule.h"
-#include "schedules/simulate.h"
+#include "schedules/simulate/simulate.h"
 
 namespace troupe::schedules {
 

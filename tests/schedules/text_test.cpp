@@ -3,8 +3,8 @@
 #include "catch.h"
 #include "core/random.h"
 #include "golden.h"
+#include "schedules/generators/registry.h"
 #include "schedules/operators.h"
-#include "schedules/registry.h"
 #include "shapes.h"
 
 using namespace troupe;

@@ -1,4 +1,4 @@
-#include "schedules/trace.h"
+#include "schedules/formats/trace.h"
 
 #include <algorithm>
 #include <cmath>

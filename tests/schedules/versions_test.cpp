@@ -1,8 +1,8 @@
-#include "schedules/versions.h"
+#include "schedules/check/versions.h"
 
 #include "catch.h"
+#include "schedules/generators/registry.h"
 #include "schedules/operators.h"
-#include "schedules/registry.h"
 
 using namespace troupe;
 using namespace troupe::schedules;

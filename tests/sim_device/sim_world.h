@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "transport/link.h"
+#include "transport/links/link.h"
 
 /// Devices and the links between them, played by the cores: so what is built upon link.h is tested
 /// where there is no GPU, with all the traps that stand there.

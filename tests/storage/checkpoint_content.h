@@ -3,7 +3,7 @@
 #include <string>
 
 #include "catch.h"
-#include "storage/checkpoint.h"
+#include "storage/checkpoint/checkpoint.h"
 
 /// A tensor [count] of first, first + 1, ...
 inline troupe::NamedTensor numbers(troupe::MemoryPool& pool, const std::string& name,

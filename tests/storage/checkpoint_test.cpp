@@ -1,9 +1,9 @@
-#include "storage/checkpoint.h"
+#include "storage/checkpoint/checkpoint.h"
 
 #include "catch.h"
-#include "storage/exchange.h"
-#include "storage/match.h"
-#include "storage/memory_files.h"
+#include "storage/checkpoint/exchange.h"
+#include "storage/checkpoint/match.h"
+#include "storage/files/memory_files.h"
 #include "tests/storage/checkpoint_content.h"
 #include "tests/storage/data_files.h"
 #include "tests/storage/temporary_directory.h"

@@ -1,9 +1,9 @@
-#include "storage/checkpoint_writer.h"
+#include "storage/checkpoint/checkpoint_writer.h"
 
 #include <future>
 
 #include "catch.h"
-#include "storage/memory_files.h"
+#include "storage/files/memory_files.h"
 #include "tests/storage/checkpoint_content.h"
 
 using namespace troupe;

@@ -1,10 +1,10 @@
-#include "storage/claim.h"
+#include "storage/files/claim.h"
 
 #include <algorithm>
 
 #include "catch.h"
-#include "storage/checkpoint.h"
-#include "storage/memory_files.h"
+#include "storage/checkpoint/checkpoint.h"
+#include "storage/files/memory_files.h"
 #include "tests/storage/checkpoint_content.h"
 #include "tests/storage/temporary_directory.h"
 

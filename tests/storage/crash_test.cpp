@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "catch.h"
-#include "storage/checkpoint.h"
-#include "storage/ledger.h"
-#include "storage/memory_files.h"
+#include "storage/checkpoint/checkpoint.h"
+#include "storage/checkpoint/ledger.h"
+#include "storage/files/memory_files.h"
 #include "tests/storage/checkpoint_content.h"
 
 using namespace troupe;

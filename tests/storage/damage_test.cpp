@@ -2,8 +2,8 @@
 #include <random>
 
 #include "catch.h"
-#include "storage/checkpoint.h"
-#include "storage/ledger.h"
+#include "storage/checkpoint/checkpoint.h"
+#include "storage/checkpoint/ledger.h"
 #include "tests/storage/checkpoint_content.h"
 #include "tests/storage/temporary_directory.h"
 

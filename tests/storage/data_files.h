@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "catch.h"
-#include "storage/dataset.h"
-#include "storage/files.h"
+#include "storage/data/dataset.h"
+#include "storage/files/files.h"
 
 inline std::span<const std::byte> as_bytes(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));

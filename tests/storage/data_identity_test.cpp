@@ -1,8 +1,8 @@
-#include "storage/data_identity.h"
+#include "storage/data/data_identity.h"
 
 #include "catch.h"
-#include "storage/memory_files.h"
-#include "storage/token_shard.h"
+#include "storage/data/token_shard.h"
+#include "storage/files/memory_files.h"
 #include "tests/storage/temporary_directory.h"
 
 using namespace troupe;

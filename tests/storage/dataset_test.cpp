@@ -1,4 +1,4 @@
-#include "storage/dataset.h"
+#include "storage/data/dataset.h"
 
 #include <algorithm>
 #include <chrono>
@@ -7,11 +7,11 @@
 #include <fstream>
 
 #include "catch.h"
-#include "storage/data_tools.h"
-#include "storage/idx.h"
-#include "storage/memory_files.h"
-#include "storage/safetensors.h"
-#include "storage/token_shard.h"
+#include "storage/data/data_tools.h"
+#include "storage/data/idx.h"
+#include "storage/data/token_shard.h"
+#include "storage/files/memory_files.h"
+#include "storage/files/safetensors.h"
 #include "tests/storage/data_files.h"
 #include "tests/storage/temporary_directory.h"
 

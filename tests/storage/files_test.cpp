@@ -1,9 +1,9 @@
-#include "storage/files.h"
+#include "storage/files/files.h"
 
 #include <sys/stat.h>
 
 #include "catch.h"
-#include "storage/memory_files.h"
+#include "storage/files/memory_files.h"
 #include "tests/storage/temporary_directory.h"
 
 using namespace troupe;

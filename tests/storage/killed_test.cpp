@@ -10,8 +10,8 @@
 #include <functional>
 
 #include "catch.h"
-#include "storage/checkpoint.h"
-#include "storage/records.h"
+#include "storage/checkpoint/checkpoint.h"
+#include "storage/files/records.h"
 #include "tests/storage/checkpoint_content.h"
 #include "tests/storage/temporary_directory.h"
 

@@ -1,10 +1,10 @@
-#include "storage/ledger.h"
+#include "storage/checkpoint/ledger.h"
 
 #include <sstream>
 
 #include "catch.h"
-#include "storage/memory_files.h"
-#include "storage/micro_batches.h"
+#include "storage/data/micro_batches.h"
+#include "storage/files/memory_files.h"
 
 using namespace troupe;
 using namespace troupe::storage;

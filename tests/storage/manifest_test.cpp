@@ -1,4 +1,4 @@
-#include "storage/manifest.h"
+#include "storage/checkpoint/manifest.h"
 
 #include "catch.h"
 

@@ -3,8 +3,8 @@
 #include <numeric>
 
 #include "catch.h"
-#include "storage/markov_chain.h"
-#include "storage/memory_files.h"
+#include "storage/data/markov_chain.h"
+#include "storage/files/memory_files.h"
 #include "tests/storage/data_files.h"
 
 using namespace troupe;

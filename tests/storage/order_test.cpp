@@ -1,4 +1,4 @@
-#include "storage/order.h"
+#include "storage/data/order.h"
 
 #include <vector>
 

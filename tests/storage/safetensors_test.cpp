@@ -1,9 +1,9 @@
-#include "storage/safetensors.h"
+#include "storage/files/safetensors.h"
 
 #include <cstring>
 
 #include "catch.h"
-#include "storage/memory_files.h"
+#include "storage/files/memory_files.h"
 
 using namespace troupe;
 using namespace troupe::storage;

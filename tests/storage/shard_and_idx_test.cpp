@@ -1,7 +1,7 @@
 #include "catch.h"
-#include "storage/idx.h"
-#include "storage/memory_files.h"
-#include "storage/token_shard.h"
+#include "storage/data/idx.h"
+#include "storage/data/token_shard.h"
+#include "storage/files/memory_files.h"
 #include "tests/storage/data_files.h"
 
 using namespace troupe;

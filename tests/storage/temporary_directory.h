@@ -1,6 +1,6 @@
 #pragma once
 
-#include "storage/temporary_folder.h"
+#include "storage/files/temporary_folder.h"
 
 /// For a test, which cannot do without.
 struct TemporaryDirectory : troupe::storage::TemporaryFolder {

@@ -1,12 +1,12 @@
-#include "storage/tokenizer.h"
+#include "storage/tokenizer/tokenizer.h"
 
 #include <map>
 
 #include "catch.h"
 #include "core/json.h"
 #include "core/random.h"
-#include "storage/memory_files.h"
-#include "storage/words.h"
+#include "storage/files/memory_files.h"
+#include "storage/tokenizer/words.h"
 #include "tests/storage/data_files.h"
 
 using namespace troupe;

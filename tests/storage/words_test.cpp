@@ -1,9 +1,9 @@
-#include "storage/words.h"
+#include "storage/tokenizer/words.h"
 
 #include "catch.h"
 #include "core/json.h"
-#include "storage/files.h"
-#include "storage/unicode.h"
+#include "storage/files/files.h"
+#include "storage/tokenizer/unicode.h"
 
 using namespace troupe;
 using namespace troupe::storage;

@@ -4,9 +4,9 @@
 #include <zmq.hpp>
 
 #include "catch.h"
-#include "transport/control_socket.h"
-#include "transport/refusal.h"
+#include "transport/control/control_socket.h"
 #include "transport/sockets.h"
+#include "transport/wire/refusal.h"
 
 using namespace troupe;
 using namespace troupe::transport;

@@ -1,4 +1,4 @@
-#include "transport/control_socket.h"
+#include "transport/control/control_socket.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -13,7 +13,7 @@
 
 #include "catch.h"
 #include "storage/temporary_directory.h"
-#include "transport/endpoint.h"
+#include "transport/control/endpoint.h"
 #include "transport/sockets.h"
 
 using namespace troupe;

@@ -1,4 +1,4 @@
-#include "transport/conversation.h"
+#include "transport/control/conversation.h"
 
 #include <deque>
 #include <random>

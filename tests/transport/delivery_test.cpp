@@ -1,4 +1,4 @@
-#include "transport/delivery.h"
+#include "transport/control/delivery.h"
 
 #include <algorithm>
 #include <deque>

@@ -1,4 +1,4 @@
-#include "transport/endpoint.h"
+#include "transport/control/endpoint.h"
 
 #include <cerrno>
 #include <fstream>

@@ -1,4 +1,4 @@
-#include "transport/fields.h"
+#include "transport/wire/fields.h"
 
 #include <array>
 #include <chrono>

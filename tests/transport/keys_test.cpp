@@ -10,8 +10,8 @@
 
 #include "catch.h"
 #include "storage/temporary_directory.h"
-#include "transport/allow_list.h"
-#include "transport/zap.h"
+#include "transport/control/allow_list.h"
+#include "transport/control/zap.h"
 
 using namespace troupe;
 using namespace troupe::transport;

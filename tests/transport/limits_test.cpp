@@ -1,7 +1,7 @@
 #include "catch.h"
-#include "transport/backoff.h"
-#include "transport/rate_limit.h"
-#include "transport/strikes.h"
+#include "transport/control/backoff.h"
+#include "transport/control/rate_limit.h"
+#include "transport/control/strikes.h"
 
 using namespace troupe::transport;
 using namespace std::chrono_literals;

@@ -1,4 +1,4 @@
-#include "transport/publisher.h"
+#include "transport/control/publisher.h"
 
 #include <chrono>
 #include <filesystem>

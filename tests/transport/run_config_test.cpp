@@ -3,7 +3,7 @@
 #include "catch.h"
 #include "config/load.h"
 #include "core/json.h"
-#include "transport/wire.h"
+#include "transport/wire/wire.h"
 
 using namespace troupe;
 using namespace troupe::transport;

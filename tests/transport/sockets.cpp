@@ -10,7 +10,7 @@
 #include <array>
 #include <cassert>
 
-#include "transport/endpoint.h"
+#include "transport/control/endpoint.h"
 
 using namespace troupe;
 using namespace troupe::transport;

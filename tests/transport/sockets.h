@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "transport/control_socket.h"
+#include "transport/control/control_socket.h"
 
 /// What the tests of sockets share: both ends with all that they tell written down, and ends that
 /// do not behave.

@@ -1,4 +1,4 @@
-#include "transport/term_seal.h"
+#include "transport/control/term_seal.h"
 
 #include <sys/stat.h>
 
@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "catch.h"
-#include "storage/temporary_folder.h"
+#include "storage/files/temporary_folder.h"
 
 using namespace troupe;
 using namespace troupe::transport;

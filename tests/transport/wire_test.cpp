@@ -1,4 +1,4 @@
-#include "transport/wire.h"
+#include "transport/wire/wire.h"
 
 #include <cmath>
 #include <cstdint>
@@ -9,8 +9,8 @@
 #include "core/json.h"
 #include "golden_file.h"
 #include "transport/allocations.h"
-#include "transport/message_types.h"
-#include "transport/messages_page.h"
+#include "transport/wire/message_types.h"
+#include "transport/wire/messages_page.h"
 
 using namespace troupe;
 using namespace troupe::transport;

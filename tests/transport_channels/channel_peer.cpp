@@ -14,10 +14,10 @@
 
 #include "made_parcel.h"
 #include "peer_order.h"
-#include "transport/channel_thread.h"
-#include "transport/door.h"
-#include "transport/shm_channel.h"
-#include "transport/tcp_channel.h"
+#include "transport/channels/channel_thread.h"
+#include "transport/channels/door.h"
+#include "transport/channels/shm_channel.h"
+#include "transport/channels/tcp_channel.h"
 
 namespace troupe::transport {
 namespace {

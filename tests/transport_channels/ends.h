@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "core/memory_pool.h"
-#include "transport/channel.h"
-#include "transport/channel_thread.h"
-#include "transport/door.h"
-#include "transport/local_channel.h"
-#include "transport/shm_channel.h"
-#include "transport/tcp_channel.h"
+#include "core/memory/memory_pool.h"
+#include "transport/channels/channel.h"
+#include "transport/channels/channel_thread.h"
+#include "transport/channels/door.h"
+#include "transport/channels/local_channel.h"
+#include "transport/channels/shm_channel.h"
+#include "transport/channels/tcp_channel.h"
 
 namespace troupe::transport {
 

@@ -1,9 +1,9 @@
-#include "transport/frame.h"
+#include "transport/channels/frame.h"
 
 #include <cstring>
 
 #include "catch.h"
-#include "transport/running_checksum.h"
+#include "transport/channels/running_checksum.h"
 
 using namespace troupe;
 using namespace troupe::transport;

@@ -1,4 +1,4 @@
-#include "transport/key_agreement.h"
+#include "transport/channels/key_agreement.h"
 
 #include <cstring>
 #include <functional>

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/tensor.h"
-#include "transport/channel.h"
+#include "core/memory/tensor.h"
+#include "transport/channels/channel.h"
 
 namespace troupe::transport {
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-#include "transport/socket.h"
+#include "transport/channels/socket.h"
 
 namespace troupe::transport {
 namespace {

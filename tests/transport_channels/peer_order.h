@@ -1,7 +1,7 @@
 #pragma once
 
 #include "made_parcel.h"
-#include "transport/door.h"
+#include "transport/channels/door.h"
 
 namespace troupe::transport {
 

@@ -1,4 +1,4 @@
-#include "transport/record_seal.h"
+#include "transport/channels/record_seal.h"
 
 #include <cstring>
 #include <optional>

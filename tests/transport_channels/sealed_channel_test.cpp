@@ -11,8 +11,8 @@
 #include "core/random.h"
 #include "ends.h"
 #include "middleman.h"
-#include "transport/frame.h"
-#include "transport/socket.h"
+#include "transport/channels/frame.h"
+#include "transport/channels/socket.h"
 
 using namespace troupe;
 using namespace troupe::transport;

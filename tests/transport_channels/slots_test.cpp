@@ -1,7 +1,7 @@
 #include "catch.h"
 #include "core/random.h"
 #include "ends.h"
-#include "transport/shm_slots.h"
+#include "transport/channels/shm_slots.h"
 
 using namespace troupe;
 using namespace troupe::transport;

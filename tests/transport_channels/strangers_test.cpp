@@ -9,9 +9,9 @@
 #include "catch.h"
 #include "core/random.h"
 #include "ends.h"
-#include "transport/frame.h"
-#include "transport/running_checksum.h"
-#include "transport/socket.h"
+#include "transport/channels/frame.h"
+#include "transport/channels/running_checksum.h"
+#include "transport/channels/socket.h"
 
 using namespace troupe;
 using namespace troupe::transport;

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <numeric>
 
-#include "core/tensor.h"
-#include "transport/edge_word.h"
+#include "core/memory/tensor.h"
+#include "transport/links/edge_word.h"
 
 namespace edges_play {
 

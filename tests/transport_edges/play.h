@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "core/memory_pool.h"
+#include "core/memory/memory_pool.h"
 #include "sanitized.h"
 #include "sim_device/sim_world.h"
-#include "transport/edge_word.h"
-#include "transport/edges.h"
+#include "transport/links/edge_word.h"
+#include "transport/links/edges.h"
 
 /// A few processes, each with a device, and edges between them; on one thread, with a clock of its
 /// own. What happens next is drawn: a device's step, a word that arrives, a process that looks

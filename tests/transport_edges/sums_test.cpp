@@ -1,6 +1,6 @@
 #include "catch.h"
 #include "play.h"
-#include "transport/edge_word.h"
+#include "transport/links/edge_word.h"
 
 using namespace troupe;
 using namespace troupe::transport;

@@ -4,9 +4,9 @@
 
 #include "catch.h"
 #include "sim_device/sim_world.h"
-#include "transport/edge_thread.h"
-#include "transport/edges.h"
-#include "transport/local_channel.h"
+#include "transport/channels/local_channel.h"
+#include "transport/links/edge_thread.h"
+#include "transport/links/edges.h"
 
 using namespace troupe;
 using namespace troupe::transport;

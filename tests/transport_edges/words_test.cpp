@@ -1,7 +1,7 @@
 #include "catch.h"
 #include "play.h"
-#include "transport/edge_word.h"
-#include "transport/frame.h"
+#include "transport/channels/frame.h"
+#include "transport/links/edge_word.h"
 
 using namespace troupe;
 using namespace troupe::transport;

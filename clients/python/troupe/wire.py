@@ -1,4 +1,4 @@
-"""Messages as bytes, and back; transport/wire.h says how they lie on the wire."""
+"""Messages as bytes, and back; transport/wire/wire.h says how they lie on the wire."""
 
 from __future__ import annotations
 

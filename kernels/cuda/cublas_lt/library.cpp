@@ -1,6 +1,6 @@
 #include "kernels/cuda/cublas_lt/library.h"
 
-#include "kernels/cuda/shared_library.h"
+#include "kernels/cuda/machine/shared_library.h"
 
 namespace troupe::kernels::cublas_lt {
 namespace {

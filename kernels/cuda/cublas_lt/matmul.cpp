@@ -15,8 +15,8 @@ using Start = Form::Start;
 using Kind = EpilogueKind;
 
 std::uint32_t alignment_of(const void* address) {
-  // What all memory is a multiple of (core/memory_pool.h). That some of it is of more is chance,
-  // and must not decide which algorithm, and so which bits, a run gets.
+  // What all memory is a multiple of (core/memory/memory_pool.h). That some of it is of more is
+  // chance, and must not decide which algorithm, and so which bits, a run gets.
   constexpr std::uintptr_t most = 64;
   const auto number = reinterpret_cast<std::uintptr_t>(address);
   return static_cast<std::uint32_t>(number == 0 ? most : std::min(most, number & (~number + 1)));

@@ -9,7 +9,7 @@
 
 #include "kernels/cuda/cublas_lt/epilogue.h"
 #include "kernels/cuda/cublas_lt/library.h"
-#include "kernels/cuda/queue.h"
+#include "kernels/cuda/machine/queue.h"
 #include "kernels/device_kernels.h"
 
 namespace troupe::kernels::cublas_lt {

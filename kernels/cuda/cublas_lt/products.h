@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "kernels/cuda/cublas_lt/matmul.h"
-#include "kernels/cuda/queue.h"
+#include "kernels/cuda/machine/queue.h"
 #include "kernels/device_kernels.h"
 
 namespace troupe::kernels::cublas_lt {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/shape.h"
+#include "core/memory/shape.h"
 #include "kernels/float16.h"
 
 namespace troupe::kernels::cudnn {

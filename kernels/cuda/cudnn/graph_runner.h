@@ -6,7 +6,7 @@
 
 #include "core/result.h"
 #include "kernels/cuda/cudnn/graph.h"
-#include "kernels/cuda/queue.h"
+#include "kernels/cuda/machine/queue.h"
 
 namespace troupe::kernels::cudnn {
 

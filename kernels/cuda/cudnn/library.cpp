@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "kernels/cuda/shared_library.h"
+#include "kernels/cuda/machine/shared_library.h"
 
 namespace troupe::kernels::cudnn {
 namespace {

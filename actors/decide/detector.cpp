@@ -1,0 +1,101 @@
+#include "actors/decide/detector.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "core/seconds.h"
+
+namespace troupe::actors {
+namespace {
+
+constexpr std::size_t most_gaps = 200;
+constexpr int witnesses_that_count = 2;
+
+std::string text_of(double number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f", number);
+  return text;
+}
+
+}  // namespace
+
+void Pulses::heard(Time now) {
+  const double gap = in_seconds(now - last_);
+  last_ = now;
+  if (gaps_.size() < most_gaps) {
+    gaps_.push_back(gap);
+  } else {
+    sum_ -= gaps_[next_];
+    squares_ -= gaps_[next_] * gaps_[next_];
+    gaps_[next_] = gap;
+    next_ = (next_ + 1) % most_gaps;
+  }
+  sum_ += gap;
+  squares_ += gap * gap;
+}
+
+double Pulses::mean() const { return gaps_.empty() ? 0 : sum_ / static_cast<double>(count()); }
+
+double Pulses::deviation() const {
+  if (gaps_.empty()) return 0;
+  return std::sqrt(std::max(0.0, squares_ / static_cast<double>(count()) - mean() * mean()));
+}
+
+double phi(const Pulses& pulses, Time now, const DetectorLimits& limits) {
+  // Before anything is known of a node it is believed to be as regular as it should be.
+  const double mean = pulses.count() > 0 ? pulses.mean() : in_seconds(limits.heartbeat_every);
+  const double deviation = std::max(pulses.deviation(), in_seconds(limits.least_deviation));
+  const double silent = in_seconds(now - pulses.last());
+  const double far = (silent - mean - in_seconds(limits.silence_floor)) / deviation;
+  if (far <= 0) return 0;
+  const double chance = std::erfc(far / std::sqrt(2.0)) / 2;
+  if (chance > 0) return -std::log10(chance);
+  // Beyond what a double can hold: the tail is exp(-x^2 / 2) / (x sqrt(2 pi)).
+  return (far * far / 2 + std::log(far * std::sqrt(2 * M_PI))) / std::log(10.0);
+}
+
+double deadly_phi(const DetectorLimits& limits) {
+  const double looks = in_seconds(limits.horizon) / in_seconds(limits.heartbeat_every);
+  return std::log10(std::max(1, limits.nodes) * std::max(1.0, looks));
+}
+
+Presence judge(const Evidence& evidence, Time now, const DetectorLimits& limits) {
+  using Is = Presence::Is;
+  const double doubt = phi(evidence.pulses, now, limits);
+  if (evidence.exited) return {Is::dead, doubt, "its process has ended: " + *evidence.exited};
+  if (evidence.closed && now - *evidence.closed >= limits.reconnect_patience)
+    return {Is::dead, doubt,
+            "its connection was closed, and it has not come back within " +
+                text_of(in_seconds(limits.reconnect_patience)) + " s"};
+  // Without a connection nothing can be heard: that silence says no more.
+  if (evidence.closed) return {Is::suspect, doubt, "its connection was closed"};
+  const bool is_missed = evidence.witnesses >= witnesses_that_count;
+  const double deadly = deadly_phi(limits) / (is_missed ? 2 : 1);
+  const std::string silence = "it is silent for " +
+                              text_of(in_seconds(now - evidence.pulses.last())) + " s: phi " +
+                              text_of(doubt) + ", and " + text_of(deadly) + " is too much";
+  if (doubt >= deadly) return {Is::dead, doubt, silence};
+  if (doubt > limits.suspect) return {Is::suspect, doubt, silence};
+  return {Is::alive, doubt, {}};
+}
+
+std::map<std::string, Presence> judge_all(std::map<std::string, Evidence>& all, Time last_look,
+                                          Duration look_every, Time now,
+                                          const DetectorLimits& limits) {
+  const auto look = [&] {
+    std::map<std::string, Presence> found;
+    for (const auto& [name, evidence] : all) found.emplace(name, judge(evidence, now, limits));
+    return found;
+  };
+  auto found = look();
+  const Duration paused = now - last_look - look_every;
+  if (paused <= limits.silence_floor) return found;
+  const auto is_silent = [&](const auto& one) { return one.second.phi > limits.suspect; };
+  const auto silent = std::ranges::count_if(found, is_silent);
+  if (3 * silent <= static_cast<std::ptrdiff_t>(found.size())) return found;
+  for (auto& [name, evidence] : all) evidence.pulses.forgive(paused);
+  return look();
+}
+
+}  // namespace troupe::actors

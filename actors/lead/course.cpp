@@ -1,0 +1,322 @@
+#include "actors/lead/course.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "actors/checkpoints.h"
+#include "actors/lead/step_event.h"
+#include "actors/play/cast.h"
+#include "actors/play/not_finite.h"
+
+namespace troupe::actors {
+namespace {
+
+constexpr std::int64_t most_ahead = 64;  // Rounds.
+
+}  // namespace
+
+Course::Course(const Surroundings& around, RunSpecPtr spec)
+    : around_(around), spec_(std::move(spec)) {}
+
+void Course::run_begins(const StartPoint& start) {
+  progress_.change(*spec_);
+  progress_.run_begins(std::max(start.step, spec_->ledger ? spec_->ledger->steps() : 0));
+  history_.run_begins(start.loss_scale.skipped_steps);
+}
+
+void Course::change(RunSpecPtr spec) {
+  spec_ = std::move(spec);
+  progress_.change(*spec_);
+}
+
+void Course::attempt_begins() {
+  phase_ = Phase::assembling;
+  progress_.attempt_begins(*spec_);
+  history_.attempt_begins();
+  around_.saves.attempt_begins();
+  copies_.attempt_begins();
+}
+
+void Course::begun(const Assembled& assembled) {
+  phase_ = Phase::playing;
+  progress_.go_on_after(assembled.step);
+  evaluation_.count_from(step());
+  around_.saves.count_from(step());
+  copies_.begun(assembled, around_.self->now());
+  history_.begun(step(), around_.self->now());
+  around_.chronicle.enter(AttemptBegun{step()});
+}
+
+// What may be heard now.
+
+namespace {
+
+Error not_now(std::int64_t step, const std::string& what) {
+  return Error{"found " + what + " of step " + std::to_string(step + 1) +
+               ", which is not under way"};
+}
+
+Error told_twice(std::int64_t step, const std::string& what) {
+  return Error{"found " + what + " of step " + std::to_string(step + 1) + " twice"};
+}
+
+}  // namespace
+
+Status Course::expects(const MicroBatchLoss& loss) const {
+  const auto what = "the loss of micro-batch " + std::to_string(loss.index);
+  if (loss.purpose == Round::Purpose::evaluation) {
+    if (phase_ == Phase::evaluating && loss.step == step() && evaluation_.expects(loss))
+      return Done{};
+    return not_now(loss.step, what + " of an evaluation");
+  }
+  if (!progress_.is_under_way(loss.step)) return not_now(loss.step, what);
+  if (progress_.ledger().has(loss)) return told_twice(loss.step, what);
+  return Done{};
+}
+
+Status Course::expects(const Divergence& divergence) const {
+  if (!progress_.is_under_way(divergence.step)) return not_now(divergence.step, "a divergence");
+  return Done{};
+}
+
+Status Course::expects(const StepDone& done) const {
+  const auto what = "the end in optimizer " + std::to_string(done.optimizer);
+  if (!progress_.is_under_way(done.step)) return not_now(done.step, what);
+  if (progress_.ledger().has(done)) return told_twice(done.step, what);
+  return Done{};
+}
+
+Status Course::expects(const LateGradients& late) const {
+  if (late.step >= progress_.given_out()) return not_now(late.step, "the lateness of gradients");
+  return Done{};
+}
+
+Status Course::expects(const Snapshot& snapshot) const {
+  const auto what = "a part of the state from optimizer " + std::to_string(snapshot.optimizer);
+  if (phase_ != Phase::collecting) return Error{"found " + what + ", which nobody has asked for"};
+  if (snapshot.step != step())
+    return Error{"found " + what + " after step " + std::to_string(snapshot.step) +
+                 ", wanted it after step " + std::to_string(step())};
+  if (around_.saves.has_part_of(snapshot.optimizer)) return Error{"found " + what + " twice"};
+  return check(snapshot, *spec_);
+}
+
+// What was heard.
+
+Status Course::heard(const MicroBatchLoss& loss) {
+  if (!std::isfinite(loss.mean)) return Error{loss_not_finite(*spec_, loss)};
+  if (loss.purpose == Round::Purpose::training)
+    return check_divergence(progress_.ledger().add(loss));
+  evaluation_.add(loss);
+  return Done{};
+}
+
+Status Course::heard(const Divergence& divergence) {
+  return check_divergence(progress_.ledger().add(divergence));
+}
+
+/// A loss that is not a number comes before the gradients that it makes.
+Status Course::check_divergence(const StepLedger::Entry& entry) {
+  if (entry.divergence && progress_.ledger().has_all_losses(entry))
+    return Error{gradient_not_finite(*spec_, *entry.divergence)};
+  return Done{};
+}
+
+void Course::heard(const RoundPlayed& played) {
+  around_.chronicle.hand_on(played);
+  progress_.add(played);
+}
+
+void Course::heard(const Kept& kept) {
+  if (const auto why_none = copies_.heard(kept))
+    around_.chronicle.warn(title_of(*spec_, {PlayerId::Kind::optimizer, kept.optimizer}) + ": " +
+                           *why_none);
+}
+
+void Course::heard(Snapshot snapshot) {
+  auto& saves = around_.saves;
+  if (!saves.add(std::move(snapshot), around_.players.cast().optimizers.size())) return;
+  if (spec_->alive)
+    spec_->alive("it puts the checkpoint of step " + std::to_string(step()) + " together");
+  saves.write(*spec_, step(), spec_->memory(0, 0, spec_->evaluation->devices()), *around_.self);
+  phase_ = Phase::playing;
+  history_.step_begins(around_.self->now());
+}
+
+void Course::recorded() {
+  if (spec_->ledger) copies_.entered(spec_->ledger->steps());
+}
+
+// Going on.
+
+Course::Moment Course::advance(const Wishes& wishes) {
+  if (phase_ == Phase::evaluating) complete_evaluation();
+  if (phase_ != Phase::playing) return Moment::none;
+  complete_steps();
+  // Until it is through the round is there and over: who counted on it would ask for copies of
+  // states too late.
+  return progress_.waits_for_devices() ? Moment::none : go_on(wishes);
+}
+
+/// Steps end in order; the last one of a round with what its devices did.
+void Course::complete_steps() {
+  auto& chronicle = around_.chronicle;
+  while (const auto done = progress_.take_done()) {
+    chronicle.enter(StepCommitted{{.step = step(),
+                                   .first = (step() - 1) * spec_->samples_in_step,
+                                   .samples = spec_->samples_in_step,
+                                   .ids = storage::digest_of_step(done->entry.samples),
+                                   .content = storage::digest_of_step(done->entry.contents),
+                                   .loss = done->entry.mean_loss(),
+                                   .is_skipped = done->entry.done->is_skipped}});
+    if (!spec_->ledger) copies_.entered(step());
+    if (spec_->casting) spec_->casting->committed(step());
+    tell_step(*done);
+    if (auto recovered =
+            around_.loss.made_good(chronicle.event("run.recovered"), around_.self->now(), step()))
+      chronicle.tell(std::move(*recovered));
+  }
+}
+
+void Course::tell_step(const Progress::Done& done) {
+  const auto now = around_.self->now();
+  const auto took = history_.done(done.entry, now);
+  const auto* round = done.round ? &*done.round : nullptr;
+  around_.chronicle.tell(
+      step_event(*spec_, {step(), &done.entry, round, took, history_.goodput(now)}));
+}
+
+/// Gives out rounds, as far ahead as is allowed, up to the next moment at which the run must be
+/// drained.
+Course::Moment Course::go_on(const Wishes& wishes) {
+  const auto& rounds = progress_.rounds();
+  while (!must_drain(wishes) && progress_.given_out() < spec_->steps &&
+         static_cast<int>(rounds.size()) < rounds_ahead() && around_.chronicle.has_room()) {
+    const auto first = progress_.given_out();
+    const auto round = spec_->round(first, spec_->steps - first);
+    // Where no other is far enough off, one that has not begun.
+    if (rounds.size() <= copies_.rounds_before()) keep(first + round->steps);
+    give_out({round, first});
+  }
+  keep_another();
+  const bool is_drained = rounds.empty() && (must_drain(wishes) || step() >= spec_->steps);
+  return is_drained ? drained(wishes) : Moment::none;
+}
+
+/// As many as last for the lead, at the pace of the last steps.
+int Course::rounds_ahead() const {
+  if (spec_->lead.count() == 0 || history_.pace().count() == 0) return spec_->rounds_ahead;
+  const auto lasting = spec_->lead / history_.pace() + 1;
+  return static_cast<int>(std::clamp<std::int64_t>(lasting, spec_->rounds_ahead, most_ahead));
+}
+
+void Course::give_out(const Play& play) {
+  around_.saves.go_on();
+  progress_.give_out(play);
+  around_.players.play(play);
+}
+
+/// Whether the rounds that are out reach a moment for which nothing may be in flight.
+bool Course::must_drain(const Wishes& wishes) const {
+  const auto step = progress_.given_out();
+  return wishes.end || wishes.pause || wishes.interlude || evaluation_is_due(step) ||
+         save_is_due(step);
+}
+
+bool Course::save_is_due(std::int64_t step) const {
+  return around_.saves.is_due(*spec_, step, around_.self->now());
+}
+
+Course::Moment Course::drained(const Wishes& wishes) {
+  const auto& saves = around_.saves;
+  if (evaluation_is_due(step())) {
+    evaluate();
+    return Moment::none;
+  }
+  const bool is_end = step() >= spec_->steps || wishes.end;
+  const bool is_collected = saves.is_collected(step());
+  const bool has_state = saves.is_saved(step()) || is_collected;
+  const bool must_save =
+      save_is_due(step()) || (is_end && !is_collected) || (wishes.interlude && !has_state);
+  // One at a time: a slow disk holds the run up, and does not fill its memory. Saved comes.
+  if ((must_save || is_end || wishes.interlude) && saves.is_under_way()) return Moment::none;
+  // The ledger has what is saved, or more. Recorded comes.
+  if (must_save && !around_.chronicle.is_confirmed()) return Moment::none;
+  if (must_save) {
+    collect();
+    return Moment::none;
+  }
+  if (wishes.interlude) return Moment::interlude;
+  if (is_end) return Moment::end;
+  return must_drain(wishes) ? Moment::none : go_on(wishes);
+}
+
+// Copies in the memory of nodes. Evaluations and saves have their own.
+
+/// Of the rounds that are out, the first whose optimizers hear of it in time.
+void Course::keep_another() {
+  const auto& rounds = progress_.rounds();
+  for (std::size_t i = copies_.rounds_before(); i < rounds.size(); ++i) {
+    const auto& [round, first] = rounds[i].play;
+    if (keep(first + round->steps)) return;
+  }
+}
+
+bool Course::keep(std::int64_t step) {
+  if (evaluation_is_due(step) || save_is_due(step)) return false;
+  const auto order = copies_.ask(step, around_.self->now());
+  if (order) around_.players.tell_optimizers(*order);
+  return order.has_value();
+}
+
+// Evaluating and collecting, while nothing else is in flight.
+
+void Course::evaluate() {
+  phase_ = Phase::evaluating;
+  evaluation_.begin(spec_->evaluation->schedule.micro_batches);
+  give_out({spec_->evaluation, step()});
+}
+
+void Course::complete_evaluation() {
+  const auto mean = evaluation_.mean();
+  if (!mean || !progress_.rounds().front().is_through()) return;
+  Value eval = around_.chronicle.event("eval");
+  eval.set("step", step());
+  eval.set("loss", *mean);
+  around_.chronicle.tell(std::move(eval));
+  progress_.evaluated();
+  evaluation_.count_from(step());
+  phase_ = Phase::playing;
+  history_.step_begins(around_.self->now());
+}
+
+void Course::collect() {
+  phase_ = Phase::collecting;
+  around_.players.tell_optimizers(TakeSnapshot{});
+}
+
+Wait Course::waits_for(const Wishes& wishes) const {
+  const auto done = std::to_string(step());
+  switch (phase_) {
+    case Phase::assembling:
+      return {};
+    case Phase::playing:
+      if (!progress_.rounds().empty())
+        return waits("step " + std::to_string(step() + 1) + " waits for " + progress_.missing());
+      if (wishes.pause) return {};
+      if (!around_.chronicle.is_confirmed())
+        return waits("it waits for the recorder to write down what it was told");
+      return waits_for_disk("it waits for step " + done + " to be saved");
+    case Phase::evaluating:
+      return waits("it waits for the losses of the evaluation after step " + done);
+    case Phase::collecting:
+      return waits(
+          "it waits for " +
+          std::to_string(around_.players.cast().optimizers.size() - around_.saves.parts()) +
+          " optimizers to give their part of the checkpoint of step " + done);
+  }
+  return {};
+}
+
+}  // namespace troupe::actors

@@ -1,0 +1,95 @@
+#include "actors/lead/recorder_actor.h"
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+#include "actors/lead/step_event.h"
+#include "actors/messages.h"
+#include "actors/rt.h"
+#include "core/seconds.h"
+
+namespace troupe::actors {
+namespace {
+
+class RecorderActor {
+ public:
+  static constexpr const char* name = "recorder";
+
+  RecorderActor(rt::Base* self, RunSpecPtr spec, caf::actor supervisor)
+      : self_(self), spec_(std::move(spec)), supervisor_(std::move(supervisor)) {}
+  ~RecorderActor() { tell_timeline(); }
+
+  caf::behavior make_behavior() {
+    self_->end_with(supervisor_);
+    return {
+        [this](const Event& event) {
+          spec_->record(event.value);
+          self_->tell(supervisor_, Recorded{});
+        },
+        [this](const AttemptBegun& begun) { keep(spec_->ledger->begin(begun.after)); },
+        [this](const StepCommitted& committed) { keep(spec_->ledger->enter(committed.step)); },
+        [this](const RoundPlayed& played) { remember(played); },
+        [this](const Recast& recast) {
+          const auto before = std::exchange(spec_, recast.spec);
+          // What was played by others than those who are there now.
+          if (spec_->devices() != before->devices() || spec_->replicas() != before->replicas())
+            played_.clear();
+        },
+    };
+  }
+
+ private:
+  /// What the ledger could not write it writes later, or no step is saved any more.
+  void keep(const Status& entered) {
+    if (!entered && entered.error().text != ledger_problem_) {
+      ledger_problem_ = entered.error().text;
+      Value warning = run_event(*spec_, "warn");
+      warning.set("text", "the ledger is behind: " + ledger_problem_);
+      spec_->record(warning);
+    }
+    self_->tell(supervisor_, Recorded{});
+  }
+
+  void remember(const RoundPlayed& played) {
+    played_.push_back(played);
+    const int most = spec_->trace_rounds * spec_->devices();
+    while (std::ssize(played_) > most) played_.pop_front();
+  }
+
+  void tell_timeline() const {
+    if (played_.empty() || !spec_->keep_timeline) return;
+    auto begin = std::chrono::steady_clock::time_point::max();
+    for (const auto& played : played_)
+      for (const auto& span : *played.spans) begin = std::min(begin, span.time.start);
+    const auto seconds = [&](std::chrono::steady_clock::time_point time) {
+      return in_seconds(time - begin);
+    };
+    schedules::Timeline timeline;
+    timeline.name = spec_->name;
+    timeline.devices = spec_->devices();
+    const int devices = spec_->evaluation->devices();
+    for (const auto& played : played_)
+      for (const auto& span : *played.spans)
+        timeline.spans.push_back({.device = played.replica * devices + played.device,
+                                  .track = schedules::Track::compute,
+                                  .action = span.action,
+                                  .start = seconds(span.time.start),
+                                  .end = seconds(span.time.end)});
+    spec_->keep_timeline(timeline);
+  }
+
+  rt::Base* self_;
+  RunSpecPtr spec_;
+  caf::actor supervisor_;
+  std::deque<RoundPlayed> played_;
+  std::string ledger_problem_;  // The last that was told.
+};
+
+}  // namespace
+
+caf::actor spawn_recorder(caf::actor_system& system, RunSpecPtr spec, caf::actor supervisor) {
+  return rt::spawn<RecorderActor>(system, std::move(spec), std::move(supervisor));
+}
+
+}  // namespace troupe::actors

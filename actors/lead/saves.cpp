@@ -1,0 +1,53 @@
+#include "actors/lead/saves.h"
+
+#include <algorithm>
+
+#include "actors/checkpoints.h"
+
+namespace troupe::actors {
+
+void Saves::count_from(std::int64_t step) {
+  tried_ = step;
+  collected_ = none;
+}
+
+bool Saves::is_due(const RunSpec& spec, std::int64_t step, rt::TimePoint now) const {
+  if (step <= tried_) return false;
+  if (step == spec.steps) return true;
+  const auto every = spec.save_every_steps;
+  return every > 0 ? step / every > tried_ / every : now - at_ >= spec.save_every_time;
+}
+
+void Saves::go_on() {
+  weights_.clear();
+  collected_ = none;
+}
+
+bool Saves::add(Snapshot part, std::size_t parts) {
+  parts_.push_back(std::move(part));
+  return parts_.size() == parts;
+}
+
+void Saves::write(const RunSpec& spec, std::int64_t step, MemoryPool& memory, rt::Base& to) {
+  auto content = checkpoint_content(spec, step, std::exchange(parts_, {}), memory);
+  weights_ = content.weights;
+  collected_ = tried_ = step;
+  at_ = to.now();
+  if (saved_ == step) return;
+  ++writing_;
+  spec.checkpoints->save(std::move(content), [to = rt::weak(to), step](Status outcome) {
+    rt::post(to, Saved{step, std::move(outcome)});
+  });
+}
+
+bool Saves::heard(const Saved& saved) {
+  --writing_;
+  if (!saved.outcome) {
+    problem_ = saved.outcome.error().text;
+    return false;
+  }
+  saved_ = std::max(saved_, saved.step);
+  return true;
+}
+
+}  // namespace troupe::actors

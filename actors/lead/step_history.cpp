@@ -1,0 +1,40 @@
+#include "actors/lead/step_history.h"
+
+#include <numeric>
+#include <utility>
+
+namespace troupe::actors {
+namespace {
+
+constexpr std::size_t recent_steps = 20;
+constexpr int steps_in_pace = 8;
+
+}  // namespace
+
+void StepHistory::begun(std::int64_t step, rt::TimePoint now) {
+  step_began_ = now;
+  goodput_.begun(step, now);
+}
+
+rt::Duration StepHistory::done(const StepLedger::Entry& entry, rt::TimePoint now) {
+  const auto took = now - std::exchange(step_began_, now);
+  goodput_.done(took);
+  pace_ += (took - pace_) / steps_in_pace;
+  skipped_steps_ = entry.done->skipped_steps;
+  recent_losses_.push_back(entry.mean_loss());
+  if (recent_losses_.size() > recent_steps) recent_losses_.pop_front();
+  return took;
+}
+
+void StepHistory::resumed(rt::TimePoint now) {
+  step_began_ = now;
+  goodput_.paused(now - paused_at_);
+}
+
+double StepHistory::recent_loss() const {
+  if (recent_losses_.empty()) return 0;
+  return std::accumulate(recent_losses_.begin(), recent_losses_.end(), 0.0) /
+         static_cast<double>(recent_losses_.size());
+}
+
+}  // namespace troupe::actors

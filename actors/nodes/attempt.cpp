@@ -1,0 +1,446 @@
+#include "actors/nodes/attempt.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "actors/checkpoints.h"
+#include "actors/nodes/site.h"
+#include "actors/rt.h"
+#include "core/threads/thread_name.h"
+
+namespace troupe::actors {
+namespace {
+
+std::int64_t random_token() {
+  static std::random_device random;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  const auto high = static_cast<std::int64_t>(random() & 0x7fffffff);
+  return (high << 32) | static_cast<std::int64_t>(random());
+}
+
+// A process keeps two of each optimizer; one of an earlier plan may have kept others.
+constexpr std::size_t most_steps_kept = 256;
+
+}  // namespace
+
+Result<NewestState> newest_state(std::optional<Found> in_memory, std::int64_t saved,
+                                 const std::function<Result<StartPoint>()>& load) {
+  if (in_memory && in_memory->step >= saved) return NewestState{std::move(in_memory), {}};
+  auto loaded = load();
+  const bool is_better = in_memory && (!loaded || loaded->step < in_memory->step);
+  if (is_better) return NewestState{std::move(in_memory), {}};
+  if (!loaded) return loaded.error();
+  return NewestState{{}, std::move(*loaded)};
+}
+
+Attempt::Attempt(Surroundings around, const Backstage& backstage, int number, Origin origin)
+    : around_(std::move(around)),
+      spec_(backstage.spec),
+      bounds_(RunBounds::of(*spec_)),
+      supervisor_(caf::actor_cast<caf::weak_actor_ptr>(backstage.supervisor)),
+      number_(number),
+      origin_(std::move(origin)) {}
+
+Attempt::~Attempt() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_over_ = true;
+  }
+  if (aside_.joinable()) aside_.join();
+  for (const auto& node : used_) (void)say(node, transport::to_message(Stop{}));
+  mesh_.reset();
+}
+
+// One after the other.
+
+Status Attempt::prepare(const Lineup& lineup, const Value& config) {
+  const auto& placement = lineup.placement;
+  const auto processes = static_cast<std::size_t>(placement.processes);
+  tokens_.assign(processes, std::vector<std::int64_t>(processes));
+  for (auto& to : tokens_)
+    for (auto& token : to) token = random_token();
+  {
+    const std::lock_guard lock(mutex_);
+    placement_ = placement;
+    used_ = lineup.nodes;
+    addresses_.resize(processes);
+    kept_.resize(used_.size());
+  }
+  const auto head = static_cast<std::size_t>(placement.head());
+  const auto shared = protection(lineup);
+  auto mesh = Mesh::open(
+      around_.channels,
+      {.epoch = epoch_of(around_.run, static_cast<std::uint64_t>(number_)),
+       .here = placement.head(),
+       .processes = placement.processes,
+       .tokens = {tokens_[head].begin(), tokens_[head].end()},
+       .bound = bound_of(*spec_),
+       .memory = &around_.memory,
+       .interface = around_.interface,
+       .carriers = around_.carriers,
+       .linked = {},
+       .protection = shared,
+       .on_dispatch =
+           [this](int from, PlayerId to, Dispatch dispatch) {
+             if (auto taken = take_from(from, to, std::move(dispatch)); !taken)
+               refuse(from, taken.error().text);
+           },
+       .on_lost =
+           [this](int process, const std::string& why) {
+             doubt(process);
+             end_process(process, {"the channel to " + name_of(process) + ": " + why, Cause::lost});
+           }});
+  if (!mesh) return mesh.error();
+  mesh_ = std::move(*mesh);
+  {
+    const std::lock_guard lock(mutex_);
+    addresses_[head] = mesh_->address();
+  }
+  for (std::size_t i = 0; i < lineup.nodes.size(); ++i) {
+    const auto message =
+        transport::to_message(Prepare{config, placement, static_cast<int>(i), tokens_[i],
+                                      shared.peers, around_.plain == PlainTensors::anywhere});
+    if (auto said = say(lineup.nodes[i], message); !said) return said;
+  }
+  return Done{};
+}
+
+/// Without keys of the head's own nobody has any.
+MeshProtection Attempt::protection(const Lineup& lineup) const {
+  MeshProtection protection{around_.plain, around_.keys, {}};
+  if (!around_.keys) return protection;
+  for (const auto& node : lineup.nodes) protection.peers.push_back(node.key);
+  protection.peers.push_back(around_.keys->public_key);
+  return protection;
+}
+
+void Attempt::find_state(std::function<void(Result<std::int64_t>)> found) {
+  aside([this, found = std::move(found)] {
+    const auto state = find_state();
+    found(state ? Result<std::int64_t>(step_) : state.error());
+  });
+}
+
+Status Attempt::find_state() {
+  std::optional<Found> newest;
+  {
+    const std::lock_guard lock(mutex_);
+    newest = find_newest(kept_, placement_.optimizers, origin_.committed);
+  }
+  auto state = newest_state(std::move(newest), origin_.saved, origin_.load);
+  origin_.load = nullptr;  // It holds what is not needed any more.
+  if (!state) return state.error();
+  step_ = state->step();
+  in_memory_ = std::move(state->in_memory);
+  loaded_ = std::move(state->loaded);
+  return Done{};
+}
+
+void Attempt::start(std::function<void(Status)> started) {
+  aside([this, started = std::move(started)] { started(start()); });
+}
+
+Status Attempt::start() {
+  const auto head = static_cast<std::size_t>(placement_.head());
+  const auto tokens_of = [&](std::size_t from) {
+    std::vector<std::int64_t> tokens;
+    for (const auto& to : tokens_) tokens.push_back(to[from]);
+    return tokens;
+  };
+  remark_on_links();
+  const bool is_loaded = !loaded_.weights.empty();
+  const auto optimizers = placement_.optimizers.size();
+  const auto states = in_memory_  ? in_memory_->from
+                      : is_loaded ? std::vector(optimizers, placement_.head())
+                                  : std::vector<int>();
+  if (spec_->copies > 1) {
+    std::vector<std::string> machines;
+    for (std::size_t i = 0; i < used_.size(); ++i) machines.push_back(addresses_[i].machine);
+    keepers_ = keepers_of(placement_.optimizers, machines, spec_->copies);
+  }
+  for (std::size_t i = 0; i < used_.size(); ++i) {
+    const auto message =
+        transport::to_message(Start{addresses_, tokens_of(i), step_, states, keepers_});
+    if (auto said = say(used_[i], message); !said) return said;
+  }
+  const auto tokens = tokens_of(head);
+  if (auto connected = mesh_->connect(addresses_, {tokens.begin(), tokens.end()}); !connected)
+    return connected;
+  for (int i = 0; is_loaded && i < static_cast<int>(optimizers); ++i) {
+    const PlayerId optimizer{PlayerId::Kind::optimizer, i};
+    auto part = part_of(loaded_, *spec_, i);
+    const auto dispatch = to_dispatch(Snapshot{0, i, part.step, std::move(part.weights),
+                                               std::move(part.moments), part.loss_scale},
+                                      around_.memory);
+    if (auto sent = mesh_->send(placement_.process_of(optimizer), optimizer, dispatch); !sent)
+      return sent;
+  }
+  loaded_ = {};
+  return Done{};
+}
+
+void Attempt::remark_on_links() {
+  if (around_.plain == PlainTensors::anywhere) return;
+  const MeshAddress* first = nullptr;
+  for (const auto& address : addresses_) {
+    if (address.links.empty()) continue;
+    if (!first) first = &address;
+    if (address.machine == first->machine) continue;
+    return remark(
+        "tensors between GPUs of several machines go by way of the hosts, encrypted: Troupe cannot "
+        "encrypt what NCCL sends; if the network is all yours, start the head with "
+        "--plain-tensors");
+  }
+}
+
+std::vector<std::vector<std::uint64_t>> Attempt::keepers() const {
+  std::vector<std::vector<std::uint64_t>> all;
+  for (const auto& processes : keepers_) {
+    auto& nodes = all.emplace_back();
+    for (const int process : processes)
+      nodes.push_back(used_[static_cast<std::size_t>(process)].incarnation);
+  }
+  return all;
+}
+
+void Attempt::begin(std::chrono::nanoseconds nodes, std::chrono::nanoseconds prepare,
+                    std::chrono::nanoseconds load) {
+  int copies = 0;
+  for (const auto& keepers : keepers_) copies += static_cast<int>(keepers.size());
+  rt::post(supervisor_, Assembled{number_, step_, in_memory_.has_value(),
+                                  static_cast<int>(used_.size()), copies, nodes, prepare, load});
+}
+
+void Attempt::aside(std::function<void()> what) {
+  if (aside_.joinable()) aside_.join();
+  aside_ = std::thread([what = std::move(what)] {
+    name_thread("assembling");
+    what();
+  });
+}
+
+// Beside that.
+
+void Attempt::wait(const std::string& for_what) {
+  const auto supervisor = caf::actor_cast<caf::actor>(supervisor_);
+  if (!supervisor) return;
+  for (const auto& [player, envoy] : envoys_)
+    rt::post(supervisor, Pulse{number_, player, waits("it waits for " + for_what), 0});
+}
+
+void Attempt::remark(const std::string& text) { rt::post(supervisor_, Remark{number_, text}); }
+void Attempt::give_up(const std::string& why) { rt::post(supervisor_, GivenUp{number_, why}); }
+
+Status Attempt::carry(PlayerId to, Dispatch dispatch) {
+  const std::lock_guard lock(mutex_);
+  const auto process = static_cast<std::size_t>(placement_.process_of(to));
+  return say(used_[process], as_message(to, std::move(dispatch)));
+}
+
+void Attempt::heard(std::uint64_t node, transport::Message message) {
+  if (message.epoch != static_cast<std::uint64_t>(number_)) return;  // It is late.
+  if (auto taken = take(node, std::move(message)); !taken) {
+    const std::string why = taken.error().text;
+    end_all_of(node, why, Cause::failed);
+    around_.nodes.strike(node, why);
+  }
+}
+
+Status Attempt::take(std::uint64_t node, transport::Message message) {
+  int process = -1;
+  {
+    const std::lock_guard lock(mutex_);
+    process = process_of(node);
+  }
+  if (process < 0)
+    return Error{message.type + ": the sender has no part in attempt " + std::to_string(number_) +
+                 " of run " + around_.run};
+  if (message.type == Prepared::type) return prepared(process, node, message);
+  if (message.type == PrepareFailed::type) {
+    auto failed = transport::from_message<PrepareFailed>(message);
+    if (!failed) return failed.error();
+    if (auto heard = hear_lost(process, message.type, failed->lost, failed->why); !heard)
+      return heard;
+    end_all_of(node, failed->why, failed->cause);
+    return Done{};
+  }
+  if (message.type == StageFailed::type) {
+    auto failed = transport::from_message<StageFailed>(message);
+    if (!failed) return failed.error();
+    if (!has_player(placement_, failed->player) || placement_.process_of(failed->player) != process)
+      return Error{message.type + ": found the end of a player that is not the sender's"};
+    if (auto heard = hear_lost(process, message.type, failed->lost, failed->why); !heard)
+      return heard;
+    if (failed->lost) failed->why = name_of(process) + " " + failed->why;
+    end(*failed);
+    return Done{};
+  }
+  auto addressed = as_dispatch(std::move(message));
+  if (!addressed) return addressed.error();
+  return take_from(process, addressed->to, std::move(addressed->dispatch));
+}
+
+namespace {
+
+/// Whether a node reads its samples from the same bytes as the head, as far as digests tell.
+Status same_data(const RunSpec& spec, const std::vector<DataHere>& there) {
+  if (there.size() != spec.data.size())
+    return Error{"it reads samples from " + std::to_string(there.size()) +
+                 " files, and the head from " + std::to_string(spec.data.size()) +
+                 "; give both the same files"};
+  for (std::size_t i = 0; i < there.size(); ++i) {
+    const auto& wanted = spec.data[i];
+    const auto digest = to_string(wanted.digest);
+    if (there[i].path == wanted.path && there[i].digest == digest) continue;
+    return Error{there[i].path + ": this file of data is another one than the head's " +
+                 wanted.path + " (digest " + there[i].digest + ", wanted " + digest +
+                 "); copy the head's file to that node"};
+  }
+  return Done{};
+}
+
+}  // namespace
+
+/// The placement is fixed by the time that anybody has a part.
+Status Attempt::take_from(int process, PlayerId to, Dispatch dispatch) const {
+  auto supervisor = caf::actor_cast<caf::actor>(supervisor_);
+  if (!supervisor) return Done{};
+  return deliver(std::move(dispatch), {process, to, placement_, bounds_}, *spec_, supervisor);
+}
+
+/// From a channel.
+void Attempt::refuse(int process, const std::string& why) {
+  const std::string text = name_of(process) + ": " + why;
+  end_process(process, {text, Cause::failed});
+  std::optional<std::uint64_t> node;
+  {
+    const std::lock_guard lock(mutex_);
+    if (process >= 0 && static_cast<std::size_t>(process) < used_.size())
+      node = used_[static_cast<std::size_t>(process)].incarnation;
+  }
+  if (node) around_.nodes.strike(*node, why);
+}
+
+Status Attempt::prepared(int process, std::uint64_t node, const transport::Message& message) {
+  auto read = transport::from_message<Prepared>(message);
+  if (!read) return read.error();
+  if (auto same = same_data(*spec_, read->data); !same) {
+    end_all_of(node, same.error().text, Cause::failed);
+    return Done{};
+  }
+  if (read->address.tcp.empty()) return Error{message.type + ": found no address"};
+  if (read->kept.size() > most_steps_kept)
+    return Error{message.type + ": found " + std::to_string(read->kept.size()) +
+                 " steps that are kept, wanted at most " + std::to_string(most_steps_kept)};
+  for (const auto& link : read->address.links) {
+    const PlayerId device{PlayerId::Kind::stage, link.device};
+    if (!has_player(placement_, device) || placement_.process_of(device) != process)
+      return Error{message.type + ": found a link of device " + std::to_string(link.device) +
+                   ", which is not there"};
+  }
+  for (const auto& kept : read->kept)
+    if (kept.optimizers.size() > placement_.optimizers.size())
+      return Error{message.type + ": found the states of " +
+                   std::to_string(kept.optimizers.size()) + " optimizers, but the run has " +
+                   std::to_string(placement_.optimizers.size())};
+  {
+    const std::lock_guard lock(mutex_);
+    const auto i = static_cast<std::size_t>(process);
+    if (!addresses_[i].tcp.empty()) return Error{message.type + ": found it twice"};
+    addresses_[i] = std::move(read->address);
+    kept_[i] = std::move(read->kept);
+  }
+  around_.prepared(node);
+  return Done{};
+}
+
+/// A node says which other process it has lost. The head's own channels tell of the head's losses.
+/// Names a lost node in `why`.
+Status Attempt::hear_lost(int process, std::string_view type, std::optional<int> lost,
+                          std::string& why) {
+  if (!lost) return Done{};
+  if (*lost == process || *lost > placement_.head())
+    return Error{std::string(type) + ": found the loss of process " + std::to_string(*lost) +
+                 ", wanted another process of " + std::to_string(placement_.processes)};
+  if (*lost == placement_.head()) return Done{};
+  const auto& one = used_[static_cast<std::size_t>(process)];
+  const auto& other = used_[static_cast<std::size_t>(*lost)];
+  why = "has lost " + other.title() + ": " + why;
+  if (around_.pair_lost) around_.pair_lost(one, other, one.title() + " " + why);
+  return Done{};
+}
+
+std::optional<NodeHere> Attempt::blamed(PlayerId player) {
+  const std::lock_guard lock(mutex_);
+  if (cannot_begin_ || used_.empty()) return {};
+  const auto process = static_cast<std::size_t>(placement_.process_of(player));
+  return process < used_.size() ? std::optional(used_[process]) : std::nullopt;
+}
+
+void Attempt::end_all_of(std::uint64_t node, const std::string& why, Cause cause) {
+  std::string text;
+  int process = -1;
+  {
+    const std::lock_guard lock(mutex_);
+    process = process_of(node);
+    if (process < 0) return;
+    text = used_[static_cast<std::size_t>(process)].title() + ": " + why;
+    if (failure_.empty()) failure_ = text;
+  }
+  end_process(process, {text, cause});
+}
+
+void Attempt::process_ended(const NodeHere& node, const NodeLoss& loss) {
+  int process = -1;
+  {
+    const std::lock_guard lock(mutex_);
+    process = process_of(node.incarnation);
+  }
+  rt::post(supervisor_, ProcessEnded{process < 0 ? 0 : number_, node.name, loss.signal, loss.why});
+}
+
+void Attempt::cannot_begin(const std::string& why, Cause cause) {
+  const std::lock_guard lock(mutex_);
+  if (!failure_.empty()) return;
+  cannot_begin_ = true;
+  for (const auto& [player, envoy] : envoys_) rt::post(envoy, PlayerEnded{why, cause});
+}
+
+/// With the lock held; -1 where it has no part.
+int Attempt::process_of(std::uint64_t node) const {
+  const auto found = std::ranges::find(used_, node, &NodeHere::incarnation);
+  return found == used_.end() ? -1 : static_cast<int>(found - used_.begin());
+}
+
+Status Attempt::say(const NodeHere& node, transport::Message message) const {
+  message.run = around_.run;
+  message.epoch = static_cast<std::uint64_t>(number_);
+  auto sent = around_.nodes.send(node.incarnation, message);
+  if (!sent) return within(node.title(), sent.error());
+  return Done{};
+}
+
+void Attempt::end(const StageFailed& failed) const {
+  if (const auto found = envoys_.find(failed.player); found != envoys_.end())
+    rt::post(found->second, PlayerEnded{failed.why, failed.cause});
+}
+
+void Attempt::end_process(int process, const PlayerEnded& ended) const {
+  for (const auto& [player, envoy] : envoys_)
+    if (placement_.process_of(player) == process) rt::post(envoy, ended);
+}
+
+/// Perhaps it is dead: no other attempt uses it before it is heard again.
+void Attempt::doubt(int process) {
+  const std::lock_guard lock(mutex_);
+  if (!is_over_) around_.nodes.set_away(used_[static_cast<std::size_t>(process)].incarnation, true);
+}
+
+std::string Attempt::name_of(int process) const {
+  return process < static_cast<int>(used_.size()) ? used_[static_cast<std::size_t>(process)].title()
+                                                  : "the head";
+}
+
+}  // namespace troupe::actors

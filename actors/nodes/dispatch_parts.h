@@ -1,0 +1,117 @@
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "actors/nodes/dispatch.h"
+#include "transport/wire/fields.h"
+
+/// What a dispatch is made of. For those files alone that say how messages are put.
+namespace troupe::actors {
+
+template <class Wire>
+Dispatch dispatch_of(std::string_view type, const Wire& wire) {
+  return {std::string(type), transport::to_value(wire), {}, {}};
+}
+template <class Wire>
+Result<Wire> read(const Dispatch& from) {
+  return transport::from_value<Wire>(from.body, from.type);
+}
+
+// What is put in bytes: numbers of one type, as they lie in memory. All processes of a run are of
+// one build and one byte order; their welcome checks that.
+
+template <class T>
+std::string bytes_of(std::span<const T> numbers) {
+  return {reinterpret_cast<const char*>(numbers.data()), numbers.size_bytes()};
+}
+template <class T>
+Result<std::vector<T>> numbers_of(const std::string& bytes, std::string_view type) {
+  if (bytes.size() % sizeof(T) != 0)
+    return Error{std::string(type) + ": found " + std::to_string(bytes.size()) +
+                 " bytes beside the body, wanted a multiple of " + std::to_string(sizeof(T))};
+  std::vector<T> numbers(bytes.size() / sizeof(T));
+  if (!bytes.empty()) std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  return numbers;
+}
+
+/// Texts that have no line breaks, as one.
+template <class Names>
+std::string joined(const Names& names) {
+  std::string text;
+  for (const auto& name : names) text += name + "\n";
+  return text;
+}
+inline std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
+
+/// Tensors of a list of which some may be empty: '1' for each that is there.
+class Packing {
+ public:
+  explicit Packing(std::vector<Tensor>& into) : into_(into) {}
+  void add(const Tensor& tensor) {
+    mask_ += tensor.empty() ? '0' : '1';
+    if (!tensor.empty()) into_.push_back(tensor);
+  }
+  std::string mask() const { return mask_; }
+
+ private:
+  std::vector<Tensor>& into_;
+  std::string mask_;
+};
+class Unpacking {
+ public:
+  Unpacking(std::string mask, std::vector<Tensor>& from) : mask_(std::move(mask)), from_(from) {}
+  Status check(std::string_view type, std::size_t places) const {
+    const auto there = static_cast<std::size_t>(std::ranges::count(mask_, '1'));
+    if (mask_.size() == places && there == from_.size()) return Done{};
+    return Error{std::string(type) + ": found " + std::to_string(from_.size()) + " tensors for " +
+                 std::to_string(there) + " of " + std::to_string(mask_.size()) +
+                 " places, wanted " + std::to_string(places) + " places"};
+  }
+  Tensor next() { return mask_[at_++] == '1' ? std::move(from_[taken_++]) : Tensor(); }
+
+ private:
+  std::string mask_;
+  std::vector<Tensor>& from_;
+  std::size_t at_ = 0, taken_ = 0;
+};
+
+// put() and take() of the messages that fields() and tensors() alone do not describe.
+
+Dispatch put(const Play& message, MemoryPool& memory);
+Result<Play> take(Dispatch& from, const RunSpec& spec, const Play* kind);
+Dispatch put(const Norms& message, MemoryPool& memory);
+Result<Norms> take(Dispatch& from, const RunSpec& spec, const Norms* kind);
+Dispatch put(const LateGradients& message, MemoryPool& memory);
+Result<LateGradients> take(Dispatch& from, const RunSpec& spec, const LateGradients* kind);
+Dispatch put(const MicroBatchLoss& message, MemoryPool& memory);
+Result<MicroBatchLoss> take(Dispatch& from, const RunSpec& spec, const MicroBatchLoss* kind);
+Dispatch put(const RoundPlayed& message, MemoryPool& memory);
+Result<RoundPlayed> take(Dispatch& from, const RunSpec& spec, const RoundPlayed* kind);
+Dispatch put(const Pulse& message, MemoryPool& memory);
+Result<Pulse> take(Dispatch& from, const RunSpec& spec, const Pulse* kind);
+Dispatch put(const LoanFor& message, MemoryPool& memory);
+Result<LoanFor> take(Dispatch& from, const RunSpec& spec, const LoanFor* kind);
+Dispatch put(const StepGradients& message, MemoryPool& memory);
+Result<StepGradients> take(Dispatch& from, const RunSpec& spec, const StepGradients* kind);
+Dispatch put(const NewWeights& message, MemoryPool& memory);
+Result<NewWeights> take(Dispatch& from, const RunSpec& spec, const NewWeights* kind);
+Dispatch put(const Snapshot& message, MemoryPool& memory);
+Result<Snapshot> take(Dispatch& from, const RunSpec& spec, const Snapshot* kind);
+Dispatch put(const StateCopy& message, MemoryPool& memory);
+Result<StateCopy> take(Dispatch& from, const RunSpec& spec, const StateCopy* kind);
+
+}  // namespace troupe::actors

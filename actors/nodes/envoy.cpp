@@ -1,0 +1,89 @@
+#include "actors/nodes/envoy.h"
+
+#include <algorithm>
+#include <cassert>
+#include <deque>
+#include <tuple>
+#include <utility>
+
+#include "actors/play/job.h"
+#include "actors/rt.h"
+
+namespace troupe::actors {
+namespace {
+
+constexpr auto loss = caf::sec::cannot_connect_to_node;
+
+class Envoy {
+ public:
+  static constexpr const char* name = "envoy";
+
+  Envoy(rt::Base* self, PlayerId player, Way way, MemoryPool* memory)
+      : self_(self), player_(player), way_(std::move(way)), memory_(memory) {}
+
+  caf::behavior make_behavior() { return behavior(static_cast<Travelling*>(nullptr)); }
+
+ private:
+  template <class... Message>
+  caf::behavior behavior(std::tuple<Message...>*) {
+    return {
+        [this](const Meet& meet) { self_->end_with(meet.cast->supervisor); },
+        [this](const PlayerEnded& ended) {
+          if (ended.cause == Cause::failed) return self_->fail(ended.why);
+          self_->quit(caf::make_error(loss, ended.why));
+        },
+        [this](TensorsBrought& brought) {
+          waiting_.front().tensors = std::move(brought.tensors);
+          send();
+        },
+        [this](const JobFailed& failed) { self_->fail(failed.text); },
+        [this](const Message& message) {
+          waiting_.push_back(to_dispatch(message, *memory_));
+          if (waiting_.size() == 1) send();
+        }...,
+    };
+  }
+
+  /// One after another, in the order in which they came.
+  void send() {
+    for (; !waiting_.empty(); waiting_.pop_front()) {
+      auto& next = waiting_.front();
+      const auto afar = std::ranges::find_if(
+          next.tensors, [](const Tensor& tensor) { return !tensor.place().is_host(); });
+      const bool is_linked = way_.is_linked && way_.is_linked(player_, next);
+      if (afar != next.tensors.end() && !is_linked) return bring(afar->place(), next);
+      if (auto sent = way_.carry(player_, std::move(next)); !sent)
+        return self_->fail(sent.error().text);
+    }
+  }
+
+  /// What lies on a device, its own executor brings to the host: no other thread speaks to it.
+  void bring(MemoryPlace from, const Dispatch& dispatch) {
+    const auto executor = std::ranges::find_if(
+        way_.executors, [&](Executor* one) { return one && one->memory().place() == from; });
+    assert(executor != way_.executors.end() && "a tensor of a device that is not here");
+    Jobs(**executor, rt::weak(*self_))
+        .post(dispatch.type,
+              [tensors = dispatch.tensors, from, owner = rt::weak(*self_)](Stream& stream) mutable {
+                for (auto& tensor : tensors)
+                  if (tensor.place() == from) tensor = stream.to_host(std::move(tensor));
+                rt::post(owner, TensorsBrought{std::move(tensors)});
+              });
+  }
+
+  rt::Base* self_;
+  PlayerId player_;
+  Way way_;
+  MemoryPool* memory_;
+  std::deque<Dispatch> waiting_;  // The first one is being brought.
+};
+
+}  // namespace
+
+bool is_lost(const caf::error& reason) { return reason == loss; }
+
+caf::actor spawn_envoy(caf::actor_system& system, PlayerId player, Way way, MemoryPool& memory) {
+  return rt::spawn<Envoy>(system, player, std::move(way), &memory);
+}
+
+}  // namespace troupe::actors

@@ -1,0 +1,95 @@
+#include "actors/nodes/foresight.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/threads/thread_name.h"
+
+namespace troupe::actors {
+
+namespace {
+
+/// This one without a node of each kind.
+void add_losses(const Sharing& sharing, std::vector<Sharing>& all) {
+  if (sharing.cores.size() < 2) return;
+  for (std::size_t i = 0; i < sharing.cores.size(); ++i) {
+    if (i > 0 && sharing.cores[i] == sharing.cores[i - 1]) continue;
+    if (all.size() == most_foreseen) return;
+    Sharing left = sharing;
+    left.cores.erase(left.cores.begin() + static_cast<std::ptrdiff_t>(i));
+    if (std::ranges::count(all, left) == 0) all.push_back(std::move(left));
+  }
+}
+
+}  // namespace
+
+std::vector<Sharing> neighbours_of(const Sharing& sharing) {
+  std::vector<Sharing> all{sharing};
+  add_losses(sharing, all);
+  for (std::size_t one = 1, ones = all.size(); one < ones; ++one)
+    add_losses(Sharing(all[one]), all);
+  return all;
+}
+
+Foresight::Foresight() : thread_([this] { run(); }) {}
+
+Foresight::~Foresight() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void Foresight::look_ahead(const Sharing& now) {
+  auto wanted = neighbours_of(now);
+  {
+    const std::lock_guard lock(mutex_);
+    if (wanted == wanted_) return;
+    wanted_ = std::move(wanted);
+    std::erase_if(found_,
+                  [&](const auto& found) { return std::ranges::count(wanted_, found.first) == 0; });
+  }
+  changed_.notify_all();
+}
+
+Shares Foresight::shares(const Sharing& wanted) const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = found_.find(wanted); found != found_.end()) return found->second;
+  }
+  return share_out(wanted, Search::prompt);
+}
+
+bool Foresight::foresaw(const Sharing& wanted) const {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !next(); });
+  return found_.contains(wanted);
+}
+
+/// With the lock held.
+std::optional<Sharing> Foresight::next() const {
+  const auto left =
+      std::ranges::find_if(wanted_, [&](const Sharing& one) { return !found_.contains(one); });
+  return left == wanted_.end() ? std::nullopt : std::optional(*left);
+}
+
+void Foresight::run() {
+  name_thread("foresight");
+  std::unique_lock lock(mutex_);
+  while (!ends_) {
+    const auto sharing = next();
+    if (!sharing) {
+      changed_.notify_all();
+      changed_.wait(lock);
+      continue;
+    }
+    lock.unlock();
+    auto shares = share_out(*sharing, Search::thorough);
+    lock.lock();
+    if (std::ranges::count(wanted_, *sharing) > 0) found_.emplace(*sharing, std::move(shares));
+  }
+}
+
+}  // namespace troupe::actors

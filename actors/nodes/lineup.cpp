@@ -1,0 +1,103 @@
+#include "actors/nodes/lineup.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+namespace troupe::actors {
+
+namespace {
+
+// Beyond them nobody is any faster; who says that it has more is not believed.
+constexpr int most_cores = 1000;
+
+int cores_of(const NodeHere& node) { return std::min(node.inventory.cores, most_cores); }
+
+/// Of these devices, how many a node had.
+int had(const Lineup& before, const NodeHere& node, int first, int last) {
+  int count = 0;
+  for (int device = first; device < last; ++device) {
+    const auto i = static_cast<std::size_t>(device);
+    if (i >= before.placement.stages.size()) break;
+    const auto process = static_cast<std::size_t>(before.placement.stages[i]);
+    count += before.nodes[process].incarnation == node.incarnation ? 1 : 0;
+  }
+  return count;
+}
+
+/// By process the node that has its share. Whoever keeps most chooses first.
+std::vector<std::size_t> seat(const std::vector<NodeHere>& nodes, const Shares& shares,
+                              const Lineup& before) {
+  struct Claim {
+    int keeps = 0;
+    std::size_t process = 0, node = 0;
+  };
+  std::vector<Claim> claims;
+  for (std::size_t process = 0; process < shares.cores.size(); ++process)
+    for (std::size_t node = 0; node < nodes.size(); ++node)
+      if (cores_of(nodes[node]) == shares.cores[process])
+        claims.push_back({had(before, nodes[node], shares.cuts[process], shares.cuts[process + 1]),
+                          process, node});
+  std::ranges::stable_sort(claims, std::greater<>(), &Claim::keeps);
+  std::vector<std::size_t> seats(shares.cores.size(), nodes.size());
+  std::vector<bool> is_seated(nodes.size());
+  for (const auto& [keeps, process, node] : claims) {
+    if (seats[process] != nodes.size() || is_seated[node]) continue;
+    seats[process] = node;
+    is_seated[node] = true;
+  }
+  return seats;
+}
+
+}  // namespace
+
+Sharing sharing_of(const RunSpec& spec, const std::vector<NodeHere>& nodes, int most) {
+  Sharing sharing;
+  sharing.most = most;
+  const int devices = spec.round(0, 1)->devices();
+  for (int device = 0; device < devices * spec.replicas(); ++device)
+    sharing.work.push_back(
+        spec.work.empty() ? 1 : spec.work[static_cast<std::size_t>(device % devices)]);
+  for (const auto& node : nodes) sharing.cores.push_back(cores_of(node));
+  std::ranges::sort(sharing.cores, std::greater<>());
+  return sharing;
+}
+
+Lineup line_up(const RunSpec& spec, const std::vector<NodeHere>& nodes, const Shares& shares,
+               const Lineup& before) {
+  Lineup lineup;
+  std::vector<int> process_of;  // By replica, then device.
+  for (const std::size_t node : seat(nodes, shares, before)) {
+    const int process = static_cast<int>(lineup.nodes.size());
+    lineup.nodes.push_back(nodes[node]);
+    process_of.resize(static_cast<std::size_t>(shares.cuts[lineup.nodes.size()]), process);
+  }
+  lineup.placement = place(spec, std::move(process_of), static_cast<int>(lineup.nodes.size()));
+  lineup.busiest = shares.busiest;
+  return lineup;
+}
+
+Error too_few(std::size_t fitting, int fewest, kernels::Precision least,
+              const std::vector<NodeHere>& all) {
+  const std::string lack = who_lacks(least, all);
+  return {"there are " + std::to_string(fitting) + " nodes" +
+          (lack.empty() ? "" : " that compute in " + std::string(to_string(least))) +
+          ", but the run wants " + std::to_string(fewest) + " at least (elastic.nodes)" +
+          (lack.empty()
+               ? ""
+               : "; " + lack + "; they can be used with precision.compute = \"" +
+                     std::string(to_string(least)) + "\" named: the same bits, though slowly")};
+}
+
+std::string to_text(const Lineup& lineup) {
+  std::string text;
+  for (std::size_t i = 0; i < lineup.nodes.size(); ++i) {
+    text += (text.empty() ? "" : "; ") + lineup.nodes[i].name + ": device";
+    for (std::size_t device = 0; device < lineup.placement.stages.size(); ++device)
+      if (lineup.placement.stages[device] == static_cast<int>(i))
+        text += " " + std::to_string(device);
+  }
+  return text;
+}
+
+}  // namespace troupe::actors

@@ -1,0 +1,229 @@
+#include "actors/nodes/mesh.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include "core/digest.h"
+#include "transport/channels/shm_channel.h"
+#include "transport/channels/socket.h"
+#include "transport/channels/tcp_channel.h"
+#include "transport/links/edge_word.h"
+#include "transport/wire/msgpack.h"
+
+namespace troupe::actors {
+namespace {
+
+constexpr std::size_t label_room = std::size_t{64} << 10;
+
+// So that no label is taken for a word of an edge: its length stands first.
+static_assert(transport::edge_magic > transport::most_head_bytes);
+
+/// What stands before a dispatch's bytes in the head of a parcel.
+struct Label {
+  PlayerId to;
+  std::string type;
+  Value body;
+
+  static constexpr auto fields() {
+    return std::tuple(transport::required("to", &Label::to),
+                      transport::required("type", &Label::type),
+                      transport::required("body", &Label::body));
+  }
+};
+
+std::string head_of(PlayerId to, const Dispatch& dispatch) {
+  const std::string label =
+      transport::pack(transport::to_value(Label{to, dispatch.type, dispatch.body}));
+  const auto size = static_cast<std::uint32_t>(label.size());
+  std::string head(sizeof size, '\0');
+  std::memcpy(head.data(), &size, sizeof size);
+  return head + label + dispatch.bytes;
+}
+
+Result<std::pair<PlayerId, Dispatch>> read_head(std::string_view head) {
+  std::uint32_t size = 0;
+  if (head.size() < sizeof size) return Error{"found a parcel whose head has no label"};
+  std::memcpy(&size, head.data(), sizeof size);
+  head.remove_prefix(sizeof size);
+  if (size > head.size())
+    return Error{"found a label of " + std::to_string(size) + " bytes in a head of " +
+                 std::to_string(head.size())};
+  const auto value = transport::unpack(head.substr(0, size), {}, 2 * size + label_room, "parcel");
+  if (!value) return value.error();
+  auto label = transport::from_value<Label>(*value, "parcel");
+  if (!label) return label.error();
+  return std::pair(
+      label->to,
+      Dispatch{std::move(label->type), std::move(label->body), std::string(head.substr(size)), {}});
+}
+
+}  // namespace
+
+std::string this_machine_id() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  char host[256] = {};
+  (void)gethostname(host, sizeof host - 1);
+  return std::string(host) + "/" + boot;
+}
+
+transport::Epoch epoch_of(const std::string& run, std::uint64_t attempt) {
+  const auto digest = digest_of(run);
+  return {{digest.high, digest.low}, attempt};
+}
+
+Mesh::Mesh(transport::ChannelThread& thread, MeshOrder order)
+    : thread_(thread),
+      order_(std::move(order)),
+      machine_(this_machine_id()),
+      edges_({.epoch = order_.epoch,
+              .bound = order_.bound,
+              .linked = order_.linked,
+              .on_parcel = [this](int from, transport::Parcel parcel) { deliver(from, parcel); },
+              .on_lost = [this](int other, const std::string& why) { lost(other, why); }}) {}
+
+// Nothing may be called any more when the rest goes.
+Mesh::~Mesh() {
+  (void)edges_.end().ok();
+  senders_.clear();
+  receivers_.clear();
+}
+
+Result<std::unique_ptr<Mesh>> Mesh::open(transport::ChannelThread& thread, MeshOrder order) {
+  std::unique_ptr<Mesh> mesh(new Mesh(thread, std::move(order)));
+  const auto& given = mesh->order_;
+  const auto& peers = given.protection.peers;
+  if (!peers.empty() && peers.size() != static_cast<std::size_t>(given.processes))
+    return Error{"found " + std::to_string(peers.size()) + " keys for " +
+                 std::to_string(given.processes) + " processes"};
+  if (auto safe = mesh->check_exposure(given.interface + ":0"); !safe) return safe.error();
+  if (given.carriers == Carriers::shm_and_tcp) {
+    auto shm = transport::open_shm_door(thread, {.epoch = given.epoch});
+    if (!shm) return shm.error();
+    mesh->shm_ = std::move(*shm);
+  }
+  auto tcp = transport::open_tcp_door(thread, given.interface + ":0", {.epoch = given.epoch});
+  if (!tcp) return tcp.error();
+  mesh->tcp_ = std::move(*tcp);
+  mesh->senders_.resize(static_cast<std::size_t>(given.processes));
+  for (int other = 0; other < given.processes; ++other) {
+    if (other == given.here) continue;
+    for (auto* door : {mesh->shm_.get(), mesh->tcp_.get()}) {
+      if (!door) continue;
+      transport::Listener listener{
+          [mesh = mesh.get(), other](transport::Parcel parcel) { mesh->arrived(other, parcel); },
+          [mesh = mesh.get(), other](const transport::ChannelEnd& end) {
+            mesh->lost(other, end.text);
+          }};
+      mesh->receivers_.push_back(
+          door->expect(transport::Token{given.tokens[static_cast<std::size_t>(other)]},
+                       {.bound = given.bound,
+                        .memory = given.memory,
+                        .listener = std::move(listener),
+                        .keys = door == mesh->tcp_.get() ? mesh->keys_with(other) : nullptr}));
+    }
+  }
+  return mesh;
+}
+
+MeshAddress Mesh::address() const {
+  return {machine_, shm_ ? shm_->address() : "", tcp_->address(), edges_.places()};
+}
+
+Status Mesh::connect(const std::vector<MeshAddress>& others,
+                     const std::vector<std::uint64_t>& tokens) {
+  for (int other = 0; other < order_.processes; ++other) {
+    if (other == order_.here) continue;
+    const auto& to = others[static_cast<std::size_t>(other)];
+    transport::Sending sending{
+        .epoch = order_.epoch,
+        .token = transport::Token{tokens[static_cast<std::size_t>(other)]},
+        .bound = order_.bound,
+        .memory = order_.memory,
+        .on_end = [this, other](const transport::ChannelEnd& end) { lost(other, end.text); }};
+    if (auto safe = check_exposure(to.tcp); !safe) return safe;
+    const auto address = transport::tcp_address(to.tcp);
+    if (address && !transport::is_loopback(*address)) sending.keys = keys_with(other);
+    const bool share = !to.shm.empty() && to.machine == machine_ && shm_;
+    auto sender = share ? transport::connect_shm(thread_, to.shm, std::move(sending))
+                        : transport::connect_tcp(thread_, to.tcp, std::move(sending));
+    if (!sender) {
+      lost(other, sender.error().text);
+      return sender.error();
+    }
+    senders_[static_cast<std::size_t>(other)] = std::move(*sender);
+  }
+  if (order_.linked.devices.empty()) return Done{};
+  std::vector<std::vector<LinkPlace>> places(others.size());
+  // Links between machines are NCCL's, which nobody encrypts.
+  const bool anywhere = order_.protection.plain == PlainTensors::anywhere;
+  std::ranges::transform(others, places.begin(), [&](const MeshAddress& other) {
+    return anywhere || other.machine == machine_ ? other.links : std::vector<LinkPlace>();
+  });
+  std::vector<transport::Sender*> words(senders_.size());
+  std::ranges::transform(senders_, words.begin(), [](const auto& sender) { return sender.get(); });
+  return edges_.form(places, words);
+}
+
+Status Mesh::send(int process, PlayerId to, const Dispatch& dispatch) {
+  auto* sender = senders_.at(static_cast<std::size_t>(process)).get();
+  if (!sender) return Error{"there is no channel to process " + std::to_string(process) + " yet"};
+  const std::string head = head_of(to, dispatch);
+  if (auto* edge = edges_.edge(to, head.size(), dispatch.tensors)) sender = edge;
+  return sender->send(std::as_bytes(std::span(head)), dispatch.tensors);
+}
+
+bool Mesh::is_linked(PlayerId to, const Dispatch& dispatch) const {
+  return edges_.edge(to, head_of(to, dispatch).size(), dispatch.tensors) != nullptr;
+}
+
+bool Mesh::has_keys() const {
+  return order_.protection.own.has_value() && !order_.protection.peers.empty();
+}
+
+/// Null if tensors go in the clear.
+std::shared_ptr<const transport::ChannelKeys> Mesh::keys_with(int other) const {
+  const auto& [plain, own, peers] = order_.protection;
+  if (plain == PlainTensors::anywhere || !has_keys()) return nullptr;
+  return std::make_shared<const transport::ChannelKeys>(
+      transport::ChannelKeys{*own, peers[static_cast<std::size_t>(other)]});
+}
+
+/// An error if tensors for this address would leave the machine in the clear unasked.
+Status Mesh::check_exposure(const std::string& address) const {
+  const auto parsed = transport::tcp_address(address);
+  if (!parsed) return parsed.error();
+  if (transport::is_loopback(*parsed) || has_keys() ||
+      order_.protection.plain == PlainTensors::anywhere)
+    return Done{};
+  return Error{address +
+               ": tensors would leave the machine in the clear, because this cluster has no keys; "
+               "make keys with `troupe keys new`, or start the head with --plain-tensors if the "
+               "network is all yours"};
+}
+
+/// The attempt cannot go on: no device need wait for others any more.
+void Mesh::lost(int other, const std::string& why) {
+  edges_.abort(why);
+  order_.on_lost(other, why);
+}
+
+/// By a channel.
+void Mesh::arrived(int from, transport::Parcel parcel) {
+  if (transport::read_edge_word(parcel.head)) return edges_.hear(from, parcel.head);
+  deliver(from, parcel);
+}
+
+void Mesh::deliver(int from, transport::Parcel parcel) {
+  auto read = read_head({reinterpret_cast<const char*>(parcel.head.data()), parcel.head.size()});
+  if (!read) return lost(from, read.error().text);
+  auto& [to, dispatch] = *read;
+  for (auto& tensor : parcel.tensors) dispatch.tensors.push_back(std::move(tensor));
+  order_.on_dispatch(from, to, std::move(dispatch));
+}
+
+}  // namespace troupe::actors

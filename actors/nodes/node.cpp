@@ -1,0 +1,448 @@
+#include "actors/nodes/node.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <variant>
+
+#include "actors/decide/detector.h"
+#include "actors/play/keep.h"
+#include "core/digest.h"
+#include "core/json.h"
+#include "core/threads/thread_name.h"
+#include "transport/control/conversation.h"
+
+namespace troupe::actors {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t most_waiting = 100'000;
+constexpr auto say_away_every = std::chrono::minutes(1);
+
+/// What the thread of a node is told by others.
+struct Connected {};
+struct Lost {
+  std::string why;
+};
+struct Leave {
+  std::string reason;
+};
+using News = std::variant<Connected, Lost, Leave, transport::Message>;
+
+}  // namespace
+
+/// All that waits is done here, on one thread, in the order in which it came.
+class Node::Work {
+ public:
+  explicit Work(NodeOptions options)
+      : options_(std::move(options)), term_(options_.term), term_proof_(options_.term_proof) {}
+
+  Status start() {
+    options_.dial.seed = conversation()->incarnation();
+    // Runs wait for the nodes of a head that has come back.
+    options_.dial.backoff.longest = std::chrono::milliseconds(250);
+    if (auto dialed = dial(); !dialed) return dialed;
+    thread_ = std::thread([this] { run(); });
+    heart_ = std::thread([this] { beat(); });
+    return Done{};
+  }
+
+  ~Work() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    came_.notify_all();
+    ends_.notify_all();
+    for (auto* thread : {&thread_, &heart_})
+      if (thread->joinable()) thread->join();
+    sites_.clear();
+    conversation()->pause();
+    client_.reset();
+  }
+
+  void hear(News news) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (news_.size() >= most_waiting) return;  // The head gives up on one that is so far behind.
+      news_.push_back(std::move(news));
+    }
+    came_.notify_all();
+  }
+
+  void tell(const GpuReadings& readings) { (void)say(transport::to_message(readings)); }
+
+ private:
+  struct Here {
+    std::uint64_t epoch = 0;
+    std::chrono::nanoseconds head_patience{};
+    std::unique_ptr<Site> site;
+  };
+
+  /// Of a run, from one attempt to the next.
+  struct Memory {
+    Digest config;
+    int nodes = 1;
+    std::chrono::nanoseconds head_patience{};
+    std::shared_ptr<Keep> keep;
+    std::optional<Clock::time_point> until;  // Unless an attempt comes that may use it.
+  };
+
+  Status dial() {
+    auto client = transport::ControlClient::dial(
+        options_.dial,
+        {.connected =
+             [this] {
+               {
+                 const std::lock_guard lock(mutex_);
+                 told_away_.reset();
+               }
+               hear(Connected{});
+             },
+         .message = [this](transport::Message message) { hear(std::move(message)); },
+         .gone = [this](transport::Gone, const std::string& why) { hear(Lost{why}); },
+         .refused = [this](const std::string& why) { head_is_away(why); }});
+    if (!client) return client.error();
+    client_ = std::move(*client);
+    return Done{};
+  }
+
+  /// Tells why the head cannot be reached: several tries fail in each second, so once a minute.
+  void head_is_away(const std::string& why) {
+    {
+      const std::lock_guard lock(mutex_);
+      const auto now = Clock::now();
+      if (told_away_ && now - *told_away_ < say_away_every) return;
+      told_away_ = now;
+    }
+    options_.say("the head is not there: " + why + "; this node tries again and again");
+  }
+
+  /// Whatever the others do: a node that computes for long, or waits, lives.
+  void beat() {
+    name_thread("heart");
+    std::unique_lock lock(mutex_);
+    while (!ends_.wait_for(lock, DetectorLimits().heartbeat_every, [this] { return stopping_; })) {
+      lock.unlock();
+      (void)say(transport::to_message(Heartbeat{}));
+      lock.lock();
+    }
+  }
+
+  void run() {
+    name_thread("node");
+    while (auto news = next()) std::visit([this](auto& one) { heard(one); }, *news);
+  }
+
+  /// Nothing at the end.
+  std::optional<News> next() {
+    std::unique_lock lock(mutex_);
+    const auto came = [&] { return stopping_ || !news_.empty(); };
+    while (!came()) {
+      const auto until = next_patience();
+      if (!until) {
+        came_.wait(lock, came);
+      } else if (!came_.wait_until(lock, *until, came)) {
+        lock.unlock();
+        lose_patience(*until);
+        lock.lock();
+      }
+    }
+    if (stopping_) return {};
+    News news = std::move(news_.front());
+    news_.pop_front();
+    return news;
+  }
+
+  /// When the first of its patiences ends.
+  std::optional<Clock::time_point> next_patience() const {
+    auto next = headless_until_;
+    for (const auto& [run, memory] : keeps_)
+      if (memory.until && (!next || *memory.until < *next)) next = memory.until;
+    return next;
+  }
+  void lose_patience(Clock::time_point now) {
+    std::erase_if(
+        keeps_, [now](const auto& kept) { return kept.second.until && *kept.second.until <= now; });
+    if (!headless_until_ || *headless_until_ > now) return;
+    headless_until_.reset();
+    retire("its head has been gone for too long (limits.head_patience)");
+  }
+
+  void heard(Connected&) { join(); }
+
+  void join() {
+    auto inventory = options_.inventory;
+    for (const auto& [run, memory] : keeps_) inventory.kept.push_back({run, memory.nodes});
+    auto join = transport::to_message(
+        Join{options_.name, std::move(inventory), was_welcome_, term_proof_, options_.life});
+    join.incarnation = conversation()->incarnation();
+    join.ack = conversation()->ack();
+    join.term = term_;
+    (void)client_->send(join);
+  }
+
+  /// The head knows nothing of it any more. What it keeps may be of use to it all the same.
+  void come_anew(const std::string& why) {
+    if (leaving_) return retire(why);
+    options_.say("comes anew: " + why);
+    sites_.clear();
+    const auto now = Clock::now();
+    for (auto& [run, memory] : keeps_) memory.until = now + memory.head_patience;
+    {
+      const std::lock_guard lock(mutex_);
+      conversation_ = new_conversation();
+    }
+    was_welcome_ = is_welcome_ = false;
+    headless_until_.reset();
+    join();
+  }
+
+  void heard(Lost& lost) {
+    conversation()->pause();
+    is_welcome_ = false;
+    if (leaving_) return retire("it leaves, and its head is gone");
+    for (auto& [run, memory] : keeps_)
+      if (!sites_.contains(run)) memory.until = Clock::now() + memory.head_patience;
+    if (sites_.empty()) return;
+    options_.say("lost the head; its runs wait for it: " + lost.why);
+    std::chrono::nanoseconds patience{};
+    for (const auto& [run, here] : sites_) patience = std::max(patience, here.head_patience);
+    headless_until_ = Clock::now() + patience;
+  }
+
+  void heard(Leave& leave) {
+    leaving_ = true;
+    if (sites_.empty() || !is_welcome_) return retire(leave.reason);
+    options_.say("leaving: " + leave.reason);
+    (void)say(transport::to_message(Leaving{leave.reason}));
+  }
+
+  void heard(transport::Message& message) {
+    // A head refuses a term that it has no proof of, and its own term is lower then.
+    if (message.type == Rejected::type) return reject(message);
+    if (message.term < term_) return;  // Of a head that has had its time.
+    if (message.type == Welcome::type) return welcome(message);
+    if (message.type == Retire::type) {
+      const auto order = transport::from_message<Retire>(message);
+      return come_anew(order ? order->reason : order.error().text);
+    }
+    auto now = conversation()->hear(std::move(message));
+    if (!now) return options_.say("dropped a message: " + now.error().text);
+    for (auto& one : *now) act_on(one);
+  }
+
+  void act_on(transport::Message& message) {
+    if (message.type == Prepare::type) return prepare(message);
+    if (message.type == Stop::type) return stop(message);
+    if (message.type == Forget::type) return (void)keeps_.erase(message.run);
+    if (message.type == Chaos::type) return suffer(message);
+    if (message.type == Unfit::type) return unfit(message);
+    if (message.type == Dismiss::type) return dismiss(message);
+    const auto found = sites_.find(message.run);
+    if (found == sites_.end() || found->second.epoch != message.epoch) return;  // It is over.
+    auto& site = *found->second.site;
+    if (message.type == Start::type) return start(site, message);
+    if (auto told = site.deliver(std::move(message)); !told)
+      options_.say("dropped a message: " + told.error().text);
+  }
+
+  void welcome(const transport::Message& message) {
+    const auto welcome = transport::from_message<Welcome>(message);
+    if (!welcome) return options_.say(welcome.error().text);
+    const auto send = [this](const transport::Message& said) { return client_->send(said); };
+    if (auto resumed = conversation()->resume(message.incarnation, message.ack, send); !resumed)
+      return retire(resumed.error().text);
+    options_.say((was_welcome_ ? "back at " : "joined ") + options_.dial.endpoint + " as " +
+                 welcome->name);
+    term_ = message.term;
+    term_proof_ = welcome->term_proof;
+    // It is the same life of the head: its runs may wait for nodes for long.
+    if (was_welcome_)
+      for (auto& [run, memory] : keeps_) memory.until.reset();
+    was_welcome_ = is_welcome_ = true;
+    headless_until_.reset();
+  }
+
+  void reject(const transport::Message& message) {
+    const auto reject = transport::from_message<Rejected>(message);
+    options_.rejected(reject ? reject->reason + ": found " + reject->found + ", wanted " +
+                                   reject->wanted
+                             : reject.error().text);
+  }
+
+  void unfit(const transport::Message& message) {
+    const auto unfit = transport::from_message<Unfit>(message);
+    options_.say(unfit ? "no part in run " + unfit->run + ": " + unfit->why : unfit.error().text);
+  }
+
+  void dismiss(const transport::Message& message) {
+    const auto order = transport::from_message<Dismiss>(message);
+    if (!order) return options_.say(order.error().text);
+    is_dismissed_ = true;
+    Leave leave{"its head ends it: " + order->reason};
+    heard(leave);
+  }
+
+  void retire(const std::string& why) {
+    sites_.clear();
+    keeps_.clear();
+    is_dismissed_ ? options_.dismissed(why) : options_.retired(why);
+  }
+
+  void prepare(const transport::Message& message) {
+    const auto answer = [&](auto body) { (void)say_about(message, transport::to_message(body)); };
+    sites_.erase(message.run);  // An attempt that the head has given up.
+    if (leaving_) return answer(PrepareFailed{"it is leaving"});
+    auto order = transport::from_message<Prepare>(message);
+    if (!order) return answer(PrepareFailed{order.error().text});
+    auto home = options_.open_run(order->config, order->placement, order->here);
+    if (!home) return answer(PrepareFailed{home.error().text});
+    const auto head_patience = (*home)->head_patience();
+    const auto keep = keep_of(message.run, *order, **home);
+    std::vector<DataHere> data;
+    const auto spec = (*home)->spec();
+    for (const auto& file : spec->data) data.push_back({file.path, to_string(file.digest)});
+    auto site =
+        Site::open(channels_, {.home = std::move(*home),
+                               .prepare = std::move(*order),
+                               .keep = keep,
+                               .attempt = static_cast<int>(message.epoch),
+                               .epoch = epoch_of(message.run, message.epoch),
+                               .interface = options_.interface,
+                               .carriers = options_.carriers,
+                               .edges = {},
+                               .keys = options_.dial.keys,
+                               .stuck = options_.stuck,
+                               .tell_head = [this, run = message.run, epoch = message.epoch](
+                                                transport::Message said) -> Status {
+                                 said.run = run;
+                                 said.epoch = epoch;
+                                 return say(std::move(said));
+                               }});
+    if (!site) return answer(PrepareFailed{site.error().text});
+    const auto address = (*site)->address();
+    sites_[message.run] = {message.epoch, head_patience, std::move(*site)};
+    answer(Prepared{address, keep ? keep->kept() : std::vector<KeptStep>(), std::move(data)});
+  }
+
+  /// What its attempts before have left here. All that makes its numbers is in the configuration:
+  /// what was kept under another one is none of its states.
+  std::shared_ptr<Keep> keep_of(const std::string& run, const Prepare& order, RunHome& home) {
+    const bool is_kept = home.spec()->copies > 1;
+    const auto config = digest_of(to_json(order.config));
+    const auto known = keeps_.find(run);
+    if (known != keeps_.end() && (!is_kept || known->second.config != config)) keeps_.erase(known);
+    if (!is_kept) return nullptr;
+    auto& memory = keeps_[run];
+    if (!memory.keep)
+      memory.keep =
+          std::make_shared<Keep>(std::make_shared<ComputingThread>(1, nullptr, "keeping"));
+    memory.config = config;
+    memory.nodes = order.placement.head();
+    memory.head_patience = home.head_patience();
+    memory.until.reset();
+    return memory.keep;
+  }
+
+  void start(Site& site, const transport::Message& message) {
+    const auto fail = [&](const std::string& why) {
+      const auto lost = site.lost();
+      (void)say_about(message,
+                      transport::to_message(lost ? PrepareFailed{why, Cause::lost, lost->process}
+                                                 : PrepareFailed{why}));
+    };
+    const auto order = transport::from_message<Start>(message);
+    if (!order) return fail(order.error().text);
+    if (auto started = site.start(*order); !started) return fail(started.error().text);
+  }
+
+  void stop(const transport::Message& message) {
+    const auto found = sites_.find(message.run);
+    if (found != sites_.end() && found->second.epoch <= message.epoch) sites_.erase(found);
+    if (leaving_ && sites_.empty()) retire("it has left");
+  }
+
+  void suffer(const transport::Message& message) {
+    const auto chaos = transport::from_message<Chaos>(message);
+    if (!chaos) return options_.say("dropped a drill: " + chaos.error().text);
+    options_.say("a drill: " +
+                 std::string(enum_names(chaos->what)[static_cast<std::size_t>(chaos->what)]));
+    chaos->what == Chaos::What::partition ? part(chaos->time()) : options_.suffer(*chaos);
+  }
+
+  /// Without a connection to anybody for so long.
+  void part(std::chrono::nanoseconds time) {
+    conversation()->pause();
+    client_.reset();
+    sites_.clear();
+    is_welcome_ = false;
+    headless_until_.reset();
+    {
+      std::unique_lock lock(mutex_);
+      std::erase_if(news_, [](const News& one) { return !std::holds_alternative<Leave>(one); });
+      if (came_.wait_for(lock, time, [this] { return stopping_; })) return;
+    }
+    if (auto dialed = dial(); !dialed) retire(dialed.error().text);
+  }
+
+  Status say_about(const transport::Message& order, transport::Message message) {
+    message.run = order.run;
+    message.epoch = order.epoch;
+    return say(std::move(message));
+  }
+  Status say(transport::Message message) { return conversation()->say(std::move(message)); }
+
+  static std::shared_ptr<transport::Conversation> new_conversation() {
+    return std::make_shared<transport::Conversation>(transport::new_incarnation());
+  }
+  std::shared_ptr<transport::Conversation> conversation() const {
+    const std::lock_guard lock(mutex_);
+    return conversation_;
+  }
+
+  NodeOptions options_;
+  transport::ChannelThread channels_;
+
+  // The thread's own.
+  std::uint64_t term_;
+  std::string term_proof_;
+  std::map<std::string, Memory> keeps_;  // By run,
+  std::map<std::string, Here> sites_;    // and so are these.
+  bool was_welcome_ = false;             // At any time,
+  bool is_welcome_ = false;              // and on this connection.
+  bool leaving_ = false;
+  bool is_dismissed_ = false;
+  std::optional<Clock::time_point> told_away_;  // When it said last that the head is away.
+  std::optional<Clock::time_point> headless_until_;
+
+  mutable std::mutex mutex_;
+  std::shared_ptr<transport::Conversation> conversation_ = new_conversation();
+  std::condition_variable came_, ends_;
+  std::deque<News> news_;
+  bool stopping_ = false;
+  std::unique_ptr<transport::ControlClient> client_;
+  std::thread thread_;
+  std::thread heart_;
+};
+
+Node::Node(NodeOptions options) : work_(std::make_unique<Work>(std::move(options))) {}
+Node::~Node() = default;
+
+Result<std::unique_ptr<Node>> Node::start(NodeOptions options) {
+  std::unique_ptr<Node> node(new Node(std::move(options)));
+  if (auto started = node->work_->start(); !started) return started.error();
+  return node;
+}
+
+void Node::tell(const GpuReadings& readings) { work_->tell(readings); }
+void Node::leave(const std::string& reason) { work_->hear(Leave{reason}); }
+
+}  // namespace troupe::actors

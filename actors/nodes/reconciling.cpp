@@ -1,0 +1,115 @@
+#include "actors/nodes/reconciling.h"
+
+#include <utility>
+#include <variant>
+
+#include "core/threads/thread_name.h"
+
+namespace troupe::actors {
+namespace {
+
+constexpr auto write_again = std::chrono::milliseconds(500);
+
+}  // namespace
+
+Reconciling::Reconciling(Hands hands) : hands_(std::move(hands)) {
+  thread_ = std::thread([this] { run(); });
+}
+
+void Reconciling::end() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Reconciling::take(reconciler::Event event) {
+  post([this, event = std::move(event)] {
+    events_.push_back(event);
+    answer_all();
+  });
+}
+
+void Reconciling::after(Duration time, std::function<void()> what) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (ends_) return;
+    due_.emplace(Clock::now() + time, std::move(what));
+  }
+  changed_.notify_all();
+}
+
+Reconciling::State Reconciling::state() const {
+  const std::lock_guard lock(mutex_);
+  return state_;
+}
+
+void Reconciling::rest(const std::vector<reconciler::Record>& last) {
+  const std::lock_guard lock(writing_);
+  // Where it cannot be written the next head looks for those who played, and does not find them.
+  if (!std::exchange(rests_, true) && !last.empty()) (void)hands_.write(last);
+}
+
+void Reconciling::run() {
+  name_thread("reconciling");
+  std::unique_lock lock(mutex_);
+  while (!ends_) {
+    if (due_.empty()) {
+      changed_.wait(lock);
+    } else if (const auto when = due_.begin()->first; when > Clock::now()) {
+      changed_.wait_until(lock, when);
+    } else {
+      const auto what = due_.extract(due_.begin());
+      lock.unlock();
+      what.mapped()();
+      lock.lock();
+    }
+  }
+}
+
+/// Where one cannot be written down those after it wait, too.
+void Reconciling::answer_all() {
+  while (!is_held_up_ && !events_.empty()) {
+    const auto event = events_.front();
+    if (answer(event)) {
+      events_.pop_front();
+      continue;
+    }
+    is_held_up_ = true;
+    after(write_again, [this] {
+      is_held_up_ = false;
+      answer_all();
+    });
+  }
+}
+
+Status Reconciling::answer(const reconciler::Event& event) {
+  const auto limits = hands_.limits(state_);
+  const auto now = Clock::now();
+  auto decided = reconciler::react(state_, event, now, limits);
+  Status written = Done{};
+  {
+    const std::lock_guard lock(writing_);
+    if (rests_) return written;
+    if (!decided.records.empty()) written = hands_.write(decided.records);
+  }
+  accept(written ? decided
+                 : reconciler::react(state_, reconciler::JournalFailed{written.error().text}, now,
+                                     limits));
+  return written;
+}
+
+void Reconciling::accept(const reconciler::Answer& answer) {
+  {
+    const std::lock_guard lock(mutex_);
+    state_ = answer.state;
+  }
+  for (const auto& order : answer.orders)
+    if (const auto* set = std::get_if<reconciler::SetTimer>(&order))
+      after(set->after, [this, timer = set->timer] { take(reconciler::Timeout{timer}); });
+  hands_.carry_out(answer);
+}
+
+}  // namespace troupe::actors

@@ -1,0 +1,50 @@
+#include "actors/play/keeper_actor.h"
+
+#include <utility>
+
+#include "actors/messages.h"
+#include "actors/rt.h"
+
+namespace troupe::actors {
+namespace {
+
+class Keeper {
+ public:
+  static constexpr const char* name = "keeper";
+
+  Keeper(rt::Base* self, std::shared_ptr<Keep> keep) : self_(self), keep_(std::move(keep)) {}
+
+  caf::behavior make_behavior() {
+    return {
+        [this](Meet& meet) {
+          cast_ = std::move(meet.cast);
+          self_->end_with(cast_->supervisor);
+        },
+        [this](StateCopy& copy) { put(std::move(copy)); },
+    };
+  }
+
+ private:
+  void put(StateCopy copy) {
+    Kept kept{copy.state.attempt, copy.state.optimizer, copy.state.step, {}, false, {}};
+    keep_->put(std::move(copy), [kept, to = rt::weak(cast_->supervisor)](auto copied) mutable {
+      if (copied)
+        kept.took = *copied;
+      else
+        kept.why_not = copied.error().text;
+      rt::post(to, std::move(kept));
+    });
+  }
+
+  rt::Base* self_;
+  std::shared_ptr<Keep> keep_;
+  CastPtr cast_;
+};
+
+}  // namespace
+
+caf::actor spawn_keeper(caf::actor_system& system, std::shared_ptr<Keep> keep) {
+  return rt::spawn<Keeper>(system, std::move(keep));
+}
+
+}  // namespace troupe::actors

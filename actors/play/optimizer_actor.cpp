@@ -1,0 +1,433 @@
+#include "actors/play/optimizer_actor.h"
+
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+#include "actors/exchange.h"
+#include "actors/messages.h"
+#include "actors/play/cast.h"
+#include "actors/play/job.h"
+#include "actors/rt.h"
+
+namespace troupe::actors {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// What an optimizer works on. Jobs alone touch it, one after another.
+struct Workshop {
+  models::Optimizer optimizer;
+  models::WeightsPtr weights;
+  models::StageGradients gradients;  // Of the step that is being made.
+  Clock::duration worked{};          // On it.
+};
+
+/// The first weights while jobs make them, one piece after another.
+struct Beginning {
+  StartPoint start;
+  std::uint64_t seed = 0;
+  std::int64_t at_once = 1;
+  std::optional<models::FirstVersion> first;
+};
+
+/// Returns whether all is done.
+bool go_on(Stream& stream, Workshop& workshop, Beginning& beginning) {
+  auto& optimizer = workshop.optimizer;
+  auto& [start, seed, at_once, first] = beginning;
+  if (!first && start.weights.empty() && start.step == 0) first = optimizer.begin(stream, seed);
+  if (!first) {
+    auto given = optimizer.begin_from(stream, start.weights, start.step, start.loss_scale);
+    if (!given) throw std::runtime_error(given.error().text);
+    first = std::move(*given);
+  }
+  optimizer.go_on(stream, *first, at_once);
+  if (!first->is_done()) return false;
+  workshop.weights = std::move(first->weights);
+  const auto restored = optimizer.restore(stream, start.moments, start.step);
+  if (!restored) throw std::runtime_error(restored.error().text);
+  return true;
+}
+
+Tensor copy_on_host(Stream& stream, const Tensor& tensor) {
+  Tensor copy = Tensor::make(stream.host_memory(), tensor.shape(), tensor.dtype());
+  stream.copy(tensor, copy);
+  return copy;
+}
+
+/// What the holders of several stages have given, by stage, then holder.
+using Given = std::map<std::pair<int, int>, std::shared_ptr<models::GradientShare>>;
+
+/// Adds up what the holders of one stage have given.
+models::StageGradients join(Stream& stream, Given& given, int stage) {
+  std::vector<models::GradientShare> shares;
+  for (auto& [from, share] : given)
+    if (from.first == stage) shares.push_back(std::move(*share));
+  return models::join(stream, std::move(shares));
+}
+
+class OptimizerActor {
+ public:
+  static constexpr const char* name = "optimizer actor";
+
+  OptimizerActor(rt::Base* self, RunSpecPtr spec, int optimizer, StartPoint start)
+      : self_(self),
+        spec_(std::move(spec)),
+        number_(optimizer),
+        stage_(place_of(*spec_, optimizer).stage),
+        usual_(spec_->round(0, 1)),
+        beginning_(std::make_shared<Beginning>(
+            Beginning{std::move(start), spec_->seed, spec_->first_weights_at_once, {}})),
+        step_(beginning_->start.step),
+        jobs_(executor_at(home_of(*spec_, optimizer)), rt::weak(*self)) {
+    assert((!spec_->loss_scaling.is_on() || spec_->clip == ClipScope::all_stages) &&
+           "who does not hear of all overflows cannot skip what others skip");
+    for (int other = 0; other < optimizers_of(*spec_); ++other)
+      if (spec_->clip == ClipScope::all_stages || place_of(*spec_, other).stage == stage_)
+        clip_with_.push_back(other);
+    const auto index = static_cast<std::size_t>(stage_);
+    const models::Stage passes(*spec_->model, spec_->stages[index], {});
+    auto config = spec_->optimizer;
+    if (spec_->clip == ClipScope::each_stage)
+      config.clip_norm = models::clip_norm_of(spec_->staleness, config.clip_norm,
+                                              parameters_of(stage_), parameters_of_all());
+    const auto givings = given_to(*spec_, optimizer);
+    for (const auto& giving : givings) {
+      const auto holders = holders_of(*usual_, giving.stage);
+      for (int holder = 0; holder < static_cast<int>(holders.size()); ++holder)
+        givers_.emplace(std::pair(giving.stage, holder), holders[static_cast<std::size_t>(holder)]);
+      if (giving.stage == stage_) continue;
+      const models::Stage user(*spec_->model, spec_->stages[static_cast<std::size_t>(giving.stage)],
+                               {});
+      for (const auto& piece : models::parameters_of(giving.section, user.parameters()))
+        tied_[giving.stage].push_back(piece.name);
+    }
+    const auto& section = givings[0].section;
+    workshop_ = std::make_shared<Workshop>(
+        Workshop{models::Optimizer(
+                     config, models::parameters_of(section, passes.parameters()),
+                     section.has_buffers ? passes.buffers() : std::vector<models::Buffer>(),
+                     spec_->precision,
+                     {.staleness = spec_->staleness, .delay = spec_->delays[index], .borrowed = {}},
+                     spec_->loss_scaling,
+                     spec_->short_rows > 0 ? models::Graphs::of_steps : models::Graphs::none),
+                 {},
+                 {},
+                 {}});
+  }
+
+  caf::behavior make_behavior() {
+    self_->tell_self_after(spec_->stall_patience, Look{});
+    return {
+        [this](Meet& meet) {
+          cast_ = std::move(meet.cast);
+          self_->end_with(cast_->supervisor);
+          begin();
+        },
+        [this](StepGradients& in) {
+          given_[in.step].emplace(std::pair(in.stage, in.holder), std::move(in.gradients));
+          advance();
+        },
+        [this](const Begun& begun) {
+          begun_ = begun;
+          begin();
+        },
+        [this](Normed& in) { normed(std::move(in)); },
+        [this](Norms& in) { heard(std::move(in)); },
+        [this](Stepped& in) { publish(std::move(in)); },
+        [this](TakeSnapshot) {
+          is_snapshot_wanted_ = true;
+          give_snapshot();
+        },
+        [this](const KeepStep& order) { heard(order); },
+        [this](const JobFailed& failed) { self_->fail(failed.text); },
+        [this](Look) { look(); },
+    };
+  }
+
+ private:
+  Executor& executor_at(const Holder& home) const {
+    return spec_->executor(home.replica, home.device, usual_->devices());
+  }
+
+  /// Numbers that a stage owns.
+  std::int64_t parameters_of(int stage) const {
+    const models::Stage passes(*spec_->model, spec_->stages[static_cast<std::size_t>(stage)], {});
+    std::int64_t count = 0;
+    for (const auto& section : spec_->sections[static_cast<std::size_t>(stage)]) {
+      std::set<std::string_view> names;
+      for (const auto& piece : section.pieces)
+        if (names.insert(passes.parameters()[piece.slot].name).second) count += piece.count;
+    }
+    return count;
+  }
+  std::int64_t parameters_of_all() const {
+    std::int64_t count = 0;
+    for (int stage = 0; stage < static_cast<int>(spec_->stages.size()); ++stage)
+      count += parameters_of(stage);
+    return count;
+  }
+
+  /// What happens to the gradients of a step, one after another.
+  enum class Phase : std::uint8_t {
+    beginning,  // The first weights are being made.
+    gathering,
+    measuring,
+    deciding,
+    stepping,
+  };
+
+  /// Makes the first weights in one job after another, so that each tells how far they are.
+  void begin() {
+    jobs_.post("the first weights", [workshop = workshop_, beginning = beginning_,
+                                     owner = jobs_.owner()](Stream& stream) {
+      if (go_on(stream, *workshop, *beginning)) {
+        const auto step = beginning->start.step - 1;
+        *beginning = {};  // With all that it was given.
+        rt::post(owner, Stepped{step, {workshop->weights, workshop->optimizer.moments()}, {}});
+      } else {
+        rt::post(owner, Begun{beginning->first->done, beginning->first->all});
+      }
+    });
+  }
+
+  void advance() {
+    if (phase_ != Phase::gathering) return;
+    const auto found = given_.find(step_);
+    if (found == given_.end() || found->second.size() < givers_.size()) return;
+    phase_ = Phase::measuring;
+    jobs_.post(
+        place(),
+        [workshop = workshop_, given = std::move(found->second), tied = tied_, stage = stage_,
+         step = step_, owner = jobs_.owner()](Stream& stream) mutable {
+          auto& [optimizer, weights, gradients, worked] = *workshop;
+          gradients = join(stream, given, stage);
+          for (const auto& [user, names] : tied)
+            optimizer.add_uses(stream, gradients, names, join(stream, given, user));
+          const auto& scale = weights->loss_scale;
+          auto squares = optimizer.squared_norms(stream, gradients, scale);
+          const auto penalised = optimizer.penalised_squares(stream, gradients, scale);
+          rt::post(owner,
+                   Normed{step, std::move(squares),
+                          penalised.empty() ? std::optional<double>()
+                                            : std::optional(models::global_norm(penalised))});
+        },
+        [workshop = workshop_](const WorkTime& time) {
+          workshop->worked += time.end - time.start;
+        });
+    given_.erase(found);
+  }
+
+  void normed(Normed in) {
+    phase_ = Phase::deciding;
+    penalised_norm_ = in.penalised;
+    for (const auto& square : in.squares)
+      if (!can_skip() &&
+          !std::ranges::all_of(square.blocks, [](double sum) { return std::isfinite(sum); }))
+        return self_->tell(cast_->supervisor,
+                           Divergence{cast_->attempt, number_, in.step, square.name});
+    const Norms norms{number_, in.step, std::move(in.squares)};
+    for (const int optimizer : clip_with_)
+      self_->tell(cast_->optimizers[static_cast<std::size_t>(optimizer)], norms);
+  }
+
+  /// Then an overflow goes into the norm, which all clip by: so all skip the step.
+  bool can_skip() const { return spec_->loss_scaling.can_skip(loss_scale_); }
+
+  /// From one of those it clips with, perhaps from itself.
+  void heard(Norms in) {
+    auto& of_step = squares_[in.step];
+    of_step[in.optimizer] = std::move(in.squares);
+    if (of_step.size() < clip_with_.size()) return;
+    // In the order of the optimizers: all who clip together find the same bits.
+    std::vector<models::SquaredNorm> squares;
+    for (auto& [optimizer, its] : of_step) std::ranges::move(its, std::back_inserter(squares));
+    squares_.erase(in.step);
+    step(models::global_norm(squares));
+  }
+
+  void step(double norm) {
+    phase_ = Phase::stepping;
+    norm_ = norm;
+    jobs_.post(
+        place(),
+        [workshop = workshop_, norm](Stream& stream) {
+          auto& [optimizer, weights, gradients, worked] = *workshop;
+          weights = optimizer.step(stream, weights, std::exchange(gradients, {}), norm);
+        },
+        [workshop = workshop_, step = step_, owner = jobs_.owner()](const WorkTime& time) {
+          auto& [optimizer, weights, gradients, worked] = *workshop;
+          const WorkTime whole{time.start - std::exchange(worked, {}), time.end};
+          rt::post(owner, Stepped{step, {weights, optimizer.moments()}, whole});
+        });
+  }
+
+  void publish(Stepped in) {
+    const auto scale_before = std::exchange(loss_scale_, in.version.weights->loss_scale);
+    if (!stages_use_moments()) in.version.moments.clear();
+    const NewWeights part{stage_, place_of(*spec_, number_).section, std::move(in.version),
+                          in.worked};
+    for (const auto& holder : holders_of(*usual_, stage_))
+      self_->tell(cast_->stages[static_cast<std::size_t>(holder.replica * usual_->devices() +
+                                                         holder.device)],
+                  part);
+    if (phase_ == Phase::stepping) {
+      const bool is_skipped = !std::isfinite(norm_);
+      self_->tell(cast_->supervisor,
+                  StepDone{cast_->attempt, number_, in.step, is_skipped ? 0 : norm_, is_skipped,
+                           scale_before.factor(), loss_scale_.skipped_steps,
+                           is_skipped ? std::nullopt : penalised_norm_});
+      ++step_;
+    }
+    phase_ = Phase::gathering;
+    give_snapshot();
+    if (to_keep_ && step_ >= to_keep_->step) keep();
+    advance();
+  }
+
+  /// Before the first weights are made there is nothing to give.
+  void give_snapshot() {
+    if (!is_snapshot_wanted_ || phase_ == Phase::beginning) return;
+    is_snapshot_wanted_ = false;
+    give_state([to = cast_->supervisor](Snapshot state) { rt::post(to, std::move(state)); });
+  }
+
+  /// A snapshot lies with the host. Weights never change; moments do with the next step, so it has
+  /// copies of them.
+  template <class Give>
+  void give_state(Give give) {
+    jobs_.post("a snapshot", [workshop = workshop_, number = number_, step = step_,
+                              attempt = cast_->attempt, give](Stream& stream) {
+      const auto& optimizer = workshop->optimizer;
+      Snapshot snapshot{attempt,
+                        number,
+                        step,
+                        optimizer.named(*workshop->weights),
+                        optimizer.state(),
+                        workshop->weights->loss_scale};
+      for (auto& weight : snapshot.weights) weight.tensor = stream.to_host(weight.tensor);
+      for (auto& moment : snapshot.moments) moment.tensor = copy_on_host(stream, moment.tensor);
+      give(std::move(snapshot));
+    });
+  }
+
+  void heard(const KeepStep& order) {
+    to_keep_ = order;
+    // While the next step is being taken the state is not that any more.
+    if (step_ > order.step || (step_ == order.step && phase_ == Phase::stepping))
+      miss();
+    else if (step_ == order.step && phase_ != Phase::beginning)
+      keep();
+  }
+  void keep() {
+    if (step_ > to_keep_->step) return miss();
+    const auto& keepers = cast_->keepers;
+    const auto number = static_cast<std::size_t>(number_);
+    give_state([to = keepers.empty() ? std::vector<caf::actor>() : keepers[number],
+                line = to_keep_->line](const Snapshot& state) {
+      for (const auto& keeper : to) rt::post(keeper, StateCopy{state, line});
+    });
+    to_keep_.reset();
+  }
+  void miss() {
+    const auto order = *std::exchange(to_keep_, {});
+    self_->tell(cast_->supervisor, Kept{cast_->attempt, number_, order.step, {}, true, {}});
+  }
+
+  void look() {
+    const Wait wait = waits_for();
+    if (cast_)
+      self_->tell(
+          cast_->supervisor,
+          Pulse{cast_->attempt, {PlayerId::Kind::optimizer, number_}, wait, patience_.look(wait)});
+    self_->tell_self_after(spec_->stall_patience, Look{});
+  }
+
+  Wait waits_for() const {
+    switch (phase_) {
+      case Phase::beginning:
+        return computes("the first weights" + far());
+      case Phase::gathering: {
+        const auto given = given_.find(step_);
+        if (given == given_.end()) return {};
+        for (const auto& [giver, holder] : givers_)
+          if (!given->second.contains(giver))
+            return waits(place() + " waits for the gradients of " +
+                         device_title(*spec_, holder.replica, holder.device));
+        return {};
+      }
+      case Phase::measuring:
+        return computes(place() + ", the norm of its gradients");
+      case Phase::deciding:
+        return waits(place() + " waits for the norms of the " + missing_in_norm());
+      case Phase::stepping:
+        return computes(place() + ", the new weights");
+    }
+    return {};
+  }
+
+  /// How far the first weights are.
+  std::string far() const {
+    if (begun_.all == 0) return {};
+    return ": " + std::to_string(begun_.done) + " of " + std::to_string(begun_.all) +
+           " numbers are drawn or packed";
+  }
+
+  /// Returns whether stages predict weights or mend gradients. A look-ahead (nag) predicts where
+  /// nothing is late, too.
+  bool stages_use_moments() const {
+    return models::looks_ahead(spec_->staleness) ||
+           std::ranges::any_of(spec_->delays, [](int delay) { return delay > 0; });
+  }
+  std::string place() const { return "step " + std::to_string(step_ + 1); }
+
+  /// The first of those it clips with that has not told its norms of this step.
+  std::string missing_in_norm() const {
+    const auto of_step = squares_.find(step_);
+    for (const int other : clip_with_)
+      if (of_step == squares_.end() || !of_step->second.contains(other))
+        return title_of(*spec_, {PlayerId::Kind::optimizer, other});
+    return {};
+  }
+
+  rt::Base* self_;
+  RunSpecPtr spec_;
+  int number_;  // Among all optimizers.
+  int stage_;
+  std::vector<int> clip_with_;  // By the same norm: itself, and others.
+  RoundPtr usual_;
+  std::shared_ptr<Beginning> beginning_;
+  Begun begun_;  // How far that is.
+  bool is_snapshot_wanted_ = false;
+  std::int64_t step_;  // The one that is being made, 0-based.
+  Jobs jobs_;
+  CastPtr cast_;
+  std::map<std::pair<int, int>, Holder> givers_;  // By stage, then holder.
+  std::map<int, std::vector<std::string>> tied_;  // What other stages borrow of it.
+  std::shared_ptr<Workshop> workshop_;
+
+  Phase phase_ = Phase::beginning;
+  std::map<std::int64_t, Given> given_;
+  std::map<std::int64_t, std::map<int, std::vector<models::SquaredNorm>>> squares_;
+  double norm_ = 0;  // By which the step's gradients are clipped.
+  std::optional<double> penalised_norm_;
+  models::LossScale loss_scale_;     // Of the newest weights.
+  std::optional<KeepStep> to_keep_;  // Once so many steps are done.
+  Patience patience_;
+};
+
+}  // namespace
+
+caf::actor spawn_optimizer_actor(caf::actor_system& system, RunSpecPtr spec, int optimizer,
+                                 StartPoint start) {
+  return rt::spawn<OptimizerActor>(system, std::move(spec), optimizer, std::move(start));
+}
+
+}  // namespace troupe::actors

@@ -1,0 +1,414 @@
+#include "actors/play/stage_actor.h"
+
+#include <algorithm>
+#include <deque>
+#include <stdexcept>
+#include <utility>
+
+#include "actors/exchange.h"
+#include "actors/messages.h"
+#include "actors/play/cast.h"
+#include "actors/play/gradient_sum.h"
+#include "actors/play/held_stage.h"
+#include "actors/play/inbox.h"
+#include "actors/play/incoming.h"
+#include "actors/play/job.h"
+#include "actors/play/outgoing.h"
+#include "actors/rt.h"
+
+namespace troupe::actors {
+namespace {
+
+using schedules::Action;
+using schedules::Kind;
+using What = Inbox::What;
+
+// Beside the one that runs: so the device never waits for its actor.
+constexpr int actions_ahead = 2;
+
+class StageActor {
+ public:
+  static constexpr const char* name = "stage actor";
+
+  StageActor(rt::Base* self, RunSpecPtr spec, int replica, int device)
+      : self_(self),
+        spec_(std::move(spec)),
+        replica_(replica),
+        device_(device),
+        jobs_(spec_->executor(replica, device, spec_->evaluation->devices()), rt::weak(*self)),
+        held_(stages_held(*spec_, replica, device)),
+        incoming_(spec_),
+        outgoing_(spec_, replica, device, incoming_.inbox()) {}
+
+  caf::behavior make_behavior() {
+    self_->tell_self_after(spec_->stall_patience, Look{});
+    return {
+        [this](Meet& meet) {
+          cast_ = std::move(meet.cast);
+          outgoing_.meet(cast_);
+          self_->end_with(cast_->supervisor);
+        },
+        [this](Play& play) {
+          to_play_.push_back(std::move(play));
+          advance();
+        },
+        [this](Activation& in) {
+          keep(What::input, in.stage, {in.header, std::move(in.value), {}, in.after});
+        },
+        [this](Targets& in) {
+          keep(What::targets, 0, {in.header, std::move(in.value), {}, {}});
+        },
+        [this](Gradient& in) {
+          keep(What::gradient, in.stage, {in.header, std::move(in.value), {}, in.after});
+        },
+        [this](LoanFor& in) {
+          keep(What::loan, in.stage, {in.header, {}, std::move(in.loan), in.after});
+        },
+        [this](NewWeights& in) {
+          auto& on = held(in.stage);
+          on.published.at(static_cast<std::size_t>(in.section)) = {std::move(in.version),
+                                                                   in.worked};
+          if (!on.has_weights && on.is_published()) adopt(on);
+          advance();
+        },
+        [this](const ActionDone& done) { finished(done); },
+        [this](const JobFailed& failed) { self_->fail(failed.text); },
+        [this](Look) { look(); },
+    };
+  }
+
+ private:
+  HeldStage& held(int stage) {
+    for (auto& held : held_)
+      if (held.number == stage) return held;
+    throw std::logic_error("device " + std::to_string(device_) + " has no stage " +
+                           std::to_string(stage));
+  }
+
+  // The round that is being played.
+
+  const Play& play() const { return to_play_.front(); }
+  const Round& round() const { return *play().round; }
+  bool training() const { return round().purpose == Round::Purpose::training; }
+  const schedules::Lane& lane() const {
+    return round().schedule.lanes[static_cast<std::size_t>(device_)];
+  }
+  int last_stage() const { return round().schedule.stages - 1; }
+  std::int64_t first_step() const { return play().first_step; }
+
+  /// Plays on as far as what has come allows.
+  void advance() {
+    while (cast_ && !to_play_.empty()) {
+      if (position_ == 0 && !begin_round()) return;
+      while (position_ < lane().size()) {
+        if (in_executor_ > actions_ahead || !missing(lane()[position_]).empty()) return;
+        perform(lane()[position_++]);
+      }
+      if (lane().empty()) tell_played({to_play_.front(), 0, {}});
+      to_play_.pop_front();
+      position_ = 0;
+      begun_ = false;
+    }
+  }
+
+  bool begin_round() {
+    if (begun_) return true;
+    for (const auto& held : held_)
+      if (!held.has_weights) return false;
+    begun_ = true;
+    if (!lane().empty()) in_play_.push_back({to_play_.front(), lane().size(), {}});
+    if (!training()) return true;
+    for (auto& held : held_) {
+      held.steps_given = held.steps_taken = 0;
+      models::Round begun{.delays = delays_of(lane(), held.number, round().schedule.micro_batches),
+                          .step_every = held.share.count(),
+                          .share = held.share,
+                          .targets_in_step = spec_->targets_in_step};
+      jobs_.post("beginning a round",
+                 [stage = held.stage, begun = std::move(begun)](Stream&) mutable {
+                   stage->begin_round(std::move(begun));
+                 });
+    }
+    return true;
+  }
+
+  std::string missing(Action action) {
+    return incoming_.missing(play(), action, held(action.stage));
+  }
+
+  void perform(Action action) {
+    auto& on = held(action.stage);
+    switch (action.kind) {
+      case Kind::forward:
+        return training() ? forward(action, on) : evaluate(action, on);
+      case Kind::recompute:
+        return run(action, [stage = on.stage, m = index(action)](Stream& stream) {
+          stage->recompute(stream, m);
+        });
+      case Kind::backward:
+        return backward(action, on, [](auto& stage, Stream& stream, int m, Tensor dy) {
+          return stage.backward(stream, m, std::move(dy));
+        });
+      case Kind::backward_input:
+        return backward(action, on, [](auto& stage, Stream& stream, int m, Tensor dy) {
+          return stage.backward_input(stream, m, std::move(dy));
+        });
+      case Kind::backward_weight:
+        return run(action, [stage = on.stage, m = index(action)](Stream& stream) {
+          stage->backward_weight(stream, m);
+        });
+      case Kind::give:
+        return give(action, on);
+      case Kind::update:
+        ++on.steps_taken;
+        return adopt(on, action);
+      case Kind::gather:  // Weights are always whole in one process.
+      case Kind::release:
+        return run(action, [](Stream&) {});
+    }
+  }
+
+  void forward(Action action, HeldStage& on) {
+    const auto place = place_of(round(), replica_, index(action));
+    const models::MicroBatch id{.step = first_step() + place.step,
+                                .index = index(action),
+                                .first_sample = place.index * spec_->micro};
+    run(action,
+        [=, stage = on.stage, in = take_input(action, on),
+         loss = outgoing_.loss(play(), id.step, place), next = outgoing_.output(play(), action),
+         lent = outgoing_.loans(play(), action, on)](Stream& stream) {
+          in.check_halves();
+          follow(stream, in);
+          const Header header = in.input->header;
+          Tensor y =
+              stage->forward(stream, id, std::move(in.input->value),
+                             in.targets ? std::move(in.targets->value) : Tensor(), in.take_loans());
+          for (const auto& [name, send] : lent) send(header, stage->lend(id.index, name));
+          in.targets ? tell_mean(stream, loss, header, std::move(y)) : next(header, std::move(y));
+        });
+  }
+
+  void evaluate(Action action, HeldStage& on) {
+    const auto place = place_of(round(), replica_, index(action));
+    run(action, [=, stage = on.stage, in = take_input(action, on),
+                 loss = outgoing_.loss(play(), first_step(), place),
+                 next = outgoing_.output(play(), action),
+                 lent = outgoing_.loans(play(), action, on)](Stream& stream) {
+      in.check_halves();
+      follow(stream, in);
+      const Header header = in.input->header;
+      Tensor y =
+          stage->evaluate(stream, std::move(in.input->value),
+                          in.targets ? std::move(in.targets->value) : Tensor(), in.take_loans());
+      for (const auto& [name, send] : lent) send(header, stage->lend(name));
+      in.targets ? tell_mean(stream, loss, header, std::move(y)) : next(header, std::move(y));
+    });
+  }
+
+  template <class Pass>
+  void backward(Action action, HeldStage& on, Pass pass) {
+    const auto in = incoming_.take_gradient(play(), action);
+    const auto back = outgoing_.gradient(play(), action);
+    run(action, [stage = on.stage, in, back, pass, m = index(action)](Stream& stream) {
+      Header header = in->header;
+      follow(stream, *in);
+      stage->expect_gap_factor(m, header.gap_factor);
+      Tensor dx = pass(*stage, stream, m, std::move(in->value));
+      header.gap_factor = stage->gap_factor();
+      if (back) back(header, std::move(dx));
+    });
+  }
+
+  /// How the sums of gradients come to an optimizer. All else of them goes to it.
+  enum class Way : std::uint8_t {
+    sent,      // With the rest.
+    added_up,  // By an edge, to where the optimizer is,
+    taken,     // which is here.
+  };
+
+  Way way_to(int optimizer, const HeldStage& on) const {
+    const auto [stage, section] = actors::place_of(*spec_, optimizer);
+    if (!adder_of(on) || stage != on.number) return Way::sent;
+    return section == on.holder ? Way::taken : Way::added_up;
+  }
+
+  std::shared_ptr<transport::Adder> adder_of(const HeldStage& on) const {
+    const auto stage = static_cast<std::size_t>(on.number);
+    return stage < cast_->adders.size() ? cast_->adders[stage] : nullptr;
+  }
+
+  void give(Action action, HeldStage& on) {
+    const std::int64_t step = first_step() + on.steps_given++;
+    struct To {
+      caf::actor optimizer;
+      models::Section section;
+      Way way;
+    };
+    std::vector<To> givings;
+    for (const auto& giving : on.givings)
+      givings.push_back({cast_->optimizers[static_cast<std::size_t>(giving.optimizer)],
+                         giving.section, way_to(giving.optimizer, on)});
+    // All holders of a stage see the same weights equally late; the first one tells.
+    const auto ear = spec_->measures_staleness && on.holder == 0 ? cast_->supervisor : caf::actor();
+    run(action, [stage = on.stage, step, givings = std::move(givings), ear,
+                 attempt = cast_->attempt, number = on.number, holder = on.holder, spec = spec_,
+                 adder = adder_of(on)](Stream& stream) {
+      if (ear) rt::post(ear, LateGradients{attempt, number, step, stage->take_metrics()});
+      const auto gradients = stage->take_gradients(stream);
+      const auto slots = stage->passes().parameters().size();
+      std::function<void(models::PartialSum)> take;
+      for (const auto& [to, section, way] : givings) {
+        const auto share =
+            std::make_shared<models::GradientShare>(models::part_of(gradients, section, slots));
+        const StepGradients message{step, number, holder, share};
+        if (way != Way::sent) share->sums.clear();
+        if (way != Way::taken)
+          rt::post(to, message);
+        else
+          take = [to = rt::weak(to), message](models::PartialSum sum) {
+            message.gradients->sums.push_back(std::move(sum));
+            rt::post(to, message);
+          };
+      }
+      if (adder) add_up(stream, adder, spec, {number, holder}, gradients, std::move(take));
+    });
+  }
+
+  /// The first weights come without an action.
+  void adopt(HeldStage& on, std::optional<Action> action = {}) {
+    on.has_weights = true;
+    // Taking them takes no time; what this device had to do for it is its optimizer's work.
+    const auto worked = on.worked_here();
+    const auto take = [stage = on.stage, spec = spec_, number = on.number,
+                       parts = on.take_published()](Stream& stream) {
+      const auto& sections = spec->sections[static_cast<std::size_t>(number)];
+      auto version = models::join(stream, stage->passes().parameters(), sections, parts);
+      stage->adopt(stage->packed(stream, std::move(version)));
+    };
+    if (!action) return jobs_.post("taking the first weights", take);
+    run(*action, take, worked);
+  }
+
+  PassInput take_input(Action action, const HeldStage& on) {
+    auto in = incoming_.take_input(play(), action, on);
+    if (on.number == 0) self_->tell(cast_->inputs[replica()], Taken{device_});
+    if (in.targets) self_->tell(cast_->targets[replica()], Taken{device_});
+    return in;
+  }
+
+  static void tell_mean(Stream& stream, const Outgoing::TellLoss& tell, const Header& header,
+                        Tensor losses) {
+    once_done([tell, header, losses = stream.to_host(std::move(losses))] {
+      tell(header, models::Losses{losses}.mean());
+    });
+  }
+
+  // The executor.
+
+  template <class Work>
+  void run(Action action, Work work, std::optional<WorkTime> told = {}) {
+    ++in_executor_;
+    jobs_.post(title_of(play(), action), std::move(work),
+               [action, told, owner = jobs_.owner()](const WorkTime& worked) {
+                 rt::post(owner, ActionDone{action, told.value_or(worked)});
+               });
+  }
+
+  void finished(const ActionDone& done) {
+    --in_executor_;
+    auto& played = in_play_.front();
+    played.spans.push_back({done.action, done.worked});
+    if (played.spans.size() == played.actions) {
+      tell_played(std::move(played));
+      in_play_.pop_front();
+    }
+    advance();
+  }
+
+  struct InPlay {
+    Play play;
+    std::size_t actions = 0;
+    std::vector<DeviceSpan> spans;
+  };
+
+  void tell_played(InPlay played) {
+    const RoundPlayed told{cast_->attempt,
+                           replica_,
+                           device_,
+                           played.play.first_step,
+                           played.play.round->purpose,
+                           std::make_shared<const std::vector<DeviceSpan>>(std::move(played.spans)),
+                           incoming_.most()};
+    self_->tell(cast_->supervisor, told);
+  }
+
+  // What has come, and what has not.
+
+  void keep(What what, int stage, Inbox::Parcel parcel) {
+    const auto& header = parcel.header;
+    *incoming_.inbox().put({what, header.first_step, stage, header.m, parcel.loan.name}) =
+        std::move(parcel);
+    advance();
+  }
+
+  void look() {
+    const Wait wait = waits_for();
+    if (cast_)
+      self_->tell(
+          cast_->supervisor,
+          Pulse{cast_->attempt, {PlayerId::Kind::stage, place()}, wait, patience_.look(wait)});
+    self_->tell_self_after(spec_->stall_patience, Look{});
+  }
+
+  Wait waits_for() {
+    if (in_executor_ > 0) return computes(title_of(in_play_.front().play, oldest_in_executor()));
+    if (to_play_.empty()) return {};
+    if (begun_) {
+      const Action next = lane()[position_];
+      return waits(title_of(play(), next) + " waits for " + missing(next));
+    }
+    const auto found = std::ranges::find(held_, false, &HeldStage::has_weights);
+    return waits("it waits for the first weights from the " + missing_optimizer(*spec_, *found));
+  }
+
+  /// "step 3, 1F2"
+  static std::string title_of(const Play& play, Action action) {
+    return step_title(*play.round, play.first_step, index(action)) + ", " + to_string(action);
+  }
+
+  Action oldest_in_executor() const {
+    const auto& played = in_play_.front();
+    return played.play.round->schedule
+        .lanes[static_cast<std::size_t>(device_)][played.spans.size()];
+  }
+
+  /// Among all devices of all replicas.
+  int place() const { return replica_ * spec_->evaluation->devices() + device_; }
+  std::size_t replica() const { return static_cast<std::size_t>(replica_); }
+  static int index(Action action) { return static_cast<int>(action.micro_batch); }
+
+  rt::Base* self_;
+  RunSpecPtr spec_;
+  int replica_;
+  int device_;
+  Jobs jobs_;
+  CastPtr cast_;
+  std::vector<HeldStage> held_;
+  Incoming incoming_;
+  Outgoing outgoing_;
+
+  std::deque<Play> to_play_;  // The first is being played.
+  bool begun_ = false;
+  std::size_t position_ = 0;
+  std::deque<InPlay> in_play_;  // What the executor has not finished.
+  int in_executor_ = 0;
+  Patience patience_;
+};
+
+}  // namespace
+
+caf::actor spawn_stage_actor(caf::actor_system& system, RunSpecPtr spec, int replica, int device) {
+  return rt::spawn<StageActor>(system, std::move(spec), replica, device);
+}
+
+}  // namespace troupe::actors

@@ -1,0 +1,157 @@
+#include "apps/client/head_client.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include "apps/hosts/interfaces.h"
+#include "core/json.h"
+#include "transport/control/control_socket.h"
+
+namespace troupe::apps {
+namespace {
+
+constexpr auto connect_patience = std::chrono::seconds(5);
+constexpr auto answer_patience = std::chrono::seconds(60);
+
+std::uint64_t random_id() {
+  static std::random_device random;
+  return (static_cast<std::uint64_t>(random()) << 31 ^ random()) | 1;
+}
+
+}  // namespace
+
+class HeadClient::Line {
+ public:
+  Status dial(const transport::DialOptions& options) {
+    endpoint_ = options.endpoint;
+    auto client = transport::ControlClient::dial(
+        options,
+        {.connected = [this] { set([this] { ++connection_; }); },
+         .message =
+             [this](transport::Message message) {
+               set([&] {
+                 if (message.re == asked_) answer_ = std::move(message);
+               });
+             },
+         .gone = [this](transport::Gone, const std::string&) { set([this] { ++ended_; }); },
+         .refused = [this](const std::string& why) { set([&] { refused_ = why; }); }});
+    if (!client) return client.error();
+    client_ = std::move(*client);
+    std::unique_lock lock(mutex_);
+    return wait_for_connection(lock, Clock::now() + connect_patience);
+  }
+
+  /// On the next connection again, where one ends: the head knows by the id what it has done.
+  Reply ask(const std::string& type, Value body) {
+    transport::Message message;
+    message.type = type;
+    message.id = random_id();
+    message.incarnation = incarnation_;
+    message.body = std::move(body);
+    const auto end = Clock::now() + answer_patience;
+    std::unique_lock lock(mutex_);
+    asked_ = message.id;
+    answer_.reset();
+    while (!answer_) {
+      if (auto connected = wait_for_connection(lock, end); !connected) return connected.error();
+      const auto asked_on = connection_;
+      if (auto sent = say(message); !sent && connection_ == asked_on && ended_ < connection_)
+        return sent.error();
+      const bool answered =
+          changed_.wait_until(lock, end, [&] { return answer_ || ended_ >= asked_on; });
+      if (!answered)
+        return Error{"the head has not answered '" + type + "' within " +
+                     std::to_string(answer_patience.count()) + " s"};
+    }
+    auto answer = std::move(*answer_);
+    if (answer.type != Refusal::type && !answer.payload.empty())
+      return parse_json(answer.payload[0]);
+    if (answer.type != Refusal::type) return std::move(answer.body);
+    auto refusal = transport::from_message<Refusal>(answer);
+    if (!refusal)
+      return within("the head refused, for a reason that is not known here", refusal.error());
+    return std::move(*refusal);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  Status wait_for_connection(std::unique_lock<std::mutex>& lock, Clock::time_point end) {
+    if (changed_.wait_until(lock, end, [&] { return connection_ > ended_; })) return Done{};
+    return Error{"no head answers at " + endpoint_ +
+                 (refused_.empty() ? "" : " (" + refused_ + ")") +
+                 "; is `troupe head` running there?"};
+  }
+
+  /// With the lock held. A connection begins with a hello.
+  Status say(const transport::Message& message) {
+    if (greeted_ != connection_ && message.type != "hello") {
+      transport::Message hello;
+      hello.type = "hello";
+      hello.id = random_id();
+      hello.incarnation = incarnation_;
+      if (auto sent = client_->send(hello); !sent) return sent;
+    }
+    greeted_ = connection_;
+    return client_->send(message);
+  }
+
+  template <class Change>
+  void set(Change change) {
+    {
+      const std::lock_guard lock(mutex_);
+      change();
+    }
+    changed_.notify_all();
+  }
+
+  /// What others at this address do is not held against this process.
+  const std::uint64_t incarnation_ = random_id();
+  std::string endpoint_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t connection_ = 0;  // Of those that were made, the newest,
+  std::uint64_t ended_ = 0;       // and of those that have ended.
+  std::uint64_t greeted_ = 0;     // The newest on which a hello was said.
+  std::string refused_;
+  std::uint64_t asked_ = 0;  // The id of the question,
+  std::optional<transport::Message> answer_;
+  std::unique_ptr<transport::ControlClient> client_;  // Last: its thread uses the others.
+};
+
+HeadClient::HeadClient() : line_(std::make_unique<Line>()) {}
+HeadClient::~HeadClient() = default;
+
+Result<std::unique_ptr<HeadClient>> HeadClient::dial(const transport::DialOptions& options) {
+  std::unique_ptr<HeadClient> client(new HeadClient());
+  if (auto dialed = client->line_->dial(options); !dialed) return dialed.error();
+  auto welcome = client->ask("hello", Value::Map{});
+  if (!welcome) return welcome.error();
+  const Value* version = welcome->find("version");
+  if (!version || !version->text() || *version->text() != TROUPE_VERSION)
+    return Error{"the head at " + options.endpoint + " is troupe " +
+                 (version && version->text() ? *version->text() : "of an unknown version") +
+                 ", and this is troupe " TROUPE_VERSION};
+  // A key without such a role can ask nothing: say so before the first question.
+  const Value* rights = welcome->find("rights");
+  const auto has = [&](const char* role) {
+    return rights && rights->text() && rights->text()->find(role) != std::string::npos;
+  };
+  if (!has("operator") && !has("viewer"))
+    return Error{"the head at " + options.endpoint + " knows these keys as those of a " +
+                 (rights && rights->text() ? *rights->text() : "stranger") +
+                 ", who may ask nothing; its list of hosts must say operator or viewer"};
+  if (const Value* events = welcome->find("events"); events && events->text())
+    client->events_ = reached_at(*events->text(), options.endpoint);
+  return client;
+}
+
+Reply HeadClient::ask(const std::string& type, Value body) {
+  return line_->ask(type, std::move(body));
+}
+
+}  // namespace troupe::apps

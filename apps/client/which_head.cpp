@@ -1,0 +1,58 @@
+#include "apps/client/which_head.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <utility>
+
+#include "apps/client/head_address.h"
+#include "core/json.h"
+
+namespace troupe::apps {
+
+void WhichHead::add_to(CLI::App& command) {
+  command.add_option("--head", address,
+                     "where the head listens (TROUPE_HEAD, or the last one here)");
+  keys.add_to(command);
+}
+
+Result<transport::DialOptions> WhichHead::options() const {
+  const auto endpoint = find_head(address);
+  if (!endpoint) return endpoint.error();
+  return keys.dial(*endpoint);
+}
+
+Result<std::unique_ptr<HeadClient>> WhichHead::dial() const {
+  const auto options = this->options();
+  if (!options) return options.error();
+  return HeadClient::dial(*options);
+}
+
+Result<transport::DialOptions> WhichHead::events_of(const HeadClient& client) const {
+  auto options = this->options();
+  if (options) options->endpoint = client.events();
+  return options;
+}
+
+ExitCode no_head(const Error& error) { return complain(ExitCode::no_head, "error: " + error.text); }
+
+ExitCode refused(const Refusal& refusal) {
+  // Diagnostics of a configuration are marked already, each with its place.
+  const bool is_marked = refusal.text.find("error: ") != std::string::npos;
+  return complain(refusal.code == RefusalCode::invalid ? ExitCode::invalid : ExitCode::failed,
+                  (is_marked ? "" : "error: ") + refusal.text);
+}
+
+ExitCode ask(const WhichHead& head, const std::string& type, Value body, const CommonFlags& flags,
+             const std::function<void(const Value&)>& plainly) {
+  auto client = head.dial();
+  if (!client) return no_head(client.error());
+  const auto answer = (*client)->ask(type, std::move(body));
+  if (!answer) return refused(answer.refusal());
+  if (flags.output == "json")
+    std::puts(to_json(*answer).c_str());
+  else
+    plainly(*answer);
+  return ExitCode::done;
+}
+
+}  // namespace troupe::apps

@@ -1,0 +1,121 @@
+#include <cstdio>
+
+#include "apps/command.h"
+#include "apps/events/told_events.h"
+#include "apps/report/run_events.h"
+#include "apps/run/run_setup.h"
+#include "core/json.h"
+#include "storage/checkpoint/checkpoint.h"
+#include "storage/checkpoint/ledger.h"
+#include "storage/files/files.h"
+#include "storage/files/records.h"
+
+namespace troupe::apps {
+namespace {
+
+struct AuditArguments {
+  std::string run;
+  bool reads_data = false;
+};
+
+/// The data of a run, as its folder says.
+Result<std::shared_ptr<const storage::Dataset>> data_of_run(const std::string& folder) {
+  const auto loaded = config::load({folder + "/config.toml", {}});
+  if (!loaded) return loaded.error();
+  auto setup = set_up(loaded->config);
+  if (!setup) return setup.error();
+  return setup->train;
+}
+
+/// What a checkpoint holds was committed before it was saved: the newest that is complete.
+std::string flaw_of_newest(storage::Files& files, const std::string& folder,
+                           const storage::Audit& audit) {
+  std::string root = folder + "/checkpoints";
+  if (const auto events = read_events(files, folder))
+    if (const auto run = parse_events(*events); !run.checkpoints.empty())
+      root = storage::parent_of(run.checkpoints.back());
+  const auto listed = storage::list_checkpoints(files, root);
+  if (!listed) return {};
+  for (const auto& checkpoint : *listed) {
+    if (checkpoint.state != storage::ListedCheckpoint::State::complete) continue;
+    const bool is_known = checkpoint.step <= audit.steps;
+    if (is_known && checkpoint.manifest->samples * audit.steps == audit.samples * checkpoint.step)
+      return {};
+    return checkpoint.directory + " is of " + std::to_string(checkpoint.manifest->samples) +
+           " samples in " + std::to_string(checkpoint.step) + " steps, but " +
+           std::to_string(audit.steps) + " steps of " + std::to_string(audit.samples) +
+           " samples are committed";
+  }
+  return {};
+}
+
+Value to_value(const std::string& folder, const storage::Audit& audit) {
+  Value value;
+  value.set("run", folder);
+  value.set("steps", audit.steps);
+  value.set("samples", audit.samples);
+  value.set("passes", audit.passes);
+  value.set("attempts", audit.attempts);
+  value.set("skipped", audit.skipped);
+  value.set("taken_back", audit.taken_back);
+  value.set("torn", audit.is_torn);
+  value.set("read_again", audit.read_again);
+  value.set("good", audit.flaw.empty());
+  if (!audit.flaw.empty()) value.set("flaw", audit.flaw);
+  return value;
+}
+
+void print(const std::string& folder, const storage::Audit& audit) {
+  const auto number = [](std::int64_t n) { return static_cast<long long>(n); };
+  std::printf("%s: %lld steps of %lld samples are committed: %lld whole passes\n", folder.c_str(),
+              number(audit.steps), number(audit.samples), number(audit.passes));
+  if (audit.skipped > 0)
+    std::printf("of these %lld changed no weights: their gradients overflowed in fp16\n",
+                number(audit.skipped));
+  std::printf("attempts: %lld; steps that they took back and did again: %lld%s\n",
+              number(audit.attempts), number(audit.taken_back),
+              audit.is_torn ? "; the last line is torn, as a crash leaves it" : "");
+  if (audit.read_again > 0)
+    std::printf("the data was read again: %lld steps had the bytes that it has now\n",
+                number(audit.read_again));
+  if (audit.flaw.empty())
+    std::puts("each sample of each pass is in exactly one committed step");
+  else
+    std::printf("FAIL: %s\n", audit.flaw.c_str());
+}
+
+ExitCode audit(const AuditArguments& arguments, const CommonFlags& flags) {
+  const auto files = storage::disk_files();
+  const std::string folder = folder_of_run(*files, arguments.run);
+  const auto ledger = storage::read_segments(*files, folder + "/ledger");
+  if (!ledger)
+    return complain(ExitCode::invalid, "error: " + ledger.error().text +
+                                           "; every run keeps it in its folder, runs/NAME/ledger");
+  std::shared_ptr<const storage::Dataset> data;
+  if (arguments.reads_data) {
+    auto opened = data_of_run(folder);
+    if (!opened) return invalid(opened.error());
+    data = std::move(*opened);
+  }
+  storage::Audit found = storage::audit(*ledger, data.get());
+  if (found.flaw.empty()) found.flaw = flaw_of_newest(*files, folder, found);
+  if (flags.output == "json")
+    std::puts(to_json(to_value(folder, found)).c_str());
+  else
+    print(folder, found);
+  return found.flaw.empty() ? ExitCode::done : ExitCode::failed;
+}
+
+}  // namespace
+
+void add_audit(Program& program) {
+  auto [command, arguments] =
+      add_command(program, program.app, "audit",
+                  "prove that each sample of each pass was in exactly one committed step", audit);
+  command->add_option("run", arguments.run, "the name of a run, or its folder")->required();
+  command->add_flag(
+      "--data", arguments.reads_data,
+      "read the run's data again, and compare the bytes with those that each step read");
+}
+
+}  // namespace troupe::apps

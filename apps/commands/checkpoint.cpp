@@ -1,0 +1,283 @@
+#include "storage/checkpoint/checkpoint.h"
+
+#include <cassert>
+#include <cstdio>
+
+#include "apps/command.h"
+#include "apps/commands/ecosystem.h"
+#include "apps/commands/trained_model.h"
+#include "config/load.h"
+#include "core/json.h"
+#include "models/kinds/registry.h"
+
+namespace troupe::apps {
+namespace {
+
+struct FolderArguments {
+  std::string path;
+};
+
+struct PruneArguments {
+  std::string path;
+  int keep = 3;
+};
+
+struct ExportArguments {
+  std::string path;
+  std::string to;
+};
+
+struct ImportArguments {
+  std::string file;
+  std::string to;
+  std::string config;
+};
+
+constexpr const char* in_use = "wait until that run has ended, or stop it";
+
+std::uint64_t bytes_of(const storage::Manifest& manifest) {
+  std::uint64_t bytes = 0;
+  for (const auto& part : manifest.parts) bytes += part.bytes;
+  return bytes;
+}
+
+Value summary(const std::string& directory, const storage::Manifest& manifest) {
+  Value value;
+  value.set("directory", directory);
+  value.set("step", manifest.step);
+  value.set("samples", manifest.samples);
+  value.set("bytes", static_cast<std::int64_t>(bytes_of(manifest)));
+  value.set("weights", to_string(manifest.weights_digest));
+  value.set("recipe", to_string(manifest.recipe_digest));
+  value.set("model", manifest.model);
+  return value;
+}
+
+ExitCode ls(const FolderArguments& arguments, const CommonFlags& flags) {
+  const auto files = storage::disk_files();
+  const auto listed = storage::list_checkpoints(*files, arguments.path);
+  if (!listed) return invalid(listed.error());
+  if (listed->empty() && flags.output != "json")
+    std::printf("no checkpoint below %s\n", arguments.path.c_str());
+  using State = storage::ListedCheckpoint::State;
+  for (const auto& checkpoint : *listed) {
+    const bool complete = checkpoint.state == State::complete;
+    if (flags.output == "json") {
+      Value line;
+      if (complete) {
+        line = summary(checkpoint.directory, *checkpoint.manifest);
+      } else {
+        line.set("directory", checkpoint.directory);
+        line.set("step", checkpoint.step);
+        line.set("problem", checkpoint.problem);
+      }
+      std::puts(to_json(line).c_str());
+    } else if (complete) {
+      std::printf("%s  step %lld  %llu bytes  weights %s\n", checkpoint.directory.c_str(),
+                  static_cast<long long>(checkpoint.step),
+                  static_cast<unsigned long long>(bytes_of(*checkpoint.manifest)),
+                  to_string(checkpoint.manifest->weights_digest).c_str());
+    } else {
+      std::printf("%s  %s: %s\n", checkpoint.directory.c_str(),
+                  checkpoint.state == State::damaged ? "DAMAGED" : "unfinished",
+                  checkpoint.problem.c_str());
+    }
+  }
+  return ExitCode::done;
+}
+
+ExitCode inspect(const FolderArguments& arguments, const CommonFlags& flags) {
+  const auto files = storage::disk_files();
+  const auto checkpoint = open_checkpoint(*files, arguments.path);
+  if (!checkpoint) return invalid(checkpoint.error());
+  const auto& manifest = checkpoint->manifest();
+  Value value = summary(checkpoint->directory(), manifest);
+  value.set("recipe_keys", manifest.recipe);
+  Value::List tensors;
+  for (const auto& view : checkpoint->weights()) {
+    Value tensor;
+    tensor.set("name", view.name);
+    tensor.set("type", to_string(view.type));
+    tensor.set("shape", to_string(view.shape));
+    tensors.push_back(std::move(tensor));
+  }
+  value.set("tensors", std::move(tensors));
+  if (flags.output == "json") {
+    std::puts(to_json(value).c_str());
+    return ExitCode::done;
+  }
+  std::printf("%s\nstep %lld, sample position %lld\nweights %s\nrecipe  %s\nmodel   %s\n",
+              checkpoint->directory().c_str(), static_cast<long long>(manifest.step),
+              static_cast<long long>(manifest.samples), to_string(manifest.weights_digest).c_str(),
+              to_string(manifest.recipe_digest).c_str(), to_json(manifest.model).c_str());
+  for (const auto& view : checkpoint->weights())
+    std::printf("  %-48s %s %s\n", view.name.c_str(), std::string(to_string(view.type)).c_str(),
+                to_string(view.shape).c_str());
+  return ExitCode::done;
+}
+
+ExitCode verify(const FolderArguments& arguments, const CommonFlags&) {
+  const auto files = storage::disk_files();
+  auto listed = storage::list_checkpoints(*files, arguments.path);
+  std::vector<std::string> directories;
+  const auto is_one = files->exists(arguments.path + "/manifest.json");
+  if (!is_one.ok()) return invalid(is_one.error());
+  if (*is_one) {
+    directories.push_back(arguments.path);
+  } else {
+    if (!listed) return invalid(listed.error());
+    for (const auto& checkpoint : *listed) directories.push_back(checkpoint.directory);
+  }
+  if (directories.empty())
+    return invalid({arguments.path + ": there is no checkpoint here, nor below"});
+  ExitCode code = ExitCode::done;
+  for (const auto& directory : directories) {
+    const auto opened = storage::Checkpoint::open(*files, directory);
+    if (opened) {
+      std::printf("%s: every byte is good\n", directory.c_str());
+    } else {
+      std::printf("%s: DAMAGED: %s\n", directory.c_str(), opened.error().text.c_str());
+      code = ExitCode::failed;
+    }
+  }
+  return code;
+}
+
+ExitCode prune(const PruneArguments& arguments, const CommonFlags&) {
+  const auto files = storage::disk_files();
+  const auto there = files->exists(arguments.path);
+  if (!there.ok()) return invalid(there.error());
+  if (!*there) return ExitCode::done;
+  const auto lock = storage::lock_folder(*files, arguments.path, in_use);
+  if (!lock) return invalid(lock.error());
+  const auto pruned = storage::prune_checkpoints(*files, arguments.path, arguments.keep);
+  if (!pruned) return invalid(pruned.error());
+  for (const auto& directory : pruned->removed) std::printf("removed %s\n", directory.c_str());
+  for (const auto& bad : pruned->bad)
+    std::printf("kept %s, which is damaged: %s\n", bad.directory.c_str(), bad.why.c_str());
+  return ExitCode::done;
+}
+
+ExitCode export_one(const ExportArguments& arguments, const CommonFlags& flags) {
+  const auto files = storage::disk_files();
+  const auto checkpoint = open_checkpoint(*files, arguments.path);
+  if (!checkpoint) return invalid(checkpoint.error());
+  auto views = checkpoint->weights();
+  // Names go out as they came in.
+  if (const Value* prefix = checkpoint->manifest().state.find("prefix"); prefix && prefix->text())
+    for (auto& view : views) view.name = *prefix->text() + view.name;
+  const auto taken = files->exists(arguments.to);
+  if (!taken.ok()) return invalid(taken.error());
+  if (*taken)
+    return invalid({arguments.to + ": is there already; remove it, or give another name"});
+  // Within a folder of checkpoints a save would take the file for one that it left behind.
+  const auto folder = storage::parent_of(arguments.to);
+  for (const auto& root : {folder, storage::parent_of(folder)}) {
+    const auto is_root = files->exists(root + "/owner");
+    if (!is_root.ok()) return invalid(is_root.error());
+    if (*is_root)
+      return invalid({arguments.to + ": " + root +
+                      " is a folder in which a run keeps its checkpoints; wanted another place"});
+  }
+  const auto written =
+      storage::write_safetensors(*files, arguments.to, views, checkpoint->metadata());
+  if (!written) return invalid(written.error());
+  if (!flags.quiet)
+    std::printf("%s: %zu tensors, %llu bytes\n", arguments.to.c_str(), views.size(),
+                static_cast<unsigned long long>(written->bytes));
+  return ExitCode::done;
+}
+
+/// The [model] of a configuration, or what the config.json beside the file says.
+Result<Value> described_model(storage::Files& files, const ImportArguments& arguments) {
+  if (!arguments.config.empty()) {
+    const auto loaded = config::load({arguments.config, {}});
+    if (!loaded) return loaded.error();
+    Value model = loaded->config.model.options;
+    model.set("kind", loaded->config.model.kind);
+    return model;
+  }
+  const std::string path = storage::parent_of(arguments.file) + "/config.json";
+  const auto bytes = files.read(path);
+  if (!bytes)
+    return Error{"there is no config.json beside " + arguments.file +
+                 " that says which model it is; give --config with a [model] section"};
+  const auto config = parse_json(bytes->text());
+  if (!config) return Error{path + ":" + config.error().text};
+  auto given = model_of_hugging_face(*config);
+  if (!given) return within(path, given.error());
+  const auto* kind = models::find_model_kind(*given->find("kind")->text());
+  assert(kind);
+  return models::complete(kind->options, *given);
+}
+
+ExitCode import_one(const ImportArguments& arguments, const CommonFlags& flags) {
+  const auto files = storage::disk_files();
+  const auto description = described_model(*files, arguments);
+  if (!description) return invalid(description.error());
+  const auto model = model_from(*description);
+  if (!model) return invalid(model.error());
+  const auto file = storage::Safetensors::open(*files, arguments.file);
+  if (!file) return invalid(file.error());
+  const auto weights = match_foreign(*file, *model);
+  if (!weights) return invalid(within(arguments.file, weights.error()));
+
+  MemoryPool memory;
+  storage::CheckpointContent content;
+  content.model = *description;
+  content.recipe = Value(Value::Map{});
+  content.state.set("prefix", weights->prefix);
+  content.metadata = file->metadata();
+  for (const auto& view : weights->tensors) {
+    auto tensor = storage::load(view, memory);
+    if (!tensor) return invalid(within(view.name, tensor.error()));
+    content.weights.push_back({view.name, std::move(*tensor)});
+  }
+  if (auto made = files->make_directory(arguments.to); !made) return invalid(made.error());
+  const auto lock = storage::lock_folder(*files, arguments.to, in_use);
+  if (!lock) return invalid(lock.error());
+  const auto saved = storage::save_checkpoint(*files, arguments.to, content);
+  if (!saved) return invalid(saved.error());
+  for (const auto& name : weights->ignored)
+    std::fprintf(stderr, "warning: %s holds no weights and was left out\n", name.c_str());
+  if (!flags.quiet)
+    std::printf("%s: %zu tensors, weights %s\n", saved->directory.c_str(), content.weights.size(),
+                to_string(saved->manifest.weights_digest).c_str());
+  return ExitCode::done;
+}
+
+CLI::Option* add_path(CLI::App* command, std::string& path) {
+  return command->add_option("path", path, "a checkpoint's folder, or one that holds several")
+      ->required();
+}
+
+}  // namespace
+
+void add_checkpoint(Program& program) {
+  CLI::App& group = add_group(program, "checkpoint", "look at, check, move and remove checkpoints");
+  auto listing = add_command(program, group, "ls", "list the checkpoints in a folder", ls);
+  add_path(listing.app, listing.arguments.path);
+  auto inspecting = add_command(program, group, "inspect", "what is in a checkpoint", inspect);
+  add_path(inspecting.app, inspecting.arguments.path);
+  auto verifying =
+      add_command(program, group, "verify", "compare every byte with its digests", verify);
+  add_path(verifying.app, verifying.arguments.path);
+  auto pruning = add_command(program, group, "prune", "remove all but the newest good ones", prune);
+  add_path(pruning.app, pruning.arguments.path);
+  pruning.app->add_option("--keep", pruning.arguments.keep, "how many stay")
+      ->check(CLI::Range(1, 1'000'000));
+  auto exporting = add_command(program, group, "export",
+                               "write the weights as one .safetensors file", export_one);
+  add_path(exporting.app, exporting.arguments.path);
+  exporting.app->add_option("--to", exporting.arguments.to, "the file to write")->required();
+  auto importing =
+      add_command(program, group, "import", "make a checkpoint of a .safetensors file", import_one);
+  importing.app->add_option("file", importing.arguments.file, "the weights")->required();
+  importing.app->add_option("--to", importing.arguments.to, "the folder for the checkpoint")
+      ->required();
+  importing.app->add_option(
+      "--config", importing.arguments.config,
+      "a configuration whose [model] it is; else config.json beside the file");
+}
+
+}  // namespace troupe::apps

@@ -1,0 +1,79 @@
+#include <cstdio>
+
+#include "apps/command.h"
+#include "apps/run/schedule_file.h"
+#include "config/load.h"
+#include "config/pages/render.h"
+#include "core/json.h"
+
+namespace troupe::apps {
+namespace {
+
+struct FileArguments {
+  std::string config;
+  std::vector<std::string> settings;
+  bool origin = false;
+};
+
+struct NoArguments {};
+
+Result<config::Loaded> load(const FileArguments& arguments) {
+  auto loaded = config::load({arguments.config, arguments.settings});
+  if (loaded && !loaded->warnings.empty()) std::fputs(loaded->warnings.c_str(), stderr);
+  return loaded;
+}
+
+ExitCode check(const FileArguments& arguments, const CommonFlags& flags) {
+  const auto loaded = load(arguments);
+  if (!loaded) return complain(ExitCode::invalid, loaded.error().text);
+  if (const auto good = check_schedule_file(loaded->config.pipeline); !good)
+    return complain(ExitCode::invalid, "error: " + good.error().text);
+  if (!flags.quiet) std::printf("%s: good\n", arguments.config.c_str());
+  return ExitCode::done;
+}
+
+ExitCode show(const FileArguments& arguments, const CommonFlags& flags) {
+  const auto loaded = load(arguments);
+  if (!loaded) return complain(ExitCode::invalid, loaded.error().text);
+  const auto what = arguments.origin ? config::Show::origins : config::Show::values;
+  const std::string text =
+      flags.output == "json" ? to_json_lines(loaded->tree) : config::show(*loaded, what);
+  std::fputs(text.c_str(), stdout);
+  return ExitCode::done;
+}
+
+ExitCode schema(const NoArguments&, const CommonFlags&) {
+  std::fputs(to_json_lines(config::json_schema()).c_str(), stdout);
+  return ExitCode::done;
+}
+
+ExitCode reference(const NoArguments&, const CommonFlags&) {
+  std::fputs(config::reference_page().c_str(), stdout);
+  return ExitCode::done;
+}
+
+void add_file_options(NewCommand<FileArguments>& command) {
+  command.app
+      ->add_option("config", command.arguments.config,
+                   "a .toml or .json file; - reads JSON from stdin")
+      ->required();
+  command.app
+      ->add_option("--set", command.arguments.settings,
+                   "key=value: sets a key of the configuration")
+      ->allow_extra_args(false);
+}
+
+}  // namespace
+
+void add_config(Program& program) {
+  CLI::App& group = add_group(program, "config", "check and show configurations");
+  auto checking = add_command(program, group, "check", "only check a configuration", check);
+  add_file_options(checking);
+  auto showing = add_command(program, group, "show", "print the merged tree as TOML", show);
+  add_file_options(showing);
+  showing.app->add_flag("--origin", showing.arguments.origin, "say where each value came from");
+  add_command(program, group, "schema", "print the JSON Schema of configurations", schema);
+  add_command(program, group, "reference", "print the reference page, in Markdown", reference);
+}
+
+}  // namespace troupe::apps

@@ -1,0 +1,125 @@
+#include <cstdio>
+#include <optional>
+
+#include "apps/command.h"
+#include "core/json.h"
+#include "storage/data/data_tools.h"
+
+namespace troupe::apps {
+namespace {
+
+struct MakeArguments {
+  std::string spec;
+  std::string to;
+  std::int64_t context = 256;
+};
+
+struct PrepareArguments {
+  std::string input;
+  std::string prefix;
+  std::string tokenizer;
+  std::int64_t train_tokenizer = 0;
+  std::int64_t shard_tokens = 100'000'000;
+};
+
+struct InspectArguments {
+  std::string spec;
+};
+
+ExitCode make(const MakeArguments& arguments, const CommonFlags& flags) {
+  const auto files = storage::disk_files();
+  const auto data = storage::open_dataset(arguments.spec, {arguments.context, 0}, *files);
+  if (!data) return invalid(data.error());
+  const auto written = storage::write_dataset(*files, **data, arguments.to);
+  if (!written) return invalid(written.error());
+  if (flags.quiet) return ExitCode::done;
+  std::printf("%s\n", (*data)->description().c_str());
+  for (const auto& file : *written) std::printf("%s\n", file.c_str());
+  return ExitCode::done;
+}
+
+/// The tokenizer that was named, or one that is trained on the text and written beside the shards.
+Result<std::optional<storage::Tokenizer>> tokenizer_for(storage::Files& files,
+                                                        const PrepareArguments& arguments) {
+  if (!arguments.tokenizer.empty()) {
+    auto opened = storage::Tokenizer::open(files, arguments.tokenizer);
+    if (!opened) return opened.error();
+    return std::optional(std::move(*opened));
+  }
+  if (arguments.train_tokenizer == 0) return std::optional<storage::Tokenizer>();
+  const auto text = files.read(arguments.input);
+  if (!text) return text.error();
+  auto trained = storage::train_tokenizer(text->text(), arguments.train_tokenizer);
+  if (!trained) return trained.error();
+  const std::string path = arguments.prefix + "_tokenizer.json";
+  if (auto saved = storage::replace_file(files, path, storage::to_tokenizer_json(*trained)); !saved)
+    return saved.error();
+  std::printf("%s\n", path.c_str());
+  return std::optional(std::move(*trained));
+}
+
+ExitCode prepare(const PrepareArguments& arguments, const CommonFlags& flags) {
+  const auto files = storage::disk_files();
+  const auto tokenizer = tokenizer_for(*files, arguments);
+  if (!tokenizer) return invalid(tokenizer.error());
+  storage::PrepareOrder order;
+  order.input = arguments.input;
+  order.prefix = arguments.prefix;
+  order.shard_tokens = arguments.shard_tokens;
+  const bool wide = *tokenizer && (*tokenizer)->vocabulary() > 65536;
+  order.width = wide ? storage::TokenShard::Width::bits32 : storage::TokenShard::Width::bits16;
+  const auto prepared = storage::prepare_tokens(*files, order, *tokenizer ? &**tokenizer : nullptr);
+  if (!prepared) return invalid(prepared.error());
+  if (flags.quiet) return ExitCode::done;
+  for (const auto& file : prepared->files) std::printf("%s\n", file.c_str());
+  std::printf("%lld documents, %lld tokens\n", static_cast<long long>(prepared->documents),
+              static_cast<long long>(prepared->tokens));
+  return ExitCode::done;
+}
+
+ExitCode inspect_data(const InspectArguments& arguments, const CommonFlags& flags) {
+  const auto files = storage::disk_files();
+  const auto found = storage::inspect_data(*files, arguments.spec);
+  if (!found) return invalid(found.error());
+  std::printf("%s%s",
+              flags.output == "json" ? to_json(*found).c_str() : to_json_lines(*found).c_str(),
+              flags.output == "json" ? "\n" : "");
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_data(Program& program) {
+  CLI::App& group = add_group(program, "data", "make, prepare and look at data");
+  auto making = add_command(program, group, "make", "write made data to files", make);
+  making.app
+      ->add_option("spec", making.arguments.spec,
+                   "made:markov?..., made:glyphs?..., made:gaussians?...")
+      ->required();
+  making.app
+      ->add_option("--to", making.arguments.to,
+                   "the file to write: .bin, .safetensors, or an IDX name")
+      ->required();
+  making.app->add_option("--context", making.arguments.context, "tokens in a sample")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
+  auto preparing = add_command(program, group, "prepare", "turn text into token shards", prepare);
+  preparing.app->add_option("input", preparing.arguments.input, "a text, or .jsonl")->required();
+  preparing.app->add_option("--to", preparing.arguments.prefix, "how the shards' names begin")
+      ->required();
+  auto* given =
+      preparing.app->add_option("--tokenizer", preparing.arguments.tokenizer,
+                                "tokenizer.json, or vocab.json beside merges.txt; else bytes");
+  preparing.app
+      ->add_option("--train-tokenizer", preparing.arguments.train_tokenizer,
+                   "train a tokenizer of so many tokens on the text first")
+      ->check(CLI::Range(std::int64_t{257}, std::int64_t{1} << 20))
+      ->excludes(given);
+  preparing.app
+      ->add_option("--shard-tokens", preparing.arguments.shard_tokens, "tokens in a shard at most")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+  auto inspecting =
+      add_command(program, group, "inspect", "what a file or made data holds", inspect_data);
+  inspecting.app->add_option("data", inspecting.arguments.spec, "a file, or made:...")->required();
+}
+
+}  // namespace troupe::apps

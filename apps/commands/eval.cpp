@@ -1,0 +1,76 @@
+#include <algorithm>
+#include <cstdio>
+
+#include "apps/command.h"
+#include "apps/commands/trained_model.h"
+#include "apps/machine/machine_share.h"
+#include "core/json.h"
+#include "storage/data/dataset.h"
+#include "storage/data/micro_batches.h"
+
+namespace troupe::apps {
+namespace {
+
+struct EvalArguments {
+  std::string checkpoint;
+  std::string data;
+  std::int64_t samples = 256;
+  std::int64_t micro = 8;
+};
+
+ExitCode eval(const EvalArguments& arguments, const CommonFlags& flags) {
+  const auto files = storage::disk_files();
+  auto trained = TrainedModel::open(*files, arguments.checkpoint, own_machine_share().cores());
+  if (!trained) return invalid(trained.error());
+  TrainedModel& model = **trained;
+  const auto& form = model.model().sample;
+  const storage::DataNeeds needs{form.input_type == DType::i32 ? form.input[0] : 0,
+                                 model.model().classes};
+  const auto data = storage::open_dataset(arguments.data, needs, *files);
+  if (!data) return invalid(data.error());
+  if (auto good = fits(arguments.data, **data, model.model()); !good) return invalid(good.error());
+
+  const std::int64_t samples = std::min(arguments.samples, (*data)->count());
+  const std::int64_t micro = std::min(arguments.micro, samples);
+  const storage::SampleOrder order(storage::SampleOrder::Kind::sequential, 0, (*data)->count());
+  const storage::MicroBatches batches(**data, order, micro, micro);
+  double sum = 0;
+  std::int64_t micro_batches = 0;
+  for (; (micro_batches + 1) * micro <= samples; ++micro_batches) {
+    auto batch = batches.read(model.stream().memory(), micro_batches, 0);
+    if (!batch) return complain(ExitCode::failed, "error: " + batch.error().text);
+    sum += models::Losses{model.evaluate(std::move(batch->input), std::move(batch->target))}.mean();
+  }
+  const double loss = sum / static_cast<double>(micro_batches);
+  if (flags.output == "json") {
+    Value result;
+    result.set("type", "eval");
+    result.set("checkpoint", model.directory());
+    result.set("samples", micro_batches * micro);
+    result.set("loss", loss);
+    std::puts(to_json(result).c_str());
+  } else {
+    std::printf("loss %.5f over %lld samples of %s\n", loss,
+                static_cast<long long>(micro_batches * micro), (*data)->description().c_str());
+  }
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_eval(Program& program) {
+  auto [command, arguments] =
+      add_command(program, program.app, "eval", "the loss of a checkpoint on given data", eval);
+  command
+      ->add_option("checkpoint", arguments.checkpoint,
+                   "a checkpoint's folder, or one that holds several")
+      ->required();
+  command->add_option("--data", arguments.data, "what data.validate may be: made:..., or a file")
+      ->required();
+  command->add_option("--samples", arguments.samples, "how many samples at most")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+  command->add_option("--micro", arguments.micro, "how many at once")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
+}
+
+}  // namespace troupe::apps

@@ -1,0 +1,205 @@
+// What is told of runs, as it happens: submit --wait, attach, logs and events.
+
+#include <cstdio>
+
+#include "apps/client/event_reader.h"
+#include "apps/client/which_head.h"
+#include "apps/command.h"
+#include "apps/events/recorder.h"
+#include "apps/head/head_service.h"
+#include "apps/machine/signals.h"
+#include "config/load.h"
+#include "core/json.h"
+#include "transport/control/publisher.h"
+#include "transport/wire/fields.h"
+
+namespace troupe::apps {
+namespace {
+
+// Events ring; who was not heard yet is looked after so often.
+constexpr auto look_every = std::chrono::milliseconds(500);
+
+struct Following {
+  WhichHead head;
+  std::string run;
+  bool follow = false;
+};
+
+Result<RunStanding> standing(HeadClient& client, const std::string& run) {
+  Value about = Value::Map{};
+  about.set("run", run);
+  const auto answer = client.ask("run.get", std::move(about));
+  if (!answer) return answer.error();
+  return transport::from_value<RunStanding>(*answer, "run.get");
+}
+
+ExitCode tell_end(const RunStanding& report) {
+  if (report.state == "done") return ExitCode::done;
+  std::fprintf(stderr, "%s: %s%s\n", report.name.c_str(), report.state.c_str(),
+               report.why.empty() ? "" : (": " + report.why).c_str());
+  if (report.state == "stopped") return ExitCode::preempted;
+  return report.lacks_nodes ? ExitCode::too_few_nodes : ExitCode::failed;
+}
+
+/// A head that ends has told before how its runs stand: that may still be on its way.
+ExitCode end_without_head(const Error& error, const EventBell& events, Bell& bell,
+                          RunStanding known) {
+  for (int looks = 0; looks < 50 && !events.has_stopped(known.name); ++looks)
+    bell.wait_for(std::chrono::milliseconds(10));
+  if (!events.has_stopped(known.name)) return no_head(error);
+  known.state = "stopped";
+  return tell_end(known);
+}
+
+enum class From { first_event, this_life, now };
+
+/// Shows a run until it ends, or until the bell of signals rings: then it goes on alone.
+ExitCode follow(const WhichHead& head, HeadClient& client, const std::string& run, From from,
+                const CommonFlags& flags) {
+  const auto options = head.events_of(client);
+  if (!options) return no_head(options.error());
+  Bell bell;
+  ring_on_signals(bell);
+  auto ringing = EventBell::open(*options, bell);
+  if (!ringing) return no_head(ringing.error());
+  auto known = standing(client, run);
+  if (!known) return complain(ExitCode::failed, "error: " + known.error().text);
+  const auto recorder =
+      Recorder::shown(Recorder::display_for(flags), known->log_every, known->steps);
+  EventReader reader(client, run);
+  if (from == From::now)
+    if (auto read = reader.read([](const Value&) {}); !read) return no_head(read.error());
+  const auto show = [&](const Value& event) { recorder->record(event); };
+  for (; !signal_came(); bell.wait_for(look_every)) {
+    if ((*ringing)->has_stopped(run)) {
+      known->state = "stopped";
+      return tell_end(*known);
+    }
+    auto now = standing(client, run);
+    if (!now) return end_without_head(now.error(), **ringing, bell, *known);
+    known = std::move(now);
+    if (from == From::this_life && known->began >= 0) {
+      reader.begin_at(known->began);
+      from = From::now;
+    }
+    // Its end was told before the head knows of it: so this reads to the last event.
+    if (from != From::this_life)
+      if (auto read = reader.read(show); !read)
+        return end_without_head(read.error(), **ringing, bell, *known);
+    if (known->has_ended()) return tell_end(*known);
+  }
+  recorder->say("the run goes on; `troupe attach " + run + "` follows it again");
+  return ExitCode::interrupted;
+}
+
+ExitCode attach(const Following& arguments, const CommonFlags& flags) {
+  auto client = arguments.head.dial();
+  if (!client) return no_head(client.error());
+  return follow(arguments.head, **client, arguments.run, From::now, flags);
+}
+
+ExitCode logs(const Following& arguments, const CommonFlags& flags) {
+  auto client = arguments.head.dial();
+  if (!client) return no_head(client.error());
+  if (arguments.follow)
+    return follow(arguments.head, **client, arguments.run, From::first_event, flags);
+  const auto known = standing(**client, arguments.run);
+  if (!known) return complain(ExitCode::failed, "error: " + known.error().text);
+  const auto recorder =
+      Recorder::shown(Recorder::display_for(flags), known->log_every, known->steps);
+  EventReader reader(**client, arguments.run);
+  const auto read = reader.read([&](const Value& event) { recorder->record(event); });
+  return read ? ExitCode::done : no_head(read.error());
+}
+
+ExitCode events(const Following& arguments, const CommonFlags& flags) {
+  auto client = arguments.head.dial();
+  if (!client) return no_head(client.error());
+  auto options = arguments.head.events_of(**client);
+  if (!options) return no_head(options.error());
+  const auto recorder = Recorder::shown(Recorder::display_for(flags), 1, 0);
+  transport::SubscriberEvents heard;
+  heard.event = [&](const transport::Message& event) { recorder->record(event.body); };
+  heard.missed = [&](const std::string&, std::uint64_t count) {
+    recorder->say(std::to_string(count) + " events were missed");
+  };
+  Bell interrupted;
+  ring_on_signals(interrupted);
+  const auto subscriber = transport::Subscriber::dial(
+      std::move(*options), arguments.run.empty() ? "" : arguments.run + "/", heard);
+  if (!subscriber) return no_head(subscriber.error());
+  interrupted.wait();
+  return ExitCode::done;
+}
+
+struct SubmitArguments {
+  WhichHead head;
+  std::string config;
+  std::vector<std::string> settings;
+  bool wait = false;
+  bool resume = false;
+  bool from_scratch = false;
+};
+
+ExitCode submit(const SubmitArguments& arguments, const CommonFlags& flags) {
+  const auto loaded = config::load({arguments.config, arguments.settings});
+  if (!loaded) return complain(ExitCode::invalid, loaded.error().text);
+  if (!loaded->warnings.empty()) std::fputs(loaded->warnings.c_str(), stderr);
+  auto client = arguments.head.dial();
+  if (!client) return no_head(client.error());
+  Value body = loaded->tree;
+  if (arguments.resume) body.set("resume", true);
+  if (arguments.from_scratch) body.set("from_scratch", true);
+  const auto answer = (*client)->ask("run.submit", std::move(body));
+  if (!answer) return refused(answer.refusal());
+  const std::string name = text_of(*answer, "run");
+  const Value* chosen = answer->find("chosen");
+  if (chosen && !arguments.wait && !flags.quiet)
+    std::fprintf(stderr, "computes in %s\n", text_of(*chosen, "why").c_str());
+  if (arguments.wait) return follow(arguments.head, **client, name, From::this_life, flags);
+  std::printf("%s\n", name.c_str());
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_follow(Program& program) {
+  {
+    auto [command, arguments] =
+        add_command(program, program.app, "submit", "give a run to a head", submit);
+    arguments.head.add_to(*command);
+    command->add_option("config", arguments.config, "a configuration, - for JSON from stdin")
+        ->required();
+    command->add_option("--set", arguments.settings, "key=value, over the file");
+    command->add_flag("--wait", arguments.wait,
+                      "show it, and end as it ends; Ctrl-C lets it go on");
+    CLI::Option* resume =
+        command->add_flag("--resume", arguments.resume, "go on from its newest checkpoint");
+    command
+        ->add_flag("--from-scratch", arguments.from_scratch,
+                   "with --resume: begin at step 0 if the run's saved checkpoints are gone")
+        ->needs(resume);
+  }
+  const auto about = [&](const std::string& name, const std::string& help, auto run) {
+    auto [command, arguments] = add_command(program, program.app, name, help, run);
+    arguments.head.add_to(*command);
+    return std::pair(command, &arguments);
+  };
+  {
+    auto [command, arguments] =
+        about("attach", "show a run until it ends; Ctrl-C lets it go on", attach);
+    command->add_option("run", arguments->run, "the run's name")->required();
+  }
+  {
+    auto [command, arguments] = about("logs", "all that was told of a run", logs);
+    command->add_option("run", arguments->run, "the run's name")->required();
+    command->add_flag("-f,--follow", arguments->follow, "and what comes, until it ends");
+  }
+  {
+    auto [command, arguments] = about("events", "what a head publishes", events);
+    command->add_option("run", arguments->run, "of this run alone");
+    command->add_flag("-f,--follow", arguments->follow, "until interrupted, which is the default");
+  }
+}
+
+}  // namespace troupe::apps

@@ -1,0 +1,297 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "apps/client/head_address.h"
+#include "apps/command.h"
+#include "apps/head/head_service.h"
+#include "apps/head/status_page.h"
+#include "apps/hosts/interfaces.h"
+#include "apps/machine/bell.h"
+#include "apps/machine/kept_process.h"
+#include "apps/machine/service_manager.h"
+#include "apps/machine/signals.h"
+#include "core/threads/thread_name.h"
+#include "transport/channels/socket.h"
+
+namespace troupe::apps {
+namespace {
+
+constexpr auto least_life = std::chrono::seconds(2);  // Of a head that had begun to lead.
+
+struct HeadArguments {
+  std::string listen = "127.0.0.1:" + std::to_string(usual_head_port);
+  std::string events = "127.0.0.1:" + std::to_string(usual_head_port + 1);
+  std::string http = "127.0.0.1:" + std::to_string(usual_head_port + 2);
+  std::string interface;
+  std::string keys;
+  std::string allow;
+  std::vector<std::string> paths;  // Folders that runs may use beside the working folder.
+  bool allow_chaos = false;
+  bool plain_tensors = false;
+  std::string state = ".troupe";
+  bool supervised = false;
+  bool only_submitted = false;
+};
+
+/// The arguments of this process. A supervised head gets all of them, so no option can be lost.
+std::vector<std::string> own_arguments() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> arguments;
+  for (std::string word; std::getline(file, word, '\0');) arguments.push_back(word);
+  if (!arguments.empty()) arguments.erase(arguments.begin());  // The name of the program.
+  return arguments;
+}
+
+/// An error if tensors of this machine would leave it in the clear unasked. Without --interface
+/// they go where the head listens, which it does beyond this machine with keys alone.
+Status check_tensors(const HeadArguments& arguments, const std::string& interface) {
+  if (arguments.interface.empty()) return Done{};
+  const auto address = transport::tcp_address(interface + ":0");
+  if (!address) return within("--interface", address.error());
+  if (transport::is_loopback(*address) || arguments.plain_tensors || !arguments.keys.empty())
+    return Done{};
+  return Error{"--interface " + interface +
+               ": tensors would leave this machine in the clear, because this head has no keys; "
+               "give it --keys and --allow (`troupe keys new`), or --plain-tensors if the network "
+               "is all yours"};
+}
+
+/// Whether a head that ended like this is started again. One that was asked to end, or was called
+/// in a way that it cannot follow, or has learned of a newer head, is not. Neither is one that
+/// fails as it begins: it would fail again.
+bool comes_back(const ProcessEnd& end, std::chrono::steady_clock::duration lived) {
+  if (end.signal != 0) return true;
+  switch (static_cast<ExitCode>(end.code)) {
+    case ExitCode::done:
+    case ExitCode::usage:
+    case ExitCode::invalid:
+    case ExitCode::deposed:
+    case ExitCode::interrupted:
+      return false;
+    default:
+      return lived >= least_life;
+  }
+}
+
+/// Keeps a head alive.
+ExitCode supervise(const CommonFlags& flags) {
+  Bell bell;
+  std::atomic<int> code = 0;
+  KeepOptions options;
+  auto began = std::chrono::steady_clock::now();  // Of the keeper's thread.
+  options.arguments = [&] {
+    began = std::chrono::steady_clock::now();
+    return own_arguments();
+  };
+  options.end_patience = std::chrono::hours(1);  // Its runs finish their step and are saved.
+  options.ended = [&](const ProcessEnd& end) {
+    code = end.code;
+    const bool again = comes_back(end, std::chrono::steady_clock::now() - began);
+    if (!again) bell.ring();
+    if (again && !flags.quiet)
+      std::fprintf(stderr, "the head, process %d, %s; it comes back\n",
+                   static_cast<int>(end.process), to_text(end).c_str());
+    return again;
+  };
+  {
+    const KeptProcess process(std::move(options));
+    ring_on_signals(bell);
+    bell.wait();
+  }
+  return static_cast<ExitCode>(code.load());
+}
+
+/// Reads the list of hosts again whenever its file has changed, until it is destroyed.
+class AllowListWatch {
+ public:
+  AllowListWatch(std::string path, HeadService& service,
+                 std::function<void(const std::string&)> say)
+      : path_(std::move(path)), service_(service), say_(std::move(say)), seen_(stamp()) {
+    thread_ = std::thread([this] { watch(); });
+  }
+  ~AllowListWatch() {
+    ends_ = true;
+    bell_.ring();
+    thread_.join();
+  }
+  AllowListWatch(const AllowListWatch&) = delete;
+  AllowListWatch& operator=(const AllowListWatch&) = delete;
+
+ private:
+  /// Of the file's content, as far as the system tells: another one if it has changed.
+  using Stamp = std::tuple<ino_t, off_t, time_t, long>;
+  Stamp stamp() const {
+    struct stat facts {};
+    if (::stat(path_.c_str(), &facts) != 0) return {};
+    return {facts.st_ino, facts.st_size, facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec};
+  }
+
+  void watch() {
+    name_thread("allow list");
+    for (; !ends_; bell_.wait_for(look_every)) {
+      const auto now = stamp();
+      if (now == seen_) continue;
+      seen_ = now;
+      // A list that cannot be read lets nobody out and nobody in: the one before stays.
+      const auto list = transport::AllowList::read(path_);
+      if (list && !service_.allow(*list)) seen_ = {};  // Too much waits: again with the next look.
+      say_(list ? path_ + " has changed: " + std::to_string(list->size()) + " keys may come"
+                : "the list of hosts stays as it was: " + list.error().text);
+    }
+  }
+
+  static constexpr auto look_every = std::chrono::milliseconds(1000);
+
+  const std::string path_;
+  HeadService& service_;
+  const std::function<void(const std::string&)> say_;
+  Stamp seen_;
+  std::atomic<bool> ends_ = false;
+  Bell bell_;
+  std::thread thread_;
+};
+
+/// Null where it cannot be: a head without a page leads as well.
+std::unique_ptr<StatusPage> open_page(const std::string& address, const HeadService& service,
+                                      const std::function<void(const std::string&)>& say) {
+  auto page = StatusPage::listen(address, [&service] { return service.status(); });
+  if (!page) {
+    say("there is no page: " + page.error().text);
+    return nullptr;
+  }
+  say("its page:         " + (*page)->address());
+  return std::move(*page);
+}
+
+ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
+  // The head that a supervisor keeps has the same arguments, and leads.
+  if (arguments.supervised && keeper_of_this_process() == 0) return supervise(flags);
+  const auto manager = ServiceManager::from_environment();
+  if (!manager) return complain(ExitCode::usage, "error: " + manager.error().text);
+  const auto say = [quiet = flags.quiet](const std::string& text) {
+    if (!quiet) std::fprintf(stderr, "%s\n", text.c_str());
+  };
+  HeadOptions options;
+  options.listen = to_endpoint(arguments.listen);
+  options.events = to_endpoint(arguments.events);
+  options.interface =
+      arguments.interface.empty() ? address_of_listener(options.listen) : arguments.interface;
+  const std::string interface = options.interface;
+  if (auto safe = check_tensors(arguments, interface); !safe)
+    return complain(ExitCode::usage, "error: " + safe.error().text);
+  if (arguments.plain_tensors) options.plain = actors::PlainTensors::anywhere;
+  options.state = arguments.state;
+  options.say = say;
+  if (arguments.allow_chaos) options.drills = HeadOptions::Drills::allowed;
+  if (arguments.only_submitted) options.earlier_runs = HeadOptions::EarlierRuns::wait;
+  options.deposed = [](std::uint64_t term) {
+    std::fprintf(stderr,
+                 "error: a node has proved that it knows a head of term %llu, which came after "
+                 "this one; start "
+                 "this one with the folder of that one (--state), or the nodes anew\n",
+                 static_cast<unsigned long long>(term));
+    std::_Exit(static_cast<int>(ExitCode::deposed));  // Whatever it wrote now would be wrong.
+  };
+  std::string join = "troupe node";
+  if (arguments.keys.empty() != arguments.allow.empty())
+    return complain(ExitCode::usage,
+                    "error: --keys and --allow go together: who this head is, and who may come");
+  if (!arguments.paths.empty() && arguments.keys.empty())
+    return complain(ExitCode::usage,
+                    "error: --allow-path goes with --keys: a head without keys takes orders from "
+                    "its own user alone, who may use all of his files");
+  if (!arguments.keys.empty()) {
+    auto confinement = Confinement::to(arguments.paths);
+    if (!confinement) return complain(ExitCode::usage, "error: " + confinement.error().text);
+    options.confinement = std::move(*confinement);
+    auto keys = transport::read_key_pair(arguments.keys);
+    if (!keys) return complain(ExitCode::usage, "error: " + keys.error().text);
+    auto allowed = transport::AllowList::read(arguments.allow);
+    if (!allowed) return complain(ExitCode::invalid, allowed.error().text);
+    join += " --keys HOST.key --head-key '" + keys->public_key + "'";
+    options.keys = std::move(*keys);
+    options.allowed = std::move(*allowed);
+  }
+  if (options.keys) {
+    options.seal = transport::TermSeal::of_key(options.keys->secret_key);
+  } else if (const auto path = shared_secret_path(); !path.empty()) {
+    auto seal = transport::TermSeal::of_file(path);
+    if (seal)
+      options.seal = *seal;
+    else
+      say("this head shares no secret with other heads, and ends for none: " + seal.error().text);
+  }
+  // From the first that anybody hears of it on, it can be asked to end.
+  Bell bell;
+  ring_on_signals(bell);
+  auto opened = HeadService::open(std::move(options));
+  if (!opened) return complain(ExitCode::failed, "error: " + opened.error().text);
+  const auto& service = **opened;
+  remember_head(service.endpoint());
+  say("troupe " TROUPE_VERSION " leads at " + service.endpoint() + "; events at " +
+      service.events() + "; process " + std::to_string(getpid()) + ", term " +
+      std::to_string(service.term()));
+  say("on each machine:  " + join + " --head " + reached_at(service.endpoint(), interface));
+  say("then:             troupe submit CONFIG --wait");
+  if (arguments.plain_tensors)
+    say("tensors:          they leave machines in the clear (--plain-tensors); everybody on the "
+        "network can read and change them");
+  std::optional<AllowListWatch> watch;
+  if (!arguments.allow.empty()) watch.emplace(arguments.allow, **opened, say);
+  const auto page = arguments.http == "off" ? nullptr : open_page(arguments.http, service, say);
+  manager->status("listens at " + service.endpoint());
+  manager->ready();
+  // The status takes every lock that an order takes: a head that hangs is not alive.
+  manager->wait(bell, [&service] { (void)service.status(); });
+  manager->stopping();
+  say("stopping: runs finish their step and are saved, and go on when this head comes back; once "
+      "more to stop at once");
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_head(Program& program) {
+  auto [command, arguments] =
+      add_command(program, program.app, "head", "lead runs, and know the nodes", head);
+  command->add_option("--listen", arguments.listen,
+                      "where nodes and people dial; port 0 takes a free one");
+  command->add_option("--events", arguments.events, "where events are published");
+  command->add_option("--http", arguments.http,
+                      "where browsers and Prometheus find its page, on this machine alone; off: "
+                      "nowhere");
+  command->add_option("--keys", arguments.keys, "a file of `troupe keys new`: who this head is");
+  command->add_option("--allow", arguments.allow, "a list of hosts: who may come, and as what");
+  command->add_option("--allow-path", arguments.paths,
+                      "with --keys: a folder that runs may read and write, beside the one it is "
+                      "started in; may be repeated");
+  command->add_flag("--allow-chaos", arguments.allow_chaos,
+                    "let `troupe chaos` kill, stop and slow down nodes here: for drills");
+  command->add_option("--interface", arguments.interface,
+                      "the address by which nodes reach this machine (where it listens)");
+  command->add_flag("--plain-tensors", arguments.plain_tensors,
+                    "let tensors leave machines in the clear, for a network that is all yours; "
+                    "without it they are encrypted");
+  command->add_option("--state", arguments.state,
+                      "the folder of what it remembers: one that comes back leads its runs on");
+  command->add_flag("--only-submitted", arguments.only_submitted,
+                    "let runs of an earlier life wait until somebody submits them again");
+  command->add_flag("--supervised", arguments.supervised,
+                    "start it again where it dies, as systemd would");
+}
+
+}  // namespace troupe::apps

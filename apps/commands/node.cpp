@@ -1,0 +1,163 @@
+// `troupe node`: the small daemon of a host. It starts the node process, watches it, tells the head
+// how it ended, starts another one, and takes it down with itself.
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <latch>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "apps/client/head_address.h"
+#include "apps/command.h"
+#include "apps/hosts/interfaces.h"
+#include "apps/machine/service_manager.h"
+#include "apps/machine/signals.h"
+#include "apps/node/node_process.h"
+#include "transport/control/control_socket.h"
+#include "transport/control/conversation.h"
+
+namespace troupe::apps {
+namespace {
+
+struct DaemonArguments {
+  NodeArguments node;
+  double leave_patience = 30;  // Seconds.
+  int exit_code_on_signal = 0;
+};
+
+/// The daemon's own line to the head. What cannot be told now need not be told later: a head that
+/// comes back finds out by itself who is there.
+class Line {
+ public:
+  Status dial(const transport::DialOptions& options, const ServiceManager& manager) {
+    transport::ClientEvents heard;
+    heard.connected = [this, &manager, endpoint = options.endpoint] {
+      manager.status("connected to the head at " + endpoint);
+      dialed_.wait();
+      transport::Message hello;
+      hello.type = "hello";
+      hello.incarnation = incarnation_;
+      (void)client_->send(hello);
+    };
+    heard.gone = [&manager, endpoint = options.endpoint](transport::Gone, const std::string& why) {
+      manager.status("waits for the head at " + endpoint + ": " + why);
+    };
+    heard.message = [this](const transport::Message& message) {
+      const auto* proof = message.body.find("term_proof");
+      if (!proof || !proof->text()) return;  // It is no answer to the hello.
+      const std::lock_guard lock(mutex_);
+      if (message.term < term_) return;
+      term_ = message.term;
+      term_proof_ = *proof->text();
+    };
+    auto client = transport::ControlClient::dial(options, std::move(heard));
+    if (!client) return client.error();
+    client_ = std::move(*client);
+    dialed_.count_down();
+    return Done{};
+  }
+  void tell(const actors::ExitNotice& notice) {
+    (void)client_->send(transport::to_message(notice));
+  }
+  /// Of the newest head, and its proof.
+  std::pair<std::uint64_t, std::string> term() const {
+    const std::lock_guard lock(mutex_);
+    return {term_, term_proof_};
+  }
+
+ private:
+  const std::uint64_t incarnation_ = transport::new_incarnation();
+  mutable std::mutex mutex_;
+  std::uint64_t term_ = 0;
+  std::string term_proof_;
+  std::latch dialed_{1};  // It may be connected before dial() has returned.
+  std::unique_ptr<transport::ControlClient> client_;
+};
+
+/// Whether another process in its place would fare better.
+bool is_worth_another(const ProcessEnd& end) {
+  if (end.signal != 0) return true;
+  const auto code = static_cast<ExitCode>(end.code);
+  return code != ExitCode::usage && code != ExitCode::no_head && code != ExitCode::dismissed;
+}
+
+bool is_dismissed(const ProcessEnd& end) {
+  return end.signal == 0 && static_cast<ExitCode>(end.code) == ExitCode::dismissed;
+}
+
+ExitCode node(const DaemonArguments& given, const CommonFlags& flags) {
+  auto arguments = given.node;
+  const auto manager = ServiceManager::from_environment();
+  if (!manager) return complain(ExitCode::usage, "error: " + manager.error().text);
+  const auto head = find_head(arguments.head);
+  if (!head) return complain(ExitCode::usage, "error: " + head.error().text);
+  arguments.head = *head;
+  const auto dial = arguments.keys.dial(*head);
+  if (!dial) return complain(ExitCode::usage, "error: " + dial.error().text);
+  if (arguments.interface.empty()) {
+    auto towards = address_towards(*head);
+    if (!towards) return complain(ExitCode::no_head, "error: " + towards.error().text);
+    arguments.interface = std::move(*towards);
+  }
+  manager->status("waits for the head at " + *head);
+  Line line;
+  if (auto dialed = line.dial(*dial, *manager); !dialed)
+    return complain(ExitCode::usage, "error: " + dialed.error().text);
+
+  Bell bell;
+  std::atomic<int> code = 0;
+  std::atomic<bool> leaves = false;
+  std::int64_t life = 0;  // Of the process that is there; of its keeper's thread alone.
+  KeepOptions options;
+  options.arguments = [&] {
+    std::tie(arguments.term, arguments.term_proof) = line.term();
+    life = new_life();
+    auto words = arguments.words();
+    if (flags.quiet) words.emplace_back("-q");
+    return words;
+  };
+  options.environment = [&] { return environment_of(life); };
+  options.end_patience = std::chrono::milliseconds(static_cast<int>(1000 * given.leave_patience));
+  options.ended = [&](const ProcessEnd& end) {
+    line.tell(notice_of(life, end));
+    const bool again = is_worth_another(end);
+    if (!flags.quiet && (end.signal != 0 || end.code != 0) && !is_dismissed(end))
+      std::fprintf(stderr, "node process %d %s%s\n", static_cast<int>(end.process),
+                   to_text(end).c_str(), again && !leaves ? "; another one is started" : "");
+    if (!again) {
+      code = is_dismissed(end) ? 0 : end.code;
+      bell.ring();
+    }
+    return again;
+  };
+  KeptProcess process(std::move(options));
+  ring_on_signals(bell);
+  // Ready without a head: a head that comes later finds this node waiting.
+  manager->ready();
+  manager->wait(bell, [] {});
+  manager->stopping();
+  leaves = true;
+  if (signal_came()) return static_cast<ExitCode>(given.exit_code_on_signal);
+  return static_cast<ExitCode>(code.load());
+}
+
+}  // namespace
+
+void add_node(Program& program) {
+  auto [command, arguments] =
+      add_command(program, program.app, "node", "lend this machine's devices to a head", node);
+  arguments.node.add_to(*command);
+  command->add_option("--leave-patience", arguments.leave_patience,
+                      "seconds in which its runs may save and go on without it, once it shall end");
+  command
+      ->add_option("--exit-code-on-signal", arguments.exit_code_on_signal,
+                   "the exit code after SIGTERM or SIGINT (0); Kubernetes replaces a pod that ends "
+                   "with another code than 0")
+      ->check(CLI::Range(0, 255));
+}
+
+}  // namespace troupe::apps

@@ -1,0 +1,110 @@
+#include "schedules/plan/plan.h"
+
+#include <cstdio>
+
+#include "apps/client/which_head.h"
+#include "apps/command.h"
+#include "apps/commands/cluster_file.h"
+#include "apps/machine/this_machine.h"
+#include "apps/run/plan_request.h"
+#include "config/load.h"
+#include "core/json.h"
+
+namespace troupe::apps {
+namespace {
+
+namespace sched = troupe::schedules;
+
+struct PlanArguments {
+  std::string config;
+  std::vector<std::string> settings;
+  std::string cluster;
+  std::string profile;
+  int nodes = 1;
+  bool explain = false;
+  WhichHead head;
+};
+
+Result<sched::DeviceProfile> profile_for(const PlanArguments& arguments, int devices,
+                                         kernels::Precision precision) {
+  if (!arguments.profile.empty()) return read_profile_file(arguments.profile);
+  // What is measured are the cores, also for a run on GPUs.
+  const bool is_theirs = !kernels::is_on_tensor_cores(precision);
+  return measure_this_machine(devices, is_theirs ? precision : kernels::fastest_bf16());
+}
+
+Result<sched::PlanRequest> request_for(const PlanArguments& arguments,
+                                       const config::RunConfig& config) {
+  const auto setup = set_up(config);
+  if (!setup) return setup.error();
+  Shares shares{arguments.nodes, devices_wanted(config)};
+  const auto profile = profile_for(arguments, shares.devices, setup->precision);
+  if (!profile) return profile.error();
+  if (arguments.cluster.empty()) {
+    auto gpus = gpus_for(config);
+    if (!gpus)
+      return Error{gpus.error().text + ", or name machines that have some: --cluster FILE"};
+    shares.gpus = std::move(*gpus);
+    return plan_request(config, *setup, this_machine(shares, *profile), *profile);
+  }
+  auto cluster = read_cluster_file(arguments.cluster);
+  if (!cluster) return cluster.error();
+  return plan_request(config, *setup, std::move(*cluster), *profile);
+}
+
+void print(const sched::PlanRequest& request, const sched::Plan& plan,
+           const PlanArguments& arguments, const CommonFlags& flags) {
+  const auto changes = sched::outlooks(request);
+  if (flags.output == "json") {
+    Value all = sched::to_value(request, plan);
+    all.set("outlooks", sched::to_value(plan, changes));
+    if (arguments.explain) all.set("explanation", sched::explain(request, plan));
+    std::puts(to_json(all).c_str());
+    return;
+  }
+  std::string text = sched::to_table(request, plan) + "\n" + sched::to_table(plan, changes);
+  if (arguments.explain) text += "\n" + sched::explain(request, plan);
+  std::fputs(text.c_str(), stdout);
+}
+
+ExitCode plan(const PlanArguments& arguments, const CommonFlags& flags) {
+  const auto loaded = config::load({arguments.config, arguments.settings});
+  if (!loaded) return complain(ExitCode::invalid, loaded.error().text);
+  if (!loaded->warnings.empty()) std::fputs(loaded->warnings.c_str(), stderr);
+  if (!arguments.head.address.empty())
+    return ask(arguments.head, "plan.request", loaded->tree, flags,
+               [](const Value& answer) { std::fputs(text_of(answer, "table").c_str(), stdout); });
+  const auto request = request_for(arguments, loaded->config);
+  if (!request) return invalid(request.error());
+  const auto made = sched::make_plan(*request);
+  if (!made) return invalid(made.error());
+  print(*request, *made, arguments, flags);
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_plan(Program& program) {
+  auto [command, arguments] = add_command(
+      program, program.app, "plan",
+      "what would run where: bytes, times, and what happens when nodes go or come", plan);
+  command->add_option("config", arguments.config, "a .toml or .json file; - reads JSON from stdin")
+      ->required();
+  command->add_option("--set", arguments.settings, "key=value: sets a key of the configuration")
+      ->allow_extra_args(false);
+  auto* cluster =
+      command->add_option("--cluster", arguments.cluster,
+                          "a .toml or .json file of nodes; else this machine is shared out");
+  arguments.head.add_to(*command);
+  command->get_option("--head")->description("plan for the nodes of this head")->excludes(cluster);
+  command->add_option("--nodes", arguments.nodes, "nodes that this machine stands for")
+      ->check(CLI::Range(1, 1024))
+      ->excludes(cluster)
+      ->excludes("--head");
+  command->add_option("--profile", arguments.profile,
+                      "what a device of speed 1 does, from `troupe bench kernels --profile`; else "
+                      "this machine is measured");
+  command->add_flag("--explain", arguments.explain, "print the formula behind each number");
+}
+
+}  // namespace troupe::apps

@@ -1,0 +1,171 @@
+#include "apps/hosts/render.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "apps/client/head_address.h"
+#include "apps/command.h"
+#include "apps/commands/remote_arguments.h"
+#include "apps/hosts/hostfile.h"
+#include "config/load.h"
+#include "core/digest.h"
+#include "core/json.h"
+
+namespace troupe::apps {
+namespace {
+
+struct JobArguments {
+  std::string config;
+  std::vector<std::string> settings;
+  int nodes = 2;
+  int cores = 0;
+  std::string memory;
+  int grace = 120;
+
+  void add_to(CLI::App& command) {
+    command.add_option("config", config, "the run")->required();
+    command.add_option("--set", settings, "key=value, over the file");
+    command.add_option("--nodes", nodes, "how many")->check(CLI::Range(1, 10'000));
+    command.add_option("--cores", cores, "of each node (all of a machine)")
+        ->check(CLI::Range(1, 4096));
+    command.add_option("--memory", memory, "of each node, as the cluster writes it");
+    command.add_option("--grace", grace, "seconds from a notice to the end, to save the run")
+        ->check(CLI::Range(1, 86'400));
+  }
+  /// Errors are those of the configuration.
+  Result<JobOrder> order() const {
+    const auto loaded = config::load({config, settings});
+    if (!loaded) return loaded.error();
+    return JobOrder{loaded->config.name,
+                    to_json_lines(loaded->tree) + "\n",
+                    nodes,
+                    cores,
+                    memory,
+                    std::chrono::seconds(grace),
+                    "troupe"};
+  }
+};
+
+/// A name of Kubernetes' objects has small letters, digits and '-', and a letter first.
+bool is_kubernetes_name(const std::string& name) {
+  constexpr std::size_t longest = 40;  // What is added to it has room, too.
+  return !name.empty() && name.size() <= longest && name.front() >= 'a' && name.front() <= 'z' &&
+         name.back() != '-' && std::ranges::all_of(name, [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+         });
+}
+
+struct SlurmArguments {
+  JobArguments job;
+  std::string time = "1-00:00:00";
+  std::string partition;
+  std::string program = "troupe";
+};
+
+ExitCode slurm(const SlurmArguments& arguments, const CommonFlags&) {
+  auto job = arguments.job.order();
+  if (!job) return complain(ExitCode::invalid, job.error().text);
+  job->program = arguments.program;
+  std::fputs(render_slurm({std::move(*job), arguments.time, arguments.partition}).c_str(), stdout);
+  return ExitCode::done;
+}
+
+struct KubernetesArguments {
+  JobArguments job;
+  std::string flavour = "job";
+  std::string image = "troupe:" TROUPE_VERSION;
+  std::string shared_memory = "1Gi";
+  std::string storage = "20Gi";
+};
+
+ExitCode kubernetes(const KubernetesArguments& arguments, const CommonFlags&) {
+  auto job = arguments.job.order();
+  if (!job) return complain(ExitCode::invalid, job.error().text);
+  if (!is_kubernetes_name(job->name))
+    return complain(ExitCode::invalid, "error: the run is called '" + job->name +
+                                           "', and Kubernetes wants small letters, digits and "
+                                           "'-', at most 40, a letter first: --set name=...");
+  using Flavour = KubernetesOrder::Flavour;
+  const auto flavour = arguments.flavour == "job"      ? Flavour::job
+                       : arguments.flavour == "jobset" ? Flavour::jobset
+                                                       : Flavour::statefulset;
+  std::fputs(render_kubernetes({std::move(*job), flavour, arguments.image, arguments.shared_memory,
+                                arguments.storage})
+                 .c_str(),
+             stdout);
+  return ExitCode::done;
+}
+
+struct SshArguments {
+  std::string hostfile;
+  std::string head;
+  std::string head_key;
+  std::string node_keys;
+  RemoteArguments remote;
+};
+
+ExitCode ssh(const SshArguments& arguments, const CommonFlags&) {
+  const auto hosts = read_hostfile(arguments.hostfile);
+  if (!hosts) return complain(ExitCode::invalid, hosts.error().text);
+  const auto head = find_head(arguments.head);
+  if (!head) return complain(ExitCode::usage, "error: " + head.error().text);
+  // The variable counts with keys only: a person may have it for other commands.
+  std::string head_key = arguments.head_key;
+  const char* of_environment = std::getenv("TROUPE_HEAD_KEY");
+  if (head_key.empty() && !arguments.node_keys.empty() && of_environment) head_key = of_environment;
+  if (arguments.node_keys.empty() != head_key.empty())
+    return complain(ExitCode::usage,
+                    "error: --node-keys and --head-key (or TROUPE_HEAD_KEY) go together");
+  auto place = RemotePlace::like_here(arguments.remote.program, arguments.remote.folder);
+  if (!place) return complain(ExitCode::invalid, place.error().text);
+  // The same machines and head have the same name, so that a script made anew still ends what an
+  // older one has started.
+  std::string all = *head;
+  for (const auto& host : *hosts) all += " " + host.name;
+  const NodesOrder order{"up-" + to_string(digest_of(all)).substr(0, 16),
+                         *head,
+                         arguments.node_keys,
+                         std::move(head_key),
+                         std::move(*place),
+                         std::chrono::seconds(30)};
+  std::fputs(render_ssh(*hosts, order).c_str(), stdout);
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_render(Program& program) {
+  CLI::App& render = add_group(program, "render", "job specifications, on standard output");
+  {
+    auto [command, arguments] =
+        add_command(program, render, "slurm", "a run as a script for sbatch", slurm);
+    arguments.job.add_to(*command);
+    command->add_option("--time", arguments.time, "the most, as Slurm writes it");
+    command->add_option("--partition", arguments.partition, "of the cluster (its own choice)");
+    command->add_option("--program", arguments.program, "where troupe is on the machines");
+  }
+  {
+    auto [command, arguments] =
+        add_command(program, render, "k8s", "a run as Kubernetes objects", kubernetes);
+    arguments.job.add_to(*command);
+    command->add_option("--flavour", arguments.flavour, "job, jobset or statefulset")
+        ->check(CLI::IsMember({"job", "jobset", "statefulset"}));
+    command->add_option("--image", arguments.image, "with this program in it");
+    command->add_option("--shared-memory", arguments.shared_memory, "of each pod's /dev/shm");
+    command->add_option("--storage", arguments.storage, "for runs/");
+  }
+  {
+    auto [command, arguments] = add_command(
+        program, render, "ssh", "a script that starts and ends the nodes of a hostfile", ssh);
+    command->add_option("hostfile", arguments.hostfile, "a machine a line: alpha slots=2")
+        ->required();
+    command->add_option("--head", arguments.head, "the head, as the machines reach it");
+    command->add_option("--head-key", arguments.head_key, "the head's public key");
+    command->add_option("--node-keys", arguments.node_keys,
+                        "each node's key file there; {host} stands for the machine's name");
+    arguments.remote.add_to(*command);
+  }
+}
+
+}  // namespace troupe::apps

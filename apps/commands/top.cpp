@@ -1,0 +1,88 @@
+// `troupe top`: the nodes and runs of a head, again and again.
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <string>
+
+#include "apps/client/head_tables.h"
+#include "apps/client/which_head.h"
+#include "apps/command.h"
+#include "apps/machine/bell.h"
+#include "apps/machine/signals.h"
+#include "core/json.h"
+#include "core/seconds.h"
+
+namespace troupe::apps {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* clear_screen = "\x1b[H\x1b[2J";
+
+struct TopArguments {
+  WhichHead head;
+  double every = 1;  // Seconds.
+};
+
+/// Steps per second, from one look to the next.
+class Speeds {
+ public:
+  std::map<std::string, double> look(const Value& status, Clock::time_point now) {
+    std::map<std::string, double> speeds;
+    const Value* runs = status.find("runs");
+    if (!runs || !runs->list()) return speeds;
+    const double time = in_seconds(now - last_);
+    for (const auto& run : *runs->list()) {
+      const auto name = text_of(run, "name");
+      const double step = run.find("step")->number();
+      const auto before = steps_.find(name);
+      speeds[name] = before == steps_.end() ? 0 : (step - before->second) / time;
+      steps_[name] = step;
+    }
+    last_ = now;
+    return speeds;
+  }
+
+ private:
+  Clock::time_point last_;
+  std::map<std::string, double> steps_;
+};
+
+ExitCode top(const TopArguments& arguments, const CommonFlags& flags) {
+  auto client = arguments.head.dial();
+  if (!client) return no_head(client.error());
+  const bool is_json = flags.output == "json";
+  const bool is_screen = flags.output == "auto" && isatty(STDOUT_FILENO) == 1;
+  const auto every = std::chrono::milliseconds(static_cast<std::int64_t>(1000 * arguments.every));
+  Bell bell;
+  ring_on_signals(bell);
+  for (Speeds speeds;; bell.wait_for(every)) {
+    if (signal_came()) return ExitCode::done;
+    const auto status = (*client)->ask("status", Value::Map{});
+    if (!status) return no_head(status.error());
+    const auto now = speeds.look(*status, Clock::now());
+    const std::string text =
+        is_json ? to_json(*status) + "\n" : nodes_table(*status) + "\n" + runs_table(*status, now);
+    std::fputs(((is_screen ? clear_screen : "") + text).c_str(), stdout);
+    std::fflush(stdout);
+    if (!is_screen) return ExitCode::done;
+  }
+}
+
+}  // namespace
+
+void add_top(Program& program) {
+  auto [command, arguments] =
+      add_command(program, program.app, "top",
+                  "the nodes and runs of a head as they are now, until Ctrl-C; once where the "
+                  "output is no terminal",
+                  top);
+  arguments.head.add_to(*command);
+  command->add_option("--every", arguments.every, "seconds from one look to the next (1)")
+      ->check(CLI::Range(0.1, 3600.0));
+}
+
+}  // namespace troupe::apps

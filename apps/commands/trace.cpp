@@ -1,0 +1,104 @@
+#include "schedules/formats/trace.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <optional>
+#include <string>
+
+#include "apps/command.h"
+#include "apps/report/run_events.h"
+#include "apps/run/memory_file.h"
+#include "apps/run/timeline_file.h"
+#include "schedules/formats/run_profile.h"
+#include "storage/files/files.h"
+
+namespace troupe::apps {
+namespace {
+
+struct ExportArguments {
+  std::string run;
+  std::string format = "perfetto";
+  std::string out;
+};
+
+Result<std::string> perfetto_trace(storage::Files& files, const std::string& folder) {
+  const auto timeline = read_timeline(files, folder + "/timeline.jsonl");
+  if (!timeline)
+    return Error{timeline.error().text +
+                 "; a run leaves it when it ends, in runs/NAME/timeline.jsonl"};
+  return schedules::to_trace(*timeline);
+}
+
+/// The timeline may be missing, since a run leaves it only when it ends; its memory is known from
+/// its beginning on.
+Result<std::string> pprof_profile(storage::Files& files, const std::string& folder) {
+  const std::string held = folder + "/memory.jsonl";
+  const std::string played = folder + "/timeline.jsonl";
+  const auto has_memory = files.exists(held);
+  if (!has_memory.ok()) return has_memory.error();
+  if (!*has_memory)
+    return Error{held +
+                 ": it is not there; wanted what each device holds, which a run leaves there as it "
+                 "begins, from this version on; resume the run with this version, or run it again"};
+  const auto memory = read_memory(files, held);
+  if (!memory) return memory.error();
+  std::optional<schedules::Timeline> timeline;
+  const auto has_timeline = files.exists(played);
+  if (!has_timeline.ok()) return has_timeline.error();
+  if (*has_timeline) {
+    auto read = read_timeline(files, played);
+    if (!read) return read.error();
+    timeline = std::move(*read);
+  } else {
+    std::fprintf(stderr,
+                 "warning: %s: it is not there; a run leaves it when it ends: the profile has "
+                 "memory, and neither time nor actions\n",
+                 played.c_str());
+  }
+  auto profile = schedules::run_profile(*memory, timeline);
+  profile.comments.push_back("made by troupe " TROUPE_VERSION);
+  return schedules::to_pprof(profile);
+}
+
+ExitCode export_trace(const ExportArguments& arguments, const CommonFlags&) {
+  const bool is_binary = arguments.format == "pprof";
+  if (is_binary && arguments.out.empty() && isatty(STDOUT_FILENO) == 1)
+    return complain(ExitCode::usage,
+                    "error: a pprof file is nothing for a terminal; name a file with --out");
+  const auto files = storage::disk_files();
+  const std::string folder = folder_of_run(*files, arguments.run);
+  const auto there = files->exists(folder);
+  if (!there.ok()) return invalid(there.error());
+  if (!*there)
+    return complain(ExitCode::invalid, "error: " + arguments.run +
+                                           ": there is no such folder, nor runs/" + arguments.run +
+                                           "; wanted a run's name, or its folder");
+  const auto made = is_binary ? pprof_profile(*files, folder) : perfetto_trace(*files, folder);
+  if (!made) return invalid(made.error());
+  if (arguments.out.empty()) {
+    std::fwrite(made->data(), 1, made->size(), stdout);
+    return ExitCode::done;
+  }
+  if (auto written = storage::replace_file(*files, arguments.out, *made); !written)
+    return complain(ExitCode::failed, "error: " + written.error().text);
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_trace(Program& program) {
+  CLI::App& group = add_group(program, "trace", "what the devices of a run did, and when");
+  auto [command, arguments] = add_command(
+      program, group, "export",
+      "what devices did in the last rounds, and what they hold, for other programs", export_trace);
+  command->add_option("run", arguments.run, "a run's name, or its folder")->required();
+  command
+      ->add_option("--format", arguments.format,
+                   "perfetto: the measured timeline; or pprof: memory by stage, layer and purpose, "
+                   "and time by stage and action")
+      ->check(CLI::IsMember({"perfetto", "pprof"}));
+  command->add_option("--out", arguments.out, "a file; else standard output");
+}
+
+}  // namespace troupe::apps

@@ -1,0 +1,299 @@
+#include <atomic>
+#include <cstdio>
+#include <optional>
+
+#include "apps/command.h"
+#include "apps/events/recorder.h"
+#include "apps/machine/leave.h"
+#include "apps/machine/signals.h"
+#include "apps/machine/watchdog.h"
+#include "apps/node/local_nodes.h"
+#include "apps/run/live_changes.h"
+#include "apps/run/process_run.h"
+#include "apps/run/run_choice.h"
+#include "apps/run/run_folder.h"
+#include "apps/run/run_record.h"
+#include "apps/run/run_setup.h"
+#include "config/load.h"
+#include "config/pages/render.h"
+#include "config/units.h"
+#include "core/json.h"
+#include "storage/files/files.h"
+
+namespace troupe::apps {
+namespace {
+
+struct TrainArguments {
+  std::string config;
+  std::vector<std::string> settings;
+  int nodes = 0;  // All in this process.
+  std::string carrier = "auto";
+  bool resume = false;
+  bool from_scratch = false;
+};
+
+/// The command that goes on where this one stopped.
+std::string resume_command(const TrainArguments& arguments) {
+  std::string command = "troupe train " + arguments.config;
+  for (const auto& setting : arguments.settings) command += " --set '" + setting + "'";
+  return command + " --resume";
+}
+
+/// What a person wants to know before the first step.
+void introduce(Recorder& recorder, const config::RunConfig& config, const RunSetup& setup,
+               const ProcessRun& run) {
+  std::int64_t numbers = 0;
+  for (const auto& unit : setup.model.units)
+    for (const auto& parameter : unit.layer->parameters()) numbers += parameter.shape.count();
+  recorder.say("model: " + config.model.kind + ", " + std::to_string(setup.model.units.size()) +
+               " units, " + shortest(static_cast<double>(numbers) / 1e6) +
+               " million parameters in " +
+               (setup.precision == kernels::Precision::fp32
+                    ? "fp32"
+                    : "fp32, products in " + std::string(to_string(setup.precision))));
+  recorder.say("data: " + setup.train->description());
+  recorder.say("batch: " + std::to_string(config.batch.global) + " samples in " +
+               std::to_string(config.batch.global / setup.micro) + " micro-batches of " +
+               std::to_string(setup.micro));
+  if (run.step() > 0) recorder.say("going on after step " + std::to_string(run.step()));
+}
+
+/// Where the stages are, if there is more than one.
+std::string place_of_stages(const ProcessRun& run) {
+  const auto& plan = run.plan();
+  std::string text = "plan: " + plan.schedule + ", " + std::to_string(plan.stages.size()) +
+                     (plan.stages.size() == 1 ? " stage" : " stages");
+  const int devices = run.rounds().of_one_step()->devices();
+  text += " on " + std::to_string(devices) + (devices == 1 ? " device" : " devices");
+  if (plan.replicas.size() > 1) text += ", " + std::to_string(plan.replicas.size()) + " replicas";
+  if (plan.stages.size() > 1) {
+    text += "; units";
+    for (const auto& stage : plan.stages)
+      text += " " + std::to_string(stage.first) + ".." + std::to_string(stage.last - 1);
+  }
+  return text;
+}
+
+void conclude(Recorder& recorder, const config::RunConfig& config, const RunSetup& setup,
+              double recent_loss) {
+  if (const auto entropy = setup.train->entropy_rate()) {
+    char text[200];
+    std::snprintf(text, sizeof text,
+                  "loss of the last steps: %.4f nats; no model can do better than the source's "
+                  "entropy rate of %.4f "
+                  "(%+.1f %%)",
+                  recent_loss, *entropy, 100 * (recent_loss / *entropy - 1));
+    recorder.say(text);
+  }
+  recorder.say("checkpoints: " + config.checkpoint.directory + "   events: runs/" + config.name +
+               "/events.jsonl");
+}
+
+ExitCode code_of(const actors::Outcome& outcome) {
+  switch (outcome.how) {
+    case actors::Outcome::How::done:
+      return ExitCode::done;
+    case actors::Outcome::How::stopped:
+      return ExitCode::preempted;
+    case actors::Outcome::How::failed:
+      return ExitCode::failed;
+  }
+  return ExitCode::failed;
+}
+
+void tell_failed(Recorder& recorder, const config::RunConfig& config,
+                 const TrainArguments& arguments, const std::string& why) {
+  recorder.record(state_event(config, "failed", why));
+  recorder.say("the checkpoints that are listed by `troupe checkpoint ls " +
+               config.checkpoint.directory + "` are good");
+  recorder.say("to go on from the newest: " + resume_command(arguments));
+}
+
+void tell_ending(Recorder& recorder, const config::RunConfig& config, const ProcessRun& run,
+                 const TrainArguments& arguments, const actors::Outcome& outcome) {
+  switch (outcome.how) {
+    case actors::Outcome::How::done:
+      recorder.record(ended_event(config, "done", {}, outcome.skipped_steps));
+      return conclude(recorder, config, run.setup(), outcome.recent_loss);
+    case actors::Outcome::How::stopped:
+      recorder.record(ended_event(config, "stopped",
+                                  "after step " + std::to_string(outcome.step) + ", which is saved",
+                                  outcome.skipped_steps));
+      return recorder.say("go on with: " + resume_command(arguments));
+    case actors::Outcome::How::failed:
+      return tell_failed(recorder, config, arguments, outcome.why);
+  }
+}
+
+/// What must be said, where nobody can be asked to say it.
+std::string last_words(const TrainArguments& arguments, const std::string& how) {
+  return "run " + how + "\nto go on from its newest checkpoint: " + resume_command(arguments) +
+         "\n";
+}
+
+/// How a run ends that gives no sign of life any more. Its recorder may be gone or stuck, so this
+/// opens another one.
+[[noreturn]] void leave_stuck(const TrainArguments& arguments, const CommonFlags& flags,
+                              const config::RunConfig& config, const std::string& last) {
+  const auto why = [&] {
+    return "there was no sign of life for " + config::to_text(config.limits.head_patience) +
+           " (limits.head_patience); the last one was: " + last;
+  };
+  leave(
+      ExitCode::failed,
+      [&] {
+        const auto files = storage::disk_files();
+        auto recorder =
+            Recorder::open(*files, "runs/" + config.name + "/events.jsonl",
+                           Recorder::display_for(flags), config.log.every, config.train.steps);
+        if (recorder) tell_failed(**recorder, config, arguments, why());
+      },
+      [&] { return last_words(arguments, config.name + ": failed: " + why()); });
+}
+
+Result<std::unique_ptr<LocalNodes>> start_nodes(const TrainArguments& arguments,
+                                                const config::RunConfig& config,
+                                                const ProcessRun& run, Recorder& recorder) {
+  const auto in_milliseconds = [](std::chrono::nanoseconds time) {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(time);
+  };
+  actors::RemoteOrder order;
+  order.run = config.name;
+  order.config = run.chosen();
+  order.node_patience = in_milliseconds(config.limits.start_patience);
+  order.suspend_patience = in_milliseconds(config.limits.suspend_patience);
+  order.prepare_patience = in_milliseconds(config.limits.prepare_patience);
+  order.load_patience = in_milliseconds(config.limits.load_patience);
+  order.futile_epochs = config.limits.futile_epochs;
+  order.strikes = config.limits.strikes;
+  order.placed = [&recorder](const actors::Lineup& lineup) {
+    recorder.say("nodes: " + to_text(lineup));
+  };
+  if (arguments.carrier == "tcp") order.carriers = actors::Carriers::tcp;
+  const int devices = devices_wanted(config);
+  return LocalNodes::start(arguments.nodes, (devices + arguments.nodes - 1) / arguments.nodes,
+                           std::move(order),
+                           {config.limits.silence_floor, config.limits.reconnect_patience});
+}
+
+ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
+  auto loaded = config::load({arguments.config, arguments.settings});
+  if (!loaded) return complain(ExitCode::invalid, loaded.error().text);
+  if (!loaded->warnings.empty()) std::fputs(loaded->warnings.c_str(), stderr);
+  const auto& config = loaded->config;
+  if (arguments.nodes < 0)
+    return complain(ExitCode::invalid,
+                    "error: --nodes " + std::to_string(arguments.nodes) + ": wanted 1 or more");
+  // Before whatever it watches, which ends before it.
+  std::atomic<std::optional<ExitCode>> told;
+  Watchdog watchdog(config.limits.head_patience, [&](const std::string& last) {
+    if (const auto code = told.load())
+      leave(
+          *code, [] {}, [] { return std::string(); });
+    leave_stuck(arguments, flags, config, last);
+  });
+  auto setup = set_up(config);
+  if (!setup) return invalid(setup.error());
+
+  storage::Files& files = *setup->files;
+  if (arguments.resume) {
+    auto taken = take_changes(files, *loaded);
+    if (taken) taken = take_precision(files, *loaded);
+    if (!taken) return invalid(taken.error());
+  }
+  const bool others_play = arguments.nodes > 0;
+  DevicesHere here;
+  if (others_play) here = {.are_here = [](int) { return false; }, .cores = 1};
+  auto made =
+      ProcessRun::make(*loaded, std::move(*setup), files, {.others_play = others_play}, here);
+  if (!made) return invalid(made.error());
+  ProcessRun& run = **made;
+  std::vector<std::string> warnings;
+  const RunStart begins = !arguments.resume        ? RunStart::anew
+                          : arguments.from_scratch ? RunStart::resume_or_scratch
+                                                   : RunStart::resume;
+  Result<RunPlace> place = RunPlace();
+  if (arguments.resume) {
+    // Nobody else may save between the look for the newest checkpoint and the first step.
+    place = enter_run_place(files, *loaded, begins);
+    if (!place) return invalid(place.error());
+    auto resumed = run.resume(arguments.from_scratch ? SavesGone::begin_anew : SavesGone::refuse,
+                              place->checkpoints->run());
+    if (!resumed) return invalid(resumed.error());
+    warnings = std::move(*resumed);
+  } else if (auto started = run.start(); !started) {
+    return invalid(started.error());
+  }
+
+  // Nothing of an earlier run is touched before it is clear that this one can be.
+  if (!arguments.resume) place = enter_run_place(files, *loaded, begins);
+  if (!place) return complain(ExitCode::failed, "error: " + place.error().text);
+  auto opened = Recorder::open(files, place->folder + "/events.jsonl", Recorder::display_for(flags),
+                               config.log.every, config.train.steps);
+  if (!opened) return complain(ExitCode::failed, "error: " + opened.error().text);
+  Recorder& recorder = **opened;
+  if (!place->moved.empty()) recorder.say("the earlier run of this name is now in " + place->moved);
+  for (auto& warning : describe_run(files, place->folder, *loaded, run.chosen(), run.step()))
+    warnings.push_back(std::move(warning));
+  for (const auto& warning : warnings) recorder.record(warning_event(config, warning));
+  Bell bell;
+  ring_on_signals(bell);
+  introduce(recorder, config, run.setup(), run);
+  recorder.say(place_of_stages(run));
+  recorder.record(state_event(config, "running", {}));
+  std::unique_ptr<LocalNodes> nodes;
+  if (arguments.nodes > 0) {
+    auto started = start_nodes(arguments, config, run, recorder);
+    if (!started) return complain(ExitCode::failed, "error: " + started.error().text);
+    nodes = std::move(*started);
+  }
+  auto outcome = run.play({.bell = bell,
+                           .watchdog = watchdog,
+                           .record = [&](const Value& event) { recorder.record(event); },
+                           .casting = nodes ? &nodes->casting() : nullptr,
+                           .claim = &*place->checkpoints});
+  watchdog.sign("it tells how it ended");
+  using How = actors::Outcome::How;
+  if (outcome.how == How::done && config.train.export_path)
+    if (auto exported =
+            export_weights(*run.setup().files, *config.train.export_path, outcome.weights);
+        !exported) {
+      outcome.how = How::failed;
+      outcome.why = within("train.export", exported.error()).text;
+    }
+  const ExitCode code = code_of(outcome);
+  const auto tell = [&] { tell_ending(recorder, config, run, arguments, outcome); };
+  if (!outcome.all_gone)
+    leave(code, tell, [&] {
+      const bool failed = outcome.how == How::failed;
+      return last_words(arguments, config.name + (failed ? ": failed: " : ": ") + outcome.why);
+    });
+  tell();
+  told = code;
+  return code;
+}
+
+}  // namespace
+
+void add_train(Program& program) {
+  auto [command, arguments] =
+      add_command(program, program.app, "train", "train a model as a configuration says", train);
+  command->add_option("config", arguments.config, "a .toml or .json file; - reads JSON from stdin")
+      ->required();
+  command->add_option("--set", arguments.settings, "key=value: sets a key of the configuration")
+      ->allow_extra_args(false);
+  command->add_option("--nodes", arguments.nodes,
+                      "local node processes; all in this one by default");
+  command
+      ->add_option("--carrier", arguments.carrier,
+                   "between node processes: auto, which is shared memory, or tcp")
+      ->check(CLI::IsMember({"auto", "tcp"}));
+  CLI::Option* resume =
+      command->add_flag("--resume", arguments.resume, "go on from the newest good checkpoint");
+  command
+      ->add_flag("--from-scratch", arguments.from_scratch,
+                 "with --resume: begin at step 0 if the run's saved checkpoints are gone")
+      ->needs(resume);
+}
+
+}  // namespace troupe::apps

@@ -1,0 +1,49 @@
+#include "apps/commands/trained_model.h"
+
+namespace troupe::apps {
+
+Result<storage::Checkpoint> open_checkpoint(storage::Files& files, const std::string& path) {
+  const auto is_one = files.exists(path + "/manifest.json");
+  if (!is_one.ok()) return is_one.error();
+  if (*is_one) return storage::Checkpoint::open(files, path);
+  auto newest = storage::open_newest_checkpoint(files, path);
+  if (!newest) return newest.error();
+  if (!*newest)
+    return Error{path +
+                 ": there is no checkpoint here, nor below; `troupe train` and `troupe checkpoint "
+                 "import` make them"};
+  return std::move((*newest)->checkpoint);
+}
+
+TrainedModel::TrainedModel(models::Model model, std::string directory, int threads)
+    : model_(std::move(model)),
+      directory_(std::move(directory)),
+      stream_(memory_, threads),
+      stage_(model_, {0, static_cast<int>(model_.units.size())}, {}) {
+  prepare_computing_thread();
+}
+
+Result<std::unique_ptr<TrainedModel>> TrainedModel::open(storage::Files& files,
+                                                         const std::string& path, int threads) {
+  const auto checkpoint = open_checkpoint(files, path);
+  if (!checkpoint) return checkpoint.error();
+  auto model = model_from(checkpoint->manifest().model);
+  if (!model) return within(checkpoint->directory(), model.error());
+  std::unique_ptr<TrainedModel> trained(
+      new TrainedModel(std::move(*model), checkpoint->directory(), threads));
+  std::vector<NamedTensor> tensors;
+  for (const auto& view : checkpoint->weights()) {
+    auto tensor = checkpoint->load_weight(view.name, trained->memory_);
+    if (!tensor) return tensor.error();
+    tensors.push_back({view.name, std::move(*tensor)});
+  }
+  // An optimizer makes versions; here it makes the only one.
+  models::Optimizer optimizer({}, trained->stage_.parameters(), trained->stage_.buffers(),
+                              kernels::Precision::fp32);
+  auto weights = optimizer.from(trained->stream_, tensors, checkpoint->manifest().step);
+  if (!weights) return within(checkpoint->directory(), weights.error());
+  trained->weights_ = std::move(*weights);
+  return trained;
+}
+
+}  // namespace troupe::apps

@@ -1,0 +1,59 @@
+#include "apps/commands/usage.h"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "config/toml/diagnostics.h"
+
+namespace troupe::apps {
+namespace {
+
+/// The innermost command that was called.
+const CLI::App& called(const CLI::App& program) {
+  const CLI::App* inner = &program;
+  while (!inner->get_subcommands().empty()) inner = inner->get_subcommands().front();
+  return *inner;
+}
+
+/// A command of this name somewhere below, or one here with nearly that name; empty: neither.
+std::string meant(const CLI::App& command, const std::string& word) {
+  std::vector<std::string_view> names;
+  for (const auto* one : shown_commands(command)) {
+    names.push_back(one->get_name());
+    for (const auto* inner : shown_commands(*one))
+      if (inner->get_name() == word) return full_name(*inner, ' ');
+  }
+  const auto name = config::nearest(word, names);
+  return name.empty() ? "" : full_name(command, ' ') + ' ' + std::string(name);
+}
+
+}  // namespace
+
+std::vector<const CLI::App*> shown_commands(const CLI::App& command) {
+  auto all = command.get_subcommands([](const CLI::App* one) { return !one->get_group().empty(); });
+  return {all.begin(), all.end()};
+}
+
+std::string full_name(const CLI::App& command, char between) {
+  const CLI::App* parent = command.get_parent();
+  return parent ? full_name(*parent, between) + between + command.get_name() : command.get_name();
+}
+
+std::string describe(const CLI::App& program, const CLI::ParseError& error) {
+  const CLI::App& command = called(program);
+  const auto words = full_name(command, ' ');
+  const auto see = "see `" + words + " --help`";
+  const auto left = program.remaining(true);
+  const auto word = std::ranges::find_if(left, [](const auto& one) { return one.front() != '-'; });
+  if (!shown_commands(command).empty() && word != left.end()) {
+    const auto other = meant(command, *word);
+    return words + ": there is no command '" + *word + "'; " +
+           (other.empty() ? "" : "is `" + other + "` meant? ") + see;
+  }
+  std::string what = error.what();
+  if (!what.empty() && what.back() == '\n') what.pop_back();
+  return words + ": " + what + "; " + see;
+}
+
+}  // namespace troupe::apps

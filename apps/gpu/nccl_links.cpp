@@ -1,0 +1,36 @@
+#include "apps/gpu/nccl_links.h"
+
+#include <cstdlib>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "actors/nodes/mesh.h"
+#include "apps/gpu/gpus.h"
+#include "apps/hosts/interfaces.h"
+#include "transport/links/nccl_fabric.h"
+
+namespace troupe::apps {
+
+void link_by_interface(const std::string& address) {
+  (void)setenv("NCCL_DEBUG_FILE", "/dev/stderr", 0);
+  for (const auto& interface : read_interfaces())
+    if (interface.address == address)  // "=": this one, and none whose name begins so.
+      (void)setenv("NCCL_SOCKET_IFNAME", ("=" + interface.name).c_str(), 0);
+}
+
+Status add_nccl_links(int number, Device& gpu, actors::LinkedDevice& linked) {
+  const auto kind = transport::kind_of_nccl();
+  if (!kind) return kind.error();
+  const auto bus = transport::bus_of_gpu(number);
+  if (!bus) return bus.error();
+  auto fabric = transport::open_nccl_fabric(
+      {.device = number, .queue = static_cast<CUstream_st*>(queue_of_gpu(gpu))});
+  if (!fabric) return fabric.error();
+  linked.links.push_back(std::make_unique<actors::DeviceLinks>(
+      *kind, actors::this_machine_id() + "/" + *bus, std::vector<std::string>{}, std::move(*fabric),
+      [&gpu] { gpu.enter(); }));
+  return Done{};
+}
+
+}  // namespace troupe::apps

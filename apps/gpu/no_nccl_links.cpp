@@ -1,0 +1,13 @@
+// In place of nccl_links.cpp where NCCL was not found.
+
+#include "apps/gpu/nccl_links.h"
+
+namespace troupe::apps {
+
+void link_by_interface(const std::string&) {}
+
+Status add_nccl_links(int, Device&, actors::LinkedDevice&) {
+  return Error{"this program was built without NCCL"};
+}
+
+}  // namespace troupe::apps

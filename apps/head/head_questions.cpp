@@ -1,0 +1,135 @@
+#include "apps/head/head_questions.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "apps/head/misconfigured.h"
+#include "apps/run/plan_request.h"
+#include "apps/run/run_choice.h"
+#include "apps/run/run_setup.h"
+#include "apps/run/sim_request.h"
+#include "config/load.h"
+#include "core/json.h"
+#include "schedules/plan/plan.h"
+
+namespace troupe::apps {
+namespace {
+
+namespace sched = troupe::schedules;
+
+constexpr std::size_t most_waiting = 16;
+constexpr double most_simulated_steps = 1e6;
+
+Reply validate(const config::Loaded& loaded) {
+  if (auto setup = set_up(loaded.config); !setup) return misconfigured(setup.error());
+  Value answer = Value::Map{};
+  answer.set("name", loaded.config.name);
+  answer.set("warnings", loaded.warnings);
+  return answer;
+}
+
+Result<LivePlan> plan_of(const config::Loaded& loaded, const std::vector<actors::NodeHere>& nodes) {
+  auto setup = set_up(loaded.config);
+  if (!setup) return setup.error();
+  return plan_for(loaded.config, *setup, nodes);
+}
+
+Reply plan(const config::Loaded& loaded, const std::vector<actors::NodeHere>& nodes) {
+  const auto live = plan_of(loaded, nodes);
+  if (!live) return misconfigured(live.error());
+  const auto changes = sched::outlooks(live->request);
+  Value answer = sched::to_value(live->request, live->plan);
+  answer.set("chosen", transport::to_value(live->choice));
+  answer.set("outlooks", sched::to_value(live->plan, changes));
+  answer.set("table", "computes in " + live->choice.why + "\n" +
+                          sched::to_table(live->request, live->plan) + "\n" +
+                          sched::to_table(live->plan, changes));
+  return answer;
+}
+
+/// What is wrong with them, if anything.
+std::optional<Refusal> read_terms(const Value& body, SimTerms& terms) {
+  const auto read = [&](const char* key, double& into, double most) -> std::optional<Refusal> {
+    const Value* value = body.find(key);
+    if (!value) return {};
+    if (!value->is_number() || !(value->number() >= 0 && value->number() <= most))
+      return transport::refusal(RefusalCode::invalid, key,
+                                "sim.request." + std::string(key) + ": wanted a number from 0 to " +
+                                    std::to_string(static_cast<long>(most)));
+    into = value->number();
+    return {};
+  };
+  constexpr double most_hours = 10'000, most_seconds = 3600 * most_hours;
+  if (auto bad = read("hours", terms.hours, most_hours)) return bad;
+  if (auto bad = read("notice", terms.notice, most_seconds)) return bad;
+  if (auto bad = read("fail_every", terms.fail_every, most_seconds)) return bad;
+  if (const Value* seed = body.find("seed"); seed && seed->integer())
+    terms.seed = static_cast<std::uint64_t>(*seed->integer());
+  if (const Value* spot = body.find("spot"); spot && spot->boolean()) terms.spot = *spot->boolean();
+  return {};
+}
+
+Reply simulated(const config::Loaded& loaded, const std::vector<actors::NodeHere>& nodes,
+                const SimTerms& terms) {
+  const auto live = plan_of(loaded, nodes);
+  if (!live) return misconfigured(live.error());
+  // So that its answer, and the end of this head, need not be waited for.
+  if (const double steps = terms.hours * 3600 / live->plan.step.count();
+      steps > most_simulated_steps)
+    return transport::refusal(RefusalCode::invalid, "hours",
+                              "sim.request.hours: found " + shortest(terms.hours) +
+                                  ", which are about " + shortest(std::round(steps)) +
+                                  " steps; wanted at most " + shortest(most_simulated_steps) +
+                                  " from a head",
+                              "ask for less, or use `troupe sim`");
+  const auto done = simulate(loaded.config, {.cluster = cluster_of(loaded.config, nodes)}, terms);
+  if (!done) return done.error();
+  if (!done->report.flaw.empty())
+    return Error{"the simulation contradicts itself: " + done->report.flaw};
+  return to_value(*done);
+}
+
+}  // namespace
+
+HeadQuestions::HeadQuestions(Nodes nodes, MayUse may_use)
+    : nodes_(std::move(nodes)), may_use_(std::move(may_use)), errands_("answering", most_waiting) {}
+
+bool HeadQuestions::take(const transport::Message& message, const Answer& answer) {
+  if (message.type != "config.validate" && message.type != "plan.request" &&
+      message.type != "sim.request")
+    return false;
+  const auto taken = errands_.post([this, message, answer] { (*answer)(answer_to(message)); });
+  // Where this closes nobody else has the answer: it is a refusal.
+  if (taken == Errands::Taken::full)
+    (*answer)(transport::refusal(
+        RefusalCode::busy, "",
+        "the head has " + std::to_string(most_waiting) + " such questions to answer already",
+        "ask again a little later"));
+  return true;
+}
+
+Reply HeadQuestions::answer_to(const transport::Message& message) const {
+  const bool simulates = message.type == "sim.request";
+  const Value* config = simulates ? message.body.find("config") : &message.body;
+  if (!config)
+    return transport::refusal(RefusalCode::invalid, "config",
+                              "sim.request.config: is missing; wanted a configuration");
+  config::Diagnostics found;
+  const auto loaded = config::load_message(*config, message.type, found);
+  if (!loaded) return misconfigured(loaded.error(), found);
+  if (auto inside = may_use_(*loaded); !inside) return misconfigured(inside.error());
+  if (message.type == "config.validate") return validate(*loaded);
+  auto nodes = nodes_();
+  std::erase_if(nodes, [](const auto& node) { return node.cordoned || node.away; });
+  if (nodes.empty())
+    return transport::refusal(RefusalCode::conflict, "", "there is no node to plan for",
+                              "start one with `troupe node --head ADDRESS`");
+  if (!simulates) return plan(*loaded, nodes);
+  SimTerms terms;
+  if (auto bad = read_terms(message.body, terms)) return *bad;
+  return simulated(*loaded, nodes, terms);
+}
+
+}  // namespace troupe::apps

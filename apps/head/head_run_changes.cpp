@@ -1,0 +1,120 @@
+// What becomes of a run while it is led: other settings, other nodes, another plan.
+
+#include <algorithm>
+#include <utility>
+
+#include "apps/events/recorder.h"
+#include "apps/head/head_run.h"
+#include "apps/run/live_changes.h"
+#include "apps/run/run_record.h"
+#include "config/run_config.h"
+#include "config/schema.h"
+
+namespace troupe::apps {
+
+void HeadRun::save(Answer answer) { leader_.hold({.change = {}, .done = std::move(answer)}); }
+
+void HeadRun::cast_anew(Answer answer) {
+  leader_.hold({.change = [this](std::int64_t) { return Result(run_->changed(*now())); },
+                .done = std::move(answer)});
+}
+
+std::optional<Refusal> HeadRun::set(const std::string& setting, std::optional<std::int64_t> from,
+                                    Answer answer) {
+  const auto known = report();
+  if (known.has_ended())
+    return transport::refusal(
+        RefusalCode::conflict, "run",
+        "the run '" + known.name + "' is not under way: it is " + known.state);
+  const auto step = known.step;
+  if (auto good = config::set_live(*now(), setting, std::max(from.value_or(step), step)); !good)
+    return transport::refusal(RefusalCode::invalid, setting.substr(0, setting.find('=')),
+                              good.error().text);
+  leader_.hold({.change = [this, setting,
+                           from](std::int64_t reached) { return change(setting, from, reached); },
+                .done = std::move(answer)});
+  return {};
+}
+
+/// On the supervisor's thread, while nothing is in flight.
+Result<actors::RunSpecPtr> HeadRun::change(const std::string& setting,
+                                           std::optional<std::int64_t> from, std::int64_t step) {
+  if (from.value_or(step) < step)
+    return Error{"found " + setting + " from step " + std::to_string(*from) + " on, but " +
+                 std::to_string(step) + " steps are done; wanted that step or a later one"};
+  auto loaded = config::set_live(*now(), setting, from.value_or(step));
+  if (!loaded) return loaded.error();
+  // Whoever goes on from here, however this process ends, has to know of it first.
+  if (auto kept = keep_changes(disk_, *loaded); !kept) return kept.error();
+  if (auto kept = keep_config(disk_, place_.folder, *loaded, run_->chosen(loaded->tree)); !kept)
+    return kept.error();
+  const auto changed = std::make_shared<const config::Loaded>(std::move(*loaded));
+  {
+    const std::lock_guard lock(mutex_);
+    now_ = changed;
+    report_.steps = changed->config.train.steps;
+    report_.log_every = changed->config.log.every;
+  }
+  casting_->change(order(*changed));
+  Value told = event("run.changed", loaded_.config.name);
+  told.set("step", from.value_or(step));
+  told.set("set", setting);
+  tell(told);
+  return Result(run_->changed(*changed));
+}
+
+// Other nodes, or another plan.
+
+std::optional<Switching::Standing> HeadRun::standing() const {
+  const std::lock_guard lock(mutex_);
+  if (!leader_.is_there() || !lineup_) return {};
+  Switching::Standing standing{lineup_->nodes, casting_->choose(around_.nodes.usable(least_)),
+                               *choice_, *now_};
+  const auto is_usable = [&](const actors::NodeHere& node) {
+    return std::ranges::count(standing.usable, node.incarnation, &actors::NodeHere::incarnation) >
+           0;
+  };
+  // Else one of them is gone, and the run about to do without it.
+  if (!std::ranges::all_of(standing.used, is_usable)) return {};
+  open_plan(standing.open);
+  return standing;
+}
+
+/// As if nothing of its plan were chosen yet.
+void HeadRun::open_plan(config::Loaded& loaded) const {
+  config::set_at(loaded.tree, "pipeline", asked_pipeline_);
+  loaded.config.pipeline = config::read_run_config(loaded.tree).pipeline;
+}
+
+void HeadRun::begin_switch() {
+  leader_.hold({.change = [this](std::int64_t) -> Result<actors::RunSpecPtr> {
+                  const auto choice = switching_.take();
+                  if (!choice) return Error{"the nodes that had come have a part, or are gone"};
+                  return switch_to(*choice);
+                },
+                .done = [this](const Result<std::int64_t>& step) { switching_.over(bool(step)); }});
+}
+
+/// On the supervisor's thread, while nothing is in flight.
+Result<actors::RunSpecPtr> HeadRun::switch_to(const RunChoice& choice) {
+  auto loaded = std::make_shared<config::Loaded>(*now());
+  if (!choice.has_plan_of(*choice_)) {
+    open_plan(*loaded);
+    take(choice, *loaded);
+    auto staging = run_->stage(loaded->config);
+    if (!staging) return staging.error();
+    // Whoever leads it on, if this head is gone, has to know of it first.
+    if (auto kept = around_.chosen(choice); !kept) return kept.error();
+    {
+      const std::lock_guard lock(mutex_);
+      run_->restage(std::move(*staging));
+      choice_ = choice;
+      now_ = loaded;
+    }
+    casting_->change(order(*loaded));
+    tell_choice();
+  }
+  return Result<actors::RunSpecPtr>(run_->changed(*loaded));
+}
+
+}  // namespace troupe::apps

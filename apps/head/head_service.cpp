@@ -1,0 +1,584 @@
+#include "apps/head/head_service.h"
+
+#include <algorithm>
+#include <atomic>
+#include <latch>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "apps/events/recorder.h"
+#include "apps/events/told_events.h"
+#include "apps/gpu/gpu_warnings.h"
+#include "apps/head/errands.h"
+#include "apps/head/head_journal.h"
+#include "apps/head/head_orders.h"
+#include "apps/head/head_questions.h"
+#include "apps/head/head_run.h"
+#include "apps/head/misconfigured.h"
+#include "apps/head/node_gate.h"
+#include "apps/machine/bell.h"
+#include "apps/run/run_setup.h"
+#include "config/load.h"
+#include "core/json.h"
+#include "core/printable.h"
+#include "core/threads/thread_name.h"
+#include "transport/control/publisher.h"
+
+namespace troupe::apps {
+namespace {
+
+constexpr std::size_t most_runs = 1000;
+constexpr std::size_t most_submits = 64;  // That wait.
+
+Value fields_of(const actors::NodeHere& node, actors::Time now) {
+  Value value = transport::to_value(node.inventory);
+  value.set("name", node.name);
+  value.set("cordoned", node.cordoned);
+  Value::List gpus;
+  for (const auto& gpu : node.gpus_at(now)) gpus.push_back(transport::to_value(gpu));
+  if (!gpus.empty()) value.set("gpus", std::move(gpus));
+  return value;
+}
+
+/// The same port as before, where any would do.
+std::string listen_at(const std::string& wanted, const std::string& before) {
+  return wanted.ends_with(":0") && !before.empty() ? before : wanted;
+}
+
+/// Takes a flag out of what was given beside a configuration.
+bool take_flag(Value& config, std::string_view name) {
+  bool is_set = false;
+  if (auto* map = config.map())
+    std::erase_if(*map, [&](const Value::Entry& entry) {
+      if (entry.key != name) return false;
+      is_set = entry.value.boolean() && *entry.value.boolean();
+      return true;
+    });
+  return is_set;
+}
+
+/// Whether a message changes something, so that it is written down who sent it.
+bool is_order(std::string_view type) {
+  const bool is_about = type.starts_with("run.") || type.starts_with("node.") || type == "chaos";
+  return is_about && transport::may_send({transport::Role::operator_}, type) &&
+         !transport::may_send({transport::Role::viewer}, type);
+}
+
+std::string who_is(const transport::Peer& peer) {
+  constexpr std::size_t some = 8;
+  if (!peer.key.empty()) return peer.host + " (key " + peer.key.substr(0, some) + "...)";
+  return peer.user ? "user " + std::to_string(*peer.user) : peer.address;
+}
+
+std::string subject_of(const transport::Message& message) {
+  for (const char* key : {"run", "node", "target", "name"})
+    if (auto text = text_in(message.body, key); !text.empty()) return printable(text);
+  return {};
+}
+
+/// What would take a reader more memory than wire.h lets it, as a long list of nodes does, goes as
+/// JSON beside the body.
+transport::Message answer_of(const Value& body) {
+  transport::Message answer;
+  answer.type = "answer";
+  answer.body = body;
+  const auto parts = transport::encode(answer);
+  if (parts && transport::decode(std::vector<std::string_view>(parts->begin(), parts->end())))
+    return answer;
+  answer.body = Value::Map{};
+  answer.payload.push_back(to_json(body));
+  return answer;
+}
+
+}  // namespace
+
+class HeadService::Service {
+ public:
+  explicit Service(HeadOptions options) : options_(std::move(options)) {}
+
+  ~Service() {
+    is_closing_ = true;
+    bell_.ring();
+    if (clearing_.joinable()) clearing_.join();
+    submits_.close();
+    if (questions_) questions_->close();
+    const auto runs = all_runs();
+    for (const auto& run : runs) run->leave();
+    // A run needs its nodes until it has ended, and they need somebody who hears them: the gate
+    // goes after the runs have ended, and before they go. What decides for them has ended as well.
+    for (const auto& run : runs) run->finish();
+  }
+
+  Status open() {
+    auto journal = HeadJournal::open(options_.state);
+    if (!journal) return journal.error();
+    journal_ = std::move(*journal);
+    transport::PublisherOptions publishing;
+    publishing.endpoint = listen_at(options_.events, journal_->published());
+    publishing.keys = options_.keys;
+    publishing.allowed = options_.allowed;
+    auto publisher = transport::Publisher::bind(std::move(publishing));
+    if (!publisher) return publisher.error();
+    publisher_ = std::move(*publisher);
+    GateOptions gate_options;
+    gate_options.listening.endpoint = listen_at(options_.listen, journal_->listened());
+    gate_options.listening.keys = options_.keys;
+    gate_options.listening.allowed = options_.allowed;
+    gate_options.term = journal_->term();
+    gate_options.seal = options_.seal;
+    GateEvents events;
+    events.joined = [this](const actors::NodeHere& node) { joined(node); };
+    events.lost = [this](const actors::NodeHere& node, const actors::NodeLoss& loss) {
+      lost(node, loss);
+    };
+    events.leaving = [this](const actors::NodeHere& node, const std::string& why) {
+      leaving(node, why);
+    };
+    events.gpus = [this](const actors::NodeHere& node, const auto& gpus) {
+      for (const auto& news : gpu_warnings_.news(node, gpus)) warn(news);
+    };
+    events.deposed = options_.deposed;
+    events.about_run = [this](std::uint64_t node, transport::Message message) {
+      if (const auto run = find(message.run)) run->heard(node, std::move(message));
+    };
+    events.asked = [this](const transport::Peer& peer, transport::Message message) {
+      asked(peer, std::move(message));
+    };
+    events.say = options_.say;
+    auto gate = NodeGate::open(std::move(gate_options), std::move(events));
+    if (!gate) return gate.error();
+    gate_ = std::move(*gate);
+    orders_.emplace(HeadPeople{*gate_, [this](const std::string& name) { return find(name); },
+                               [this](const std::string& name) { return no_run(name); },
+                               [this] { return all_runs(); },
+                               [this](const Value& event) { publish(event); }, options_.drills});
+    questions_.emplace([this] { return gate_->nodes().all(); },
+                       [this](const config::Loaded& loaded) { return may_use(loaded); });
+    auto noted = journal_->listens(endpoint(), this->events());
+    clearing_ = std::thread([this] { clear_away(); });
+    if (noted) go_on_with_runs();
+    opened_.count_down();
+    return noted;
+  }
+
+  const std::string& endpoint() const { return gate_->endpoint(); }
+  const std::string& events() const { return publisher_->endpoint(); }
+
+  std::uint64_t term() const { return journal_->term(); }
+  Status allow(const transport::AllowList& allowed) {
+    publisher_->allow(allowed);
+    return gate_->allow(allowed);
+  }
+
+  Value status() const {
+    Value status = Value::Map{};
+    status.set("runs", runs_known());
+    status.set("nodes", nodes_here());
+    return status;
+  }
+
+  /// What of a configuration's files the head does not use.
+  Status may_use(const config::Loaded& loaded) const { return options_.confinement.check(loaded); }
+
+  /// Answers with its name.
+  Reply submit(const Value& body, RunStart begins, std::uint64_t submission) {
+    config::Diagnostics found;
+    auto loaded = config::load_message(body, "run.submit", found);
+    if (!loaded) return misconfigured(loaded.error(), found);
+    if (auto inside = may_use(*loaded); !inside) return misconfigured(inside.error());
+    const std::string name = loaded->config.name;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto known = runs_.find(name);
+      if (known != runs_.end() && !known->second->report().has_ended())
+        return transport::refusal(RefusalCode::conflict, "name",
+                                  "a run '" + name + "' is under way",
+                                  "stop it, or give this one another name");
+      if (runs_.size() >= most_runs && known == runs_.end())
+        return transport::refusal(
+            RefusalCode::busy, "",
+            std::to_string(most_runs) + " runs are under way, which is all that a head can lead",
+            "wait until one has ended, or stop one");
+    }
+    auto run = make_run(std::move(*loaded), begins);
+    if (!run) return misconfigured(run.error());
+    // It is remembered once it is known to be good, and begins once it is remembered.
+    if (auto noted = journal_->submitted(name, submission, body); !noted) return noted.error();
+    Value answer = Value::Map{};
+    answer.set("run", name);
+    if (const auto choice = (*run)->choice()) answer.set("chosen", transport::to_value(*choice));
+    start(name, std::move(*run));
+    return answer;
+  }
+
+  std::shared_ptr<HeadRun> find(const std::string& name) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = runs_.find(name);
+    return found == runs_.end() ? nullptr : found->second;
+  }
+
+ private:
+  Result<std::shared_ptr<HeadRun>> make_run(config::Loaded loaded, RunStart begins,
+                                            std::optional<RunChoice> kept = {}) {
+    auto setup = set_up(loaded.config);
+    if (!setup) return setup.error();
+    const std::string name = loaded.config.name;
+    auto run = std::make_shared<HeadRun>(
+        std::move(loaded), std::move(*setup), begins,
+        HeadRun::Surroundings{gate_->nodes(), gate_->channels(), options_.interface, options_.keys,
+                              options_.plain, [this](const Value& event) { publish(event); },
+                              [this](const RunStanding& run) { ended(run); },
+                              [this, name] { over(name); },
+                              [this, name](const RunChoice& choice) {
+                                return journal_->chosen(name, transport::to_value(choice));
+                              }});
+    if (auto prepared = run->prepare(std::move(kept)); !prepared) return prepared.error();
+    return run;
+  }
+
+  void start(const std::string& name, std::shared_ptr<HeadRun> run) {
+    // The one of this name that has ended goes only after the lock: its threads may want it.
+    std::shared_ptr<HeadRun> before;
+    const std::lock_guard lock(mutex_);
+    run->start();
+    gate_->set_patience(name, run->patience());
+    before = std::exchange(runs_[name], std::move(run));
+    ended_.erase(name);
+  }
+
+  // Runs that have ended.
+
+  /// From a run.
+  void ended(const RunStanding& run) {
+    // One that ends because this head does goes on in its next life.
+    if (is_closing_ && run.state == "stopped") return;
+    if (auto noted = journal_->ended(run.name, run.state, run.why, run.step, run.steps); !noted)
+      not_noted(run.name, run.state, noted.error());
+  }
+
+  /// From a run's own thread, which is about to end.
+  void over(const std::string& name) {
+    {
+      const std::lock_guard lock(mutex_);
+      over_.push_back(name);
+    }
+    bell_.ring();
+  }
+
+  /// Keeps the report alone of each run that is over: its threads, descriptors and data go.
+  void clear_away() {
+    name_thread("ended runs");
+    for (; !is_closing_; bell_.wait()) {
+      std::vector<std::string> names;
+      {
+        const std::lock_guard lock(mutex_);
+        names = std::exchange(over_, {});
+      }
+      for (const auto& name : names) clear_away(name);
+    }
+  }
+  void clear_away(const std::string& name) {
+    const auto run = find(name);
+    // Another one of this name may have begun, and taken its place.
+    if (!run || !run->report().has_ended()) return;
+    run->finish();
+    const std::lock_guard lock(mutex_);
+    const auto known = runs_.find(name);
+    if (known == runs_.end() || known->second != run) return;
+    ended_[name] = run->report();
+    runs_.erase(known);
+    gate_->forget_patience(name);
+    std::erase_if(ended_, [this](const auto& each) { return !journal_->knows(each.first); });
+  }
+
+  /// Those of an earlier life.
+  void go_on_with_runs() {
+    for (const auto& [name, known] : journal_->runs()) {
+      submitted_.emplace(known.submission, name);
+      RunStanding standing;
+      standing.name = name;
+      standing.state = known.state;
+      standing.why = known.why;
+      if (options_.earlier_runs == HeadOptions::EarlierRuns::wait && !standing.has_ended()) {
+        standing.state = "stopped";
+        standing.why = "it goes on when somebody submits it with --resume";
+      }
+      if (standing.has_ended()) {
+        standing.step = known.step;
+        standing.steps = known.steps;
+        const std::lock_guard lock(mutex_);
+        ended_[name] = std::move(standing);
+        continue;
+      }
+      auto loaded = config::load_message(known.config, "the journal's run " + name);
+      if (!loaded) {
+        options_.say(loaded.error().text);
+        continue;
+      }
+      std::optional<RunChoice> kept;
+      if (auto read = transport::from_value<RunChoice>(known.choice, "choice"); read)
+        kept = std::move(*read);
+      auto run = make_run(std::move(*loaded), RunStart::resume, std::move(kept));
+      if (!run) {
+        options_.say("run " + name + " cannot go on: " + run.error().text);
+        standing.state = "failed";
+        standing.why = run.error().text;
+        ended(standing);
+        const std::lock_guard lock(mutex_);
+        ended_[name] = std::move(standing);
+        continue;
+      }
+      options_.say("run " + name + " goes on after step " + std::to_string((*run)->report().step));
+      if (known.state == "paused") (*run)->pause(true);
+      if (known.state == "stopping") (*run)->drain();
+      start(name, std::move(*run));
+    }
+  }
+
+  /// From who gives a run orders.
+  void changed(const std::string& run, const std::string& state, const std::string& why) {
+    if (auto noted = journal_->changed(run, state, why); !noted)
+      not_noted(run, state, noted.error());
+  }
+  void not_noted(const std::string& run, const std::string& state, const Error& why) {
+    options_.say("a change of run " + run + " to '" + state + "' is not remembered: " + why.text);
+  }
+
+  std::vector<std::shared_ptr<HeadRun>> all_runs() const {
+    std::vector<std::shared_ptr<HeadRun>> runs;
+    const std::lock_guard lock(mutex_);
+    for (const auto& [_, run] : runs_) runs.push_back(run);
+    return runs;
+  }
+
+  /// Of a run, as it was recorded; or of none, told now.
+  void publish(const Value& event) {
+    transport::Message message;
+    message.type = text_in(event, "type");
+    message.run = text_in(event, "run");
+    message.body = message.run.empty() ? told_now(event) : event;
+    if (message.run.empty()) told_.add(message.body);
+    (void)publisher_->publish(std::move(message));
+  }
+
+  void asked(const transport::Peer& peer, transport::Message message) {
+    opened_.wait();
+    const auto answer = std::make_shared<OneAnswer>(
+        [this, to = peer.id, re = message.id](const Reply& answer) { say(to, re, answer); });
+    if (is_order(message.type))
+      if (auto noted = journal_->ordered(who_is(peer), message.type, subject_of(message)); !noted)
+        return (*answer)(noted.error());
+    if (message.type == "run.submit") return take_submit(std::move(message), answer);
+    if (!orders_->take(message, answer) && !questions_->take(message, answer))
+      (*answer)(answer_to(peer, message));
+  }
+
+  /// Data may take long to open, and the socket's thread must hear the nodes meanwhile.
+  void take_submit(transport::Message message, const Answer& answer) {
+    const auto taken =
+        submits_.post([this, message = std::move(message), answer] { (*answer)(submit(message)); });
+    if (taken == Errands::Taken::full)
+      (*answer)(transport::refusal(
+          RefusalCode::busy, "",
+          "the head has " + std::to_string(most_submits) + " submitted runs to look at already",
+          "submit it again a little later"));
+  }
+
+  /// On the thread of submits. The same message may come again from somebody who lost the answer.
+  Reply submit(const transport::Message& message) {
+    if (const auto known = submitted_.find(message.id); known != submitted_.end()) {
+      Value answer = Value::Map{};
+      answer.set("run", known->second);
+      return answer;
+    }
+    Value config = message.body;
+    const bool resumes = take_flag(config, "resume");
+    const bool from_scratch = take_flag(config, "from_scratch");
+    const auto begins = !resumes       ? RunStart::anew
+                        : from_scratch ? RunStart::resume_or_scratch
+                                       : RunStart::resume;
+    auto submitted = submit(config, begins, message.id);
+    if (!submitted) return submitted;
+    if (submitted_.size() > most_runs) submitted_.erase(submitted_.begin());
+    submitted_.emplace(message.id, text_in(*submitted, "run"));
+    return submitted;
+  }
+
+  void say(transport::PeerId to, std::uint64_t re, const Reply& answer) {
+    auto said = answer ? answer_of(*answer) : transport::to_message(answer.refusal());
+    said.re = re;
+    (void)gate_->answer(to, std::move(said));
+  }
+
+  void joined(const actors::NodeHere& node) {
+    Value joined = event("node.joined", "");
+    joined.set("node", node.name);
+    publish(joined);
+    options_.say("node " + node.name + " has joined");
+    for (const auto& run : all_runs()) run->arrived(node);
+  }
+
+  void warn(const std::string& text) {
+    options_.say("warning: " + text);
+    Value warning = event("warn", "");
+    warning.set("text", text);
+    publish(warning);
+  }
+
+  void lost(const actors::NodeHere& node, const actors::NodeLoss& loss) {
+    const auto& why = loss.why;
+    gpu_warnings_.forget(node.incarnation);
+    options_.say("node " + node.name + " is lost: " + why);
+    Value lost = event("node.lost", "");
+    lost.set("node", node.name);
+    lost.set("why", why);
+    publish(lost);
+    for (const auto& run : all_runs()) run->lost(node, loss);
+  }
+
+  void leaving(const actors::NodeHere& node, const std::string& why) {
+    options_.say("node " + node.name + " is leaving: " + why);
+    Value leaving = event("node.leaving", "");
+    leaving.set("node", node.name);
+    leaving.set("why", why);
+    publish(leaving);
+    for (const auto& run : all_runs())
+      if (run->plays_on(node.name)) run->cast_anew([](const Result<std::int64_t>&) {});
+  }
+
+  Reply answer_to(const transport::Peer& peer, transport::Message& message) {
+    const auto text_of = [&](const char* key) { return text_in(message.body, key); };
+    Value answer = Value::Map{};
+    if (message.type == "hello") {
+      answer.set("version", TROUPE_VERSION);
+      answer.set("events", events());
+      answer.set("rights", transport::to_string(peer.roles));
+      answer.set("term_proof", gate_->term_proof());
+      return answer;
+    }
+    if (message.type == "status") return status();
+    if (message.type == "run.list") {
+      answer.set("runs", runs_known());
+      return answer;
+    }
+    if (message.type == "node.list") {
+      answer.set("nodes", nodes_here());
+      return answer;
+    }
+    if (message.type == "run.events") return events_of(message);
+    if (message.type.find("run.") == 0)
+      return answer_about_run(message, text_of("run"), text_of("mode"));
+    return unsupported(message);
+  }
+
+  static Refusal unsupported(const transport::Message& message) {
+    return transport::refusal(RefusalCode::unsupported, "type",
+                              "'" + message.type + "' is nothing that this head does");
+  }
+
+  Value::List runs_known() const {
+    Value::List runs;
+    const std::lock_guard lock(mutex_);
+    for (const auto& [name, standing] : ended_) runs.push_back(transport::to_value(standing));
+    for (const auto& [_, run] : runs_) runs.push_back(transport::to_value(run->report()));
+    return runs;
+  }
+  Value::List nodes_here() const {
+    Value::List nodes;
+    const auto now = actors::Time::clock::now();
+    for (const auto& node : gate_->nodes().all()) nodes.push_back(fields_of(node, now));
+    return nodes;
+  }
+
+  bool has_ended(const std::string& name) const {
+    const std::lock_guard lock(mutex_);
+    return ended_.contains(name);
+  }
+
+  Refusal no_run(const std::string& name) const {
+    const std::lock_guard lock(mutex_);
+    const auto known = ended_.find(name);
+    if (known == ended_.end()) return unknown_run(name);
+    return transport::refusal(
+        RefusalCode::conflict, "run",
+        "the run '" + name + "' is not under way: it is " + known->second.state);
+  }
+
+  /// Of a run, or of none: those of the head itself.
+  Reply events_of(const transport::Message& message) {
+    const auto name = text_in(message.body, "run");
+    const Value* asked = message.body.find("from");
+    const std::int64_t from =
+        asked && asked->integer() ? std::max<std::int64_t>(0, *asked->integer()) : 0;
+    if (name.empty()) return transport::to_value(told_.page(from));
+    const auto run = find(name);
+    if (!run && !has_ended(name)) return unknown_run(name);
+    // Until then an earlier run of that name may still lie there.
+    if (run && run->report().began < 0) return transport::to_value(EventPage{{}, from, false});
+    const auto page = read_page("runs/" + name + "/events.jsonl", from);
+    if (!page) return page.error();
+    return transport::to_value(*page);
+  }
+
+  Reply answer_about_run(const transport::Message& message, const std::string& name,
+                         const std::string& mode) {
+    const auto run = find(name);
+    if (!run) {
+      const std::lock_guard lock(mutex_);
+      const auto before = ended_.find(name);
+      if (before != ended_.end()) return transport::to_value(before->second);
+      return unknown_run(name);
+    }
+    if (message.type == "run.stop") {
+      if (!run->report().has_ended()) changed(name, "stopping", "");
+      mode == "now" ? run->stop_now() : run->drain();
+    } else if (message.type == "run.pause" || message.type == "run.resume") {
+      const bool pauses = message.type == "run.pause";
+      if (!run->report().has_ended()) changed(name, pauses ? "paused" : "running", "");
+      run->pause(pauses);
+    } else if (message.type != "run.get") {
+      return unsupported(message);
+    }
+    return transport::to_value(run->report());
+  }
+
+  HeadOptions options_;
+  ToldEvents told_;
+  GpuWarnings gpu_warnings_;
+  std::unique_ptr<HeadJournal> journal_;
+  std::atomic<bool> is_closing_ = false;
+  mutable std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<HeadRun>> runs_;
+  std::map<std::string, RunStanding> ended_;        // Of this life of the head and of earlier ones.
+  std::vector<std::string> over_;                   // Names of runs that are to be cleared away.
+  std::map<std::uint64_t, std::string> submitted_;  // The thread of submits alone.
+  std::unique_ptr<transport::Publisher> publisher_;
+  std::optional<HeadQuestions> questions_;  // Whoever the gate hears may still ask.
+  std::unique_ptr<NodeGate> gate_;
+  std::optional<HeadOrders> orders_;
+  Errands submits_{"submits", most_submits};
+  Bell bell_;
+  std::thread clearing_;
+  std::latch opened_{1};  // Somebody may be heard before open() has returned.
+};
+
+HeadService::HeadService(std::unique_ptr<Service> service) : service_(std::move(service)) {}
+HeadService::~HeadService() = default;
+
+Result<std::unique_ptr<HeadService>> HeadService::open(HeadOptions options) {
+  auto service = std::make_unique<Service>(std::move(options));
+  if (auto opened = service->open(); !opened) return opened.error();
+  return std::unique_ptr<HeadService>(new HeadService(std::move(service)));
+}
+
+const std::string& HeadService::endpoint() const { return service_->endpoint(); }
+const std::string& HeadService::events() const { return service_->events(); }
+Value HeadService::status() const { return service_->status(); }
+Status HeadService::allow(const transport::AllowList& allowed) { return service_->allow(allowed); }
+std::uint64_t HeadService::term() const { return service_->term(); }
+
+}  // namespace troupe::apps

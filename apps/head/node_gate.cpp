@@ -1,0 +1,435 @@
+#include "apps/head/node_gate.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "actors/nodes/node_messages.h"
+#include "core/printable.h"
+#include "core/threads/thread_name.h"
+#include "transport/wire/message_types.h"
+
+namespace troupe::apps {
+namespace {
+
+constexpr auto look_every = std::chrono::milliseconds(50);
+constexpr auto least_deafness = std::chrono::milliseconds(50);
+
+std::string key_of(std::uint64_t node) { return std::to_string(node); }
+
+}  // namespace
+
+NodeGate::NodeGate(GateOptions options, GateEvents events)
+    : options_(std::move(options)),
+      events_(std::move(events)),
+      incarnation_(transport::new_incarnation()),
+      nodes_([this](std::uint64_t node,
+                    const transport::Message& message) { return send(node, message); },
+             [this](std::uint64_t node, const std::string& why) { strike(node, why); }) {}
+
+NodeGate::~NodeGate() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  changed_.notify_all();
+  if (watch_.joinable()) watch_.join();
+  const std::lock_guard lock(mutex_);
+  for (auto& [node, line] : lines_) line.conversation->pause();
+}
+
+Result<std::unique_ptr<NodeGate>> NodeGate::open(GateOptions options, GateEvents events) {
+  std::unique_ptr<NodeGate> gate(new NodeGate(std::move(options), std::move(events)));
+  transport::ServerEvents heard;
+  heard.message = [gate = gate.get()](const transport::Peer& peer, transport::Message message) {
+    gate->heard(peer, std::move(message));
+  };
+  heard.gone = [gate = gate.get()](const transport::Peer& peer, transport::Gone how,
+                                   const std::string& why) { gate->gone(peer, how, why); };
+  heard.refused = [gate = gate.get()](const std::string& address, const std::string& why) {
+    gate->events_.say(printable(address) + " was refused: " + printable(why));
+  };
+  auto server = transport::ControlServer::bind(gate->options_.listening, std::move(heard));
+  if (!server) return server.error();
+  gate->server_ = std::move(*server);
+  gate->opened_.count_down();
+  gate->watch_ = std::thread([gate = gate.get()] { gate->watch(); });
+  return gate;
+}
+
+class NodeGate::Deafness {
+ public:
+  explicit Deafness(NodeGate& gate) : gate_(gate), since_(Clock::now()) {
+    const std::lock_guard lock(gate_.mutex_);
+    gate_.deaf_since_ = since_;
+  }
+  ~Deafness() {
+    const std::lock_guard lock(gate_.mutex_);
+    gate_.deaf_since_.reset();
+    const auto time = Clock::now() - since_;
+    if (time < least_deafness) return;
+    for (auto& [node, evidence] : gate_.evidence_)
+      if (evidence.pulses.last() <= since_) evidence.pulses.forgive(time);
+  }
+  Deafness(const Deafness&) = delete;
+  Deafness& operator=(const Deafness&) = delete;
+
+ private:
+  NodeGate& gate_;
+  const Clock::time_point since_;
+};
+
+void NodeGate::heard(const transport::Peer& peer, transport::Message message) {
+  opened_.wait();
+  const Deafness deafness(*this);
+  if (auto may = this->may(peer, message); !may) {
+    // An honest node has its term from a head that shares no secret with this one.
+    if (message.type == actors::Join::type)
+      (void)answer(peer.id, transport::to_message(actors::Rejected{
+                                "term", "term " + std::to_string(message.term) + " without a proof",
+                                "at most " + std::to_string(options_.term) +
+                                    "; start the node anew, or the head with its newest --state"}));
+    return refuse(peer, may.error().text);
+  }
+  if (message.type == actors::Join::type) return join(peer, message);
+  if (message.type == actors::ExitNotice::type) return hear_notice(peer, message);
+  std::uint64_t node = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    node = node_of(peer.id);
+  }
+  if (node == 0) return events_.asked(peer, std::move(message));
+  const auto conversation = conversation_with(node);
+  if (!conversation) return;
+  auto now = conversation->hear(std::move(message));
+  if (!now) return refuse(peer, now.error().text);
+  for (auto& one : *now) heard_from_node(node, std::move(one));
+}
+
+/// Only nodes know terms, and tell theirs when they join, with the proof of the head that they have
+/// it from.
+Status NodeGate::may(const transport::Peer& peer, transport::Message& message) const {
+  const bool is_join = message.type == actors::Join::type;
+  if (message.term > options_.term) {
+    const auto* proof = is_join ? message.body.find("term_proof") : nullptr;
+    if (!proof || !proof->text() || !options_.seal.proves(message.term, *proof->text()))
+      return Error{message.type + ": found term " + std::to_string(message.term) +
+                   " without a proof, wanted at most " + std::to_string(options_.term) +
+                   ", the term of this head"};
+    if (!peer.roles.meets({transport::Role::node, transport::Role::daemon}))
+      return Error{message.type + ": only nodes and daemons know terms"};
+  }
+  // What operators say is theirs to read.
+  const auto* type = transport::find_message_type(message.type);
+  if (type && !type->from.has(transport::Role::operator_)) make_printable(message.body);
+  return Done{};
+}
+
+void NodeGate::refuse(const transport::Peer& peer, const std::string& why) {
+  std::uint64_t node = 0;
+  bool is_first = true;
+  {
+    const std::lock_guard lock(mutex_);
+    node = node_of(peer.id);
+    if (node == 0) is_first = strangers_told_.insert(peer.id).second;
+  }
+  if (node != 0) return strike(node, why);
+  if (is_first)
+    events_.say(printable(peer.address) + " sent a message that it must not send: " + why +
+                "; more of them are only counted");
+  (void)server_->strike(peer.id, why);
+}
+
+/// With the lock held; 0 if it is none.
+std::uint64_t NodeGate::node_of(transport::PeerId peer) const {
+  const auto line =
+      std::ranges::find(lines_, peer, [](const auto& entry) { return entry.second.peer; });
+  return line == lines_.end() ? 0 : line->first;
+}
+
+void NodeGate::heard_from_node(std::uint64_t node, transport::Message message) {
+  if (message.type == actors::Heartbeat::type) return beat(node);
+  if (message.type == actors::GpuReadings::type) return hear_gpus(node, message);
+  if (message.type == actors::Leaving::type) {
+    const auto here = nodes_.find(node);
+    const auto leaving = transport::from_message<actors::Leaving>(message);
+    if (!leaving) return strike(node, leaving.error().text);
+    if (!here) return;
+    nodes_.cordon(here->name, true);
+    return events_.leaving(*here, leaving->reason);
+  }
+  events_.about_run(node, std::move(message));
+}
+
+void NodeGate::hear_gpus(std::uint64_t node, const transport::Message& message) {
+  const auto here = nodes_.find(node);
+  const auto told = transport::from_message<actors::GpuReadings>(message);
+  if (!told) return strike(node, told.error().text);
+  if (!here) return;
+  nodes_.set_gpus(node, told->gpus, Clock::now());
+  events_.gpus(*here, told->gpus);
+}
+
+void NodeGate::join(const transport::Peer& peer, const transport::Message& message) {
+  auto join = transport::from_message<actors::Join>(message);
+  const auto reject = [&](const std::string& reason, const std::string& found,
+                          const std::string& wanted) {
+    events_.say("a node was rejected: " + reason + ": found " + found + ", wanted " + wanted);
+    (void)answer(peer.id, transport::to_message(actors::Rejected{reason, found, wanted}));
+  };
+  if (!join) return reject("its message", join.error().text, "one of this version");
+  if (join->inventory.version != TROUPE_VERSION)
+    return reject("version", "troupe " + join->inventory.version,
+                  "troupe " TROUPE_VERSION ", as the head is");
+  if (message.term > options_.term) return events_.deposed(message.term);  // It was proved.
+  const auto name = name_for(peer, *join);
+  if (!name) return reject("name", name.error().text, "1 to 64 of A-Z a-z 0-9 . _ -");
+  const auto node = message.incarnation;
+  if (node == 0) return reject("its message", "no incarnation", "one of this version");
+  if (const auto known = nodes_.find(node)) {
+    if (is_of(node, peer.key)) return welcome(*known, peer.id, message);
+    return reject("key", "another key than that of node " + known->name, "its own");
+  }
+  if (join->again)
+    return (void)answer(
+        peer.id, transport::to_message(
+                     actors::Retire{"the head does not know it any more, and goes on without it"}));
+  // What had its name, has no connection and was on its host has died. A process is one node.
+  std::vector<std::uint64_t> before;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [other, line] : lines_) {
+      const auto here = nodes_.find(other);
+      const bool was_it = line.peer == 0 && line.wanted == *name && line.key == peer.key && here &&
+                          here->inventory.host == join->inventory.host;
+      if (was_it || line.peer == peer.id) before.push_back(other);
+    }
+  }
+  for (const auto other : before)
+    lose(other, {.why = "another process has taken its place"}, Cut::no);
+  {
+    // First: whoever waits for nodes speaks to one as soon as it is in the pool.
+    const std::lock_guard lock(mutex_);
+    lines_[node] = {.conversation = std::make_shared<transport::Conversation>(incarnation_),
+                    .wanted = *name,
+                    .peer = peer.id,
+                    .key = peer.key,
+                    .life = join->life};
+  }
+  const auto here = nodes_.add(node, *name, std::move(join->inventory), peer.key);
+  welcome(here, peer.id, message);
+  events_.joined(here);
+}
+
+/// A key is allowed the name of its host, and names that begin with that.
+Result<std::string> NodeGate::name_for(const transport::Peer& peer, const actors::Join& join) {
+  std::string name = !join.name.empty()  ? join.name
+                     : peer.host.empty() ? join.inventory.host
+                                         : peer.host;
+  const auto is_its_own = [&] {
+    if (!name.starts_with(peer.host)) return false;
+    const auto rest = std::string_view(name).substr(peer.host.size());
+    return rest.empty() || rest.front() == '-' || rest.front() == '.' || rest.front() == '_';
+  };
+  if (!peer.host.empty() && !is_its_own()) name = peer.host + "." + name;
+  if (!transport::is_host_name(name)) return Error{"'" + printable(name) + "'"};
+  return name;
+}
+
+bool NodeGate::is_of(std::uint64_t node, const std::string& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto line = lines_.find(node);
+  return line == lines_.end() || line->second.key == key;
+}
+
+void NodeGate::welcome(const actors::NodeHere& node, transport::PeerId peer,
+                       const transport::Message& join) {
+  std::shared_ptr<transport::Conversation> conversation;
+  transport::PeerId before = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = lines_.find(node.incarnation);
+    if (found == lines_.end()) return;  // It was lost just now; it will hear of it when it dials.
+    before = std::exchange(found->second.peer, peer);
+    conversation = found->second.conversation;
+    // From now on it is judged, even if it never says that it lives.
+    auto& evidence = evidence_of(node.incarnation);
+    evidence.closed.reset();
+    evidence.pulses.forgive(Clock::now() - evidence.pulses.last());
+  }
+  if (before != 0 && before != peer)
+    (void)server_->cut(before, "it has come by another connection");
+  auto welcome = transport::to_message(actors::Welcome{node.name, term_proof()});
+  welcome.ack = conversation->ack();
+  (void)answer(peer, std::move(welcome));
+  auto resumed = conversation->resume(
+      join.incarnation, join.ack,
+      [this, peer](const transport::Message& message) -> Status { return answer(peer, message); });
+  if (!resumed) return strike(node.incarnation, resumed.error().text);
+  nodes_.set_away(node.incarnation, false);
+}
+
+void NodeGate::gone(const transport::Peer& peer, transport::Gone how, const std::string& why) {
+  opened_.wait();
+  std::uint64_t struck_off = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    strangers_told_.erase(peer.id);
+    const auto found = lines_.find(node_of(peer.id));
+    if (found == lines_.end()) return;
+    if (how == transport::Gone::struck_off) struck_off = found->first;
+    auto& line = found->second;
+    line.conversation->pause();
+    line.peer = 0;
+    evidence_of(found->first).closed = Clock::now();
+    nodes_.set_away(found->first, true);
+  }
+  changed_.notify_all();
+  if (struck_off != 0) lose(struck_off, {.why = why});
+}
+
+void NodeGate::strike(std::uint64_t node, const std::string& why) {
+  transport::PeerId peer = 0;
+  bool is_first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = lines_.find(node);
+    if (found == lines_.end()) return;
+    is_first = ++found->second.refused == 1;
+    peer = found->second.peer;
+  }
+  const auto here = nodes_.find(node);
+  if (is_first && here)
+    events_.say(here->title() + " sent a message that it must not send: " + why +
+                "; more of them are only counted");
+  if (peer != 0) (void)server_->strike(peer, why);
+}
+
+void NodeGate::lose(std::uint64_t node, const actors::NodeLoss& loss, Cut cut) {
+  transport::PeerId peer = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto line = lines_.extract(node);
+    if (line.empty()) return;
+    evidence_.erase(key_of(node));
+    line.mapped().conversation->pause();
+    peer = line.mapped().peer;
+  }
+  if (peer != 0 && cut == Cut::yes) (void)server_->cut(peer, loss.why);
+  if (const auto here = nodes_.remove(node)) events_.lost(*here, loss);
+}
+
+/// A notice is believed if it shows the secret of the process that has ended, and comes by the key
+/// of that process. One that names nobody may be late.
+void NodeGate::hear_notice(const transport::Peer& peer, const transport::Message& message) {
+  const auto notice = transport::from_message<actors::ExitNotice>(message);
+  if (!notice) return refuse(peer, notice.error().text);
+  if (const auto node = node_with(notice->life); node != 0 && !is_of(node, peer.key))
+    return refuse(peer, message.type + ": found a process that was started by another key");
+  process_ended(*notice);
+}
+
+void NodeGate::process_ended(const actors::ExitNotice& notice) {
+  auto why = "its process " + notice.how;
+  if (!notice.last_words.empty()) why += "; it said last: " + notice.last_words;
+  if (const auto node = node_with(notice.life); node != 0)
+    lose(node, {.why = why, .has_ended = true, .signal = notice.signal});
+}
+
+/// 0 if there is none.
+std::uint64_t NodeGate::node_with(std::int64_t life) const {
+  const std::lock_guard lock(mutex_);
+  const auto line =
+      std::ranges::find(lines_, life, [](const auto& entry) { return entry.second.life; });
+  return line == lines_.end() || life == 0 ? 0 : line->first;
+}
+
+void NodeGate::beat(std::uint64_t node) {
+  const std::lock_guard lock(mutex_);
+  const auto line = lines_.find(node);
+  if (line == lines_.end()) return;
+  evidence_of(node).pulses.heard(Clock::now());
+  if (line->second.peer != 0) nodes_.set_away(node, false);
+}
+
+/// With the lock held.
+actors::Evidence& NodeGate::evidence_of(std::uint64_t node) {
+  const auto [found, is_new] = evidence_.try_emplace(
+      key_of(node), actors::Evidence{actors::Pulses(Clock::now()), {}, {}, 0});
+  if (is_new) changed_.notify_all();
+  return found->second;
+}
+
+void NodeGate::watch() {
+  name_thread("gate");
+  std::unique_lock lock(mutex_);
+  auto last_look = Clock::now();
+  while (!closing_) {
+    if (evidence_.empty()) {
+      changed_.wait(lock);
+      last_look = Clock::now();
+    }
+    changed_.wait_for(lock, look_every);
+    const auto dead = find_dead(last_look);
+    last_look = Clock::now();
+    for (const auto& [node, why] : dead) {
+      lock.unlock();
+      lose(node, {.why = why});
+      lock.lock();
+    }
+  }
+}
+
+/// With the lock held.
+std::vector<std::pair<std::uint64_t, std::string>> NodeGate::find_dead(
+    Clock::time_point last_look) {
+  std::vector<std::pair<std::uint64_t, std::string>> dead;
+  const auto now = Clock::now();
+  if (deaf_since_ && now - *deaf_since_ >= least_deafness) return dead;
+  actors::DetectorLimits limits;
+  auto patience = patience_.empty() ? options_.patience : patience_.begin()->second;
+  for (const auto& [_, asked] : patience_) {
+    patience.silence_floor = std::max(patience.silence_floor, asked.silence_floor);
+    patience.reconnect = std::max(patience.reconnect, asked.reconnect);
+  }
+  limits.silence_floor = patience.silence_floor;
+  limits.reconnect_patience = patience.reconnect;
+  limits.nodes = static_cast<int>(evidence_.size());
+  const auto found = actors::judge_all(evidence_, last_look, look_every, now, limits);
+  for (const auto& [node, line] : lines_)
+    if (const auto known = found.find(key_of(node));
+        known != found.end() && known->second.is == actors::Presence::Is::dead)
+      dead.emplace_back(node, known->second.reason);
+  return dead;
+}
+
+void NodeGate::set_patience(const std::string& run, const NodePatience& patience) {
+  const std::lock_guard lock(mutex_);
+  patience_[run] = patience;
+}
+
+void NodeGate::forget_patience(const std::string& run) {
+  const std::lock_guard lock(mutex_);
+  patience_.erase(run);
+}
+
+Status NodeGate::send(std::uint64_t node, const transport::Message& message) {
+  const auto conversation = conversation_with(node);
+  if (!conversation) return Error{"it is not there any more"};
+  return conversation->say(message);
+}
+
+Status NodeGate::answer(transport::PeerId peer, transport::Message message) {
+  message.term = options_.term;
+  message.incarnation = incarnation_;
+  return server_->send(peer, message);
+}
+
+std::shared_ptr<transport::Conversation> NodeGate::conversation_with(std::uint64_t node) {
+  const std::lock_guard lock(mutex_);
+  const auto found = lines_.find(node);
+  return found == lines_.end() ? nullptr : found->second.conversation;
+}
+
+}  // namespace troupe::apps

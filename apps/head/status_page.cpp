@@ -1,0 +1,296 @@
+#include "apps/head/status_page.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <fstream>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "apps/client/head_tables.h"
+#include "apps/client/which_head.h"
+#include "apps/report/markup.h"
+#include "core/json.h"
+#include "core/threads/thread_name.h"
+#include "transport/channels/socket.h"
+#include "transport/control/endpoint.h"
+
+namespace troupe::apps {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Of a visitor that asks, and of one that is answered.
+constexpr auto patience = std::chrono::milliseconds(500);
+constexpr std::size_t most_request_bytes = 8192;
+constexpr int pause_milliseconds = 100;
+
+/// Whether the socket is ready before the end.
+bool wait_for(int socket, short what, Clock::time_point end) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+  pollfd item{socket, what, 0};
+  return left.count() > 0 && poll(&item, 1, static_cast<int>(left.count())) > 0;
+}
+
+/// Up to the empty line; empty where it does not come in time, or is too long.
+std::string read_request(int socket, Clock::time_point end) {
+  std::string request;
+  while (request.size() < most_request_bytes && wait_for(socket, POLLIN, end)) {
+    std::array<char, 1024> bytes;
+    const auto count = recv(socket, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (count <= 0) break;
+    request.append(bytes.data(), static_cast<std::size_t>(count));
+    if (request.find("\r\n\r\n") != std::string::npos) return request;
+  }
+  return {};
+}
+
+void write_all(int socket, std::string_view bytes, Clock::time_point end) {
+  while (!bytes.empty() && wait_for(socket, POLLOUT, end)) {
+    const auto sent = send(socket, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent <= 0) return;
+    bytes.remove_prefix(static_cast<std::size_t>(sent));
+  }
+}
+
+std::string response(const std::string& status, const std::string& type, const std::string& body) {
+  return "HTTP/1.1 " + status + "\r\nContent-Type: " + type +
+         "; charset=utf-8\r\nContent-Length: " + std::to_string(body.size()) +
+         "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
+         "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; "
+         "frame-ancestors 'none'\r\nConnection: close\r\n\r\n" +
+         body;
+}
+
+std::string lowered(std::string_view text) {
+  std::string lower;
+  for (const char c : text) lower += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return lower;
+}
+
+/// The value of a request's `Host`; nothing if the request has none.
+std::optional<std::string> host_asked_for(const std::string& request) {
+  const std::string all = lowered(request);
+  const std::string_view name = "\r\nhost:";
+  const auto found = all.find(name);
+  if (found == all.npos) return {};
+  const auto from = all.find_first_not_of(" \t", found + name.size());
+  const auto end = all.find("\r\n", found + name.size());
+  return all.substr(from, all.find_last_not_of(" \t", end - 1) + 1 - from);
+}
+
+/// Whether a browser that asks for this host means this machine. The name of a page elsewhere,
+/// which its owner lets point to 127.0.0.1, is another one.
+bool means_this_machine(const std::string& host) {
+  const bool has_port =
+      host.rfind(':') != host.npos && host.find(']', host.rfind(':')) == host.npos;
+  const auto endpoint = transport::parse_endpoint("tcp://" + host + (has_port ? "" : ":80"));
+  return endpoint && transport::is_local(*endpoint);
+}
+
+double resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  double pages = 0, resident = 0;
+  file >> pages >> resident;
+  return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+/// The figures of one name, each with what tells it from the others.
+class Metrics {
+ public:
+  void begin(const std::string& name, const std::string& help) {
+    name_ = name;
+    text_ += "# HELP " + name + " " + help + "\n# TYPE " + name + " gauge\n";
+  }
+  void add(const std::string& labels, double number) {
+    text_ += name_ + (labels.empty() ? "" : "{" + labels + "}") + " " + shortest(number) + "\n";
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string name_, text_;
+};
+
+std::string label(const std::string& name, std::string_view value) {
+  std::string text = name + "=\"";
+  for (const char c : value) {
+    if (c == '"' || c == '\\') text += '\\';
+    text += c == '\n' ? ' ' : c;
+  }
+  return text + "\"";
+}
+
+const Value::List& list_in(const Value& status, const char* key) {
+  static const Value::List none;
+  const Value* list = status.find(key);
+  return list && list->list() ? *list->list() : none;
+}
+
+struct GpuMetric {
+  const char* name;
+  const char* help;
+  std::optional<double> (*figure)(const actors::GpuReading&);
+};
+
+template <class Number>
+std::optional<double> times(std::optional<Number> number, double scale) {
+  return number ? std::optional(static_cast<double>(*number) * scale) : std::nullopt;
+}
+
+using Gpu = actors::GpuReading;
+constexpr GpuMetric gpu_metrics[] = {
+    {"busy", "The share of the last moments in which a GPU of a node's machine computed.",
+     [](const Gpu& gpu) { return gpu.busy; }},
+    {"memory_used_bytes", "Memory of a GPU that is in use.",
+     [](const Gpu& gpu) { return times(gpu.used, 1); }},
+    {"memory_bytes", "Memory of a GPU.", [](const Gpu& gpu) { return times(gpu.memory, 1); }},
+    {"power_watts", "What a GPU takes.", [](const Gpu& gpu) { return gpu.watts; }},
+    {"clock_hertz", "The clock of what computes in a GPU.",
+     [](const Gpu& gpu) { return times(gpu.megahertz, 1e6); }},
+    {"temperature_celsius", "How warm a GPU is.",
+     [](const Gpu& gpu) { return times(gpu.celsius, 1); }},
+};
+
+/// Where no node has told of any there is not even a name.
+void add_gpus(Metrics& metrics, const Value::List& nodes) {
+  std::vector<std::pair<std::string, actors::GpuReading>> gpus;  // With what tells them apart.
+  for (const auto& node : nodes)
+    for (auto& gpu : gpus_of(node)) {
+      auto labels = label("node", text_of(node, "name")) + "," +
+                    label("gpu", std::to_string(gpu.number)) + "," +
+                    label("name", gpu.name.value_or(""));
+      gpus.emplace_back(std::move(labels), std::move(gpu));
+    }
+  if (gpus.empty()) return;
+  for (const auto& metric : gpu_metrics) {
+    metrics.begin(std::string("troupe_gpu_") + metric.name, metric.help);
+    for (const auto& [labels, gpu] : gpus)
+      if (const auto figure = metric.figure(gpu)) metrics.add(labels, *figure);
+  }
+  metrics.begin("troupe_gpu_slowed", "1 for each reason for which a GPU's clock is held down.");
+  for (const auto& [labels, gpu] : gpus)
+    for (const auto& reason : gpu.slowed_by.value_or(std::vector<std::string>()))
+      metrics.add(labels + "," + label("by", reason), 1);
+  metrics.begin("troupe_gpu_fault", "1 where a GPU does not answer.");
+  for (const auto& [labels, gpu] : gpus) metrics.add(labels, gpu.fault ? 1 : 0);
+}
+
+}  // namespace
+
+std::string page_of(const Value& status) {
+  return "<!doctype html>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"refresh\" content=\"2\">\n"
+         "<title>troupe</title>\n<style>body { font-family: monospace; white-space: pre; margin: "
+         "2em }</style>\n<body>" +
+         escaped(nodes_table(status) + "\n" + runs_table(status)) + "</body>\n";
+}
+
+std::string metrics_of(const Value& status) {
+  Metrics metrics;
+  const auto& nodes = list_in(status, "nodes");
+  const auto& runs = list_in(status, "runs");
+  metrics.begin("troupe_nodes", "Nodes that have joined.");
+  metrics.add("", static_cast<double>(nodes.size()));
+  metrics.begin("troupe_node_cores", "Cores that a node may use.");
+  for (const auto& node : nodes)
+    metrics.add(label("node", text_of(node, "name")), node.find("cores")->number());
+  metrics.begin("troupe_node_cordoned", "1 where a node gets nothing new.");
+  for (const auto& node : nodes)
+    metrics.add(label("node", text_of(node, "name")), text_of(node, "cordoned") == "true" ? 1 : 0);
+  add_gpus(metrics, nodes);
+  const auto of_runs = [&](const std::string& key, const std::string& help) {
+    metrics.begin("troupe_run_" + key, help);
+    for (const auto& run : runs)
+      if (const Value* number = run.find(key); number && number->is_number())
+        metrics.add(label("run", text_of(run, "name")), number->number());
+  };
+  of_runs("step", "Steps that a run has done.");
+  of_runs("steps", "Steps that it shall do.");
+  of_runs("loss", "The loss of its last step.");
+  of_runs("goodput", "The share of its time that went into steps that count.");
+  of_runs("recoveries", "Losses that it has made good, in this life of the head.");
+  metrics.begin("troupe_run_state", "1 for the state that a run is in.");
+  for (const auto& run : runs)
+    metrics.add(label("run", text_of(run, "name")) + "," + label("state", text_of(run, "state")),
+                1);
+  metrics.begin("process_resident_memory_bytes", "The memory of the head.");
+  metrics.add("", resident_bytes());
+  return metrics.take();
+}
+
+StatusPage::StatusPage(Descriptor listening, Status status)
+    : listening_(std::move(listening)), status_(std::move(status)), thread_([this] { run(); }) {}
+
+StatusPage::~StatusPage() {
+  ends_.ring();
+  thread_.join();
+}
+
+Result<std::unique_ptr<StatusPage>> StatusPage::listen(const std::string& address, Status status) {
+  const auto endpoint = transport::parse_endpoint("tcp://" + address);
+  if (!endpoint) return endpoint.error();
+  if (!transport::is_local(*endpoint))
+    return Error{"--http " + address +
+                 ": wanted an address of this machine alone, such as 127.0.0.1:4702: a page asks "
+                 "for no keys; ssh -L brings it elsewhere"};
+  const auto where = transport::tcp_address(address);
+  if (!where) return where.error();
+  auto listening = transport::listen_at(*where);
+  if (!listening) return within("--http " + address, listening.error());
+  return std::unique_ptr<StatusPage>(new StatusPage(std::move(*listening), std::move(status)));
+}
+
+std::string StatusPage::address() const {
+  return "http://" + transport::to_text(transport::address_of(listening_)) + "/";
+}
+
+void StatusPage::run() {
+  name_thread("status page");
+  for (;;) {
+    pollfd items[] = {{listening_.number(), POLLIN, 0}, {ends_.descriptor(), POLLIN, 0}};
+    (void)poll(items, 2, -1);
+    if (items[1].revents != 0) return;
+    if (items[0].revents == 0) continue;
+    const Descriptor visitor(accept4(listening_.number(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (visitor)
+      serve(visitor);
+    else if (SpareDescriptor::is_needed(errno) && !spare_.turn_away(listening_.number()))
+      (void)poll(&items[1], 1, pause_milliseconds);  // The visitor waits, and this must not spin.
+  }
+}
+
+void StatusPage::serve(const Descriptor& visitor) const {
+  const auto request = read_request(visitor.number(), Clock::now() + patience);
+  const auto end = Clock::now() + patience;
+  write_all(visitor.number(), answer_to(request), end);
+  // What it still says would make the system take the answer back.
+  shutdown(visitor.number(), SHUT_WR);
+  std::array<char, 1024> rest;
+  while (wait_for(visitor.number(), POLLIN, end) &&
+         recv(visitor.number(), rest.data(), rest.size(), MSG_DONTWAIT) > 0) {
+  }
+}
+
+std::string StatusPage::answer_to(const std::string& request) const {
+  const std::string line = request.substr(0, request.find("\r\n"));
+  if (line.empty()) return response("400 Bad Request", "text/plain", "no request came\n");
+  if (!line.starts_with("GET "))
+    return response("405 Method Not Allowed", "text/plain", "this page only tells\n");
+  if (const auto host = host_asked_for(request); host && !means_this_machine(*host))
+    return response("403 Forbidden", "text/plain",
+                    "this page answers to localhost, 127.0.0.1 and [::1] alone: ask for it by one "
+                    "of these; ssh -L brings it to another machine\n");
+  const auto path = line.substr(4, line.find(' ', 4) - 4);
+  if (path == "/") return response("200 OK", "text/html", page_of(status_()));
+  if (path == "/metrics")
+    return response("200 OK", "text/plain; version=0.0.4", metrics_of(status_()));
+  return response("404 Not Found", "text/plain", "there are / and /metrics\n");
+}
+
+}  // namespace troupe::apps

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include "apps/machine/bell.h"
+#include "core/result.h"
+
+namespace troupe::apps {
+
+/// Tells the service manager that started this process, for instance systemd, how the process is.
+///
+/// The protocol is stable, and sd_notify(3) documents it for direct use: one datagram to the Unix
+/// socket that NOTIFY_SOCKET names. So the program needs no libsystemd. Without NOTIFY_SOCKET
+/// nothing is sent. Any thread may call the functions. A message that cannot be sent is reported on
+/// stderr and changes nothing else.
+class ServiceManager {
+ public:
+  /// Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID.
+  static Result<ServiceManager> from_environment();
+
+  /// The service has started: others may use it from now on.
+  void ready() const;
+  /// One line for `systemctl status`.
+  void status(const std::string& text) const;
+  void stopping() const;
+  /// Waits until the bell rings. Calls `check` twice in each watchdog interval, and tells the
+  /// service manager after each call that the process is alive: a check that hangs lets the
+  /// watchdog expire. Without a watchdog `check` is not called.
+  void wait(Bell& bell, const std::function<void()>& check) const;
+
+ private:
+  void send(const std::string& message) const;
+
+  std::string socket_;                     // Empty: nobody listens.
+  std::chrono::milliseconds interval_{0};  // Between two signs of life; 0: no watchdog.
+};
+
+}  // namespace troupe::apps

@@ -1,0 +1,68 @@
+#include "apps/node/local_nodes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "apps/machine/machine_share.h"
+#include "apps/node/node_process.h"
+
+namespace troupe::apps {
+
+LocalNodes::~LocalNodes() {
+  for (const auto& process : processes_) process->ask_to_end();
+  processes_.clear();
+  if (casting_) casting_->end();
+}
+
+Result<std::unique_ptr<LocalNodes>> LocalNodes::start(int count, int devices,
+                                                      actors::RemoteOrder order,
+                                                      const NodePatience& patience) {
+  auto local = std::make_unique<LocalNodes>();
+  GateOptions options;
+  options.listening.endpoint = "tcp://127.0.0.1:0";
+  options.patience = patience;
+  GateEvents events;
+  // Nodes are started, and so heard, only once there is a casting.
+  events.joined = [local = local.get()](const actors::NodeHere&) { local->casting_->arrived(); };
+  events.lost = [local = local.get()](const actors::NodeHere& node, const actors::NodeLoss& loss) {
+    local->casting_->lost(node, loss);
+  };
+  events.leaving = [local = local.get()](const actors::NodeHere& node, const std::string& why) {
+    local->casting_->lost(node, {.why = "is leaving: " + why});
+  };
+  events.about_run = [local = local.get()](std::uint64_t node, transport::Message message) {
+    local->casting_->heard(node, std::move(message));
+  };
+  auto gate = NodeGate::open(std::move(options), std::move(events));
+  if (!gate) return gate.error();
+  local->gate_ = std::move(*gate);
+  NodeArguments arguments;
+  arguments.head = local->gate_->endpoint();
+  arguments.carrier = order.carriers == actors::Carriers::tcp ? "tcp" : "auto";
+  order.fewest = order.most = count;
+  local->casting_ = std::make_unique<actors::RemoteCasting>(
+      local->gate_->nodes(), local->gate_->channels(), std::move(order), actors::Decisions{});
+  const int cores = own_machine_share().cores();
+  arguments.cores = std::max(1, cores / count);
+  for (int i = 0; i < count; ++i) {
+    arguments.name = "node-" + std::to_string(i);
+    arguments.first_gpu = i * devices;
+    KeepOptions kept;
+    const auto life = std::make_shared<std::int64_t>();  // Of its keeper's thread alone.
+    kept.arguments = [arguments, life] {
+      *life = new_life();
+      auto words = arguments.words();
+      words.emplace_back("-q");
+      return words;
+    };
+    kept.environment = [life] { return environment_of(*life); };
+    kept.ended = [gate = local->gate_.get(), life](const ProcessEnd& end) {
+      gate->process_ended(notice_of(*life, end));
+      return true;
+    };
+    local->processes_.push_back(std::make_unique<KeptProcess>(std::move(kept)));
+  }
+  return local;
+}
+
+}  // namespace troupe::apps

@@ -1,0 +1,237 @@
+// `troupe node-process`: what a daemon, or `troupe train --nodes`, starts.
+
+#include "apps/node/node_process.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <utility>
+
+#include "actors/nodes/node.h"
+#include "actors/pace.h"
+#include "apps/command.h"
+#include "apps/gpu/gpu_watch.h"
+#include "apps/gpu/nccl_links.h"
+#include "apps/hosts/interfaces.h"
+#include "apps/hosts/machine_checks.h"
+#include "apps/machine/leave.h"
+#include "apps/machine/machine_share.h"
+#include "apps/machine/signals.h"
+#include "apps/machine/suffer.h"
+#include "apps/run/process_run.h"
+#include "apps/run/run_setup.h"
+#include "config/load.h"
+#include "transport/control/conversation.h"
+
+namespace troupe::apps {
+namespace {
+
+using Say = std::function<void(const std::string&)>;
+
+constexpr const char* life_variable = "TROUPE_LIFE";
+
+/// 0 for a process that nobody watches.
+std::int64_t own_life() {
+  const char* text = std::getenv(life_variable);
+  const std::int64_t life = text ? std::strtoll(text, nullptr, 10) : 0;
+  unsetenv(life_variable);
+  return std::max<std::int64_t>(0, life);
+}
+
+/// A run's devices in this process, with all that they stand on.
+class Home final : public actors::RunHome {
+ public:
+  static Result<std::shared_ptr<actors::RunHome>> open(const Value& config,
+                                                       const actors::Placement& placement, int here,
+                                                       const NodeArguments& arguments, int cores,
+                                                       const actors::Pace& pace, const Say& say) {
+    auto loaded = config::load_message(config, "prepare");
+    if (!loaded) return loaded.error();
+    auto home = std::make_shared<Home>();
+    home->loaded_ = std::move(*loaded);
+    auto setup = set_up(home->loaded_.config);
+    if (!setup) return setup.error();
+    storage::Files& files = *setup->files;
+    auto run = ProcessRun::make(
+        home->loaded_, std::move(*setup), files, {.memory = MemoryOf::elsewhere},
+        {.are_here =
+             [&](int device) {
+               const auto index = static_cast<std::size_t>(device);
+               return index < placement.stages.size() && placement.stages[index] == here;
+             },
+         .cores = home->loaded_.config.train.threads ? std::optional<int>() : std::optional(cores),
+         .pace = &pace,
+         .want_links = placement.head() > 1,
+         .first_gpu = arguments.first_gpu});
+    if (!run) return run.error();
+    home->run_ = std::move(*run);
+    if (const auto& why = home->run_->why_not_linked(); !why.empty())
+      say("tensors from GPU to GPU go by way of the host where no link takes them: " + why);
+    home->run_->remarks().pass_on_to(say);
+    return std::shared_ptr<actors::RunHome>(std::move(home));
+  }
+  actors::RunSpecPtr spec() override { return run_->spec(); }
+  std::vector<actors::LinkedDevice*> linked() override { return run_->linked(); }
+  std::chrono::nanoseconds head_patience() const override {
+    return loaded_.config.limits.head_patience;
+  }
+
+ private:
+  config::Loaded loaded_;
+  std::unique_ptr<ProcessRun> run_;
+};
+
+actors::Inventory inventory(int cores, std::string precision) {
+  if (precision.empty()) precision = to_string(best_precision_here());
+  std::vector<actors::Network> networks;
+  for (const auto& interface : read_interfaces())
+    if (interface.is_up && !interface.is_loopback && !is_virtual_bridge(interface.name))
+      networks.push_back({interface.name, interface.address, interface.megabits});
+  return {.host = this_host(),
+          .pid = getpid(),
+          .version = TROUPE_VERSION,
+          .cores = cores,
+          .numa_nodes = read_cores().numa_nodes,
+          .memory = own_machine_share().memory(),
+          .precision = std::move(precision),
+          .networks = std::move(networks),
+          .kept = {}};
+}
+
+ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) {
+  const int machine = own_machine_share().cores();
+  const int cores = arguments.cores > 0 ? arguments.cores : machine;
+  Bell bell;
+  actors::Pace pace;
+  constexpr int unknown = -1;
+  std::atomic<int> code = unknown;
+  const auto end = [&](ExitCode with) {
+    code = static_cast<int>(with);
+    bell.ring();
+  };
+  const auto say = [quiet = flags.quiet](const std::string& text) {
+    if (!quiet) std::fprintf(stderr, "%s\n", text.c_str());
+  };
+  actors::NodeOptions options;
+  options.name = arguments.name;
+  options.inventory = inventory(cores, arguments.precision);
+  options.term = arguments.term;
+  options.term_proof = arguments.term_proof;
+  options.life = own_life();
+  auto dial = arguments.keys.dial(arguments.head);
+  if (!dial) return complain(ExitCode::usage, "error: " + dial.error().text);
+  options.dial = std::move(*dial);
+  if (!arguments.interface.empty()) options.interface = arguments.interface;
+  link_by_interface(options.interface);
+  if (arguments.carrier == "tcp") options.carriers = actors::Carriers::tcp;
+  options.open_run = [&arguments, cores, &pace, say](const Value& config,
+                                                     const actors::Placement& placement, int here) {
+    return Home::open(config, placement, here, arguments, cores, pace, say);
+  };
+  options.stuck = [](const std::string& why) {
+    std::string text = "this node process ends: " + why + "\n";
+    const auto tell = [text] { std::fputs(text.c_str(), stderr); };
+    leave(ExitCode::failed, tell, [text] { return text; });
+  };
+  options.suffer = [&pace](const actors::Chaos& chaos) { suffer(chaos, pace); };
+  options.say = say;
+  options.rejected = [&](const std::string& why) {
+    end(complain(ExitCode::no_head, "error: the head rejects this node: " + why));
+  };
+  options.retired = [&](const std::string& why) {
+    say("this node process ends: " + why);
+    end(ExitCode::done);
+  };
+  options.dismissed = [&](const std::string& why) {
+    say("this node ends: " + why);
+    end(ExitCode::dismissed);
+  };
+  auto started = actors::Node::start(std::move(options));
+  if (!started) return complain(ExitCode::failed, "error: " + started.error().text);
+  GpuWatchOptions watching;
+  watching.tell = [&](const auto& gpus) { (*started)->tell({gpus}); };
+  watching.say = [&](const std::string& why) { say("GPUs of this machine are not seen: " + why); };
+  const GpuWatch gpus(std::move(watching));
+  ring_on_signals(bell);
+  bell.wait();
+  if (code == unknown) {
+    (*started)->leave("it was asked to end");
+    while (code == unknown) bell.wait();
+  }
+  return static_cast<ExitCode>(code.load());
+}
+
+}  // namespace
+
+void NodeArguments::add_to(CLI::App& command) {
+  command.add_option("--head", head, "where the head listens");
+  command.add_option("--name", name, "what the head shall call it (the host's name)");
+  command.add_option("--cores", cores, "how many cores it may use (all)");
+  command.add_option(
+      "--interface", interface,
+      "the address by which other nodes reach this machine (the one towards the head)");
+  keys.add_to(command);
+  command
+      .add_option("--precision", precision,
+                  "the best that it offers where a configuration leaves it open (what it has)")
+      ->check(CLI::IsMember({"fp32", "bf16-pairs", "bf16-blocks"}));
+  command
+      .add_option("--carrier", carrier,
+                  "auto: from GPU to GPU, and shared memory on one machine; or tcp")
+      ->check(CLI::IsMember({"auto", "tcp"}));
+}
+
+std::vector<std::string> NodeArguments::words() const {
+  std::vector<std::string> words{"node-process",
+                                 "--head",
+                                 head,
+                                 "--cores",
+                                 std::to_string(cores),
+                                 "--carrier",
+                                 carrier,
+                                 "--term",
+                                 std::to_string(term),
+                                 "--first-gpu",
+                                 std::to_string(first_gpu)};
+  const std::pair<std::string, std::string> said[] = {
+      {"--name", name},           {"--interface", interface}, {"--term-proof", term_proof},
+      {"--precision", precision}, {"--keys", keys.keys},      {"--head-key", keys.head_key}};
+  for (const auto& [option, value] : said)
+    if (!value.empty()) words.insert(words.end(), {option, value});
+  return words;
+}
+
+std::string this_host() {
+  char host[256] = "node";
+  (void)gethostname(host, sizeof host - 1);
+  return host;
+}
+
+std::int64_t new_life() { return static_cast<std::int64_t>(transport::new_incarnation() >> 2 | 1); }
+
+std::vector<std::string> environment_of(std::int64_t life) {
+  return {std::string(life_variable) + "=" + std::to_string(life)};
+}
+
+actors::ExitNotice notice_of(std::int64_t life, const ProcessEnd& end) {
+  if (end.signal == 0 && end.code == static_cast<int>(ExitCode::dismissed))
+    return {life, "was ended for good", "", 0};
+  const bool ended_well = end.signal == 0 && end.code == 0;
+  return {life, to_text(end), ended_well ? "" : end.last_words, end.signal};
+}
+
+void add_node_process(Program& program) {
+  auto [command, arguments] = add_command(program, program.app, "node-process",
+                                          "what `troupe node` starts and watches", node_process);
+  command->group("");  // Not for people.
+  arguments.add_to(*command);
+  command->add_option("--term", arguments.term);
+  command->add_option("--term-proof", arguments.term_proof);
+  command->add_option("--first-gpu", arguments.first_gpu);
+}
+
+}  // namespace troupe::apps

@@ -1,0 +1,120 @@
+#include "apps/report/run_events.h"
+
+#include <algorithm>
+
+#include "core/json.h"
+#include "storage/checkpoint/manifest.h"
+
+namespace troupe::apps {
+namespace {
+
+constexpr JsonLimits limits = {.bytes = std::size_t{1} << 20, .depth = 16};
+constexpr int most_stages = 4096;
+
+std::optional<double> number_of(const Value& event, std::string_view key) {
+  const Value* value = event.find(key);
+  if (!value || !value->is_number()) return {};
+  return value->number();
+}
+
+std::optional<std::int64_t> step_of(const Value& event) {
+  const Value* step = event.find("step");
+  if (!step || !step->integer() || *step->integer() < 0) return {};
+  return *step->integer();
+}
+
+std::map<int, StageLateness> lateness_of(const Value& event) {
+  std::map<int, StageLateness> late;
+  const Value* stages = event.find("staleness");
+  if (!stages || !stages->list()) return late;
+  for (const auto& told : *stages->list()) {
+    const Value* stage = told.find("stage");
+    if (!stage || !stage->integer() || *stage->integer() < 0 || *stage->integer() >= most_stages)
+      continue;
+    StageLateness& of_stage = late[static_cast<int>(*stage->integer())];
+    if (const Value* delays = told.find("delays"); delays && delays->list())
+      for (const auto& count : *delays->list())
+        of_stage.delays.push_back(count.is_number() ? count.number() : 0);
+    of_stage.gap = number_of(told, "gap").value_or(0);
+    of_stage.prediction_error = number_of(told, "prediction_error").value_or(0);
+    of_stage.penalty_mean = number_of(told, "penalty_mean").value_or(0);
+  }
+  return late;
+}
+
+/// What a run did again after it had gone back to a checkpoint replaces what it did before.
+template <class Told>
+void append(std::vector<Told>& told, Told next) {
+  while (!told.empty() && told.back().step >= next.step) told.pop_back();
+  told.push_back(std::move(next));
+}
+
+Status take(const Value& event, RunEvents& run) {
+  const std::string type = text_of(event, "type");
+  if (type.empty()) return Error{"it has no type"};
+  if (run.name.empty()) run.name = text_of(event, "run");
+  if (type == "run.state") {
+    run.state = text_of(event, "state");
+    run.why = text_of(event, "why");
+    if (run.state == "running") ++run.starts;
+  } else if (type == "step") {
+    const auto step = step_of(event);
+    if (!step) return Error{"a step without its number"};
+    append(run.steps, {.step = *step,
+                       .loss = number_of(event, "loss"),
+                       .grad_norm = number_of(event, "grad_norm"),
+                       .lr = number_of(event, "lr"),
+                       .rate = number_of(event, "rate"),
+                       .bubble = number_of(event, "bubble"),
+                       .memory = number_of(event, "memory"),
+                       .late = lateness_of(event)});
+  } else if (type == "eval") {
+    const auto step = step_of(event);
+    const auto loss = number_of(event, "loss");
+    if (!step || !loss) return Error{"an evaluation without step or loss"};
+    append(run.evals, {*step, *loss});
+  } else if (type == "checkpoint.saved") {
+    run.checkpoints.push_back(text_of(event, "directory"));
+  } else if (type == "warn") {
+    run.warnings.push_back(text_of(event, "text"));
+  }
+  return Done{};  // Whatever else a later version may tell is none of the report's business.
+}
+
+}  // namespace
+
+RunEvents parse_events(std::string_view text) {
+  RunEvents run;
+  for (int line = 1; !text.empty(); ++line) {
+    const auto end = text.find('\n');
+    const bool is_whole = end != text.npos;
+    const auto event = parse_json(text.substr(0, end), limits);
+    text = is_whole ? text.substr(end + 1) : std::string_view();
+    const Status taken = event ? take(*event, run) : event.error();
+    if (taken) continue;
+    if (!is_whole) {
+      run.is_torn = true;
+    } else if (run.unreadable++ == 0) {
+      run.first_flaw = "line " + std::to_string(line) + ": " + taken.error().text;
+    }
+  }
+  return run;
+}
+
+std::string folder_of_run(storage::Files& files, const std::string& run) {
+  const std::string below = "runs/" + run;
+  const auto there = files.exists(below);
+  // If that cannot be told, whoever opens the folder hears why.
+  return !there.ok() || *there ? below : run;
+}
+
+Value recipe_of(storage::Files& files, const RunEvents& run) {
+  for (auto saved = run.checkpoints.rbegin(); saved != run.checkpoints.rend(); ++saved) {
+    const auto bytes = files.read(*saved + "/manifest.json");
+    if (!bytes) continue;
+    if (auto manifest = storage::read_manifest(bytes->text())) return std::move(manifest->recipe);
+  }
+  return {};
+}
+
+}  // namespace troupe::apps

@@ -1,0 +1,82 @@
+#include "apps/run/disk_checkpoints.h"
+
+#include <chrono>
+#include <utility>
+
+#include "actors/checkpoints.h"
+#include "apps/events/recorder.h"
+
+namespace troupe::apps {
+
+DiskCheckpoints::DiskCheckpoints(const Surroundings& around)
+    : around_(around),
+      writer_(around.files,
+              {.root = around.config.checkpoint.directory,
+               .keep = around.config.checkpoint.keep,
+               .before = [&ledger = around.ledger] { return ledger.sync(); },
+               .claim = around.claim},
+              [this](const storage::SaveOutcome& outcome) { tell(outcome); }) {}
+
+void DiskCheckpoints::save(storage::CheckpointContent content, std::function<void(Status)> done) {
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back(done);
+  }
+  if (auto accepted = writer_.submit(std::move(content)); !accepted) {
+    const std::lock_guard lock(mutex_);
+    waiting_.pop_back();
+    warn("a step is not saved: " + accepted.error().text);
+    done(accepted.error());
+  }
+}
+
+Result<std::optional<actors::StartPoint>> DiskCheckpoints::newest(MemoryPool& memory) {
+  auto found = storage::open_newest_checkpoint(around_.files, around_.config.checkpoint.directory,
+                                               around_.claim ? around_.claim->run() : "");
+  if (!found) return found.error();
+  if (!*found) return std::optional<actors::StartPoint>();
+  for (const auto& skipped : (*found)->skipped)
+    warn(skipped.directory + " is damaged and was passed over: " + skipped.why);
+  auto start = actors::start_point((*found)->checkpoint, memory);
+  if (!start) return start.error();
+  return std::optional(std::move(*start));
+}
+
+Status DiskCheckpoints::finish() {
+  return writer_.wait_until_idle(
+      std::chrono::ceil<std::chrono::milliseconds>(around_.config.limits.save_patience));
+}
+
+void DiskCheckpoints::tell(const storage::SaveOutcome& outcome) {
+  if (outcome.saved) {
+    Value saved = event("checkpoint.saved", around_.config.name);
+    saved.set("step", outcome.step);
+    saved.set("directory", outcome.saved->directory);
+    saved.set("weights", to_string(outcome.saved->manifest.weights_digest));
+    around_.record(saved);
+    // Whoever resumes the run must then find this checkpoint or a newer one.
+    const auto& root = around_.config.checkpoint.directory;
+    if (auto noted = around_.ledger.saved(outcome.step, root); !noted)
+      warn("the ledger does not say that step " + std::to_string(outcome.step) +
+           " is saved: " + noted.error().text);
+    if (!outcome.pruned) warn("old checkpoints were not removed: " + outcome.pruned.error().text);
+  } else {
+    warn("step " + std::to_string(outcome.step) + " was not saved: " + outcome.saved.error().text +
+         "; training goes on, and the last good checkpoint stays");
+  }
+  std::function<void(Status)> done;
+  {
+    const std::lock_guard lock(mutex_);
+    done = std::move(waiting_.front());
+    waiting_.pop_front();
+  }
+  done(outcome.saved ? Status(Done{}) : Status(outcome.saved.error()));
+}
+
+void DiskCheckpoints::warn(const std::string& text) const {
+  Value warning = event("warn", around_.config.name);
+  warning.set("text", text);
+  around_.record(warning);
+}
+
+}  // namespace troupe::apps

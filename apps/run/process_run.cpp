@@ -1,0 +1,271 @@
+#include "apps/run/process_run.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "actors/exchange.h"
+#include "actors/lead/supervisor.h"
+#include "actors/wait.h"
+#include "apps/events/recorder.h"
+#include "apps/run/disk_checkpoints.h"
+#include "apps/run/memory_file.h"
+#include "apps/run/timeline_file.h"
+#include "config/recipe.h"
+#include "config/schema.h"
+
+namespace troupe::apps {
+namespace {
+
+// Actors never compute; two threads are enough for their messages.
+constexpr std::size_t actor_threads = 2;
+// Of a head before its nodes. A pause, a drain or a live change waits for what was given out.
+constexpr auto head_lead = std::chrono::milliseconds(500);
+
+storage::LedgerTerms terms_of(const config::RunConfig& config, const RunSetup& setup) {
+  using Order = config::RunConfig::Data::Order;
+  const auto kind = config.data.order == Order::shuffled ? storage::SampleOrder::Kind::shuffled
+                                                         : storage::SampleOrder::Kind::sequential;
+  return {kind, config.seed, setup.train->count(), config.batch.global, setup.micro};
+}
+
+}  // namespace
+
+ProcessRun::ProcessRun(const config::Loaded& loaded, RunSetup setup, storage::Files& files)
+    : config_(loaded.config),
+      tree_(loaded.tree),
+      setup_(std::move(setup)),
+      files_(files),
+      system_config_(actor_threads) {}
+
+ProcessRun::~ProcessRun() {
+  // What comes now waits for all threads.
+  if (watchdog_) watchdog_->sign("its threads end");
+  system_.reset();
+  actors::finish(devices_.all());
+}
+
+Result<std::unique_ptr<ProcessRun>> ProcessRun::make(const config::Loaded& loaded, RunSetup setup,
+                                                     storage::Files& files, const PlanFor& whom,
+                                                     const DevicesHere& here) {
+  std::unique_ptr<ProcessRun> run(new ProcessRun(loaded, std::move(setup), files));
+  const auto precision = precision_of(run->config_);
+  if (!precision) return precision.error();
+  run->setup_.precision = *precision;
+  run->recipe_ = run->recipe_of(loaded.tree);
+  const auto& config = run->config_;
+  run->whom_ = whom;
+  auto staged = run->stage(config);
+  if (!staged) return staged.error();
+  run->staging_ = std::move(*staged);
+  run->batches_.emplace(*run->setup_.train, terms_of(config, run->setup_).samples(),
+                        config.batch.global, run->setup_.micro);
+  if (run->setup_.validate) {
+    const auto& validate = *run->setup_.validate;
+    const storage::SampleOrder order(storage::SampleOrder::Kind::sequential, 0, validate.count());
+    run->validation_.emplace(validate, order, config.batch.global, run->setup_.micro);
+  }
+  auto devices = RunDevices::open(config, *precision, *run->staging_, here);
+  if (!devices) return devices.error();
+  run->devices_ = std::move(*devices);
+  return run;
+}
+
+Value ProcessRun::recipe_of(Value tree) const {
+  config::set_at(tree, "precision.compute", std::string(to_string(setup_.precision)));
+  Value recipe = config::recipe_of(tree);
+  // Made data is all in its name.
+  Value files = Value::Map{};
+  for (const auto& file : setup_.train_files) files.set(file.path, to_string(file.digest));
+  if (!setup_.train_files.empty()) config::set_at(recipe, "data.files", std::move(files));
+  return recipe;
+}
+
+/// For who looks at the run while it plays and after it.
+void ProcessRun::keep_memory() {
+  if (kept_ == staging_) return;
+  watchdog_->sign("it keeps what its plan holds");
+  if (auto kept = write_memory(files_, "runs/" + config_.name + "/memory.jsonl", staging_->memory);
+      !kept)
+    warn(kept.error().text);
+  kept_ = staging_;
+}
+
+void ProcessRun::warn(const std::string& text) {
+  Value warning = event("warn", config_.name);
+  warning.set("text", text);
+  record_(warning);
+}
+
+Status ProcessRun::start() {
+  auto first = first_state({config_, setup_, recipe_, files_, host_});
+  if (!first) return first.error();
+  start_ = std::move(*first);
+  return Done{};
+}
+
+Result<std::vector<std::string>> ProcessRun::resume(SavesGone saves_gone, const std::string& id) {
+  auto resumed = resumed_state({config_, setup_, recipe_, files_, host_, id}, saves_gone);
+  if (!resumed) return resumed.error();
+  start_ = std::move(resumed->start);
+  return std::move(resumed->warnings);
+}
+
+Value ProcessRun::chosen(Value tree) const {
+  Value::List boundaries = {plan().stages.front().first};
+  for (const auto& stage : plan().stages) boundaries.push_back(stage.last);
+  config::set_at(tree, "pipeline.stages", std::move(boundaries));
+  config::set_at(tree, "pipeline.chunks", plan().chunks);
+  config::set_at(tree, "pipeline.replicas", static_cast<int>(plan().replicas.size()));
+  if (*config::value_at(tree, "pipeline.schedule")->text() == "auto")
+    config::set_at(tree, "pipeline.schedule", plan().schedule);
+  config::set_at(tree, "batch.micro", setup_.micro);
+  config::set_at(tree, "precision.compute", std::string(to_string(setup_.precision)));
+  return tree;
+}
+
+std::shared_ptr<actors::RunSpec> ProcessRun::spec(const config::RunConfig& config,
+                                                  const Value& recipe) {
+  const auto& [plan, memory, rounds] = *staging_;
+  auto spec = std::make_shared<actors::RunSpec>();
+  spec->name = config.name;
+  spec->model = &setup_.model;
+  for (const auto& stage : plan.stages) spec->stages.push_back({stage.first, stage.last});
+  spec->work.resize(static_cast<std::size_t>(rounds.of_one_step()->devices()));
+  for (const auto& seat : plan.seats) {
+    const auto& stage = plan.stages[static_cast<std::size_t>(seat.stage)];
+    spec->work[static_cast<std::size_t>(seat.position)] +=
+        rounds.of_one_step()->step_every * (stage.forward + stage.backward).count();
+  }
+  spec->keep = rounds.keep();
+  spec->optimizer = config.optimizer;
+  spec->delays = rounds.delays();
+  if (rounds.asynchronous()) spec->staleness = config.staleness;
+  spec->short_rows = config.train.graph_rows;
+  spec->clip =
+      rounds.asynchronous() ? actors::ClipScope::each_stage : actors::ClipScope::all_stages;
+  spec->exactness = config.exactness == config::RunConfig::Exactness::bits
+                        ? actors::Exactness::bits
+                        : actors::Exactness::samples;
+  spec->precision = setup_.precision;
+  if (kernels::is_fp16(setup_.precision))
+    spec->loss_scaling = {.initial_power = config.precision.loss_scale_power,
+                          .growth_interval = config.precision.growth_interval};
+  spec->seed = config.seed;
+  spec->batches = &*batches_;
+  if (validation_) spec->validation = &*validation_;
+  spec->micro = setup_.micro;
+  spec->samples_in_step = config.batch.global;
+  spec->targets_in_step = config.batch.global * setup_.train->shape().target.count();
+  if (setup_.of_tokens()) spec->tokens_in_sample = setup_.train->shape().input[0];
+  spec->round = [staging = staging_](std::int64_t first, std::int64_t left) {
+    return staging->rounds.at(first, left);
+  };
+  const auto evaluated = config.train.eval_batches * (config.batch.global / setup_.micro);
+  spec->evaluation = actors::evaluation_round(*rounds.of_one_step(), static_cast<int>(evaluated));
+  spec->steps = config.train.steps;
+  spec->eval_every = config.train.eval_every;
+  spec->save_every_steps = config.checkpoint.every.steps;
+  spec->save_every_time = config.checkpoint.every.time;
+  spec->copies = config.elastic.copies;
+  spec->recipe = recipe;
+  for (const auto* files : {&setup_.train_files, &setup_.validate_files})
+    spec->data.insert(spec->data.end(), files->begin(), files->end());
+  spec->model_description = setup_.model_description;
+  const int replicas = rounds.of_one_step()->replicas;
+  spec->executors.resize(spec->work.size() * static_cast<std::size_t>(replicas));
+  const auto& here = devices_.by_number();
+  for (std::size_t i = 0; i < std::min(here.size(), spec->executors.size()); ++i)
+    spec->executors[i] = here[i].get();
+  spec->reader = devices_.reader();
+  spec->measures_staleness = config.log.staleness && rounds.asynchronous();
+  spec->rounds_ahead = rounds.asynchronous() ? 1 : 2;
+  actors::cut_stages(*spec, config.parallel.exchange);
+  spec->strikes = config.limits.strikes;
+  spec->strike_window = config.limits.strike_window;
+  spec->stall_patience = config.limits.stuck_floor;
+  spec->stalls.disk = std::max(spec->stalls.usual, static_cast<int>(config.limits.save_patience /
+                                                                    config.limits.stuck_floor));
+  return spec;
+}
+
+std::shared_ptr<actors::RunSpec> ProcessRun::led(const config::RunConfig& config,
+                                                 const Value& recipe) {
+  keep_memory();
+  auto led = spec(config, recipe);
+  led->ledger = &*ledger_;
+  led->checkpoints = store_.get();
+  led->record = record_;
+  led->alive = [watchdog = watchdog_](const std::string& doing) {
+    watchdog->sign("supervisor: " + doing);
+  };
+  led->casting = casting_;
+  if (casting_ && !rounds().asynchronous()) led->lead = head_lead;
+  led->keep_timeline = [this](const schedules::Timeline& timeline) {
+    if (auto kept = write_timeline(files_, "runs/" + config_.name + "/timeline.jsonl", timeline);
+        !kept)
+      warn(kept.error().text);
+  };
+  return led;
+}
+
+actors::Outcome ProcessRun::play(const Surroundings& around) {
+  watchdog_ = &around.watchdog;
+  watchdog_->sign("it opens its ledger");
+  record_ = around.record;
+  auto ledger =
+      storage::Ledger::open(files_, "runs/" + config_.name + "/ledger", terms_of(config_, setup_));
+  if (!ledger) {
+    actors::Outcome refused;
+    refused.how = actors::Outcome::How::failed;
+    refused.why = "the ledger cannot be kept: " + ledger.error().text;
+    return refused;
+  }
+  ledger_ = std::move(*ledger);
+  watchdog_->sign("its actors begin");
+  store_ = std::make_unique<DiskCheckpoints>(
+      DiskCheckpoints::Surroundings{config_, files_, *ledger_, record_, around.claim});
+  casting_ = around.casting;
+  remarks().pass_on_to([this](const std::string& remark) { warn(remark); });
+  std::mutex mutex;
+  std::optional<actors::Outcome> outcome;
+  const auto has_ended = [&] {
+    const std::lock_guard lock(mutex);
+    return outcome.has_value();
+  };
+  system_ = std::make_unique<caf::actor_system>(system_config_);
+  {
+    const auto supervisor = actors::spawn_supervisor(*system_, led(config_, recipe_),
+                                                     std::move(start_), [&](actors::Outcome ended) {
+                                                       const std::lock_guard lock(mutex);
+                                                       outcome = std::move(ended);
+                                                       around.bell.ring();
+                                                     });
+    if (around.led_by) around.led_by(supervisor);
+    while (!has_ended()) {
+      around.bell.wait();
+      if (!has_ended()) actors::rt::post(supervisor, actors::Drain{});
+    }
+    if (around.led_by) around.led_by({});
+  }
+  outcome->all_gone = outcome->all_gone && all_gone();
+  return std::move(*outcome);
+}
+
+/// Waits for all that is left of it, but for no one who is stuck.
+bool ProcessRun::all_gone() {
+  watchdog_->sign("its actors end");
+  system_->await_all_actors_done();
+  system_.reset();
+  watchdog_->sign("its last checkpoint is written");
+  if (!store_->finish()) return false;
+  const auto& limits = config_.limits;
+  watchdog_->sign("its devices finish what was begun");
+  // All threads that compute do what was posted to them, and soon.
+  const auto soon = std::chrono::steady_clock::now() + limits.stuck_floor * actors::Allowed().usual;
+  if (!actors::finish(devices_.all(), soon)) return false;
+  // A device that has failed cannot be closed.
+  return std::ranges::none_of(devices_.all(),
+                              [](const auto* executor) { return executor->fault().has_value(); });
+}
+
+}  // namespace troupe::apps

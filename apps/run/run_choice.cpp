@@ -1,0 +1,211 @@
+#include "apps/run/run_choice.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "apps/machine/this_machine.h"
+#include "apps/run/plan_request.h"
+#include "config/schema.h"
+#include "storage/checkpoint/checkpoint.h"
+
+namespace troupe::apps {
+namespace {
+
+namespace sched = troupe::schedules;
+
+using Compute = config::RunConfig::Precision::Compute;
+using kernels::Precision;
+
+constexpr std::string_view precision_key = "precision.compute";
+/// Between hosts of which nothing is known.
+constexpr sched::Link usual_network{.latency = 50e-6, .bandwidth = 1.25e9};
+// Planners believe no more of a device.
+constexpr double most_speed = 1000;
+
+/// The best that so many of these have.
+Precision best_of(const std::vector<actors::NodeHere>& nodes, int count) {
+  std::vector<Precision> all(nodes.size());
+  std::ranges::transform(nodes, all.begin(), [](const actors::NodeHere& node) {
+    return actors::precision_named(node.inventory.precision);
+  });
+  std::ranges::sort(all, std::greater<>());
+  return all[static_cast<std::size_t>(std::clamp(count, 1, static_cast<int>(all.size())) - 1)];
+}
+
+/// Nodes that have a part at once.
+int nodes_taken(const config::RunConfig& config, const std::vector<actors::NodeHere>& nodes) {
+  const int most = std::min(config.elastic.nodes.most, static_cast<int>(nodes.size()));
+  if (!config.pipeline.stages.count) return most;
+  return std::clamp(devices_wanted(config), std::min(config.elastic.nodes.fewest, most), most);
+}
+
+std::string reason_for(Precision chosen, const std::vector<actors::NodeHere>& nodes) {
+  const auto best = best_of(nodes, 1);
+  const std::string name(to_string(chosen));
+  if (const auto without = actors::who_lacks(chosen, nodes); !without.empty())
+    return name + ", which enough nodes have; " + without + ", and gets no part";
+  if (chosen == best) return name + ", the best that all nodes have";
+  return name + ", the best that all nodes have; " + actors::who_lacks(best, nodes);
+}
+
+/// A name for several precisions: the devices decide which.
+bool is_family(Compute compute) { return compute == Compute::fp16 || compute == Compute::bf16; }
+bool is_of(Compute family, Precision precision) {
+  return family == Compute::fp16 ? kernels::is_fp16(precision) : kernels::is_bf16(precision);
+}
+
+Result<Precision> choose_precision(const config::RunConfig& config, int count,
+                                   const std::vector<actors::NodeHere>& nodes,
+                                   std::string& reason) {
+  const auto& wanted = config.precision;
+  // What nodes' GPUs lack, each of them says itself.
+  if (is_on_gpus(config) && !wanted.compute) {
+    reason = std::string(to_string(Precision::bf16_gpu)) + ", since all devices are GPUs";
+    return Precision::bf16_gpu;
+  }
+  if (!wanted.compute) {
+    const auto chosen = best_of(nodes, count);
+    reason = reason_for(chosen, nodes);
+    return chosen;
+  }
+  if (*wanted.compute == Compute::bf16 && !is_on_gpus(config)) {
+    const auto chosen =
+        std::max(Precision::bf16_pairs, best_of(nodes, static_cast<int>(nodes.size())));
+    reason = std::string(to_string(chosen)) + ", the order of bf16 for these nodes";
+    return chosen;
+  }
+  auto named = precision_of(config);
+  if (named) {
+    reason = std::string(to_string(*named));
+    if (is_family(*wanted.compute) && is_on_gpus(config)) reason += ", since all devices are GPUs";
+  }
+  return named;
+}
+
+void set_precision(config::Loaded& loaded, std::string_view name) {
+  config::set_at(loaded.tree, precision_key, std::string(name));
+  loaded.config.precision.compute = config::read_run_config(loaded.tree).precision.compute;
+}
+
+// What CUDA takes of a GPU for a process, with the workspaces of its libraries: an estimate.
+constexpr sched::Bytes taken_by_cuda = sched::Bytes{1} << 30;
+
+/// What runs can have of each GPU that a node has told of, which all nodes of its host share; of
+/// one that has told nothing yet, nobody knows.
+std::vector<sched::Bytes> memory_of_gpus(const actors::NodeHere& node,
+                                         const std::vector<actors::NodeHere>& nodes) {
+  const auto on_host = std::ranges::count_if(
+      nodes, [&](const auto& other) { return other.inventory.host == node.inventory.host; });
+  std::vector<sched::Bytes> gpus;
+  for (const auto& gpu : node.gpus)
+    if (gpu.memory)
+      gpus.push_back(std::max<sched::Bytes>(0, *gpu.memory / on_host - taken_by_cuda));
+  if (gpus.empty()) gpus.push_back(sched::unknown_memory);
+  return gpus;
+}
+
+std::vector<int> cuts_of(const sched::Plan& plan) {
+  std::vector<int> cuts{plan.stages.front().first};
+  for (const auto& stage : plan.stages) cuts.push_back(stage.last);
+  return cuts;
+}
+
+}  // namespace
+
+sched::Cluster cluster_of(const config::RunConfig& config,
+                          const std::vector<actors::NodeHere>& nodes) {
+  const bool on_gpus = config.train.device == config::RunConfig::Train::Device::cuda;
+  const int devices = devices_wanted(config);
+  const bool one_host = std::ranges::all_of(
+      nodes, [&](const auto& node) { return node.inventory.host == nodes.front().inventory.host; });
+  const int count = static_cast<int>(nodes.size());
+  const int each = (devices + count - 1) / count;
+  const auto within = nominal_device().link;
+  sched::Cluster cluster;
+  for (const auto& node : nodes) {
+    auto& place = cluster.nodes.emplace_back();
+    place.name = node.name;
+    place.zone = node.inventory.host;
+    const double speed = static_cast<double>(node.inventory.cores) / each;
+    place.devices.assign(static_cast<std::size_t>(each), {.speed = std::min(speed, most_speed),
+                                                          .memory = node.inventory.memory / each});
+    if (on_gpus) sched::put_on_gpus(place.devices, memory_of_gpus(node, nodes));
+    place.inside = within;
+    place.outside = one_host ? within : usual_network;
+  }
+  return cluster;
+}
+
+Result<LivePlan> plan_for(const config::RunConfig& config, RunSetup& setup,
+                          std::vector<actors::NodeHere> nodes) {
+  LivePlan live;
+  const auto precision =
+      choose_precision(config, nodes_taken(config, nodes), nodes, live.choice.why);
+  if (!precision) return precision.error();
+  setup.precision = *precision;
+  live.choice.precision = to_string(*precision);
+  if (!config.precision.compute)
+    std::erase_if(nodes,
+                  [&](const auto& node) { return !actors::has(node.inventory, *precision); });
+
+  const auto most = static_cast<std::size_t>(config.elastic.nodes.most);
+  if (nodes.size() > most) {
+    std::ranges::stable_sort(nodes, std::greater<>(),
+                             [](const auto& node) { return node.inventory.cores; });
+    nodes.resize(most);
+  }
+
+  auto request = plan_request(config, setup, cluster_of(config, nodes), nominal_device());
+  if (!request) return request.error();
+  if (is_asynchronous(config)) {
+    const auto nominal = nominal_request(config, setup, MemoryOf::elsewhere);
+    if (!nominal) return nominal.error();
+    const auto everywhere = sched::make_plan(*nominal);
+    if (!everywhere) return everywhere.error();
+    request->boundaries = cuts_of(*everywhere);
+  }
+  request->effort = 0;  // Nodes know schedules by their names.
+  auto plan = sched::make_plan(*request);
+  if (!plan) return plan.error();
+  live.choice.chunks = plan->chunks;
+  live.choice.replicas = static_cast<int>(plan->replicas.size());
+  live.choice.schedule = plan->schedule;
+  if (!is_asynchronous(config)) live.choice.stages = cuts_of(*plan);
+  live.request = std::move(*request);
+  live.plan = std::move(*plan);
+  return live;
+}
+
+void take(const RunChoice& choice, config::Loaded& loaded) {
+  set_precision(loaded, choice.precision);
+  if (choice.stages.empty()) return;
+  config::set_at(loaded.tree, "pipeline.stages",
+                 Value::List(choice.stages.begin(), choice.stages.end()));
+  config::set_at(loaded.tree, "pipeline.chunks", choice.chunks);
+  config::set_at(loaded.tree, "pipeline.replicas", choice.replicas);
+  if (loaded.config.pipeline.schedule == "auto")
+    config::set_at(loaded.tree, "pipeline.schedule", choice.schedule);
+  loaded.config.pipeline = config::read_run_config(loaded.tree).pipeline;
+}
+
+Status take_precision(storage::Files& files, config::Loaded& loaded) {
+  const auto wanted = loaded.config.precision.compute;
+  if (wanted && !is_family(*wanted)) return Done{};
+  const auto listed = storage::list_checkpoints(files, loaded.config.checkpoint.directory);
+  if (!listed) return listed.error();
+  using State = storage::ListedCheckpoint::State;
+  const auto newest =
+      std::ranges::find(*listed, State::complete, &storage::ListedCheckpoint::state);
+  if (newest == listed->end()) return Done{};
+  const Value* made = config::value_at(newest->manifest->recipe, precision_key);
+  if (!made || !made->text()) return Done{};
+  const auto precision = actors::precision_named(*made->text());
+  // "auto", or another family: whether the checkpoint is of this recipe is found out later.
+  if (*made->text() != to_string(precision)) return Done{};
+  if (wanted && !is_of(*wanted, precision)) return Done{};
+  set_precision(loaded, *made->text());
+  return Done{};
+}
+
+}  // namespace troupe::apps

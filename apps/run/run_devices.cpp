@@ -1,0 +1,118 @@
+#include "apps/run/run_devices.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "actors/device_thread.h"
+#include "actors/wait.h"
+#include "apps/gpu/gpu_links.h"
+#include "apps/gpu/gpus.h"
+#include "apps/machine/machine_share.h"
+#include "apps/run/run_setup.h"
+
+namespace troupe::apps {
+namespace {
+
+/// What a GPU needs for this precision beside a driver.
+Status check_libraries(kernels::Precision precision) {
+  if (!kernels::is_on_tensor_cores(precision)) return Done{};
+  if (const auto libraries = gpu_libraries(); !libraries)
+    return Error{"precision.compute: wanted " + std::string(to_string(precision)) + ": " +
+                 libraries.error().text + "; or set precision.compute = \"fp32\""};
+  return Done{};
+}
+
+/// How many there are for so many devices of a run.
+Result<int> find_gpus(int devices) {
+  auto gpus = count_gpus();
+  if (!gpus || *gpus == 0) return no_gpu(gpus ? "there is none" : gpus.error().text);
+  // They take turns: the first has the most.
+  if (auto good = check_gpu_queues((devices + *gpus - 1) / *gpus); !good)
+    return within("train.device", good.error());
+  return gpus;
+}
+
+}  // namespace
+
+Result<RunDevices> RunDevices::open(const config::RunConfig& config, kernels::Precision precision,
+                                    const Staging& staging, const DevicesHere& here) {
+  RunDevices opened;
+  const auto& round = *staging.rounds.of_one_step();
+  const int count = round.devices() * round.replicas;
+  int how_many = 0;
+  for (int device = 0; device < count; ++device) how_many += here.are_here(device) ? 1 : 0;
+  const int machine = own_machine_share().cores();
+  const int cores = here.cores.value_or(config.train.threads.value_or(machine));
+  const bool on_gpus = is_on_gpus(config);
+  Turn turn;
+  if (on_gpus && how_many > 0) {
+    auto found = find_gpus(how_many);
+    if (!found) return found.error();
+    for (int i = 0; i < std::min(how_many, *found); ++i)
+      turn.gpus.push_back((here.first_gpu + i) % *found);
+    if (auto good = check_libraries(precision); !good) return good.error();
+  }
+  for (int device = 0; device < count; ++device) {
+    auto& executor = opened.devices_.emplace_back();
+    opened.linked_.emplace_back();
+    if (!here.are_here(device)) continue;
+    if (!on_gpus) {
+      executor = std::make_unique<actors::ComputingThread>(
+          std::max(1, cores / std::max(1, how_many)), here.pace);
+      continue;
+    }
+    if (auto added = opened.add_gpu(turn, config, here); !added) return added.error();
+    ++turn.number;
+  }
+  const int gpus = std::max(1, static_cast<int>(turn.gpus.size()));
+  const int on_one = std::max(1, (how_many + gpus - 1) / gpus);
+  for (int device = 0; device < count; ++device)
+    if (auto& executor = opened.devices_[static_cast<std::size_t>(device)])
+      executor->memory().expect(
+          static_cast<std::size_t>(staging.plan.memory_at(device % round.devices())),
+          static_cast<std::size_t>(on_one));
+  opened.reader_ = std::make_unique<actors::ComputingThread>(1);
+  return opened;
+}
+
+/// For the last of the devices.
+Status RunDevices::add_gpu(const Turn& turn, const config::RunConfig& config,
+                           const DevicesHere& here) {
+  const int gpus = static_cast<int>(turn.gpus.size());
+  const int number = turn.gpus[static_cast<std::size_t>(turn.number % gpus)];
+  auto opened = open_gpu(number, [all = remarks_](const std::string& remark) { all->add(remark); });
+  if (!opened) return within("train.device", opened.error());
+  auto memory = gpu_memory(number, turn.gpus);
+  if (!memory) return within("train.device", memory.error());
+  Device& gpu = **opened;
+  const auto exported = exported_gpu_memory(**memory);
+  actors::DeviceLimits limits;
+  limits.patience = config.limits.stuck_floor * actors::Allowed().usual;
+  devices_.back() = std::make_unique<actors::DeviceThread>(std::move(*opened), std::move(*memory),
+                                                           gpus_, limits, here.pace);
+  if (!here.want_links) return Done{};
+  auto links = link_gpu({.number = number,
+                         .turn = turn.number < gpus ? OnGpu::first : OnGpu::with_others,
+                         .gpu = gpu,
+                         .memory = devices_.back()->memory(),
+                         .exported = exported});
+  linked_.back() = std::move(links.device);
+  if (!links.missing.empty()) why_not_linked_ = std::move(links.missing);
+  return Done{};
+}
+
+std::vector<actors::LinkedDevice*> RunDevices::linked() const {
+  std::vector<actors::LinkedDevice*> all;
+  for (const auto& device : linked_) all.push_back(device.get());
+  return all;
+}
+
+std::vector<actors::Executor*> RunDevices::all() const {
+  std::vector<actors::Executor*> here;
+  for (const auto& device : devices_)
+    if (device) here.push_back(device.get());
+  if (reader_) here.push_back(reader_.get());
+  return here;
+}
+
+}  // namespace troupe::apps

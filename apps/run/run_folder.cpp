@@ -1,0 +1,135 @@
+#include "apps/run/run_folder.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "apps/events/recorder.h"
+#include "config/recipe.h"
+#include "core/digest.h"
+#include "core/json.h"
+#include "storage/checkpoint/checkpoint.h"
+#include "storage/files/safetensors.h"
+
+namespace troupe::apps {
+namespace {
+
+constexpr const char* advice =
+    "wait until that process has ended, stop it, or give this run another name";
+
+/// Moves what an earlier run of that name left aside, unless that run is under way.
+Result<std::string> move_aside(storage::Files& files, const std::string& folder) {
+  const auto held = storage::lock_folder(files, folder, advice);
+  if (!held) return held.error();
+  for (int number = 1;; ++number) {
+    const std::string moved = folder + "." + std::to_string(number);
+    const auto taken = files.exists(moved);
+    if (!taken.ok()) return taken.error();
+    if (*taken) continue;
+    std::error_code error;
+    std::filesystem::rename(folder, moved, error);
+    if (error) return Error{folder + ": cannot be moved to " + moved + ": " + error.message()};
+    return moved;
+  }
+}
+
+/// What tells runs apart that share a folder of checkpoints: what decides their numbers. So two
+/// runs of one configuration save the same bytes. What a head chooses for a run is left out.
+std::string id_of_recipe(const Value& tree) {
+  Value recipe = config::recipe_of(tree);
+  std::erase_if(*recipe.map(), [](const Value::Entry& entry) { return entry.key == "precision"; });
+  if (Value* batch = recipe.find("batch"); batch && batch->map())
+    std::erase_if(*batch->map(), [](const Value::Entry& entry) { return entry.key == "micro"; });
+  return to_string(digest_of(to_json(recipe))).substr(0, 16);
+}
+
+/// The id of a run, by which it knows its checkpoints among those of other runs. One that is
+/// resumed has that of its folder, or of the newest checkpoint if the folder has none.
+Result<std::string> id_of_run(storage::Files& files, const RunPlace& place,
+                              const config::Loaded& loaded, RunStart start) {
+  const std::string path = place.folder + "/id";
+  const auto there = files.exists(path);
+  if (!there.ok()) return there.error();
+  if (*there) {
+    const auto bytes = files.read(path);
+    if (!bytes) return bytes.error();
+    std::string id(bytes->text().substr(0, bytes->text().find('\n')));
+    if (!id.empty()) return id;
+  }
+  std::string id;
+  if (start != RunStart::anew) {
+    const auto listed = storage::list_checkpoints(files, loaded.config.checkpoint.directory);
+    if (!listed) return listed.error();
+    for (const auto& each : *listed)
+      if (id.empty() && each.manifest) id = each.manifest->run;
+  }
+  if (id.empty()) id = id_of_recipe(loaded.tree);
+  if (auto kept = storage::replace_file(files, path, id + "\n"); !kept) return kept.error();
+  return id;
+}
+
+}  // namespace
+
+void RunPlace::give_back() {
+  if (checkpoints) checkpoints->give_back();
+  lock.reset();
+}
+
+Result<RunPlace> enter_run_place(storage::Files& files, const config::Loaded& loaded,
+                                 RunStart start) {
+  const auto& config = loaded.config;
+  RunPlace place;
+  place.folder = "runs/" + config.name;
+  const auto there = files.exists(place.folder);
+  if (!there.ok()) return there.error();
+  if (start == RunStart::anew && *there) {
+    auto moved = move_aside(files, place.folder);
+    if (!moved) return moved.error();
+    place.moved = std::move(*moved);
+  }
+  if (auto made = files.make_directory(place.folder); !made) return made.error();
+  auto lock = storage::lock_folder(files, place.folder, advice);
+  if (!lock) return lock.error();
+  place.lock = std::move(*lock);
+  const auto id = id_of_run(files, place, loaded, start);
+  if (!id) return id.error();
+  auto claim = storage::RootClaim::take(files, config.checkpoint.directory, *id);
+  if (!claim) return claim.error();
+  place.checkpoints = std::move(*claim);
+  return place;
+}
+
+Value state_event(const config::RunConfig& config, const std::string& state,
+                  const std::string& why) {
+  Value value = event("run.state", config.name);
+  value.set("state", state);
+  if (!why.empty()) value.set("why", why);
+  return value;
+}
+
+Value ended_event(const config::RunConfig& config, const std::string& state, const std::string& why,
+                  std::int64_t skipped_steps) {
+  Value value = state_event(config, state, why);
+  if (skipped_steps > 0) value.set("skipped_steps", skipped_steps);
+  return value;
+}
+
+Value warning_event(const config::RunConfig& config, const std::string& text) {
+  Value value = event("warn", config.name);
+  value.set("text", text);
+  return value;
+}
+
+Status export_weights(storage::Files& files, const std::string& path,
+                      const std::vector<NamedTensor>& tensors) {
+  const std::string unfinished = path + ".part";
+  if (auto removed = storage::remove_if_there(files, unfinished); !removed) return removed;
+  std::vector<storage::TensorView> views;
+  views.reserve(tensors.size());
+  for (const auto& [name, tensor] : tensors) views.push_back(storage::view(name, tensor));
+  storage::sort_as_ecosystem(views);
+  if (auto written = storage::write_safetensors(files, unfinished, views); !written)
+    return written.error();
+  return files.rename(unfinished, path);
+}
+
+}  // namespace troupe::apps

@@ -1,0 +1,152 @@
+#include "apps/run/run_record.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <climits>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include "apps/run/version.h"
+#include "config/pages/render.h"
+#include "config/recipe.h"
+#include "config/run_config.h"
+#include "config/schema.h"
+#include "core/json.h"
+#include "storage/data/data_spec.h"
+#include "storage/tokenizer/tokenizer.h"
+
+namespace troupe::apps {
+namespace {
+
+constexpr JsonLimits about_limits = {.bytes = std::size_t{16} << 20, .depth = 8};
+
+std::string host_name() {
+  char name[HOST_NAME_MAX + 1] = {};
+  (void)gethostname(name, sizeof name - 1);
+  return name;
+}
+
+/// The words of this process' command line.
+Value::List command_words() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  Value::List words;
+  for (std::string word; std::getline(file, word, '\0');) words.emplace_back(word);
+  return words;
+}
+
+Value this_process(std::int64_t step) {
+  std::error_code error;
+  const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  Value life;
+  life.set("time", std::int64_t{now.time_since_epoch().count()});
+  life.set("step", step);
+  life.set("command", command_words());
+  life.set("directory", std::filesystem::current_path(error).string());
+  life.set("host", host_name());
+  life.set("version", TROUPE_VERSION);
+  life.set("commit", commit);
+  return life;
+}
+
+/// The lives that about.json has. If it cannot be read, it is kept under another name.
+Result<Value::List> earlier_lives(storage::Files& files, const std::string& path) {
+  const auto there = files.exists(path);
+  if (!there.ok()) return there.error();
+  if (!*there) return Value::List{};
+  const auto bytes = files.read(path);
+  if (!bytes) return bytes.error();
+  auto about = parse_json(bytes->text(), about_limits);
+  const Value* lives = about ? about->find("lives") : nullptr;
+  if (lives && lives->list()) return *lives->list();
+  const std::string aside = path + ".damaged";
+  if (auto moved = files.rename(path, aside); !moved) return moved.error();
+  return Error{path + ": " + (about ? "found no list 'lives'" : about.error().text) +
+               "; the file is now " + aside + ", and a new one is begun"};
+}
+
+Status add_life(storage::Files& files, const std::string& folder, const std::string& run,
+                std::int64_t step, std::vector<std::string>& warnings) {
+  const std::string path = folder + "/about.json";
+  auto lives = earlier_lives(files, path);
+  if (!lives) warnings.push_back(lives.error().text);
+  Value::List all = lives ? std::move(*lives) : Value::List{};
+  all.push_back(this_process(step));
+  Value about;
+  about.set("run", run);
+  about.set("lives", std::move(all));
+  return storage::replace_file(files, path, to_json_lines(about));
+}
+
+/// `tree` has what was chosen. Keys that change numbers stay as they were asked for, so that the
+/// run resumes with this configuration, too. The precision is what it came to, as in its
+/// checkpoints.
+std::string config_text(const config::Loaded& loaded, Value tree) {
+  for (const auto& key : config::schema().keys())
+    if (const Value* asked = config::value_at(loaded.tree, key.name);
+        asked && key.name != "precision.compute" && config::is_recipe(key, loaded.tree))
+      config::set_at(tree, key.name, *asked);
+  config::Loaded resolved = loaded;
+  resolved.tree = std::move(tree);
+  return "# The run's configuration with every key. `troupe train` repeats the run with it.\n" +
+         config::show(resolved, config::Show::values);
+}
+
+/// Keeps the configuration of an earlier life if this one has another.
+Status number_earlier_config(storage::Files& files, const std::string& folder,
+                             const std::string& text) {
+  const std::string path = folder + "/config.toml";
+  const auto there = files.exists(path);
+  if (!there.ok()) return there.error();
+  if (!*there) return Done{};
+  const auto before = files.read(path);
+  if (!before) return before.error();
+  if (before->text() == text) return Done{};
+  const auto numbered = [&](int number) {
+    return folder + "/config." + std::to_string(number) + ".toml";
+  };
+  for (int number = 1;; ++number) {
+    const auto taken = files.exists(numbered(number));
+    if (!taken.ok()) return taken.error();
+    if (!*taken) return storage::replace_file(files, numbered(number), before->text());
+  }
+}
+
+Status keep_tokenizer(storage::Files& files, const std::string& data, const std::string& path) {
+  auto spec = storage::DataSpec::parse(data);
+  if (!spec) return spec.error();
+  if (spec->kind() != storage::DataSpec::Kind::path) return Done{};
+  const auto source = spec->text("tokenizer");
+  if (!source) return Done{};
+  const auto tokenizer = storage::Tokenizer::open(files, *source);
+  if (!tokenizer) return tokenizer.error();
+  return storage::replace_file(files, path, storage::to_tokenizer_json(*tokenizer));
+}
+
+}  // namespace
+
+Status keep_config(storage::Files& files, const std::string& folder, const config::Loaded& loaded,
+                   Value tree) {
+  return storage::replace_file(files, folder + "/config.toml",
+                               config_text(loaded, std::move(tree)));
+}
+
+std::vector<std::string> describe_run(storage::Files& files, const std::string& folder,
+                                      const config::Loaded& loaded, Value tree, std::int64_t step) {
+  std::vector<std::string> warnings;
+  const auto note = [&](const Status& written) {
+    if (!written) warnings.push_back(within("the run's description", written.error()).text);
+  };
+  note(number_earlier_config(files, folder, config_text(loaded, tree)));
+  note(keep_config(files, folder, loaded, std::move(tree)));
+  note(add_life(files, folder, loaded.config.name, step, warnings));
+  const auto& data = loaded.config.data;
+  note(keep_tokenizer(files, data.train, folder + "/tokenizer.json"));
+  if (data.validate && *data.validate != data.train)
+    note(keep_tokenizer(files, *data.validate, folder + "/tokenizer-validate.json"));
+  return warnings;
+}
+
+}  // namespace troupe::apps

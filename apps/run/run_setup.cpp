@@ -1,0 +1,150 @@
+#include "apps/run/run_setup.h"
+
+#include <algorithm>
+#include <string>
+
+#include "apps/gpu/gpus.h"
+#include "models/kinds/registry.h"
+
+namespace troupe::apps {
+namespace {
+
+constexpr std::int64_t micro_batches_by_default = 8;
+
+/// With "auto": as large as it can be with at least 8 micro-batches in a step, so that a pipeline
+/// has something to overlap. It follows from the batch alone, never from the cluster, since it
+/// changes numbers.
+std::int64_t default_micro(std::int64_t global) {
+  std::int64_t micro = std::max<std::int64_t>(1, global / micro_batches_by_default);
+  while (global % micro != 0) --micro;
+  return micro;
+}
+
+using Compute = config::RunConfig::Precision::Compute;
+
+kernels::Precision meaning_of(Compute compute, bool on_gpus) {
+  using kernels::Precision;
+  switch (compute) {
+    case Compute::fp32:
+      return Precision::fp32;
+    case Compute::tf32:
+      return Precision::tf32;
+    case Compute::fp16:
+      return on_gpus ? Precision::fp16_gpu : Precision::fp16_chain;
+    case Compute::fp16_chain:
+      return Precision::fp16_chain;
+    case Compute::fp16_gpu:
+      return Precision::fp16_gpu;
+    case Compute::bf16:
+      return on_gpus ? Precision::bf16_gpu : kernels::fastest_bf16();
+    case Compute::bf16_pairs:
+      return Precision::bf16_pairs;
+    case Compute::bf16_blocks:
+      return Precision::bf16_blocks;
+    case Compute::bf16_gpu:
+      return Precision::bf16_gpu;
+  }
+  return Precision::fp32;
+}
+
+}  // namespace
+
+kernels::Precision best_precision_here() {
+  return kernels::has_bf16_products() ? kernels::fastest_bf16() : kernels::Precision::fp32;
+}
+
+bool is_on_gpus(const config::RunConfig& config) {
+  return config.train.device == config::RunConfig::Train::Device::cuda;
+}
+
+Result<kernels::Precision> precision_of(const config::RunConfig& config) {
+  const bool on_gpus = is_on_gpus(config);
+  if (!config.precision.compute) {
+    if (!on_gpus) return best_precision_here();
+    return gpu_libraries() ? kernels::Precision::bf16_gpu : kernels::Precision::fp32;
+  }
+  const auto precision = meaning_of(*config.precision.compute, on_gpus);
+  if (on_gpus || !kernels::is_on_tensor_cores(precision)) return precision;
+  const std::string of_cores = kernels::is_bf16(precision)   ? "bf16"
+                               : kernels::is_fp16(precision) ? "fp16"
+                                                             : "fp32";
+  return Error{"precision.compute = \"" + std::string(to_string(precision)) +
+               "\" is computed by GPUs alone, and train.device = \"cpu\"; set train.device = "
+               "\"cuda\", or use \"" +
+               of_cores + "\""};
+}
+
+Status fits(const std::string& key, const storage::Dataset& data, const models::Model& model) {
+  const auto& has = data.shape();
+  const auto& wants = model.sample;
+  const bool same_size = has.input_type == wants.input_type && wants.takes(has.input) &&
+                         has.target.rank() == wants.target.rank();
+  if (!same_size)
+    return Error{key + ": its samples are " + std::string(to_string(has.input_type)) + " " +
+                 to_string(has.input) + ", and the model takes " +
+                 std::string(to_string(wants.input_type)) + " " + to_string(wants.input) +
+                 "; change the data or the [model] section"};
+  if (data.classes() > model.classes)
+    return Error{key + ": it has " + std::to_string(data.classes()) +
+                 " classes, and the model only " + std::to_string(model.classes) +
+                 "; raise the model's number, or say \"auto\" where it is a vocabulary"};
+  return Done{};
+}
+
+Result<models::Model> model_from(const Value& description) {
+  const Value* kind_name = description.find("kind");
+  const auto* kind =
+      kind_name && kind_name->text() ? models::find_model_kind(*kind_name->text()) : nullptr;
+  if (!kind) return Error{"model.kind: no model of this program"};
+  const auto options = models::complete(kind->options, description);
+  if (!options) return options.error();
+  return kind->build(*options);
+}
+
+Result<RunSetup> set_up(const config::RunConfig& config) {
+  if (config.pipeline.tensor != 1)
+    return Error{"pipeline.tensor = " + std::to_string(config.pipeline.tensor) +
+                 ": this version does not cut layers; set it to 1, and use stages or replicas"};
+  RunSetup setup;
+  setup.files = storage::disk_files();
+
+  // The number of classes: the model's, or with vocab = "auto" what the data needs.
+  storage::DataNeeds needs{integer_in(config.model.options, "context"), 0};
+  if (!config.model.vocabulary_from_data())
+    needs.vocabulary = integer_in(config.model.options, "vocab");
+  const auto open = [&](const std::string& key, const std::string& spec) {
+    auto opened = storage::open_data(spec, needs, *setup.files);
+    return opened ? std::move(opened) : Result<storage::OpenedData>(within(key, opened.error()));
+  };
+  auto train = open("data.train", config.data.train);
+  if (!train) return train.error();
+  setup.train = std::move(train->dataset);
+  setup.train_files = std::move(train->files);
+  if (config.data.validate) {
+    auto validate = open("data.validate", *config.data.validate);
+    if (!validate) return validate.error();
+    setup.validate = std::move(validate->dataset);
+    setup.validate_files = std::move(validate->files);
+  }
+  std::int64_t classes = setup.train->classes();
+  if (setup.validate) classes = std::max(classes, setup.validate->classes());
+
+  setup.model_description = config.model.vocabulary_from_data() ? config.model.options_for(classes)
+                                                                : config.model.options;
+  setup.model_description.set("kind", config.model.kind);
+  auto model = model_from(setup.model_description);
+  if (!model) return model.error();
+  setup.model = std::move(*model);
+
+  if (auto good = fits("data.train", *setup.train, setup.model); !good) return good.error();
+  if (setup.validate)
+    if (auto good = fits("data.validate", *setup.validate, setup.model); !good) return good.error();
+
+  setup.micro = config.batch.micro.value_or(default_micro(config.batch.global));
+  const auto precision = precision_of(config);
+  if (!precision) return precision.error();
+  setup.precision = *precision;
+  return setup;
+}
+
+}  // namespace troupe::apps

@@ -1,7 +1,0 @@
-#include "bench/other_product.h"
-
-namespace troupe::bench {
-
-OtherProduct other_product(int) { return {}; }
-
-}  // namespace troupe::bench

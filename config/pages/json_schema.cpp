@@ -1,0 +1,193 @@
+#include <algorithm>
+
+#include "config/keys.h"
+#include "config/pages/render.h"
+#include "config/schema.h"
+
+namespace troupe::config {
+namespace {
+
+using Map = Value::Map;
+
+Value object(std::initializer_list<std::pair<std::string_view, Value>> entries) {
+  Value made = Map{};
+  for (const auto& [key, value] : entries) made.set(std::string(key), value);
+  return made;
+}
+
+/// A whole number without a fraction, as every reader of JSON takes it.
+Value bound(double number) {
+  const auto whole = static_cast<std::int64_t>(number);
+  return static_cast<double>(whole) == number ? Value(whole) : Value(number);
+}
+
+Value numeric(const Key& key, std::string_view type) {
+  return object({{"type", type}, {"minimum", bound(key.least)}, {"maximum", bound(key.most)}});
+}
+
+Value pattern(std::string_view regular_expression) {
+  return object({{"type", "string"}, {"pattern", regular_expression}});
+}
+
+Value any_of(Value::List alternatives) { return object({{"anyOf", std::move(alternatives)}}); }
+
+constexpr std::string_view duration_pattern = "^[0-9]+(\\.[0-9]+)? ?(ns|us|ms|s|m|h|d)$";
+
+Value form(const Key& key) {
+  const Value automatic = object({{"const", "auto"}});
+  switch (key.type) {
+    case Type::integer:
+      return numeric(key, "integer");
+    case Type::number:
+      return numeric(key, "number");
+    case Type::boolean:
+      return object({{"type", "boolean"}});
+    case Type::switches: {
+      const Value either = object({{"type", "boolean"}});
+      return any_of({either, object({{"type", "array"}, {"items", either}, {"minItems", 1}})});
+    }
+    case Type::text:
+      return object({{"type", "string"}});
+    case Type::choice:
+      return object({{"enum", Value::List(key.choices.begin(), key.choices.end())}});
+    case Type::integers:
+      return object({{"type", "array"}, {"items", numeric(key, "integer")}, {"minItems", 1}});
+    case Type::numbers: {
+      const auto length = static_cast<std::int64_t>(key.length);
+      return object({{"type", "array"},
+                     {"items", numeric(key, "number")},
+                     {"minItems", length},
+                     {"maxItems", length}});
+    }
+    case Type::duration:
+      return pattern(duration_pattern);
+    case Type::interval:
+      return any_of({pattern("^[0-9]+ steps?$"), pattern(duration_pattern)});
+    case Type::range:
+      return any_of({numeric(key, "integer"), pattern("^[0-9]+(:[0-9]+)?$")});
+    case Type::count_or_auto:
+      return any_of({numeric(key, "integer"), automatic});
+    case Type::bytes_or_auto:
+      return any_of({pattern("^[0-9]+(\\.[0-9]+)? ?(B|KiB|MiB|GiB|TiB|kB|MB|GB|TB)$"), automatic});
+    case Type::stages:
+      return any_of({numeric(key, "integer"), automatic,
+                     object({{"type", "array"},
+                             {"items", object({{"type", "integer"}, {"minimum", 0}})},
+                             {"minItems", 2}})});
+  }
+  return {};
+}
+
+Value described(const Key& key) {
+  Value made = form(key);
+  made.set("description", key.help);
+  if (!key.fallback.is_null()) made.set("default", key.fallback);
+  return made;
+}
+
+/// Writes the schemas of tables, the innermost first.
+class Writer {
+ public:
+  Value table(std::string_view name) const {
+    Value made = object({{"type", "object"}});
+    if (!name.empty()) made.set("description", schema().help_of(name));
+    made.set("properties", properties(name, {}));
+    Value::List branches;
+    for (const auto kind : kinds_of(name))
+      branches.push_back(if_kind(kind, object({{"properties", properties(name, kind)}})));
+    if (branches.empty()) {
+      made.set("additionalProperties", false);
+    } else {
+      made.set("allOf", std::move(branches));
+      made.set("unevaluatedProperties", false);
+    }
+    return made;
+  }
+
+  /// What a file must say that extends no other.
+  Value needed(std::string_view name) const {
+    Value::List here = required(name, {});
+    Value below = Map{};
+    Value::List conditions;
+    for (const auto kind : kinds_of(name))
+      if (auto keys = required(name, kind); !keys.empty())
+        conditions.push_back(if_kind(kind, object({{"required", std::move(keys)}})));
+    for (const auto& section : sections())
+      if (is_child(section.name, name))
+        if (Value inner = needed(section.name); !inner.map()->empty()) {
+          here.push_back(section.name);
+          below.set(std::string(section.name), std::move(inner));
+        }
+    Value made = Map{};
+    if (!here.empty()) made.set("required", std::move(here));
+    if (!below.map()->empty()) made.set("properties", std::move(below));
+    if (!conditions.empty()) made.set("allOf", std::move(conditions));
+    return made;
+  }
+
+ private:
+  static bool is_child(std::string_view section, std::string_view of) {
+    if (section.empty()) return false;
+    const auto dot = section.rfind('.');
+    return (dot == section.npos ? std::string_view() : section.substr(0, dot)) == of;
+  }
+  /// Where a file leaves the kind to another, the keys of all kinds are legal.
+  static Value if_kind(std::string_view kind, Value then) {
+    const Value chosen = object({{"kind", object({{"const", kind}})}});
+    return object({{"if", object({{"properties", chosen}})}, {"then", std::move(then)}});
+  }
+
+  /// Whether a key is there with that kind alone; with an empty one: whatever the kind.
+  static bool is_for(const Key& key, std::string_view kind) {
+    const auto& values = key.when.values;
+    if (kind.empty()) return key.when.key.empty();
+    return std::find(values.begin(), values.end(), kind) != values.end();
+  }
+
+  Value::List required(std::string_view name, std::string_view kind) const {
+    Value::List keys;
+    for (const auto& key : schema().keys())
+      if (key.presence == Key::Presence::required && key.section() == name && is_for(key, kind))
+        keys.push_back(key.leaf());
+    return keys;
+  }
+
+  /// The kinds that decide which keys a table has; none where all keys are always there.
+  std::vector<std::string_view> kinds_of(std::string_view name) const {
+    for (const auto& key : schema().keys())
+      if (key.section() == name && !key.when.key.empty())
+        return schema().rows(key.when.key).front()->choices;
+    return {};
+  }
+
+  Value properties(std::string_view name, std::string_view kind) const {
+    Value made = Map{};
+    for (const auto& key : schema().keys())
+      if (key.section() == name && is_for(key, kind))
+        made.set(std::string(key.leaf()), described(key));
+    for (const auto& section : sections())
+      if (kind.empty() && is_child(section.name, name))
+        made.set(std::string(section.name.substr(section.name.rfind('.') + 1)),
+                 table(section.name));
+    return made;
+  }
+};
+
+}  // namespace
+
+Value json_schema() {
+  const Writer writer;
+  Value made = object(
+      {{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", "A Troupe run"}});
+  const Value top = writer.table("");
+  for (const auto& entry : *top.map()) made.set(entry.key, entry.value);
+  made.find("properties")
+      ->set("extends",
+            object({{"type", "string"},
+                    {"description", "A file that this one is laid over, relative to this one."}}));
+  made.set("if", object({{"not", object({{"required", Value::List{"extends"}}})}}));
+  made.set("then", writer.needed(""));
+  return made;
+}
+
+}  // namespace troupe::config

@@ -1,0 +1,118 @@
+#include <algorithm>
+
+#include "config/keys.h"
+#include "config/pages/render.h"
+#include "config/schema.h"
+#include "config/toml/toml.h"
+#include "models/kinds/registry.h"
+
+namespace troupe::config {
+namespace {
+
+constexpr std::string_view introduction =
+    R"(<!-- Written by `troupe config schema --format markdown`; do not edit. -->
+
+# Configuration
+
+A run is described by one table of keys. A file holds it as TOML or, where its name ends in `.json`, as
+JSON; `-` reads JSON from standard input; a `run.submit` message carries it as its body.
+
+What counts, the later winning: defaults, the files named by `extends` (relative to the file that says
+it), the file itself, each `--set key=value` in order, and while the run is under way `run.set` for keys
+marked *live*. Tables are merged key by key; lists are replaced.
+
+*recipe* keys change what is computed; *plan* keys change where, when and how fast, and never a number.
+*shape* keys are plan with a synchronous schedule and recipe with an asynchronous one.
+
+Units are spelled: durations `"250ms"`, `"5m"`, `"24h"`; sizes `"512MiB"`, `"2GiB"`; intervals
+`"100 steps"` or a duration.
+)";
+
+/// A pipe would end the cell.
+std::string cell(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string fallback(const Key& key) {
+  if (key.presence == Key::Presence::required) return "required";
+  return key.fallback.is_null() ? "none" : "`" + to_toml(key.fallback) + "`";
+}
+
+std::string half(const Key& key) {
+  const std::string_view live = key.change == Change::live ? ", live" : "";
+  switch (key.half) {
+    case Half::recipe:
+      return "recipe" + std::string(live);
+    case Half::plan:
+      return "plan" + std::string(live);
+    case Half::shape:
+      return "shape" + std::string(live);
+  }
+  return {};
+}
+
+void append_table(std::string& out, const std::vector<const Key*>& keys) {
+  out += "| key | value | default | half | meaning |\n|---|---|---|---|---|\n";
+  for (const auto* key : keys)
+    out += "| `" + std::string(key->leaf()) + "` | " + cell(wanted(*key)) + " | " +
+           cell(fallback(*key)) + " | " + half(*key) + " | " + cell(key->help) + " |\n";
+}
+
+/// A table for the keys that are always there, then one for those of each kind.
+void append_section(std::string& out, const Section& section) {
+  out += section.name.empty() ? "\n## Above all tables\n\n"
+                              : "\n## `[" + std::string(section.name) + "]`\n\n";
+  out += std::string(section.help) + "\n\n";
+  std::vector<const Key*> common;
+  std::vector<std::string_view> kinds;
+  for (const auto& key : schema().keys()) {
+    if (key.section() != section.name) continue;
+    if (key.when.key.empty())
+      common.push_back(&key);
+    else
+      kinds = schema().rows(key.when.key).front()->choices;
+  }
+  append_table(out, common);
+  for (const auto kind : kinds) {
+    out += "\nWith `kind = \"" + std::string(kind) + "\"`";
+    const auto* model = section.name == "model" ? models::find_model_kind(kind) : nullptr;
+    out += model ? ": " + std::string(model->help) + "\n\n" : ":\n\n";
+    std::vector<const Key*> own;
+    for (const auto& key : schema().keys()) {
+      const auto& values = key.when.values;
+      if (key.section() == section.name &&
+          std::find(values.begin(), values.end(), kind) != values.end())
+        own.push_back(&key);
+    }
+    append_table(out, own);
+  }
+}
+
+void append_presets(std::string& out) {
+  out +=
+      "\nWhat `staleness.preset` sets:\n\n| preset | predict | linearize_at | gap_penalty |\n"
+      "|---|---|---|---|\n";
+  for (const auto& preset : presets()) {
+    out += "| `" + std::string(preset.name) + "` | " + std::string(preset.predict) + " | " +
+           std::string(preset.linearize_at) + " | " + std::string(preset.gap_penalty);
+    out += preset.recompute == Preset::Recompute::needed ? ", `pipeline.recompute` |\n" : " |\n";
+  }
+}
+
+}  // namespace
+
+std::string reference_page() {
+  std::string out(introduction);
+  for (const auto& section : sections()) {
+    append_section(out, section);
+    if (section.name == "staleness") append_presets(out);
+  }
+  return out;
+}
+
+}  // namespace troupe::config

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "kernels/cpu/parts/product.h"
+
+namespace troupe::kernels::cpu {
+
+/// Memory that is read line by line: `bytes` of each, and `stride` bytes from one to the next.
+struct Lines {
+  const void* data = nullptr;
+  std::int64_t count = 0;
+  std::int64_t stride = 0;
+  std::int64_t bytes = 0;
+
+  /// One of so many shares, without those that have been before.
+  Lines share(std::int64_t i, std::int64_t shares) const {
+    const std::int64_t first = i * count / shares, end = (i + 1) * count / shares;
+    return {static_cast<const char*>(data) + first * stride, end - first, stride, bytes};
+  }
+};
+
+template <class Number>
+Lines lines_of(const Matrix<Number>& matrix, std::int64_t rows, std::int64_t columns) {
+  constexpr auto size = static_cast<std::int64_t>(sizeof(Number));
+  if (matrix.order == Order::by_column) std::swap(rows, columns);
+  return {matrix.data, rows, matrix.stride * size, columns * size};
+}
+
+template <class Number>
+Lines lines_of(const Panels<Number>& panels, std::int64_t depth, std::int64_t columns) {
+  constexpr auto size = static_cast<std::int64_t>(sizeof(Unit<Number>));
+  const std::int64_t deep = units<Number>(depth);
+  if (panels.step == panel_columns)
+    return {panels.data, panel_count(columns), panels.stride * size, deep * panel_columns * size};
+  return {panels.data, deep, panels.step * size, columns * size};
+}
+
+/// What will be read next is fetched while something else is multiplied, a cache line at a time: so
+/// many at once that the processor cannot wait for more hold up what it needs now. They are fetched
+/// to the second cache: all of them would drive what is multiplied from the first.
+class Ahead {
+ public:
+  /// First the one, then the other, in so many steps.
+  Ahead(const Lines& first, const Lines& second, std::int64_t steps) : second_(second) {
+    every_ = std::max<std::int64_t>(
+        1, steps / std::max<std::int64_t>(1, cache_lines(first) + cache_lines(second)));
+    begin(first);
+  }
+
+  /// Fetches something once in so many steps.
+  std::int64_t every() const { return every_; }
+
+  void fetch() {
+    __builtin_prefetch(reinterpret_cast<const void*>(at_), 0, 2);
+    at_ += cache_line;
+    if (at_ >= end_) next();
+  }
+
+ private:
+  static constexpr std::uintptr_t cache_line = 64;
+
+  static std::uintptr_t address(const Lines& lines) {
+    return reinterpret_cast<std::uintptr_t>(lines.data);
+  }
+  /// At most: a line may begin and end within one.
+  static std::int64_t cache_lines(const Lines& lines) {
+    return lines.count * (lines.bytes / static_cast<std::int64_t>(cache_line) + 1);
+  }
+
+  void begin(const Lines& lines) {
+    now_ = lines;
+    if (now_.count == 0 || now_.bytes == 0) return finish();
+    at_ = address(now_) / cache_line * cache_line;
+    end_ = address(now_) + static_cast<std::uintptr_t>(now_.bytes);
+  }
+  void next() {
+    if (--now_.count > 0) now_.data = static_cast<const char*>(now_.data) + now_.stride;
+    begin(now_);
+  }
+  void finish() {
+    if (second_.count > 0) {
+      const Lines lines = second_;
+      second_ = {};
+      return begin(lines);
+    }
+    // What is here already, again and again.
+    at_ = reinterpret_cast<std::uintptr_t>(this);
+    end_ = UINTPTR_MAX;
+  }
+
+  std::uintptr_t at_ = 0, end_ = 0;
+  std::int64_t every_ = 1;
+  Lines now_, second_;
+};
+
+}  // namespace troupe::kernels::cpu

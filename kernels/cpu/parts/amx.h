@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/parts/panels.h"
+
+/// The tile registers of AMX, in the few instructions that products need. Written as assembler
+/// since a compiler offers them only to files that it compiles for such processors alone.
+namespace troupe::kernels::cpu::amx {
+
+/// Rows of a tile, and pairs or floats in each.
+constexpr std::int64_t tile_size = 16;
+
+#if defined(__x86_64__)
+
+/// The registers of a thread from construction to destruction; they begin as tiles of full size.
+class Registers {
+ public:
+  Registers() {
+    struct alignas(64) {
+      std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
+      std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+      std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+    } const shape;
+    asm volatile("ldtilecfg %0" ::"m"(shape));
+  }
+  ~Registers() { asm volatile("tilerelease"); }
+  Registers(const Registers&) = delete;
+  Registers& operator=(const Registers&) = delete;
+};
+
+/// `stride` is in bytes, from one row to the next; 0 fills the tile with one row.
+template <int tile>
+inline void load(const void* from, std::int64_t stride) {
+  asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(stride), "i"(tile) : "memory");
+}
+template <int tile>
+inline void store(void* to, std::int64_t stride) {
+  asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(to), "r"(stride), "i"(tile) : "memory");
+}
+template <int tile>
+inline void clear() {
+  asm volatile("tilezero %%tmm%c0" ::"i"(tile));
+}
+/// sum += a b, where a row of b is a pair of each column.
+template <int sum, int a, int b>
+inline void add_product() {
+  asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(sum), "i"(a), "i"(b));
+}
+
+#endif
+
+}  // namespace troupe::kernels::cpu::amx

@@ -1,0 +1,41 @@
+#include "kernels/cpu/parts/features.h"
+
+#if defined(__x86_64__) && defined(__linux__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+namespace troupe::kernels::cpu {
+
+#if defined(__x86_64__)
+bool has_bf16_pairs() { return __builtin_cpu_supports("avx512bf16"); }
+#else
+bool has_bf16_pairs() { return false; }
+#endif
+
+#if defined(__x86_64__) && defined(__linux__)
+namespace {
+
+/// Tiles are 8 KiB that the system must save for each thread: it wants to be asked, once for the
+/// process.
+bool ask_for_tiles() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned bf16 = 1u << 22, tiles = 1u << 24;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & (bf16 | tiles)) != (bf16 | tiles))
+    return false;
+  constexpr long request_permission = 0x1023, tile_data = 18;
+  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+}
+
+}  // namespace
+
+bool has_bf16_tiles() {
+  static const bool they_are_ours = ask_for_tiles();
+  return they_are_ours;
+}
+#else
+bool has_bf16_tiles() { return false; }
+#endif
+
+}  // namespace troupe::kernels::cpu

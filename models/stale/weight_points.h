@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "core/memory/steady_memory.h"
+#include "core/memory/stream.h"
+#include "models/staleness.h"
+#include "models/train/optimizer.h"
+#include "models/train/stage.h"
+#include "models/train/trained.h"
+
+namespace troupe::models {
+
+/// Where steps that are yet to come are expected to lead.
+struct Horizon {
+  std::vector<double> rates;  // The learning rates of these steps; none: nothing is expected.
+};
+
+/// The weights that passes of a stage may see: versions, and points between and beyond them. A
+/// point is made once, and lives as long as the next passes may want it or somebody holds it.
+class WeightPoints {
+ public:
+  WeightPoints(const OptimizerConfig& config, const StalenessOptions& staleness, const Stage& stage,
+               const StageOptions& options, const std::vector<std::string>& borrowed,
+               std::vector<std::string> lent);
+
+  void adopt(Version newest);
+  const Version& newest() const { return newest_; }
+  std::int64_t version() const { return newest_.weights->version; }
+
+  /// A version that is not older than `lag` steps.
+  WeightsPtr at(std::int64_t version) const;
+  /// The weights at the end of a horizon. Under aggmsnag the first step counts on what the stage
+  /// has of its gradient.
+  WeightsPtr ahead(Stream& stream, const Stage& stage, const Horizon& horizon);
+  /// Where the drift tells that the weights were.
+  WeightsPtr behind(Stream& stream, int steps);
+
+ private:
+  struct Point {
+    WeightsPtr weights;
+    std::size_t steps = 0;
+    int folded = 0;  // Micro-batches whose gradients it counts on.
+  };
+  Tensor phi(Stream& stream, const Stage& stage, const Slots& slots) const;
+  Tensor expected(Stream& stream, const Stage& stage, std::size_t i, const Horizon& horizon) const;
+  void place(Stream& stream, const Slots& slots, const Tensor& value, Weights& weights) const;
+  template <class Body>
+  void repeat(Stream& stream, Body body);
+
+  OptimizerConfig config_;
+  StalenessOptions staleness_;
+  std::vector<Parameter> parameters_;
+  kernels::Precision precision_;
+  bool is_repeated_;
+  std::vector<Slots> owned_;
+  std::vector<std::string> lent_;
+  Version newest_;
+  std::deque<WeightsPtr> older_;  // The newest of them last.
+  Point ahead_, behind_;
+  SteadyMemory ahead_memory_, behind_memory_;
+};
+
+}  // namespace troupe::models

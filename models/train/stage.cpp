@@ -1,0 +1,278 @@
+#include "models/train/stage.h"
+
+#include <algorithm>
+#include <cassert>
+#include <iterator>
+#include <utility>
+
+#include "kernels/rounding.h"
+#include "models/train/repeatedly.h"
+
+namespace troupe::models {
+
+double Losses::sum() const {
+  double sum = 0;
+  for (const float loss : each.numbers<float>()) sum += static_cast<double>(loss);
+  return sum;
+}
+
+double Losses::mean() const { return sum() / static_cast<double>(each.count()); }
+
+StageGradients join(Stream& stream, std::vector<GradientShare> shares) {
+  StageGradients whole;
+  TreeFold tree;
+  for (auto& share : shares) {
+    whole.rate_share = share.rate_share;
+    for (auto& sum : share.sums) {
+      for (auto& slot : sum.slots) slot = stream.to_here(std::move(slot));
+      tree.push(stream, std::move(sum));
+    }
+    for (auto& of_one : share.statistics)
+      for (auto& statistic : of_one) statistic = stream.to_here(std::move(statistic));
+    std::ranges::move(share.statistics, std::back_inserter(whole.statistics));
+  }
+  whole.slots = tree.finish(stream);
+  return whole;
+}
+
+namespace {
+
+std::int64_t rows_of(const Tensor& input) {
+  const auto& shape = input.shape();
+  return input.dtype() == DType::i32 ? input.count() : input.count() / shape[shape.rank() - 1];
+}
+
+/// What layers have rounded to 16 bits leaves the stage in fp32, so that in all precisions others
+/// are given the same type. No bit is lost: they find what they would have found without a cut.
+Tensor leaving(Stream& stream, Tensor given) {
+  const bool is_narrow = given.dtype() == DType::bf16 || given.dtype() == DType::f16;
+  return is_narrow ? kernels::as_type(stream, given, DType::f32) : std::move(given);
+}
+
+}  // namespace
+
+Stage::Stage(const Model& model, UnitRange units, const StageOptions& options) : options_(options) {
+  const auto count = static_cast<int>(model.units.size());
+  assert(0 <= units.first && units.first < units.last && units.last <= count);
+  for (int i = units.first; i < units.last; ++i)
+    parts_.add(*model.units[static_cast<std::size_t>(i)].layer);
+  if (units.first == 0) input_gradient_ = InputGradient::unwanted;
+  if (units.last == count) {
+    parts_.add(*model.loss);
+    end_ = End::loss;
+  }
+}
+
+void Stage::begin_step(const Share& share, std::int64_t targets_in_step) {
+  assert(fold_.idle() && "the gradients of the step before were not taken");
+  fold_ = GradientFold(share);
+  expect_targets(targets_in_step);
+}
+
+void Stage::expect_targets(std::int64_t targets_in_step) {
+  target_share_ = static_cast<float>(1.0 / static_cast<double>(targets_in_step));
+}
+
+int Stage::in_flight() const {
+  return static_cast<int>(std::ranges::count_if(
+      places_, [](const InFlight& place) { return place.next != Phase::unused; }));
+}
+
+Stage::InFlight& Stage::free_place() {
+  const auto found = std::ranges::find(places_, Phase::unused, &InFlight::next);
+  if (found != places_.end()) return *found;
+  auto& place = places_.emplace_back();
+  place.saved.resize(static_cast<std::size_t>(parts_.saved()));
+  place.statistics.resize(buffers().size());
+  return place;
+}
+
+Stage::InFlight& Stage::find(int m, Phase next) {
+  const auto found = std::ranges::find_if(places_, [&](const InFlight& place) {
+    return place.next != Phase::unused && place.id.index == m;
+  });
+  assert(found != places_.end() && "this micro-batch is not in flight");
+  assert(found->next == next && "this pass is not the one that comes next");
+  return *found;
+}
+
+Pass Stage::pass_of(Stream& stream, const InFlight& place) const {
+  return {.stream = stream,
+          .mode = Mode::training,
+          .precision = options_.precision,
+          .key = {.seed = options_.seed,
+                  .step = static_cast<std::uint32_t>(place.id.step),
+                  .sample = static_cast<std::uint32_t>(place.id.first_sample),
+                  .operation = 0},
+          .targets = place.targets,
+          .loss_gradient = place.loss_gradient};
+}
+
+Layer::In Stage::whole(const Pass& pass, const Weights& weights, int part) const {
+  return {.pass = pass,
+          .weights = weights.slots,
+          .buffers = weights.buffers,
+          .input_gradient = part == 0 ? input_gradient_ : InputGradient::wanted};
+}
+
+/// Under Keep::input a unit's saved tensors go as soon as its output is there.
+Tensor Stage::run(const Pass& pass, const Weights& weights, Tensor x, Keep keep,
+                  std::vector<Tensor>& saved, std::vector<Tensor>& statistics) const {
+  for (int i = 0; i < parts_.count(); ++i) {
+    const bool ends_here = end_ == End::loss && i + 1 == parts_.count();
+    if (ends_here && pass.targets.empty()) break;
+    x = parts_.forward(i, whole(pass, weights, i), std::move(x), saved, statistics);
+    if (keep == Keep::input) std::ranges::fill(parts_.saved_by(i, saved), Tensor());
+  }
+  return leaving(pass.stream, std::move(x));
+}
+
+/// Does what a pass gives to the stream. Nothing in it may wait for a device, nor be told a number
+/// that is another one each time, as far as that can be.
+template <class Body>
+void Stage::repeat(Stream& stream, const InFlight& place, SteadyMemory::Work work, Body body) {
+  if (!place.is_short) return body();
+  const SteadyMemory::Turn turn(memory_, stream, work);
+  repeatedly(stream, std::move(body));
+}
+
+/// Passes that make gradients differ by what becomes of them.
+SteadyMemory::Work Stage::folding(Passing pass, const GradientMend* mend) const {
+  return pass + 8 * (fold_.next_kind() * 2 + (mend ? 1 : 0));
+}
+
+Tensor Stage::forward(Stream& stream, const MicroBatch& m, const Weights& weights, Tensor input,
+                      Tensor targets) {
+  assert(is_last() != targets.empty() && "targets belong to the last stage");
+  auto& place = free_place();
+  place.id = m;
+  place.is_short = rows_of(input) <= options_.short_rows;
+  place.loss_gradient = target_share_ * static_cast<float>(weights.loss_scale.factor());
+  Tensor output;
+  repeat(stream, place, pass_forward, [&] {
+    Tensor x = stream.to_here(std::move(input));
+    place.targets = stream.to_here(std::move(targets));
+    switch (options_.keep) {
+      case Keep::everything:
+        place.next = Phase::backward;
+        break;
+      case Keep::input:
+        place.next = Phase::recompute;
+        place.input = x;
+        break;
+    }
+    output = run(pass_of(stream, place), weights, std::move(x), options_.keep, place.saved,
+                 place.statistics);
+  });
+  return output;
+}
+
+void Stage::recompute(Stream& stream, int m, const Weights& weights) {
+  auto& place = find(m, Phase::recompute);
+  place.next = Phase::backward;
+  // The buffers take the statistics of the first pass: this one may see other weights.
+  std::vector<Tensor> unused(place.statistics.size());
+  repeat(stream, place, pass_again, [&] {
+    run(pass_of(stream, place), weights, std::exchange(place.input, {}), Keep::everything,
+        place.saved, unused);
+    unused.clear();
+  });
+}
+
+Tensor Stage::backward_input(Stream& stream, int m, const Weights& weights, Tensor dy) {
+  auto& place = find(m, Phase::backward);
+  place.next = Phase::backward_weight;
+  const Pass pass = pass_of(stream, place);
+  repeat(stream, place, pass_input, [&] {
+    dy = stream.to_here(std::move(dy));
+    for (int i = parts_.count() - 1; i >= 0; --i)
+      dy = parts_.backward_input(i, whole(pass, weights, i), std::move(dy), place.saved);
+    dy = leaving(stream, std::move(dy));
+  });
+  return dy;
+}
+
+std::span<Tensor> Stage::open_gradients(Stream& stream, const GradientMend* mend) {
+  return mend ? fold_.open_apart(stream, parameters(), mend->sets())
+              : fold_.open(parameters().size());
+}
+
+void Stage::backward_weight(Stream& stream, int m, const Weights& weights, GradientMend* mend) {
+  auto& place = find(m, Phase::backward_weight);
+  const Pass pass = pass_of(stream, place);
+  std::span<Tensor> tensors;
+  repeat(stream, place, folding(pass_weight, mend), [&] {
+    tensors = open_gradients(stream, mend);
+    const auto gradients = tensors.first(parameters().size());
+    for (int i = parts_.count() - 1; i >= 0; --i)
+      parts_.backward_weight(i, whole(pass, weights, i), place.saved, gradients);
+    if (!mend) fold_.close(stream);
+  });
+  finish(stream, place, tensors, mend);
+}
+
+Tensor Stage::backward(Stream& stream, int m, const Weights& weights, Tensor dy,
+                       GradientMend* mend) {
+  auto& place = find(m, Phase::backward);
+  const Pass pass = pass_of(stream, place);
+  std::span<Tensor> tensors;
+  repeat(stream, place, folding(pass_both, mend), [&] {
+    tensors = open_gradients(stream, mend);
+    const auto gradients = tensors.first(parameters().size());
+    dy = stream.to_here(std::move(dy));
+    // Unit by unit, so that what a unit saved is gone before the next one needs memory.
+    for (int i = parts_.count() - 1; i >= 0; --i) {
+      const auto in = whole(pass, weights, i);
+      dy = parts_.backward_input(i, in, std::move(dy), place.saved);
+      parts_.backward_weight(i, in, place.saved, gradients);
+    }
+    dy = leaving(stream, std::move(dy));
+    if (!mend) fold_.close(stream);
+  });
+  finish(stream, place, tensors, mend);
+  return dy;
+}
+
+/// A mend may wait for the device: so it is no part of the pass, but work of its own.
+void Stage::finish(Stream& stream, InFlight& place, std::span<Tensor> tensors, GradientMend* mend) {
+  if (mend)
+    repeat(stream, place, folding(pass_mend, mend), [&] {
+      mend->mend(stream, tensors);
+      fold_.close(stream);
+    });
+  keep_statistics(stream, place);
+  place.targets = {};
+  place.next = Phase::unused;
+}
+
+/// They stay until the step ends. A short pass's memory is kept as a whole as long as any of it is
+/// held: so they leave it.
+void Stage::keep_statistics(Stream& stream, InFlight& place) {
+  if (place.is_short && stream.device() && !place.statistics.empty())
+    repeat(stream, place, pass_statistics, [&] {
+      for (auto& statistic : place.statistics) {
+        Tensor kept = stream.make(statistic.shape(), statistic.dtype());
+        stream.copy(statistic, kept);
+        statistic = std::move(kept);
+      }
+    });
+  statistics_.push_back(place.statistics);
+  std::ranges::fill(place.statistics, Tensor());
+}
+
+GradientShare Stage::take_gradients() {
+  return {.sums = fold_.take(), .statistics = std::exchange(statistics_, {}), .rate_share = 1};
+}
+
+Tensor Stage::evaluate(Stream& stream, const Weights& weights, Tensor input, Tensor targets) const {
+  std::vector<Tensor> saved(static_cast<std::size_t>(parts_.saved()));
+  std::vector<Tensor> statistics(buffers().size());
+  const Pass pass{.stream = stream,
+                  .mode = Mode::evaluation,
+                  .precision = options_.precision,
+                  .key = {},
+                  .targets = stream.to_here(std::move(targets))};
+  return run(pass, weights, stream.to_here(std::move(input)), Keep::input, saved, statistics);
+}
+
+}  // namespace troupe::models

@@ -1,0 +1,322 @@
+#include "models/train/unit_costs.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <map>
+#include <new>
+#include <set>
+#include <utility>
+
+#include "kernels/rehearsed_device.h"
+#include "kernels/rounding.h"
+#include "kernels/steps.h"
+#include "models/layers/parts.h"
+#include "models/train/trained.h"
+#include "models/train/update_rule.h"
+
+namespace troupe::models {
+namespace {
+
+// More than any machine holds, and few enough that no product of sizes overflows.
+constexpr double most_numbers = 1e13;
+
+/// Addresses without memory behind them: pages come into being only where somebody writes.
+class AddressSpace final : public MemorySource {
+ public:
+  explicit AddressSpace(MemoryPlace place = {}) : place_(place) {}
+
+  void* allocate(std::size_t bytes) override {
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory == MAP_FAILED ? nullptr : memory;
+  }
+  void release(void* memory, std::size_t bytes) override { munmap(memory, bytes); }
+  MemoryPlace place() const override { return place_; }
+
+ private:
+  MemoryPlace place_;
+};
+
+/// A pool whose blocks are counted and never filled, and a stream that never fills them.
+struct Account {
+  explicit Account(Computer computer)
+      : device(computer == Computer::gpu
+                   ? kernels::rehearsed_device(std::make_unique<AddressSpace>())
+                   : nullptr),
+        pool(std::make_unique<AddressSpace>(device ? device->place() : MemoryPlace())),
+        stream(device ? Stream::rehearsal(pool, *device) : Stream::rehearsal(pool)) {}
+
+  std::unique_ptr<Device> device;  // Null where the cores compute.
+  MemoryPool pool;
+  Stream stream;
+
+  std::int64_t held() const { return static_cast<std::int64_t>(pool.counters().bytes_in_use); }
+  std::int64_t peak() const { return static_cast<std::int64_t>(pool.counters().peak_in_use); }
+};
+
+std::int64_t block_bytes(const Shape& shape) {
+  const auto bytes = shape.count() * static_cast<std::int64_t>(sizeof(float));
+  return static_cast<std::int64_t>(MemoryPool::size_of_block(static_cast<std::size_t>(bytes)));
+}
+
+Shape with_batch(std::int64_t micro, const Shape& sample) {
+  Shape shape{micro};
+  for (const auto size : sample) shape.append(size);
+  return shape;
+}
+
+double numbers(const Shape& shape) {
+  double product = 1;
+  for (const auto size : shape) product *= static_cast<double>(size);
+  return product;
+}
+
+Status check_sizes(const Model& model, const CostRequest& request) {
+  const double samples = static_cast<double>(request.micro) * numbers(request.input);
+  for (const auto& unit : model.units) {
+    for (const auto& parameter : unit.layer->parameters()) {
+      double widest = 1;
+      for (const auto size : parameter.shape) widest = std::max(widest, static_cast<double>(size));
+      if (std::max(numbers(parameter.shape), samples * widest) > most_numbers)
+        return Error{
+            "the parameter " + parameter.name + " " + to_string(parameter.shape) +
+            " with micro-batches of " + std::to_string(request.micro) +
+            " samples makes tensors of more than 10^13 numbers, which no device holds; use "
+            "a smaller model or smaller micro-batches"};
+    }
+  }
+  return Done{};
+}
+
+/// Tensor cores are a GPU's.
+Computer computer_of(const CostRequest& request) {
+  return kernels::is_on_tensor_cores(request.precision) ? Computer::gpu : request.computer;
+}
+
+/// A unit, on the last one with the loss, and what it is asked about.
+class Rehearsal {
+ public:
+  Rehearsal(const Model& model, std::size_t unit, const CostRequest& request)
+      : model_(model),
+        request_(request),
+        is_first_(unit == 0),
+        is_last_(unit + 1 == model.units.size()),
+        lasting_(computer_of(request)),
+        passing_(computer_of(request)) {
+    parts_.add(*model.units[unit].layer);
+    if (is_last_) parts_.add(*model.loss);
+    costs_.name = model.units[unit].name;
+  }
+
+  /// `given` is what the unit before gives; it keeps that too where it says so.
+  UnitCosts run(const Shape& input, DType given, bool is_kept) {
+    costs_.work = parts_.work(input);
+    Optimizer optimizer(request_.optimizer, parts_.parameters(), parts_.buffers(),
+                        request_.precision,
+                        {.staleness = request_.staleness, .delay = 0, .borrowed = {}});
+    const auto weights = optimizer.initial(lasting_.stream, 0);
+    costs_.held.weight = lasting_.held();
+    StageGradients gradients;
+    for (const auto& parameter : parts_.parameters())
+      gradients.slots.push_back(lasting_.stream.make(parameter.shape));
+    costs_.held.gradient = lasting_.held() - costs_.held.weight;
+    // Between stages all is in fp32, within one it is as layers give it.
+    const DType first_given = is_first_ ? model_.sample.input_type : DType::f32;
+    PassCosts alone;
+    gradients.statistics.push_back(
+        pass(passing_, *weights, {input, first_given}, gradients.slots, alone));
+    costs_.statistics = passing_.held();
+    PassCosts amid = alone;
+    if (!is_first_ && given != first_given) {
+      Account account(computer_of(request_));
+      pass(account, *weights, {input, given}, gradients.slots, amid);
+    }
+    gives_ = amid.gives;
+    keeps_output_ = amid.keeps_output;
+    costs_.boundary = alone.input;
+    costs_.stash = alone.stash;
+    costs_.stash_input = alone.stash_input;
+    costs_.stash_shared = std::max<std::int64_t>(
+        0, alone.stash - amid.stash + (is_kept && amid.keeps_input ? amid.stash_input : 0));
+    costs_.stash_weight = std::max(alone.stash_weight, amid.stash_weight);
+    costs_.workspace = std::max(alone.peak - alone.stash, amid.peak - amid.stash);
+    update(optimizer, weights, std::move(gradients));
+    return std::move(costs_);
+  }
+
+  /// What the unit gives within a stage, and whether it keeps that.
+  DType gives() const { return gives_; }
+  bool keeps_output() const { return keeps_output_; }
+
+ private:
+  struct Given {
+    Shape shape;
+    DType type;
+  };
+  /// Bytes of a micro-batch.
+  struct PassCosts {
+    std::int64_t input = 0, stash_input = 0, stash = 0, stash_weight = 0, peak = 0;
+    bool keeps_input = false, keeps_output = false;
+    DType gives = DType::f32;
+  };
+
+  /// Forward and backward; gives back what it contributes to the buffers.
+  std::vector<Tensor> pass(Account& account, const Weights& weights, const Given& given,
+                           std::vector<Tensor>& gradients, PassCosts& costs) {
+    Stream& stream = account.stream;
+    const auto shrinks_without = [&](Tensor& tensor) {
+      const auto before = account.held();
+      tensor = {};
+      return account.held() < before;
+    };
+    Tensor x = stream.make(given.shape, given.type);
+    costs.input = static_cast<std::int64_t>(x.bytes());
+    costs.stash_input = account.held();
+    Tensor targets;
+    if (is_last_) targets = stream.make(with_batch(request_.micro, request_.target), DType::i32);
+
+    const Pass pass{
+        .stream = stream, .precision = request_.precision, .key = {}, .targets = targets};
+    const Layer::In in{
+        .pass = pass,
+        .weights = weights.slots,
+        .buffers = weights.buffers,
+        .input_gradient = is_first_ ? InputGradient::unwanted : InputGradient::wanted};
+    std::vector<Tensor> saved(static_cast<std::size_t>(parts_.saved()));
+    std::vector<Tensor> statistics(parts_.buffers().size());
+    Tensor y = x;
+    for (int i = 0; i < parts_.count(); ++i)
+      y = parts_.forward(i, of_part(in, i), std::move(y), saved, statistics);
+    const Shape output = y.shape();
+    costs.gives = y.dtype();
+    costs.keeps_input = !shrinks_without(x);
+    // The losses stay until the step has counted them; any other output goes to the next unit, or
+    // in fp32 to the next stage.
+    if (!is_last_) {
+      kernels::as_type(stream, y, DType::f32);
+      costs.keeps_output = !shrinks_without(y);
+    }
+    costs.stash = account.held();
+
+    Tensor dy;
+    if (!is_last_) dy = stream.make(output);
+    for (int i = parts_.count() - 1; i >= 0; --i)
+      dy = parts_.backward_input(i, of_part(in, i), std::move(dy), saved);
+    const DType type = dy.empty() ? DType::f32 : dy.dtype();
+    const bool has_gradient = !dy.empty();
+    dy = {};
+    costs.stash_weight = account.held();
+    if (has_gradient) dy = stream.make(given.shape, type);
+    for (int i = parts_.count() - 1; i >= 0; --i)
+      parts_.backward_weight(i, of_part(in, i), saved, gradients);
+    if (has_gradient) kernels::as_type(stream, dy, DType::f32);
+    costs.peak = account.peak();
+    return statistics;
+  }
+
+  Layer::In of_part(Layer::In in, int part) const {
+    if (part > 0) in.input_gradient = InputGradient::wanted;
+    return in;
+  }
+
+  void update(Optimizer& optimizer, const WeightsPtr& weights, StageGradients gradients) {
+    const auto next = optimizer.step(lasting_.stream, weights, std::move(gradients), 1);
+    costs_.held.optimizer = lasting_.held() - 2 * costs_.held.weight;
+    costs_.update_room = std::max<std::int64_t>(
+        0, lasting_.peak() - costs_.held.weight - costs_.held.gradient - costs_.held.optimizer);
+  }
+
+  const Model& model_;
+  const CostRequest& request_;
+  bool is_first_, is_last_;
+  Parts parts_;
+  UnitCosts costs_;
+  Account lasting_;  // Weights, gradients, moments.
+  Account passing_;  // What belongs to a micro-batch.
+  DType gives_ = DType::f32;
+  bool keeps_output_ = false;
+};
+
+/// Operations of the products that make a matrix orthogonal: five times x x^T, its square, and that
+/// times x.
+double orthogonal_operations(const Parameter& parameter) {
+  const auto rows = static_cast<double>(parameter.shape[0]);
+  const double columns = numbers(parameter.shape) / rows;
+  const double side = std::min(rows, columns), inner = std::max(rows, columns);
+  return 5 * (4 * side * side * inner + 2 * side * side * side);
+}
+
+/// Moves what an earlier unit holds too to where it counts only apart from that.
+void settle_ties(const Layer& unit, const CostRequest& request,
+                 const std::map<std::string, int>& users, std::set<std::string>& seen,
+                 UnitCosts& costs) {
+  std::set<std::string> own;
+  for (const auto& parameter : unit.parameters()) {
+    if (!own.insert(parameter.name).second) continue;
+    const UpdateRule& rule = rule_for(request.optimizer, request.staleness, parameter);
+    const auto kept =
+        static_cast<std::int64_t>(moment_names(rule, request.optimizer, request.staleness).size());
+    const std::int64_t count = parameter.shape.count();
+    const auto uncut = rule.wants_whole ? count : std::min(count, kernels::block_of_sums);
+    costs.uncut_moments =
+        std::max(costs.uncut_moments, uncut * static_cast<std::int64_t>(sizeof(float)) * kept);
+    if (&rule == &muon_rule) costs.orthogonal_operations += orthogonal_operations(parameter);
+    if (users.at(parameter.name) > 1) costs.tied_name = parameter.name;
+    if (seen.insert(parameter.name).second) {
+      costs.parameters += parameter.shape.count();
+      continue;
+    }
+    const std::int64_t bytes = block_bytes(parameter.shape);
+    const auto moments = bytes * kept;
+    costs.held.weight -= bytes;
+    costs.tied.weight += bytes;
+    costs.held.optimizer -= moments;
+    costs.tied.optimizer += moments;
+    costs.tied.gradient += bytes;
+    costs.update_room = std::max<std::int64_t>(0, costs.update_room - bytes);
+  }
+}
+
+std::map<std::string, int> users_of_parameters(const Model& model) {
+  std::map<std::string, int> users;
+  for (const auto& unit : model.units) {
+    std::set<std::string> own;
+    for (const auto& parameter : unit.layer->parameters())
+      if (own.insert(parameter.name).second) ++users[parameter.name];
+  }
+  return users;
+}
+
+}  // namespace
+
+Result<std::vector<UnitCosts>> unit_costs(const Model& model, const CostRequest& request) {
+  if (auto good = check_sizes(model, request); !good) return good.error();
+  const auto users = users_of_parameters(model);
+  std::set<std::string> seen;
+  std::vector<UnitCosts> all;
+  Shape shape = with_batch(request.micro, request.input);
+  DType given = model.sample.input_type;
+  bool is_kept = false;
+  try {
+    for (std::size_t i = 0; i < model.units.size(); ++i) {
+      Rehearsal rehearsal(model, i, request);
+      UnitCosts costs = rehearsal.run(shape, given, is_kept);
+      given = rehearsal.gives();
+      is_kept = rehearsal.keeps_output();
+      const Layer& layer = *model.units[i].layer;
+      settle_ties(layer, request, users, seen, costs);
+      costs.update_bytes = static_cast<double>(2 * costs.held.weight + costs.held.gradient +
+                                               2 * costs.held.optimizer);
+      shape = layer.output(shape);
+      all.push_back(std::move(costs));
+    }
+  } catch (const std::bad_alloc&) {
+    return Error{
+        "there are not enough addresses to plan a model of this size; raise the limit of "
+        "virtual memory (ulimit -v)"};
+  }
+  return all;
+}
+
+}  // namespace troupe::models

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "schedules/schedule.h"
+#include "schedules/simulate/simulate_costs.h"
+#include "schedules/simulate/simulator.h"
+
+namespace troupe::schedules {
+
+/// What plays the lanes for a Simulator.
+///
+/// An event is that a stage has passed a micro-batch on, in one direction or the other: F and B or
+/// I make events, and all that waits waits for one. The values in `done_` are their times.
+class Simulator::Engine {
+ public:
+  Engine(const Schedule& schedule, const Costs& costs);
+
+  void start_over();
+  bool play_step(const std::vector<Lane>& lanes);
+  double end() const;
+  std::string blocked(const std::vector<Lane>& lanes) const;
+  double travel(Action to) const;
+
+  std::vector<Moment>* moments = nullptr;  // Where to note what happens; may be null.
+
+ private:
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
+  static constexpr double not_yet = -1;
+
+  /// What stands between two neighbouring stages, seen from the one that waits for the message.
+  struct Edge {
+    double travel = 0;
+    bool remote = false;
+  };
+
+  struct Device {
+    double clock = 0;   // When it has done its last action.
+    double engine = 0;  // When its reduction engine has.
+    std::uint32_t position = 0;
+    std::uint32_t waits_for = none;  // The event without which it cannot go on.
+  };
+
+  /// When an action can start, and what it waited for last.
+  struct Ready {
+    double time = 0;
+    Wait wait = Wait::nothing;
+
+    void at_least(double other, Wait cause) {
+      if (other > time) *this = {other, cause};
+    }
+  };
+
+  void lay_edges(const Schedule& schedule, const Costs& costs);
+  void count_reductions(const Schedule& schedule);
+  void play_device(std::uint32_t id, const Lane& lane);
+  bool play_group(std::uint32_t id, const Lane& lane);
+  void play_give(std::uint32_t id, Action action);
+  bool inputs_ready(std::uint32_t id, Action action, Ready& ready);
+  bool happened(Device& device, std::uint32_t event) const;
+  bool message_ready(Device& device, std::uint32_t event, std::size_t queue, Wait kind,
+                     Ready& ready) const;
+  bool reduction_ready(std::uint32_t id, Action action, Ready& ready);
+  void finish(Action action, double end);
+  void happen(std::uint32_t event, double time, std::uint32_t reader);
+  void use_slot(std::size_t queue, double time);
+  void note(std::uint32_t id, std::uint32_t position, Ready ready, double free, double end);
+  std::string describe_event(std::uint32_t event, std::uint32_t waiting,
+                             const std::vector<Lane>& lanes) const;
+
+  std::size_t route(Action action) const {
+    return route_of_.size() == 1 ? route_of_[0] : route_of_[action.micro_batch % route_of_.size()];
+  }
+  std::size_t at(std::size_t route, std::size_t stage) const { return route * stages_ + stage; }
+  std::uint32_t forward_event(std::size_t stage, std::uint32_t m) const {
+    return static_cast<std::uint32_t>(stage * micro_batches_ + m);
+  }
+  std::uint32_t backward_event(std::size_t stage, std::uint32_t m) const {
+    return static_cast<std::uint32_t>((stages_ + stage) * micro_batches_ + m);
+  }
+  std::uint32_t reduction_event(std::size_t stage) const {
+    return static_cast<std::uint32_t>(2 * stages_ * micro_batches_ + stage);
+  }
+  double duration(std::uint32_t id, Action action) const {
+    return launch_ + slowness_[id] * times_[action.stage][static_cast<std::size_t>(action.kind)];
+  }
+  /// The first route on which this device holds the stage stands for the device.
+  std::size_t holder(std::uint32_t id, std::size_t stage) const {
+    std::size_t route = 0;
+    while (route + 1 < routes_ && device_of_[at(route, stage)] != id) ++route;
+    return at(route, stage);
+  }
+
+  std::size_t stages_;
+  std::size_t micro_batches_;
+  std::size_t routes_;
+  std::vector<std::uint16_t> route_of_;
+  std::vector<std::uint32_t> device_of_;      // By route and stage, as all that follows `at`.
+  std::vector<std::array<double, 9>> times_;  // By stage and kind.
+  std::vector<double> slowness_;
+  double launch_;
+  double overlap_;
+  std::vector<Edge> edges_;  // Of activations; then, as many, of gradients. An edge is a queue.
+  std::size_t slots_;
+
+  std::vector<Device> devices_;
+  std::vector<double> done_;             // By event.
+  std::vector<std::uint32_t> runnable_;  // A stack of devices that may go on.
+  std::vector<double> used_;             // By queue and slot: when its last message was used.
+  std::vector<std::uint32_t> uses_;      // By queue.
+  std::vector<std::uint32_t> first_reduction_;  // By holder: where in reduced_ its own begin.
+  std::vector<std::uint32_t> reductions_;       // By holder: how many a step has,
+  std::vector<std::uint32_t> given_;            // and how many it had so far.
+  std::vector<double> reduced_;
+};
+
+}  // namespace troupe::schedules

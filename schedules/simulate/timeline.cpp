@@ -1,0 +1,125 @@
+#include "schedules/simulate/timeline.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+#include <utility>
+
+namespace troupe::schedules {
+namespace {
+
+constexpr auto none = std::numeric_limits<std::size_t>::max();
+
+class TimelineBuilder {
+ public:
+  TimelineBuilder(const Schedule& schedule, const Costs& costs, const Simulation& simulation)
+      : schedule_(schedule),
+        costs_(costs),
+        simulation_(simulation),
+        width_(static_cast<std::size_t>(schedule.micro_batches)),
+        forward_(static_cast<std::size_t>(schedule.stages) * width_, none),
+        backward_(forward_) {
+    timeline_.name = schedule.name;
+    timeline_.devices = schedule.devices();
+  }
+
+  Timeline build() && {
+    for (int device = 0; device < schedule_.devices(); ++device) {
+      add_lane(device);
+      add_levels(device);
+    }
+    const auto computed = timeline_.spans.size();
+    for (std::size_t span = 0; span < computed; ++span) add_message(span);
+    return std::move(timeline_);
+  }
+
+ private:
+  void add_lane(int device) {
+    const auto& lane = schedule_.lanes[static_cast<std::size_t>(device)];
+    const auto& times = simulation_.lanes[static_cast<std::size_t>(device)];
+    for (std::size_t position = 0; position < lane.size(); ++position) {
+      const auto action = lane[position];
+      const auto pass = action.stage * width_ + action.micro_batch;
+      if (action.kind == Kind::forward) forward_[pass] = timeline_.spans.size();
+      if (gives_input_gradient(action.kind)) backward_[pass] = timeline_.spans.size();
+      const auto track = action.kind == Kind::give ? Track::reduce : Track::compute;
+      timeline_.spans.push_back(
+          {device, track, action, times[position].start, times[position].end});
+    }
+  }
+
+  /// Before a group gives anything, all of it has taken.
+  void add_levels(int device) {
+    const auto& lane = schedule_.lanes[static_cast<std::size_t>(device)];
+    const auto& times = simulation_.lanes[static_cast<std::size_t>(device)];
+    double held = 0, given = 0, highest = 0;
+    const auto add = [&](double time, double change) {
+      if (change == 0) return;
+      held += change;
+      highest = std::max(highest, held);
+      // When all is given back, what is left is rounding.
+      if (held < 1e-9 * highest) held = 0;
+      timeline_.levels.push_back({device, time, held});
+    };
+    for (std::size_t position = 0; position < lane.size(); ++position) {
+      const auto stash = stash_of(lane[position], costs_.stages[lane[position].stage]);
+      add(times[position].start, stash.taken);
+      given += stash.given;
+      if (grouped_with_next(lane, position)) continue;
+      add(times[position].end, -given);
+      given = 0;
+    }
+  }
+
+  /// What this span's action received from a neighbouring stage on another device.
+  void add_message(std::size_t to) {
+    const auto receiver = timeline_.spans[to];
+    const auto action = receiver.action;
+    const auto pass = action.stage * width_ + action.micro_batch;
+    std::size_t from = none;
+    if (action.kind == Kind::forward && action.stage > 0) from = forward_[pass - width_];
+    if (gives_input_gradient(action.kind) && action.stage + 1 < schedule_.stages)
+      from = backward_[pass + width_];
+    if (from == none) return;
+    const auto sender = timeline_.spans[from];
+    if (sender.device == receiver.device) return;
+    timeline_.messages.push_back({from, to});
+
+    const auto boundary = costs_.stages[std::min(action.stage, sender.action.stage)].boundary;
+    const double travel = costs_.travel(static_cast<std::size_t>(sender.device),
+                                        static_cast<std::size_t>(receiver.device), boundary);
+    const double sent = std::max(sender.end, slot_granted(action, receiver.end));
+    if (travel == 0) return;
+    timeline_.spans.push_back({sender.device, Track::send, sender.action, sent, sent + travel});
+    timeline_.spans.push_back(
+        {receiver.device, Track::receive, sender.action, sent, sent + travel});
+  }
+
+  /// When the message that the slot had before was used; this one will be at `end`.
+  double slot_granted(Action action, double end) {
+    const auto slots = static_cast<std::size_t>(costs_.landing_slots);
+    const std::size_t route = schedule_.route_of[action.micro_batch % schedule_.route_of.size()];
+    auto& used = used_[{route, action.stage, action.kind == Kind::forward}];
+    used.push_back(end);
+    return slots > 0 && used.size() > slots ? used[used.size() - 1 - slots] : 0;
+  }
+
+  const Schedule& schedule_;
+  const Costs& costs_;
+  const Simulation& simulation_;
+  std::size_t width_;
+  std::vector<std::size_t> forward_;  // By stage and micro-batch: the span.
+  std::vector<std::size_t> backward_;
+  /// By route, stage and direction: when each message was used.
+  std::map<std::tuple<std::size_t, std::uint16_t, bool>, std::vector<double>> used_;
+  Timeline timeline_;
+};
+
+}  // namespace
+
+Timeline timeline_of(const Schedule& schedule, const Costs& costs, const Simulation& simulation) {
+  return TimelineBuilder(schedule, costs, simulation).build();
+}
+
+}  // namespace troupe::schedules

@@ -1,0 +1,186 @@
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "core/memory/memory_pool.h"
+#include "storage/checkpoint/ledger_lines.h"
+#include "storage/data/micro_batches.h"
+
+namespace troupe::storage {
+namespace {
+
+std::string number(std::int64_t n) { return std::to_string(n); }
+
+/// Follows the records of a ledger, and stops at the first that cannot be.
+class Auditor {
+ public:
+  Audit follow(const Records& records, const Dataset* data) {
+    audit_.is_torn = records.is_torn;
+    for (const auto& record : records.good) {
+      line_ = record.line;
+      if (auto good = take(record.value); !good) return flawed(good.error().text);
+    }
+    if (!records.flaw.empty()) return flawed(records.flaw);
+    if (!terms_) return flawed("it is empty");
+    audit_.taken_back = entered_ - steps_;
+    count_samples();
+    if (data && audit_.flaw.empty()) read_again(*data);
+    return audit_;
+  }
+
+ private:
+  Status take(const Value& record) {
+    if (const auto begins = beginning_of(record)) return take(*begins);
+    if (const auto step = step_of(record)) return take(*step);
+    if (const auto saved = saved_of(record)) return take(*saved);
+    return Error{"it is neither the beginning of an attempt nor a step nor a save"};
+  }
+
+  Status take(const Beginning& begins) {
+    if (terms_ && *terms_ != begins.terms)
+      return Error{
+          "the attempt has another seed, order, batch or number of samples than the one "
+          "before: which sample comes where is not the same any more"};
+    terms_ = begins.terms;
+    if (begins.after > furthest_)
+      return Error{"the attempt goes on after step " + number(begins.after) + ", but of step " +
+                   number(furthest_ + 1) + " nothing is told: " +
+                   first_sample(furthest_ * terms_->global) + " is in no committed step"};
+    ++audit_.attempts;
+    steps_ = begins.after;
+    return Done{};
+  }
+
+  Status take(const SavedStep& saved) {
+    if (saved.step <= furthest_) return Done{};
+    return Error{"step " + number(saved.step) + " was saved, but of step " + number(furthest_ + 1) +
+                 " nothing is told"};
+  }
+
+  Status take(const LedgerStep& step) {
+    if (!terms_) return Error{"a step before an attempt has begun"};
+    const auto next = steps_ + 1;
+    const auto first = (next - 1) * terms_->global;
+    if (step.step < next)
+      return Error{"step " + number(step.step) + " comes a second time: " +
+                   first_sample((step.step - 1) * terms_->global) + " is in two committed steps"};
+    if (step.step > next)
+      return Error{"step " + number(step.step) + " comes where step " + number(next) +
+                   " should: " + first_sample(first) + " is in no committed step"};
+    if (step.first != first || step.samples != terms_->global)
+      return Error{
+          "step " + number(next) + " is of positions " + positions(step.first, step.samples) +
+          " in place of " + positions(first, terms_->global) + ": " +
+          first_sample(std::min(first, step.first)) + " is not in exactly one committed step"};
+    if (step.ids != ids_of(*terms_, first))
+      return Error{"step " + number(next) + " read other samples than those of positions " +
+                   positions(first, terms_->global) + ": " + first_sample(first) +
+                   " may be in no committed step"};
+    steps_ = next;
+    furthest_ = std::max(furthest_, steps_);
+    contents_.resize(static_cast<std::size_t>(furthest_));
+    contents_[static_cast<std::size_t>(next - 1)] = step.content;
+    ++entered_;
+    if (step.is_skipped)
+      skipped_.insert(next);
+    else
+      skipped_.erase(next);
+    return Done{};
+  }
+
+  /// By now the steps are known to be of all positions up to the last, and of what the order puts
+  /// there. That the order puts every sample once into a pass is looked at too, not believed.
+  void count_samples() {
+    const SampleOrder order = terms_->samples();
+    audit_.steps = steps_;
+    audit_.samples = audit_.steps * terms_->global;
+    audit_.passes = audit_.samples / terms_->count;
+    audit_.skipped = std::distance(skipped_.begin(), skipped_.upper_bound(steps_));
+    std::vector<bool> seen(static_cast<std::size_t>(audit_.passes > 0 ? terms_->count : 0));
+    // In a pass that is not whole a sample may have any number.
+    std::vector<std::int64_t> of_last_pass;
+    for (std::int64_t position = 0; position < audit_.samples; ++position) {
+      const Place place = order.at(position);
+      if (place.pass == audit_.passes) {
+        of_last_pass.push_back(place.sample);
+        continue;
+      }
+      if (position % terms_->count == 0) seen.assign(seen.size(), false);
+      const auto sample = static_cast<std::size_t>(place.sample);
+      if (seen[sample]) return twice(place);
+      seen[sample] = true;
+    }
+    std::ranges::sort(of_last_pass);
+    const auto again = std::ranges::adjacent_find(of_last_pass);
+    if (again != of_last_pass.end()) twice({audit_.passes, *again});
+  }
+
+  void read_again(const Dataset& data) {
+    if (data.count() != terms_->count) {
+      audit_.flaw = "the data has " + number(data.count()) + " samples now, and had " +
+                    number(terms_->count) + " when the run read it";
+      return;
+    }
+    MemoryPool memory;
+    const MicroBatches batches(data, terms_->samples(), terms_->global, terms_->micro);
+    for (; audit_.read_again < steps_; ++audit_.read_again) {
+      std::vector<Digest> contents;
+      for (int m = 0; m < batches.per_step(); ++m) {
+        const auto batch = batches.read(memory, audit_.read_again, m);
+        if (!batch) {
+          audit_.flaw = batch.error().text;
+          return;
+        }
+        contents.push_back(batch->content);
+      }
+      if (digest_of_step(contents) == contents_[static_cast<std::size_t>(audit_.read_again)])
+        continue;
+      audit_.flaw = "step " + number(audit_.read_again + 1) +
+                    " read other bytes than the data has now: " +
+                    first_sample(audit_.read_again * terms_->global) + " is its first";
+      return;
+    }
+  }
+
+  void twice(const Place& place) {
+    audit_.flaw = "sample " + number(place.sample) + " of pass " + number(place.pass) +
+                  " comes at two positions";
+  }
+
+  std::string first_sample(std::int64_t position) const {
+    const Place place = terms_->samples().at(position);
+    return "sample " + number(place.sample) + " of pass " + number(place.pass) + " (position " +
+           number(position) + ")";
+  }
+  static std::string positions(std::int64_t first, std::int64_t count) {
+    return number(first) + ".." + number(first + count - 1);
+  }
+
+  Audit flawed(const std::string& what) {
+    const bool has_place = what.starts_with("line ") || line_ == 0;
+    audit_.flaw = has_place ? what : "line " + number(line_) + ": " + what;
+    audit_.steps = steps_;
+    audit_.samples = terms_ ? audit_.steps * terms_->global : 0;
+    return audit_;
+  }
+
+  Audit audit_;
+  std::optional<LedgerTerms> terms_;
+  std::int64_t steps_ = 0;     // That are committed.
+  std::int64_t entered_ = 0;   // In all.
+  std::int64_t furthest_ = 0;  // That any attempt came: a checkpoint may be of it that was passed
+                               // over since, and each of its steps was looked at.
+  std::vector<Digest> contents_;  // Of the steps from the first on, as any attempt read them last.
+  std::set<std::int64_t> skipped_;  // As any attempt entered them last.
+  int line_ = 0;
+};
+
+}  // namespace
+
+Audit audit(std::string_view ledger, const Dataset* data) {
+  return Auditor().follow(read_records(ledger), data);
+}
+
+}  // namespace troupe::storage

@@ -1,0 +1,294 @@
+#include "storage/checkpoint/checkpoint.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+#include "storage/checkpoint/checkpoint_layout.h"
+
+namespace troupe::storage {
+namespace {
+
+/// The step of a directory's name; none where it is not the directory of a checkpoint.
+std::optional<std::int64_t> step_in_name(std::string_view name) {
+  constexpr std::string_view prefix = "step-";
+  if (!name.starts_with(prefix)) return {};
+  std::int64_t step = 0;
+  const char* end = name.data() + name.size();
+  const auto read = std::from_chars(name.data() + prefix.size(), end, step);
+  if (read.ec != std::errc() || read.ptr != end || step < 0 || step_directory(step) != name)
+    return {};
+  return step;
+}
+
+Error wrong_size(const std::string& path, std::uint64_t found, std::uint64_t wanted) {
+  return {path + ": has " + std::to_string(found) + " bytes; the manifest says " +
+          std::to_string(wanted)};
+}
+
+Status check_sizes(Files& files, const std::string& directory, const Manifest& manifest) {
+  for (const auto& part : manifest.parts) {
+    const auto path = directory + "/" + part.file;
+    const auto entry = files.inspect(path);
+    if (!entry) return entry.error();
+    if (entry->bytes != part.bytes) return wrong_size(path, entry->bytes, part.bytes);
+  }
+  return Done{};
+}
+
+ListedCheckpoint look_at(Files& files, const std::string& directory, std::int64_t step) {
+  using State = ListedCheckpoint::State;
+  ListedCheckpoint listed;
+  listed.directory = directory;
+  listed.step = step;
+  const auto has_manifest = files.exists(directory + "/" + std::string(manifest_name));
+  if (has_manifest.ok() && !*has_manifest) {
+    listed.state = State::unfinished;
+    listed.problem = directory + ": has no manifest; its save did not end";
+    return listed;
+  }
+  auto manifest =
+      has_manifest.ok() ? open_manifest(files, directory) : Result<Manifest>(has_manifest.error());
+  const auto status = manifest ? check_sizes(files, directory, *manifest) : manifest.error();
+  if (manifest) listed.manifest = std::move(*manifest);
+  if (!status) {
+    listed.state = State::damaged;
+    listed.problem = status.error().text;
+  }
+  return listed;
+}
+
+bool same_tensors(const Safetensors& file, const Part& part) {
+  return std::equal(file.tensors().begin(), file.tensors().end(), part.tensors.begin(),
+                    part.tensors.end(), [](const TensorView& found, const TensorDigest& said) {
+                      return found.name == said.name && found.type == said.type &&
+                             found.shape == said.shape;
+                    });
+}
+
+/// Reads with calls that fail, not out of a mapping, in which a bad page is a signal.
+Result<Digest> digest_of_file(const FileReader& file) {
+  constexpr std::uint64_t piece = std::uint64_t{1} << 20;
+  std::vector<std::byte> buffer(std::min(piece, file.size()));
+  Digester digester;
+  for (std::uint64_t at = 0; at < file.size(); at += buffer.size()) {
+    const auto part =
+        std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), file.size() - at));
+    if (auto read = file.read(at, part); !read) return read.error();
+    digester.add(part);
+  }
+  return digester.finish();
+}
+
+/// The manifest goes first: from then on there is no checkpoint that lacks something.
+Status remove_directory(Files& files, const std::string& directory) {
+  const auto entries = files.list(directory);
+  if (!entries) return entries.error();
+  for (const auto& entry : *entries) {
+    if (entry.name != manifest_name) continue;
+    if (auto status = files.remove(directory + "/" + entry.name); !status) return status;
+    if (auto status = files.sync_directory(directory); !status) return status;
+  }
+  for (const auto& entry : *entries)
+    if (entry.name != manifest_name)
+      if (auto status = files.remove(directory + "/" + entry.name); !status) return status;
+  if (auto status = files.remove(directory); !status) return status;
+  return files.sync_directory(parent_of(directory));
+}
+
+}  // namespace
+
+Result<Manifest> open_manifest(Files& files, const std::string& directory) {
+  const auto path = directory + "/" + std::string(manifest_name);
+  const auto bytes = files.read(path);
+  if (!bytes) return bytes.error();
+  auto manifest = read_manifest(bytes->text());
+  if (!manifest) return within(path, manifest.error());
+  if (step_directory(manifest->step) != name_of(directory))
+    return Error{path + ": is of step " + std::to_string(manifest->step) +
+                 ", which belongs elsewhere"};
+  return manifest;
+}
+
+Result<std::vector<ListedCheckpoint>> list_checkpoints(Files& files, const std::string& root) {
+  std::vector<ListedCheckpoint> found;
+  const auto there = files.exists(root);
+  if (!there.ok()) return there.error();
+  if (!*there) return found;
+  const auto entries = files.list(root);
+  if (!entries) return entries.error();
+  for (const auto& entry : *entries)
+    if (const auto step = step_in_name(entry.name)) {
+      const auto directory = root + "/" + entry.name;
+      if (entry.kind == DirectoryEntry::Kind::directory)
+        found.push_back(look_at(files, directory, *step));
+      if (entry.kind == DirectoryEntry::Kind::unknown)
+        found.push_back({directory, *step, ListedCheckpoint::State::damaged, entry.problem, {}});
+    }
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a.step > b.step; });
+  return found;
+}
+
+Result<Checkpoint> Checkpoint::open(Files& files, const std::string& directory) {
+  auto manifest = open_manifest(files, directory);
+  if (!manifest) return manifest.error();
+  Checkpoint checkpoint;
+  checkpoint.directory_ = directory;
+  for (const auto& part : manifest->parts) {
+    const auto path = directory + "/" + part.file;
+    auto reader = files.open(path);
+    if (!reader) return reader.error();
+    if ((*reader)->size() != part.bytes) return wrong_size(path, (*reader)->size(), part.bytes);
+    const auto digest = digest_of_file(**reader);
+    if (!digest) return digest.error();
+    if (*digest != part.digest)
+      return Error{path + ": is damaged: its bytes do not have the digest that the manifest gives"};
+    auto bytes = files.read(path);
+    if (!bytes) return bytes.error();
+    auto file = Safetensors::parse(std::move(*bytes));
+    if (!file) return within(path, file.error());
+    if (!same_tensors(*file, part))
+      return Error{path + ": holds other tensors than the manifest says"};
+    checkpoint.parts_.push_back({part.kind, std::move(*file), std::move(*reader)});
+  }
+  checkpoint.manifest_ = std::move(*manifest);
+  return checkpoint;
+}
+
+Metadata Checkpoint::metadata() const {
+  for (const auto& part : parts_)
+    if (part.kind == PartKind::weights) return part.file.metadata();
+  return {};
+}
+
+Result<Tensor> Checkpoint::load_weight(std::string_view name, MemoryPool& pool) const {
+  return load(PartKind::weights, name, pool);
+}
+
+Result<Tensor> Checkpoint::load_optimizer(std::string_view name, MemoryPool& pool) const {
+  return load(PartKind::optimizer, name, pool);
+}
+
+std::vector<TensorView> Checkpoint::views(PartKind kind) const {
+  std::vector<TensorView> all;
+  for (const auto& part : parts_)
+    if (part.kind == kind)
+      all.insert(all.end(), part.file.tensors().begin(), part.file.tensors().end());
+  return all;
+}
+
+Result<Tensor> Checkpoint::load(PartKind kind, std::string_view name, MemoryPool& pool) const {
+  for (const auto& part : parts_)
+    if (const auto* found = part.kind == kind ? part.file.find(name) : nullptr) {
+      // Not out of the mapping: a page that the disk cannot give would end the process.
+      std::vector<std::byte> bytes(found->bytes.size());
+      if (auto read = part.reader->read(part.file.offset_of(*found), bytes); !read)
+        return read.error();
+      auto tensor = storage::load({found->name, found->type, found->shape, bytes}, pool);
+      if (!tensor) return within(directory_, tensor.error());
+      return tensor;
+    }
+  return Error{directory_ + ": has no tensor \"" + std::string(name) + "\" among its " +
+               std::string(to_string(kind))};
+}
+
+Result<std::optional<NewestCheckpoint>> open_newest_checkpoint(Files& files,
+                                                               const std::string& root,
+                                                               const std::string& run) {
+  using State = ListedCheckpoint::State;
+  const auto listed = list_checkpoints(files, root);
+  if (!listed) return listed.error();
+  std::vector<SkippedCheckpoint> skipped;
+  std::string damage;
+  for (const auto& each : *listed) {
+    const bool is_anothers =
+        !run.empty() && each.manifest && !each.manifest->run.empty() && each.manifest->run != run;
+    if (is_anothers) continue;
+    std::string problem = each.problem;
+    if (each.state == State::complete) {
+      auto checkpoint = Checkpoint::open(files, each.directory);
+      if (checkpoint)
+        return std::optional(NewestCheckpoint{std::move(*checkpoint), std::move(skipped)});
+      problem = checkpoint.error().text;
+    }
+    if (each.state != State::unfinished) damage += "\n  " + problem;
+    skipped.push_back({each.directory, std::move(problem)});
+  }
+  if (!damage.empty())
+    return Error{root +
+                 ": has no checkpoint that is good; move them away to begin again:" + damage};
+  return std::optional<NewestCheckpoint>();
+}
+
+Result<std::vector<std::string>> remove_unfinished(Files& files, const std::string& root,
+                                                   std::int64_t last_step) {
+  const auto listed = list_checkpoints(files, root);
+  if (!listed) return listed.error();
+  std::vector<std::string> removed;
+  for (const auto& each : *listed) {
+    if (each.state != ListedCheckpoint::State::unfinished || each.step > last_step) continue;
+    // Two questions to the disk must agree before a file goes.
+    const auto inside = files.list(each.directory);
+    if (!inside) return inside.error();
+    if (std::ranges::count(*inside, manifest_name, &DirectoryEntry::name) > 0)
+      return Error{each.directory +
+                   ": the disk says that there is a manifest, and that there is none; nothing in "
+                   "it is removed"};
+    if (auto status = remove_directory(files, each.directory); !status) return status.error();
+    removed.push_back(each.directory);
+  }
+  return removed;
+}
+
+Result<Pruned> prune_checkpoints(Files& files, const std::string& root, int keep,
+                                 const RootClaim* claim) {
+  using State = ListedCheckpoint::State;
+  assert(keep >= 1);
+  if (claim)
+    if (auto held = claim->still_held(); !held) return held.error();
+  Pruned pruned;
+  const auto listed = list_checkpoints(files, root);
+  if (!listed) return listed.error();
+  // A save of a later step may be under way.
+  for (const auto& each : *listed) {
+    if (each.state != State::complete) continue;
+    auto unfinished = remove_unfinished(files, root, each.step);
+    if (!unfinished) return unfinished.error();
+    pruned.removed = std::move(*unfinished);
+    break;
+  }
+  std::map<std::string, int> good;  // By run.
+  // With nothing to remove, nothing need be read.
+  if (listed->size() <= static_cast<std::size_t>(keep)) return pruned;
+  const auto check = [&](const ListedCheckpoint& each) -> Status {
+    if (each.state != State::complete) return Error{each.problem};
+    const auto checkpoint = Checkpoint::open(files, each.directory);
+    if (!checkpoint) return checkpoint.error();
+    // The sync at the end of its save may have failed.
+    return files.sync_directory(each.directory);
+  };
+  for (const auto& each : *listed) {
+    if (each.state == State::unfinished) continue;
+    if (!each.manifest) {
+      pruned.bad.push_back({each.directory, each.problem});
+      continue;
+    }
+    const auto& run = each.manifest->run;
+    if (claim && !run.empty() && run != claim->run()) continue;
+    // A checkpoint that belongs to any run is counted among those of the run that prunes.
+    const auto& owner = claim ? claim->run() : run;
+    if (good[owner] == keep) {
+      if (auto status = remove_directory(files, each.directory); !status) return status.error();
+      pruned.removed.push_back(each.directory);
+      continue;
+    }
+    if (const auto checked = check(each); checked)
+      ++good[owner];
+    else
+      pruned.bad.push_back({each.directory, checked.error().text});
+  }
+  return pruned;
+}
+
+}  // namespace troupe::storage

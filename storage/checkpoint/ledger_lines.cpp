@@ -1,0 +1,101 @@
+#include "storage/checkpoint/ledger_lines.h"
+
+#include <charconv>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace troupe::storage {
+namespace {
+
+// What a reader accepts: it looks at every sample.
+constexpr std::int64_t most_in_step = std::int64_t{1} << 24;
+constexpr std::int64_t most_in_pass = std::int64_t{1} << 48;
+constexpr std::string_view shuffled = "shuffled";
+constexpr std::string_view sequential = "sequential";
+
+std::optional<std::int64_t> integer(const Value& record, std::string_view key, std::int64_t least) {
+  const Value* value = record.find(key);
+  if (!value || !value->integer() || *value->integer() < least) return {};
+  return *value->integer();
+}
+
+}  // namespace
+
+Value to_record(const Beginning& beginning) {
+  const auto& terms = beginning.terms;
+  Value record;
+  record.set("begins_after", beginning.after);
+  record.set("order", terms.order == SampleOrder::Kind::shuffled ? shuffled : sequential);
+  // A seed has 64 bits, an integer of JSON 63.
+  record.set("seed", std::to_string(terms.seed));
+  record.set("samples_in_pass", terms.count);
+  record.set("samples_in_step", terms.global);
+  record.set("samples_in_micro_batch", terms.micro);
+  return record;
+}
+
+Value to_record(const SavedStep& saved) {
+  Value record;
+  record.set("saved", saved.step);
+  record.set("below", saved.below);
+  record.set("committed", saved.committed);
+  return record;
+}
+
+Value to_record(const LedgerStep& step) {
+  Value record;
+  record.set("step", step.step);
+  record.set("first", step.first);
+  record.set("samples", step.samples);
+  record.set("ids", to_string(step.ids));
+  record.set("content", to_string(step.content));
+  record.set("loss", step.loss);
+  if (step.is_skipped) record.set("skipped", true);
+  return record;
+}
+
+std::optional<Beginning> beginning_of(const Value& record) {
+  const auto after = integer(record, "begins_after", 0);
+  const auto count = integer(record, "samples_in_pass", 1);
+  const auto global = integer(record, "samples_in_step", 1);
+  const auto micro = integer(record, "samples_in_micro_batch", 1);
+  const auto order = text_in(record, "order");
+  const auto digits = text_in(record, "seed");
+  std::uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), seed);
+  const bool has_seed = error == std::errc() && end == digits.data() + digits.size();
+  if (!after || !count || !global || !micro || !has_seed) return {};
+  if (order != shuffled && order != sequential) return {};
+  if (*global % *micro != 0 || *global > most_in_step || *count > most_in_pass) return {};
+  const auto kind = order == shuffled ? SampleOrder::Kind::shuffled : SampleOrder::Kind::sequential;
+  return Beginning{*after, {kind, seed, *count, *global, *micro}};
+}
+
+std::optional<SavedStep> saved_of(const Value& record) {
+  const auto step = integer(record, "saved", 0);
+  const Value* below = record.find("below");
+  const auto committed = integer(record, "committed", 0);
+  if (!step || !below || !below->text() || !committed) return {};
+  return SavedStep{*step, *below->text(), *committed};
+}
+
+std::optional<LedgerStep> step_of(const Value& record) {
+  const auto number = integer(record, "step", 1);
+  const auto first = integer(record, "first", 0);
+  const auto samples = integer(record, "samples", 1);
+  const Value* loss = record.find("loss");
+  LedgerStep step;
+  if (!number || !first || !samples || !loss || !loss->is_number()) return {};
+  if (!from_text(text_in(record, "ids"), step.ids)) return {};
+  if (!from_text(text_in(record, "content"), step.content)) return {};
+  step.step = *number;
+  step.first = *first;
+  step.samples = *samples;
+  step.loss = loss->number();
+  const Value* skipped = record.find("skipped");
+  step.is_skipped = skipped && skipped->boolean() && *skipped->boolean();
+  return step;
+}
+
+}  // namespace troupe::storage

@@ -1,0 +1,127 @@
+#include "storage/data/dataset.h"
+
+#include <array>
+#include <string_view>
+
+#include "storage/data/array_dataset.h"
+#include "storage/data/data_spec.h"
+#include "storage/data/made_data.h"
+#include "storage/data/token_dataset.h"
+
+namespace troupe::storage {
+namespace {
+
+constexpr std::int64_t most_samples = std::int64_t{1} << 48;
+
+using Opened = Result<std::unique_ptr<Dataset>>;
+
+DrawKey key_of(DataSpec& spec) {
+  DrawKey key;
+  key.seed = static_cast<std::uint64_t>(spec.integer("seed", 1, 0, INT64_MAX));
+  key.stream = static_cast<std::uint32_t>(spec.integer("stream", 0, 0, 1'000'000));
+  return key;
+}
+
+Opened open_markov(DataSpec spec, const DataNeeds& needs) {
+  MarkovOptions options;
+  options.states = static_cast<std::int32_t>(spec.integer("states", options.states, 2, 200'000));
+  options.successors = static_cast<std::int32_t>(spec.integer(
+      "successors", std::min(options.successors, options.states), 1, std::min(options.states, 64)));
+  options.samples = spec.integer("samples", options.samples, 1, most_samples);
+  options.key = key_of(spec);
+  if (auto status = spec.finish(); !status) return status.error();
+  if (needs.classes > 0 && options.states > needs.classes)
+    return Error{"made:markov has states = " + std::to_string(options.states) +
+                 ", but the model's vocabulary has " + std::to_string(needs.classes) +
+                 "; set model.vocab to at least that, or to \"auto\""};
+  return make_markov(options, needs.context);
+}
+
+Opened open_glyphs(DataSpec spec) {
+  GlyphOptions options;
+  options.size = static_cast<std::int32_t>(spec.integer("size", options.size, 8, 256));
+  options.channels = static_cast<std::int32_t>(spec.integer("channels", options.channels, 1, 16));
+  options.noise = static_cast<std::int32_t>(spec.integer("noise", options.noise, 0, 255));
+  options.samples = spec.integer("samples", options.samples, 1, most_samples);
+  options.key = key_of(spec);
+  if (auto status = spec.finish(); !status) return status.error();
+  return make_glyphs(options);
+}
+
+Opened open_gaussians(DataSpec spec) {
+  GaussianOptions options;
+  options.dims = static_cast<std::int32_t>(spec.integer("dims", options.dims, 1, 16'384));
+  options.classes = static_cast<std::int32_t>(spec.integer("classes", options.classes, 1, 1'000));
+  options.spread = static_cast<std::int32_t>(spec.integer("spread", options.spread, 0, 10'000));
+  options.samples = spec.integer("samples", options.samples, 1, most_samples);
+  options.key = key_of(spec);
+  if (auto status = spec.finish(); !status) return status.error();
+  return make_gaussians(options);
+}
+
+/// What a dataset's samples are made of, as a message says it.
+enum class Kind { tokens, points, tensors, unknown };
+
+Kind kind_of(const DataSpec& spec) {
+  const auto& name = spec.name();
+  if (spec.kind() == DataSpec::Kind::made) {
+    if (name == "markov") return Kind::tokens;
+    return name == "glyphs" || name == "gaussians" ? Kind::points : Kind::unknown;
+  }
+  if (name.ends_with(".safetensors")) return Kind::tensors;
+  const auto file = name_of(name);
+  const bool idx = file.ends_with("-ubyte") || file.ends_with(".idx");
+  return idx ? Kind::points : Kind::tokens;
+}
+
+/// The ending of a file that holds something else than text, if it has one.
+std::optional<std::string_view> foreign_ending(std::string_view path) {
+  constexpr std::array<std::string_view, 12> endings = {".gz",      ".zst",   ".xz",  ".zip",
+                                                        ".parquet", ".arrow", ".npy", ".npz",
+                                                        ".pt",      ".pkl",   ".png", ".jpg"};
+  for (const auto ending : endings)
+    if (path.ends_with(ending)) return ending;
+  return {};
+}
+
+Opened open_path(const DataSpec& spec, Kind kind, const DataNeeds& needs, Files& files) {
+  if (kind == Kind::tensors) return open_tensors(spec, needs, files);
+  if (kind == Kind::points) return open_images(spec, needs, files);
+  if (const auto ending = foreign_ending(spec.name()))
+    return Error{spec.name() + ": files ending in \"" + std::string(*ending) +
+                 "\" are not read; text, .jsonl, .bin token shards, IDX and .safetensors are"};
+  if (spec.name().ends_with(".bin")) return open_shards(spec, needs, files);
+  return open_text(spec, needs, files);
+}
+
+}  // namespace
+
+Opened open_dataset(const std::string& text, const DataNeeds& needs, Files& files) {
+  const auto spec = DataSpec::parse(text);
+  if (!spec) return spec.error();
+  const auto kind = kind_of(*spec);
+  if (kind == Kind::tokens && needs.context <= 0)
+    return Error{"\"" + text +
+                 "\" is made of tokens, but the model has no context: it takes images " +
+                 "or points"};
+  if (kind == Kind::points && needs.context > 0)
+    return Error{"\"" + text + "\" is made of images or points, but the model takes tokens"};
+  if (spec->kind() == DataSpec::Kind::path) return open_path(*spec, kind, needs, files);
+
+  if (kind == Kind::unknown) {
+    const auto near = nearest(spec->name(), {"markov", "glyphs", "gaussians"});
+    return Error{"\"" + text + "\": there is no made data of that name" +
+                 (near ? "; did you mean \"made:" + *near + "\"?" : "") +
+                 " (made:markov, made:glyphs, made:gaussians)"};
+  }
+  auto opened = spec->name() == "markov"   ? open_markov(*spec, needs)
+                : spec->name() == "glyphs" ? open_glyphs(*spec)
+                                           : open_gaussians(*spec);
+  if (opened && needs.classes > 0 && (*opened)->classes() > needs.classes)
+    return Error{"\"" + text + "\" has " + std::to_string((*opened)->classes()) +
+                 " classes, but the model has " + std::to_string(needs.classes) +
+                 "; set model.classes to at least that"};
+  return opened;
+}
+
+}  // namespace troupe::storage

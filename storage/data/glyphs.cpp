@@ -1,0 +1,114 @@
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstring>
+#include <string_view>
+
+#include "storage/data/made_data.h"
+
+namespace troupe::storage {
+namespace {
+
+constexpr int glyph_width = 6;
+constexpr int glyph_height = 8;
+constexpr int glyph_count = 10;
+
+constexpr std::array<std::string_view, glyph_count* glyph_height> bitmaps = {
+    " #### ", "##  ##", "#    #", "#    #", "#    #", "#    #", "##  ##", " #### ",  // 0
+    "   #  ", "  ##  ", " # #  ", "   #  ", "   #  ", "   #  ", "   #  ", " #### ",  // 1
+    " #### ", "#    #", "     #", "    # ", "  ##  ", " #    ", "#     ", "######",  // 2
+    "##### ", "     #", "     #", "  ### ", "     #", "     #", "     #", "##### ",  // 3
+    "#   # ", "#   # ", "#   # ", "#   # ", "######", "    # ", "    # ", "    # ",  // 4
+    "######", "#     ", "#     ", "##### ", "     #", "     #", "#    #", " #### ",  // 5
+    "  ### ", " #    ", "#     ", "##### ", "#    #", "#    #", "#    #", " #### ",  // 6
+    "######", "     #", "    # ", "    # ", "   #  ", "   #  ", "  #   ", "  #   ",  // 7
+    " #### ", "#    #", "#    #", " #### ", "#    #", "#    #", "#    #", " #### ",  // 8
+    " #### ", "#    #", "#    #", "#    #", " #####", "     #", "    # ", " ###  ",  // 9
+};
+
+/// Points that are looked at along each side of a pixel.
+constexpr int fineness = 4;
+
+/// Where a glyph lies in an image, in units of 1 / fineness of a pixel.
+struct Frame {
+  std::int32_t left, top, width, height;
+};
+
+/// How much of a pixel is ink: 0 to fineness^2.
+int ink(int digit, const Frame& frame, int column, int row) {
+  int covered = 0;
+  for (int dy = 0; dy < fineness; ++dy)
+    for (int dx = 0; dx < fineness; ++dx) {
+      const int x = column * fineness + dx - frame.left;
+      const int y = row * fineness + dy - frame.top;
+      if (x < 0 || y < 0 || x >= frame.width || y >= frame.height) continue;
+      const auto& line =
+          bitmaps[static_cast<std::size_t>(digit * glyph_height + y * glyph_height / frame.height)];
+      covered += line[static_cast<std::size_t>(x * glyph_width / frame.width)] == '#';
+    }
+  return covered;
+}
+
+class Glyphs final : public Dataset {
+ public:
+  explicit Glyphs(const GlyphOptions& options)
+      : options_(options),
+        shape_{Shape{options.channels, options.size, options.size}, DType::f32, Shape{},
+               DType::i32} {}
+
+  std::int64_t count() const override { return options_.samples; }
+  const SampleShape& shape() const override { return shape_; }
+  std::int64_t classes() const override { return glyph_count; }
+  std::string description() const override {
+    const auto size = std::to_string(options_.size);
+    return "digits as images of " + size + " x " + size + " pixels, " +
+           std::to_string(options_.channels) + (options_.channels == 1 ? " channel" : " channels");
+  }
+
+  Status read(std::int64_t index, std::span<std::byte> input,
+              std::span<std::byte> target) const override {
+    assert(index >= 0 && index < count());
+    assert(input.size() == shape_.input_bytes() && target.size() == shape_.target_bytes());
+    // Integers alone decide what a pixel is.
+    Draws draws(options_.key, index);
+    const std::int32_t digit = draws.between(0, glyph_count - 1);
+    const auto frame = draw_frame(draws);
+    std::size_t at = 0;
+    for (std::int32_t channel = 0; channel < options_.channels; ++channel) {
+      const auto brightness = draws.between(140, 255);
+      for (int row = 0; row < options_.size; ++row)
+        for (int column = 0; column < options_.size; ++column) {
+          const auto clean = brightness * ink(digit, frame, column, row) / (fineness * fineness);
+          const auto noisy = clean + draws.between(-options_.noise, options_.noise);
+          const auto pixel = static_cast<float>(std::clamp(noisy, 0, 255)) / 255.0f;
+          std::memcpy(&input[at], &pixel, sizeof pixel);
+          at += sizeof pixel;
+        }
+    }
+    std::memcpy(target.data(), &digit, sizeof digit);
+    return Done{};
+  }
+
+ private:
+  /// From half to nine tenths of the image high, anywhere in it.
+  Frame draw_frame(Draws& draws) const {
+    const std::int32_t side = options_.size * fineness;
+    Frame frame{};
+    frame.height = draws.between(side * 5 / 10, side * 9 / 10);
+    frame.width = std::max(frame.height * draws.between(60, 85) / 100, 1);
+    frame.left = draws.between(0, side - frame.width);
+    frame.top = draws.between(0, side - frame.height);
+    return frame;
+  }
+
+  GlyphOptions options_;
+  SampleShape shape_;
+};
+
+}  // namespace
+
+std::unique_ptr<Dataset> make_glyphs(const GlyphOptions& options) {
+  return std::make_unique<Glyphs>(options);
+}
+
+}  // namespace troupe::storage

@@ -1,0 +1,56 @@
+#include "storage/data/micro_batches.h"
+
+#include <span>
+#include <vector>
+
+namespace troupe::storage {
+namespace {
+
+Shape batch_of(std::int64_t samples, const Shape& sample) {
+  Shape shape{samples};
+  for (const auto size : sample) shape.append(size);
+  return shape;
+}
+
+std::span<std::byte> part_of(Tensor& batch, std::int64_t sample, std::size_t bytes) {
+  return batch.host_bytes().subspan(static_cast<std::size_t>(sample) * bytes, bytes);
+}
+
+}  // namespace
+
+Digest digest_of_samples(std::span<const Place> samples) {
+  static_assert(sizeof(Place) == 2 * sizeof(std::int64_t));
+  return digest_of(std::as_bytes(samples));
+}
+
+Digest digest_of_samples(const SampleOrder& order, std::int64_t first, std::int64_t count) {
+  std::vector<Place> samples;
+  samples.reserve(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) samples.push_back(order.at(first + i));
+  return digest_of_samples(samples);
+}
+
+Result<Batch> MicroBatches::read(MemoryPool& memory, std::int64_t step, int m) const {
+  const SampleShape& shape = dataset_->shape();
+  Batch batch{Tensor::make(memory, batch_of(micro_, shape.input), shape.input_type),
+              Tensor::make(memory, batch_of(micro_, shape.target), shape.target_type),
+              {},
+              {}};
+  std::vector<Place> samples;
+  samples.reserve(static_cast<std::size_t>(micro_));
+  for (std::int64_t i = 0; i < micro_; ++i) {
+    const Place place = order_.at(step * global_ + m * micro_ + i);
+    const Status read = dataset_->read(place.sample, part_of(batch.input, i, shape.input_bytes()),
+                                       part_of(batch.target, i, shape.target_bytes()));
+    if (!read) return read.error();
+    samples.push_back(place);
+  }
+  batch.samples = digest_of_samples(samples);
+  Digester content;
+  content.add(batch.input.host_bytes());
+  content.add(batch.target.host_bytes());
+  batch.content = content.finish();
+  return batch;
+}
+
+}  // namespace troupe::storage

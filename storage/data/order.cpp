@@ -1,0 +1,107 @@
+#include "storage/data/order.h"
+
+#include <bit>
+#include <cassert>
+
+#include "core/random.h"
+
+namespace troupe::storage {
+namespace {
+
+constexpr int rounds = 4;
+/// In the first word of the counter: what this use of Philox is for.
+constexpr std::uint32_t purpose = 0x6f726472;
+
+/// A Feistel network on the numbers of 2 * `half` bits: the smallest power of four that holds
+/// `count`.
+struct Network {
+  std::uint64_t seed;
+  std::uint64_t pass;
+  int half;
+
+  Network(std::uint64_t seed, std::int64_t pass, std::int64_t count)
+      : seed(seed),
+        pass(static_cast<std::uint64_t>(pass)),
+        half((std::bit_width(static_cast<std::uint64_t>(count - 1)) + 1) / 2) {}
+
+  std::uint32_t round(int number, std::uint32_t half_block) const {
+    const auto words =
+        philox({half_block, purpose + static_cast<std::uint32_t>(number),
+                static_cast<std::uint32_t>(pass), static_cast<std::uint32_t>(pass >> 32)},
+               {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
+    return words[0] & static_cast<std::uint32_t>((std::uint64_t{1} << half) - 1);
+  }
+
+  std::uint64_t forward(std::uint64_t x) const {
+    auto left = static_cast<std::uint32_t>(x >> half);
+    auto right = static_cast<std::uint32_t>(x & ((std::uint64_t{1} << half) - 1));
+    for (int i = 0; i < rounds; ++i) {
+      left ^= round(i, right);
+      std::swap(left, right);
+    }
+    return (std::uint64_t{left} << half) | right;
+  }
+
+  std::uint64_t backward(std::uint64_t x) const {
+    auto left = static_cast<std::uint32_t>(x >> half);
+    auto right = static_cast<std::uint32_t>(x & ((std::uint64_t{1} << half) - 1));
+    for (int i = rounds; i-- > 0;) {
+      std::swap(left, right);
+      left ^= round(i, right);
+    }
+    return (std::uint64_t{left} << half) | right;
+  }
+};
+
+}  // namespace
+
+std::int64_t permute(std::uint64_t seed, std::int64_t pass, std::int64_t i, std::int64_t count) {
+  assert(count >= 1 && i >= 0 && i < count);
+  const Network network(seed, pass, count);
+  auto x = static_cast<std::uint64_t>(i);
+  // Walking the cycle until it is below `count` again keeps it a bijection; since at least a
+  // quarter of all numbers are below, it takes four turns at most on average.
+  do x = network.forward(x);
+  while (x >= static_cast<std::uint64_t>(count));
+  return static_cast<std::int64_t>(x);
+}
+
+std::int64_t unpermute(std::uint64_t seed, std::int64_t pass, std::int64_t sample,
+                       std::int64_t count) {
+  assert(count >= 1 && sample >= 0 && sample < count);
+  const Network network(seed, pass, count);
+  auto x = static_cast<std::uint64_t>(sample);
+  do x = network.backward(x);
+  while (x >= static_cast<std::uint64_t>(count));
+  return static_cast<std::int64_t>(x);
+}
+
+SampleOrder::SampleOrder(Kind kind, std::uint64_t seed, std::int64_t count)
+    : kind_(kind), seed_(seed), count_(count) {
+  assert(count >= 1);
+}
+
+Place SampleOrder::at(std::int64_t position) const {
+  assert(position >= 0);
+  const auto pass = position / count_;
+  const auto i = position % count_;
+  switch (kind_) {
+    case Kind::shuffled:
+      return {pass, permute(seed_, pass, i, count_)};
+    case Kind::sequential:
+      return {pass, i};
+  }
+  return {};
+}
+
+std::int64_t SampleOrder::position_of(const Place& place) const {
+  switch (kind_) {
+    case Kind::shuffled:
+      return place.pass * count_ + unpermute(seed_, place.pass, place.sample, count_);
+    case Kind::sequential:
+      return place.pass * count_ + place.sample;
+  }
+  return 0;
+}
+
+}  // namespace troupe::storage

@@ -1,0 +1,154 @@
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <queue>
+
+#include "storage/tokenizer/tokenizer.h"
+#include "storage/tokenizer/words.h"
+
+namespace troupe::storage {
+namespace {
+
+using Pair = std::pair<std::int32_t, std::int32_t>;
+constexpr std::int64_t most_trained = std::int64_t{1} << 20;
+/// A pair that comes once saves nothing.
+constexpr std::int64_t least_count = 2;
+
+/// What is longer is counted in pieces: every merge walks through the words that it is found in.
+constexpr std::size_t longest_word = 256;
+
+struct Word {
+  std::vector<std::int32_t> symbols;
+  std::int64_t count;
+};
+
+/// A pair and how often it came when this was written down: the most frequent first, then the
+/// lowest ids.
+struct Frequent {
+  std::int64_t count;
+  Pair pair;
+
+  friend bool operator<(const Frequent& a, const Frequent& b) {
+    return a.count != b.count ? a.count < b.count : a.pair > b.pair;
+  }
+};
+
+/// Merges the most frequent pair of neighbours, again and again. Counts follow the merges, so that
+/// only the words that hold a pair are looked at.
+class Trainer {
+ public:
+  Trainer(std::string_view text, const std::vector<std::int32_t>& byte_ids) {
+    std::map<std::string_view, std::int64_t> counts;
+    while (!text.empty()) {
+      const auto word = first_word(text).substr(0, longest_word);
+      ++counts[word];
+      text.remove_prefix(word.size());
+    }
+    for (const auto& [word, count] : counts) {
+      words_.push_back({{}, count});
+      for (const char byte : word)
+        words_.back().symbols.push_back(byte_ids[static_cast<unsigned char>(byte)]);
+      count_pairs(words_.size() - 1);
+    }
+    for (const auto& [pair, entry] : pairs_) queue_.push({entry.count, pair});
+  }
+
+  /// The pair to merge next; none where no pair comes often enough.
+  std::optional<Pair> most_frequent() {
+    while (!queue_.empty()) {
+      const auto top = queue_.top();
+      queue_.pop();
+      const auto now = pairs_[top.pair].count;
+      if (now == top.count && now >= least_count) return top.pair;
+      // It was written down when it came more often.
+      if (now != top.count && now >= least_count) queue_.push({now, top.pair});
+    }
+    return {};
+  }
+
+  void merge(const Pair& pair, std::int32_t merged) {
+    auto holders = std::move(pairs_[pair].words);
+    std::sort(holders.begin(), holders.end());
+    holders.erase(std::unique(holders.begin(), holders.end()), holders.end());
+    for (const auto index : holders) {
+      auto& word = words_[index];
+      for (std::size_t i = 0; i + 1 < word.symbols.size(); ++i)
+        pairs_[{word.symbols[i], word.symbols[i + 1]}].count -= word.count;
+      std::vector<std::int32_t> symbols;
+      for (std::size_t i = 0; i < word.symbols.size(); ++i) {
+        const bool found =
+            i + 1 < word.symbols.size() && Pair{word.symbols[i], word.symbols[i + 1]} == pair;
+        symbols.push_back(found ? merged : word.symbols[i]);
+        i += found ? 1 : 0;
+      }
+      word.symbols = std::move(symbols);
+      count_pairs(index);
+      for (std::size_t i = 0; i + 1 < word.symbols.size(); ++i) {
+        const Pair made{word.symbols[i], word.symbols[i + 1]};
+        if (made.first == merged || made.second == merged) queue_.push({pairs_[made].count, made});
+      }
+    }
+  }
+
+ private:
+  struct Entry {
+    std::int64_t count = 0;
+    std::vector<std::size_t> words;  // That hold it, or held it once; one may come twice.
+  };
+
+  void count_pairs(std::size_t index) {
+    const auto& word = words_[index];
+    for (std::size_t i = 0; i + 1 < word.symbols.size(); ++i) {
+      auto& entry = pairs_[{word.symbols[i], word.symbols[i + 1]}];
+      entry.count += word.count;
+      if (entry.words.empty() || entry.words.back() != index) entry.words.push_back(index);
+    }
+  }
+
+  std::vector<Word> words_;
+  std::map<Pair, Entry> pairs_;
+  std::priority_queue<Frequent> queue_;
+};
+
+}  // namespace
+
+Result<Tokenizer> train_tokenizer(std::string_view text, std::int64_t vocabulary) {
+  constexpr std::int64_t least = 257;
+  if (vocabulary < least || vocabulary > most_trained)
+    return Error{"a vocabulary of " + std::to_string(vocabulary) + " tokens cannot be trained; " +
+                 std::to_string(least) + " to " + std::to_string(most_trained) + " can"};
+  TokenizerTables tables;
+  std::vector<std::pair<char32_t, unsigned char>> bytes;
+  for (int byte = 0; byte < 256; ++byte)
+    bytes.emplace_back(printable(static_cast<unsigned char>(byte)),
+                       static_cast<unsigned char>(byte));
+  // In the order of what is printed for them, as GPT-2 has them.
+  std::sort(bytes.begin(), bytes.end());
+  std::vector<std::int32_t> byte_ids(256);
+  for (const auto& [character, byte] : bytes) {
+    byte_ids[byte] = static_cast<std::int32_t>(tables.tokens.size());
+    tables.tokens.emplace_back(1, static_cast<char>(byte));
+  }
+
+  std::map<std::string, std::int32_t> ids;
+  Trainer trainer(text, byte_ids);
+  while (static_cast<std::int64_t>(tables.tokens.size()) < vocabulary - 1) {
+    const auto pair = trainer.most_frequent();
+    if (!pair) break;
+    const auto [left, right] = *pair;
+    auto bytes = tables.tokens[static_cast<std::size_t>(left)] +
+                 tables.tokens[static_cast<std::size_t>(right)];
+    // Another pair may have given the same bytes before: then this is another way to that token.
+    const auto next = static_cast<std::int32_t>(tables.tokens.size());
+    const auto [known, added] = ids.emplace(bytes, next);
+    const auto merged = known->second;
+    if (added) tables.tokens.push_back(std::move(bytes));
+    tables.merges.push_back({left, right, merged});
+    trainer.merge(*pair, merged);
+  }
+  tables.added.push_back({"<|endoftext|>", static_cast<std::int32_t>(tables.tokens.size())});
+  tables.tokens.emplace_back("<|endoftext|>");
+  return Tokenizer::make(std::move(tables));
+}
+
+}  // namespace troupe::storage

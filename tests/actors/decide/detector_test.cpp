@@ -1,0 +1,136 @@
+#include "actors/decide/detector.h"
+
+#include <random>
+
+#include "catch.h"
+
+using namespace troupe::actors;
+using namespace std::chrono_literals;
+
+namespace {
+
+using Is = Presence::Is;
+const Time start{1h};
+
+Pulses regular(Duration every, int count) {
+  Pulses pulses(start);
+  for (int i = 1; i <= count; ++i) pulses.heard(start + i * every);
+  return pulses;
+}
+
+Evidence heard(const Pulses& pulses) { return {pulses, {}, {}, 0}; }
+
+/// After how much silence a node is given up.
+Duration patience_with(const Pulses& pulses, const DetectorLimits& limits, int witnesses = 0) {
+  Evidence evidence = heard(pulses);
+  evidence.witnesses = witnesses;
+  Duration silence{};
+  while (judge(evidence, pulses.last() + silence, limits).is != Is::dead) silence += 1ms;
+  return silence;
+}
+
+}  // namespace
+
+TEST_CASE("phi grows with silence, and is 0 while a pause means nothing", "[actors]") {
+  const DetectorLimits limits;
+  const auto pulses = regular(100ms, 300);
+  CHECK(pulses.count() == 200);
+  CHECK(pulses.mean() == Approx(0.1));
+  CHECK(phi(pulses, pulses.last() + 400ms, limits) == 0);
+  // One deviation, which is 20 ms at least, beyond 400 ms: a tail of 0.1587.
+  CHECK(phi(pulses, pulses.last() + 420ms, limits) == Approx(0.7995).epsilon(0.001));
+  // Six of them: 9.866e-10.
+  CHECK(phi(pulses, pulses.last() + 520ms, limits) == Approx(9.0059).epsilon(0.001));
+  double before = 0;
+  for (auto silence = 410ms; silence < 100s; silence += 10ms) {
+    const double now = phi(pulses, pulses.last() + silence, limits);
+    REQUIRE(now > before);
+    before = now;
+  }
+}
+
+TEST_CASE("the more nodes there are, the more silence each may have", "[actors]") {
+  DetectorLimits limits;
+  limits.nodes = 32;
+  CHECK(deadly_phi(limits) == Approx(8.9).margin(0.05));
+  limits.nodes = 1000;
+  CHECK(deadly_phi(limits) == Approx(10.4).margin(0.05));
+  limits.nodes = 10000;
+  CHECK(deadly_phi(limits) == Approx(11.4).margin(0.05));
+}
+
+TEST_CASE("a silent node is suspect, then dead, and sooner where others miss it too", "[actors]") {
+  DetectorLimits limits;
+  limits.nodes = 32;
+  const auto pulses = regular(100ms, 300);
+  CHECK(judge(heard(pulses), pulses.last() + 400ms, limits).is == Is::alive);
+  CHECK(judge(heard(pulses), pulses.last() + 480ms, limits).is == Is::suspect);
+  const auto alone = patience_with(pulses, limits);
+  const auto missed = patience_with(pulses, limits, 2);
+  CHECK(alone > 500ms);
+  CHECK(alone < 800ms);
+  CHECK(missed < alone);
+  // Whose heartbeats come and go is given more time.
+  Pulses unsteady(start);
+  std::mt19937 random(1);
+  Time now = start;
+  for (int i = 0; i < 300; ++i) {
+    now += std::chrono::milliseconds(std::uniform_int_distribution<int>(20, 400)(random));
+    unsteady.heard(now);
+  }
+  CHECK(patience_with(unsteady, limits) > 2 * alone);
+}
+
+TEST_CASE("a closed connection is no death until nobody comes back", "[actors]") {
+  const DetectorLimits limits;
+  const auto pulses = regular(100ms, 50);
+  Evidence evidence = heard(pulses);
+  evidence.closed = pulses.last();
+  CHECK(judge(evidence, pulses.last() + 1ms, limits).is == Is::suspect);
+  evidence.pulses.heard(pulses.last() + 900ms);
+  CHECK(judge(evidence, pulses.last() + 999ms, limits).is == Is::suspect);
+  CHECK(judge(evidence, pulses.last() + 1000ms, limits).is == Is::dead);
+  evidence.closed.reset();
+  CHECK(judge(evidence, pulses.last() + 1000ms, limits).is == Is::alive);
+}
+
+TEST_CASE("a process that has ended is dead at once", "[actors]") {
+  const auto pulses = regular(100ms, 50);
+  Evidence evidence = heard(pulses);
+  evidence.exited = "signal 9";
+  const auto found = judge(evidence, pulses.last(), {});
+  CHECK(found.is == Is::dead);
+  CHECK(found.reason == "its process has ended: signal 9");
+}
+
+TEST_CASE("a head that stood still holds that against nobody", "[actors]") {
+  const DetectorLimits limits;
+  const auto pulses = regular(100ms, 50);
+  const auto all_of = [&](int nodes) {
+    std::map<std::string, Evidence> all;
+    for (int n = 0; n < nodes; ++n) all.emplace("node" + std::to_string(n), heard(pulses));
+    return all;
+  };
+  const auto dead_after = [&](auto& all, Time last_look, Time now) {
+    int dead = 0;
+    for (const auto& [name, presence] : judge_all(all, last_look, 50ms, now, limits))
+      dead += presence.is == Is::dead ? 1 : 0;
+    return dead;
+  };
+  auto all = all_of(6);
+  const Time then = pulses.last() + 50ms;
+  CHECK(dead_after(all, then, then + 30s) == 0);
+  // From now on their silence counts again.
+  CHECK(dead_after(all, then + 30s, then + 30s + 50ms) == 0);
+  CHECK(dead_after(all, then + 31s, then + 31s + 50ms) == 6);
+
+  // It looked on time: all of them are gone, or the network is.
+  auto gone = all_of(6);
+  CHECK(dead_after(gone, then + 30s - 50ms, then + 30s) == 6);
+
+  // It stood still, but only one of six is silent.
+  auto one = all_of(6);
+  for (auto& [name, evidence] : one)
+    if (name != "node3") evidence.pulses.heard(then + 29950ms);
+  CHECK(dead_after(one, then, then + 30s) == 1);
+}

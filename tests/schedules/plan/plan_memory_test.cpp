@@ -1,0 +1,122 @@
+// What the devices of a plan hold.
+
+#include <cstdint>
+#include <string>
+
+#include "catch.h"
+#include "schedules/plan/plan.h"
+#include "small_plans.h"
+
+using namespace troupe;
+using namespace troupe::schedules;
+using namespace troupe::schedules::testing;
+
+TEST_CASE("a plan tells what every stage holds", "[schedules]") {
+  const Plan plan = planned(two_stages());
+  REQUIRE(plan.stages.size() == 2);
+  CHECK(plan.stages[0].last == 2);
+  REQUIRE(plan.seats.size() == 2);
+  const StageMemory& first = plan.seats[0].memory;
+  CHECK(first.weights == 2 * 20);  // In use and in the making.
+  CHECK(first.gradients == 20);
+  CHECK(first.optimizer == 40);
+  CHECK(first.activations == 2 * 10);  // Two micro-batches in flight.
+  CHECK(first.buffers == 3 * 3);       // Two landing and one outgoing slot for one boundary.
+  CHECK(first.total() == 129);
+  CHECK(plan.seats[1].memory.activations == 10);
+  CHECK(plan.memory_at(1) == 119);
+  CHECK(plan.seats[0].in_flight == 2);
+}
+
+TEST_CASE("what a unit has from the one before counts where a stage begins with it",
+          "[schedules]") {
+  PlanRequest request = two_stages();
+  request.units[1].stash_shared = 3;
+  request.units[2].stash_shared = 4;
+  const Plan plan = planned(request);
+  CHECK(plan.seats[0].memory.activations == 2 * 10);
+  CHECK(plan.seats[1].memory.activations == 10 + 4);
+}
+
+TEST_CASE("recomputation holds inputs, and one micro-batch whole", "[schedules]") {
+  PlanRequest request = two_stages();
+  request.recompute.everywhere = true;
+  const Plan plan = planned(request);
+  CHECK(plan.seats[0].memory.activations == 10 + 1);
+  CHECK(plan.stages[0].backward == Seconds(2 + 4));
+}
+
+TEST_CASE("weight stashing holds a version for each micro-batch in flight", "[schedules]") {
+  PlanRequest request = two_stages();
+  request.schedule = "pipedream";
+  request.stages = 4;
+  request.cluster = nodes(4, 1000);
+  request.micro_batches = 8;
+  const Plan plan = planned(request);
+  CHECK(plan.seats[0].weight_versions == 4 + 1);
+  CHECK(plan.seats[3].weight_versions == 1 + 1);
+  request.versions = VersionRule::newest;
+  CHECK(planned(request).seats[0].weight_versions == 1 + 1);
+}
+
+TEST_CASE("tied units cost a second copy only where they are apart", "[schedules]") {
+  PlanRequest request = two_stages();
+  request.units.front().tied = TiedParameters{"table", 7, 7};
+  request.units.back().tied = TiedParameters{"table", 7, 7};
+  const Plan straight = planned(request);
+  CHECK(straight.seats[1].memory.weights == 2 * (20 + 7));
+  CHECK(straight.seats[1].memory.gradients == 20);  // Its use has its own, whoever owns it.
+  CHECK(straight.seats[1].memory.optimizer == 40);
+  CHECK(straight.reduction_traffic == 2 * 7);
+  request.schedule = "zb-v";
+  request.stages = 4;
+  const Plan folded = planned(request);
+  REQUIRE(folded.seats.size() == 4);
+  CHECK(folded.seats[1].stage == 3);  // With stage 0 on device 0.
+  CHECK(folded.seats[1].memory.weights == 2 * 10);
+  CHECK(folded.reduction_traffic == 0);
+}
+
+TEST_CASE("the next version lies where activations and further gradient sums were", "[schedules]") {
+  PlanRequest request = two_stages();
+  request.holding.versions_in_the_making = 0;
+  request.holding.gradient_sums = 2;
+  for (auto& unit : request.units) {
+    unit.weight = 25;
+    unit.update_room = 70;
+  }
+  const Plan plan = planned(request);
+  // The first unit's new weights in place of its gradient, and the second one's 70; without one sum
+  // of 20, and without 20 and 10 of activations.
+  CHECK(plan.seats[0].workspace == 25 - 10 + 70 - 20 - 20);
+  CHECK(plan.seats[1].workspace == 25 - 10 + 70 - 20 - 10);
+  request.holding.gradient_sums = 5;
+  CHECK(planned(request).seats[1].workspace == 0);
+}
+
+TEST_CASE("who owns a tied parameter adds up its gradients, with those from elsewhere beside",
+          "[schedules]") {
+  PlanRequest request = two_stages();
+  request.holding.versions_in_the_making = 0;
+  request.units.front().tied = TiedParameters{"table", 50, 50};
+  request.units.back().tied = TiedParameters{"table", 50, 50};
+  const Plan apart = planned(request);
+  CHECK(apart.seats[0].workspace == 2 * 50 - 20);
+  CHECK(apart.seats[1].workspace == 0);
+  request.schedule = "zb-v";
+  request.stages = 4;
+  const Plan folded = planned(request);
+  CHECK(folded.seats[0].stage == 0);
+  CHECK(folded.seats[0].workspace ==
+        50 - folded.seats[0].memory.activations - folded.seats[1].memory.activations);
+}
+
+TEST_CASE("when a unit runs backward, later ones of its stage have given their stash back",
+          "[schedules]") {
+  PlanRequest request = two_stages();
+  request.units[0].workspace = 7;  // Less 5 that unit 1 gave back.
+  request.units[3].workspace = 4;
+  const Plan plan = planned(request);
+  CHECK(plan.seats[0].workspace == 2);
+  CHECK(plan.seats[1].workspace == 4);
+}

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/descriptor.h"
+#include "core/descriptor_limit.h"
+#include "transport/channels/channel_thread.h"
+#include "transport/channels/door.h"
+#include "transport/channels/frame.h"
+
+namespace troupe::transport {
+
+/// A sender at a door.
+struct Caller {
+  Hello hello;
+  KeyOffer offer;  // If its hello says that it encrypts.
+  Descriptor connection;
+  Descriptor file;
+};
+
+/// A receiver whose sender may come. Called on the channel's thread.
+class Guest {
+ public:
+  /// Judges what its sender must say beside the token. If it is welcome, what the guest has to
+  /// answer beside that is put into `greeting`, and arrive() comes next.
+  virtual Verdict judge(const Caller& caller, std::vector<std::byte>& greeting) = 0;
+  /// Takes over a sender that knows that it is welcome.
+  virtual void arrive(Caller caller) = 0;
+
+ protected:
+  ~Guest() = default;
+};
+
+/// Who is expected at a door; shared by the door and its receivers, of which any may go first.
+class GuestList {
+ public:
+  void expect(Token token, Guest& guest);
+  /// Once it returns, the guest is not called any more.
+  void forget(Guest& guest);
+  /// Whose token it is; nobody else will have it afterwards, where the verdict is a welcome.
+  Verdict admit(Caller& caller);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::uint64_t, Guest*> guests_;
+};
+
+/// Makes the receiver of a carrier, and has it expected.
+using MakeReceiver = std::unique_ptr<Receiver> (*)(ChannelThread& thread,
+                                                   std::shared_ptr<GuestList> guests, Token token,
+                                                   const Epoch& epoch, Receiving receiving);
+template <class T>
+std::unique_ptr<Receiver> make_receiver(ChannelThread& thread, std::shared_ptr<GuestList> guests,
+                                        Token token, const Epoch& epoch, Receiving receiving) {
+  return std::make_unique<T>(thread, std::move(guests), token, epoch, std::move(receiving));
+}
+
+/// A door at a listening socket.
+class ListeningDoor final : public Door, private ChannelSource {
+ public:
+  ListeningDoor(ChannelThread& thread, Descriptor socket, std::string address, Carrier carrier,
+                const DoorOrder& order, MakeReceiver make_receiver);
+  ~ListeningDoor() override;
+
+  std::string address() const override { return address_; }
+  std::unique_ptr<Receiver> expect(Token token, Receiving receiving) override;
+  DoorCounters counters() const override;
+
+ private:
+  class Knock;
+
+  void on_ready(std::uint32_t events) override;
+  Verdict judge(const Hello& hello) const;
+  void hear(Knock& knock);
+  void dismiss(Knock& knock);
+  void count(std::uint64_t DoorCounters::*what);
+
+  ChannelThread& thread_;
+  Descriptor socket_;
+  SpareDescriptor spare_;
+  std::string address_;
+  Carrier carrier_;
+  DoorOrder order_;
+  MakeReceiver make_receiver_;
+  std::shared_ptr<GuestList> guests_ = std::make_shared<GuestList>();
+  std::list<std::unique_ptr<Knock>> knocks_;
+  mutable std::mutex mutex_;  // Of the counters.
+  DoorCounters counters_;
+  ChannelThread::Place place_{};
+};
+
+}  // namespace troupe::transport

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <random>
+
+#include "transport/control/strikes.h"
+
+namespace troupe::transport {
+
+struct BackoffRules {
+  Duration first = std::chrono::milliseconds(50);
+  Duration longest = std::chrono::seconds(2);
+};
+
+/// How long to wait before the next try: twice as long each time, and a random half of it off, so
+/// that many who lost the same head do not all come back at once.
+class Backoff {
+ public:
+  Backoff(BackoffRules rules, std::uint64_t seed)
+      : rules_(rules), random_(seed), next_(rules.first) {}
+
+  Duration next() {
+    const Duration most = next_;
+    next_ = std::min(2 * next_, rules_.longest);
+    using Count = Duration::rep;
+    return Duration(
+        std::uniform_int_distribution<Count>((most / 2).count(), most.count())(random_));
+  }
+  void reset() { next_ = rules_.first; }
+
+ private:
+  BackoffRules rules_;
+  std::mt19937_64 random_;
+  Duration next_;
+};
+
+}  // namespace troupe::transport

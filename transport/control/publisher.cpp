@@ -1,0 +1,243 @@
+#include "transport/control/publisher.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "core/threads/thread_name.h"
+#include "transport/control/listening_socket.h"
+
+namespace troupe::transport {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// A topic has a run's name and a type. It cannot be less: a handshake with keys takes a part of
+/// it.
+constexpr std::int64_t longest_subscription = 1024;
+/// So many of a connection's subscriptions are read before we look whether they are too many.
+constexpr int subscriptions_at_once = 16;
+/// Runs whose events are counted; those that were silent the longest begin anew.
+constexpr std::size_t most_runs = 4096;
+
+/// Numbers the events of each run.
+class RunNumbers {
+ public:
+  std::uint64_t next(const std::string& run) {
+    ++clock_;
+    if (!last_.contains(run) && last_.size() >= most_runs)
+      last_.erase(
+          std::ranges::min_element(last_, {}, [](const auto& entry) { return entry.second.used; }));
+    auto& entry = last_[run];
+    entry.used = clock_;
+    return ++entry.seq;
+  }
+
+ private:
+  struct Entry {
+    std::uint64_t seq = 0;
+    std::uint64_t used = 0;
+  };
+
+  std::uint64_t clock_ = 0;
+  std::map<std::string, Entry> last_;
+};
+
+}  // namespace
+
+std::string topic_of(const Message& event) { return event.run + "/" + event.type; }
+
+class Publisher::Loop {
+ public:
+  Loop(PublisherOptions options, PublisherEvents events)
+      : options_(std::move(options)),
+        events_(std::move(events)),
+        queue_(options_.link),
+        listening_({options_.endpoint, options_.link, options_.keys, options_.allowed},
+                   events_.refused) {}
+  ~Loop() {
+    stop_ = true;
+    queue_.wake().ring();
+    if (thread_.joinable()) thread_.join();
+  }
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+  Status start() {
+    auto opened = listening_.open(zmq::socket_type::xpub, [](zmq::socket_t& socket) {
+      // All that comes in are subscriptions, each of which is told.
+      socket.set(zmq::sockopt::maxmsgsize, longest_subscription);
+      socket.set(zmq::sockopt::rcvhwm, subscriptions_at_once);
+      // A subscription has effect once it was looked at here.
+      socket.set(zmq::sockopt::xpub_manual, true);
+    });
+    if (!opened) return opened;
+    thread_ = std::thread([this] { run(); });
+    return Done{};
+  }
+
+  Status publish(Message event) {
+    // The numbers are those of the order in which the events leave.
+    const std::lock_guard lock(publishing_);
+    event.ack = 0;
+    // An event that cannot leave leaves a gap, by which listeners know of it.
+    event.seq = numbers_.next(event.run);
+    auto parts = encode(event);
+    if (!parts) return parts.error();
+    parts->insert(parts->begin(), topic_of(event));
+    const auto bytes = bytes_of(*parts);
+    if (queue_.push(std::move(*parts), bytes)) return Done{};
+    return Error{event.type + ": " + std::to_string(options_.link.queue) + " events or " +
+                 std::to_string(options_.link.queue_bytes) + " bytes wait to leave " + endpoint() +
+                 " already"};
+  }
+
+  void allow(AllowList allowed) {
+    {
+      const std::lock_guard lock(publishing_);
+      new_list_ = std::move(allowed);
+    }
+    queue_.wake().ring();
+  }
+
+  const std::string& endpoint() const { return listening_.endpoint(); }
+  const Counters& counters() const { return counters_; }
+
+ private:
+  void run() {
+    name_thread("publisher");
+    block_signals();
+    auto items = listening_.items();
+    items.push_back({nullptr, queue_.wake().descriptor(), ZMQ_POLLIN, 0});
+    while (!stop_) {
+      wait_for(items, until(listening_.connections().next_look(), Clock::now()));
+      take_new_list();
+      listening_.let_in(counters_);
+      follow_connections();
+      int read = 0;
+      while (read < fair_share && receive()) ++read;
+      if (read < fair_share)
+        for (const auto& connection : listening_.connections().endless(Clock::now()))
+          shut(connection.descriptor, connection.far_end);
+      for (const auto& parts : queue_.take())
+        if (send_parts(listening_.socket(), std::nullopt, parts) == 0) counters_.add(Count::sent);
+    }
+  }
+
+  void take_new_list() {
+    std::optional<AllowList> allowed;
+    {
+      const std::lock_guard lock(publishing_);
+      allowed = std::exchange(new_list_, std::nullopt);
+    }
+    if (!allowed) return;
+    options_.allowed = std::move(*allowed);
+    for (const auto& [_, listener] : listeners_)
+      if (!options_.allowed.find(listener.key))
+        shut(listener.connection.descriptor, listener.connection.far_end);
+  }
+
+  void follow_connections() {
+    while (const auto news = listening_.connections().next()) switch (news->what) {
+        case Connections::What::ended:
+          if (listening_.connections().silent(news->connection))
+            counters_.add(Count::failed_connection);
+          listening_.connections().forget(news->connection);
+          listeners_.erase(news->connection.number);
+          break;
+        case Connections::What::foreign:
+          counters_.add(Count::other_user);
+          listening_.tell_refused(news->connection.far_end, news->why);
+          break;
+        case Connections::What::crowded_out:
+          counters_.add(Count::crowded_out);
+          listening_.tell_refused(news->connection.far_end, news->why);
+          break;
+        case Connections::What::not_accepted:
+          listening_.tell_refused("", "cannot accept a connection: " + news->why);
+          break;
+      }
+  }
+
+  /// A first byte of 1 subscribes, one of 0 takes that back.
+  bool receive() {
+    if (!parts_.receive(listening_.socket(), 1)) {
+      listening_.connections().all_read();
+      return false;
+    }
+    const auto text = parts_[0];
+    const bool subscribes = text.starts_with('\1');
+    // ZeroMQ itself takes back what one who is gone had subscribed to.
+    if (text.starts_with('\0')) {
+      listening_.socket().set(zmq::sockopt::unsubscribe, std::string(text.substr(1)));
+      return true;
+    }
+    const auto connection = listening_.connections().find(parts_.descriptor());
+    if (connection.number == 0) return true;
+    if (listening_.connections().is_in_doubt(connection.descriptor)) {
+      shut(connection.descriptor, connection.far_end);
+      return true;
+    }
+    listening_.connections().heard(parts_.descriptor());
+    listening_.connections().admitted(connection);
+    // Much may come between the moment at which one is cut off, and the end. ZeroMQ takes in what
+    // is said as fast as it comes, so it must be gone through faster.
+    auto& listener = listeners_[connection.number];
+    listener.connection = connection;
+    listener.key = parts_.property("User-Id");
+    auto& bytes = listener.bytes;
+    if (bytes > options_.topic_bytes) return true;
+    bytes = subscribes ? bytes + text.size() : options_.topic_bytes + 1;
+    if (bytes <= options_.topic_bytes) {
+      listening_.socket().set(zmq::sockopt::subscribe, std::string(text.substr(1)));
+      if (events_.subscribed) events_.subscribed(std::string(text.substr(1)));
+      return true;
+    }
+    counters_.add(Count::malformed);
+    counters_.add(Count::struck_off);
+    listening_.tell_refused(connection.far_end,
+                            "subscribes to too much, or says what is no subscription");
+    shut(connection.descriptor, connection.far_end);
+    return true;
+  }
+
+  PublisherOptions options_;
+  PublisherEvents events_;
+  Counters counters_;
+  Handover<std::vector<std::string>> queue_;
+  std::atomic<bool> stop_ = false;
+  std::mutex publishing_;
+  std::optional<AllowList> new_list_;
+  RunNumbers numbers_;  // Of who publishes.
+
+  // From here on the thread's own.
+  ListeningSocket listening_;
+  Parts parts_;
+  struct Listener {
+    Connection connection;
+    std::string key;
+    std::size_t bytes = 0;  // Of its topics.
+  };
+  std::map<std::uint64_t, Listener> listeners_;  // By the number of the connection.
+
+  std::thread thread_;
+};
+
+Publisher::Publisher(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {}
+Publisher::~Publisher() = default;
+
+Result<std::unique_ptr<Publisher>> Publisher::bind(PublisherOptions options,
+                                                   PublisherEvents events) {
+  auto loop = std::make_unique<Loop>(std::move(options), std::move(events));
+  if (auto started = loop->start(); !started) return started.error();
+  return std::unique_ptr<Publisher>(new Publisher(std::move(loop)));
+}
+
+const std::string& Publisher::endpoint() const { return loop_->endpoint(); }
+void Publisher::allow(AllowList allowed) { loop_->allow(std::move(allowed)); }
+Status Publisher::publish(Message event) { return loop_->publish(std::move(event)); }
+const Counters& Publisher::counters() const { return loop_->counters(); }
+
+}  // namespace troupe::transport

@@ -1,0 +1,132 @@
+#include "transport/links/nccl_fabric.h"
+
+#include <cuda_runtime.h>
+
+#include <atomic>
+#include <cassert>
+#include <cstring>
+#include <new>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "transport/links/nccl_link.h"
+
+namespace troupe::transport {
+namespace {
+
+using NcclLinks = std::vector<std::unique_ptr<NcclLink>>;
+
+/// In one group, so that no one waits for a device which the others occupy. An abort makes its
+/// group one that blocks, even where no communicator does: it ends when all of them are freed. That
+/// may be never all the same, where another process never lets go.
+void abort_together(const NcclLibrary& nccl, int device, NcclLinks links,
+                    std::atomic<bool>& ended) {
+  (void)cudaSetDevice(device);
+  (void)nccl.begin_group();
+  for (const auto& link : links)
+    if (link->communicator()) (void)nccl.abort(link->communicator());
+  (void)nccl.end_group();
+  // The device has let go once the streams have run out, with what stands behind NCCL's work.
+  for (const auto& link : links) (void)cudaStreamSynchronize(link->stream());
+  links.clear();
+  ended = true;
+}
+
+class NcclFabric final : public Fabric {
+ public:
+  NcclFabric(const NcclLibrary& nccl, const NcclOrder& order, std::uint64_t* word)
+      : nccl_(nccl), order_(order), word_(word), poison_(*word) {}
+  /// A thread that never comes back is left behind: the process is to end then.
+  ~NcclFabric() override {
+    if (ender_.joinable()) *ended_ ? ender_.join() : ender_.detach();
+    if (*ended_) (void)cudaFreeHost(word_);
+  }
+  NcclFabric(const NcclFabric&) = delete;
+  NcclFabric& operator=(const NcclFabric&) = delete;
+
+  /// NCCL listens for the ends of what is named on a thread of its own. Where one never comes that
+  /// stays until the process ends: one for each link that was not formed.
+  Result<LinkId> name_link() override {
+    ncclUniqueId unique;
+    if (auto problem = problem_of_nccl(nccl_, nccl_.unique_id(&unique)); !problem.empty())
+      return Error{problem};
+    LinkId id;
+    std::memcpy(id.bytes.data(), &unique, sizeof unique);
+    return id;
+  }
+
+  Result<std::unique_ptr<Link>> begin(const LinkId& id, LinkSide side) override {
+    const bool sends = side == LinkSide::sends;
+    return begin(id, {sends ? 0 : 1, 2}, sends ? NcclWay::sends : NcclWay::receives);
+  }
+
+  bool adds() const override { return true; }
+  Result<std::unique_ptr<Link>> begin_adding(const LinkId& id, LinkMember member) override {
+    return begin(id, member, NcclWay::adds);
+  }
+
+  /// On a thread of its own, since it waits. Meanwhile nobody else calls NCCL.
+  void end(std::vector<std::unique_ptr<Link>> links) override {
+    assert(*ended_ && "one end comes after the other");
+    if (ender_.joinable()) ender_.join();
+    NcclLinks own;
+    for (auto& link : links) own.emplace_back(static_cast<NcclLink*>(link.release()));
+    *ended_ = own.empty();
+    if (own.empty()) return;
+    ender_ = std::thread(
+        [&nccl = nccl_, device = order_.device, own = std::move(own), ended = ended_]() mutable {
+          abort_together(nccl, device, std::move(own), *ended);
+        });
+  }
+  bool ended() override { return *ended_; }
+
+  Poison& poison() override { return poison_; }
+
+ private:
+  Result<std::unique_ptr<Link>> begin(const LinkId& id, LinkMember member, NcclWay way) {
+    auto link = std::make_unique<NcclLink>(nccl_, order_, member, way);
+    if (auto begun = link->begin(id); !begun) return begun.error();
+    return std::unique_ptr<Link>(std::move(link));
+  }
+
+  const NcclLibrary& nccl_;
+  const NcclOrder order_;
+  std::uint64_t* word_;
+  Poison poison_;
+  std::shared_ptr<std::atomic<bool>> ended_ = std::make_shared<std::atomic<bool>>(true);
+  std::thread ender_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Fabric>> open_nccl_fabric(const NcclOrder& order) {
+  const auto nccl = nccl_library();
+  if (!nccl) return nccl.error();
+  void* word = nullptr;
+  auto problem = problem_of_cuda(cudaSetDevice(order.device));
+  if (problem.empty())
+    problem = problem_of_cuda(cudaHostAlloc(&word, sizeof(std::uint64_t), cudaHostAllocMapped));
+  if (!problem.empty())
+    return within("GPU " + std::to_string(order.device), Error{std::move(problem)});
+  auto* const number = new (word) std::uint64_t{0};
+  return std::unique_ptr<Fabric>(std::make_unique<NcclFabric>(**nccl, order, number));
+}
+
+Result<std::string> kind_of_nccl() {
+  const auto nccl = nccl_library();
+  if (!nccl) return nccl.error();
+  const int version = (*nccl)->version;  // 2.28.9 is 22809.
+  return "nccl " + std::to_string(version / 10'000) + "." + std::to_string(version / 100 % 100) +
+         "." + std::to_string(version % 100);
+}
+
+Result<std::string> bus_of_gpu(int device) {
+  char bus[32] = {};
+  const auto problem = problem_of_cuda(cudaDeviceGetPCIBusId(bus, sizeof bus, device));
+  if (!problem.empty()) return within("GPU " + std::to_string(device), Error{problem});
+  return std::string(bus);
+}
+
+}  // namespace troupe::transport

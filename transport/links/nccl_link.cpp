@@ -1,0 +1,125 @@
+#include "transport/links/nccl_link.h"
+
+#include <cuda_runtime.h>
+
+#include <cstring>
+
+namespace troupe::transport {
+
+static_assert(sizeof(ncclUniqueId) == sizeof(LinkId));
+
+std::string problem_of_cuda(int outcome) {
+  if (outcome == cudaSuccess) return "";
+  return std::string("CUDA: ") + cudaGetErrorString(static_cast<cudaError_t>(outcome));
+}
+
+std::string problem_of_nccl(const NcclLibrary& nccl, ncclResult_t outcome) {
+  if (outcome == ncclSuccess || outcome == ncclInProgress) return "";
+  std::string text = std::string("NCCL: ") + nccl.text_of(outcome);
+  // Of the process and never cleared, so it may be of something else; but it says what went wrong
+  // where the outcome's own text has only its kind.
+  const char* last = nccl.last_error(nullptr);
+  if (last && *last) text += std::string("; its last warning: ") + last;
+  return text;
+}
+
+NcclLink::~NcclLink() {
+  for (auto* event : marks_) (void)cudaEventDestroy(event);
+  for (auto* event : spare_) (void)cudaEventDestroy(event);
+  if (stream_) (void)cudaStreamDestroy(stream_);
+}
+
+Status NcclLink::begin(const LinkId& id) {
+  // What is short goes first: else it waits behind all that a product occupies the device with.
+  int least = 0, most = 0;
+  note(problem_of_cuda(cudaDeviceGetStreamPriorityRange(&least, &most)));
+  note(problem_of_cuda(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, most)));
+  if (!problem_.empty()) return Error{problem_};
+
+  ncclUniqueId unique;
+  std::memcpy(&unique, id.bytes.data(), sizeof unique);
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  config.minCTAs = 1;
+  config.maxCTAs = way_ == NcclWay::adds ? order_.most_adding_blocks : order_.most_blocks;
+  note(nccl_.init(&communicator_, member_.of, unique, member_.number, &config));
+  // What has gone wrong with one that is there already is its state, as report() tells it: it must
+  // be aborted all the same.
+  if (!communicator_) return Error{problem_.empty() ? "NCCL: it makes nothing" : problem_};
+  return Done{};
+}
+
+LinkReport NcclLink::report() {
+  if (report_.phase == LinkReport::Phase::broken) return report_;
+  ncclResult_t state = ncclInProgress;
+  note(nccl_.state_of(communicator_, &state));
+  note(state);
+  if (state == ncclSuccess) {
+    if (report_.phase == LinkReport::Phase::forming) report_.phase = LinkReport::Phase::ready;
+    if (report_.issued < posted_) mark_issued();
+  }
+  count_ended();
+  return report_;
+}
+
+void NcclLink::post(std::span<const Piece> pieces) {
+  ++posted_;
+  note(nccl_.begin_group());
+  for (std::size_t i = 0; i < pieces.size(); ++i) post(pieces[i], static_cast<int>(i));
+  note(nccl_.end_group());
+}
+
+/// A sum is reduced piece by piece, each to the member of its number: ncclReduceScatter would want
+/// pieces of one size.
+void NcclLink::post(const Piece& piece, int number) {
+  if (piece.bytes == 0) return;
+  switch (way_) {
+    case NcclWay::sends:
+      return note(nccl_.send(piece.memory, piece.bytes, ncclInt8, 1, communicator_, stream_));
+    case NcclWay::receives:
+      return note(nccl_.receive(piece.memory, piece.bytes, ncclInt8, 0, communicator_, stream_));
+    case NcclWay::adds:
+      return note(nccl_.reduce(piece.memory, piece.memory, piece.bytes / sizeof(float), ncclFloat32,
+                               ncclSum, number, communicator_, stream_));
+  }
+}
+
+/// By the mark behind the last operation: the stream itself may be NCCL's again.
+void NcclLink::join() {
+  if (!marks_.empty()) note(problem_of_cuda(cudaStreamWaitEvent(order_.queue, marks_.back(), 0)));
+}
+
+/// What was posted is in the stream. (One at a time is posted, so one mark is missing.)
+void NcclLink::mark_issued() {
+  cudaEvent_t mark = nullptr;
+  if (spare_.empty()) {
+    note(problem_of_cuda(cudaEventCreateWithFlags(&mark, cudaEventDisableTiming)));
+  } else {
+    mark = spare_.back();
+    spare_.pop_back();
+  }
+  if (!mark) return;
+  note(problem_of_cuda(cudaEventRecord(mark, stream_)));
+  marks_.push_back(mark);
+  report_.issued = posted_;
+}
+
+void NcclLink::count_ended() {
+  while (!marks_.empty()) {
+    const auto outcome = cudaEventQuery(marks_.front());
+    if (outcome == cudaErrorNotReady) return;
+    note(problem_of_cuda(outcome));
+    if (outcome != cudaSuccess) return;
+    spare_.push_back(marks_.front());
+    marks_.pop_front();
+    ++report_.ended;
+  }
+}
+
+void NcclLink::note(const std::string& problem) {
+  if (problem.empty() || !problem_.empty()) return;
+  problem_ = problem;
+  report_.phase = LinkReport::Phase::broken;
+}
+
+}  // namespace troupe::transport

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tuple>
+
+#include "core/result.h"
+#include "transport/wire/fields.h"
+
+namespace troupe::transport {
+
+/// What kind of thing is wrong with what was asked. The names are promises to scripts.
+enum class RefusalCode : std::uint8_t {
+  invalid,
+  not_found,
+  conflict,
+  forbidden,
+  busy,
+  unsupported,
+  failed,
+};
+
+struct RefusalKind {
+  RefusalCode code;
+  std::string_view name;
+  std::string_view help;  // One sentence.
+};
+
+inline constexpr std::array<RefusalKind, 7> refusal_kinds = {{
+    {RefusalCode::invalid, "invalid",
+     "What was asked contradicts itself or the schema, or does not fit: mend it."},
+    {RefusalCode::not_found, "not_found", "There is no run or node of that name."},
+    {RefusalCode::conflict, "conflict",
+     "Not as things stand: the run has ended, or the name is taken, or too few nodes would be "
+     "left."},
+    {RefusalCode::forbidden, "forbidden",
+     "The key lacks the role, or this head was not started so that it would do that."},
+    {RefusalCode::busy, "busy", "Too much waits already: ask again a little later."},
+    {RefusalCode::unsupported, "unsupported", "This head does nothing of that type."},
+    {RefusalCode::failed, "failed", "It was tried, and did not succeed: a disk, a process."},
+}};
+
+constexpr std::array<std::string_view, refusal_kinds.size()> enum_names(RefusalCode) {
+  std::array<std::string_view, refusal_kinds.size()> names;
+  for (const auto& kind : refusal_kinds) names[static_cast<std::size_t>(kind.code)] = kind.name;
+  return names;
+}
+
+/// To whoever asked: it is not done, and why.
+struct Refusal {
+  static constexpr std::string_view type = "error";
+
+  RefusalCode code = RefusalCode::failed;
+  std::string text;  // All of it, for a person.
+  std::string path;  // What of the request it is about, dotted: "batch.global".
+  std::string hint;  // What to do, where that can be told apart.
+
+  static constexpr auto fields() {
+    return std::tuple(required("code", &Refusal::code), required("message", &Refusal::text),
+                      optional("path", &Refusal::path), optional("hint", &Refusal::hint));
+  }
+};
+
+/// With the hint behind the text.
+inline Refusal refusal(RefusalCode code, std::string path, std::string text,
+                       std::string hint = {}) {
+  if (!hint.empty()) text += "; " + hint;
+  return {code, std::move(text), std::move(path), std::move(hint)};
+}
+
+}  // namespace troupe::transport
