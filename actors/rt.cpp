@@ -3,6 +3,8 @@
 namespace troupe::actors::rt {
 namespace {
 
+constexpr auto loss = caf::sec::cannot_connect_to_node;
+
 caf::error failure(const std::string& text) {
   return caf::make_error(caf::sec::runtime_error, text);
 }
@@ -36,6 +38,10 @@ void Base::end_with(const caf::actor& other) {
 }
 
 void Base::fail(const std::string& reason) { quit(failure(reason)); }
+
+void Base::end_lost(const std::string& reason) { quit(caf::make_error(loss, reason)); }
+
+bool is_lost(const caf::error& reason) { return reason == loss; }
 
 caf::weak_actor_ptr weak(const caf::actor& actor) {
   return caf::actor_cast<caf::weak_actor_ptr>(actor);

@@ -42,6 +42,8 @@ class Base : public caf::event_based_actor {
 
   /// Ends with a reason that a person can read.
   void fail(const std::string& reason);
+  /// Ends because a process was lost; is_lost() tells this reason from others.
+  void end_lost(const std::string& reason);
 
   /// The clock of the actor system, which a test may own.
   TimePoint now() { return home_system().clock().now(); }
@@ -49,6 +51,9 @@ class Base : public caf::event_based_actor {
  private:
   DownHandler down_;
 };
+
+/// Returns whether an actor ended because a process was lost.
+bool is_lost(const caf::error& reason);
 
 /// An actor whose members die with it. `State` has a static `name`, a constructor that takes a
 /// Base* and the arguments of spawn(), and make_behavior().

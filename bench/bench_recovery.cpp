@@ -2,7 +2,9 @@
 // and somebody who kills. Every time is of the run's own events, which carry the clock of this
 // machine.
 //
-//     ./dev bench recovery [TIMES]
+//     ./dev bench recovery [TIMES] [DATA]
+//
+// DATA is what `data.train` may be; its tokens must be below 32. By default data are made.
 
 #include <signal.h>
 #include <unistd.h>
@@ -41,7 +43,8 @@ steps = 10000000
 eval_every = 10000000
 [limits]
 strikes = 1000000
-)";
+[data]
+train = ")";
 
 /// Seconds from the deed.
 struct Measured {
@@ -128,9 +131,9 @@ void send(pid_t process, int signal) {
   if (process > 0) kill(process, signal);
 }
 
-int main_of(int times) {
+int main_of(int times, const std::string& data) {
   std::mt19937 random(1);
-  LiveCluster cluster(nodes, config);
+  LiveCluster cluster(nodes, config + data + "\"\n");
   if (!cluster.submit()) return 1;
   std::string who;
   const auto some = [&] { return cluster.process_of(who = cluster.some_player(random)); };
@@ -142,7 +145,8 @@ int main_of(int times) {
           cluster, "silence", fewer, random, [&] { send(frozen = some(), SIGSTOP); },
           [&] { send(frozen, SIGCONT); }) &&
       measure(cluster, "head", fewer, random, [&] { send(cluster.process_of_head(), SIGKILL); }) &&
-      measure(cluster, "drain", fewer, random, [&] { send(some(), SIGTERM); });
+      measure(cluster, "drain", fewer, random,
+              [&] { cluster.replace(cluster.some_player(random)); });
   std::printf("a step takes %.3f s; a save point every 10 steps\n", cluster.story().usual());
   return all ? 0 : 1;
 }
@@ -151,5 +155,6 @@ int main_of(int times) {
 }  // namespace troupe::bench
 
 int main(int count, char** words) {
-  return troupe::bench::main_of(count > 1 ? std::max(1, std::atoi(words[1])) : 30);
+  return troupe::bench::main_of(count > 1 ? std::max(1, std::atoi(words[1])) : 30,
+                                count > 2 ? words[2] : "made:markov?states=32");
 }

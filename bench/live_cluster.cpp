@@ -83,16 +83,14 @@ LiveCluster::LiveCluster(int nodes, const std::string& config) {
   const auto end = std::chrono::steady_clock::now() + head_patience;
   while (head().empty() && std::chrono::steady_clock::now() < end)
     std::this_thread::sleep_for(story_every);
-  for (int node = 0; node < nodes; ++node) {
-    nodes_.push_back({"n" + std::to_string(node), nullptr});
-    bring_back(nodes_.back().name);
-  }
+  for (int node = 0; node < nodes; ++node) start_node();
   story_ = std::make_unique<Story>(folder_ / "runs/bench/events.jsonl");
 }
 
 LiveCluster::~LiveCluster() {
   for (auto& node : nodes_)
     if (node.daemon) node.daemon->end();
+  for (auto& daemon : leaving_) daemon->end();
   if (head_) head_->end();
 }
 
@@ -129,6 +127,20 @@ void LiveCluster::take_away(const std::string& node) {
 void LiveCluster::bring_back(const std::string& node) {
   named(node).daemon.reset();
   named(node).daemon = start({"node", "--name", node, "--cores", "1", "--head", head()});
+}
+
+void LiveCluster::start_node() {
+  nodes_.push_back({"n" + std::to_string(started_++), nullptr});
+  bring_back(nodes_.back().name);
+}
+
+void LiveCluster::replace(const std::string& node) {
+  start_node();
+  const auto found = std::ranges::find(nodes_, node, &Node::name);
+  assert(found != nodes_.end());
+  if (const pid_t process = process_of(node); process > 0) kill(process, SIGTERM);
+  leaving_.push_back(std::move(found->daemon));
+  nodes_.erase(found);
 }
 
 bool LiveCluster::settle(std::mt19937& random) {

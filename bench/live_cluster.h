@@ -73,6 +73,9 @@ class LiveCluster {
   /// A host is gone, with all that is on it; and is there again, with nothing of that.
   void take_away(const std::string& node);
   void bring_back(const std::string& node);
+  /// Starts a node of another name, then asks `node` to end, as an operator does who must give a
+  /// machine back. `node` leaves the list of nodes; its daemon ends by itself.
+  void replace(const std::string& node);
 
   /// All nodes play, as far as they come, and some steps are done.
   bool settle(std::mt19937& random);
@@ -84,6 +87,7 @@ class LiveCluster {
     std::unique_ptr<Background> daemon;
   };
 
+  void start_node();
   Node& named(const std::string& node);
   std::string head() const;
   ChildOrder order(std::vector<std::string> words) const;
@@ -93,6 +97,8 @@ class LiveCluster {
   std::string program_;
   std::unique_ptr<Background> head_;
   std::vector<Node> nodes_;
+  std::vector<std::unique_ptr<Background>> leaving_;
+  int started_ = 0;  // Names are never used twice.
   std::unique_ptr<Story> story_;
 };
 

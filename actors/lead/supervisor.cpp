@@ -15,7 +15,6 @@
 #include "actors/lead/interludes.h"
 #include "actors/lead/loss.h"
 #include "actors/lead/saves.h"
-#include "actors/nodes/envoy.h"
 #include "actors/play/cast.h"
 #include "actors/play/players.h"
 #include "actors/recovery.h"
@@ -244,7 +243,7 @@ class Supervisor {
     if (!player) return;
     if (phase_ != Phase::clearing)
       return fail_attempt(player->standing.who, reason_of(why),
-                          is_lost(why) ? Cause::lost : Cause::failed);
+                          rt::is_lost(why) ? Cause::lost : Cause::failed);
     if (have_all_gone()) cleared();
   }
 

@@ -12,8 +12,6 @@
 namespace troupe::actors {
 namespace {
 
-constexpr auto loss = caf::sec::cannot_connect_to_node;
-
 class Envoy {
  public:
   static constexpr const char* name = "envoy";
@@ -30,7 +28,7 @@ class Envoy {
         [this](const Meet& meet) { self_->end_with(meet.cast->supervisor); },
         [this](const PlayerEnded& ended) {
           if (ended.cause == Cause::failed) return self_->fail(ended.why);
-          self_->quit(caf::make_error(loss, ended.why));
+          self_->end_lost(ended.why);
         },
         [this](TensorsBrought& brought) {
           waiting_.front().tensors = std::move(brought.tensors);
@@ -79,8 +77,6 @@ class Envoy {
 };
 
 }  // namespace
-
-bool is_lost(const caf::error& reason) { return reason == loss; }
 
 caf::actor spawn_envoy(caf::actor_system& system, PlayerId player, Way way, MemoryPool& memory) {
   return rt::spawn<Envoy>(system, player, std::move(way), &memory);

@@ -42,8 +42,6 @@ struct TensorsBrought {
 /// ends when that one does, for the same reason. So nobody who plays knows where the others are.
 /// `memory` outlives it and all that it sends, and so do the executors.
 caf::actor spawn_envoy(caf::actor_system& system, PlayerId player, Way way, MemoryPool& memory);
-/// Whether this is why an envoy ended: a process was lost.
-bool is_lost(const caf::error& reason);
 
 }  // namespace troupe::actors
 
