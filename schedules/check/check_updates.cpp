@@ -203,8 +203,8 @@ Status check_steps(const Schedule& schedule, int step_every) {
     }
     for (const auto& [stage, steps] : stages) {
       if (steps.updates.empty()) continue;
-      const auto step_of = [&](std::size_t i) {
-        return steps.gradients[i] / static_cast<std::uint32_t>(step_every);
+      const auto step_of = [&gradients = steps.gradients, step_every](std::size_t i) {
+        return gradients[i] / static_cast<std::uint32_t>(step_every);
       };
       std::vector<std::uint32_t> ends;
       for (std::size_t i = 0; i < steps.gradients.size(); ++i)

@@ -178,7 +178,7 @@ TEST_CASE("no folder of sources has too many files", "[house]") {
   std::map<std::string, std::size_t> files;
   const fs::path root = TROUPE_ROOT;
   for (const auto& [folder, unused] : allowed)
-    for (const fs::path top : {root / folder, root / "tests" / folder}) {
+    for (const fs::path& top : {root / folder, root / "tests" / folder}) {
       if (!fs::exists(top)) continue;
       for (const auto& entry : fs::recursive_directory_iterator(top))
         if (entry.is_regular_file())
