@@ -29,7 +29,7 @@ Digest digest_of(const std::string& text);
 /// checksum of the previous pieces as `before`.
 std::uint64_t checksum_of(std::span<const std::byte> bytes, std::uint64_t before = 0);
 
-/// Computes the digest of data that arrives in pieces. The result equals digest_of() the whole.
+/// The digest of data that arrives in pieces. It equals digest_of() the whole.
 class Digester {
  public:
   Digester();

@@ -36,7 +36,7 @@ class Cursor {
   const char** furthest_;
 };
 
-/// Turns growing offsets into lines and columns.
+/// A converter from growing offsets to lines and columns.
 class Places {
  public:
   explicit Places(std::string_view text) : text_(text) {}
@@ -60,7 +60,7 @@ std::string said(Position position) {
   return std::to_string(position.line) + ":" + std::to_string(position.column) + ": ";
 }
 
-/// Builds a Value from the parser's events.
+/// A parser callback that builds a Value.
 class Builder {
  public:
   using number_integer_t = nlohmann::json::number_integer_t;

@@ -21,8 +21,8 @@ constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> count
   return counter;
 }
 
-/// Identifies a random number. `operation` is a layer's position in the whole model, so that plans
-/// do not change it. `sample` is a position in the step's batch.
+/// The identity of a random number. `operation` is a layer's position in the whole model, so that
+/// plans do not change it. `sample` is a position in the step's batch.
 struct RandomKey {
   std::uint64_t seed = 0;
   std::uint32_t step = 0;

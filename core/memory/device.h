@@ -38,9 +38,8 @@ class Device {
   virtual Mark follow(Device& other, Mark mark) = 0;
 
   /// Begins work that is likely to repeat unchanged, so that a device may record it as a graph and
-  /// replay it. The device may postpone the work until end_repeated() or until its thread waits for
-  /// it. Marks set in between count as set before the work. drop_repeated() discards the postponed
-  /// work.
+  /// replay it. The device may postpone the work until end_repeated() or until its thread waits.
+  /// Marks set meanwhile precede the work. drop_repeated() discards the postponed work.
   virtual void begin_repeated() {}
   virtual void end_repeated() {}
   virtual void drop_repeated() {}
@@ -51,7 +50,7 @@ class Device {
 
   /// The memory that the device's kernels read and write.
   virtual MemoryPlace place() const = 0;
-  /// Pinned host memory, for copies to and from the device while the host continues.
+  /// Host memory for copies to and from the device while the host continues.
   virtual MemoryPool& host_memory() = 0;
   /// Copies in order with other enqueued work, to and from memory of the host or this device; the
   /// source may be another device. The host must not change its memory before the copy is done.

@@ -16,7 +16,7 @@ namespace troupe {
 
 class DeviceWork;
 
-/// Tracks how far each device that shares a memory pool has come. When the last handle to a block
+/// The progress of all devices that share a memory pool. When the last handle to a block
 /// goes away, a device may still have work enqueued that reads it. The pool therefore reuses the
 /// block only after every device has finished the work enqueued by then. The device that took the
 /// block may reuse it earlier: once other devices have finished with it. Any thread may call this.
@@ -47,8 +47,7 @@ class DeviceProgress {
   std::vector<std::shared_ptr<Device>> devices_;
 };
 
-/// A thread's permission to give jobs to one device, which runs them in order. A thread has at most
-/// one.
+/// A thread's work for one device, which runs its jobs in order. A thread has at most one.
 class DeviceWork {
  public:
   explicit DeviceWork(DeviceProgress& progress);
@@ -57,15 +56,14 @@ class DeviceWork {
   DeviceWork(const DeviceWork&) = delete;
   DeviceWork& operator=(const DeviceWork&) = delete;
 
-  /// A number greater than 0 that no other DeviceWork of the pool has.
+  /// Returns a number greater than 0 that no other DeviceWork of this DeviceProgress has.
   std::uint64_t number() const { return device_->number; }
 
   void begin_job();
   /// Holds a block that the current job uses and that the host can access too, until the device has
   /// done the job.
   void hold(BlockHandle block) { held_now_.push_back(std::move(block)); }
-  /// Ends the job: all its work is enqueued. Pass the returned time to done() once the device has
-  /// finished the job.
+  /// Ends the job, whose work is all enqueued. Returns the time to pass to done() afterwards.
   DeviceProgress::Moment end_job();
   /// Records that the device has finished all work enqueued by `moment`.
   void done(DeviceProgress::Moment moment);

@@ -8,8 +8,8 @@
 #include "core/result.h"
 
 /// Shares a device's memory with other processes of the machine, for reading. Both processes
-/// reserve a range of addresses and map pieces into it as needed, so an address has the same offset
-/// in both.
+/// reserve a range of addresses and map pieces into it as needed, so a place has the same offset in
+/// both.
 namespace troupe {
 
 struct MemoryRange {

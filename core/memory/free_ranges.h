@@ -18,7 +18,7 @@ class FreeRanges {
   std::optional<std::size_t> take(std::size_t length);
   /// Takes `length` bytes from the end of the highest range that is long enough.
   std::optional<std::size_t> take_highest(std::size_t length);
-  /// Returns a range and merges it with its free neighbours.
+  /// Gives a range back and merges it with its free neighbours.
   void give(std::size_t begin, std::size_t length);
 
   std::size_t total() const;

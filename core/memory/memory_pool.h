@@ -82,22 +82,21 @@ class MemoryPool final : private MemoryOwner {
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
 
-  /// Takes a block of at least `bytes` bytes, aligned to 64. If the source is full, first returns
-  /// free blocks to it; if that is not enough, throws OutOfMemory.
+  /// Takes a block of at least `bytes` bytes, aligned to 64. If the source is full, gives
+  /// free blocks back to it and tries again. Throws OutOfMemory if that fails.
   BlockHandle take(std::size_t bytes, Lifetime lifetime = Lifetime::passing);
   /// Returns the size of the block that take() gives for `bytes`.
   static std::size_t size_of_block(std::size_t bytes);
   /// Returns whether the block belongs to this pool.
   bool owns(const MemoryBlock& block) const { return block.owner == this; }
 
-  /// Returns blocks to the source that nobody holds and no device uses.
+  /// Gives blocks that nobody holds and no device uses back to the source.
   void trim();
 
   /// Sets the plan's estimate of the pool's maximum, which an OutOfMemory error mentions. `pools`
   /// pools of the plan share the source's room.
   void expect(std::size_t bytes, std::size_t pools = 1);
-  /// Returns whether the source had room for 1.5 times the estimate, so that memory may be kept for
-  /// speed alone.
+  /// Returns whether there was room for 1.5 times the estimate, so that speed may cost memory.
   bool is_ample() const;
 
   MemoryPlace place() const { return source_->place(); }

@@ -83,8 +83,7 @@ class Tensor {
     return {static_cast<std::byte*>(raw()), bytes()};
   }
 
-  /// Returns the block, or null if the tensor is empty. A block's owner uses it to recognise its
-  /// own.
+  /// Returns the block, or null if the tensor is empty.
   const MemoryBlock* block() const { return block_.get(); }
   /// Returns a handle that keeps the memory alive.
   const BlockHandle& holding() const { return block_; }
