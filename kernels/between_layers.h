@@ -11,8 +11,7 @@
 /// fp32. In 16 bits each kernel computes as in fp32 and rounds each result once.
 namespace troupe::kernels {
 
-/// y may have either type. `moments` is [2, rows]: the means, then the inverse roots of the
-/// variances.
+/// y may have either type. `moments` is [2, rows]: means, then inverse roots of variances.
 void layer_norm(Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& bias,
                 float eps, Tensor& y, Tensor& moments);
 /// dy may have either type.
@@ -42,7 +41,7 @@ void swiglu_back(Stream& stream, const Tensor& gate, const Tensor& up, const Ten
 /// Applies rope() to x: [batch, length, heads * width].
 void rotate(Stream& stream, Rotation rotation, Tensor& x, std::int64_t heads, double theta);
 
-/// Computes losses in fp32. If the gradient of the logits is wanted, it overwrites the logits.
+/// Whether cross_entropy() overwrites the logits with their gradient. Losses are always in fp32.
 enum class LogitGradient : std::uint8_t { unwanted, wanted };
 void cross_entropy(Stream& stream, Tensor& logits, const Tensor& targets, Tensor& losses,
                    LogitGradient gradient, float scale);

@@ -44,7 +44,7 @@ struct DeviceProduct {
 
 enum class Factor : std::uint8_t { a, b };
 
-/// The kernels of a device that use its tensor cores, or that run between those. Operands and
+/// The kernels of a device that use its tensor cores, or run between such kernels. Operands and
 /// results are rounded to one 16-bit type; sums are in fp32. The device chooses the order of its
 /// sums, but always uses the same order.
 template <class Number>

@@ -11,8 +11,7 @@ namespace troupe {
 struct Float16 {
   std::uint16_t bits = 0;
 
-  /// Rounds to nearest, ties to even. Numbers that are too large become infinite; a NaN stays a
-  /// NaN.
+  /// Rounds to nearest, ties to even. Too large numbers become infinite; a NaN stays a NaN.
   static constexpr Float16 from(float value) {
     const auto whole = std::bit_cast<std::uint32_t>(value);
     const auto sign = static_cast<std::uint16_t>(whole >> 16 & 0x8000u);

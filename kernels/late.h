@@ -20,7 +20,7 @@ void adam_direction(Stream& stream, const AdamDirection& direction, const float*
 void adam_direction(Stream& stream, const AdamDirection& direction, const double* m,
                     const double* v, double* y, std::int64_t count);
 
-/// Predicts weights after several Adam steps. The first gradient is `phi`, or zero if `phi` is
+/// A forecast of weights after several Adam steps. The first gradient is `phi`, or zero if `phi` is
 /// null; later ones are zero. Changes no moment. `guarded`: v = max(v, b2 v + (1 - b2) g^2).
 /// `frozen`: v stays, so that a weight whose v is 0 leaps by g / eps.
 struct AdamForecast {
@@ -56,7 +56,7 @@ void usual_step(Stream& stream, const UsualStep& rule, const float* x, float* y,
 void usual_step(Stream& stream, const UsualStep& rule, const double* x, double* y,
                 std::int64_t count);
 
-/// The weights now and before, whose distance is compared with usual_step() of `spread`.
+/// Weights now and then. usual_step() of `spread` is the distance that they usually move.
 template <class T>
 struct GapBetween {
   const T *now, *then, *spread;
@@ -73,7 +73,7 @@ void compensate_delay(Stream& stream, double strength, const float* now, const f
 void compensate_delay(Stream& stream, double strength, const double* now, const double* then,
                       double* g, std::int64_t count);
 
-/// The sum and the maximum of 1 / x, summed in blocks as sum_of_squares() does.
+/// The sum and the maximum of 1 / x. Each block of `block_of_sums` elements is summed by itself.
 struct Inverses {
   double sum = 0, most = 0;
 };

@@ -57,8 +57,7 @@ LinearGradient linear_gradient(Stream& stream, Tensor dy, Precision precision);
 void linear_forward(Stream& stream, const PackedLinear& w, const Tensor& x, const float* bias,
                     Tensor& y);
 
-/// dx = dy w^T. `dy` is an operand of the matrix's precision; dx may have the types that y may
-/// have.
+/// dx = dy w^T. `dy` is an operand of the matrix's precision; dx may have each type that y may.
 void linear_backward_input(Stream& stream, const PackedLinear& w, const Tensor& dy, Tensor& dx);
 /// dx += dy w^T, with dx in fp32. The cores sum the product by itself and then add it; tensor cores
 /// start their sums with dx.

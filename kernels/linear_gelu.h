@@ -13,9 +13,8 @@ struct LinearGelu {
   Tensor y;    // gelu(pre), as an operand.
 };
 
-/// Computes a linear layer and gelu(). `x` is an operand of the matrix's precision; `bias` is not
-/// null. Tensor cores round pre, y and perhaps the bias, and fuse gelu() into the product if one
-/// kernel can.
+/// Computes gelu(x w + bias). `x` is an operand of the matrix's precision; `bias` is not null.
+/// Tensor cores round pre, y and perhaps the bias, and fuse gelu() if one kernel can.
 LinearGelu linear_gelu_forward(Stream& stream, const PackedLinear& w, const Tensor& x,
                                const float* bias, Gelu form);
 

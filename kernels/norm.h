@@ -15,8 +15,7 @@ void layer_norm_forward(Stream& stream, const float* x, const float* weight, con
 void layer_norm_backward_input(Stream& stream, const float* x, const float* weight,
                                const float* mean, const float* rstd, const float* dy, float* dx,
                                std::int64_t rows, std::int64_t columns);
-/// Adds the sums over all rows to dweight and dbias, in the order of kernels/row_sums.h. The RMS
-/// version does so too.
+/// Adds to dweight and dbias, in the order of kernels/row_sums.h. The RMS version does so too.
 void layer_norm_backward_weight(Stream& stream, const float* x, const float* mean,
                                 const float* rstd, const float* dy, float* dweight, float* dbias,
                                 std::int64_t rows, std::int64_t columns);

@@ -9,8 +9,8 @@
 
 namespace troupe::kernels {
 
-/// Lets the cores compute for a device that has no kernel for an operation. Copies operands to the
-/// host and results back to the device, and waits for each copy.
+/// A detour over the cores for an operation without a kernel on the device. It copies operands to
+/// the host and results back to the device, and waits for each copy.
 class OnCores {
  public:
   explicit OnCores(Stream& there) : there_(there), cores_(there.of_cores()) {}

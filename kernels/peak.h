@@ -7,7 +7,7 @@ namespace troupe::kernels {
 
 /// Measures the highest rate, in floating-point operations per second, that a stream's threads
 /// reach together with fused multiply-adds in registers. Benchmarks report a product's rate as a
-/// share of it. Takes some tens of milliseconds.
+/// share of it, and a node's profile contains it. Takes some tens of milliseconds.
 double fma_peak(Stream& stream, Precision precision);
 
 }  // namespace troupe::kernels

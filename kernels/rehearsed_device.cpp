@@ -11,7 +11,7 @@
 namespace troupe::kernels {
 namespace {
 
-/// Converts to a kernel of any signature that takes no memory and does nothing.
+/// A stand-in for kernels of any signature that take no memory. It does nothing.
 struct LeftOut {
   template <class Made, class... Told>
   using Kernel = Made (*)(Stream&, Told...);

@@ -11,7 +11,7 @@ enum class Rotation : std::uint8_t { forward, back };
 
 /// Applies rotary position embedding by halves, in place: rotates the pair (x[i], x[i + width/2])
 /// at position p by the angle p * theta^(-2i/width). `back` rotates the other way. Angles are
-/// doubles, so that they stay exact at far positions.
+/// doubles, so that they are accurate at far positions.
 void rope(Stream& stream, Rotation rotation, HeadsOut x, std::int64_t batch, std::int64_t length,
           std::int64_t heads, std::int64_t width, double theta);
 

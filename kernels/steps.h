@@ -6,10 +6,10 @@
 
 namespace troupe::kernels {
 
-/// One SGD update of `count` weights. Writes new weights to `next`, since weights that others may
-/// hold never change; changes moments in place. `next` may be `w`. `gradient_scale` multiplies
-/// every gradient first, to clip it. `decay_share`, if not null, multiplies the weight decay
-/// element by element. Factors are doubles, so that 1 - beta2 and the like are rounded once.
+/// A step updates `count` weights. It writes new weights to `next`, because weights that others may
+/// hold never change, and moments in place. `next` may be `w`. `gradient_scale` multiplies every
+/// gradient first, to clip it. `decay_share`, if not null, multiplies the weight decay element by
+/// element. Factors are doubles, so that 1 - beta2 and the like are rounded once.
 struct SgdStep {
   double lr, momentum, weight_decay, gradient_scale;
   enum class Momentum : std::uint8_t { plain, nesterov, shares } kind;
@@ -52,8 +52,8 @@ constexpr std::int64_t block_of_sums = 65'536;
 constexpr std::int64_t blocks_of_sums(std::int64_t count) {
   return (count + block_of_sums - 1) / block_of_sums;
 }
-/// Computes the sum of squares of each block, in double and in the order of the elements. `sums`
-/// must lie where the stream's kernels compute.
+/// Computes the sum of squares of each block in double, in 16 lanes: element i goes to lane i % 16.
+/// `sums` must lie where the stream's kernels compute.
 void squares_of_blocks(Stream& stream, const float* x, std::int64_t count, double* sums);
 void squares_of_blocks(Stream& stream, const double* x, std::int64_t count, double* sums);
 /// Adds up the sums by a tree whose shape depends on their number alone. Overwrites `sums`.

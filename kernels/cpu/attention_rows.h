@@ -34,9 +34,8 @@ struct OutputRows {
   std::int64_t columns = 0;
 };
 
-/// scores = exp(scale scores - top), or 0 for keys that are not seen. `top` is the greatest score
-/// of this and earlier blocks. Rescales `out`, which holds the results of earlier blocks, to the
-/// new top.
+/// scores = exp(scale scores - top), or 0 for unseen keys; `top` is the greatest scaled score of
+/// this and earlier blocks. Rescales `out`, the result of earlier blocks, to the new top.
 void soften_scores(const ScoreBlock& block, float scale, RunningSoftmax* running,
                    const OutputRows& out);
 

@@ -119,7 +119,7 @@ struct Gradient {
   }
 };
 
-/// Stores a pair for each channel.
+/// The two totals of each channel, stored as a pair.
 struct KeepPair {
   double* pairs;
   __device__ void operator()(std::int64_t channel, const double (&totals)[2]) const {

@@ -43,7 +43,7 @@ struct Forward {
   }
 };
 
-/// Adds the taps that read a pixel in their order; each tap is a chain over the channels.
+/// The sum of the taps that read a pixel, in order. Each tap is a chain over the channels.
 struct BackwardInput {
   Conv2dShape shape;
   const float *w, *dy;
@@ -74,7 +74,7 @@ struct BackwardInput {
   }
 };
 
-/// Sums sample by sample and pixel by pixel.
+/// The gradient of a weight, summed sample by sample and pixel by pixel.
 struct BackwardWeight {
   Conv2dShape shape;
   const float *x, *dy;

@@ -43,7 +43,7 @@ struct Multiply {
   __device__ void operator()(std::int64_t i) const { y[i] *= x[i]; }
 };
 
-/// Returns the offset in the images of a number of the patches.
+/// The offset in the images of a number of the patches.
 struct PatchPlace {
   PatchShape shape;
   __device__ std::int64_t operator()(std::int64_t i) const {

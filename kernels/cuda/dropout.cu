@@ -7,7 +7,7 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-/// Drops four elements of a sample at once, as many as one counter serves.
+/// Dropout of four elements of a sample, as many as one counter serves.
 struct Drop {
   Changing<RandomKey> key;
   std::int32_t kept_from;

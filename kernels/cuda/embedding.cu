@@ -21,8 +21,8 @@ struct Order {
   std::int32_t *rows, *uses;
 };
 
-/// Finds each row's position in that order by counting the rows before it, with sixteen threads per
-/// row. That compares each pair of rows, but no thread waits for another.
+/// A sort by counting: a row's position in that order is the number of rows before it, counted by
+/// sixteen threads. That compares each pair of rows, but no thread waits for another.
 struct Sort {
   const std::int32_t* tokens;
   Order order;

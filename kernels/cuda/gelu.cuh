@@ -1,4 +1,4 @@
-// GELU and its derivative for one number. The formulas are those of kernels/cpu/activations.cpp,
+// GELU and its derivative for one number. The formulas are from kernels/cpu/activations.cpp,
 // which explains them.
 #pragma once
 

@@ -11,9 +11,9 @@
 
 namespace troupe::kernels::cuda {
 
-/// Gives work lists to a queue. A list that comes a second time, with equal addresses and numbers,
-/// is recorded as a CUDA graph and then needs one launch. A list with another address or number is
-/// other work, so that a graph always does what its list says, even after memory was reused.
+/// A player of work lists on a queue. A list that comes a second time, with equal addresses and
+/// numbers, is recorded as a CUDA graph and then needs one launch. A list with another address or
+/// number is other work, so that a graph does what its list says whatever became of the memory.
 class Graphs {
  public:
   /// Both streams outlive this object. Graphs are recorded on `recorder`, which never runs work,

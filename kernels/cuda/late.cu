@@ -31,7 +31,7 @@ struct Steps {
   float lr[most], m_scale[most], v_scale[most];
 };
 
-/// Carries a weight and its moments through the predicted steps.
+/// The rule that carries a weight and its moments through the predicted steps.
 template <std::size_t most>
 struct Ahead {
   Changing<Steps<most>> steps;

@@ -8,7 +8,7 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-// For all numbers between two plays: those of some hundred layers.
+// For all numbers between two plays: enough for some hundred layers.
 constexpr std::size_t room_for_numbers = 8192;
 // A graph with fewer kernels is hardly faster than single launches.
 constexpr std::size_t least_pieces = 8;

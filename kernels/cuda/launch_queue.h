@@ -31,8 +31,8 @@ struct Changing {
 /// graph.
 class LaunchQueue {
  public:
-  /// Throws if there is no memory for changing numbers. Graphs defines `recorder`; the GPU can copy
-  /// from `host`.
+  /// Throws if there is no memory for changing numbers. `recorder` serves Graphs; the GPU
+  /// can copy from `host`.
   LaunchQueue(cudaStream_t queue, cudaStream_t recorder, MemoryPool& host);
   ~LaunchQueue();
   LaunchQueue(const LaunchQueue&) = delete;

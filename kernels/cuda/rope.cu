@@ -45,7 +45,7 @@ __device__ Turn turn_of(double angle) {
           static_cast<float>(quarters & 2 ? -turned_sine : turned_sine)};
 }
 
-/// Rotates a pair of numbers at one position of one sequence, in all heads.
+/// The rotation of a pair of numbers at one position of one sequence, in all heads.
 template <class Number>
 struct Rotate {
   Heads<Number> x;

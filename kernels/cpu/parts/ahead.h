@@ -38,8 +38,8 @@ Lines lines_of(const Panels<Number>& panels, std::int64_t depth, std::int64_t co
   return {panels.data, deep, panels.step * size, columns * size};
 }
 
-/// Prefetches the next operands during a multiplication, one cache line at a time: many fetches at
-/// once would delay the loads that the multiplication waits for. Prefetches into the second-level
+/// A prefetcher for the next operands of a product, one cache line at a time: many fetches at once
+/// would delay the loads that the current product waits for. It fetches into the second-level
 /// cache, because the operands in use need the first.
 class Ahead {
  public:

@@ -13,7 +13,7 @@ constexpr std::int64_t tile_size = 16;
 
 #if defined(__x86_64__)
 
-/// Configures the thread's tile registers with full size, and releases them when it is destroyed.
+/// The thread's tile registers, configured with full size and released by the destructor.
 class Registers {
  public:
   Registers() {

@@ -5,9 +5,9 @@
 namespace troupe::kernels::cpu {
 namespace {
 
-/// Cuts a matrix into tiles of nearly equal size, with columns cut between panels. Tiles fit the
-/// second cache, or are smaller so that each thread gets two. The cut may depend on the number of
-/// threads, because sums do not depend on the cut.
+/// A cut of a matrix into tiles of nearly equal size, with columns cut between panels. Tiles fit
+/// the second cache, or are smaller so that each thread gets two. The cut may depend on the number
+/// of threads, because sums do not depend on the cut.
 struct Tiles {
   std::int64_t rows, columns;
   std::int64_t row_pieces, column_pieces;

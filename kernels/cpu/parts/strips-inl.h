@@ -89,7 +89,7 @@ struct ColumnsWhereTheyLie {
   }
 };
 
-/// Cuts rows into strips of nearly equal height: a thin last strip would leave registers idle.
+/// A cut of rows into strips of nearly equal height: a thin last one would leave registers idle.
 struct Strips {
   std::int64_t rows, count, least, higher;
 

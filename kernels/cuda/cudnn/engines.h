@@ -20,7 +20,7 @@ Result<std::vector<std::int64_t>> engines_for(const Graph& graph, const Gpu& gpu
 /// A graph that is ready to run.
 class Plan {
  public:
-  /// Uses the first of those engines that works. Compiles and loads its kernels, in some tenths of
+  /// Uses the first engine that works. Compiles and loads its kernels, in some tenths of
   /// a second. Throws NotSupported with the first engine's reason if none works, or another
   /// exception for an error.
   static Plan make(const Graph& graph, const Gpu& gpu);

@@ -21,7 +21,7 @@ class ReadyGraph {
                    cudaStream_t queue) const = 0;
 };
 
-/// Prepares graphs for one GPU.
+/// A factory of graphs that are ready to run on one GPU.
 class GraphRunner {
  public:
   virtual ~GraphRunner() = default;

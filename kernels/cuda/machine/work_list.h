@@ -53,8 +53,8 @@ class WorkList {
   void append(T thing) {
     static_assert(std::is_trivially_copyable_v<T>);
     // Padding bytes are arbitrary and would make equal arguments differ. GCC 12 clears wrong bytes
-    // if a member is an array of structs larger than 64 bytes. So larger arguments keep their
-    // padding, and their lists repeat only by chance; smaller ones must not have such a member.
+    // if a member is an array of structs that exceeds 64 bytes. Arguments over 256 bytes therefore
+    // keep their padding and repeat only by chance; smaller ones must not have such a member.
 #if __has_builtin(__builtin_clear_padding)
     if constexpr (sizeof(T) <= 256) __builtin_clear_padding(&thing);
 #endif
