@@ -8,7 +8,7 @@ namespace {
 
 struct CodePoint {
   std::uint32_t number = 0;
-  std::size_t bytes = 0;  // 0: this is no UTF-8.
+  std::size_t bytes = 0;  // 0: not UTF-8.
 };
 
 CodePoint read(std::string_view text) {
@@ -22,7 +22,7 @@ CodePoint read(std::string_view text) {
     if ((byte(i) & 0xc0U) != 0x80U) return {};
     number = number << 6 | (byte(i) & 0x3fU);
   }
-  // No surrogates, nothing that a shorter form would say, nothing beyond the last plane.
+  // Reject surrogates, overlong forms, and numbers beyond the last plane.
   constexpr std::uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
   if (number < least[bytes] || number > 0x10ffff || (number >= 0xd800 && number <= 0xdfff))
     return {};

@@ -4,12 +4,10 @@
 
 namespace troupe {
 
-/// A time as people and messages have it,
 template <class Number, class Period>
 double in_seconds(std::chrono::duration<Number, Period> time) {
   return std::chrono::duration<double>(time).count();
 }
-/// and back.
 inline std::chrono::nanoseconds from_seconds(double seconds) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double>(seconds));
