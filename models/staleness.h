@@ -21,7 +21,7 @@ struct StalenessOptions {
   /// Whether a stage divides gradients by 1 + the distance that its weights moved between the
   /// passes: each element by its own distance, or a tensor by one number.
   enum class GapPenalty : std::uint8_t { none, elementwise, tensor_norm };
-  /// Where a stage gets the old weights: it keeps them, or derives them from its last update.
+  /// The source of a stage's old weights: a copy that it keeps, or its last update.
   enum class GapSource : std::uint8_t { stash, last_update };
   enum class GapStatistics : std::uint8_t { corrected, ftpipe };
   enum class GapScale : std::uint8_t { step_ema, max_lr };
@@ -29,8 +29,8 @@ struct StalenessOptions {
   /// sends a number beside it, of which the largest counts.
   enum class GapFactor : std::uint8_t { none, scalar, max };
   enum class SecondMoment : std::uint8_t { guarded, frozen };
-  /// What becomes of a round's last step if it has fewer micro-batches: nothing (they are dropped),
-  /// a shorter step along their mean, or a step that is shortened twice, as in FTPipe.
+  /// The treatment of a round's last step if it has fewer micro-batches: drop them, take a shorter
+  /// step along their mean, or take a step that is shortened twice, as in FTPipe.
   enum class Remainder : std::uint8_t { drop, renorm, ftpipe };
   /// How a stage clips. Each stage uses the norm of its own gradients, because no stage waits for
   /// another: against the whole bound, or against its share of the bound.
