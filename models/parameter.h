@@ -71,7 +71,7 @@ struct Weights {
   std::vector<Tensor> buffers;  // One for each buffer that a layer declares, in order.
   LossScale loss_scale;         // The scale of gradients that passes over these weights produce.
 
-  /// Returns how many of those steps changed the weights.
+  /// Returns how many steps changed the weights. Skipped steps did not.
   std::int64_t updates() const { return version - loss_scale.skipped_steps; }
 };
 using WeightsPtr = std::shared_ptr<const Weights>;

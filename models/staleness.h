@@ -26,7 +26,7 @@ struct StalenessOptions {
   enum class GapStatistics : std::uint8_t { corrected, ftpipe };
   enum class GapScale : std::uint8_t { step_ema, max_lr };
   /// How a stage passes its gap to earlier stages: it scales down the gradient that it sends, or
-  /// sends a number beside it, of which the largest counts.
+  /// sends its gap as a number, and each stage uses the largest number.
   enum class GapFactor : std::uint8_t { none, scalar, max };
   enum class SecondMoment : std::uint8_t { guarded, frozen };
   /// The treatment of a round's last step if it has fewer micro-batches: drop them, take a shorter
@@ -51,8 +51,8 @@ struct StalenessOptions {
   /// Steps by which the weights of all passes on all stages lag behind. 0: passes see the newest
   /// ones. 1 is PipeDream-2BW.
   int lag = 0;
-  /// PipeMare's T3: the number of first steps of a run after each of which the pipeline drains, so
-  /// that no weight is stale.
+  /// PipeMare's T3: the number of steps at the start of a run that each end with a drain of the
+  /// pipeline, so that no weight is stale.
   std::int64_t synchronous_steps = 0;
   /// PipeMare's T1: steps after the synchronous ones during which the learning rate of a late stage
   /// rises to the full rate.

@@ -73,7 +73,7 @@ class LateGradients final : public GradientMend {
   struct Of {
     const Gap* gap = nullptr;  // Null: the micro-batch is not late.
     double weight = 1;         // Its weight in the mean of a step.
-    double factor = 1;         // A divisor of its gradients beside the penalty.
+    double factor = 1;         // A second divisor of its gradients, besides P.
     /// A step's micro-batches may see two points of the weights: whether this one saw the second,
     /// and its weight among those that saw the same point.
     bool is_later = false;

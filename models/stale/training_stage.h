@@ -14,8 +14,8 @@
 
 namespace troupe::models {
 
-/// The micro-batches between two drains of a pipeline: those of one step, or of many steps if steps
-/// run between the passes.
+/// The micro-batches between two drains of a pipeline: one step's, or many steps' if optimizer
+/// steps run between the passes.
 struct Round {
   /// For each micro-batch, this stage's steps between its forward and its backward pass.
   std::vector<int> delays;
@@ -51,7 +51,8 @@ class TrainingStage {
   /// Starts a round. The one before must be finished and its gradients taken.
   void begin_round(Round round);
 
-  /// Returns the version with all matrices packed for products. Packs only those that are not.
+  /// Returns the version with every matrix packed for products. Packs matrices that have come as
+  /// numbers alone.
   Version packed(Stream& stream, Version version) const;
   /// Makes `newest` the newest version.
   void adopt(Version newest) { points_.adopt(std::move(newest)); }
@@ -96,7 +97,7 @@ class TrainingStage {
     int m = 0;
     std::int64_t version = 0;  // The newest at the forward pass.
     std::int64_t tag = 0;
-    std::vector<std::int64_t> points;  // Its own tag, then those of its loans.
+    std::vector<std::int64_t> points;  // Its own tag, then the tags of its loans.
     bool returns = false;              // The backward pass sees the forward pass's weights.
     WeightsPtr forward;                // The forward pass's weights, if needed later.
     WeightsPtr origin;                 // The version they derive from, for metrics.

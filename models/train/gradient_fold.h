@@ -52,7 +52,7 @@ class TreeFold {
  private:
   void join_last_two(Stream& stream);
 
-  std::vector<PartialSum> nodes_;  // Each node begins at the group where the one before ends.
+  std::vector<PartialSum> nodes_;  // Each node begins with the group after the previous node.
 };
 
 /// Adds up the gradients of a share's micro-batches, which come in order: a left fold within a
@@ -71,8 +71,8 @@ class GradientFold {
   /// Ends the micro-batch that open() or open_apart() began.
   void close(Stream& stream);
 
-  /// Returns a number for what the next micro-batch does from open() to close(). Equal numbers mean
-  /// that it allocates and frees the same tensors.
+  /// Returns a number for the next micro-batch's work from open() to close(). Equal numbers mean
+  /// equal allocations and releases.
   std::uint64_t next_kind() const;
 
   int done() const { return done_; }

@@ -101,15 +101,14 @@ class Optimizer {
 
   /// Begins the first version, drawn from the seed and the parameter names. No plan changes it.
   FirstVersion begin(Stream& stream, std::uint64_t seed) const;
-  /// Begins a version from given tensors (a checkpoint, a file). It needs every name with its shape
-  /// in fp32 and ignores other names. `reached` is the loss scale after the steps of an earlier
-  /// run.
+  /// Begins a version from tensors (of a checkpoint, a file). It needs every name with its shape in
+  /// fp32 and ignores other names. `reached` is the loss scale after the steps done so far.
   Result<FirstVersion> begin_from(Stream& stream, const std::vector<NamedTensor>& tensors,
                                   std::int64_t version, const LossScale& reached = {}) const;
   /// Draws or packs at least `numbers` numbers, or all that are left. A matrix is packed in one go.
   void go_on(Stream& stream, FirstVersion& first, std::int64_t numbers) const;
 
-  /// Make such versions in one go.
+  /// Make a first version in one go.
   WeightsPtr initial(Stream& stream, std::uint64_t seed) const;
   Result<WeightsPtr> from(Stream& stream, const std::vector<NamedTensor>& tensors,
                           std::int64_t version, const LossScale& reached = {}) const;
@@ -121,7 +120,7 @@ class Optimizer {
                const Tensor& other) const;
 
   /// Adds the gradients of all uses in another stage. `names` lists a parameter once for each use.
-  /// Penalises those gradients like this stage's own if they are late.
+  /// Late gradients get the penalty that this stage's own ones get.
   void add_uses(Stream& stream, StageGradients& gradients, const std::vector<std::string>& names,
                 const StageGradients& others) const;
 

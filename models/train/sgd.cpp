@@ -8,8 +8,8 @@ namespace {
 
 using kernels::SgdStep;
 
-/// Kosson et al. 2021: a gradient that is D steps late adds at once what its momentum would have
-/// added in the meantime.
+/// Kosson et al. 2021: a gradient that is D steps late adds at once the moves that its momentum
+/// would have made in the meantime.
 void make_up(SgdStep& step, int missed_steps) {
   double share = 1, sum = 0;
   for (int i = 0; i < missed_steps; ++i) {

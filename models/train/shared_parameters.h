@@ -25,10 +25,9 @@ bool borrows(const SharedParameter& parameter, int stage);
 /// Returns the names of the parameters that a stage borrows.
 std::vector<std::string> borrowed_by(std::span<const SharedParameter> shared, int stage);
 
-/// Returns an error if late gradients of shared parameters cannot be corrected. The owner can
-/// penalise a borrower's gradient, since it alone knows how far the parameter moved. It cannot
-/// compensate delay: that takes the square of each micro-batch's gradient, and a borrower sends
-/// sums.
+/// Rejects corrections of late gradients that shared parameters rule out. The owner can penalise a
+/// borrower's gradient: it knows how far the parameter moved. It cannot compensate delay, for which
+/// it would need each micro-batch's gradient: a borrower sends sums.
 Status check_shared(const StalenessOptions& staleness, std::span<const SharedParameter> shared);
 
 }  // namespace troupe::models

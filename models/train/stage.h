@@ -46,7 +46,7 @@ struct Losses {
   double mean() const;
 };
 
-/// The gradients of a stage over a step, and statistics for its buffers. It has one owner.
+/// The gradients of a stage over a step, and statistics for its buffers. Moved as a whole.
 struct StageGradients {
   /// Indexed by parameter slot; a tied parameter has one for each use. If late gradients were
   /// corrected, more sets of the same size follow (GradientSets).

@@ -27,8 +27,8 @@ std::vector<Slots> owned_slots(const std::vector<Parameter>& parameters,
 Weight weight_of(Stream& stream, const Parameter& parameter, kernels::Precision precision,
                  Tensor value);
 
-/// Names the moments that an optimizer keeps for a parameter: those of the rule, then "spread", the
-/// average of its squared steps, "last_move", what the last step added to the weights, and "drift",
+/// Names the moments that an optimizer keeps for a parameter: the rule's own; then "spread", the
+/// average of its squared steps; "last_move", the last step's change of the weights; and "drift",
 /// the average direction of its steps. The last three are kept only if a policy reads them.
 std::vector<std::string_view> moment_names(const UpdateRule& rule, const OptimizerConfig& config,
                                            const StalenessOptions& staleness);
