@@ -90,8 +90,8 @@ class Auditor {
     return Done{};
   }
 
-  /// The records were checked: the steps cover all positions and read what the order puts there.
-  /// This checks the order itself: each pass must contain every sample exactly once.
+  /// The records were checked: the steps cover all positions and read the samples that the order
+  /// gives. This checks the order itself: each pass must contain every sample exactly once.
   void count_samples() {
     const SampleOrder order = terms_->samples();
     audit_.steps = steps_;

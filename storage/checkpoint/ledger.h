@@ -104,9 +104,9 @@ struct Audit {
                      // unknown. Empty if there is none.
 };
 
-/// Follows a ledger from its first line and finds the one step that read each sample of each pass,
-/// by what was read rather than by the schedule. If `data` is given, reads all samples again and
-/// compares their bytes.
+/// Follows a ledger from its first line and finds the one step that read each sample of each pass.
+/// It trusts the recorded digests, not the schedule. If `data` is given, reads all samples again
+/// and compares their bytes.
 Audit audit(std::string_view ledger, const Dataset* data = nullptr);
 
 }  // namespace troupe::storage

@@ -50,7 +50,7 @@ class Dataset {
                       std::span<std::byte> target) const = 0;
 };
 
-/// The model's demands on its data.
+/// The model's requirements on its data.
 struct DataNeeds {
   std::int64_t context = 0;  // Tokens in a sample. 0 if the model takes no tokens.
   std::int64_t classes = 0;  // The model's vocabulary or classes. 0 if the data decides.

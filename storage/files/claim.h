@@ -23,10 +23,9 @@ Result<std::unique_ptr<FileLock>> lock_folder(Files& files, const std::string& f
 /// - ROOT/lock is locked. The system releases the lock when its process ends.
 /// - ROOT/owner names the run, the process and a term that grows with each claim. A new claim
 /// replaces
-///   the file. A writer reads it again before it renames a manifest into place, so a process that
-///   lost its lock on a network file system notices the newer claim.
-/// Another claim can still come between this check and the rename. Without locks, nothing closes
-/// this gap.
+///   it. A writer reads it before it renames a manifest into place, and so notices a newer claim
+///   even if a network file system lost its lock.
+/// Another claim can come between that check and the rename. Without locks nothing closes this gap.
 class RootClaim {
  public:
   /// Claims a folder for the run with id `run`. Creates the folder if it is missing.

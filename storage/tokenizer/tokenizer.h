@@ -63,8 +63,7 @@ class Tokenizer {
   TokenizerTables tables_;
   std::vector<std::int32_t> byte_ids_;
   std::unordered_map<std::uint64_t, Merged> merges_;
-  std::array<std::vector<std::size_t>, 256> added_by_first_;  // Indexed by first byte, longest
-                                                              // first.
+  std::array<std::vector<std::size_t>, 256> added_by_first_;  // Per first byte, longest first.
 };
 
 /// Trains a tokenizer of at most `vocabulary` (at least 257) tokens, "<|endoftext|>" included, on
