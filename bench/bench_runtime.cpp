@@ -1,6 +1,6 @@
-// Measures what the actors cost: the hop of a message; one stage run by actors, beside a plain loop
-// over the same stage; and two stages on two cores, beside the simulator's prediction from the
-// measured times of actions.
+// Measures what the actors cost: the hop of a message; one stage run by actors, compared with a
+// plain loop over it; and two stages on two cores, compared with the simulator's prediction from
+// the measured times of actions.
 //
 //     ./dev bench runtime [STEPS]
 

@@ -83,7 +83,7 @@ class ChannelEcho {
   int turns_ = 0;
   int turn_ = 0;
   std::chrono::steady_clock::time_point start_;
-  std::mutex mutex_;  // Guards the members that came_back() and finish() share.
+  std::mutex mutex_;  // Guards done_, and members that a new measurement sets.
   std::optional<std::promise<Result<double>>> done_;
   std::unique_ptr<ChannelSide> side_;  // Last, because its thread uses the other members.
 };

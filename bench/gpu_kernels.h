@@ -50,7 +50,7 @@ struct GpuEffort {
   std::int64_t copied = std::int64_t{1} << 30;
 };
 
-/// Measures the kernels one by one on a GPU with tensor cores, in a 16-bit precision of these.
+/// Measures the kernels one by one on a GPU with tensor cores, in one of their 16-bit precisions.
 /// Returns an error if the shape is invalid, memory is short, or the GPU fails.
 Result<GpuFigures> measure_gpu_kernels(Stream& stream, const GptSize& size,
                                        kernels::Precision precision, const GpuEffort& effort = {});

@@ -13,7 +13,7 @@ struct KernelFigure {
   std::string shape;
   double seconds = 0;  // The median of the rounds.
   double rate = 0;     // Floating-point operations per second.
-  double share = 0;    // rate / measured peak of the same threads and precision.
+  double share = 0;    // The share of the measured peak of these threads and this precision.
 };
 
 /// A peer library's y = x w in fp32 with packed weights. `make` prepares a product to run.

@@ -13,7 +13,7 @@ namespace troupe::bench {
 struct LinkFigures {
   double latency = 0;    // Seconds for 64 bytes.
   double bandwidth = 0;  // Bytes per second for unencrypted tensors of 16 MiB.
-  double encrypted = 0;  // The same, encrypted. Medians of alternating rounds.
+  double encrypted = 0;  // Bytes per second, encrypted. Medians of alternating rounds.
 };
 
 /// The answering machine: waits at one address for a peer that knows the secret, and sends back
