@@ -20,7 +20,7 @@ struct Init {
   static Init zeros() { return {Kind::zeros, 0}; }
   static Init ones() { return {Kind::ones, 0}; }
   static Init normal(double deviation) { return {Kind::normal, static_cast<float>(deviation)}; }
-  /// Uniform within 1 / sqrt(inputs) of zero, the default of PyTorch's linear layers.
+  /// Returns the default of PyTorch's linear layers: uniform within 1 / sqrt(inputs) of zero.
   static Init by_inputs(std::int64_t inputs);
 };
 

@@ -12,7 +12,7 @@
 
 namespace troupe::models {
 
-/// Read a key of a complete table. A missing key or one of another type is a programming error.
+/// Reads a key of a complete table. A missing key or one of another type is a programming error.
 std::int64_t integer(const Value& options, std::string_view key);
 double number(const Value& options, std::string_view key);
 bool boolean(const Value& options, std::string_view key);

@@ -4,8 +4,8 @@
 
 namespace troupe::models {
 
-/// Sets random numbers to zero in training and scales up the remaining ones. The mask is a function
-/// of seed, step, sample and place in the model, so the backward pass draws it again.
+/// Dropout: sets random numbers to zero in training and scales up the remaining ones. The mask is a
+/// function of seed, step, sample and place in the model, so the backward pass draws it again.
 class Dropout final : public Layer {
  public:
   /// `operation` is the layer's index among all layers of the model that draw.

@@ -6,7 +6,7 @@
 
 namespace troupe::models {
 
-/// Normalizes each row of `width` numbers to mean 0 and variance 1, then scales and shifts it.
+/// Layer normalization: brings each row to mean 0 and variance 1, then scales and shifts it.
 class LayerNorm final : public Layer {
  public:
   /// The parameters are `name`.weight and `name`.bias.

@@ -17,11 +17,11 @@ class Parts {
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const std::vector<Buffer>& buffers() const { return buffers_; }
   int saved() const { return static_cast<int>(saved_); }
-  /// Chain all parts: each takes the output shape of the part before it.
+  /// Chains all parts: each takes the output shape of the part before it.
   Shape output(Shape shape) const;
   Work work(Shape shape) const;
 
-  /// Call the layer's own function with its slices of the whole's weights and tensors.
+  /// Calls the layer's own function with its slices of the whole's weights and tensors.
   Tensor forward(int part, const Layer::In& whole, Tensor x, Layer::SavedSpan saved,
                  Layer::SavedSpan statistics) const;
   Tensor backward_input(int part, const Layer::In& whole, Tensor dy, Layer::SavedSpan saved) const;

@@ -6,7 +6,7 @@
 
 namespace troupe::models {
 
-/// Divides each row of `width` numbers by the root of its mean square, then scales it.
+/// RMS normalization: divides each row by the root of its mean square, then scales it.
 class RmsNorm final : public Layer {
  public:
   /// The parameter is `name`.weight.

@@ -4,8 +4,8 @@
 
 namespace troupe::models {
 
-/// Maps tokens [batch, length] to rows of a table [vocabulary, width]. Every token must lie within
-/// the vocabulary.
+/// A table [vocabulary, width] whose rows replace tokens [batch, length]. Every token must lie
+/// within the vocabulary.
 class TokenEmbedding final : public Layer {
  public:
   explicit TokenEmbedding(Parameter table);

@@ -66,8 +66,8 @@ class Gap {
   const Weights* then_;
 };
 
-/// Corrects the gradients of one micro-batch: divides them by their penalties, or compensates the
-/// delay.
+/// The correction of one micro-batch's gradients: divides them by their penalties, or compensates
+/// the delay.
 class LateGradients final : public GradientMend {
  public:
   struct Of {

@@ -58,7 +58,7 @@ class TrainingStage {
   void adopt(Version newest) { points_.adopt(std::move(newest)); }
   std::int64_t version() const { return points_.version(); }
 
-  /// Run Stage's passes. `m.index` counts in the round, and forward passes come in that order.
+  /// Runs Stage's passes. `m.index` counts in the round, and forward passes come in that order.
   /// `loans` has one entry for each borrowed parameter, lent for the same micro-batch.
   Tensor forward(Stream& stream, const MicroBatch& m, Tensor input, Tensor targets,
                  std::span<const Loan> loans);

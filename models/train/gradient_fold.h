@@ -16,7 +16,7 @@ struct Share {
   int first_group = 0;    // The groups of this share: [first_group, last_group).
   int last_group = 1;
 
-  /// The share that covers a whole step.
+  /// Returns the share that covers a whole step.
   static Share whole(int micro_batches, int groups) { return {micro_batches, groups, 0, groups}; }
 
   /// Returns the index in the step of a group's first micro-batch.
@@ -32,8 +32,8 @@ struct PartialSum {
   std::vector<Tensor> slots;
 };
 
-/// Adds up leaves, pushed one after another, by a binary tree. Its shape depends only on the number
-/// of leaves: each node splits at the largest power of two below its size. Holds at most
+/// A sum of leaves, pushed one after another, by a binary tree. Its shape depends only on the
+/// number of leaves: each node splits at the largest power of two below its size. It holds at most
 /// log2(leaves) + 1 sums. A pushed node may be a subtree that was added up elsewhere.
 class TreeFold {
  public:
@@ -55,8 +55,8 @@ class TreeFold {
   std::vector<PartialSum> nodes_;  // Each node begins with the group after the previous node.
 };
 
-/// Adds up the gradients of a share's micro-batches, which come in order: a left fold within a
-/// group, a tree across groups. So the order of additions does not depend on the number of devices.
+/// The gradient sum of a share's micro-batches, which come in order: a left fold within a group, a
+/// tree across groups. So the order of additions does not depend on the number of devices.
 class GradientFold {
  public:
   GradientFold() = default;

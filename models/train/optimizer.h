@@ -84,9 +84,9 @@ struct FirstVersion {
   bool is_done() const { return done == all; }
 };
 
-/// Makes the next version of a stage's weights from the last one and the gradients of a step. Owns
-/// the moments. Knows neither messages nor threads. The result depends on the weights' version, not
-/// on how often step() ran.
+/// The maker of a stage's next weights, from the last version and the gradients of a step. It owns
+/// the moments, and knows neither messages nor threads. The result depends on the weights' version,
+/// not on how often step() ran.
 ///
 /// A tied parameter has one gradient: (first use) + (later use), each summed up first. If two
 /// stages use it, each sends its own gradient to the other (gradient, add_use), and both compute
@@ -101,14 +101,15 @@ class Optimizer {
 
   /// Begins the first version, drawn from the seed and the parameter names. No plan changes it.
   FirstVersion begin(Stream& stream, std::uint64_t seed) const;
-  /// Begins a version from tensors (of a checkpoint, a file). It needs every name with its shape in
-  /// fp32 and ignores other names. `reached` is the loss scale after the steps done so far.
+  /// Begins a version from tensors (of a checkpoint, a file). It needs every name with its declared
+  /// shape and type, and ignores other names. `reached` is the loss scale after the steps done so
+  /// far.
   Result<FirstVersion> begin_from(Stream& stream, const std::vector<NamedTensor>& tensors,
                                   std::int64_t version, const LossScale& reached = {}) const;
   /// Draws or packs at least `numbers` numbers, or all that are left. A matrix is packed in one go.
   void go_on(Stream& stream, FirstVersion& first, std::int64_t numbers) const;
 
-  /// Make a first version in one go.
+  /// Makes a first version in one go.
   WeightsPtr initial(Stream& stream, std::uint64_t seed) const;
   Result<WeightsPtr> from(Stream& stream, const std::vector<NamedTensor>& tensors,
                           std::int64_t version, const LossScale& reached = {}) const;

@@ -62,7 +62,7 @@ struct GradientShare {
   double rate_share = 1;                        // Equal in all shares.
 };
 
-/// Corrects the gradients of a late micro-batch before they join the sum.
+/// A correction of a late micro-batch's gradients before they join the sum.
 class GradientMend {
  public:
   virtual ~GradientMend() = default;

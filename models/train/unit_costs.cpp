@@ -94,7 +94,7 @@ Computer computer_of(const CostRequest& request) {
   return kernels::is_on_tensor_cores(request.precision) ? Computer::gpu : request.computer;
 }
 
-/// Runs one unit, with the loss if it is the last, and measures its costs.
+/// A dry run of one unit, with the loss if it is the last, that measures its costs.
 class Rehearsal {
  public:
   Rehearsal(const Model& model, std::size_t unit, const CostRequest& request)

@@ -6,9 +6,9 @@
 
 namespace troupe::models {
 
-/// Normalizes each channel of images [batch, channels, height, width] to mean 0 and variance 1,
-/// then scales and shifts it. Training uses the statistics of the micro-batch, evaluation the
-/// running ones.
+/// Batch normalization: brings each channel of images [batch, channels, height, width] to mean 0
+/// and variance 1, then scales and shifts it. Training uses the statistics of the micro-batch,
+/// evaluation the running ones.
 class BatchNorm final : public Layer {
  public:
   /// The parameters are `name`.weight and `name`.bias; the buffers are `name`.running_mean and

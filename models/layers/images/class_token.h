@@ -4,7 +4,7 @@
 
 namespace troupe::models {
 
-/// Prepends a trained row to each sample: [batch, length, width] to [batch, length + 1, width].
+/// A trained row that precedes each sample: [batch, length, width] to [batch, length + 1, width].
 class ClassToken final : public Layer {
  public:
   explicit ClassToken(Parameter token);
@@ -20,7 +20,7 @@ class ClassToken final : public Layer {
   Parameter token_;
 };
 
-/// Returns the first row of each sample: [batch, length, width] to [batch, width].
+/// The first row of each sample: [batch, length, width] to [batch, width].
 class FirstRow final : public Layer {
  public:
   int saved() const override { return 1; }
