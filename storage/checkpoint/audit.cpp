@@ -13,7 +13,7 @@ namespace {
 
 std::string number(std::int64_t n) { return std::to_string(n); }
 
-/// Follows the records of a ledger and stops at the first inconsistent one.
+/// An audit in progress. It stops at the first inconsistent record.
 class Auditor {
  public:
   Audit follow(const Records& records, const Dataset* data) {

@@ -39,7 +39,7 @@ struct Saved {
 Result<Saved> save_checkpoint(Files& files, const std::string& root,
                               const CheckpointContent& content, const RootClaim* claim = nullptr);
 
-/// Write a checkpoint from several nodes below one `root`: first each node writes its part (`name`
+/// Writes a checkpoint from several nodes below one `root`: first each node writes its part (`name`
 /// tells parts apart: "weights-3"), then one node commits the manifest.
 Result<Part> write_part(Files& files, const std::string& directory, const std::string& name,
                         PartKind kind, std::span<const NamedTensor> tensors,
@@ -78,7 +78,7 @@ class Checkpoint {
   const std::string& directory() const { return directory_; }
   const Manifest& manifest() const { return manifest_; }
 
-  /// Return views in the order in which the tensors were saved.
+  /// Returns views in the order in which the tensors were saved.
   std::vector<TensorView> weights() const { return views(PartKind::weights); }
   std::vector<TensorView> optimizer() const { return views(PartKind::optimizer); }
   Metadata metadata() const;

@@ -30,9 +30,9 @@ struct SaveOptions {
   const RootClaim* claim = nullptr;
 };
 
-/// Saves checkpoints on its own thread while training continues. At most one is being written and
-/// one waits. A third is refused, so that neither memory nor the disk's queue grows. An accepted
-/// checkpoint is never dropped for a newer one.
+/// A writer that saves checkpoints on its own thread while training continues. At most one is being
+/// written and one waits. A third is refused, so that neither memory nor the disk's queue grows. An
+/// accepted checkpoint is never dropped for a newer one.
 class CheckpointWriter {
  public:
   /// The writer's thread calls `done` once for each accepted checkpoint, in order. `files` must

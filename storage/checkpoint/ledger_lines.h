@@ -15,7 +15,7 @@ struct Beginning {
   LedgerTerms terms;
 };
 
-/// Records that a checkpoint of `step` is on the disk.
+/// The record of a checkpoint of `step` on the disk.
 struct SavedStep {
   std::int64_t step = 0;
   std::string below;           // The folder with the checkpoint.
@@ -26,7 +26,7 @@ Value to_record(const Beginning& beginning);
 Value to_record(const SavedStep& saved);
 Value to_record(const LedgerStep& step);
 
-/// Parse a record. Return nothing if it is of another kind or incomplete.
+/// Parses a record. Returns nothing if it is of another kind or incomplete.
 std::optional<Beginning> beginning_of(const Value& record);
 std::optional<SavedStep> saved_of(const Value& record);
 std::optional<LedgerStep> step_of(const Value& record);

@@ -55,8 +55,8 @@ bool is_plain_name(std::string_view name) {
          });
 }
 
-/// Reads the fields of a map. The first invalid field sets the error. An invalid field reads as its
-/// type's default.
+/// A reader of a map's fields. The first invalid field sets the error. An invalid field reads as
+/// its type's default.
 class Fields {
  public:
   explicit Fields(const Value& map) : map_(map) {}

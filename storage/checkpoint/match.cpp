@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t most_named = 5;
 
-/// Collects differences and names the first few.
+/// A list of differences that names the first few.
 class Differences {
  public:
   void add(const std::string& what) {

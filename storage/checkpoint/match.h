@@ -18,7 +18,7 @@ struct WantedTensor {
 /// error names the first few differences.
 Status match_tensors(std::span<const TensorView> found, std::span<const WantedTensor> wanted);
 
-/// Return an error with the differing keys and values if a checkpoint has another model or recipe.
+/// Returns an error with the differing keys and values if a checkpoint has another model or recipe.
 Status match_model(const Manifest& manifest, const Value& model);
 Status match_recipe(const Manifest& manifest, const Value& recipe);
 

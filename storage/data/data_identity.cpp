@@ -13,7 +13,7 @@ constexpr std::uint64_t block_bytes = std::uint64_t{16} << 10;
 constexpr std::uint64_t blocks = read_whole / block_bytes;
 constexpr std::size_t most_kept = 4;
 
-/// Forwards all calls and records which files were read and which folders were listed.
+/// A file system that forwards all calls and records the files read and the folders listed.
 class NotingFiles final : public Files {
  public:
   explicit NotingFiles(Files& files) : files_(files) {}

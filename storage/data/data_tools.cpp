@@ -12,7 +12,7 @@
 namespace troupe::storage {
 namespace {
 
-/// Bounds the size of a dataset, which is built in memory.
+/// The size limit of a dataset, which is built in memory.
 constexpr std::uint64_t most_bytes = std::uint64_t{8} << 30;
 
 /// The bytes of all samples, concatenated.

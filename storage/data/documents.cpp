@@ -8,7 +8,7 @@ namespace troupe::storage {
 namespace {
 
 constexpr std::size_t longest_line = std::size_t{256} << 20;
-/// Ends a document if bytes are tokens.
+/// The byte that ends a document if bytes are tokens.
 constexpr std::int32_t line_break = '\n';
 
 std::vector<std::int32_t> tokens_of(std::string_view text, const Tokenizer* tokenizer) {

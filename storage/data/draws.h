@@ -7,8 +7,8 @@
 
 namespace troupe::storage {
 
-/// Selects the samples of generated data. `seed` fixes the distribution, `stream` tells training
-/// from validation.
+/// The selection of generated data. `seed` fixes the distribution, `stream` tells training from
+/// validation.
 struct DrawKey {
   std::uint64_t seed = 1;
   std::uint32_t stream = 0;

@@ -26,8 +26,8 @@ Digest digest_of_samples(std::span<const Place> samples);
 /// Returns the digest that reading `count` samples from position `first` on should give.
 Digest digest_of_samples(const SampleOrder& order, std::int64_t first, std::int64_t count);
 
-/// Cuts a dataset into steps and micro-batches. It keeps no state: any caller can read any
-/// micro-batch of any step at once, and all callers get the same one.
+/// A dataset cut into steps and micro-batches. It keeps no state: any caller can read any
+/// micro-batch of any step at once, and all callers get equal ones.
 class MicroBatches {
  public:
   /// A step has `global` samples in micro-batches of `micro`, which must divide it. The dataset

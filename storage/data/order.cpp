@@ -9,7 +9,7 @@ namespace troupe::storage {
 namespace {
 
 constexpr int rounds = 4;
-/// Distinguishes this use of Philox from others, in a word of the counter.
+/// The mark of this use of Philox, in a word of the counter.
 constexpr std::uint32_t purpose = 0x6f726472;
 
 /// A Feistel network on numbers of 2 * `half` bits: the smallest power of four that is at least

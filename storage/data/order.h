@@ -20,8 +20,8 @@ struct Place {
   friend bool operator==(const Place&, const Place&) = default;
 };
 
-/// Maps positions of training to samples, pass after pass without end. A step of B samples uses
-/// positions [step * B, (step + 1) * B) and may span two passes.
+/// The order of training: a map from positions to samples, pass after pass without end. A step of B
+/// samples uses positions [step * B, (step + 1) * B) and may span two passes.
 class SampleOrder {
  public:
   enum class Kind { shuffled, sequential };

@@ -28,7 +28,7 @@ Result<std::unique_ptr<Dataset>> make_token_dataset(
     std::vector<std::unique_ptr<TokenSource>> sources, const std::string& what,
     const DataNeeds& needs, std::int64_t vocabulary);
 
-/// Open text, .jsonl and token shards.
+/// Opens text, .jsonl and token shards.
 Result<std::unique_ptr<Dataset>> open_text(DataSpec spec, const DataNeeds& needs, Files& files);
 Result<std::unique_ptr<Dataset>> open_shards(DataSpec spec, const DataNeeds& needs, Files& files);
 

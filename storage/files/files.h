@@ -133,7 +133,7 @@ class Files {
   /// Removes a file or an empty directory.
   virtual Status remove(const std::string& path) = 0;
 
-  /// Creates a directory and its parents, durably. An existing one is no error.
+  /// Creates a directory and its parents durably. An existing one is no error and is not synced.
   virtual Status make_directory(const std::string& path) = 0;
   /// Returns when creations, renames and removals in the directory are on the disk.
   virtual Status sync_directory(const std::string& path) = 0;

@@ -18,7 +18,7 @@ constexpr std::size_t digits = 16;
 /// Bounds on unsynced lines: append() syncs at multiples of many_lines and fails at most_lines.
 constexpr std::size_t many_lines = 4'096;
 constexpr std::size_t most_lines = 65'536;
-/// Ends a torn line, so that even a line with a complete record does not count as one.
+/// The end of a torn line, which keeps even a complete record on that line from counting.
 constexpr std::string_view closing = " torn\n";
 constexpr JsonLimits limits = {.bytes = std::size_t{1} << 20, .depth = 16};
 

@@ -53,7 +53,7 @@ Existence grows(Files& files, const std::string& path, const Segments& segments)
 /// Returns the text of all segments, in order, or an error if there is none.
 Result<std::string> read_segments(Files& files, const std::string& path);
 
-/// Appends to a file of records. `files` must outlive it.
+/// A writer that appends to a file of records. `files` must outlive it.
 class RecordWriter {
  public:
   /// Opens a file of records. Rewrites its growing segment to a new file, without a torn line, so

@@ -16,7 +16,7 @@ constexpr std::int64_t most_unused = 65'536;
 
 std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
-/// Builds the table of tokens from a map of printable words to ids.
+/// A builder of the token table from a map of printable words to ids.
 class Vocabulary {
  public:
   explicit Vocabulary(std::size_t entries)

@@ -32,7 +32,7 @@ struct Frequent {
   }
 };
 
-/// Merges the most frequent pair of neighbours again and again. Updates counts with each merge, so
+/// A loop that merges the most frequent pair of neighbours. It updates counts with each merge, so
 /// that it visits only words that contain the pair.
 class Trainer {
  public:

@@ -12,7 +12,7 @@ namespace troupe::storage {
 /// The words of a text, concatenated, are the text.
 std::string_view first_word(std::string_view text);
 
-/// Convert bytes to the printable characters that files use for them (GPT-2's table), and back.
+/// Converts bytes to the printable characters that files use for them (GPT-2's table), and back.
 /// from_printable() returns false if a character stands for no byte.
 char32_t printable(unsigned char byte);
 std::string to_printable(std::string_view bytes);
