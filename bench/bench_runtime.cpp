@@ -291,7 +291,7 @@ std::pair<double, double> idle_of(const schedules::Timeline& timeline) {
   return {end - start, end - start - busy};
 }
 
-/// Pins threads started from now on to one core, because cores of a virtual machine may differ.
+/// One core for all threads started from now on, because cores of a virtual machine may differ.
 class OneCore {
  public:
   OneCore() {

@@ -37,7 +37,7 @@ inline double seconds_since(std::chrono::steady_clock::time_point start) {
 /// processes has a core of its own. Does nothing on a single core.
 void stay_on(std::size_t core);
 
-/// Transfer all bytes over a blocking socket. Return false if the other end is gone.
+/// Transfers all bytes over a blocking socket. Returns false if the other end is gone.
 bool write_all(int socket, const void* from, std::size_t bytes);
 bool read_all(int socket, void* to, std::size_t bytes);
 

@@ -70,7 +70,7 @@ class LiveCluster {
 
   pid_t process_of(const std::string& node) const;
   pid_t process_of_head() const;
-  /// Freeze a host's processes as if the host had failed, and replace them by a fresh daemon.
+  /// Freezes a host's processes as if the host had failed, or replaces them by a fresh daemon.
   void take_away(const std::string& node);
   void bring_back(const std::string& node);
 

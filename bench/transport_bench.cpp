@@ -39,7 +39,7 @@ Result<double> measure_hand_over(const Size& size) {
   return seconds_since(start) / turns;
 }
 
-/// Copies from memory to memory on one thread.
+/// A benchmark of copies from memory to memory on one thread.
 class Copies {
  public:
   Result<double> measure(const Size& size) {
