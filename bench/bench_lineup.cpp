@@ -1,5 +1,5 @@
-// Who does what of a run when some of its nodes go: what it takes to find that beforehand, to look
-// it up, and to find it where nobody foresaw it.
+// Measures how to share out a run's work after a loss of nodes: the time to plan all losses ahead,
+// to look one up, and to search for one that was not planned.
 
 #include <algorithm>
 #include <chrono>
@@ -14,7 +14,7 @@ using namespace troupe;
 
 namespace {
 
-/// Milliseconds, the middle of so many.
+/// Returns the median milliseconds of `times` calls.
 double time_of(int times, const std::function<void()>& what) {
   using Clock = std::chrono::steady_clock;
   std::vector<double> all;
@@ -26,7 +26,7 @@ double time_of(int times, const std::function<void()>& what) {
   return bench::median(std::move(all));
 }
 
-/// As many devices as nodes, with unequal work; nodes of so many kinds.
+/// Returns a run with as many devices as nodes, unequal work, and nodes of `kinds` kinds.
 actors::Sharing sharing_of(int nodes, int kinds) {
   actors::Sharing sharing;
   sharing.most = nodes;

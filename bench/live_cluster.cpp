@@ -55,7 +55,7 @@ std::optional<Value> Story::next() {
   file_.clear();
   for (std::string more; std::getline(file_, more);) {
     line_ += more;
-    if (file_.eof()) return {};  // Its end comes later.
+    if (file_.eof()) return {};  // The rest of the line is not written yet.
     auto event = parse_json(line_);
     line_.clear();
     if (event) return std::move(*event);
@@ -118,7 +118,7 @@ pid_t LiveCluster::process_of_head() const {
   return children.empty() ? -1 : children.front();
 }
 
-/// It falls silent: nobody hears of its end, as of a process that was killed.
+/// Freezes the processes, so that the head notices only silence, unlike the end of a process.
 void LiveCluster::take_away(const std::string& node) {
   kill(named(node).daemon->id(), SIGSTOP);
   if (const pid_t process = process_of(node); process > 0) kill(process, SIGSTOP);
@@ -150,7 +150,7 @@ bool LiveCluster::settle(std::mt19937& random) {
   const auto until = story_->step() + 5 + static_cast<std::int64_t>(random() % 10);
   const bool is_there =
       story_->find([&](const Value&) { return story_->step() >= until; }).has_value();
-  // Anywhere within a step.
+  // Wait for a random part of a step.
   const double part = static_cast<double>(random() % 1000) / 1000;
   std::this_thread::sleep_for(Seconds(part * story_->usual()));
   story_->catch_up();

@@ -2,7 +2,7 @@
 
 namespace troupe::storage {
 namespace {
-/// One that is being written, and one that waits.
+/// One that is being written and one that waits.
 constexpr std::size_t most_accepted = 2;
 }  // namespace
 
@@ -48,7 +48,7 @@ void CheckpointWriter::run() {
   while (true) {
     changed_.wait(lock, [this] { return !accepted_.empty() || stopping_; });
     if (accepted_.empty()) return;
-    // Others only append, which moves no element of a deque.
+    // Safe without the lock: other threads only append, which moves no element of a deque.
     const auto& content = accepted_.front();
     lock.unlock();
     SaveOutcome outcome;

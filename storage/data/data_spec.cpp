@@ -6,7 +6,7 @@
 namespace troupe::storage {
 namespace {
 
-/// Letters to insert, remove or exchange to get from one word to the other.
+/// Returns the Levenshtein distance: the insertions, deletions and replacements between two words.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
