@@ -14,7 +14,8 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-/// Any number: a timeline may come from a file. The bound is 31 years.
+/// Rounds to nanoseconds. Accepts any number, because a timeline may come from a file; caps it at
+/// 31 years.
 nanoseconds rounded(double seconds) {
   constexpr double most = 1e9;
   return nanoseconds(std::llround(std::clamp(seconds, 0.0, most) * 1e9));
@@ -51,7 +52,7 @@ Window window_of(const Timeline& timeline) {
   return window;
 }
 
-/// Spans of one device may overlap: time is idle where none is.
+/// Returns the time covered by no span; spans of one device may overlap.
 double idle_time(std::vector<Window> busy, Window window) {
   std::ranges::sort(busy, {}, &Window::start);
   double idle = 0;
