@@ -48,7 +48,7 @@ bool check_routes(const Schedule& schedule, Findings& findings) {
 
 /// The number of passes of each kind for one stage and micro-batch.
 struct Count {
-  std::array<std::uint8_t, 5> of = {};  // By kind; saturates at 255.
+  std::array<std::uint8_t, 5> of = {};  // Indexed by kind; counters saturate at 255.
   std::uint8_t checkpoints = 0;
 
   void add(Action action) {

@@ -42,7 +42,7 @@ class WaitGraph {
 
  private:
   struct Outgoing {
-    std::vector<std::uint32_t> begin;  // By node, into `edges`.
+    std::vector<std::uint32_t> begin;  // Indexed by node; positions in `edges`.
     std::vector<std::uint32_t> edges;
   };
   Outgoing outgoing() const;

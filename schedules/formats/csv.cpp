@@ -129,7 +129,7 @@ class Reader {
   /// Checks that each sent tensor is computed before, received in another row and consumed after.
   bool match_transfers() {
     if (sends_.empty() && receives_.empty()) return true;
-    std::map<Key, End> passes;  // By the tensor that the pass produces.
+    std::map<Key, End> passes;  // Keyed by the tensor that the pass produces.
     for (std::size_t row = 0; row < schedule_.lanes.size(); ++row)
       for (std::size_t k = 0; k < schedule_.lanes[row].size(); ++k) {
         const Action action = schedule_.lanes[row][k];

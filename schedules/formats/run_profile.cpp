@@ -66,7 +66,7 @@ double idle_time(std::vector<Window> busy, Window window) {
 
 void add_time(const Timeline& timeline, StackProfile& profile) {
   if (timeline.spans.empty()) return;
-  std::map<std::tuple<int, int, Kind>, Spent> spent;  // By device, stage and kind.
+  std::map<std::tuple<int, int, Kind>, Spent> spent;  // Keyed by device, stage and kind.
   std::vector<std::vector<Window>> busy(static_cast<std::size_t>(timeline.devices));
   for (const Span& span : timeline.spans) {
     Spent& sum = spent[{span.device, span.action.stage, span.action.kind}];

@@ -313,7 +313,7 @@ class SvgWriter {
   int most_chunks_ = 1;
   bool seen_reduction_ = false;
   bool seen_update_ = false;
-  std::map<std::pair<int, int>, int> chunk_;  // By device and stage.
+  std::map<std::pair<int, int>, int> chunk_;  // Keyed by device and stage.
   std::string text_;
 };
 

@@ -155,7 +155,7 @@ class TraceWriter {
 
   const Timeline& timeline_;
   double begin_ = 0;
-  std::vector<int> thread_;  // By span.
+  std::vector<int> thread_;  // Indexed by span.
   std::string separator_ = "\n";
   std::string text_;
 };

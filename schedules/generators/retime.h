@@ -7,7 +7,7 @@
 
 namespace troupe::schedules {
 
-/// Which pass starts first if both a forward and a backward pass are ready.
+/// The pass that starts first if both a forward and a backward pass are ready.
 enum class Preference { backward_first, forward_first, as_listed };
 
 /// The costs and limits for re-timing, in any unit. No time may be negative.
@@ -17,7 +17,7 @@ struct RetimeSettings {
     double backward = 2;  // A fused B.
     double input = 1;
     double weight = 1;
-    double stash = 1;  // What a forward pass keeps until the W or B that frees it.
+    double stash = 1;  // Held from the forward pass until the W or B that frees it.
   };
 
   std::vector<Stage> stages;  // One for each stage of the base.

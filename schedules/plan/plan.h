@@ -39,7 +39,7 @@ struct PlanRequest {
 
   std::string schedule = "1f1b";  // A name, or "auto".
   std::int64_t effort =
-      40'000'000;  // Of the search for "auto"; 0 compares only the named schedules.
+      40'000'000;  // Budget of the search for "auto"; 0 compares only named schedules.
   std::optional<Schedule> written;  // A schedule written by the user, with the pipeline's shape.
   std::optional<int> stages;        // Unset: the fastest number.
   std::vector<int> boundaries;  // [0, 3, 6]: first unit of each stage, and the end. May be empty.
@@ -47,7 +47,7 @@ struct PlanRequest {
   std::optional<int> replicas;  // Unset: as many as fit.
   bool even = false;            // Whether all replicas take equally many groups.
   Exchange exchange = Exchange::all_to_all;
-  Recompute recompute;  // By stage only together with `boundaries`, which define the stages.
+  Recompute recompute;          // Per-stage values need `boundaries`, which define the stages.
   std::optional<Bytes> memory;  // Limit per device; unset: all of its memory.
   /// Whether all devices synchronize at the end of a step (as clipping by the global norm requires)
   /// or continue with the next one.
@@ -85,7 +85,7 @@ struct PlannedStage {
 struct PlannedSeat {
   int stage = 0;
   int position = 0;                 // In the pipeline.
-  std::vector<DevicePlace> places;  // By replica.
+  std::vector<DevicePlace> places;  // Indexed by replica.
   StageMemory memory;
   Bytes workspace = 0;  // The part of its buffers that passes and updates use.
   int weight_versions = 1;
@@ -97,7 +97,7 @@ using SchedulePtr = std::shared_ptr<const Schedule>;
 
 /// One of the data-parallel pipelines.
 struct PlannedReplica {
-  std::vector<DevicePlace> places;  // By position in the pipeline.
+  std::vector<DevicePlace> places;  // Indexed by position in the pipeline.
   SchedulePtr schedule;             // The lanes, including updates.
   Seconds step{};
 };
@@ -109,7 +109,7 @@ struct Plan {
   int micro_batches = 0;
   int chunks = 1;
   std::vector<PlannedStage> stages;
-  std::vector<PlannedSeat> seats;  // By position, then stage.
+  std::vector<PlannedSeat> seats;  // Sorted by position, then stage.
   std::vector<PlannedReplica> replicas;
 
   Seconds step{};               // From first start to last end of the slowest replica.

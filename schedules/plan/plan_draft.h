@@ -23,8 +23,8 @@ struct PlanShape {
 /// A plan that fits and is not simulated yet.
 struct PlanDraft {
   PlanShape shape;
-  std::vector<std::vector<DevicePlace>> places;  // By replica, then position.
-  std::vector<SchedulePtr> schedules;            // By replica, including updates.
+  std::vector<std::vector<DevicePlace>> places;  // Indexed by replica, then position.
+  std::vector<SchedulePtr> schedules;            // Indexed by replica; the lanes include updates.
   std::vector<int> cuts;
   std::vector<PlannedSeat> seats;
   Seconds bottleneck{};

@@ -46,8 +46,8 @@ class PlanBook {
   const Replanned& plan_for(const Counts& counts);
 
   PlanRequest request_;
-  std::vector<int> class_of_;  // By node.
-  std::vector<int> first_of_;  // By class: the first node of the class.
+  std::vector<int> class_of_;  // Indexed by node.
+  std::vector<int> first_of_;  // The first node of each class.
   std::map<Counts, Replanned> plans_;
   int made_ = 0;
 };

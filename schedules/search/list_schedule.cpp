@@ -176,7 +176,7 @@ class ListScheduler {
   const ListSettings& settings_;
   std::size_t width_;
   std::vector<Device> devices_;
-  std::vector<double> forward_arrival_;  // By stage and micro-batch.
+  std::vector<double> forward_arrival_;  // Indexed by stage and micro-batch.
   std::vector<double> backward_arrival_;
   std::priority_queue<Wake, std::vector<Wake>, std::greater<>> wakes_;
 };

@@ -157,10 +157,10 @@ class StepGraph::Builder {
   std::size_t passes_;
   std::vector<std::uint32_t> forward_;  // The moment, by stage and micro-batch.
   std::vector<std::uint32_t> backward_;
-  std::vector<std::uint32_t> previous_;  // By device: the last moment that occupied it.
+  std::vector<std::uint32_t> previous_;  // Indexed by device: the last moment that occupied it.
   std::vector<std::uint32_t> previous_give_;
   std::vector<Queue> queues_;
-  std::vector<std::vector<Giver>> givers_;  // By stage.
+  std::vector<std::vector<Giver>> givers_;  // Indexed by stage.
 };
 
 StepGraph::StepGraph(const Schedule& schedule, const std::vector<Moment>& moments,

@@ -100,22 +100,21 @@ class Simulator::Engine {
   std::size_t routes_;
   std::vector<std::uint16_t> route_of_;
   std::vector<std::uint32_t> device_of_;      // Indexed by at(route, stage).
-  std::vector<std::array<double, 9>> times_;  // By stage and kind.
+  std::vector<std::array<double, 9>> times_;  // Indexed by stage and kind.
   std::vector<double> slowness_;
   double launch_;
   double overlap_;
-  std::vector<Edge> edges_;  // Of activations, then of gradients. An edge is a queue.
+  std::vector<Edge> edges_;  // Edges of activations, then of gradients. An edge is a queue.
   std::size_t slots_;
 
   std::vector<Device> devices_;
-  std::vector<double> done_;             // By event.
+  std::vector<double> done_;             // Indexed by event.
   std::vector<std::uint32_t> runnable_;  // A stack of devices that may continue.
-  std::vector<double> used_;             // By queue and slot: when its last message was used.
-  std::vector<std::uint32_t> uses_;      // By queue.
-  std::vector<std::uint32_t>
-      first_reduction_;                    // By holder: the index of its first entry in reduced_.
-  std::vector<std::uint32_t> reductions_;  // By holder: the number in a step.
-  std::vector<std::uint32_t> given_;       // By holder: the number so far.
+  std::vector<double> used_;         // Indexed by queue and slot: when its last message was used.
+  std::vector<std::uint32_t> uses_;  // Indexed by queue.
+  std::vector<std::uint32_t> first_reduction_;  // Indexed by holder: its first entry in reduced_.
+  std::vector<std::uint32_t> reductions_;       // Indexed by holder: the number in a step.
+  std::vector<std::uint32_t> given_;            // Indexed by holder: the number so far.
   std::vector<double> reduced_;
 };
 

@@ -111,7 +111,7 @@ class TimelineBuilder {
   std::size_t width_;
   std::vector<std::size_t> forward_;  // The span, by stage and micro-batch.
   std::vector<std::size_t> backward_;
-  /// By route, stage and direction: the times at which messages were used.
+  /// The times at which messages were used, keyed by route, stage and direction.
   std::map<std::tuple<std::size_t, std::uint16_t, bool>, std::vector<double>> used_;
   Timeline timeline_;
 };
