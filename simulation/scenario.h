@@ -17,6 +17,7 @@ struct Scenario {
   Bug bug = Bug::none;
 };
 
+/// The outcome of a scenario.
 struct Story {
   std::string violation;  // The violated invariant and when; empty: none.
   std::map<actors::reconciler::Row, int> rows;

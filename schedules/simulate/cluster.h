@@ -73,11 +73,11 @@ Link link_between(const Cluster& cluster, DevicePlace from, DevicePlace to);
 ///     between_zones = { bandwidth = "1Gbit/s", latency = "2ms" }
 ///
 ///     [[nodes]]
-///     name      = "big"          # big0, big1, ... where count is given
+///     name      = "big"          # big0, big1, ... if count is given
 ///     count     = 2
 ///     devices   = 4
 ///     speed     = 1.0            # a number for all, or a list with one for each device
-///     memory    = "16GiB"        # likewise
+///     memory    = "16GiB"        # one size for all, or a list
 ///     inside    = { bandwidth = "20GB/s", latency = "5us" }
 ///     outside   = { bandwidth = "10Gbit/s", latency = "50us" }
 ///     zone      = "a"
