@@ -64,8 +64,8 @@ TEST_CASE("every named schedule is valid wherever it is defined", "[schedules]")
     INFO(to_text(schedule));
     if (!violations.empty()) FAIL(render(schedule, violations.front()));
   });
-  // Of 132 shapes: 8 schedules with one chunk, 3 with two, 2 with 2 to 4, 1 with 2 or 4. The dual
-  // ones have 120 more.
+  // For 132 shapes: 8 schedules with one chunk, 3 with two, 2 with 2 to 4, 1 with 2 or 4. The dual
+  // pipes add 120.
   CHECK(count == 132 * (8 + 3 + 2 * 3 + 2) + 120);
 }
 
