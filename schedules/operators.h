@@ -13,9 +13,8 @@ Schedule split_backward(const Schedule& schedule);
 /// Replaces every I that its W follows immediately by B.
 Schedule fuse_backward(const Schedule& schedule);
 
-/// Adds recomputation to each stage whose entry in `stages` is true: its F keeps only the input,
-/// and an R comes right before B or I (before their group, if any). Skips stages that already
-/// recompute.
+/// Adds recomputation to the stages set in `stages`: F keeps only the input, and an R comes right
+/// before B or I (or before their group). Skips stages that already recompute.
 Schedule with_recompute(const Schedule& schedule, std::vector<bool> stages);
 
 /// Removes all A and O.

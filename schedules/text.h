@@ -14,8 +14,7 @@ inline constexpr int max_stages = 4096;
 inline constexpr int max_micro_batches = 1 << 22;
 inline constexpr std::size_t max_actions = std::size_t{16} << 20;
 
-/// Returns the canonical text. Equal schedules have equal texts, and parse_schedule() reads it
-/// back.
+/// Returns the canonical text, equal for equal schedules. parse_schedule() reads it back.
 ///
 ///     sched 1
 ///     name 1f1b

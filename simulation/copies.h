@@ -65,9 +65,8 @@ class Copies {
   std::uint64_t epoch_ = 0;
   actors::Lines lines_;
   actors::LossRate losses_;
-  std::int64_t told_ = 0;  // The newest step of the attempt that a node reported.
-  std::map<std::int64_t, Step>
-      steps_;  // The recovery point, and a step that may become the next one.
+  std::int64_t told_ = 0;               // The newest step of the attempt that a node reported.
+  std::map<std::int64_t, Step> steps_;  // The recovery point, and a step that may follow it.
   std::set<Life> lost_;
 };
 

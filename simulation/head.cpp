@@ -92,8 +92,7 @@ void Head::boot() {
   take(read);
 }
 
-/// Claims the next term by creating its file. Creation is exclusive, so this works even if another
-/// head is alive and the folder's lock does not hold.
+/// Claims the next term by creating its file, which is exclusive even if the folder's lock fails.
 Status Head::claim_term(recon::JournalRead& read) {
   auto term = recon::remember(read.records).term;
   // A head that created these files ended before it could write its term record.
@@ -280,9 +279,8 @@ void Head::on(const recon::MakePlan& make) {
   later(world_.costs.plan, [this, make] { take(planner_(make)); });
 }
 
-/// Returns the newest step in memory that is also in the ledger on disk. Nodes repeat their reports
-/// only for steps after the one from which they continue. The last step of the run must be saved to
-/// disk.
+/// Returns the newest step in memory that the ledger on disk includes, because nodes report only
+/// later steps again. Excludes the run's last step, which must be saved to disk.
 std::int64_t Head::newest_kept() {
   auto entered = entered_;
   if (world_.bug == Bug::kept_beyond_ledger)

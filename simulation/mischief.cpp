@@ -22,7 +22,7 @@ std::string host_name(std::int64_t host) { return "host" + std::to_string(host);
 
 Mischief::Mischief(Cluster& cluster, std::int64_t hosts, std::function<std::int64_t()> newest)
     : cluster_(cluster), hosts_(hosts), newest_(std::move(newest)) {
-  // At this moment a record is written and not yet synced.
+  // The crash falls between the write of the record and its sync.
   cluster_.ears().writes = [this] {
     if (std::exchange(tears_journal_, false)) crash_disk(1, Contents::torn);
   };
@@ -54,7 +54,7 @@ void Mischief::stop() {
   }
 }
 
-/// Schedules an event at random times, at most `most` times per second on average.
+/// Schedules an event at random times: never, or at a drawn rate of up to `most` per second.
 template <class Happens>
 void Mischief::often(double most, Happens happens) {
   const double rate = clock().chance(0.5) ? clock().uniform() * most : 0;
@@ -215,7 +215,7 @@ void Mischief::crash_disk(std::int64_t calls, Contents contents) {
   });
 }
 
-/// Restarts the crashed disk and the head. Only their writers are gone; the nodes survive.
+/// Ends the heads, restarts the crashed disk, and starts a head later. The nodes survive.
 void Mischief::go_down(const storage::Survival& survival) {
   if (!disk_.crash_at) return;
   cluster_.kill_head();

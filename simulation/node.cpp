@@ -216,8 +216,7 @@ void Node::contribute() {
   tell_peer(member_.plan.members[0], std::move(message));
 }
 
-/// Stores a contribution. It may arrive before this node learns that the attempt is active; then it
-/// waits.
+/// Stores a contribution, which waits if this node does not know yet that the attempt is active.
 void Node::add(const transport::Message& message) {
   const bool is_now = message.epoch == member_.epoch || world_.bug == Bug::old_contributions_heard;
   const auto step = integer_in(message.body, "step");

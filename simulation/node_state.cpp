@@ -64,8 +64,7 @@ recon::ReadOutcome Node::read_checkpoint(std::int64_t step) {
   return {to_string(opened->manifest().weights_digest), Cause::node, {}};
 }
 
-/// Returns whether a step must be read from memory because it is not on disk. All nodes that load a
-/// step get the same answer.
+/// Returns whether a step is in memory and not on disk. All nodes get the same answer.
 bool Node::is_in_memory(std::int64_t step) const {
   const bool is_saved =
       *world_.files.exists(checkpoint_folder(step) + "/" + std::string(storage::manifest_name));

@@ -18,11 +18,9 @@ using recon::Phase;
 using recon::Row;
 
 constexpr Duration time_to_finish = std::chrono::minutes(20);
-constexpr std::uint64_t most_copies =
-    3;  // Limit of copies of each unit in memory; 1: on disk only.
+constexpr std::uint64_t most_copies = 3;  // Limit of copies of a unit in memory; 1: disk only.
 constexpr std::uint64_t most_events = 400'000;
-constexpr int most_restarts =
-    5;  // The limit of restarts of a head that ends after the faults have stopped.
+constexpr int most_restarts = 5;  // The limit of head restarts after the faults have stopped.
 
 /// Plays one scenario from beginning to end.
 class Play {
@@ -152,8 +150,7 @@ class Play {
     mischief_->stop();
     for (std::int64_t host = 0; host < hosts_; ++host)
       if (host < plan_needs_ || clock().chance(0.5)) cluster_->start_node(host_name(host));
-    // Limits below the duration of an answer would block the run forever, so the user corrects
-    // them.
+    // Limits shorter than an answer would block the run forever, so the user corrects them.
     const recon::Limits patient;
     const bool is_impatient = limits_.suspend_patience < patient.suspend_patience ||
                               limits_.inventory_patience < patient.inventory_patience ||
@@ -256,15 +253,13 @@ class Play {
       violated("it halted without a reason that a person must look at: " + last_reason_);
   }
 
-  /// Checks that an attempt begins at the newest good checkpoint, so that no step is repeated
-  /// needlessly.
+  /// Checks that an attempt begins at the newest good checkpoint and repeats no step needlessly.
   void look_at_line(std::int64_t line) {
     const auto found = storage::open_newest_checkpoint(cluster_->world().files,
                                                        std::string(folder) + "/checkpoints");
     if (!found) return;  // All checkpoints are damaged; the nodes will report it.
     const std::int64_t newest = *found ? (*found)->checkpoint.manifest().step : 0;
-    // The last sync of a save may fail although all data is written; nothing relies on such a
-    // checkpoint.
+    // The last sync may fail after all data is written; the reconciler does not count such a save.
     const auto promised = std::min(newest, told_saved_);
     if (line < promised)
       violated("an epoch begins after step " + std::to_string(line) + ", but step " +

@@ -46,12 +46,10 @@ struct SpotStatistics {
   int most_at_once = 6;   // Limit of losses at one moment.
   Duration tick = std::chrono::seconds(60);
 };
-/// Draws a trace of nodes "node0", "node1", ... from the seed. All changes of a tick happen at one
-/// moment of it.
+/// Draws a trace of nodes "node0" and on from the seed. Changes of one tick happen at one moment.
 FailureTrace spot_trace(const SpotStatistics& statistics, Duration length, std::uint64_t seed);
 
-/// Draws a trace in which all nodes start, and about every `every` one of them goes and returns
-/// after `back_after`.
+/// Draws a trace: all nodes start; about every `every` one goes and returns after `back_after`.
 FailureTrace regular_trace(int nodes, Duration every, Duration back_after, Duration length,
                            std::uint64_t seed);
 

@@ -26,12 +26,10 @@ struct Costs {
     return [time](const recon::PlanChoice&) { return time; };
   }
 
-  OfPlan step;  // On a node that is not slow.
-  OfPlan load = always(
-      std::chrono::milliseconds(30));  // Until a node has read its part of the state from disk.
-  OfPlan fetch = always(std::chrono::milliseconds(
-      30));  // Until a node has fetched its part from other nodes' memory.
-  OfPlan save = always(std::chrono::milliseconds(100));  // Until a node has written its part.
+  OfPlan step;                                           // On a node that is not slow.
+  OfPlan load = always(std::chrono::milliseconds(30));   // A node reads its state from disk.
+  OfPlan fetch = always(std::chrono::milliseconds(30));  // It gets its state from others' memory.
+  OfPlan save = always(std::chrono::milliseconds(100));  // It writes its state.
   OfPlan copy = always(Duration(0));  // Time that a node spends to copy what other nodes send it.
   Duration prepare = std::chrono::milliseconds(20);
   Duration commit = std::chrono::milliseconds(20);

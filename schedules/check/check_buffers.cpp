@@ -9,8 +9,7 @@ namespace {
 /// The wait graph of passes and transfers, with the slots that each transfer takes.
 struct BufferGraph {
   WaitGraph graph;
-  std::vector<std::size_t>
-      queue_of;  // Indexed by transfer; transfers are numbered after the passes.
+  std::vector<std::size_t> queue_of;  // Indexed by transfer; those are numbered after the passes.
 };
 
 BufferGraph buffer_graph(const Schedule& schedule, const PassTable& passes,

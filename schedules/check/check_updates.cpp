@@ -119,8 +119,7 @@ class UpdateRules {
     stage.owes_update = false;
   }
 
-  /// Checks that an A or O follows a gradient, carries that pass's number if any, and is not
-  /// repeated.
+  /// Checks that an A or O follows a gradient, has its number (if numbered), and is not repeated.
   bool comes_in_turn(Action action, const Progress& stage, const std::optional<Action>& last) {
     if (last && (*last == action || is_numbered(*last) != is_numbered(action))) {
       wrong(to_string(action) + " comes after " + to_string(*last) +
@@ -158,9 +157,8 @@ class UpdateRules {
   std::map<int, Progress> progress_;
 };
 
-/// Checks that all stages of a route update after the same micro-batches, so that a version number
-/// means one state of the whole model. Skips schedules with several routes: routes that share
-/// devices have no common order.
+/// Checks that all stages update after the same micro-batches, so that a version number means one
+/// state of the whole model. Skips schedules with several routes, which have no common order.
 void check_agreement(const Schedule& schedule, Findings& findings) {
   if (schedule.routes.size() > 1) return;
   std::vector<std::vector<std::uint32_t>> updates(schedule.stages);

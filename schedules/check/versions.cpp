@@ -48,8 +48,7 @@ int version_read(VersionRule rule, int newest, int updates_before) {
   return newest;
 }
 
-/// Returns the most versions kept at once. A version is kept until the next one exists and its last
-/// reader is done.
+/// Returns the most versions kept at once: each is kept until its successor and last read are done.
 int most_kept(const std::vector<std::size_t>& made_at, const std::vector<std::size_t>& last_read) {
   // For each newest version, the change in the number of older versions kept.
   std::vector<int> change(made_at.size() + 1, 0);

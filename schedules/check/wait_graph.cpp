@@ -10,8 +10,7 @@ namespace troupe::schedules {
 namespace {
 
 constexpr std::uint32_t nobody = std::numeric_limits<std::uint32_t>::max();
-constexpr std::size_t search_budget =
-    20'000'000;  // Edges visited in the search for the shortest cycle.
+constexpr std::size_t search_budget = 20'000'000;  // Edges visited to find the shortest cycle.
 
 int length(const WaitGraph::Edge& edge) { return edge.cause == Cause::order ? 0 : 1; }
 

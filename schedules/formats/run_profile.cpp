@@ -14,8 +14,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-/// Rounds to nanoseconds. Accepts any number, because a timeline may come from a file; caps it at
-/// 31 years.
+/// Rounds any number (a timeline may come from a file) to nanoseconds, at most 31 years.
 nanoseconds rounded(double seconds) {
   constexpr double most = 1e9;
   return nanoseconds(std::llround(std::clamp(seconds, 0.0, most) * 1e9));

@@ -13,8 +13,7 @@ void overlap(Lane& lane, First first, Second second) {
   second();
 }
 
-/// Returns the lane of a device of the V. Micro-batches reach its low leg first and its high leg
-/// last.
+/// Returns the lane of a device of the V. Micro-batches reach its low leg first.
 Lane play(int device, int devices, int micro_batches) {
   Lane lane;
   Waiting waiting;

@@ -14,8 +14,7 @@ Schedule sequential(PipelineShape shape);
 /// Runs all forward passes, then all backward passes (Huang et al. 2019).
 Schedule gpipe(PipelineShape shape);
 
-/// Lets each stage run ahead by its distance to the last one, then alternate (Narayanan et al.
-/// 2019).
+/// Lets a stage run ahead by its distance to the last, then alternate (Narayanan et al. 2019).
 Schedule one_f_one_b(PipelineShape shape);
 
 /// Lets each stage run ahead by twice that distance, which hides a hop in each direction.
@@ -25,8 +24,7 @@ Schedule one_f_one_b_eager(PipelineShape shape);
 /// 2021). Works for any number of micro-batches.
 Schedule interleaved(PipelineShape shape);
 
-/// Places stages like interleaved(), but each stage runs all micro-batches at once (Lamy-Poirier
-/// 2023).
+/// Places stages like interleaved(); a stage runs all micro-batches at once (Lamy-Poirier 2023).
 Schedule breadth_first(PipelineShape shape);
 
 /// Delay W until memory or time requires it. H1 has less idle time at the memory of 1f1b; H2 has
@@ -34,16 +32,14 @@ Schedule breadth_first(PipelineShape shape);
 Schedule zero_bubble_h1(PipelineShape shape);
 Schedule zero_bubble_h2(PipelineShape shape);
 
-/// Places two chunks in a V. Has no idle time at the memory of 1f1b if F, I and W take equally
-/// long.
+/// Places two chunks in a V: no idle time at the memory of 1f1b if F, I and W take equally long.
 Schedule zero_bubble_v(PipelineShape shape);
 
 /// Place two chunks in a V at a half and a third of the memory of 1f1b (Qi et al. 2024).
 Schedule v_half(PipelineShape shape);
 Schedule v_min(PipelineShape shape);
 
-/// Run pipelines from both ends whose passes overlap (DeepSeek 2024); dual_pipe_v folds them into a
-/// V.
+/// Run pipelines from both ends whose passes overlap (DeepSeek 2024); the second folds them to a V.
 Schedule dual_pipe(PipelineShape shape);
 Schedule dual_pipe_v(PipelineShape shape);
 

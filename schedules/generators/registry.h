@@ -21,8 +21,7 @@ struct NamedSchedule {
   std::string_view needs;  // For example "even devices, even micro-batches" or "any shape".
   Mode mode;
   Chunks chunks;
-  /// Returns why the shape does not fit and what to do, or an empty text. Ranges are checked
-  /// before.
+  /// Returns why the shape does not fit and what to do, or nothing. Ranges are checked before.
   std::string (*objection)(PipelineShape shape);
   Schedule (*generate)(PipelineShape shape);
 };

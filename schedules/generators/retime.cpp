@@ -120,8 +120,7 @@ class Retiming {
     } else if (!device.weights.empty()) {
       const double soon =
           now + settings_.patience * settings_.stages[device.weights.front().stage].weight;
-      if (std::min(forward_at, backward_at) < soon)
-        return;  // The arrival of that pass wakes the device.
+      if (std::min(forward_at, backward_at) < soon) return;  // Its arrival wakes the device.
       const Action action = device.weights.front();
       device.weights.pop_front();
       start(d, now, action);

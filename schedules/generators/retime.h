@@ -23,8 +23,7 @@ struct RetimeSettings {
   std::vector<Stage> stages;  // One for each stage of the base.
   double hop = 0;             // Between two devices. A hop within a device takes no time.
   std::vector<double> caps;   // The stash limit of each device.
-  double patience = 0;        // A device waits for a pass that arrives within this fraction of a W
-                              // instead of running that W.
+  double patience = 0;  // A pass due within this fraction of a W is awaited before the W runs.
   Preference preference = Preference::backward_first;
 };
 

@@ -104,7 +104,7 @@ struct Misfit {
   std::vector<int> cuts;
 };
 
-/// Finds the closest cuts. Call it only if check_partition() passes and partition() does not fit.
+/// Finds the closest cuts. Call it only if check_partition() passes and partition() fails.
 Misfit closest_misfit(const PartitionProblem& problem);
 
 }  // namespace troupe::schedules

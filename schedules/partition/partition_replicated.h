@@ -13,9 +13,8 @@ struct ReplicatedProblem {
   Chain chain;  // Ties count as two copies.
   Capacity device;
   int devices = 1;
-  Link link;  // Between any two devices.
-  int micro_batches =
-      1;  // Between two gradient reductions; also the limit of micro-batches in flight.
+  Link link;              // Between any two devices.
+  int micro_batches = 1;  // Between two gradient reductions; also the limit in flight.
 };
 
 /// The result. Stage k holds the units from cuts[k] up to cuts[k + 1] on replicas[k] devices.

@@ -36,8 +36,7 @@ double StraightCutter::exposed_hop(int place, int seat_before) const {
 }
 
 double StraightCutter::time(int i, int j, int seat) const {
-  // Adds in the same order as busy_times(), so that both give equal bits: the search compares both
-  // with one limit.
+  // Must equal busy_times() bit for bit, because the search compares both with one limit.
   return sums_.work(i, j) / problem_.devices[problem_.seats[seat].device].speed +
          (exposed_hop(i, seat - 1) + exposed_hop(j, seat));
 }

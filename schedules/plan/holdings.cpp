@@ -32,8 +32,7 @@ Bytes total(const SeatUnits& units) {
   return bytes;
 }
 
-/// Returns the units of each seat. If replicas play different lanes, the one that holds most
-/// counts.
+/// Returns the units of each seat, taken from the replica that holds most if lanes differ.
 std::vector<SeatUnits> units_by_seat(const PlanRequest& request, const Plan& plan) {
   std::vector<int> cuts{0};
   for (const PlannedStage& stage : plan.stages) cuts.push_back(stage.last);

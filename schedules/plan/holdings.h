@@ -33,8 +33,7 @@ struct RunMemory {
   std::string run;
   std::string plan;  // For example "1f1b, 2 stages, ...".
   int devices = 0;
-  std::vector<Holding>
-      holdings;  // Sorted by device, stage, unit and purpose; only entries with bytes.
+  std::vector<Holding> holdings;  // Sorted by device, stage, unit and purpose; none are empty.
 };
 
 /// Computes the memory of a plan for its request. For each purpose, the units of a seat add up to

@@ -22,8 +22,7 @@ Result<std::vector<PlanDraft>> drafts(const PlanRequest& request) {
   Error reason;
   const PlanShape* failed = nullptr;
   for (const PlanShape& shape : *shapes) {
-    // Hops cost time, not memory: if the cut with hidden hops did not fit, this one does not
-    // either.
+    // Hops cost time, not memory: if the cut with hidden hops does not fit, skip this one.
     if (shape.hops == Hops::exposed && failed && failed + 1 == &shape) continue;
     auto drafted = draft(request, shape);
     if (drafted) {

@@ -19,15 +19,13 @@ namespace troupe::schedules {
 
 /// The number of copies and slots that the runtime holds beyond the schedule.
 struct HoldingRules {
-  int versions_in_the_making =
-      1;  // Weights that the optimizer writes while the previous version is in use.
+  int versions_in_the_making = 1;  // Weights being written while the previous version is in use.
   int gradient_sums = 1;
   /// Whether the backward pass builds one more sum unit by unit as it frees activations.
   bool makes_sum_in_backward = false;
-  int landing_slots = 2;   // Tensors that arrived over a boundary and wait.
-  int outgoing_slots = 1;  // Tensors that are computed and not yet sent.
-  Bytes section_grain =
-      0;  // Bytes by which a replica's section of the moments may exceed an even share.
+  int landing_slots = 2;    // Tensors that arrived over a boundary and wait.
+  int outgoing_slots = 1;   // Tensors that are computed and not yet sent.
+  Bytes section_grain = 0;  // The excess of a replica's section of moments over an even share.
 };
 
 /// The input of the planner: what to run, and where.
@@ -37,11 +35,10 @@ struct PlanRequest {
   int micro_batches = 1;  // Per step, over all replicas.
   int groups = 1;         // Reduction groups. A replica takes whole groups.
 
-  std::string schedule = "1f1b";  // A name, or "auto".
-  std::int64_t effort =
-      40'000'000;  // Budget of the search for "auto"; 0 compares only named schedules.
-  std::optional<Schedule> written;  // A schedule written by the user, with the pipeline's shape.
-  std::optional<int> stages;        // Unset: the fastest number.
+  std::string schedule = "1f1b";     // A name, or "auto".
+  std::int64_t effort = 40'000'000;  // Search budget for "auto"; 0 compares only named schedules.
+  std::optional<Schedule> written;   // A schedule written by the user, with the pipeline's shape.
+  std::optional<int> stages;         // Unset: the fastest number.
   std::vector<int> boundaries;  // [0, 3, 6]: first unit of each stage, and the end. May be empty.
   int chunks = 1;               // Stages per device.
   std::optional<int> replicas;  // Unset: as many as fit.
@@ -55,8 +52,7 @@ struct PlanRequest {
 
   // Asynchronous schedules only.
   VersionRule versions = VersionRule::stash;
-  std::optional<int>
-      step_every;  // Micro-batches per optimizer step; unset: the schedule's default.
+  std::optional<int> step_every;  // Micro-batches per optimizer step; unset: schedule's default.
 
   HoldingRules holding;
 };
@@ -102,8 +98,7 @@ struct PlannedReplica {
   Seconds step{};
 };
 
-/// The stages, devices and schedules of a run, with the predicted performance. A plan never changes
-/// numeric results.
+/// The stages, devices, schedules and predicted speed of a run. It never changes numeric results.
 struct Plan {
   std::string schedule;
   int micro_batches = 0;
@@ -139,10 +134,9 @@ struct Outlook {
   enum class Event : std::uint8_t { goes, comes };
 
   Event event = Event::goes;
-  std::vector<std::string>
-      nodes;  // One or two nodes; other nodes of the same class give the same result.
-  std::optional<Plan> plan;  // Unset: the run would have to wait.
-  std::string reason;        // Why there is no plan, or what had to change.
+  std::vector<std::string> nodes;  // One or two; others of the same class give the same result.
+  std::optional<Plan> plan;        // Unset: the run would have to wait.
+  std::string reason;              // Why there is no plan, or what had to change.
 };
 
 /// Computes outlooks for one and for two nodes of every combination of classes. If fewer devices

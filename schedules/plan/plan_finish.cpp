@@ -10,8 +10,7 @@ namespace troupe::schedules {
 
 namespace {
 
-// The most devices simulated with individual links; longer pipelines use their slowest link for
-// all.
+// The most devices simulated with individual links; longer pipelines use only their slowest link.
 constexpr int most_linked = 256;
 
 /// Returns the devices that hold a stage: in every replica, and in each direction.
@@ -42,8 +41,7 @@ std::vector<TiedUnits> parted_ties(const PlanRequest& request, const PlanDraft& 
   return ties;
 }
 
-/// Computes the time to reduce and return gradients: each of n members sends n - 1 parts of 1/n,
-/// but a server handles the whole tensor of each of n - 1 members.
+/// Returns the time of both ways: n - 1 parts of 1/n each, or n - 1 whole tensors by a server.
 Seconds exchange_time(const Cluster& cluster, Exchange exchange,
                       const std::vector<DevicePlace>& members, Bytes bytes) {
   if (members.size() < 2) return Seconds(0);

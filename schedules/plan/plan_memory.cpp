@@ -308,9 +308,8 @@ class SeatMemory {
     return buffers;
   }
 
-  /// Returns the workspace while an owner adds other stages' gradients of a tied parameter to its
-  /// own. The sum is a separate buffer, and a gradient from another device needs a buffer here,
-  /// too.
+  /// Returns the workspace to add other stages' gradients of a tied parameter to the owner's: a
+  /// buffer for the sum, and one for a gradient from another device.
   Bytes added_up(const PlannedSeat& seat) const {
     Bytes most = 0;
     for (const TiedUnits& tie : tied_) {
@@ -346,8 +345,7 @@ class SeatMemory {
     return stays + longest - free;
   }
 
-  /// Returns the largest workspace; a device runs one pass or update at a time, so its stages share
-  /// it.
+  /// Returns the largest workspace. All stages share it: passes and updates run one at a time.
   Workspace largest_workspace(std::span<const PlannedSeat> seats) const {
     if (seats.empty()) return {};
     Workspace largest{.bytes = std::max<Bytes>(0, update_excess(seats)), .seat = 0, .unit = {}};

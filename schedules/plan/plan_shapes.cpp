@@ -111,7 +111,7 @@ int chunks_of(const PlanRequest& request, const std::string& name) {
   return 1;
 }
 
-/// Returns all synchronous schedules for "auto", each with the fewest chunks that it can have.
+/// Returns all synchronous schedules for "auto", each with its number of chunks.
 std::vector<std::pair<std::string, int>> all_schedules(const PlanRequest& request) {
   std::vector<std::pair<std::string, int>> all;
   for (const NamedSchedule& schedule : named_schedules()) {

@@ -31,8 +31,7 @@ class PlanBook {
 
   struct Entry {
     Replanned made;
-    std::vector<int>
-        nodes;  // The cluster's nodes that the plan uses, in the order of the plan's nodes.
+    std::vector<int> nodes;  // The cluster's nodes in the plan, in the order of the plan's nodes.
   };
   Entry look_up(const std::vector<int>& nodes);
   /// Caches the plans for the loss of any one and any two of these nodes.

@@ -95,8 +95,7 @@ class ListScheduler {
     if (device.weights.empty()) return;
     const auto action = device.weights.front();
     const double weight = costs_.slowness_of(id) * costs_.stages[action.stage].backward_weight;
-    if (soonest < now + settings_.patience * weight)
-      return;  // The arrival of that pass wakes the device.
+    if (soonest < now + settings_.patience * weight) return;  // Its arrival wakes the device.
     device.weights.pop_front();
     start(id, action, now);
   }

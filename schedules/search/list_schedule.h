@@ -14,8 +14,7 @@ enum class First { deepest_stage, oldest_micro_batch };
 struct ListSettings {
   int window = 1;  // The most micro-batches between their first F and the end of their last I.
   First first = First::deepest_stage;
-  double patience = 0;  // A device waits for a pass that arrives within this fraction of a W
-                        // instead of running that W.
+  double patience = 0;  // A pass due within this fraction of a W is awaited before the W runs.
   std::vector<double> caps = {};  // Activation limit of each device; empty: no limit.
 };
 

@@ -18,12 +18,10 @@
 namespace troupe::schedules {
 namespace {
 
-constexpr std::size_t most_passes = std::size_t{1}
-                                    << 20;  // Larger portfolios would exhaust the memory.
+constexpr std::size_t most_passes = std::size_t{1} << 20;  // More would exhaust the memory.
 constexpr std::size_t ranked = 10;
-constexpr std::size_t starts = 4;  // The number of local searches.
-constexpr double good_enough =
-    1e-3;  // Relative distance to the bound below which a better schedule hardly matters.
+constexpr std::size_t starts = 4;     // The number of local searches.
+constexpr double good_enough = 1e-3;  // The relative distance to the bound that ends the search.
 // Making a candidate costs about as much as simulating its actions this many times.
 constexpr std::int64_t making = 16;
 
@@ -118,8 +116,7 @@ class Search {
     rank(std::move(entry));
   }
 
-  /// Returns whether a cap is exceeded. Remembers the candidate with the least relative excess for
-  /// the error.
+  /// Returns whether a cap is exceeded; remembers the smallest relative excess for the error.
   bool over_caps(const Schedule& schedule, const Costs& costs) {
     const auto device = over_cap(schedule.lanes, costs, request_.caps);
     if (!device) return false;

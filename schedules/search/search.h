@@ -12,8 +12,7 @@
 
 namespace troupe::schedules {
 
-/// The quantity to minimize: the time of one step alone, or the distance of steps without a
-/// barrier.
+/// What to minimize: the time of a single step, or the distance of steps without a barrier.
 enum class Objective : std::uint8_t { makespan, period };
 
 struct SearchRequest {

@@ -67,8 +67,7 @@ struct Simulation {
 /// for bit. A deadlock is an error that says which device waits for what.
 Result<Simulation> simulate(const Schedule& schedule, const Costs& costs);
 
-/// Summarizes: "makespan 18, bubble 33.3 % of one step; period 18, bubble 33.3 % in steady state;
-/// ..."
+/// Formats the main figures: "makespan 18, bubble 33.3 % of one step; period 18, bubble ...".
 std::string summary(const Simulation& simulation);
 
 }  // namespace troupe::schedules

@@ -42,9 +42,8 @@ struct Costs {
   Link link;                             // Between any two devices, unless
   std::vector<std::vector<Link>> links;  // links[from][to] overrides it; may be empty.
   double launch = 0;                     // Added to every action that occupies a device.
-  double overlap = 0;  // Fraction of a group's other actions hidden behind its longest, 0 to 1.
-  int landing_slots =
-      0;  // Limit of messages of a kind to a stage, in transit or waiting; 0: no limit.
+  double overlap = 0;     // Fraction of a group's other actions hidden behind its longest, 0 to 1.
+  int landing_slots = 0;  // Limit of unused messages of one kind to a stage; 0: no limit.
 
   double slowness_of(std::size_t device) const { return slowness.empty() ? 1 : slowness[device]; }
 

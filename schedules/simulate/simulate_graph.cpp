@@ -113,8 +113,7 @@ class StepGraph::Builder {
     queue.users.push_back(moment);
   }
 
-  /// Adds the A's for which an update waits: each device's A with the number of its own device's
-  /// last.
+  /// Makes an update wait for each device's A with the same count as its own device's last A.
   void add_reduction(std::uint32_t device, Action action) {
     const auto count = giver(action.stage, device).gives.size();
     if (count == 0) return;

@@ -61,9 +61,8 @@ void Simulator::Engine::start_over() {
   std::fill(uses_.begin(), uses_.end(), 0);
 }
 
-/// Plays one step; clocks continue from the previous one. Playing steps one after another equals
-/// playing them at once, because steps share no micro-batch and no device starts a step before it
-/// ends the previous one.
+/// Plays one step with continuing clocks. Steps may be played one by one, because they share no
+/// micro-batch and a device ends each step before it starts the next.
 bool Simulator::Engine::play_step(const std::vector<Lane>& lanes) {
   assert(lanes.size() == devices_.size());
   std::fill(done_.begin(), done_.end(), not_yet);

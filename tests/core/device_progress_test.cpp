@@ -212,7 +212,7 @@ TEST_CASE("a device that has caught up in the midst of a job may yet read what t
   reader.play([&](DeviceWork& work) {
     work.begin_job();
     DeviceWork::see(*block.get());
-    work.caught_up();  // The kernel that reads the block is launched only now.
+    work.caught_up();  // The kernel that reads the block is launched only after this.
   });
   block = {};
   maker.play([&](DeviceWork&) {

@@ -9,8 +9,7 @@ namespace {
 
 std::size_t size(std::int64_t count) { return static_cast<std::size_t>(count); }
 
-/// Attention with keys and values in one tensor and queries in another, as fused projections make
-/// them.
+/// Attention with keys and values in one tensor (as fused projections make them) and queries apart.
 struct Attention {
   explicit Attention(const AttentionShape& s)
       : shape(s),

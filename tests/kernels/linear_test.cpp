@@ -38,8 +38,7 @@ float rounded(float number, Precision precision) {
   return is_bf16(precision) ? BFloat16::from(number).to_float() : number;
 }
 
-/// Computes a product as the kernels define it, term by term. a is [rows, depth], b [depth,
-/// columns].
+/// Computes one element of a product term by term. a is [rows, depth], b [depth, columns].
 template <class A, class B>
 float chain(float sum, std::int64_t depth, Precision precision, A a, B b) {
   const auto add = [&](std::int64_t k, float& to) {

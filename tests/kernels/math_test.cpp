@@ -100,8 +100,7 @@ float value_at(const Function& function, float x) {
 double error_in_units(float got, double want) {
   const auto nearest = static_cast<float>(want);
   if (std::isnan(want) || std::isinf(nearest) || std::isnan(got) || std::isinf(got)) {
-    // Rounding to nearest gives infinity from 2^128 (1 - 2^-25) on; just below, both results are
-    // accepted.
+    // From 2^128 (1 - 2^-25) on, rounding gives infinity; just below, both results are accepted.
     const bool equal = (std::isnan(want) && std::isnan(got)) || got == nearest;
     const bool close = std::isinf(got) && std::abs(want) > 0x1.fffffcp127 && got * want > 0;
     return equal || close ? 0 : infinity;

@@ -89,8 +89,7 @@ TEST_CASE("norms and their gradients are what the formulas say", "[kernels]") {
       const auto of_x = [&](const Doubles& v) { return reference(kind, v, weight, bias); };
       const auto of_weight = [&](const Doubles& v) { return reference(kind, x, v, bias); };
       const auto of_bias = [&](const Doubles& v) { return reference(kind, x, weight, v); };
-      // With a single column the true gradient is 0, and the result is rounding noise times 1 /
-      // sqrt(eps).
+      // With one column the true gradient is 0; the result is rounding noise / sqrt(eps).
       if (s.columns > 1) CHECK(close(norm.dx, numerical_gradient(of_x, norm.x, norm.dy), 16));
       CHECK(close(minus(norm.dweight, numbers(s.columns, 5)),
                   numerical_gradient(of_weight, norm.weight, norm.dy), 4));
@@ -138,8 +137,7 @@ TEST_CASE("a NaN spoils its row and no other", "[kernels]") {
 TEST_CASE("gradients of norms add rows in pieces of 128, and then these", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
-  // In float, 1 + 2^30 equals 2^30, so small terms survive only if they are not added to large
-  // ones.
+  // In float, 1 + 2^30 equals 2^30: small terms survive only if no large one is added to them.
   const std::int64_t rows = 3 * 128;
   Floats dy(rows, 0), x(rows, 1), zeros(rows, 0), ones(rows, 1);
   dy[5] = 0x1p30f;

@@ -25,8 +25,7 @@ inline Tensor tensor(Stream& stream, const std::vector<float>& numbers, const Sh
   return stream.to_here(std::move(made));
 }
 
-/// Returns whether all numbers agree within the error of sums of `terms` products of numbers below
-/// 1.
+/// Returns whether numbers agree within the error of sums of `terms` products of numbers below 1.
 inline bool close(const std::vector<float>& found, const std::vector<double>& wanted,
                   std::int64_t terms) {
   REQUIRE(found.size() == wanted.size());

@@ -280,8 +280,7 @@ void check_case(const Value& wanted, const ScalarRun& settings) {
     for (std::size_t s = 0; s < trace.theta.size(); ++s)
       CHECK(static_cast<double>(trace.theta[s].size() - 1) ==
             (*wanted.find("steps")->list())[s].number());
-    if (settings.staleness.lag > 0)
-      return;  // The versions seen depend on the lag, whatever delay the lanes have.
+    if (settings.staleness.lag > 0) return;  // The lag, not the lanes, decides the versions seen.
     for (std::size_t s = 0; s < trace.delays.size(); ++s)
       check_equal(as_numbers(trace.delays[s]), (*wanted.find("delays")->list())[s]);
     return;

@@ -225,8 +225,7 @@ TEST_CASE("what a borrower gives is penalised as late as the owner was", "[model
       policy(S::Predict::none, S::LinearizeAt::forward, S::GapPenalty::elementwise);
   // The reported norm has no penalty, with or without clipping.
   for (const auto& [k, clip_norm] : std::vector<std::pair<int, double>>{
-           {1, 0.4}, {2, 0.4}, {4, 0.4}, {1, 0}, {2, 0}, {4, 0}}) {  // A third would be inexact in
-                                                                     // float.
+           {1, 0.4}, {2, 0.4}, {4, 0.4}, {1, 0}, {2, 0}, {4, 0}}) {  // 1 / 3 is inexact in float.
     settings.step_every = k;
     settings.optimizer.clip_norm = clip_norm;
     std::vector<double> theta{0.9}, raw_norms, penalised_norms;

@@ -133,8 +133,7 @@ TEST_CASE("the momentum's form matters where the learning rate changes, and only
     settings.optimizer.weight_decay = 0.01;
     settings.staleness = staleness;
     const auto plain = form(settings, Form::pytorch), other = form(settings, Form::sutskever);
-    // The two forms scale the 1e-8 in the usual step differently, so results agree only up to
-    // `margin`.
+    // The forms scale the 1e-8 in the usual step differently, so results differ up to `margin`.
     const double margin = mends_gradients(staleness) ? 1e-7 : 1e-14;
     if (staleness.anneal_steps == 0)
       for (std::size_t n = 0; n < plain.size(); ++n)

@@ -10,8 +10,7 @@ namespace troupe::schedules {
 struct Golden {
   std::string text;
   double makespan = 0;
-  std::vector<double>
-      peaks;  // Indexed by device; in units of what a whole device keeps of a micro-batch.
+  std::vector<double> peaks;  // By device, in units of a whole device's stash of a micro-batch.
 };
 
 std::vector<Golden> golden_schedules();

@@ -7,8 +7,7 @@ using namespace troupe::schedules;
 
 namespace {
 
-/// Three blocks on two devices; the second block is the largest, and the first stage has two
-/// blocks.
+/// Three blocks on two devices; the second is the largest, and the first stage has two blocks.
 PlanRequest three_blocks() {
   PlanRequest request;
   for (int u = 0; u < 3; ++u) {

@@ -7,8 +7,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Three nodes with one unit each. Each unit has two copies: the node's own, and one on the next
-/// node.
+/// Three nodes with one unit each, in two copies: the node's own, and one on the next node.
 class ThreeNodes {
  public:
   ThreeNodes() { copies.keep_of_each(2); }

@@ -13,8 +13,7 @@ inline troupe::NamedTensor numbers(troupe::MemoryPool& pool, const std::string& 
   return {name, tensor};
 }
 
-/// Returns a checkpoint of a model with two weights after `step` steps; every number depends on the
-/// step.
+/// Returns a checkpoint of a model with two weights; every number depends on the step.
 inline troupe::storage::CheckpointContent content_of(troupe::MemoryPool& pool, std::int64_t step) {
   const auto value = static_cast<float>(step);
   troupe::storage::CheckpointContent content;

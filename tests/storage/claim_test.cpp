@@ -85,7 +85,7 @@ TEST_CASE("a run prunes its own checkpoints alone, and resumes from them", "[sto
   CHECK((*open_newest_checkpoint(files, "run", "one"))->checkpoint.manifest().step == 4);
   CHECK((*open_newest_checkpoint(files, "run", "two"))->checkpoint.manifest().step == 14);
   CHECK_FALSE(open_newest_checkpoint(files, "run", "three")->has_value());
-  // Without a claim, each folder keeps its newest checkpoint.
+  // Without a claim, each run keeps its newest checkpoint.
   CHECK(prune_checkpoints(files, "run", 1)->removed.size() == 2);
   CHECK(steps_below(files, "run") == std::vector<std::int64_t>{14, 4});
 }

@@ -13,8 +13,7 @@ using namespace troupe::schedules::testing;
 
 namespace {
 
-/// Returns the time of the slowest stage, or a negative number if the cuts are invalid or do not
-/// fit.
+/// Returns the time of the slowest stage; negative if the cuts are invalid or do not fit.
 double judge(const ReplicatedProblem& problem, const std::vector<int>& cuts,
              const std::vector<int>& replicas) {
   const auto& pieces = problem.chain.pieces;
