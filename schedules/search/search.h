@@ -12,7 +12,7 @@
 
 namespace troupe::schedules {
 
-/// What to minimize: the time of a single step, or the distance of steps without a barrier.
+/// The quantity to minimize: the time of one step, or the distance of steps without a barrier.
 enum class Objective : std::uint8_t { makespan, period };
 
 struct SearchRequest {

@@ -10,7 +10,7 @@ namespace troupe::schedules {
 struct Golden {
   std::string text;
   double makespan = 0;
-  std::vector<double> peaks;  // By device, in units of a whole device's stash of a micro-batch.
+  std::vector<double> peaks;  // In units of a whole device's stash of a micro-batch.
 };
 
 std::vector<Golden> golden_schedules();
