@@ -84,7 +84,7 @@ constexpr NamedSchedule schedules[] = {
      "any shape", async, Chunks::one, fits, pipedream_2bw},
 };
 
-/// A name taken apart: "interleaved-v2" is "interleaved" with 2 chunks.
+/// A parsed name: "interleaved-v2" is "interleaved" with 2 chunks.
 struct Asked {
   const NamedSchedule* schedule = nullptr;
   std::optional<int> chunks;
@@ -112,7 +112,7 @@ Asked take_apart(std::string_view name) {
   return {};
 }
 
-/// How many letters one must change, add or drop to make one name from the other.
+/// Returns the edit distance (Levenshtein) of two names.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});

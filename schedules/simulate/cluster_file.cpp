@@ -14,7 +14,7 @@ namespace troupe::schedules {
 namespace {
 
 constexpr int most_nodes = 65'536;
-constexpr int most_devices = 1024;   // Of one node.
+constexpr int most_devices = 1024;   // Per node.
 constexpr int most_in_all = 65'536;  // Devices of a cluster.
 constexpr double most_memory = 0x1p50;
 
@@ -30,7 +30,7 @@ constexpr Unit bandwidths[] = {
     {"GiB/s", 0x1p30}, {"kbit/s", 125}, {"Mbit/s", 125e3}, {"Gbit/s", 125e6}, {"Tbit/s", 125e9}};
 constexpr Unit durations[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
 
-/// "16GiB", "2.5 ms": a number and one of the units.
+/// Parses a number with one of the units: "16GiB", "2.5 ms".
 std::optional<double> quantity(std::string_view text, std::span<const Unit> units) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -42,7 +42,7 @@ std::optional<double> quantity(std::string_view text, std::span<const Unit> unit
   return std::nullopt;
 }
 
-/// Reads a tree and keeps the first thing that is wrong with it.
+/// Reads a tree and keeps the first error.
 class ClusterReader {
  public:
   Result<Cluster> read(const Value& root) {
@@ -111,7 +111,7 @@ class ClusterReader {
     });
   }
 
-  /// One value for all devices, or a list with one for each.
+  /// Applies one value to all devices, or a list with one value for each.
   template <class Set>
   void for_each_device(const Value& entry, const std::string& key, ClusterNode& node, Set set) {
     const Value* value = entry.find(key);
