@@ -34,6 +34,8 @@ def tracked(root):
 
 def comment_of(line):
     """Returns the text of the line's comment and whether the comment is alone on its line."""
+    if line.startswith("}  // namespace"):
+        return None, False
     alone = re.match(r"\s*//[/!<]*\s?(.*)", line)
     if alone:
         return alone.group(1).strip(), True
