@@ -14,7 +14,7 @@ namespace {
 // Short jobs end within `look_for`; for longer ones the thread naps and leaves the core to others.
 constexpr auto look_for = std::chrono::microseconds(20);
 constexpr auto nap = std::chrono::microseconds(20);
-// By default the system extends a sleep by up to 50 us; the thread asks for less.
+// The system extends a sleep by up to 50 us unless the thread asks for less.
 constexpr unsigned long nap_slack = 1'000;  // Nanoseconds.
 // A long gap between looks says little about the device: the process may have been stopped.
 constexpr auto longest_gap = std::chrono::milliseconds(100);

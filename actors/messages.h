@@ -47,11 +47,11 @@ constexpr std::array<std::string_view, 2> enum_names(Round::Purpose) {
 /// they may be late.
 struct Cast {
   int attempt = 0;
-  std::vector<caf::actor> stages;                // By replica, then device.
-  std::vector<caf::actor> optimizers;            // By stage, then section.
-  std::vector<caf::actor> inputs;                // By replica.
-  std::vector<caf::actor> targets;               // By replica.
-  std::vector<std::vector<caf::actor>> keepers;  // By optimizer: those that copy its state.
+  std::vector<caf::actor> stages;                // Indexed by replica, then device.
+  std::vector<caf::actor> optimizers;            // Indexed by stage, then section.
+  std::vector<caf::actor> inputs;                // Indexed by replica.
+  std::vector<caf::actor> targets;               // Indexed by replica.
+  std::vector<std::vector<caf::actor>> keepers;  // Keepers of states, by optimizer.
   /// By stage: sums the gradients by links, if this process holds the stage and its links can sum.
   /// Otherwise null: gradients are exchanged by messages.
   std::vector<std::shared_ptr<transport::Adder>> adders;
@@ -77,7 +77,7 @@ struct Play {
 struct Header {
   std::int64_t first_step = 0;  // The first step of the round.
   int m = 0;                    // The number in the round's lanes.
-  Digest samples;               // Which samples were read, and their bytes.
+  Digest samples;               // The ids of the samples, and their bytes.
   Digest content;
   double gap_factor = 1;  // The staleness factor of the stages that its gradient has passed.
 
@@ -430,7 +430,7 @@ struct Outcome {
   bool all_gone = true;                   // If false, some actor is stuck, and so is its thread.
   double recent_loss = 0;                 // The mean of the last steps.
   std::vector<NamedTensor> weights;       // The last version, if the run was drained.
-  std::vector<std::size_t> most_parcels;  // By device: the most parcels ever in its inbox.
+  std::vector<std::size_t> most_parcels;  // The most parcels in each inbox, by device.
 };
 
 }  // namespace troupe::actors

@@ -11,7 +11,7 @@ namespace troupe::actors {
 
 /// The reason why an attempt ended early.
 struct Failure {
-  std::chrono::nanoseconds when{};  // By the actors' clock.
+  std::chrono::nanoseconds when{};  // Time of the actors' clock.
   std::string why;                  // With the place: "device 1: step 4, 1F2: ..."
   std::string node = {};  // The node that the run avoids for a while because of it, or empty.
 };
@@ -33,7 +33,7 @@ struct Strikes {
 /// failures are too frequent.
 Verdict judge(const std::vector<Failure>& failures, const Strikes& strikes);
 
-/// What is known of an actor of a run.
+/// The known state of an actor of a run.
 struct Standing {
   std::string who;
   Wait wait = {};

@@ -12,7 +12,7 @@ using schedules::Kind;
 /// How the micro-batches of one replica's step are distributed over routes.
 struct Dealt {
   int first = 0;   // The first micro-batch of this route.
-  int before = 0;  // Those of them before the given one.
+  int before = 0;  // The number of them before the given one.
   int count = 0;
 };
 
@@ -125,7 +125,7 @@ RoundPtr evaluation_round(const Round& training, int micro_batches) {
   round->schedule.routes = {training.schedule.routes[0]};
   round->schedule.lanes.resize(training.schedule.lanes.size());
   round->step_every = micro_batches;
-  // By micro-batch, then stage: all devices agree on this order.
+  // All devices agree on this order: by micro-batch, then stage.
   for (int m = 0; m < micro_batches; ++m)
     for (int stage = 0; stage < round->schedule.stages; ++stage) {
       const auto device = round->schedule.routes[0][static_cast<std::size_t>(stage)];

@@ -21,7 +21,7 @@ struct Round {
   enum class Purpose : std::uint8_t { training, evaluation };
 
   Purpose purpose = Purpose::training;
-  schedules::Schedule schedule;  // Of one replica.
+  schedules::Schedule schedule;  // The schedule of one replica.
   int replicas = 1;
   int steps = 1;       // The number of optimizer steps.
   int step_every = 1;  // Micro-batches of one replica per step.

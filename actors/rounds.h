@@ -20,7 +20,7 @@ struct RoundShape {
   int replicas = 1;
   int micro_batches = 1;               // Per step, over all replicas.
   int groups = 1;                      // Reduction groups per step.
-  std::vector<bool> recompute = {};    // By stage; empty: none.
+  std::vector<bool> recompute = {};    // Indexed by stage; empty: none.
   int flush_steps = 64;                // Steps between drains of an asynchronous schedule.
   std::int64_t synchronous_steps = 0;  // First steps, each followed by a drain.
 };

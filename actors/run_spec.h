@@ -63,7 +63,7 @@ struct Source {
 /// another, or by each stage's own norm.
 enum class ClipScope : std::uint8_t { all_stages, each_stage };
 
-/// What a change of plan preserves: every bit, or only which samples make up a step.
+/// The guarantee across changes of plan: equal bits, or only equal samples in each step.
 enum class Exactness : std::uint8_t { bits, samples };
 
 /// Everything that the actors of a run need to know. It is constant while they play.
@@ -71,12 +71,12 @@ struct RunSpec {
   std::string name;
   const models::Model* model = nullptr;
   std::vector<models::UnitRange> stages;
-  std::vector<double> work;        // By device of a replica: its fraction of a step; empty: equal.
-  std::vector<models::Keep> keep;  // By stage.
-  std::vector<std::vector<models::Section>> sections;  // By stage: the sections of its optimizers.
+  std::vector<double> work;        // Each device's fraction of a replica's step; empty: equal.
+  std::vector<models::Keep> keep;  // Indexed by stage.
+  std::vector<std::vector<models::Section>> sections;  // Optimizers' sections, by stage.
   models::OptimizerConfig optimizer;
   models::StalenessOptions staleness;
-  std::vector<int> delays;  // By stage: steps between the passes when the pipeline is full.
+  std::vector<int> delays;  // Steps between the passes in a full pipeline, by stage.
   ClipScope clip = ClipScope::all_stages;
   Exactness exactness = Exactness::bits;
   kernels::Precision precision = kernels::Precision::fp32;

@@ -8,7 +8,7 @@
 
 namespace troupe::actors {
 
-/// What an actor waits for.
+/// The reason why an actor cannot continue.
 struct Wait {
   enum class On : std::uint8_t { nothing, message, executor, disk };
 

@@ -11,7 +11,7 @@ namespace troupe::actors {
 
 /// The end of a node's process.
 struct Crash {
-  std::chrono::nanoseconds when{};   // By any clock.
+  std::chrono::nanoseconds when{};   // Any clock may be used.
   std::optional<std::int64_t> step;  // Counted from 0; empty unless no attempt had done that step.
   std::string node;
   int signal = 0;   // The signal that ended it; 0: it exited.

@@ -35,7 +35,7 @@ class Pulses {
   double squares_ = 0;
 };
 
-/// What is known about whether a node is alive.
+/// The evidence about whether a node is alive.
 struct Evidence {
   Pulses pulses;
   std::optional<Time> closed;         // When its connection was closed, if it has not reconnected.

@@ -116,9 +116,9 @@ struct State {
   std::int64_t decided = 0;                // The last step that is known to be done.
   std::vector<std::int64_t> saved;         // Complete checkpoints, oldest first.
 
-  std::vector<std::vector<Life>> keepers;       // By optimizer, for the latest active attempt.
-  std::map<Life, SilentKeeper> silent_keepers;  // Silent ones of `keepers`.
-  bool waits_for_keepers = false;               // In phase `recover`.
+  std::vector<std::vector<Life>> keepers;  // Indexed by optimizer; of the latest active attempt.
+  std::map<Life, SilentKeeper> silent_keepers;           // Silent ones of `keepers`.
+  bool waits_for_keepers = false;                        // In phase `recover`.
   std::map<std::pair<Life, Life>, LostPair> lost_pairs;  // The lower life comes first.
   std::optional<Time> suspended_until;                   // Cleared when a step is done.
 
@@ -140,11 +140,11 @@ struct State {
   // A step is new if no attempt has done it before.
   std::int64_t furthest = 0;         // The last step that any attempt has done.
   int futile = 0;                    // Attempts in a row without a new step.
-  int futile_near = 0;               // Those of them that repeated most of the lost steps.
+  int futile_near = 0;               // Futile attempts that repeated most lost steps.
   bool did_new_step = false;         // Whether the current attempt has done a new step.
   std::optional<Time> futile_since;  // When the first of them ended.
   transport::Strikes strikes;
-  /// By step, then reason: the nodes on which it failed.
+  /// Nodes on which a step failed, by step, then reason.
   std::map<std::int64_t, std::map<std::string, std::set<std::string>>> failed_steps;
   std::optional<Time> journal_failed;
   std::vector<Time> changes;  // Times at which nodes joined or left in the last hour.

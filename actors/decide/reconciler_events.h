@@ -60,7 +60,7 @@ struct Lost {
   std::string why;
   bool is_silent = false;  // The process may still live, and so may be heard again.
 };
-/// By optimizer: the nodes that keep its state in memory in this attempt.
+/// The nodes that keep states in memory in this attempt, by optimizer.
 struct KeptBy {
   std::uint64_t epoch = 0;
   std::vector<std::vector<Life>> keepers;

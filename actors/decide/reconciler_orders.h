@@ -104,7 +104,7 @@ struct AskSavePoint {
     return std::tuple(transport::required("epoch", &AskSavePoint::epoch));
   }
 };
-/// What nodes do while a save is written.
+/// Whether nodes continue while a save is written.
 enum class Meanwhile : std::uint8_t { go_on, hold };
 constexpr std::array<std::string_view, 2> enum_names(Meanwhile) { return {"go_on", "hold"}; }
 struct Save {

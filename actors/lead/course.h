@@ -81,8 +81,8 @@ class Course {
     bool pause = false;
     bool interlude = false;
   };
-  /// What may happen now that nothing is in flight and all steps are saved. The course does nothing
-  /// else until it has happened. Without a request, `end` means that all steps are done.
+  /// Something that may happen now: nothing is in flight, and all steps are saved. The course does
+  /// nothing else until it has happened. Without a request, `end` means that all steps are done.
   enum class Moment : std::uint8_t { none, interlude, end };
   /// Continues as far as the reports allow.
   Moment advance(const Wishes& wishes);

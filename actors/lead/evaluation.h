@@ -45,7 +45,7 @@ class Evaluation {
 
  private:
   std::int64_t done_ = 0;
-  std::vector<std::optional<double>> losses_;  // By micro-batch: the order of summing.
+  std::vector<std::optional<double>> losses_;  // Indexed by micro-batch, the order of summing.
 };
 
 }  // namespace troupe::actors

@@ -18,7 +18,7 @@ struct RoundUnderWay {
   std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::time_point::max();
   std::chrono::steady_clock::time_point end{};
 
-  std::vector<bool> has_told;  // By replica, then device.
+  std::vector<bool> has_told;  // Indexed by replica, then device.
 
   explicit RoundUnderWay(Play given_out)
       : play(std::move(given_out)), has_told(static_cast<std::size_t>(devices())) {}

@@ -41,7 +41,7 @@ class StepHistory {
   rt::Duration pace_{};
   Goodput goodput_;
   std::deque<double> recent_losses_;
-  std::int64_t skipped_steps_ = 0;  // Of the steps that are done.
+  std::int64_t skipped_steps_ = 0;  // Counts done steps only.
 };
 
 }  // namespace troupe::actors

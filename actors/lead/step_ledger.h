@@ -19,12 +19,12 @@ class StepLedger {
       : stages_(stages), optimizers_(optimizers), micro_batches_(micro_batches) {}
 
   struct Entry {
-    std::vector<std::optional<double>> losses;           // By micro-batch.
-    std::vector<Digest> samples;                         // By micro-batch: the samples read,
+    std::vector<std::optional<double>> losses;           // Indexed by micro-batch.
+    std::vector<Digest> samples;                         // Samples read, by micro-batch,
     std::vector<Digest> contents;                        // and their bytes.
-    std::vector<std::optional<double>> norms;            // By optimizer: set when it is done.
-    std::vector<std::optional<double>> penalised_norms;  // By optimizer: after penalties.
-    std::vector<std::optional<models::StalenessMetrics>> late;  // By stage, if reported.
+    std::vector<std::optional<double>> norms;            // Indexed by optimizer; set when done.
+    std::vector<std::optional<double>> penalised_norms;  // Norms after penalties.
+    std::vector<std::optional<models::StalenessMetrics>> late;  // Indexed by stage; if reported.
     std::optional<Divergence> divergence;                       // The first one reported.
     std::optional<StepDone> done;  // The first one: all optimizers agree.
     int losses_known = 0, steps_done = 0;

@@ -476,7 +476,7 @@ class Supervisor {
   Course course_;
   int attempt_ = 0;
   Phase phase_ = Phase::playing;
-  Next next_ = Next::finish;  // What comes after clearing; then the reason of the attempt.
+  Next next_ = Next::finish;  // The step after clearing; then the reason of the attempt.
   std::vector<Failure> failures_;
   std::string last_failure_;
   Place fell_at_;  // The position when the last attempt ended.

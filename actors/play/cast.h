@@ -30,7 +30,7 @@ struct Company {
   std::vector<Player> players;  // All but the supervisor and the recorder.
 };
 
-/// What all attempts of a run have in common.
+/// The constants of all attempts of a run.
 struct Backstage {
   RunSpecPtr spec;
   caf::actor supervisor;

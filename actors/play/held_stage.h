@@ -26,12 +26,12 @@ struct HeldStage {
   };
   std::vector<Lent> lent;
 
-  std::vector<Giving> givings;  // Where its gradients go.
+  std::vector<Giving> givings;  // Destinations of its gradients.
   struct Part {
     models::Version version;
     WorkTime worked;
   };
-  std::vector<std::optional<Part>> published;  // By section; not adopted yet.
+  std::vector<std::optional<Part>> published;  // Indexed by section; not adopted yet.
   bool has_weights = false;
   int steps_given = 0;  // In the current round.
   int steps_taken = 0;

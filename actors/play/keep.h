@@ -48,7 +48,7 @@ class Keep {
   void copy(const StateCopy& copy, const Done& done);
 
   mutable std::mutex mutex_;
-  std::map<int, std::map<std::int64_t, Snapshot>> states_;  // By optimizer, then step.
+  std::map<int, std::map<std::int64_t, Snapshot>> states_;  // Indexed by optimizer, then step.
   std::atomic<int> settled_ = 0;                            // Counts calls.
   std::shared_ptr<Executor> thread_;                        // Destroyed first: it uses the others.
 };

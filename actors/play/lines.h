@@ -37,7 +37,7 @@ std::vector<std::vector<int>> keepers_of(std::span<const int> owners,
 /// A state in memory from which an attempt can start.
 struct Found {
   std::int64_t step = 0;
-  std::vector<int> from;  // By optimizer: the process that gives its state, preferably its own.
+  std::vector<int> from;  // The process that gives each optimizer's state, preferably its own.
 
   friend bool operator==(const Found&, const Found&) = default;
 };

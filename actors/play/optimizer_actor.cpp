@@ -26,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 struct Workshop {
   models::Optimizer optimizer;
   models::WeightsPtr weights;
-  models::StageGradients gradients;  // Of the current step.
+  models::StageGradients gradients;  // Gradients of the current step.
   Clock::duration worked{};          // Spent on the current step.
 };
 
@@ -409,8 +409,8 @@ class OptimizerActor {
   std::int64_t step_;  // The current step, counted from 0.
   Jobs jobs_;
   CastPtr cast_;
-  std::map<std::pair<int, int>, Holder> givers_;  // By stage, then holder.
-  std::map<int, std::vector<std::string>> tied_;  // What other stages borrow.
+  std::map<std::pair<int, int>, Holder> givers_;  // Keyed by stage, then holder.
+  std::map<int, std::vector<std::string>> tied_;  // Parameters that other stages borrow.
   std::shared_ptr<Workshop> workshop_;
 
   Phase phase_ = Phase::beginning;
@@ -418,7 +418,7 @@ class OptimizerActor {
   std::map<std::int64_t, std::map<int, std::vector<models::SquaredNorm>>> squares_;
   double norm_ = 0;  // The norm by which the step's gradients are clipped.
   std::optional<double> penalised_norm_;
-  models::LossScale loss_scale_;     // Of the newest weights.
+  models::LossScale loss_scale_;     // The newest weights' scale.
   std::optional<KeepStep> to_keep_;  // The state to keep after that step.
   Patience patience_;
 };

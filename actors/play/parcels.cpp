@@ -47,7 +47,7 @@ class Walk {
     std::size_t action = 0;
   };
   enum class Made : std::uint8_t { output, gradient };
-  using Counts = std::map<std::pair<int, int>, int>;  // By device and stage.
+  using Counts = std::map<std::pair<int, int>, int>;  // Keyed by device and stage.
 
   static int count(const Counts& counts, int device, int stage) {
     const auto found = counts.find({device, stage});
@@ -142,8 +142,8 @@ class Walk {
   std::span<const RoundPtr> rounds_;
   std::span<const models::SharedParameter> shared_;
   int device_;
-  std::vector<Place> places_;              // By device.
-  std::vector<std::vector<int>> holders_;  // By stage: the devices that give its gradients.
+  std::vector<Place> places_;              // Indexed by device.
+  std::vector<std::vector<int>> holders_;  // Devices that give gradients, by stage.
   std::set<std::tuple<Made, std::size_t, int, std::uint32_t>> made_;
   Counts given_;
   Counts taken_;

@@ -220,7 +220,7 @@ class StageActor {
   /// How the sums of gradients reach an optimizer. All other parts of gradients are sent.
   enum class Way : std::uint8_t {
     sent,      // With the rest.
-    added_up,  // By an edge, to the optimizer's device.
+    added_up,  // Through an edge, to the optimizer's device.
     taken,     // From an edge, because the optimizer is here.
   };
 
@@ -394,7 +394,7 @@ class StageActor {
   std::deque<Play> to_play_;  // The first is being played.
   bool begun_ = false;
   std::size_t position_ = 0;
-  std::deque<InPlay> in_play_;  // What the executor has not finished.
+  std::deque<InPlay> in_play_;  // Rounds that the executor has not finished.
   int in_executor_ = 0;
   Patience patience_;
 };

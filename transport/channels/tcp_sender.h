@@ -74,7 +74,7 @@ class TcpSender final : public Sender, private ChannelSource {
   struct Sealed {
     explicit Sealed(const SessionTerms& terms) : seal(terms.forth), words(terms.back) {}
 
-    /// Where the next record goes; check has_room_for() first.
+    /// Returns the place of the next record; check has_room_for() first.
     std::byte* place() { return buffer.get() + size; }
     bool has_room_for(std::size_t bytes) const { return most_sealed - size >= bytes; }
     bool all_taken() const { return taken == size; }

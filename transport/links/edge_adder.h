@@ -55,7 +55,7 @@ class AddingEnd final : public EdgeEnd {
   Line<Addend> line_;                     // The first `posted_` sums are posted; of
   std::size_t posted_ = 0;                // the next ones, up to `said_`, the other
   std::size_t said_ = 0;                  // ends know; the rest is new.
-  std::vector<std::deque<Sizes>> heard_;  // By member: announced sums.
+  std::vector<std::deque<Sizes>> heard_;  // Announced sums, by member.
 
   std::vector<Piece> pieces_;  // Used by the fabric's thread.
 };

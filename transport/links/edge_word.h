@@ -9,7 +9,7 @@
 
 #include "transport/channels/door.h"
 
-/// What the ends of an edge tell one another by ordinary channels, as bytes. Nothing is believed.
+/// The byte format of the words that ends of edges exchange. Readers check everything.
 namespace troupe::transport {
 
 constexpr std::uint32_t edge_magic = 0x45505254;  // "TRPE"

@@ -39,9 +39,9 @@
 ///        posts the operation
 ///        === its pieces, the sum of one piece ======> done: each has the sum of one piece
 ///
-/// So an operation that occupies a device waits only for a word and for other threads, never for a
-/// schedule. Making and connecting links waits for the device. So a device first makes all its
-/// links, then warms them up one by one in the order of their numbers, which is the same on all
+/// An operation that occupies a device therefore waits only for a word and for other threads, never
+/// for a schedule. Making and connecting links waits for the device. So a device first makes all
+/// its links, then warms them up one by one in the order of their numbers, which is the same on all
 /// devices. It grants and posts nothing before all are warm. Hence every wait is for an edge with a
 /// lower number, or for a device that is not occupied.
 ///
@@ -89,7 +89,7 @@ struct EdgesOrder {
   std::function<void()> wake;  // Called on any thread when there is something to advance.
 };
 
-/// What both ends of an edge agree on, and the channel to the other end.
+/// The terms that both ends of an edge agree on, and the channel to the other end.
 struct EdgeTerms {
   std::uint64_t number = 0;  // Unique among all edges of the run.
   Bound bound;

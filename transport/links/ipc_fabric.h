@@ -9,7 +9,7 @@
 
 namespace troupe::transport {
 
-/// What a GPU must have for links with other processes of its machine.
+/// The parts of a GPU for links with other processes of its machine.
 struct IpcOrder {
   std::unique_ptr<Device> copies;  // A queue of the GPU, used only by the links.
   const ExportedMemory& memory;    // All sent tensors lie in this memory.
