@@ -41,8 +41,8 @@ struct Found {
 
   friend bool operator==(const Found&, const Found&) = default;
 };
-/// Returns the newest step up to `most` for which some process has the state of every optimizer.
-/// `kept` is by process.
+/// Returns the newest step up to `most` for which every optimizer's state is in the memory of some
+/// process. `kept` is indexed by process.
 std::optional<Found> find_newest(std::span<const std::vector<KeptStep>> kept,
                                  std::span<const int> owners, std::int64_t most);
 
