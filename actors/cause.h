@@ -6,8 +6,8 @@
 
 namespace troupe::actors {
 
-/// Why a player is no more: of itself, or because a process was gone, which says nothing against
-/// what it did.
+/// Why a player ended: by its own failure, or because its process was lost, which is no evidence
+/// against the player.
 enum class Cause : std::uint8_t { failed, lost };
 constexpr std::array<std::string_view, 2> enum_names(Cause) { return {"failed", "lost"}; }
 

@@ -62,7 +62,7 @@ std::string to_text(const caf::error& reason) {
 Config::Config(std::size_t threads) {
   set("scheduler.policy", caf::atom("sharing"));
   set("scheduler.max-threads", threads);
-  // An actor that keeps messaging itself must not starve the others of its thread.
+  // An actor that keeps messaging itself must not starve the other actors of its thread.
   set("scheduler.max-throughput", std::size_t{50});
 }
 

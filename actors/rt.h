@@ -12,24 +12,24 @@
 
 #include "actors/withheld.h"
 
-/// The few calls of CAF whose spelling changes with its next versions, in one place.
+/// The calls of CAF whose spelling changes in its next versions, in one place.
 namespace troupe::actors::rt {
 
 using Duration = std::chrono::nanoseconds;
 using TimePoint = caf::actor_clock::time_point;
 
-/// What every actor of ours is made on. An exception in a handler ends the actor with its text as
-/// the reason, and so does a message that nobody knows: it is a mistake of ours, never of a user.
+/// The base class of all actors. An exception in a handler, or an unknown message, ends the actor
+/// with its text as the reason: either is a bug of Troupe.
 class Base : public caf::event_based_actor {
  public:
   using DownHandler = std::function<void(const caf::actor_addr&, const caf::error&)>;
 
   explicit Base(caf::actor_config& config);
 
-  /// Called when an actor that this one watches has ended; its memory is free by then.
+  /// Sets the handler for the end of watched actors, whose memory is freed before.
   void on_down(DownHandler handler) { down_ = std::move(handler); }
   void watch(const caf::actor& other) { monitor(other); }
-  /// Ends as soon as the other one has ended. For actors that watch nobody else.
+  /// Ends when the other actor has ended. For actors that watch no other actor.
   void end_with(const caf::actor& other);
   template <class Message>
   void tell(const caf::actor& to, Message message) {
@@ -40,12 +40,12 @@ class Base : public caf::event_based_actor {
     delayed_send(this, time, std::move(message));
   }
 
-  /// Ends with a reason that a person can read.
+  /// Ends with a readable reason.
   void fail(const std::string& reason);
   /// Ends because a process was lost; is_lost() tells this reason from others.
   void end_lost(const std::string& reason);
 
-  /// The clock of the actor system, which a test may own.
+  /// Returns the time of the actor system's clock, which a test may own.
   TimePoint now() { return home_system().clock().now(); }
 
  private:
@@ -55,8 +55,8 @@ class Base : public caf::event_based_actor {
 /// Returns whether an actor ended because a process was lost.
 bool is_lost(const caf::error& reason);
 
-/// An actor whose members die with it. `State` has a static `name`, a constructor that takes a
-/// Base* and the arguments of spawn(), and make_behavior().
+/// An actor whose state is destroyed when it ends. `State` has a static `name`, a constructor that
+/// takes a Base* and the arguments of spawn(), and make_behavior().
 template <class State>
 class Actor final : public Base {
  public:
@@ -77,7 +77,7 @@ caf::actor spawn(caf::actor_system& system, Arguments&&... arguments) {
   return system.spawn<Actor<State>>(std::forward<Arguments>(arguments)...);
 }
 
-/// From any thread. What a job says is said once it is done, by a device too.
+/// Sends a message, from any thread. A job's message is withheld until its device is done.
 template <class Message>
 void post(const caf::actor& to, Message message) {
   if (auto* withheld = Withheld::of_this_thread())
@@ -87,7 +87,7 @@ void post(const caf::actor& to, Message message) {
         }));
   caf::anon_send(to, std::move(message));
 }
-/// Of a job, to who can go on `after` what its device has yet to do: so nobody waits for that.
+/// Sends a job's message at once, with the device mark in `after` that its receiver must follow.
 template <class Message>
 void hand_over(const caf::actor& to, Message message) {
   auto* withheld = Withheld::of_this_thread();
@@ -98,7 +98,7 @@ void hand_over(const caf::actor& to, Message message) {
         caf::anon_send(to, std::move(*held));
       }));
 }
-/// To an actor that may have ended.
+/// Sends a message to an actor that may have ended.
 template <class Message>
 void post(const caf::weak_actor_ptr& to, Message message) {
   if (auto strong = caf::actor_cast<caf::actor>(to)) post(strong, std::move(message));
@@ -110,15 +110,15 @@ inline void stop(const caf::actor& actor) {
 inline void kill(const caf::actor& actor) { caf::anon_send_exit(actor, caf::exit_reason::kill); }
 
 caf::weak_actor_ptr weak(const caf::actor& actor);
-/// Of an actor that is running this.
+/// For use within the actor itself.
 inline caf::weak_actor_ptr weak(Base& self) { return caf::weak_actor_ptr(self.ctrl()); }
 
-/// Whether an actor has said itself why it ended; else it was killed, stopped, or just ended.
+/// Returns whether an actor gave a reason for its end. Else it was killed, stopped, or just ended.
 bool is_told(const caf::error& reason);
-/// Why an actor ended, for a person.
+/// Returns a readable reason why an actor ended.
 std::string to_text(const caf::error& reason);
 
-/// A thread pool of so many threads that sleep when there is nothing to do.
+/// A thread pool with this many threads, which sleep when idle.
 class Config : public caf::actor_system_config {
  public:
   explicit Config(std::size_t threads);

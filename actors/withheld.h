@@ -9,18 +9,18 @@
 
 namespace troupe::actors {
 
-/// What one device has made and another one goes on with: once the first has passed the mark. Where
-/// there is no device it is there already. Within one process alone.
+/// A point in a device's queue. Data made by that device can be used by another one after it has
+/// passed the mark. A null device means that the data is complete. Valid within one process only.
 struct After {
   Device* device = nullptr;
   Device::Mark mark = 0;
-  // The same, as DeviceProgress counts.
+  // The same point in DeviceProgress's counts.
   std::uint64_t work = 0;
   DeviceProgress::Moment moment = 0;
 };
 
-/// While a thread has one of these, it gives work to a device, and what it would say waits until
-/// the device has done that.
+/// While a thread has one of these, it gives work to a device, and its messages are withheld until
+/// the device has done that work.
 class Withheld {
  public:
   using Saying = std::function<void()>;
@@ -32,23 +32,23 @@ class Withheld {
   Withheld& operator=(const Withheld&) = delete;
 
   void add(Saying saying) { waiting_.push_back(std::move(saying)); }
-  /// For who hears of the mark, and so need not wait: once all of the job is given to the device.
+  /// Called when the whole job is enqueued, for receivers that follow its mark.
   void add(Handing handing) { handed_.push_back(std::move(handing)); }
-  /// What this thread gives to `device` from now on comes after that.
+  /// Orders this thread's further work on `device` behind `after`.
   void begin_after(Device& device, const After& after) {
     begins_ = device.follow(*after.device, after.mark);
     DeviceWork::of_this_thread()->follow(after.work, after.moment);
   }
 
-  /// All that waits, in order.
+  /// Returns all withheld messages, in order.
   std::vector<Saying> take() { return std::move(waiting_); }
   void hand_over(const After& after) {
     for (const auto& hand : std::exchange(handed_, {})) hand(after);
   }
-  /// What the device must have passed before the job can begin; 0 where that is nothing.
+  /// Returns the mark that must pass before the job can begin, or 0 if there is none.
   Device::Mark begins() const { return begins_; }
 
-  /// Null where nothing is withheld.
+  /// Returns null if this thread withholds nothing.
   static Withheld* of_this_thread();
 
  private:
@@ -57,8 +57,8 @@ class Withheld {
   Device::Mark begins_ = 0;
 };
 
-/// By a job: calls it on the same thread once all is done that the job has given to its device by
-/// now. Where the cores compute, that is at once.
+/// Called by a job. Calls `saying` on the same thread when the device has done all that the job
+/// gave it so far; at once if the CPU computes.
 template <class Saying>
 void once_done(Saying saying) {
   if (auto* withheld = Withheld::of_this_thread())

@@ -12,18 +12,18 @@
 
 namespace troupe::actors {
 
-/// What a supervisor tells of its run: to a recorder, which confirms each piece once it is written
-/// down.
+/// The supervisor's reports about its run. They go to a recorder, which confirms each one when it
+/// is written.
 class Chronicle {
  public:
   Chronicle(rt::Base* self, RunSpecPtr spec) : self_(self), spec_(std::move(spec)) {}
 
   /// Spawns the recorder, which `self` watches.
   void open();
-  /// The recorder writes down what it has, and goes.
+  /// Makes the recorder write what it has, and end.
   void close() { rt::stop(recorder_); }
   bool is_open() const { return recorder_ != nullptr; }
-  /// Where that was the recorder, which has ended: then it is not open any more.
+  /// Returns whether `who`, which has ended, was the recorder. Then the chronicle is closed.
   bool forget_recorder(const caf::actor_addr& who);
 
   Value event(const std::string& type) const;
@@ -31,17 +31,17 @@ class Chronicle {
   void tell_state(const std::string& state);
   void tell_stalled(const Standing& standing);
   void warn(const std::string& text);
-  /// For the ledger, where one is kept.
+  /// Reports an entry for the ledger, if there is one.
   template <class Entry>
   void enter(Entry entry) {
     if (spec_->ledger) hand_over(std::move(entry));
   }
-  /// Not of the run's own story: the trace is made of it.
+  /// Passes on a played round, from which the trace is made. It is no event of the run.
   void hand_on(const RoundPlayed& played);
-  /// From now on the run is another one.
+  /// Continues with a changed run.
   void change(RunSpecPtr spec);
 
-  /// A piece was written down.
+  /// Notes that the recorder has written a report.
   void confirmed() { --unconfirmed_; }
   bool is_confirmed() const { return unconfirmed_ == 0; }
   bool has_room() const { return unconfirmed_ < spec_->most_unrecorded; }

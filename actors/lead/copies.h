@@ -12,23 +12,23 @@
 
 namespace troupe::actors {
 
-/// The copies of a run's states in the memory of nodes, from one attempt to the next: which step
-/// the optimizers are asked to keep (lines.h), and how long before it is done they are asked.
+/// Decides which steps' states the optimizers are asked to keep in nodes' memory (lines.h), and how
+/// long in advance they are asked.
 class Copies {
  public:
-  /// There are none until its players are there.
+  /// Forgets all copies until the attempt's players are assembled.
   void attempt_begins() { lines_ = {}; }
   void begun(const Assembled& assembled, rt::TimePoint now);
-  /// A node was lost.
+  /// Notes the loss of a node.
   void lost(rt::TimePoint now) { losses_.lost(now.time_since_epoch()); }
-  /// The ledger has so many steps.
+  /// Notes how many steps the ledger has.
   void entered(std::int64_t steps) { lines_.entered(steps); }
 
-  /// Who is asked for a step must have so many rounds to play before it, to hear of it in time.
+  /// The rounds that optimizers must have left before a step, to hear of the request in time.
   std::size_t rounds_before() const { return rounds_before_; }
-  /// What optimizers are told, where that step's state is to be kept next.
+  /// Returns the request to the optimizers if the state after this step is to be kept.
   std::optional<KeepStep> ask(std::int64_t step, rt::TimePoint now);
-  /// Why there are no more copies in this attempt; nothing where there are.
+  /// Returns the reason if no more copies will be made in this attempt.
   std::optional<std::string> heard(const Kept& kept);
 
  private:

@@ -12,7 +12,7 @@
 namespace troupe::actors {
 namespace {
 
-constexpr std::int64_t most_ahead = 64;  // Rounds.
+constexpr std::int64_t most_ahead = 64;  // In rounds.
 
 }  // namespace
 
@@ -47,8 +47,6 @@ void Course::begun(const Assembled& assembled) {
   history_.begun(step(), around_.self->now());
   around_.chronicle.enter(AttemptBegun{step()});
 }
-
-// What may be heard now.
 
 namespace {
 
@@ -102,8 +100,6 @@ Status Course::expects(const Snapshot& snapshot) const {
   return check(snapshot, *spec_);
 }
 
-// What was heard.
-
 Status Course::heard(const MicroBatchLoss& loss) {
   if (!std::isfinite(loss.mean)) return Error{loss_not_finite(*spec_, loss)};
   if (loss.purpose == Round::Purpose::training)
@@ -116,7 +112,7 @@ Status Course::heard(const Divergence& divergence) {
   return check_divergence(progress_.ledger().add(divergence));
 }
 
-/// A loss that is not a number comes before the gradients that it makes.
+/// Waits for all losses, since a loss that is not a number is the cause of such gradients.
 Status Course::check_divergence(const StepLedger::Entry& entry) {
   if (entry.divergence && progress_.ledger().has_all_losses(entry))
     return Error{gradient_not_finite(*spec_, *entry.divergence)};
@@ -148,18 +144,16 @@ void Course::recorded() {
   if (spec_->ledger) copies_.entered(spec_->ledger->steps());
 }
 
-// Going on.
-
 Course::Moment Course::advance(const Wishes& wishes) {
   if (phase_ == Phase::evaluating) complete_evaluation();
   if (phase_ != Phase::playing) return Moment::none;
   complete_steps();
-  // Until it is through the round is there and over: who counted on it would ask for copies of
-  // states too late.
+  // While devices are missing, the round counts as in flight: giving out rounds now would ask too
+  // late for copies of states.
   return progress_.waits_for_devices() ? Moment::none : go_on(wishes);
 }
 
-/// Steps end in order; the last one of a round with what its devices did.
+/// Takes the steps that are done, in order.
 void Course::complete_steps() {
   auto& chronicle = around_.chronicle;
   while (const auto done = progress_.take_done()) {
@@ -187,7 +181,7 @@ void Course::tell_step(const Progress::Done& done) {
       step_event(*spec_, {step(), &done.entry, round, took, history_.goodput(now)}));
 }
 
-/// Gives out rounds, as far ahead as is allowed, up to the next moment at which the run must be
+/// Gives out rounds, as far ahead as allowed, up to the next moment at which the run must be
 /// drained.
 Course::Moment Course::go_on(const Wishes& wishes) {
   const auto& rounds = progress_.rounds();
@@ -195,7 +189,7 @@ Course::Moment Course::go_on(const Wishes& wishes) {
          static_cast<int>(rounds.size()) < rounds_ahead() && around_.chronicle.has_room()) {
     const auto first = progress_.given_out();
     const auto round = spec_->round(first, spec_->steps - first);
-    // Where no other is far enough off, one that has not begun.
+    // If no round in flight is far enough ahead, keep the state after this new one.
     if (rounds.size() <= copies_.rounds_before()) keep(first + round->steps);
     give_out({round, first});
   }
@@ -204,7 +198,7 @@ Course::Moment Course::go_on(const Wishes& wishes) {
   return is_drained ? drained(wishes) : Moment::none;
 }
 
-/// As many as last for the lead, at the pace of the last steps.
+/// Returns how many rounds last for `lead` at the current pace.
 int Course::rounds_ahead() const {
   if (spec_->lead.count() == 0 || history_.pace().count() == 0) return spec_->rounds_ahead;
   const auto lasting = spec_->lead / history_.pace() + 1;
@@ -217,7 +211,7 @@ void Course::give_out(const Play& play) {
   around_.players.play(play);
 }
 
-/// Whether the rounds that are out reach a moment for which nothing may be in flight.
+/// Returns whether the rounds in flight end at a moment for which the run must be drained.
 bool Course::must_drain(const Wishes& wishes) const {
   const auto step = progress_.given_out();
   return wishes.end || wishes.pause || wishes.interlude || evaluation_is_due(step) ||
@@ -239,9 +233,9 @@ Course::Moment Course::drained(const Wishes& wishes) {
   const bool has_state = saves.is_saved(step()) || is_collected;
   const bool must_save =
       save_is_due(step()) || (is_end && !is_collected) || (wishes.interlude && !has_state);
-  // One at a time: a slow disk holds the run up, and does not fill its memory. Saved comes.
+  // One save at a time: a slow disk must not fill the memory. Saved will arrive.
   if ((must_save || is_end || wishes.interlude) && saves.is_under_way()) return Moment::none;
-  // The ledger has what is saved, or more. Recorded comes.
+  // The ledger must contain all steps of a checkpoint. Recorded will arrive.
   if (must_save && !around_.chronicle.is_confirmed()) return Moment::none;
   if (must_save) {
     collect();
@@ -252,9 +246,9 @@ Course::Moment Course::drained(const Wishes& wishes) {
   return must_drain(wishes) ? Moment::none : go_on(wishes);
 }
 
-// Copies in the memory of nodes. Evaluations and saves have their own.
+// Keeps states in nodes' memory, except when an evaluation or a save drains the run anyway.
 
-/// Of the rounds that are out, the first whose optimizers hear of it in time.
+/// Keeps the state after the first round in flight whose optimizers hear of it in time.
 void Course::keep_another() {
   const auto& rounds = progress_.rounds();
   for (std::size_t i = copies_.rounds_before(); i < rounds.size(); ++i) {
@@ -270,7 +264,7 @@ bool Course::keep(std::int64_t step) {
   return order.has_value();
 }
 
-// Evaluating and collecting, while nothing else is in flight.
+// The functions below are called while nothing else is in flight.
 
 void Course::evaluate() {
   phase_ = Phase::evaluating;

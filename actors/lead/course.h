@@ -19,13 +19,12 @@
 
 namespace troupe::actors {
 
-/// The course of a run while its players are there: gives rounds out, counts the steps that are
-/// done, and evaluates, keeps and collects the state where that is due. What comes from outside
-/// (losses of players, orders, the end) is for the supervisor, who tells it what was heard and then
-/// has it advance.
+/// The progress of a run while its players are there: gives out rounds, counts done steps, and
+/// evaluates, keeps and collects the state when due. The supervisor handles lost players, orders
+/// and the end; it passes on what it hears and then calls advance().
 class Course {
  public:
-  /// Of the same supervisor.
+  /// The other parts of the supervisor.
   struct Surroundings {
     rt::Base* self;
     Chronicle& chronicle;
@@ -35,17 +34,17 @@ class Course {
   };
   Course(const Surroundings& around, RunSpecPtr spec);
 
-  /// Once, with the state that it begins with.
+  /// Called once, with the start state.
   void run_begins(const StartPoint& start);
-  /// From the next attempt on the run is another one.
+  /// Switches to a changed run, from the next attempt on.
   void change(RunSpecPtr spec);
-  /// Nothing of the attempt before is left; the players of the next one come together.
+  /// Prepares the next attempt, whose players are being assembled.
   void attempt_begins();
-  /// They are there.
+  /// Starts an assembled attempt.
   void begun(const Assembled& assembled);
 
-  // What may be heard now (may.h has checked all that does not depend on the moment). An error
-  // says what is wrong; then the report must not be heard.
+  // Return an error if a report cannot be true now; then do not pass it to heard(). (may.h has
+  // checked all that does not depend on the moment.)
 
   Status expects(const MicroBatchLoss& loss) const;
   Status expects(const Divergence& divergence) const;
@@ -53,55 +52,55 @@ class Course {
   Status expects(const LateGradients& late) const;
   Status expects(const RoundPlayed& played) const { return progress_.expects(played); }
   Status expects(const Snapshot& snapshot) const;
-  Status expects(const Kept&) const { return Done{}; }  // It is asked for in vain, or not at all.
+  Status expects(const Kept&) const { return Done{}; }  // Harmless: a late one is ignored.
 
-  // What was heard. Where it is an error the run has failed.
+  // Handle a report. An error means that the run has failed.
 
   Status heard(const MicroBatchLoss& loss);
   Status heard(const Divergence& divergence);
   void heard(const StepDone& done) { progress_.ledger().add(done); }
   void heard(const LateGradients& late) {
-    // The step may be done by now: nobody waits for this.
+    // The step may be done already, since nothing waits for this report.
     if (late.step >= step()) progress_.ledger().add(late);
   }
   void heard(const RoundPlayed& played);
   void heard(const Kept& kept);
   void heard(Snapshot snapshot);
-  /// There is a newer checkpoint.
+  /// Called when there is a newer checkpoint.
   void saved() { history_.settled(around_.saves.newest()); }
-  /// More is in the ledger.
+  /// Called when the ledger has more steps.
   void recorded();
-  /// Players were lost.
+  /// Called when players were lost.
   void lost() { copies_.lost(around_.self->now()); }
   void paused() { history_.paused(around_.self->now()); }
   void resumed() { history_.resumed(around_.self->now()); }
 
-  /// For each of these nothing may be in flight.
+  /// Requests; each needs a moment at which nothing is in flight.
   struct Wishes {
     bool end = false;
     bool pause = false;
     bool interlude = false;
   };
-  /// Nothing is in flight, and all that was done is saved: now this may be, and nothing else is
-  /// done until it was. For an end without a wish all steps are done.
+  /// Something that may happen now: nothing is in flight, and all steps are saved. The course does
+  /// nothing else until it has happened. Without a request, `end` means that all steps are done.
   enum class Moment : std::uint8_t { none, interlude, end };
-  /// Goes on as far as what was heard allows.
+  /// Continues as far as the reports allow.
   Moment advance(const Wishes& wishes);
-  /// What it cannot go on without.
+  /// Returns what the run waits for.
   Wait waits_for(const Wishes& wishes) const;
 
   bool is_assembled() const { return phase_ != Phase::assembling; }
-  /// Steps that are done; before an attempt goes on those of the one before.
+  /// Returns the steps done; before an attempt starts, those of the attempt before.
   std::int64_t step() const { return progress_.step(); }
   const Progress& progress() const { return progress_; }
   const StepHistory& history() const { return history_; }
 
  private:
   enum class Phase : std::uint8_t {
-    assembling,  // Players come together.
-    playing,     // Rounds are out, or may be given out.
-    evaluating,  // Nothing is in flight but an evaluation.
-    collecting,  // Nothing is in flight; the optimizers are asked for a snapshot.
+    assembling,  // Players are being assembled.
+    playing,     // Rounds are in flight or can be given out.
+    evaluating,  // Only an evaluation is in flight.
+    collecting,  // Nothing is in flight; the optimizers send a snapshot.
   };
 
   Moment go_on(const Wishes& wishes);

@@ -7,7 +7,7 @@
 namespace troupe::actors {
 namespace {
 
-// Of a run that is never saved.
+// The limit for a run that never saves.
 constexpr std::size_t most_unsettled = 100'000;
 
 }  // namespace

@@ -8,21 +8,21 @@
 
 namespace troupe::actors {
 
-/// How much of the time since a run began here went into steps that count. One that is done again
-/// counts once, and what it took before is lost, as is all time between steps: of recoveries,
-/// evaluations, saves.
+/// The fraction of the time since the run began here that went into steps that count. A repeated
+/// step counts once, and its earlier time is lost, as is all time between steps: recoveries,
+/// evaluations and saves.
 class Goodput {
  public:
-  /// An attempt goes on after so many steps.
+  /// Notes that an attempt continues after `step` steps.
   void begun(std::int64_t step, rt::TimePoint now);
-  /// One step more is done.
+  /// Notes that one more step is done.
   void done(rt::Duration took);
-  /// No attempt will begin before this step.
+  /// Notes that no attempt will start before this step.
   void settled(std::int64_t step);
-  /// Nobody wanted it to go on for so long.
+  /// Excludes a pause that the user asked for.
   void paused(rt::Duration time) { paused_ += began_ ? time : rt::Duration(); }
 
-  /// From 0 to 1.
+  /// Returns a number from 0 to 1.
   double at(rt::TimePoint now) const;
 
  private:
@@ -32,7 +32,7 @@ class Goodput {
   rt::Duration paused_{};
   rt::Duration useful_{};
   std::int64_t settled_ = 0;
-  std::deque<rt::Duration> since_;  // What each step has taken.
+  std::deque<rt::Duration> since_;  // The duration of each step that may be repeated.
 };
 
 }  // namespace troupe::actors

@@ -10,19 +10,19 @@
 
 namespace troupe::actors {
 
-/// Changes of a run that wait until nothing of it is in flight and all that was done is saved; and
-/// then those that have been made until a cast plays with them. Each is answered once.
+/// Boundary changes: changes of a run that wait until nothing is in flight and all steps are saved,
+/// and those that were applied and wait until players play with them. Each is answered once.
 class Interludes {
  public:
   bool wait() const { return !waiting_.empty(); }
-  /// Refuses where too many wait already.
+  /// Rejects the change if too many wait already.
   void add(Interlude interlude);
-  /// All that wait, in order, after so many steps, which are saved, or are not. `changed` gets each
-  /// run that a change has made of the one before. Whether there was any.
+  /// Applies all waiting changes in order, after `step` steps; `saved` tells whether the state is
+  /// saved. Calls `changed` with each new run. Returns whether there was any.
   bool hold(std::int64_t step, const Status& saved, const std::function<void(RunSpecPtr)>& changed);
-  /// A cast plays, from this step on.
+  /// Answers the applied changes: players play with them from this step on.
   void play_from(std::int64_t step) { answer(step); }
-  /// Nobody will.
+  /// Answers all changes with an error.
   void run_has_ended();
 
  private:

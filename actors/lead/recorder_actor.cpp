@@ -32,7 +32,7 @@ class RecorderActor {
         [this](const RoundPlayed& played) { remember(played); },
         [this](const Recast& recast) {
           const auto before = std::exchange(spec_, recast.spec);
-          // What was played by others than those who are there now.
+          // Rounds of other devices do not fit the new plan.
           if (spec_->devices() != before->devices() || spec_->replicas() != before->replicas())
             played_.clear();
         },
@@ -40,7 +40,7 @@ class RecorderActor {
   }
 
  private:
-  /// What the ledger could not write it writes later, or no step is saved any more.
+  /// Reports a ledger that cannot be written. It retries later, and no step is saved before.
   void keep(const Status& entered) {
     if (!entered && entered.error().text != ledger_problem_) {
       ledger_problem_ = entered.error().text;
@@ -83,7 +83,7 @@ class RecorderActor {
   RunSpecPtr spec_;
   caf::actor supervisor_;
   std::deque<RoundPlayed> played_;
-  std::string ledger_problem_;  // The last that was told.
+  std::string ledger_problem_;  // The last problem that was reported.
 };
 
 }  // namespace

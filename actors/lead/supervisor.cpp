@@ -85,17 +85,15 @@ class Supervisor {
 
  private:
   enum class Phase : std::uint8_t {
-    playing,   // An attempt is under way.
-    clearing,  // The cast is asked to go; what comes next is in `next_`.
+    playing,   // An attempt plays.
+    clearing,  // The players are told to end; `next_` says what comes then.
     ended,
   };
   enum class Next : std::uint8_t { try_again, begin_anew, finish };
 
   std::int64_t step() const { return course_.step(); }
 
-  // An attempt.
-
-  /// What an attempt tells may come once it is over, and is for nobody then.
+  /// Returns whether a report is of the current attempt. Reports of an earlier one may arrive late.
   template <class Report>
   bool is_now(const Report& report) const {
     return report.attempt == attempt_ && phase_ == Phase::playing;
@@ -107,7 +105,7 @@ class Supervisor {
     course_.heard(std::move(report));
     advance();
   }
-  /// A player of another process may say anything at any time; one of ours has a defect.
+  /// Checks a report. A wrong one of a remote player is refused; otherwise the run fails.
   template <class Report>
   bool is_expected(const Report& report) {
     const auto expected = course_.expects(report);
@@ -130,13 +128,13 @@ class Supervisor {
   PlayerId device(const Of& of) const {
     return {PlayerId::Kind::stage, of.replica * spec_->evaluation->devices() + of.device};
   }
-  /// Else the run has failed.
+  /// Fails the run on an error.
   bool is_good(const Status& heard) {
     if (!heard) fail_run(heard.error().text);
     return bool(heard);
   }
 
-  /// Brings players together; rounds are given out once they are.
+  /// Starts an attempt. Rounds are given out once its players are assembled.
   void begin() {
     course_.attempt_begins();
     phase_ = Phase::playing;
@@ -177,7 +175,7 @@ class Supervisor {
     return {.end = drain_asked_, .pause = paused_, .interlude = interludes_.wait()};
   }
 
-  /// Goes on as far as what has come allows.
+  /// Continues as far as the reports allow.
   void advance() {
     if (phase_ != Phase::playing) return;
     switch (course_.advance(wishes())) {
@@ -194,7 +192,7 @@ class Supervisor {
     if (saves_.heard(saved)) {
       course_.saved();
       ending_->saved(saves_.newest());
-      start_.reset();  // From now on there is a newer one.
+      start_.reset();  // A newer checkpoint exists now.
     } else {
       chronicle_.warn(saves_.not_saved(saved.step));
     }
@@ -214,7 +212,7 @@ class Supervisor {
     finish(std::move(outcome));
   }
 
-  // Interludes: nothing is in flight, and all that was done is saved.
+  // Boundary changes, which happen when nothing is in flight and all steps are saved.
 
   void add(Interlude interlude) {
     if (phase_ == Phase::ended || (phase_ == Phase::clearing && next_ == Next::finish))
@@ -247,19 +245,19 @@ class Supervisor {
     if (have_all_gone()) cleared();
   }
 
-  /// With the place, where an actor had no chance to tell it.
+  /// Adds the place if the actor could not report it.
   std::string reason_of(const caf::error& why) const {
     const auto text = rt::to_text(why);
     return rt::is_told(why) ? text : text + " after step " + std::to_string(step());
   }
 
-  /// An actor has failed: all others of its attempt go, and the run goes on from the newest
-  /// checkpoint, unless there is no hope.
+  /// Handles the failure of a player: all others of the attempt end, and the run continues from the
+  /// newest state, unless that is hopeless.
   void fail_attempt(const std::string& who, const std::string& why, Cause cause) {
     const std::string text = who + ": " + why;
     fell_at_ = place();
     last_failure_ = text;
-    // The reconciler counts losses, and ends the run if no attempt comes further any more.
+    // The reconciler counts losses. It ends the run if no attempt gets further.
     if (cause == Cause::lost) {
       chronicle_.warn(text + "; " + going_on());
     } else {
@@ -275,7 +273,7 @@ class Supervisor {
     loss_.notice(self_->now(), step(), text);
     clear(Next::try_again);
   }
-  /// Where an attempt is. `is_new`: at a step that no attempt has done.
+  /// The position of an attempt. `is_new`: no attempt has done this step.
   struct Place {
     std::int64_t step = 0;
     bool is_new = false;
@@ -284,8 +282,8 @@ class Supervisor {
     return {step(), course_.is_assembled() && step() == course_.progress().furthest()};
   }
 
-  /// The channels of the process may have told its end before, so that the next attempt is under
-  /// way already.
+  /// Judges the end of a node's process. The next attempt may have begun already, since channels
+  /// may report the loss earlier.
   void process_ended(const ProcessEnded& ended) {
     const bool is_ending = phase_ == Phase::clearing && next_ == Next::finish;
     if (phase_ == Phase::ended || is_ending) return;
@@ -304,7 +302,7 @@ class Supervisor {
       finish(failed(verdict.reason + " (given up: the same came twice at the same place)"));
   }
 
-  /// The node that the run does without from now on; empty where it is none.
+  /// Returns the node that the run avoids from now on, or an empty text.
   std::string set_aside(const std::string& who, const std::string& why) const {
     if (!spec_->casting) return {};
     const auto player = players_.find(who);
@@ -353,7 +351,7 @@ class Supervisor {
     interludes_.play_from(step());
   }
 
-  /// Without its events a run cannot be told from one that stands still; so it ends.
+  /// Ends the run: without events it cannot be told from one that stands still.
   void recorder_down(const caf::error& why) {
     if (phase_ == Phase::clearing && next_ == Next::finish) {
       if (have_all_gone()) end();
@@ -371,7 +369,7 @@ class Supervisor {
     self_->quit();
   }
 
-  // Waits, those of others and its own.
+  // The functions below watch the waits of players and the supervisor's own.
 
   void watch(const Pulse& pulse) {
     const Standing* standing = players_.heard(pulse);
@@ -409,7 +407,7 @@ class Supervisor {
     return {};
   }
 
-  /// Without those who do not go.
+  /// Ends the run although some players do not end.
   void end_anyway(const std::string& what) {
     if (next_ == Next::try_again) outcome_ = failed(last_failure_);
     if (next_ == Next::begin_anew) outcome_ = failed("the run was to begin anew");
@@ -430,7 +428,7 @@ class Supervisor {
   void drain() {
     drain_asked_ = true;
     paused_ = false;
-    // Nobody who could finish anything is there, or has begun to: the newest checkpoint is all.
+    // No player can finish anything yet, so the newest checkpoint is the result.
     if (phase_ == Phase::playing && !course_.is_assembled()) return stop({});
     advance();
   }
@@ -467,7 +465,7 @@ class Supervisor {
 
   rt::Base* self_;
   RunSpecPtr spec_;
-  std::optional<StartPoint> start_;  // Until there is a newer one.
+  std::optional<StartPoint> start_;  // Used until there is a newer checkpoint.
   std::shared_ptr<Ending> ending_;
   Chronicle chronicle_;
 
@@ -477,10 +475,10 @@ class Supervisor {
   Course course_;
   int attempt_ = 0;
   Phase phase_ = Phase::playing;
-  Next next_ = Next::finish;  // Once all are gone; then why an attempt began.
+  Next next_ = Next::finish;  // The step after clearing; then the reason of the attempt.
   std::vector<Failure> failures_;
   std::string last_failure_;
-  Place fell_at_;  // When the last attempt ended.
+  Place fell_at_;  // The position when the last attempt ended.
   Crashes crashes_;
   Outcome outcome_;
   Patience patience_;

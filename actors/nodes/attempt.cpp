@@ -20,7 +20,7 @@ std::int64_t random_token() {
   return (high << 32) | static_cast<std::int64_t>(random());
 }
 
-// A process keeps two of each optimizer; one of an earlier plan may have kept others.
+// A process keeps two states of each optimizer; under an earlier plan it may have kept others.
 constexpr std::size_t most_steps_kept = 256;
 
 }  // namespace
@@ -53,7 +53,7 @@ Attempt::~Attempt() {
   mesh_.reset();
 }
 
-// One after the other.
+// The functions below are called in sequence.
 
 Status Attempt::prepare(const Lineup& lineup, const Value& config) {
   const auto& placement = lineup.placement;
@@ -107,7 +107,7 @@ Status Attempt::prepare(const Lineup& lineup, const Value& config) {
   return Done{};
 }
 
-/// Without keys of the head's own nobody has any.
+/// Returns the keys. If the head has no keys of its own, nobody has.
 MeshProtection Attempt::protection(const Lineup& lineup) const {
   MeshProtection protection{around_.plain, around_.keys, {}};
   if (!around_.keys) return protection;
@@ -130,7 +130,7 @@ Status Attempt::find_state() {
     newest = find_newest(kept_, placement_.optimizers, origin_.committed);
   }
   auto state = newest_state(std::move(newest), origin_.saved, origin_.load);
-  origin_.load = nullptr;  // It holds what is not needed any more.
+  origin_.load = nullptr;  // Frees what it holds.
   if (!state) return state.error();
   step_ = state->step();
   in_memory_ = std::move(state->in_memory);
@@ -221,8 +221,6 @@ void Attempt::aside(std::function<void()> what) {
   });
 }
 
-// Beside that.
-
 void Attempt::wait(const std::string& for_what) {
   const auto supervisor = caf::actor_cast<caf::actor>(supervisor_);
   if (!supervisor) return;
@@ -284,7 +282,7 @@ Status Attempt::take(std::uint64_t node, transport::Message message) {
 
 namespace {
 
-/// Whether a node reads its samples from the same bytes as the head, as far as digests tell.
+/// Checks that a node reads the same sample bytes as the head, as far as digests tell.
 Status same_data(const RunSpec& spec, const std::vector<DataHere>& there) {
   if (there.size() != spec.data.size())
     return Error{"it reads samples from " + std::to_string(there.size()) +
@@ -303,14 +301,14 @@ Status same_data(const RunSpec& spec, const std::vector<DataHere>& there) {
 
 }  // namespace
 
-/// The placement is fixed by the time that anybody has a part.
+/// Needs no lock: the placement is fixed before any process takes part.
 Status Attempt::take_from(int process, PlayerId to, Dispatch dispatch) const {
   auto supervisor = caf::actor_cast<caf::actor>(supervisor_);
   if (!supervisor) return Done{};
   return deliver(std::move(dispatch), {process, to, placement_, bounds_}, *spec_, supervisor);
 }
 
-/// From a channel.
+/// Refuses a message that came by a channel.
 void Attempt::refuse(int process, const std::string& why) {
   const std::string text = name_of(process) + ": " + why;
   end_process(process, {text, Cause::failed});
@@ -356,8 +354,8 @@ Status Attempt::prepared(int process, std::uint64_t node, const transport::Messa
   return Done{};
 }
 
-/// A node says which other process it has lost. The head's own channels tell of the head's losses.
-/// Names a lost node in `why`.
+/// Handles a node's report that it lost another process, and names that node in `why`. Losses of
+/// the head are reported by the head's own channels.
 Status Attempt::hear_lost(int process, std::string_view type, std::optional<int> lost,
                           std::string& why) {
   if (!lost) return Done{};
@@ -408,7 +406,7 @@ void Attempt::cannot_begin(const std::string& why, Cause cause) {
   for (const auto& [player, envoy] : envoys_) rt::post(envoy, PlayerEnded{why, cause});
 }
 
-/// With the lock held; -1 where it has no part.
+/// Returns -1 if the node takes no part. The caller holds the lock.
 int Attempt::process_of(std::uint64_t node) const {
   const auto found = std::ranges::find(used_, node, &NodeHere::incarnation);
   return found == used_.end() ? -1 : static_cast<int>(found - used_.begin());
@@ -432,7 +430,7 @@ void Attempt::end_process(int process, const PlayerEnded& ended) const {
     if (placement_.process_of(player) == process) rt::post(envoy, ended);
 }
 
-/// Perhaps it is dead: no other attempt uses it before it is heard again.
+/// Marks a node that may be dead: no other attempt uses it before it is heard again.
 void Attempt::doubt(int process) {
   const std::lock_guard lock(mutex_);
   if (!is_over_) around_.nodes.set_away(used_[static_cast<std::size_t>(process)].incarnation, true);

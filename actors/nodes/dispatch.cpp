@@ -36,7 +36,7 @@ Result<Message> take(Dispatch& from, const RunSpec&, const Message*) {
   return message;
 }
 
-/// Whether it was a Message; then `outcome` says whether it was a good one that may be said.
+/// Returns whether it was a Message; `outcome` then tells whether it was valid and allowed.
 template <class Message>
 bool deliver_as(Dispatch& dispatch, const Sender& from, const RunSpec& spec, const caf::actor& to,
                 Status& outcome) {
@@ -86,7 +86,7 @@ template Dispatch to_dispatch(const StateCopy&, MemoryPool&);
 template Dispatch to_dispatch(const Kept&, MemoryPool&);
 
 Status deliver(Dispatch dispatch, const Sender& from, const RunSpec& spec, const caf::actor& to) {
-  // A schedule is made to read this one.
+  // Check the sender first, because decoding a Play generates a schedule.
   if (dispatch.type == Play::type && from.process != from.placement.head())
     return Error{dispatch.type + ": found it from process " + std::to_string(from.process) +
                  ", but only the head gives this order"};

@@ -16,13 +16,13 @@
 
 namespace troupe::actors {
 
-/// The messages that players of one run may have for those in another process.
+/// The messages between players that may go to another process.
 using Travelling =
     std::tuple<Play, Activation, Targets, Gradient, LoanFor, Taken, StepGradients, Norms,
                Divergence, NewWeights, StepDone, LateGradients, MicroBatchLoss, RoundPlayed, Pulse,
                TakeSnapshot, Snapshot, KeepStep, StateCopy, Kept>;
 
-/// One of them on its way: what it says in words, what would be too long for words, and numbers.
+/// A message in transit: its fields, bulk data as bytes, and tensors.
 struct Dispatch {
   std::string type;
   Value body = Value::Map{};
@@ -30,11 +30,11 @@ struct Dispatch {
   std::vector<Tensor> tensors;
 };
 
-/// Tensors are shared with the message; only moments, which change with the next step, are copied.
+/// Encodes a message. Tensors are shared; only moments, which the next step changes, are copied.
 template <class Message>
 Dispatch to_dispatch(const Message& message, MemoryPool& memory);
 
-/// One without tensors goes between a head and a node as a message of the control plane.
+/// Converts a dispatch without tensors into a control message, for the connection of head and node.
 transport::Message as_message(PlayerId to, Dispatch dispatch);
 struct AddressedDispatch {
   PlayerId to;
@@ -42,10 +42,10 @@ struct AddressedDispatch {
 };
 Result<AddressedDispatch> as_dispatch(transport::Message message);
 
-/// What a head sends ahead to an optimizer's process: the state to begin with.
+/// Decodes the start state that a head sends to an optimizer's process before the players exist.
 Result<Snapshot> to_snapshot(Dispatch dispatch);
 
-/// Gives the message to its player, if its sender may say it (may.h). After an error nobody has it.
+/// Sends the message to its player if the sender may send it (may.h). Returns an error otherwise.
 Status deliver(Dispatch dispatch, const Sender& from, const RunSpec& spec, const caf::actor& to);
 
 }  // namespace troupe::actors

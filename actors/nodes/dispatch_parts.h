@@ -11,7 +11,7 @@
 #include "actors/nodes/dispatch.h"
 #include "transport/wire/fields.h"
 
-/// What a dispatch is made of. For those files alone that say how messages are put.
+/// Helpers for the files that encode messages.
 namespace troupe::actors {
 
 template <class Wire>
@@ -23,8 +23,8 @@ Result<Wire> read(const Dispatch& from) {
   return transport::from_value<Wire>(from.body, from.type);
 }
 
-// What is put in bytes: numbers of one type, as they lie in memory. All processes of a run are of
-// one build and one byte order; their welcome checks that.
+// Numbers of one type are copied as raw bytes. All processes of a run have one build and one byte
+// order; the welcome checks that.
 
 template <class T>
 std::string bytes_of(std::span<const T> numbers) {
@@ -40,7 +40,7 @@ Result<std::vector<T>> numbers_of(const std::string& bytes, std::string_view typ
   return numbers;
 }
 
-/// Texts that have no line breaks, as one.
+/// Joins texts without line breaks into one text.
 template <class Names>
 std::string joined(const Names& names) {
   std::string text;
@@ -57,7 +57,7 @@ inline std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// Tensors of a list of which some may be empty: '1' for each that is there.
+/// Packs tensors, some of which may be empty; the mask has '1' for each that is not.
 class Packing {
  public:
   explicit Packing(std::vector<Tensor>& into) : into_(into) {}
@@ -89,7 +89,7 @@ class Unpacking {
   std::size_t at_ = 0, taken_ = 0;
 };
 
-// put() and take() of the messages that fields() and tensors() alone do not describe.
+// Encodings of messages for which fields() and tensors() are not enough.
 
 Dispatch put(const Play& message, MemoryPool& memory);
 Result<Play> take(Dispatch& from, const RunSpec& spec, const Play* kind);

@@ -3,7 +3,7 @@
 #include "actors/loss_scale_wire.h"
 #include "actors/nodes/dispatch_parts.h"
 
-// How those messages are put that have tensors in lists.
+// Encodes the messages that contain lists of tensors.
 namespace troupe::actors {
 
 using transport::required;
@@ -28,7 +28,7 @@ struct SharesWire {
   double rate_share = 1;
   std::vector<int> first_groups;
   std::vector<int> groups;
-  int slots = 0;  // Of each sum.
+  int slots = 0;  // Per sum.
   std::vector<int> statistics;
   std::string mask;
   static constexpr auto fields() {
@@ -48,7 +48,7 @@ struct WeightsWire {
   int section = 0;
   std::int64_t version = 0;
   LossScaleWire loss_scale;
-  std::string slots;  // Masks.
+  std::string slots;  // A mask, like `buffers`.
   std::string buffers;
   std::vector<int> moments;
   static constexpr auto fields() {
@@ -78,7 +78,7 @@ struct SnapshotWire {
   }
 };
 
-/// What lies on a device is copied when it is brought to the host.
+/// Copies a tensor in host memory. One on a device is copied anyway when it is brought to the host.
 Tensor copy_of(const Tensor& tensor, MemoryPool& memory) {
   if (!tensor.place().is_host()) return tensor;
   Tensor copy = Tensor::make(memory, tensor.shape(), tensor.dtype());
@@ -182,7 +182,7 @@ Result<NewWeights> take(Dispatch& from, const RunSpec&, const NewWeights*) {
   std::string mask = wire->slots + wire->buffers;
   const auto moments_told =
       std::accumulate(wire->moments.begin(), wire->moments.end(), std::size_t{0});
-  // Nothing is allocated by a number that the sender chose.
+  // Allocate nothing by a number that the sender chose.
   if (moments_told > from.tensors.size())
     return Error{from.type + ": found " + std::to_string(from.tensors.size()) + " tensors, but " +
                  std::to_string(moments_told) + " moments are told"};

@@ -3,7 +3,7 @@
 
 #include "actors/nodes/dispatch_parts.h"
 
-// How those messages are put that are words and numbers.
+// Encodes the messages that contain only words and numbers.
 namespace troupe::actors {
 
 using transport::required;
@@ -93,7 +93,7 @@ struct PulseWire {
   }
 };
 
-/// A DeviceSpan in bytes.
+/// A DeviceSpan as raw bytes.
 struct SpanBytes {
   schedules::Action action;
   std::int64_t start = 0;
@@ -176,7 +176,7 @@ Dispatch put(const MicroBatchLoss& in, MemoryPool&) {
   auto dispatch =
       dispatch_of(MicroBatchLoss::type, LossWire{in.attempt, in.replica, in.device, in.step,
                                                  in.index, in.purpose, in.samples, in.content});
-  dispatch.bytes = bytes_of<double>(std::span(&in.mean, 1));  // It may be no number any more.
+  dispatch.bytes = bytes_of<double>(std::span(&in.mean, 1));  // In bytes, since it may be NaN.
   return dispatch;
 }
 Result<MicroBatchLoss> take(Dispatch& from, const RunSpec&, const MicroBatchLoss*) {

@@ -42,7 +42,7 @@ class Envoy {
     };
   }
 
-  /// One after another, in the order in which they came.
+  /// Sends all waiting messages in the order in which they came.
   void send() {
     for (; !waiting_.empty(); waiting_.pop_front()) {
       auto& next = waiting_.front();
@@ -55,7 +55,7 @@ class Envoy {
     }
   }
 
-  /// What lies on a device, its own executor brings to the host: no other thread speaks to it.
+  /// Copies tensors to the host by their device's own executor: no other thread may use the device.
   void bring(MemoryPlace from, const Dispatch& dispatch) {
     const auto executor = std::ranges::find_if(
         way_.executors, [&](Executor* one) { return one && one->memory().place() == from; });
@@ -73,7 +73,7 @@ class Envoy {
   PlayerId player_;
   Way way_;
   MemoryPool* memory_;
-  std::deque<Dispatch> waiting_;  // The first one is being brought.
+  std::deque<Dispatch> waiting_;  // The first one's tensors may be on their way to the host.
 };
 
 }  // namespace

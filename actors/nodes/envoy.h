@@ -13,34 +13,34 @@
 
 namespace troupe::actors {
 
-/// Takes a message to the process of a player. Must not wait. An error means that it cannot be
+/// Sends a message to the process of a player. Must not block. Fails if the process cannot be
 /// reached any more.
 using Carry = std::function<Status(PlayerId to, Dispatch dispatch)>;
-/// Whether its tensors go there from the device where they lie. Those of others are brought to the
-/// host before.
+/// Returns whether the message's tensors go from device to device. Other tensors are first copied
+/// to the host.
 using IsLinked = std::function<bool(PlayerId to, const Dispatch& dispatch)>;
 
-/// How what an envoy is told comes to its player.
+/// The way in which a proxy's messages reach its player.
 struct Way {
   Carry carry;
-  IsLinked is_linked = {};                // Empty: nothing is.
-  std::vector<Executor*> executors = {};  // Of the devices whose tensors there are; null: of none.
+  IsLinked is_linked = {};                // Empty: no tensors.
+  std::vector<Executor*> executors = {};  // Indexed by device; null if it is not here.
 };
 
-/// To an envoy: whom it stands for has ended, and why; by itself, or with its process.
+/// Tells a proxy that its player has ended, by itself or with its process.
 struct PlayerEnded {
   std::string why;
   Cause cause = Cause::failed;
 };
 
-/// A device's executor to an envoy: what it was about to send, with the host now.
+/// From a device's executor to a proxy: the tensors to send are in host memory now.
 struct TensorsBrought {
   std::vector<Tensor> tensors;
 };
 
-/// Stands in this process for a player that is in another one: what it is told goes there, and it
-/// ends when that one does, for the same reason. So nobody who plays knows where the others are.
-/// `memory` outlives it and all that it sends, and so do the executors.
+/// Spawns a proxy, which stands for a player of another process. It forwards all messages to that
+/// player and ends when the player ends, for the same reason; so no player knows where its peers
+/// are. `memory` and the executors must outlive the proxy and all that it sends.
 caf::actor spawn_envoy(caf::actor_system& system, PlayerId player, Way way, MemoryPool& memory);
 
 }  // namespace troupe::actors

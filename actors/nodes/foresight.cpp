@@ -9,7 +9,7 @@ namespace troupe::actors {
 
 namespace {
 
-/// This one without a node of each kind.
+/// Adds the sharings after the loss of one node of each core count.
 void add_losses(const Sharing& sharing, std::vector<Sharing>& all) {
   if (sharing.cores.size() < 2) return;
   for (std::size_t i = 0; i < sharing.cores.size(); ++i) {
@@ -68,7 +68,7 @@ bool Foresight::foresaw(const Sharing& wanted) const {
   return found_.contains(wanted);
 }
 
-/// With the lock held.
+/// Returns the next sharing to search for. The caller holds the lock.
 std::optional<Sharing> Foresight::next() const {
   const auto left =
       std::ranges::find_if(wanted_, [&](const Sharing& one) { return !found_.contains(one); });

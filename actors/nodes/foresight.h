@@ -14,25 +14,25 @@ namespace troupe::actors {
 
 constexpr std::size_t most_foreseen = 128;
 
-/// The sharings that a loss would ask for, most likely first: this one, and those that are left
-/// when any one node goes, or any two. Nodes with as many cores are alike, so that they are few; of
-/// nodes of many kinds these are the first ones.
+/// Returns the sharings that may be needed soon, most likely first: this one, and those after the
+/// loss of one or two nodes. Nodes with equal core counts are interchangeable, so there are few; at
+/// most `most_foreseen` are returned.
 std::vector<Sharing> neighbours_of(const Sharing& sharing);
 
-/// How a run is shared out after a loss, found before there is one: then it need only be looked up.
-/// Any thread.
+/// Computes in advance how a run is shared out after a loss, so that it only needs to be looked up
+/// then. Thread-safe.
 class Foresight {
  public:
   Foresight();
-  /// A search that is under way ends first.
+  /// Waits for a running search.
   ~Foresight();
 
-  /// On a thread of its own: this sharing, and its neighbours. What was foreseen for another goes,
-  /// where it is none of them.
+  /// Searches for this sharing and its neighbors, on its own thread. Forgets results for other
+  /// sharings.
   void look_ahead(const Sharing& now);
-  /// At once where that was foreseen; else what can be found promptly.
+  /// Returns the result for a sharing if it exists, and otherwise that of a quick search.
   Shares shares(const Sharing& wanted) const;
-  /// Once nothing is left to be found: whether this was.
+  /// Waits until all searches are done. Returns whether this sharing was among them.
   bool foresaw(const Sharing& wanted) const;
 
  private:

@@ -19,10 +19,10 @@ namespace {
 
 constexpr std::size_t label_room = std::size_t{64} << 10;
 
-// So that no label is taken for a word of an edge: its length stands first.
+// A label starts with its length so that it cannot be mistaken for an edge word.
 static_assert(transport::edge_magic > transport::most_head_bytes);
 
-/// What stands before a dispatch's bytes in the head of a parcel.
+/// The part of a parcel's head before the dispatch's bytes.
 struct Label {
   PlayerId to;
   std::string type;
@@ -86,7 +86,7 @@ Mesh::Mesh(transport::ChannelThread& thread, MeshOrder order)
               .on_parcel = [this](int from, transport::Parcel parcel) { deliver(from, parcel); },
               .on_lost = [this](int other, const std::string& why) { lost(other, why); }}) {}
 
-// Nothing may be called any more when the rest goes.
+// Channels end first, so that no callback runs while the rest is destroyed.
 Mesh::~Mesh() {
   (void)edges_.end().ok();
   senders_.clear();
@@ -159,7 +159,7 @@ Status Mesh::connect(const std::vector<MeshAddress>& others,
   }
   if (order_.linked.devices.empty()) return Done{};
   std::vector<std::vector<LinkPlace>> places(others.size());
-  // Links between machines are NCCL's, which nobody encrypts.
+  // Links between machines use NCCL, which cannot encrypt.
   const bool anywhere = order_.protection.plain == PlainTensors::anywhere;
   std::ranges::transform(others, places.begin(), [&](const MeshAddress& other) {
     return anywhere || other.machine == machine_ ? other.links : std::vector<LinkPlace>();
@@ -185,7 +185,7 @@ bool Mesh::has_keys() const {
   return order_.protection.own.has_value() && !order_.protection.peers.empty();
 }
 
-/// Null if tensors go in the clear.
+/// Returns null if tensors go unencrypted.
 std::shared_ptr<const transport::ChannelKeys> Mesh::keys_with(int other) const {
   const auto& [plain, own, peers] = order_.protection;
   if (plain == PlainTensors::anywhere || !has_keys()) return nullptr;
@@ -193,7 +193,7 @@ std::shared_ptr<const transport::ChannelKeys> Mesh::keys_with(int other) const {
       transport::ChannelKeys{*own, peers[static_cast<std::size_t>(other)]});
 }
 
-/// An error if tensors for this address would leave the machine in the clear unasked.
+/// Fails if tensors for this address would leave the machine unencrypted without consent.
 Status Mesh::check_exposure(const std::string& address) const {
   const auto parsed = transport::tcp_address(address);
   if (!parsed) return parsed.error();
@@ -206,13 +206,13 @@ Status Mesh::check_exposure(const std::string& address) const {
                "network is all yours"};
 }
 
-/// The attempt cannot go on: no device need wait for others any more.
+/// Aborts the edges, since the attempt cannot go on and devices should not wait for each other.
 void Mesh::lost(int other, const std::string& why) {
   edges_.abort(why);
   order_.on_lost(other, why);
 }
 
-/// By a channel.
+/// Handles a parcel that came by a channel.
 void Mesh::arrived(int from, transport::Parcel parcel) {
   if (transport::read_edge_word(parcel.head)) return edges_.hear(from, parcel.head);
   deliver(from, parcel);

@@ -26,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t most_waiting = 100'000;
 constexpr auto say_away_every = std::chrono::minutes(1);
 
-/// What the thread of a node is told by others.
+/// News for the node's thread.
 struct Connected {};
 struct Lost {
   std::string why;
@@ -38,7 +38,7 @@ using News = std::variant<Connected, Lost, Leave, transport::Message>;
 
 }  // namespace
 
-/// All that waits is done here, on one thread, in the order in which it came.
+/// Does all work that may block on one thread, in the order of the news.
 class Node::Work {
  public:
   explicit Work(NodeOptions options)
@@ -46,7 +46,7 @@ class Node::Work {
 
   Status start() {
     options_.dial.seed = conversation()->incarnation();
-    // Runs wait for the nodes of a head that has come back.
+    // Retry often: runs wait for their nodes after a restart of the head.
     options_.dial.backoff.longest = std::chrono::milliseconds(250);
     if (auto dialed = dial(); !dialed) return dialed;
     thread_ = std::thread([this] { run(); });
@@ -71,7 +71,7 @@ class Node::Work {
   void hear(News news) {
     {
       const std::lock_guard lock(mutex_);
-      if (news_.size() >= most_waiting) return;  // The head gives up on one that is so far behind.
+      if (news_.size() >= most_waiting) return;  // The head gives up a node that is so far behind.
       news_.push_back(std::move(news));
     }
     came_.notify_all();
@@ -86,13 +86,13 @@ class Node::Work {
     std::unique_ptr<Site> site;
   };
 
-  /// Of a run, from one attempt to the next.
+  /// The states of a run, from one attempt to the next.
   struct Memory {
     Digest config;
     int nodes = 1;
     std::chrono::nanoseconds head_patience{};
     std::shared_ptr<Keep> keep;
-    std::optional<Clock::time_point> until;  // Unless an attempt comes that may use it.
+    std::optional<Clock::time_point> until;  // When to drop them; empty: keep.
   };
 
   Status dial() {
@@ -114,7 +114,7 @@ class Node::Work {
     return Done{};
   }
 
-  /// Tells why the head cannot be reached: several tries fail in each second, so once a minute.
+  /// Reports why the head cannot be reached: once a minute, since several tries fail each second.
   void head_is_away(const std::string& why) {
     {
       const std::lock_guard lock(mutex_);
@@ -125,7 +125,7 @@ class Node::Work {
     options_.say("the head is not there: " + why + "; this node tries again and again");
   }
 
-  /// Whatever the others do: a node that computes for long, or waits, lives.
+  /// Sends heartbeats, on a thread that computation and waits do not delay.
   void beat() {
     name_thread("heart");
     std::unique_lock lock(mutex_);
@@ -141,7 +141,7 @@ class Node::Work {
     while (auto news = next()) std::visit([this](auto& one) { heard(one); }, *news);
   }
 
-  /// Nothing at the end.
+  /// Returns nothing at the end.
   std::optional<News> next() {
     std::unique_lock lock(mutex_);
     const auto came = [&] { return stopping_ || !news_.empty(); };
@@ -161,7 +161,7 @@ class Node::Work {
     return news;
   }
 
-  /// When the first of its patiences ends.
+  /// Returns when the first timeout expires.
   std::optional<Clock::time_point> next_patience() const {
     auto next = headless_until_;
     for (const auto& [run, memory] : keeps_)
@@ -189,7 +189,7 @@ class Node::Work {
     (void)client_->send(join);
   }
 
-  /// The head knows nothing of it any more. What it keeps may be of use to it all the same.
+  /// Joins as a new node, since the head has forgotten it. Its states may still be useful.
   void come_anew(const std::string& why) {
     if (leaving_) return retire(why);
     options_.say("comes anew: " + why);
@@ -226,9 +226,9 @@ class Node::Work {
   }
 
   void heard(transport::Message& message) {
-    // A head refuses a term that it has no proof of, and its own term is lower then.
+    // A head rejects a term without proof, so its own term may be lower here.
     if (message.type == Rejected::type) return reject(message);
-    if (message.term < term_) return;  // Of a head that has had its time.
+    if (message.term < term_) return;  // The message is from an outdated head.
     if (message.type == Welcome::type) return welcome(message);
     if (message.type == Retire::type) {
       const auto order = transport::from_message<Retire>(message);
@@ -264,7 +264,7 @@ class Node::Work {
                  welcome->name);
     term_ = message.term;
     term_proof_ = welcome->term_proof;
-    // It is the same life of the head: its runs may wait for nodes for long.
+    // It is the same life of the head, whose runs may wait long for nodes.
     if (was_welcome_)
       for (auto& [run, memory] : keeps_) memory.until.reset();
     was_welcome_ = is_welcome_ = true;
@@ -299,7 +299,7 @@ class Node::Work {
 
   void prepare(const transport::Message& message) {
     const auto answer = [&](auto body) { (void)say_about(message, transport::to_message(body)); };
-    sites_.erase(message.run);  // An attempt that the head has given up.
+    sites_.erase(message.run);  // Drop an attempt that the head has given up.
     if (leaving_) return answer(PrepareFailed{"it is leaving"});
     auto order = transport::from_message<Prepare>(message);
     if (!order) return answer(PrepareFailed{order.error().text});
@@ -333,8 +333,8 @@ class Node::Work {
     answer(Prepared{address, keep ? keep->kept() : std::vector<KeptStep>(), std::move(data)});
   }
 
-  /// What its attempts before have left here. All that makes its numbers is in the configuration:
-  /// what was kept under another one is none of its states.
+  /// Returns the states of earlier attempts. All results depend on the configuration, so states of
+  /// another configuration are dropped.
   std::shared_ptr<Keep> keep_of(const std::string& run, const Prepare& order, RunHome& home) {
     const bool is_kept = home.spec()->copies > 1;
     const auto config = digest_of(to_json(order.config));
@@ -378,7 +378,7 @@ class Node::Work {
     chaos->what == Chaos::What::partition ? part(chaos->time()) : options_.suffer(*chaos);
   }
 
-  /// Without a connection to anybody for so long.
+  /// Closes all connections for this long.
   void part(std::chrono::nanoseconds time) {
     conversation()->pause();
     client_.reset();
@@ -411,16 +411,16 @@ class Node::Work {
   NodeOptions options_;
   transport::ChannelThread channels_;
 
-  // The thread's own.
+  // Used by the node's thread.
   std::uint64_t term_;
   std::string term_proof_;
-  std::map<std::string, Memory> keeps_;  // By run,
-  std::map<std::string, Here> sites_;    // and so are these.
-  bool was_welcome_ = false;             // At any time,
-  bool is_welcome_ = false;              // and on this connection.
+  std::map<std::string, Memory> keeps_;  // Keyed by run.
+  std::map<std::string, Here> sites_;    // Keyed by run.
+  bool was_welcome_ = false;             // The head has welcomed it,
+  bool is_welcome_ = false;              // and has done so on this connection.
   bool leaving_ = false;
   bool is_dismissed_ = false;
-  std::optional<Clock::time_point> told_away_;  // When it said last that the head is away.
+  std::optional<Clock::time_point> told_away_;  // When it last reported an unreachable head.
   std::optional<Clock::time_point> headless_until_;
 
   mutable std::mutex mutex_;

@@ -48,7 +48,7 @@ Reconciling::State Reconciling::state() const {
 
 void Reconciling::rest(const std::vector<reconciler::Record>& last) {
   const std::lock_guard lock(writing_);
-  // Where it cannot be written the next head looks for those who played, and does not find them.
+  // If writing fails, the next head waits in vain for the nodes that played.
   if (!std::exchange(rests_, true) && !last.empty()) (void)hands_.write(last);
 }
 
@@ -69,7 +69,7 @@ void Reconciling::run() {
   }
 }
 
-/// Where one cannot be written down those after it wait, too.
+/// Answers all events in order. If one cannot be written down, later ones wait too.
 void Reconciling::answer_all() {
   while (!is_held_up_ && !events_.empty()) {
     const auto event = events_.front();

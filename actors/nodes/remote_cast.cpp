@@ -14,7 +14,7 @@ namespace recon = reconciler;
 
 constexpr auto look_every = std::chrono::milliseconds(100);
 constexpr auto for_ever = std::chrono::hours(24 * 365);
-// A node on which something failed is done without for a while, each time for twice as long.
+// A node with a failure is avoided for a while, twice as long each time.
 constexpr transport::StrikeRules strike_rules{.most = 1,
                                               .within = std::chrono::minutes(1),
                                               .quarantine = std::chrono::minutes(1),
@@ -44,14 +44,14 @@ recon::Limits RemoteCasting::limits(const recon::State& state) const {
   const auto order = this->order();
   recon::Limits limits;
   limits.fewest = order.fewest;
-  // Who is there has a part, and nobody else is waited for.
+  // All present nodes take part, and no others are waited for.
   const auto here = static_cast<int>(nodes_.usable(order.least).size());
   limits.most = std::max(order.fewest, std::min(order.most, here));
-  // Its supervisor knows when it is done, and has it saved.
+  // The supervisor knows when the run is done, and saves it.
   limits.steps = std::numeric_limits<std::int64_t>::max();
   limits.start_patience = order.node_patience;
   limits.gather_patience = order.gather_patience;
-  // A plan waits until nothing of the attempt before is left, and that has an end of its own.
+  // Planning waits until the previous attempt is gone, which has its own timeouts.
   limits.plan_patience = for_ever;
   limits.prepare_patience = order.prepare_patience;
   limits.load_patience = order.load_patience;
@@ -63,7 +63,7 @@ recon::Limits RemoteCasting::limits(const recon::State& state) const {
   return limits;
 }
 
-// Its supervisor.
+// The functions below are called by the supervisor.
 
 Company RemoteCasting::begin(caf::actor_system& system, const Backstage& backstage, int number,
                              Origin origin) {
@@ -147,7 +147,7 @@ void RemoteCasting::over(Outcome::How how) {
   const bool goes_on = comes_back_ && how == Outcome::How::stopped;
   const auto state = reconciling_.state();
   std::vector<recon::Record> last;
-  // Whoever resumes it has nobody to wait for.
+  // A later head that resumes the run then waits for no nodes.
   if (!goes_on && state.epoch > 0)
     last.push_back({recon::Record::Kind::aborted,
                     state.term,
@@ -178,7 +178,7 @@ std::shared_ptr<Attempt> RemoteCasting::newest() const {
   return attempt_.lock();
 }
 
-// Its nodes.
+// The functions below are called for nodes.
 
 void RemoteCasting::heard(std::uint64_t node, transport::Message message) {
   if (const auto attempt = newest()) attempt->heard(node, std::move(message));
@@ -202,9 +202,9 @@ void RemoteCasting::lost(const NodeHere& node, const NodeLoss& loss) {
   reconciling_.post([this] { foresee(); });
 }
 
-// On the reconciler's thread.
+// The functions below run on the reconciler's thread.
 
-/// Nothing of the attempt before is left.
+/// Starts a new attempt, after the previous one is gone.
 void RemoteCasting::stage_is_free(int number, std::weak_ptr<Attempt> attempt) {
   progress_ = {.number = number, .attempt = std::move(attempt), .began = Clock::now()};
   epoch_ = 0;
@@ -212,14 +212,14 @@ void RemoteCasting::stage_is_free(int number, std::weak_ptr<Attempt> attempt) {
   look_at_nodes(true);
   reconciling_.post([this] {
     const auto state = reconciling_.state();
-    // It ended by itself: at a boundary, or for a reason that is no node's.
+    // The attempt ended by itself: at a boundary, or for a reason that is no node's fault.
     if (has_a_plan(state))
       take(recon::Frozen{state.plan.members.front(), state.epoch, state.decided});
   });
   tick(number);
 }
 
-/// While an attempt waits to begin.
+/// Repeats while an attempt waits to begin.
 void RemoteCasting::tick(int number) {
   const auto attempt = progress_.attempt.lock();
   if (!attempt || progress_.number != number) return;
@@ -234,8 +234,8 @@ void RemoteCasting::tick(int number) {
   reconciling_.after(look_every, [this, number] { tick(number); });
 }
 
-/// Who may be used, and who not any more. Of those who have a part whoever sees their end tells it,
-/// and to be used no more waits for a boundary.
+/// Tells the reconciler which nodes joined or became unusable. Members of the plan are excluded:
+/// their end is reported elsewhere, and a drain waits for a boundary.
 void RemoteCasting::look_at_nodes(bool all_have_stopped) {
   const auto state = reconciling_.state();
   const auto usable = nodes_.usable(order().least);
@@ -268,8 +268,8 @@ void RemoteCasting::carry_out(const recon::Answer& answer) {
   for (const auto& order : answer.orders) std::visit([this](const auto& one) { on(one); }, order);
 }
 
-/// Something has failed on these nodes: their part in it ends, and who gets none for a while is
-/// told.
+/// Handles a strike: ends the players on the struck nodes, and informs nodes that are avoided for a
+/// while.
 void RemoteCasting::hold_against(const recon::Record& strike) {
   const auto state = reconciling_.state();
   const auto chosen = choose(nodes_.usable(order().least));
@@ -291,11 +291,11 @@ void RemoteCasting::on(const recon::MakePlan& order) {
   if (reconciling_.state().phase != recon::Phase::plan)
     return take(recon::PlanMade{order.number, {}, "whether a switch pays is looked at elsewhere"});
   asked_ = order;
-  // Others may have come just now, and be in line to be heard.
+  // Further nodes may have joined whose events are still queued.
   reconciling_.post([this] { plan(); });
 }
 
-/// The run's own plan, on those of the nodes that are there now.
+/// Makes the run's plan with the nodes that are there now.
 void RemoteCasting::plan() {
   const auto attempt = progress_.attempt.lock();
   if (!asked_ || !attempt || progress_.is_planned) return;
@@ -312,7 +312,7 @@ void RemoteCasting::plan() {
   take(recon::PlanMade{asked.number, std::move(choice), {}});
 }
 
-/// So that a loss need only look up who does what from then on.
+/// Computes plans for possible losses in advance.
 void RemoteCasting::foresee() {
   const auto attempt = progress_.attempt.lock();
   if (!attempt || !progress_.has_begun) return;
@@ -350,7 +350,7 @@ void RemoteCasting::on(const recon::Load& order) {
   const auto attempt = progress_.attempt.lock();
   if (!attempt || progress_.epoch != order.epoch) return;
   attempt->start([this, order, number = progress_.number](const Status& started) {
-    if (!started)  // Somebody could not be reached.
+    if (!started)  // Some process could not be reached.
       return reconciling_.post(
           [=, this, why = started.error().text] { cannot_begin(number, why, Cause::lost); });
     for (const Life life : order.nodes) take(recon::Loaded{life, order.epoch, order.step, {}});
@@ -379,7 +379,7 @@ void RemoteCasting::on(const recon::Activate& order) {
   foresee();
 }
 
-/// Who leads has stopped, and so nothing that they do counts.
+/// Ends the attempt and reports all nodes as frozen: without the supervisor nothing they do counts.
 void RemoteCasting::on(const recon::Freeze& order) {
   if (const auto attempt = progress_.attempt.lock(); attempt && progress_.epoch == order.epoch)
     attempt->cannot_begin(last_reason_, Cause::lost);
@@ -406,7 +406,7 @@ void RemoteCasting::on(const recon::End& order) {
   if (const auto attempt = progress_.attempt.lock()) attempt->give_up(*ended_);
 }
 
-/// An attempt that may be over.
+/// Ends the attempt of this number, unless it is over.
 void RemoteCasting::cannot_begin(int number, const std::string& why, Cause cause) {
   if (const auto attempt = progress_.attempt.lock(); attempt && progress_.number == number)
     attempt->cannot_begin(why, cause);

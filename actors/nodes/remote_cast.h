@@ -22,41 +22,41 @@ namespace troupe::actors {
 
 struct RemoteOrder {
   std::string run;
-  Value config;    // With everything in it that was chosen for the run.
-  int fewest = 1;  // Nodes without which an attempt does not begin,
-  int most = 1;    // and how many it takes,
-  kernels::Precision least = kernels::Precision::fp32;  // with so good products at least.
-  std::chrono::milliseconds node_patience{60'000};      // Until there are as many at first,
-  std::chrono::milliseconds gather_patience{5'000};     // until those of an earlier head are back,
-  std::chrono::milliseconds suspend_patience{60'000};   // and once it has played, where some go.
-  std::chrono::milliseconds prepare_patience{60'000};   // Until they have prepared,
-  std::chrono::milliseconds load_patience{600'000};     // and then have the weights.
-  int futile_epochs = 5;  // Attempts in a row without a new step before it waits longer,
-  int strikes = 3;        // and how many more of them it survives.
+  Value config;    // Complete, with all values chosen for the run.
+  int fewest = 1;  // The least number of nodes of an attempt,
+  int most = 1;    // the most that it uses,
+  kernels::Precision least = kernels::Precision::fp32;  // and their least precision.
+  std::chrono::milliseconds node_patience{60'000};      // The time to wait for nodes at first,
+  std::chrono::milliseconds gather_patience{5'000};     // for the nodes of an earlier head,
+  std::chrono::milliseconds suspend_patience{60'000};  // and after losses, once the run has played.
+  std::chrono::milliseconds prepare_patience{60'000};  // The time to prepare,
+  std::chrono::milliseconds load_patience{600'000};    // and the time to load the weights.
+  int futile_epochs = 5;  // Attempts in a row without a new step before it delays the next one,
+  int strikes = 3;        // and further ones before it gives up.
   std::string interface = "127.0.0.1";
   Carriers carriers = Carriers::shm_and_tcp;
-  std::optional<transport::KeyPair> keys = {};  // Of this process.
+  std::optional<transport::KeyPair> keys = {};  // This process's keys.
   PlainTensors plain = PlainTensors::within_machine;
-  /// Where its players are, once that is known; on the reconciler's thread.
+  /// Called on the reconciler's thread when the players' nodes are chosen.
   std::function<void(const Lineup&)> placed;
 };
 
-/// What is decided about a run, from one life of its head to the next.
+/// The log of decisions about a run, which survives its head.
 struct Decisions {
-  reconciler::JournalRead before;  // By earlier ones.
-  /// Returns when they are on the disk; an error means that none of them is.
+  reconciler::JournalRead before;  // Decisions of earlier heads.
+  /// Returns when all records are on disk; an error means that none is.
   std::function<Status(const std::vector<reconciler::Record>&)> write =
       [](const std::vector<reconciler::Record>&) { return Status(Done{}); };
 };
 
-/// The head's side of a run whose players are on nodes: envoys stand for all of them, so that its
-/// supervisor leads them as if they were here. When an attempt begins, on which nodes, what is done
-/// about one that goes or fails: that the reconciler decides.
+/// The head's side of a run whose players are on nodes. Proxies stand for the players, so the
+/// supervisor leads them as if they were local. The reconciler decides when an attempt begins, on
+/// which nodes, and how to react to a lost or failed node.
 class RemoteCasting final : public Casting {
  public:
   RemoteCasting(NodePool& nodes, transport::ChannelThread& channels, RemoteOrder order,
                 Decisions decisions);
-  /// All actors of the run have ended.
+  /// All actors of the run must have ended.
   ~RemoteCasting() override;
 
   Company begin(caf::actor_system& system, const Backstage& backstage, int attempt,
@@ -66,43 +66,43 @@ class RemoteCasting final : public Casting {
   bool strike_node(const std::string& node, const std::string& why) override;
   void committed(std::int64_t step) override;
   void over(Outcome::How how) override;
-  /// Of the nodes that a run could use those that it is to use now.
+  /// Returns those of the nodes that the run should use now.
   std::vector<NodeHere> choose(std::vector<NodeHere> nodes) const;
 
-  /// Whether the run was given up because it had too few nodes. Any thread.
+  /// Returns whether the run gave up because it had too few nodes. Any thread may call it.
   bool lacked_nodes() const { return lacked_nodes_; }
 
-  /// Where the run is stopped now, the next life of its head goes on with it: nodes keep what they
-  /// have of it. Any thread.
+  /// If the run stops after this, the next life of the head continues it, so nodes keep their
+  /// states. Any thread may call it.
   void leave() { comes_back_ = true; }
 
-  /// Once the run has ended: decides nothing any more, so that nodes and channels may go. It may
-  /// still be told of them.
+  /// Called after the run has ended: makes no more decisions, so nodes and channels may be
+  /// destroyed. Later events are ignored.
   void end() { reconciling_.end(); }
 
-  /// From the next attempt on; any thread.
+  /// Changes the order from the next attempt on. Any thread may call it.
   void change(RemoteOrder order);
 
-  /// What a node says about this run; any thread.
+  /// Handles a node's message about this run. Any thread may call it.
   void heard(std::uint64_t node, transport::Message message);
-  /// A node has come, or may be used again; any thread.
+  /// Notes that a node has joined or is usable again. Any thread may call it.
   void arrived();
-  /// A node is gone; any thread.
+  /// Notes that a node is gone. Any thread may call it.
   void lost(const NodeHere& node, const NodeLoss& loss);
 
  private:
   using Clock = std::chrono::steady_clock;
   using Life = reconciler::Life;
-  /// The attempt that has the stage, and what is done with it.
+  /// The current attempt and its progress.
   struct Progress {
     int number = 0;
     std::weak_ptr<Attempt> attempt;
     Clock::time_point began{}, found{}, ready{};
     bool is_planned = false, has_begun = false;
-    std::uint64_t epoch = 0;  // Where it is planned.
+    std::uint64_t epoch = 0;  // Valid if planned.
   };
 
-  // On the reconciler's thread.
+  // The functions below run on the reconciler's thread.
   void take(reconciler::Event event) { reconciling_.take(std::move(event)); }
   void stage_is_free(int number, std::weak_ptr<Attempt> attempt);
   void tick(int number);
@@ -119,7 +119,7 @@ class RemoteCasting final : public Casting {
   void on(const reconciler::Warn& order);
   void on(const reconciler::End& order);
   template <class Other>
-  void on(const Other&) {}  // Its supervisor saves, and leads it to boundaries.
+  void on(const Other&) {}  // The supervisor saves and leads the run to boundaries.
   void plan();
   void foresee();
   void tell_keepers(int number, std::uint64_t epoch);
@@ -134,24 +134,24 @@ class RemoteCasting final : public Casting {
   transport::ChannelThread& channels_;
   RemoteOrder order_;
   Decisions decisions_;
-  MemoryPool memory_;  // Of states on their way; outlives all attempts.
+  MemoryPool memory_;  // For states in transit; outlives all attempts.
   std::atomic<bool> has_played_ = false;
   std::atomic<bool> comes_back_ = false;
   std::atomic<bool> lacked_nodes_ = false;
-  std::atomic<std::uint64_t> epoch_ = 0;  // That is played.
+  std::atomic<std::uint64_t> epoch_ = 0;  // The attempt that plays.
   mutable std::mutex mutex_;
-  std::weak_ptr<Attempt> attempt_;  // Its envoys hold it.
+  std::weak_ptr<Attempt> attempt_;  // Its proxies own it.
 
-  // Of the reconciler's thread.
+  // Used by the reconciler's thread.
   Progress progress_;
-  std::optional<reconciler::MakePlan> asked_;  // Until an attempt can have it.
-  Lineup lineup_;                              // Of the newest plan.
+  std::optional<reconciler::MakePlan> asked_;  // Waits until an attempt can use it.
+  Lineup lineup_;                              // The latest plan's.
   Foresight foresight_;
   std::string last_reason_;
-  std::string last_end_;              // Of a process: on which node, and how.
-  std::optional<std::string> ended_;  // And why.
+  std::string last_end_;              // The node of the last process that ended, and how.
+  std::optional<std::string> ended_;  // The reason of the end.
 
-  Reconciling reconciling_;  // Last: its thread uses the others.
+  Reconciling reconciling_;  // Last, because its thread uses the others.
 };
 
 }  // namespace troupe::actors

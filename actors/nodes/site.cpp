@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t actor_threads = 2;
 constexpr auto state_patience = std::chrono::seconds(60);
 
-/// Hears of the ends of this site's players, and tells the head.
+/// Watches this node's players and reports their ends to the head.
 class Warden {
  public:
   static constexpr const char* name = "warden";
@@ -34,7 +34,7 @@ class Warden {
     }
   }
 
-  // It ends when there is nobody left to watch.
+  // A behavior that keeps it alive; it ends when it watches nobody any more.
   caf::behavior make_behavior() {
     return {[](Look) {}};
   }
@@ -51,7 +51,7 @@ class Warden {
   std::map<caf::actor_addr, PlayerId> watched_;
 };
 
-/// With the attempt: another loss at the same place is another one.
+/// Names the attempt too, so that losses of different attempts count as different failures.
 std::string name_of_process(int process, int head, int attempt) {
   return process == head
              ? "the head"
@@ -66,14 +66,14 @@ transport::Bound bound_of(const RunSpec& spec) {
     for (const auto& parameter : unit.layer->parameters())
       parameters += static_cast<std::size_t>(parameter.shape.count());
   samples = static_cast<std::size_t>(spec.samples_in_step);
-  // States with two moments: one to begin with and one to keep. Gradients of several groups. Then
-  // activations of a step.
+  // Two states with two moments each (one to start from, one to keep), gradients of several groups,
+  // and the activations of a step.
   constexpr std::size_t room = std::size_t{256} << 20;
   return {.bytes = parameters * sizeof(float) * 20 + samples * (std::size_t{1} << 20) + room,
           .parcels = 65'536};
 }
 
-/// What comes from other processes before the players do, and where it goes then.
+/// Messages of other processes that arrive before the players exist, and the players.
 class Site::State {
  public:
   struct Waiting {
@@ -87,7 +87,7 @@ class Site::State {
     waiting_.push_back(std::move(waiting));
     came_.notify_all();
   }
-  /// The state of an optimizer, as the process that has it sends it.
+  /// Waits for an optimizer's state from the process that gives it.
   std::optional<Dispatch> take_state(PlayerId optimizer, int giver,
                                      std::chrono::steady_clock::time_point end) {
     std::unique_lock lock(mutex_);
@@ -114,10 +114,10 @@ class Site::State {
     return lost_;
   }
 
-  std::recursive_mutex gate;  // Held while something is given to players.
+  std::recursive_mutex gate;  // Held while players receive messages.
   std::map<PlayerId, caf::actor> here;
   std::map<PlayerId, caf::actor> envoys;
-  caf::actor warden;  // Nobody else holds it, and without a holder it would end.
+  caf::actor warden;  // Without this reference it would end.
   bool open = false;
 
   std::vector<Waiting> take_all() {
@@ -141,7 +141,7 @@ Site::Site(SiteOrder order)
       config_(actor_threads) {}
 
 Site::~Site() {
-  // Whoever computes is held up by nobody then.
+  // Devices must not wait for each other now.
   if (mesh_) mesh_->abort("the attempt has ended");
   {
     const std::lock_guard lock(state_->gate);
@@ -162,7 +162,7 @@ Site::~Site() {
       order_.stuck("a device has failed: " + *fault);
   mesh_.reset();  // Nothing arrives any more.
   (void)state_->take_all();
-  // Executors finish what was posted, which may hold memory of ours.
+  // Executors finish their jobs, which may use memory of this object.
   spec_.reset();
   order_.home.reset();
 }
@@ -209,7 +209,7 @@ bool Site::is_here(PlayerId player) const {
   return order_.prepare.placement.process_of(player) == order_.prepare.here;
 }
 
-/// Nothing where tensors shall go by TCP.
+/// Returns nothing if all tensors must go by TCP.
 LinkedDevices Site::linked() const {
   auto devices = order_.home->linked();
   const bool has_any = std::ranges::any_of(devices, [](const auto* device) { return device; });
@@ -257,7 +257,7 @@ Status Site::check_start(const Start& start) const {
   return Done{};
 }
 
-/// To those who play with them elsewhere.
+/// Sends the states that other processes need.
 Status Site::give_states(const Start& start) {
   for (std::size_t i = 0; i < start.states.size(); ++i) {
     const PlayerId optimizer{PlayerId::Kind::optimizer, static_cast<int>(i)};
@@ -366,7 +366,7 @@ void Site::arrived(int from, PlayerId to, Dispatch dispatch) {
   if (!state_->open) return state_->put({from, to, std::move(dispatch)});
   const auto delivered = deliver(from, to, std::move(dispatch));
   if (delivered || state_->here.empty()) return;
-  // It may be addressed to somebody who is not here: one of our own players tells of it.
+  // The receiver may not exist here, so the report names one of the local players.
   const auto sender = name_of_process(from, order_.prepare.placement.head(), order_.attempt);
   const auto teller = state_->here.contains(to) ? to : state_->here.begin()->first;
   (void)order_.tell_head(

@@ -19,57 +19,57 @@
 
 namespace troupe::actors {
 
-/// A run as one process has it: what its configuration names, opened, and the executors of the
-/// devices that are here.
+/// A run in one process: the opened resources of its configuration, and the executors of its local
+/// devices.
 class RunHome {
  public:
   virtual ~RunHome() = default;
   virtual RunSpecPtr spec() = 0;
-  /// Of its devices those that have links, by device of the run, else null; or nothing at all.
+  /// Returns the linked devices, by the run's device (null: no links), or an empty list.
   virtual std::vector<LinkedDevice*> linked() { return {}; }
-  /// How long it waits for a head that is gone.
+  /// Returns how long the run waits for a lost head.
   virtual std::chrono::nanoseconds head_patience() const = 0;
 };
 
 struct SiteOrder {
   std::shared_ptr<RunHome> home;
   Prepare prepare;
-  std::shared_ptr<Keep> keep;  // What this process keeps of the run; null: nothing.
+  std::shared_ptr<Keep> keep;  // The process's states of the run; null: none.
   int attempt = 0;
   transport::Epoch epoch;
   std::string interface = "127.0.0.1";
   Carriers carriers = Carriers::shm_and_tcp;
   transport::EdgePatience edges = {};
-  std::optional<transport::KeyPair> keys = {};  // Of this process.
-  /// A device has failed, or does not let go of memory, so that the process can only end: does not
+  std::optional<transport::KeyPair> keys = {};  // This process's keys.
+  /// Called when a device has failed or does not let go of memory. It must end the process and not
   /// return.
   std::function<void(const std::string& why)> stuck;
-  /// To the head, from any thread, at once.
+  /// Sends a message to the head at once, from any thread.
   std::function<Status(const transport::Message&)> tell_head;
 };
 
 /// Another process of the attempt that cannot be reached any more.
 struct LostProcess {
-  int process = 0;  // In the placement.
+  int process = 0;  // The number in the placement.
   std::string why;
 };
 
-/// What a node has of one attempt: its own players, envoys of all others, and the channels between.
-/// One thread uses it; it waits where it says so.
+/// A node attempt: a node's part in one attempt, with its players, proxies of all others, and the
+/// channels between them. One thread uses it. Functions block only where they say so.
 class Site {
  public:
   static Result<std::unique_ptr<Site>> open(transport::ChannelThread& thread, SiteOrder order);
-  /// Waits until all players have ended, and devices have let go of what was on its way.
+  /// Waits until all players have ended and devices have let go of transfers.
   ~Site();
 
   MeshAddress address() const { return mesh_->address(); }
 
-  /// Waits for channels, edges and state. Then the players play.
+  /// Waits for channels, edges and state, and then starts the players.
   Status start(const Start& start);
-  /// The first process of the attempt that was lost.
+  /// Returns the first process of the attempt that was lost.
   std::optional<LostProcess> lost() const;
 
-  /// From the head to a player, once they play.
+  /// Passes a message of the head to a player, after start().
   Status deliver(transport::Message message);
 
  private:
@@ -89,14 +89,14 @@ class Site {
   SiteOrder order_;
   RunSpecPtr spec_;
   const RunBounds bounds_;
-  std::unique_ptr<MemoryPool> memory_;  // Of what comes; outlives all below.
-  std::unique_ptr<State> state_;        // What other threads touch.
+  std::unique_ptr<MemoryPool> memory_;  // For received data; outlives all members below.
+  std::unique_ptr<State> state_;        // Shared with other threads.
   std::unique_ptr<Mesh> mesh_;
-  rt::Config config_;  // Outlives the system.
+  rt::Config config_;  // Must outlive the system.
   std::unique_ptr<caf::actor_system> system_;
 };
 
-/// What may be under way between two processes of a run at once.
+/// Returns the bound for what is in flight between two processes of a run.
 transport::Bound bound_of(const RunSpec& spec);
 
 }  // namespace troupe::actors

@@ -15,10 +15,10 @@
 
 namespace troupe::actors {
 
-/// "device 1 of replica 0"; where there is one replica, "device 1".
+/// Returns "device 1 of replica 0", or "device 1" if there is one replica.
 std::string device_title(const RunSpec& spec, int replica, int device);
 
-/// An actor of a cast, and what is known of it.
+/// A player, and its state as far as known.
 struct Player {
   PlayerId id;
   caf::actor actor;
@@ -30,61 +30,60 @@ struct Company {
   std::vector<Player> players;  // All but the supervisor and the recorder.
 };
 
-/// What all attempts of a run have in common.
+/// The constants of all attempts of a run.
 struct Backstage {
   RunSpecPtr spec;
   caf::actor supervisor;
   std::shared_ptr<Ending> ending;
 };
 
-/// From where an attempt may go on. What is in the memory of nodes is as good as what is on the
-/// disk, as far as the ledger has its steps.
+/// The states from which an attempt may start. A state in nodes' memory is as good as a checkpoint
+/// if the ledger has its steps.
 struct Origin {
-  std::int64_t saved = 0;      // Steps at the newest state that can be loaded, as far as is known.
-  std::int64_t committed = 0;  // Steps that the ledger has.
-  std::function<Result<StartPoint>()> load;  // On any one thread, until the attempt is assembled.
+  std::int64_t saved = 0;                    // The step of the newest known checkpoint.
+  std::int64_t committed = 0;                // Steps in the ledger.
+  std::function<Result<StartPoint>()> load;  // Called on one thread until assembled.
 };
 
-/// Brings the players of an attempt together: in this process, or in those of others.
+/// Assembles the players of an attempt, in this process or on nodes.
 class Casting {
  public:
   virtual ~Casting() = default;
-  /// Must not wait. A player that cannot come ends, with the reason. Once all are there, the
-  /// supervisor is told so by Assembled.
+  /// Must not block. A player that cannot be made ends with the reason. Once all are ready, the
+  /// supervisor receives Assembled.
   virtual Company begin(caf::actor_system& system, const Backstage& backstage, int attempt,
                         Origin origin) = 0;
-  /// A player has failed, for this reason. The name of the node that it was on, where the attempts
-  /// that follow do without that for a while.
+  /// Handles a player's failure. Returns the name of its node if the next attempts avoid that node
+  /// for a while.
   virtual std::optional<std::string> set_aside(PlayerId, const std::string& /*why*/) { return {}; }
-  /// The processes of a node have ended again and again. Whether the attempts that follow do
-  /// without it for a while; not if the others are too few.
+  /// Called when a node's processes keep ending. Returns whether the next attempts avoid the node
+  /// for a while; they cannot if too few nodes are left.
   virtual bool strike_node(const std::string& /*node*/, const std::string& /*why*/) {
     return false;
   }
-  /// A player has said what it must not say. Its node is struck for it; the run goes on.
+  /// Strikes the node of a player that sent an invalid report; the run continues.
   virtual void refuse(PlayerId, const std::string& /*why*/) {}
-  /// So many steps are done.
+  /// Notes that this many steps are done.
   virtual void committed(std::int64_t /*step*/) {}
-  /// The run has ended, in this way: nobody need know anything of it any more, but where it is to
-  /// go on later.
+  /// Notes the end of the run: its data can be forgotten, unless it is to be resumed.
   virtual void over(Outcome::How) {}
 };
 
-/// The same list in all processes: by replica its devices and its loaders, then the optimizers.
+/// Returns all players, in the same order everywhere: replicas (devices, loaders), then optimizers.
 std::vector<PlayerId> players_of(const RunSpec& spec);
-/// "device 1 of replica 0", "optimizer of stage 2", "optimizer of section 1 of stage 2".
+/// Returns "device 1 of replica 0", "optimizer of stage 2", "optimizer of section 1 of stage 2".
 std::string title_of(const RunSpec& spec, PlayerId player);
 
-/// Spawns a player in this process. `start` is for optimizers, each its part.
+/// Spawns a player in this process. Only optimizers use `start`: their part of the state.
 caf::actor spawn_player(caf::actor_system& system, const RunSpecPtr& spec, PlayerId player,
                         StartPoint start);
 
-/// Spawns all players of an attempt here, and lets them meet.
+/// Spawns all players of an attempt in this process and introduces them to one another.
 Company spawn_company(caf::actor_system& system, const Backstage& backstage, int attempt,
                       const StartPoint& start);
 
-/// Who plays what. `of` makes or finds each player; they have not met yet. `keepers`: by optimizer
-/// the processes that keep copies of its state. `adders`: as a cast has them.
+/// Builds the list of players. `of` makes or finds each one; they are not introduced yet.
+/// `keepers`: by optimizer, the processes that keep copies of its state. `adders`: see Cast.
 Company company_of(const Backstage& backstage, int attempt,
                    const std::function<caf::actor(PlayerId)>& of,
                    const std::vector<std::vector<int>>& keepers = {},

@@ -10,7 +10,7 @@
 namespace troupe::actors {
 namespace {
 
-/// That this thread has computed for: what it waited while others did was not taken from them.
+/// Returns this thread's CPU time. Waiting costs other threads nothing, so it does not count.
 std::chrono::nanoseconds computed() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -34,7 +34,7 @@ Keep::Keep(std::shared_ptr<Executor> thread) : thread_(std::move(thread)) {}
 Keep::~Keep() {
   ++settled_;
   const std::lock_guard lock(mutex_);
-  states_.clear();  // While there is a pool for them to go back to.
+  states_.clear();  // The states return memory to a pool that must still exist.
 }
 
 void Keep::put(StateCopy copy, Done done) {
@@ -48,7 +48,7 @@ void Keep::copy(const StateCopy& copy, const Done& done) {
   const auto began = computed();
   const auto& [state, line] = copy;
   {
-    // Before there is one more: their memory is used again.
+    // Drop old states first, so that their memory is reused.
     const std::lock_guard lock(mutex_);
     std::erase_if(states_[state.optimizer],
                   [line = line](const auto& entry) { return entry.first != line; });

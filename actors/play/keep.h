@@ -17,40 +17,40 @@
 
 namespace troupe::actors {
 
-/// What a process has in its memory of a run, from one attempt to the next: states of optimizers,
-/// its own and those of other processes. Of each optimizer there are two at most: that of the line,
-/// and one that may become it. They lie in memory of their own, so that those who gave them may go.
-/// Any thread.
+/// The state store of a process: optimizer states of a run in memory, its own and other processes',
+/// that survive attempts. It has at most two states of each optimizer: the recovery point's, and
+/// one that may become it. They are copies in its own memory, so their senders may end.
+/// Thread-safe.
 class Keep {
  public:
-  /// How long it has computed to copy it; or why there is no copy.
+  /// Receives the CPU time of the copy, or the reason why there is none.
   using Done = std::function<void(Result<std::chrono::nanoseconds>)>;
 
-  /// Copies on this thread, which is its own.
+  /// Copies on `thread`, which it owns.
   explicit Keep(std::shared_ptr<Executor> thread);
   ~Keep();
   Keep(const Keep&) = delete;
   Keep& operator=(const Keep&) = delete;
 
-  /// Returns at once. `done` is called on the keep's thread, or never, where it is settled before.
+  /// Returns at once. Calls `done` on the store's thread, or never if settle() comes first.
   void put(StateCopy copy, Done done);
 
   std::vector<KeptStep> kept() const;
   std::optional<Snapshot> find(int optimizer, std::int64_t step) const;
 
-  /// An attempt goes on after so many steps: all other states are let go.
+  /// Starts an attempt that continues after `step` steps: all other states are dropped.
   void begin(std::int64_t step);
-  /// What has not been copied yet is not to be. Returns once nothing of others is held. Not where
-  /// the executor waits for its caller.
+  /// Cancels pending copies. Returns when no caller's tensor is referenced any more. Do not call it
+  /// on a thread that the executor waits for.
   void settle();
 
  private:
   void copy(const StateCopy& copy, const Done& done);
 
   mutable std::mutex mutex_;
-  std::map<int, std::map<std::int64_t, Snapshot>> states_;  // By optimizer, then step.
-  std::atomic<int> settled_ = 0;                            // Times.
-  std::shared_ptr<Executor> thread_;                        // Goes first: it uses the others.
+  std::map<int, std::map<std::int64_t, Snapshot>> states_;  // Indexed by optimizer, then step.
+  std::atomic<int> settled_ = 0;                            // Counts calls.
+  std::shared_ptr<Executor> thread_;                        // Destroyed first: it uses the others.
 };
 
 }  // namespace troupe::actors

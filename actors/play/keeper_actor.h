@@ -7,7 +7,7 @@
 
 namespace troupe::actors {
 
-/// Takes what optimizers give to be kept in this process, and tells the supervisor once it is.
+/// Spawns a keeper: it stores states that optimizers send, and reports each copy to the supervisor.
 caf::actor spawn_keeper(caf::actor_system& system, std::shared_ptr<Keep> keep);
 
 }  // namespace troupe::actors

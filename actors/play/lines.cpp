@@ -8,17 +8,17 @@
 namespace troupe::actors {
 namespace {
 
-// What being ready may cost, of the time of all nodes: one part in so many,
+// Copies may cost 1/share of all nodes' time,
 constexpr int share = 100;
-// or in so few where losses come often.
+// or 1/most_share if losses are frequent.
 constexpr int most_share = 5;
-// The first lines of an attempt lie in memory that is new to its processes, which costs once.
+// The first copies of an attempt use fresh memory, which costs extra once.
 constexpr int first_lines = 2;
 constexpr auto first_pause = std::chrono::seconds(1);
 constexpr std::size_t losses_known = 8, fewest_losses = 3;
 constexpr auto seldom = std::chrono::hours(24);
-// Who gives a state copies its moments, and channels copy what they carry: as much as the keepers
-// do once more.
+// Optimizers copy their moments to send them, and channels copy what they carry: together about as
+// much as the keepers copy.
 constexpr int copied_elsewhere = 2;
 
 bool has(const std::vector<KeptStep>& kept, std::int64_t step, int optimizer) {
@@ -66,7 +66,7 @@ std::optional<Found> find_newest(std::span<const std::vector<KeptStep>> kept,
       const auto gives = [&](int process) {
         return has(kept[static_cast<std::size_t>(process)], step, static_cast<int>(i));
       };
-      // Going round from its own process on, so that not one of them gives all.
+      // Start with the optimizer's own process, so that not one process gives all states.
       const int processes = static_cast<int>(kept.size());
       int giver = -1;
       for (int at = 0; at < processes && giver < 0; ++at)
@@ -116,9 +116,8 @@ void Lines::complete() {
   asked_.reset();
 }
 
-/// From one line to the next, each of which costs a node so much. What a loss makes to be done
-/// again grows with it: together they are least at the root of twice the cost times what lies
-/// between losses.
+/// Returns the time between two recovery points. Each costs a node `cost`, and a loss repeats half
+/// an interval on average. The sum of both is minimal at sqrt(2 * cost * time between losses).
 Lines::Time Lines::pause_after(Time cost) {
   const double best = std::sqrt(2.0 * static_cast<double>(cost.count()) *
                                 static_cast<double>(between_losses_.count()));

@@ -11,12 +11,12 @@
 
 #include "transport/wire/fields.h"
 
-/// The memory of nodes as a place for a run's state. A **line** is a step of which every
-/// optimizer's state is there, in copies, and that is in the ledger: where the run goes on from
-/// when nodes are lost. All that is decided about lines, without those who carry it out.
+/// Nodes' memory as a store of a run's state. A **recovery point** (here: line) is a step that is
+/// in the ledger and of which copies of every optimizer's state exist; the run resumes from it when
+/// nodes are lost. This file has the decisions about recovery points; other files carry them out.
 namespace troupe::actors {
 
-/// The optimizers whose states a process has, of one step.
+/// The optimizers whose states of one step a process has.
 struct KeptStep {
   std::int64_t step = 0;
   std::vector<int> optimizers;
@@ -28,60 +28,60 @@ struct KeptStep {
   friend bool operator==(const KeptStep&, const KeptStep&) = default;
 };
 
-/// For each optimizer the processes that keep its state, its own first. Others are on other
-/// machines, as far as there are such, and else those that follow. `owners` are the optimizers'
-/// processes, `machines` those that the processes are on.
+/// Chooses for each optimizer the processes that keep its state, its own first: processes on other
+/// machines if possible, and otherwise the next ones. `owners`: the optimizers' processes;
+/// `machines`: the machines of the processes.
 std::vector<std::vector<int>> keepers_of(std::span<const int> owners,
                                          std::span<const std::string> machines, int copies);
 
-/// From where an attempt begins in memory.
+/// A state in memory from which an attempt can start.
 struct Found {
   std::int64_t step = 0;
-  std::vector<int> from;  // By optimizer: the process that has its state; its own where it can be.
+  std::vector<int> from;  // The process that gives each optimizer's state, preferably its own.
 
   friend bool operator==(const Found&, const Found&) = default;
 };
-/// The newest step up to `most` of which the state of every optimizer is there. `kept` is by
-/// process.
+/// Returns the newest step up to `most` for which every optimizer's state is in the memory of some
+/// process. `kept` is indexed by process.
 std::optional<Found> find_newest(std::span<const std::vector<KeptStep>> kept,
                                  std::span<const int> owners, std::int64_t most);
 
-/// How often nodes have been lost of late.
+/// The recent frequency of node losses.
 class LossRate {
  public:
   using Time = std::chrono::nanoseconds;
 
   void lost(Time now);
-  /// From one loss to the next; very long where too few are known.
+  /// Returns the mean time between losses; very long if too few are known.
   Time between(Time now) const;
 
  private:
   std::deque<Time> last_;
 };
 
-/// Which step's state is to be kept next, and which one is the line: one step at a time is on its
-/// way. Times are of any clock.
+/// Decides which step's state is kept next, and which step is the recovery point. One step at a
+/// time is being copied. Times may be of any clock.
 class Lines {
  public:
   using Time = std::chrono::nanoseconds;
 
-  /// No lines: nothing is ever asked for.
+  /// Keeps nothing.
   Lines() = default;
-  /// Of an attempt that began at a step, which is its line where it was found in memory; with so
-  /// many copies of all states together, on so many nodes, of which one is lost every so often.
+  /// For an attempt that began at a step, which is its recovery point if it was found in memory.
+  /// `copies` counts the copies of all states together.
   Lines(std::int64_t began, int copies, int nodes, Time between_losses)
       : line_(began), copies_(copies), nodes_(nodes), between_losses_(between_losses) {}
 
-  /// Whether a step may be asked for: none is on its way, and the last ones cost little enough.
+  /// Returns whether to ask for a step: none is being copied, and the last ones cost little enough.
   bool may_ask(Time now) const { return copies_ > 0 && !asked_ && now >= next_; }
   void ask(std::int64_t step, Time now);
 
-  /// A copy of that step is there, and its keeper has copied for so long.
+  /// Notes a copy of the step, which took its keeper `took`.
   void kept(std::int64_t step, Time took);
-  /// One will not be there. The step cannot become the line; a later one can. False where that was
-  /// known.
+  /// Notes that a copy failed, so that only a later step can become the recovery point. Returns
+  /// false if that was known.
   bool missed(std::int64_t step);
-  /// The ledger has so many steps.
+  /// Notes how many steps the ledger has.
   void entered(std::int64_t steps);
 
   std::int64_t line() const { return line_; }
@@ -103,7 +103,7 @@ class Lines {
   int made_ = 0;
   std::int64_t entered_ = 0;
   std::optional<Asked> asked_;
-  Time next_{};  // Not before.
+  Time next_{};  // The earliest time of the next request.
 };
 
 }  // namespace troupe::actors

@@ -39,7 +39,7 @@ class LoaderActor {
   }
 
  private:
-  /// What a device is sent, in this order.
+  /// The micro-batches for one device, in order.
   struct Line {
     struct Entry {
       RoundPtr round;
@@ -87,7 +87,7 @@ class LoaderActor {
     const auto& source = training ? spec_->batches : spec_->validation;
     const auto* batches = half_ == Half::inputs ? source.inputs : source.targets;
     const int per_step = batches->per_step();
-    // An evaluation reads its data from the beginning, step after step.
+    // An evaluation always reads its data from the beginning.
     const std::int64_t step =
         training ? entry.first_step + place.step : std::int64_t{place.index / per_step};
     const int index = training ? place.index : place.index % per_step;
@@ -144,7 +144,7 @@ class LoaderActor {
   Jobs jobs_;
   CastPtr cast_;
   std::map<int, Line> lines_;
-  std::deque<std::string> reads_;  // That are not done.
+  std::deque<std::string> reads_;  // Reads that are not done.
   Patience patience_;
 };
 

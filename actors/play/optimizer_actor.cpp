@@ -22,15 +22,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What an optimizer works on. Jobs alone touch it, one after another.
+/// The optimizer's data. Only its jobs use it, one after another.
 struct Workshop {
   models::Optimizer optimizer;
   models::WeightsPtr weights;
-  models::StageGradients gradients;  // Of the step that is being made.
-  Clock::duration worked{};          // On it.
+  models::StageGradients gradients;  // Gradients of the current step.
+  Clock::duration worked{};          // Spent on the current step.
 };
 
-/// The first weights while jobs make them, one piece after another.
+/// The initial weights while jobs create them piece by piece.
 struct Beginning {
   StartPoint start;
   std::uint64_t seed = 0;
@@ -62,10 +62,10 @@ Tensor copy_on_host(Stream& stream, const Tensor& tensor) {
   return copy;
 }
 
-/// What the holders of several stages have given, by stage, then holder.
+/// The gradients of several stages, by stage, then holder.
 using Given = std::map<std::pair<int, int>, std::shared_ptr<models::GradientShare>>;
 
-/// Adds up what the holders of one stage have given.
+/// Sums the gradients of the holders of one stage.
 models::StageGradients join(Stream& stream, Given& given, int stage) {
   std::vector<models::GradientShare> shares;
   for (auto& [from, share] : given)
@@ -157,7 +157,7 @@ class OptimizerActor {
     return spec_->executor(home.replica, home.device, usual_->devices());
   }
 
-  /// Numbers that a stage owns.
+  /// Returns how many numbers a stage owns.
   std::int64_t parameters_of(int stage) const {
     const models::Stage passes(*spec_->model, spec_->stages[static_cast<std::size_t>(stage)], {});
     std::int64_t count = 0;
@@ -175,22 +175,22 @@ class OptimizerActor {
     return count;
   }
 
-  /// What happens to the gradients of a step, one after another.
+  /// The phases of a step, in order.
   enum class Phase : std::uint8_t {
-    beginning,  // The first weights are being made.
+    beginning,  // The initial weights are being created.
     gathering,
     measuring,
     deciding,
     stepping,
   };
 
-  /// Makes the first weights in one job after another, so that each tells how far they are.
+  /// Creates the initial weights in several jobs, each of which reports progress.
   void begin() {
     jobs_.post("the first weights", [workshop = workshop_, beginning = beginning_,
                                      owner = jobs_.owner()](Stream& stream) {
       if (go_on(stream, *workshop, *beginning)) {
         const auto step = beginning->start.step - 1;
-        *beginning = {};  // With all that it was given.
+        *beginning = {};  // Free what it holds.
         rt::post(owner, Stepped{step, {workshop->weights, workshop->optimizer.moments()}, {}});
       } else {
         rt::post(owner, Begun{beginning->first->done, beginning->first->all});
@@ -238,15 +238,15 @@ class OptimizerActor {
       self_->tell(cast_->optimizers[static_cast<std::size_t>(optimizer)], norms);
   }
 
-  /// Then an overflow goes into the norm, which all clip by: so all skip the step.
+  /// Returns whether all may skip an overflow: it makes their common norm infinite.
   bool can_skip() const { return spec_->loss_scaling.can_skip(loss_scale_); }
 
-  /// From one of those it clips with, perhaps from itself.
+  /// Handles the norm of an optimizer that clips with this one, or of itself.
   void heard(Norms in) {
     auto& of_step = squares_[in.step];
     of_step[in.optimizer] = std::move(in.squares);
     if (of_step.size() < clip_with_.size()) return;
-    // In the order of the optimizers: all who clip together find the same bits.
+    // In the order of the optimizers, so that all that clip together compute the same bits.
     std::vector<models::SquaredNorm> squares;
     for (auto& [optimizer, its] : of_step) std::ranges::move(its, std::back_inserter(squares));
     squares_.erase(in.step);
@@ -292,15 +292,15 @@ class OptimizerActor {
     advance();
   }
 
-  /// Before the first weights are made there is nothing to give.
+  /// Waits until the initial weights exist.
   void give_snapshot() {
     if (!is_snapshot_wanted_ || phase_ == Phase::beginning) return;
     is_snapshot_wanted_ = false;
     give_state([to = cast_->supervisor](Snapshot state) { rt::post(to, std::move(state)); });
   }
 
-  /// A snapshot lies with the host. Weights never change; moments do with the next step, so it has
-  /// copies of them.
+  /// Sends a snapshot in host memory. Weights are immutable; moments change with the next step, so
+  /// they are copied.
   template <class Give>
   void give_state(Give give) {
     jobs_.post("a snapshot", [workshop = workshop_, number = number_, step = step_,
@@ -320,7 +320,7 @@ class OptimizerActor {
 
   void heard(const KeepStep& order) {
     to_keep_ = order;
-    // While the next step is being taken the state is not that any more.
+    // During the next step the state is changing already.
     if (step_ > order.step || (step_ == order.step && phase_ == Phase::stepping))
       miss();
     else if (step_ == order.step && phase_ != Phase::beginning)
@@ -373,22 +373,22 @@ class OptimizerActor {
     return {};
   }
 
-  /// How far the first weights are.
+  /// Returns the progress of the initial weights.
   std::string far() const {
     if (begun_.all == 0) return {};
     return ": " + std::to_string(begun_.done) + " of " + std::to_string(begun_.all) +
            " numbers are drawn or packed";
   }
 
-  /// Returns whether stages predict weights or mend gradients. A look-ahead (nag) predicts where
-  /// nothing is late, too.
+  /// Returns whether stages predict weights or correct gradients. Look-ahead (nag) predicts weights
+  /// even without delays.
   bool stages_use_moments() const {
     return models::looks_ahead(spec_->staleness) ||
            std::ranges::any_of(spec_->delays, [](int delay) { return delay > 0; });
   }
   std::string place() const { return "step " + std::to_string(step_ + 1); }
 
-  /// The first of those it clips with that has not told its norms of this step.
+  /// Returns the first optimizer that clips with this one and has not sent its norm.
   std::string missing_in_norm() const {
     const auto of_step = squares_.find(step_);
     for (const int other : clip_with_)
@@ -401,25 +401,25 @@ class OptimizerActor {
   RunSpecPtr spec_;
   int number_;  // Among all optimizers.
   int stage_;
-  std::vector<int> clip_with_;  // By the same norm: itself, and others.
+  std::vector<int> clip_with_;  // The optimizers with the same norm, itself included.
   RoundPtr usual_;
   std::shared_ptr<Beginning> beginning_;
-  Begun begun_;  // How far that is.
+  Begun begun_;  // The progress of `beginning_`.
   bool is_snapshot_wanted_ = false;
-  std::int64_t step_;  // The one that is being made, 0-based.
+  std::int64_t step_;  // The current step, counted from 0.
   Jobs jobs_;
   CastPtr cast_;
-  std::map<std::pair<int, int>, Holder> givers_;  // By stage, then holder.
-  std::map<int, std::vector<std::string>> tied_;  // What other stages borrow of it.
+  std::map<std::pair<int, int>, Holder> givers_;  // Keyed by stage, then holder.
+  std::map<int, std::vector<std::string>> tied_;  // Parameters that other stages borrow.
   std::shared_ptr<Workshop> workshop_;
 
   Phase phase_ = Phase::beginning;
   std::map<std::int64_t, Given> given_;
   std::map<std::int64_t, std::map<int, std::vector<models::SquaredNorm>>> squares_;
-  double norm_ = 0;  // By which the step's gradients are clipped.
+  double norm_ = 0;  // The norm by which the step's gradients are clipped.
   std::optional<double> penalised_norm_;
-  models::LossScale loss_scale_;     // Of the newest weights.
-  std::optional<KeepStep> to_keep_;  // Once so many steps are done.
+  models::LossScale loss_scale_;     // The newest weights' scale.
+  std::optional<KeepStep> to_keep_;  // The state to keep after that step.
   Patience patience_;
 };
 

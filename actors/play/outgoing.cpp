@@ -49,7 +49,7 @@ Outgoing::Send Outgoing::send(int device, int stage, const Play& play) const {
   };
 }
 
-/// Whether what this device makes goes to another one of the process.
+/// Returns whether the other device is in this process, so that it can follow this one's mark.
 bool Outgoing::can_follow(int device, const Play& play) const {
   const int place = replica_ * play.round->devices() + device;
   const auto* there = spec_->executors[static_cast<std::size_t>(place)];

@@ -12,8 +12,8 @@ namespace {
 using schedules::Action;
 using schedules::Kind;
 
-/// How far all devices of a replica get while one of them stands still. Its other replicas, its
-/// loaders and the optimizers are never the ones that are late.
+/// Simulates how far a replica's devices get while one of them stands still. Other replicas,
+/// loaders and optimizers are assumed never to be late.
 class Walk {
  public:
   Walk(std::span<const RoundPtr> rounds, std::span<const models::SharedParameter> shared,
@@ -29,7 +29,7 @@ class Walk {
     }
   }
 
-  /// Parcels that lie at the device once all others are as far as they get.
+  /// Advances all other devices as far as possible. Returns the parcels in the device's inbox.
   int advance_others() {
     for (bool moved = true; moved;) {
       moved = false;
@@ -38,7 +38,7 @@ class Walk {
     }
     return parcels_;
   }
-  /// Plays one action of the device; false at the end of the rounds but the last.
+  /// Plays one action of the device. Returns false at the start of the last round.
   bool advance() { return places_[index(device_)].round + 1 < rounds_.size() && step(device_); }
 
  private:
@@ -47,7 +47,7 @@ class Walk {
     std::size_t action = 0;
   };
   enum class Made : std::uint8_t { output, gradient };
-  using Counts = std::map<std::pair<int, int>, int>;  // By device and stage.
+  using Counts = std::map<std::pair<int, int>, int>;  // Keyed by device and stage.
 
   static int count(const Counts& counts, int device, int stage) {
     const auto found = counts.find({device, stage});
@@ -142,8 +142,8 @@ class Walk {
   std::span<const RoundPtr> rounds_;
   std::span<const models::SharedParameter> shared_;
   int device_;
-  std::vector<Place> places_;              // By device.
-  std::vector<std::vector<int>> holders_;  // By stage: the devices that give its gradients.
+  std::vector<Place> places_;              // Indexed by device.
+  std::vector<std::vector<int>> holders_;  // Devices that give gradients, by stage.
   std::set<std::tuple<Made, std::size_t, int, std::uint32_t>> made_;
   Counts given_;
   Counts taken_;

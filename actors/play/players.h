@@ -10,34 +10,34 @@
 
 namespace troupe::actors {
 
-/// The players of an attempt, for the supervisor that leads them: who is there, and how they are.
+/// The supervisor's view of an attempt's players: which ones are alive, and what they wait for.
 class Players {
  public:
   explicit Players(rt::Base* self) : self_(self) {}
 
-  /// An attempt begins with them; none is left of the one before.
+  /// Starts an attempt. No player of the one before may be left.
   void begin(Company company);
   const Cast& cast() const { return *company_.cast; }
-  /// They play this next.
+  /// Tells all stages and loaders to play this round next.
   void play(const Play& round);
   template <class Order>
   void tell_optimizers(const Order& order) {
     for (const auto& optimizer : cast().optimizers) self_->tell(optimizer, order);
   }
 
-  /// Somebody has ended: who it was, where it was one of them.
+  /// Notes an actor's end. Returns the player, or null if it was none.
   const Player* ended(const caf::actor_addr& who);
-  /// All are to go.
+  /// Kills all players.
   void dismiss();
   bool have_gone() const { return left_ == 0; }
   void forget() { company_ = {}; }
-  /// One who is there still; null where there is none.
+  /// Returns a player that is left, or null if there is none.
   const Player* some_left() const;
   std::optional<PlayerId> find(const std::string& title) const;
 
-  /// One who waits tells for whom. How it is now, where it is one of them.
+  /// Notes what a player waits for. Returns its state, or null if it is none of the players.
   const Standing* heard(const Pulse& pulse);
-  /// How all are. Whoever tells nothing until the next time is silent for a patience more.
+  /// Returns the state of all players. Counts as silent those that send nothing between calls.
   std::vector<Standing> look();
 
  private:

@@ -23,7 +23,7 @@ using schedules::Action;
 using schedules::Kind;
 using What = Inbox::What;
 
-// Beside the one that runs: so the device never waits for its actor.
+// Actions posted besides the running one, so that the device never waits for its actor.
 constexpr int actions_ahead = 2;
 
 class StageActor {
@@ -85,8 +85,6 @@ class StageActor {
                            std::to_string(stage));
   }
 
-  // The round that is being played.
-
   const Play& play() const { return to_play_.front(); }
   const Round& round() const { return *play().round; }
   bool training() const { return round().purpose == Round::Purpose::training; }
@@ -96,7 +94,7 @@ class StageActor {
   int last_stage() const { return round().schedule.stages - 1; }
   std::int64_t first_step() const { return play().first_step; }
 
-  /// Plays on as far as what has come allows.
+  /// Continues with the lane as far as inputs have arrived.
   void advance() {
     while (cast_ && !to_play_.empty()) {
       if (position_ == 0 && !begin_round()) return;
@@ -162,7 +160,7 @@ class StageActor {
       case Kind::update:
         ++on.steps_taken;
         return adopt(on, action);
-      case Kind::gather:  // Weights are always whole in one process.
+      case Kind::gather:  // In one process weights are always whole.
       case Kind::release:
         return run(action, [](Stream&) {});
     }
@@ -219,11 +217,11 @@ class StageActor {
     });
   }
 
-  /// How the sums of gradients come to an optimizer. All else of them goes to it.
+  /// How the sums of gradients reach an optimizer. All other parts of gradients are sent.
   enum class Way : std::uint8_t {
     sent,      // With the rest.
-    added_up,  // By an edge, to where the optimizer is,
-    taken,     // which is here.
+    added_up,  // Through an edge, to the optimizer's device.
+    taken,     // From an edge, because the optimizer is here.
   };
 
   Way way_to(int optimizer, const HeldStage& on) const {
@@ -248,7 +246,7 @@ class StageActor {
     for (const auto& giving : on.givings)
       givings.push_back({cast_->optimizers[static_cast<std::size_t>(giving.optimizer)],
                          giving.section, way_to(giving.optimizer, on)});
-    // All holders of a stage see the same weights equally late; the first one tells.
+    // All holders of a stage see equally stale weights; the first one reports.
     const auto ear = spec_->measures_staleness && on.holder == 0 ? cast_->supervisor : caf::actor();
     run(action, [stage = on.stage, step, givings = std::move(givings), ear,
                  attempt = cast_->attempt, number = on.number, holder = on.holder, spec = spec_,
@@ -274,10 +272,10 @@ class StageActor {
     });
   }
 
-  /// The first weights come without an action.
+  /// Adopts published weights. The initial weights come without an action.
   void adopt(HeldStage& on, std::optional<Action> action = {}) {
     on.has_weights = true;
-    // Taking them takes no time; what this device had to do for it is its optimizer's work.
+    // Adopting takes no time; the reported work is that of this device's optimizer.
     const auto worked = on.worked_here();
     const auto take = [stage = on.stage, spec = spec_, number = on.number,
                        parts = on.take_published()](Stream& stream) {
@@ -302,8 +300,6 @@ class StageActor {
       tell(header, models::Losses{losses}.mean());
     });
   }
-
-  // The executor.
 
   template <class Work>
   void run(Action action, Work work, std::optional<WorkTime> told = {}) {
@@ -342,8 +338,6 @@ class StageActor {
     self_->tell(cast_->supervisor, told);
   }
 
-  // What has come, and what has not.
-
   void keep(What what, int stage, Inbox::Parcel parcel) {
     const auto& header = parcel.header;
     *incoming_.inbox().put({what, header.first_step, stage, header.m, parcel.loan.name}) =
@@ -371,7 +365,7 @@ class StageActor {
     return waits("it waits for the first weights from the " + missing_optimizer(*spec_, *found));
   }
 
-  /// "step 3, 1F2"
+  /// Returns a title like "step 3, 1F2".
   static std::string title_of(const Play& play, Action action) {
     return step_title(*play.round, play.first_step, index(action)) + ", " + to_string(action);
   }
@@ -400,7 +394,7 @@ class StageActor {
   std::deque<Play> to_play_;  // The first is being played.
   bool begun_ = false;
   std::size_t position_ = 0;
-  std::deque<InPlay> in_play_;  // What the executor has not finished.
+  std::deque<InPlay> in_play_;  // Rounds that the executor has not finished.
   int in_executor_ = 0;
   Patience patience_;
 };
