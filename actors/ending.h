@@ -3,8 +3,8 @@
 #include <functional>
 #include <utility>
 
+#include "actors/caf_shim.h"
 #include "actors/messages.h"
-#include "actors/rt.h"
 
 namespace troupe::actors {
 
@@ -25,7 +25,7 @@ class Ending {
   void saved(std::int64_t step) { if_supervisor_dies_.step = step; }
   void supervisor_died(const caf::error& why) {
     if_supervisor_dies_.how = Outcome::How::failed;
-    if_supervisor_dies_.why = "supervisor: " + rt::to_text(why);
+    if_supervisor_dies_.why = "supervisor: " + caf_shim::to_text(why);
   }
 
  private:

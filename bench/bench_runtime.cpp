@@ -17,10 +17,10 @@
 #include <thread>
 #include <vector>
 
+#include "actors/caf_shim.h"
 #include "actors/exchange.h"
 #include "actors/lead/supervisor.h"
 #include "actors/rounds.h"
-#include "actors/rt.h"
 #include "bench/figures.h"
 #include "models/kinds/option.h"
 #include "models/kinds/registry.h"
@@ -52,7 +52,7 @@ double seconds_since(Clock::time_point start) {
 template <caf::spawn_options Kind>
 double hop_of() {
   constexpr int bounces = 5000;
-  actors::rt::Config config(2);
+  actors::caf_shim::Config config(2);
   caf::actor_system system(config);
   std::promise<double> done;
   {
@@ -199,7 +199,7 @@ class Bench {
         played.seconds.push_back(event.find("seconds")->number());
     };
     spec->keep_timeline = [&](const schedules::Timeline& timeline) { played.timeline = timeline; };
-    actors::rt::Config config(2);
+    actors::caf_shim::Config config(2);
     std::promise<void> ended;
     {
       caf::actor_system system(config);

@@ -4,9 +4,9 @@
 #include <string>
 #include <utility>
 
+#include "actors/caf_shim.h"
 #include "actors/messages.h"
 #include "actors/recovery.h"
-#include "actors/rt.h"
 #include "actors/run_spec.h"
 #include "core/value.h"
 
@@ -16,12 +16,12 @@ namespace troupe::actors {
 /// is written.
 class Chronicle {
  public:
-  Chronicle(rt::Base* self, RunSpecPtr spec) : self_(self), spec_(std::move(spec)) {}
+  Chronicle(caf_shim::Base* self, RunSpecPtr spec) : self_(self), spec_(std::move(spec)) {}
 
   /// Spawns the recorder, which `self` watches.
   void open();
   /// Makes the recorder write what it has, and end.
-  void close() { rt::stop(recorder_); }
+  void close() { caf_shim::stop(recorder_); }
   bool is_open() const { return recorder_ != nullptr; }
   /// Returns whether `who`, which has ended, was the recorder. Then the chronicle is closed.
   bool forget_recorder(const caf::actor_addr& who);
@@ -54,7 +54,7 @@ class Chronicle {
     self_->tell(recorder_, std::move(piece));
   }
 
-  rt::Base* self_;
+  caf_shim::Base* self_;
   RunSpecPtr spec_;
   caf::actor recorder_;
   int unconfirmed_ = 0;

@@ -9,12 +9,12 @@ constexpr std::size_t most_rounds_before = 64;
 
 }  // namespace
 
-void Copies::begun(const Assembled& assembled, rt::TimePoint now) {
+void Copies::begun(const Assembled& assembled, caf_shim::TimePoint now) {
   lines_ = Lines(assembled.step, assembled.copies, assembled.nodes_here,
                  losses_.between(now.time_since_epoch()));
 }
 
-std::optional<KeepStep> Copies::ask(std::int64_t step, rt::TimePoint now) {
+std::optional<KeepStep> Copies::ask(std::int64_t step, caf_shim::TimePoint now) {
   if (!lines_.may_ask(now.time_since_epoch())) return {};
   lines_.ask(step, now.time_since_epoch());
   return KeepStep{step, lines_.line()};

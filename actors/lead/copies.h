@@ -6,9 +6,9 @@
 #include <string>
 
 #include "actors/assembled.h"
+#include "actors/caf_shim.h"
 #include "actors/messages.h"
 #include "actors/play/lines.h"
-#include "actors/rt.h"
 
 namespace troupe::actors {
 
@@ -18,16 +18,16 @@ class Copies {
  public:
   /// Forgets all copies until the attempt's players are assembled.
   void attempt_begins() { lines_ = {}; }
-  void begun(const Assembled& assembled, rt::TimePoint now);
+  void begun(const Assembled& assembled, caf_shim::TimePoint now);
   /// Notes the loss of a node.
-  void lost(rt::TimePoint now) { losses_.lost(now.time_since_epoch()); }
+  void lost(caf_shim::TimePoint now) { losses_.lost(now.time_since_epoch()); }
   /// Notes how many steps the ledger has.
   void entered(std::int64_t steps) { lines_.entered(steps); }
 
   /// The rounds that optimizers must have left before a step, to hear of the request in time.
   std::size_t rounds_before() const { return rounds_before_; }
   /// Returns the request to the optimizers if the state after this step is to be kept.
-  std::optional<KeepStep> ask(std::int64_t step, rt::TimePoint now);
+  std::optional<KeepStep> ask(std::int64_t step, caf_shim::TimePoint now);
   /// Returns the reason if no more copies will be made in this attempt.
   std::optional<std::string> heard(const Kept& kept);
 

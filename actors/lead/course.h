@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "actors/assembled.h"
+#include "actors/caf_shim.h"
 #include "actors/lead/chronicle.h"
 #include "actors/lead/copies.h"
 #include "actors/lead/evaluation.h"
@@ -12,7 +13,6 @@
 #include "actors/lead/step_history.h"
 #include "actors/messages.h"
 #include "actors/play/players.h"
-#include "actors/rt.h"
 #include "actors/run_spec.h"
 #include "actors/wait.h"
 #include "core/result.h"
@@ -26,7 +26,7 @@ class Course {
  public:
   /// The other parts of the supervisor.
   struct Surroundings {
-    rt::Base* self;
+    caf_shim::Base* self;
     Chronicle& chronicle;
     Players& players;
     Saves& saves;

@@ -4,7 +4,7 @@
 #include <deque>
 #include <optional>
 
-#include "actors/rt.h"
+#include "actors/caf_shim.h"
 
 namespace troupe::actors {
 
@@ -14,25 +14,25 @@ namespace troupe::actors {
 class Goodput {
  public:
   /// Notes that an attempt continues after `step` steps.
-  void begun(std::int64_t step, rt::TimePoint now);
+  void begun(std::int64_t step, caf_shim::TimePoint now);
   /// Notes that one more step is done.
-  void done(rt::Duration took);
+  void done(caf_shim::Duration took);
   /// Notes that no attempt will start before this step.
   void settled(std::int64_t step);
   /// Excludes a pause that the user asked for.
-  void paused(rt::Duration time) { paused_ += began_ ? time : rt::Duration(); }
+  void paused(caf_shim::Duration time) { paused_ += began_ ? time : caf_shim::Duration(); }
 
   /// Returns a number from 0 to 1.
-  double at(rt::TimePoint now) const;
+  double at(caf_shim::TimePoint now) const;
 
  private:
   void forget_oldest();
 
-  std::optional<rt::TimePoint> began_;
-  rt::Duration paused_{};
-  rt::Duration useful_{};
+  std::optional<caf_shim::TimePoint> began_;
+  caf_shim::Duration paused_{};
+  caf_shim::Duration useful_{};
   std::int64_t settled_ = 0;
-  std::deque<rt::Duration> since_;  // The duration of each step that may be repeated.
+  std::deque<caf_shim::Duration> since_;  // The duration of each step that may be repeated.
 };
 
 }  // namespace troupe::actors

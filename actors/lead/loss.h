@@ -5,7 +5,7 @@
 #include <string>
 
 #include "actors/assembled.h"
-#include "actors/rt.h"
+#include "actors/caf_shim.h"
 #include "core/value.h"
 
 namespace troupe::actors {
@@ -15,19 +15,19 @@ namespace troupe::actors {
 class Loss {
  public:
   /// `after` is the number of steps that were done.
-  void notice(rt::TimePoint now, std::int64_t after, const std::string& why);
+  void notice(caf_shim::TimePoint now, std::int64_t after, const std::string& why);
   /// Called when all players of the old attempt have ended.
-  void over(rt::TimePoint now) { over_ = now; }
+  void over(caf_shim::TimePoint now) { over_ = now; }
   void assembled(const Assembled& assembled) { assembled_ = assembled; }
 
   /// Once the recovery is complete, returns `event` with the fields of run.recovered, and then
   /// nothing until the next loss.
-  std::optional<Value> made_good(Value event, rt::TimePoint now, std::int64_t step);
+  std::optional<Value> made_good(Value event, caf_shim::TimePoint now, std::int64_t step);
 
  private:
-  std::optional<rt::TimePoint> noticed_;
+  std::optional<caf_shim::TimePoint> noticed_;
   std::int64_t after_ = 0;
-  rt::TimePoint over_;
+  caf_shim::TimePoint over_;
   Assembled assembled_;
   std::string why_;
 };

@@ -4,9 +4,9 @@
 #include <deque>
 #include <utility>
 
+#include "actors/caf_shim.h"
 #include "actors/lead/step_event.h"
 #include "actors/messages.h"
-#include "actors/rt.h"
 #include "core/seconds.h"
 
 namespace troupe::actors {
@@ -16,7 +16,7 @@ class RecorderActor {
  public:
   static constexpr const char* name = "recorder";
 
-  RecorderActor(rt::Base* self, RunSpecPtr spec, caf::actor supervisor)
+  RecorderActor(caf_shim::Base* self, RunSpecPtr spec, caf::actor supervisor)
       : self_(self), spec_(std::move(spec)), supervisor_(std::move(supervisor)) {}
   ~RecorderActor() { tell_timeline(); }
 
@@ -79,7 +79,7 @@ class RecorderActor {
     spec_->keep_timeline(timeline);
   }
 
-  rt::Base* self_;
+  caf_shim::Base* self_;
   RunSpecPtr spec_;
   caf::actor supervisor_;
   std::deque<RoundPlayed> played_;
@@ -89,7 +89,7 @@ class RecorderActor {
 }  // namespace
 
 caf::actor spawn_recorder(caf::actor_system& system, RunSpecPtr spec, caf::actor supervisor) {
-  return rt::spawn<RecorderActor>(system, std::move(spec), std::move(supervisor));
+  return caf_shim::spawn<RecorderActor>(system, std::move(spec), std::move(supervisor));
 }
 
 }  // namespace troupe::actors

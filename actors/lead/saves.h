@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "actors/caf_shim.h"
 #include "actors/messages.h"
-#include "actors/rt.h"
 #include "actors/run_spec.h"
 
 namespace troupe::actors {
@@ -17,14 +17,14 @@ namespace troupe::actors {
 /// states are saved or being written.
 class Saves {
  public:
-  void run_begins(rt::TimePoint now) { at_ = now; }
+  void run_begins(caf_shim::TimePoint now) { at_ = now; }
   void attempt_begins() { parts_.clear(); }
   /// Starts to count at the step from which an attempt starts.
   void count_from(std::int64_t step);
   /// Notes that there is a checkpoint of this step, or none if the step is 0.
   void found(std::int64_t step) { saved_ = step > 0 ? step : none; }
 
-  bool is_due(const RunSpec& spec, std::int64_t step, rt::TimePoint now) const;
+  bool is_due(const RunSpec& spec, std::int64_t step, caf_shim::TimePoint now) const;
   bool is_under_way() const { return writing_ > 0; }
   bool is_saved(std::int64_t step) const { return step == 0 || saved_ == step; }
   /// Returns whether that step's state was assembled and no step was done since.
@@ -46,7 +46,7 @@ class Saves {
     return std::ranges::count(parts_, optimizer, &Snapshot::optimizer) > 0;
   }
   /// Assembles the parts and saves the state unless it is saved already. Then `to` receives Saved.
-  void write(const RunSpec& spec, std::int64_t step, MemoryPool& memory, rt::Base& to);
+  void write(const RunSpec& spec, std::int64_t step, MemoryPool& memory, caf_shim::Base& to);
   /// Returns whether there is a newer checkpoint now.
   bool heard(const Saved& saved);
 
@@ -63,7 +63,7 @@ class Saves {
   std::int64_t saved_ = none;
   int writing_ = 0;
   std::string problem_;  // The reason of the last failure.
-  rt::TimePoint at_;
+  caf_shim::TimePoint at_;
 };
 
 }  // namespace troupe::actors

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <string>
 
+#include "actors/caf_shim.h"
 #include "actors/lead/round_under_way.h"
 #include "actors/lead/step_ledger.h"
-#include "actors/rt.h"
 #include "actors/run_spec.h"
 #include "core/value.h"
 
@@ -18,7 +18,7 @@ struct StepReport {
   std::int64_t step = 0;  // Steps done.
   const StepLedger::Entry* entry = nullptr;
   const RoundUnderWay* round = nullptr;  // Null unless the step is the last one of a round.
-  rt::Duration took{};
+  caf_shim::Duration took{};
   double goodput = 1;  // Up to this step.
 };
 /// Returns the event that is recorded for every step.

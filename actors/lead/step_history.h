@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <deque>
 
+#include "actors/caf_shim.h"
 #include "actors/lead/goodput.h"
 #include "actors/lead/step_ledger.h"
-#include "actors/rt.h"
 
 namespace troupe::actors {
 
@@ -17,28 +17,28 @@ class StepHistory {
   /// Resets the pace, since the new attempt may be faster or slower.
   void attempt_begins() { pace_ = {}; }
   /// Continues after `step` steps.
-  void begun(std::int64_t step, rt::TimePoint now);
+  void begun(std::int64_t step, caf_shim::TimePoint now);
   /// Starts the next step's time now, which excludes what was done before.
-  void step_begins(rt::TimePoint now) { step_began_ = now; }
+  void step_begins(caf_shim::TimePoint now) { step_began_ = now; }
   /// Returns the duration of a step that is done, and starts the next one.
-  rt::Duration done(const StepLedger::Entry& entry, rt::TimePoint now);
+  caf_shim::Duration done(const StepLedger::Entry& entry, caf_shim::TimePoint now);
   /// Notes that no attempt will start before this step.
   void settled(std::int64_t step) { goodput_.settled(step); }
 
-  void paused(rt::TimePoint now) { paused_at_ = now; }
-  void resumed(rt::TimePoint now);
+  void paused(caf_shim::TimePoint now) { paused_at_ = now; }
+  void resumed(caf_shim::TimePoint now);
 
   /// Returns the mean duration of this attempt's last steps, or 0 before the first one.
-  rt::Duration pace() const { return pace_; }
-  double goodput(rt::TimePoint now) const { return goodput_.at(now); }
+  caf_shim::Duration pace() const { return pace_; }
+  double goodput(caf_shim::TimePoint now) const { return goodput_.at(now); }
   /// Returns the mean loss of the last steps, or 0 before the first one.
   double recent_loss() const;
   std::int64_t skipped_steps() const { return skipped_steps_; }
 
  private:
-  rt::TimePoint step_began_;
-  rt::TimePoint paused_at_;
-  rt::Duration pace_{};
+  caf_shim::TimePoint step_began_;
+  caf_shim::TimePoint paused_at_;
+  caf_shim::Duration pace_{};
   Goodput goodput_;
   std::deque<double> recent_losses_;
   std::int64_t skipped_steps_ = 0;  // Counts done steps only.

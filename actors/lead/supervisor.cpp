@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "actors/assembled.h"
+#include "actors/caf_shim.h"
 #include "actors/cause.h"
 #include "actors/checkpoints.h"
 #include "actors/decide/crashes.h"
@@ -18,7 +19,6 @@
 #include "actors/play/cast.h"
 #include "actors/play/players.h"
 #include "actors/recovery.h"
-#include "actors/rt.h"
 
 namespace troupe::actors {
 namespace {
@@ -27,7 +27,8 @@ class Supervisor {
  public:
   static constexpr const char* name = "supervisor";
 
-  Supervisor(rt::Base* self, RunSpecPtr spec, StartPoint start, std::shared_ptr<Ending> ending)
+  Supervisor(caf_shim::Base* self, RunSpecPtr spec, StartPoint start,
+             std::shared_ptr<Ending> ending)
       : self_(self),
         spec_(std::move(spec)),
         start_(std::move(start)),
@@ -241,14 +242,14 @@ class Supervisor {
     if (!player) return;
     if (phase_ != Phase::clearing)
       return fail_attempt(player->standing.who, reason_of(why),
-                          rt::is_lost(why) ? Cause::lost : Cause::failed);
+                          caf_shim::is_lost(why) ? Cause::lost : Cause::failed);
     if (have_all_gone()) cleared();
   }
 
   /// Adds the place if the actor could not report it.
   std::string reason_of(const caf::error& why) const {
-    const auto text = rt::to_text(why);
-    return rt::is_told(why) ? text : text + " after step " + std::to_string(step());
+    const auto text = caf_shim::to_text(why);
+    return caf_shim::is_told(why) ? text : text + " after step " + std::to_string(step());
   }
 
   /// Handles the failure of a player: all others of the attempt end, and the run continues from the
@@ -463,7 +464,7 @@ class Supervisor {
     if (spec_->alive) spec_->alive(doing);
   }
 
-  rt::Base* self_;
+  caf_shim::Base* self_;
   RunSpecPtr spec_;
   std::optional<StartPoint> start_;  // Used until there is a newer checkpoint.
   std::shared_ptr<Ending> ending_;
@@ -492,7 +493,7 @@ class Supervisor {
 caf::actor spawn_supervisor(caf::actor_system& system, RunSpecPtr spec, StartPoint start,
                             std::function<void(Outcome)> ended) {
   const auto ending = std::make_shared<Ending>(std::move(ended));
-  auto supervisor = rt::spawn<Supervisor>(system, std::move(spec), std::move(start), ending);
+  auto supervisor = caf_shim::spawn<Supervisor>(system, std::move(spec), std::move(start), ending);
   supervisor->attach_functor([ending](const caf::error& why) { ending->supervisor_died(why); });
   return supervisor;
 }

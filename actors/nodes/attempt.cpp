@@ -4,9 +4,9 @@
 #include <random>
 #include <utility>
 
+#include "actors/caf_shim.h"
 #include "actors/checkpoints.h"
 #include "actors/nodes/site.h"
-#include "actors/rt.h"
 #include "core/threads/thread_name.h"
 
 namespace troupe::actors {
@@ -209,8 +209,9 @@ void Attempt::begin(std::chrono::nanoseconds nodes, std::chrono::nanoseconds pre
                     std::chrono::nanoseconds load) {
   int copies = 0;
   for (const auto& keepers : keepers_) copies += static_cast<int>(keepers.size());
-  rt::post(supervisor_, Assembled{number_, step_, in_memory_.has_value(),
-                                  static_cast<int>(used_.size()), copies, nodes, prepare, load});
+  caf_shim::post(supervisor_,
+                 Assembled{number_, step_, in_memory_.has_value(), static_cast<int>(used_.size()),
+                           copies, nodes, prepare, load});
 }
 
 void Attempt::aside(std::function<void()> what) {
@@ -225,11 +226,15 @@ void Attempt::wait(const std::string& for_what) {
   const auto supervisor = caf::actor_cast<caf::actor>(supervisor_);
   if (!supervisor) return;
   for (const auto& [player, envoy] : envoys_)
-    rt::post(supervisor, Pulse{number_, player, waits("it waits for " + for_what), 0});
+    caf_shim::post(supervisor, Pulse{number_, player, waits("it waits for " + for_what), 0});
 }
 
-void Attempt::remark(const std::string& text) { rt::post(supervisor_, Remark{number_, text}); }
-void Attempt::give_up(const std::string& why) { rt::post(supervisor_, GivenUp{number_, why}); }
+void Attempt::remark(const std::string& text) {
+  caf_shim::post(supervisor_, Remark{number_, text});
+}
+void Attempt::give_up(const std::string& why) {
+  caf_shim::post(supervisor_, GivenUp{number_, why});
+}
 
 Status Attempt::carry(PlayerId to, Dispatch dispatch) {
   const std::lock_guard lock(mutex_);
@@ -396,14 +401,15 @@ void Attempt::process_ended(const NodeHere& node, const NodeLoss& loss) {
     const std::lock_guard lock(mutex_);
     process = process_of(node.incarnation);
   }
-  rt::post(supervisor_, ProcessEnded{process < 0 ? 0 : number_, node.name, loss.signal, loss.why});
+  caf_shim::post(supervisor_,
+                 ProcessEnded{process < 0 ? 0 : number_, node.name, loss.signal, loss.why});
 }
 
 void Attempt::cannot_begin(const std::string& why, Cause cause) {
   const std::lock_guard lock(mutex_);
   if (!failure_.empty()) return;
   cannot_begin_ = true;
-  for (const auto& [player, envoy] : envoys_) rt::post(envoy, PlayerEnded{why, cause});
+  for (const auto& [player, envoy] : envoys_) caf_shim::post(envoy, PlayerEnded{why, cause});
 }
 
 /// Returns -1 if the node takes no part. The caller holds the lock.
@@ -422,12 +428,12 @@ Status Attempt::say(const NodeHere& node, transport::Message message) const {
 
 void Attempt::end(const StageFailed& failed) const {
   if (const auto found = envoys_.find(failed.player); found != envoys_.end())
-    rt::post(found->second, PlayerEnded{failed.why, failed.cause});
+    caf_shim::post(found->second, PlayerEnded{failed.why, failed.cause});
 }
 
 void Attempt::end_process(int process, const PlayerEnded& ended) const {
   for (const auto& [player, envoy] : envoys_)
-    if (placement_.process_of(player) == process) rt::post(envoy, ended);
+    if (placement_.process_of(player) == process) caf_shim::post(envoy, ended);
 }
 
 /// Marks a node that may be dead: no other attempt uses it before it is heard again.

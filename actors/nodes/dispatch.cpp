@@ -3,8 +3,8 @@
 #include <cassert>
 #include <utility>
 
+#include "actors/caf_shim.h"
 #include "actors/nodes/dispatch_parts.h"
-#include "actors/rt.h"
 
 namespace troupe::actors {
 namespace {
@@ -43,7 +43,7 @@ bool deliver_as(Dispatch& dispatch, const Sender& from, const RunSpec& spec, con
   if (dispatch.type != Message::type) return false;
   auto message = take(dispatch, spec, static_cast<const Message*>(nullptr));
   outcome = message ? may(from, *message) : Status(message.error());
-  if (outcome) rt::post(to, std::move(*message));
+  if (outcome) caf_shim::post(to, std::move(*message));
   return true;
 }
 

@@ -6,8 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "actors/caf_shim.h"
 #include "actors/play/job.h"
-#include "actors/rt.h"
 
 namespace troupe::actors {
 namespace {
@@ -16,7 +16,7 @@ class Envoy {
  public:
   static constexpr const char* name = "envoy";
 
-  Envoy(rt::Base* self, PlayerId player, Way way, MemoryPool* memory)
+  Envoy(caf_shim::Base* self, PlayerId player, Way way, MemoryPool* memory)
       : self_(self), player_(player), way_(std::move(way)), memory_(memory) {}
 
   caf::behavior make_behavior() { return behavior(static_cast<Travelling*>(nullptr)); }
@@ -60,16 +60,16 @@ class Envoy {
     const auto executor = std::ranges::find_if(
         way_.executors, [&](Executor* one) { return one && one->memory().place() == from; });
     assert(executor != way_.executors.end() && "a tensor of a device that is not here");
-    Jobs(**executor, rt::weak(*self_))
-        .post(dispatch.type,
-              [tensors = dispatch.tensors, from, owner = rt::weak(*self_)](Stream& stream) mutable {
-                for (auto& tensor : tensors)
-                  if (tensor.place() == from) tensor = stream.to_host(std::move(tensor));
-                rt::post(owner, TensorsBrought{std::move(tensors)});
-              });
+    Jobs(**executor, caf_shim::weak(*self_))
+        .post(dispatch.type, [tensors = dispatch.tensors, from,
+                              owner = caf_shim::weak(*self_)](Stream& stream) mutable {
+          for (auto& tensor : tensors)
+            if (tensor.place() == from) tensor = stream.to_host(std::move(tensor));
+          caf_shim::post(owner, TensorsBrought{std::move(tensors)});
+        });
   }
 
-  rt::Base* self_;
+  caf_shim::Base* self_;
   PlayerId player_;
   Way way_;
   MemoryPool* memory_;
@@ -79,7 +79,7 @@ class Envoy {
 }  // namespace
 
 caf::actor spawn_envoy(caf::actor_system& system, PlayerId player, Way way, MemoryPool& memory) {
-  return rt::spawn<Envoy>(system, player, std::move(way), &memory);
+  return caf_shim::spawn<Envoy>(system, player, std::move(way), &memory);
 }
 
 }  // namespace troupe::actors

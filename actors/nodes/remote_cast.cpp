@@ -5,7 +5,7 @@
 #include <utility>
 #include <variant>
 
-#include "actors/rt.h"
+#include "actors/caf_shim.h"
 
 namespace troupe::actors {
 namespace {
@@ -90,14 +90,14 @@ Company RemoteCasting::begin(caf::actor_system& system, const Backstage& backsta
                                return attempt->carry(to, std::move(dispatch));
                              }},
                              memory_);
-    attempt->envoys().emplace(id, rt::weak(envoy));
+    attempt->envoys().emplace(id, caf_shim::weak(envoy));
     return envoy;
   });
   {
     const std::lock_guard lock(mutex_);
     attempt_ = attempt;
   }
-  for (const auto& player : company.players) rt::post(player.actor, Meet{company.cast});
+  for (const auto& player : company.players) caf_shim::post(player.actor, Meet{company.cast});
   reconciling_.post(
       [this, number, weak = attempt->weak_from_this()] { stage_is_free(number, weak); });
   return company;

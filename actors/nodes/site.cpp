@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "actors/caf_shim.h"
 #include "actors/nodes/envoy.h"
 #include "actors/play/cast.h"
 #include "actors/play/keeper_actor.h"
-#include "actors/rt.h"
 
 namespace troupe::actors {
 namespace {
@@ -24,7 +24,7 @@ class Warden {
  public:
   static constexpr const char* name = "warden";
 
-  Warden(rt::Base* self, std::map<PlayerId, caf::actor> players,
+  Warden(caf_shim::Base* self, std::map<PlayerId, caf::actor> players,
          std::function<void(PlayerId, std::string)> tell)
       : self_(self), tell_(std::move(tell)) {
     self_->on_down([this](const caf::actor_addr& who, const caf::error& why) { down(who, why); });
@@ -42,11 +42,11 @@ class Warden {
  private:
   void down(const caf::actor_addr& who, const caf::error& why) {
     const auto found = watched_.extract(who);
-    if (!found.empty()) tell_(found.mapped(), rt::to_text(why));
+    if (!found.empty()) tell_(found.mapped(), caf_shim::to_text(why));
     if (watched_.empty()) self_->quit();
   }
 
-  rt::Base* self_;
+  caf_shim::Base* self_;
   std::function<void(PlayerId, std::string)> tell_;
   std::map<caf::actor_addr, PlayerId> watched_;
 };
@@ -146,9 +146,9 @@ Site::~Site() {
   {
     const std::lock_guard lock(state_->gate);
     state_->open = false;
-    if (auto warden = std::exchange(state_->warden, nullptr)) rt::stop(warden);
-    for (const auto& [id, actor] : state_->here) rt::stop(actor);
-    for (const auto& [id, actor] : state_->envoys) rt::stop(actor);
+    if (auto warden = std::exchange(state_->warden, nullptr)) caf_shim::stop(warden);
+    for (const auto& [id, actor] : state_->here) caf_shim::stop(actor);
+    for (const auto& [id, actor] : state_->envoys) caf_shim::stop(actor);
     state_->here.clear();
     state_->envoys.clear();
   }
@@ -197,7 +197,7 @@ Result<std::unique_ptr<Site>> Site::open(transport::ChannelThread& thread, SiteO
             const auto text = name_of_process(other, head, attempt) + ": " + why;
             state->lost(other, text);
             const std::lock_guard lock(state->gate);
-            for (const auto& [id, envoy] : state->envoys) rt::post(envoy, PlayerEnded{text});
+            for (const auto& [id, envoy] : state->envoys) caf_shim::post(envoy, PlayerEnded{text});
           }};
   auto opened = Mesh::open(thread, std::move(mesh));
   if (!opened) return opened.error();
@@ -330,7 +330,7 @@ Status Site::start(const Start& start) {
                            : state_->envoys.emplace(id, envoy(id)).first->second;
       },
       start.keepers, mesh_->adders());
-  state_->warden = rt::spawn<Warden>(
+  state_->warden = caf_shim::spawn<Warden>(
       *system_, state_->here,
       [tell = order_.tell_head, state = state_.get()](PlayerId player, const std::string& why) {
         const auto lost = state->lost();
@@ -340,7 +340,7 @@ Status Site::start(const Start& start) {
       });
   for (const auto* group : {&state_->here, &state_->envoys})
     for (const auto& [id, actor] : *group)
-      if (id != the_supervisor) rt::post(actor, Meet{company.cast});
+      if (id != the_supervisor) caf_shim::post(actor, Meet{company.cast});
   state_->open = true;
   for (auto& [from, to, dispatch] : state_->take_all()) arrived(from, to, std::move(dispatch));
   return Done{};

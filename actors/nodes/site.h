@@ -8,13 +8,13 @@
 #include <optional>
 #include <string>
 
+#include "actors/caf_shim.h"
 #include "actors/nodes/envoy.h"
 #include "actors/nodes/may.h"
 #include "actors/nodes/mesh.h"
 #include "actors/nodes/placement.h"
 #include "actors/nodes/run_orders.h"
 #include "actors/play/keep.h"
-#include "actors/rt.h"
 #include "actors/run_spec.h"
 
 namespace troupe::actors {
@@ -92,7 +92,7 @@ class Site {
   std::unique_ptr<MemoryPool> memory_;  // For received data; outlives all members below.
   std::unique_ptr<State> state_;        // Shared with other threads.
   std::unique_ptr<Mesh> mesh_;
-  rt::Config config_;  // Must outlive the system.
+  caf_shim::Config config_;  // Must outlive the system.
   std::unique_ptr<caf::actor_system> system_;
 };
 

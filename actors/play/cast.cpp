@@ -4,12 +4,12 @@
 #include <map>
 #include <utility>
 
+#include "actors/caf_shim.h"
 #include "actors/checkpoints.h"
 #include "actors/exchange.h"
 #include "actors/play/loader_actor.h"
 #include "actors/play/optimizer_actor.h"
 #include "actors/play/stage_actor.h"
-#include "actors/rt.h"
 
 namespace troupe::actors {
 
@@ -134,7 +134,7 @@ Company spawn_company(caf::actor_system& system, const Backstage& backstage, int
     return spawn_player(system, backstage.spec, id,
                         is_optimizer ? part_of(start, *backstage.spec, id.index) : StartPoint{});
   });
-  for (const auto& player : company.players) rt::post(player.actor, Meet{company.cast});
+  for (const auto& player : company.players) caf_shim::post(player.actor, Meet{company.cast});
   return company;
 }
 

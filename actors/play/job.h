@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "actors/caf_shim.h"
 #include "actors/executor.h"
 #include "actors/messages.h"
-#include "actors/rt.h"
 
 namespace troupe::actors {
 
@@ -80,7 +80,7 @@ class Jobs {
 
     void fail(const std::string& why) {
       *broken_ = true;
-      rt::post(owner_, JobFailed{place_ + ": " + why});
+      caf_shim::post(owner_, JobFailed{place_ + ": " + why});
     }
 
     std::shared_ptr<bool> broken_;

@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "actors/caf_shim.h"
 #include "actors/messages.h"
-#include "actors/rt.h"
 
 namespace troupe::actors {
 namespace {
@@ -12,7 +12,7 @@ class Keeper {
  public:
   static constexpr const char* name = "keeper";
 
-  Keeper(rt::Base* self, std::shared_ptr<Keep> keep) : self_(self), keep_(std::move(keep)) {}
+  Keeper(caf_shim::Base* self, std::shared_ptr<Keep> keep) : self_(self), keep_(std::move(keep)) {}
 
   caf::behavior make_behavior() {
     return {
@@ -27,16 +27,17 @@ class Keeper {
  private:
   void put(StateCopy copy) {
     Kept kept{copy.state.attempt, copy.state.optimizer, copy.state.step, {}, false, {}};
-    keep_->put(std::move(copy), [kept, to = rt::weak(cast_->supervisor)](auto copied) mutable {
-      if (copied)
-        kept.took = *copied;
-      else
-        kept.why_not = copied.error().text;
-      rt::post(to, std::move(kept));
-    });
+    keep_->put(std::move(copy),
+               [kept, to = caf_shim::weak(cast_->supervisor)](auto copied) mutable {
+                 if (copied)
+                   kept.took = *copied;
+                 else
+                   kept.why_not = copied.error().text;
+                 caf_shim::post(to, std::move(kept));
+               });
   }
 
-  rt::Base* self_;
+  caf_shim::Base* self_;
   std::shared_ptr<Keep> keep_;
   CastPtr cast_;
 };
@@ -44,7 +45,7 @@ class Keeper {
 }  // namespace
 
 caf::actor spawn_keeper(caf::actor_system& system, std::shared_ptr<Keep> keep) {
-  return rt::spawn<Keeper>(system, std::move(keep));
+  return caf_shim::spawn<Keeper>(system, std::move(keep));
 }
 
 }  // namespace troupe::actors

@@ -5,9 +5,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include "actors/caf_shim.h"
 #include "actors/messages.h"
 #include "actors/play/job.h"
-#include "actors/rt.h"
 
 namespace troupe::actors {
 namespace {
@@ -16,12 +16,12 @@ class LoaderActor {
  public:
   static constexpr const char* name = "loader";
 
-  LoaderActor(rt::Base* self, RunSpecPtr spec, int replica, Half half)
+  LoaderActor(caf_shim::Base* self, RunSpecPtr spec, int replica, Half half)
       : self_(self),
         spec_(std::move(spec)),
         replica_(replica),
         half_(half),
-        jobs_(*spec_->reader, rt::weak(*self)) {}
+        jobs_(*spec_->reader, caf_shim::weak(*self)) {}
 
   caf::behavior make_behavior() {
     self_->tell_self_after(spec_->stall_patience, Look{});
@@ -99,14 +99,14 @@ class LoaderActor {
                                owner = jobs_.owner()](Stream&) {
       auto batch = batches->read(*memory, step, index);
       if (!batch) throw std::runtime_error(batch.error().text);
-      rt::post(owner, ReadDone{});
+      caf_shim::post(owner, ReadDone{});
       const Header header{
           .first_step = first_step, .m = m, .samples = batch->samples, .content = batch->content};
       switch (this_half) {
         case Half::inputs:
-          return rt::post(to, Activation{header, 0, std::move(batch->input)});
+          return caf_shim::post(to, Activation{header, 0, std::move(batch->input)});
         case Half::targets:
-          return rt::post(to, Targets{header, std::move(batch->target)});
+          return caf_shim::post(to, Targets{header, std::move(batch->target)});
       }
     });
   }
@@ -137,7 +137,7 @@ class LoaderActor {
     return {};
   }
 
-  rt::Base* self_;
+  caf_shim::Base* self_;
   RunSpecPtr spec_;
   int replica_;
   Half half_;
@@ -151,7 +151,7 @@ class LoaderActor {
 }  // namespace
 
 caf::actor spawn_loader(caf::actor_system& system, RunSpecPtr spec, int replica, Half half) {
-  return rt::spawn<LoaderActor>(system, std::move(spec), replica, half);
+  return caf_shim::spawn<LoaderActor>(system, std::move(spec), replica, half);
 }
 
 }  // namespace troupe::actors

@@ -11,11 +11,11 @@
 #include <stdexcept>
 #include <utility>
 
+#include "actors/caf_shim.h"
 #include "actors/exchange.h"
 #include "actors/messages.h"
 #include "actors/play/cast.h"
 #include "actors/play/job.h"
-#include "actors/rt.h"
 
 namespace troupe::actors {
 namespace {
@@ -77,7 +77,7 @@ class OptimizerActor {
  public:
   static constexpr const char* name = "optimizer actor";
 
-  OptimizerActor(rt::Base* self, RunSpecPtr spec, int optimizer, StartPoint start)
+  OptimizerActor(caf_shim::Base* self, RunSpecPtr spec, int optimizer, StartPoint start)
       : self_(self),
         spec_(std::move(spec)),
         number_(optimizer),
@@ -86,7 +86,7 @@ class OptimizerActor {
         beginning_(std::make_shared<Beginning>(
             Beginning{std::move(start), spec_->seed, spec_->first_weights_at_once, {}})),
         step_(beginning_->start.step),
-        jobs_(executor_at(home_of(*spec_, optimizer)), rt::weak(*self)) {
+        jobs_(executor_at(home_of(*spec_, optimizer)), caf_shim::weak(*self)) {
     assert((!spec_->loss_scaling.is_on() || spec_->clip == ClipScope::all_stages) &&
            "who does not hear of all overflows cannot skip what others skip");
     for (int other = 0; other < optimizers_of(*spec_); ++other)
@@ -191,9 +191,10 @@ class OptimizerActor {
       if (go_on(stream, *workshop, *beginning)) {
         const auto step = beginning->start.step - 1;
         *beginning = {};  // Free what it holds.
-        rt::post(owner, Stepped{step, {workshop->weights, workshop->optimizer.moments()}, {}});
+        caf_shim::post(owner,
+                       Stepped{step, {workshop->weights, workshop->optimizer.moments()}, {}});
       } else {
-        rt::post(owner, Begun{beginning->first->done, beginning->first->all});
+        caf_shim::post(owner, Begun{beginning->first->done, beginning->first->all});
       }
     });
   }
@@ -214,10 +215,10 @@ class OptimizerActor {
           const auto& scale = weights->loss_scale;
           auto squares = optimizer.squared_norms(stream, gradients, scale);
           const auto penalised = optimizer.penalised_squares(stream, gradients, scale);
-          rt::post(owner,
-                   Normed{step, std::move(squares),
-                          penalised.empty() ? std::optional<double>()
-                                            : std::optional(models::global_norm(penalised))});
+          caf_shim::post(owner,
+                         Normed{step, std::move(squares),
+                                penalised.empty() ? std::optional<double>()
+                                                  : std::optional(models::global_norm(penalised))});
         },
         [workshop = workshop_](const WorkTime& time) {
           workshop->worked += time.end - time.start;
@@ -265,7 +266,7 @@ class OptimizerActor {
         [workshop = workshop_, step = step_, owner = jobs_.owner()](const WorkTime& time) {
           auto& [optimizer, weights, gradients, worked] = *workshop;
           const WorkTime whole{time.start - std::exchange(worked, {}), time.end};
-          rt::post(owner, Stepped{step, {weights, optimizer.moments()}, whole});
+          caf_shim::post(owner, Stepped{step, {weights, optimizer.moments()}, whole});
         });
   }
 
@@ -296,7 +297,7 @@ class OptimizerActor {
   void give_snapshot() {
     if (!is_snapshot_wanted_ || phase_ == Phase::beginning) return;
     is_snapshot_wanted_ = false;
-    give_state([to = cast_->supervisor](Snapshot state) { rt::post(to, std::move(state)); });
+    give_state([to = cast_->supervisor](Snapshot state) { caf_shim::post(to, std::move(state)); });
   }
 
   /// Sends a snapshot in host memory. Weights are immutable; moments change with the next step, so
@@ -332,7 +333,7 @@ class OptimizerActor {
     const auto number = static_cast<std::size_t>(number_);
     give_state([to = keepers.empty() ? std::vector<caf::actor>() : keepers[number],
                 line = to_keep_->line](const Snapshot& state) {
-      for (const auto& keeper : to) rt::post(keeper, StateCopy{state, line});
+      for (const auto& keeper : to) caf_shim::post(keeper, StateCopy{state, line});
     });
     to_keep_.reset();
   }
@@ -397,7 +398,7 @@ class OptimizerActor {
     return {};
   }
 
-  rt::Base* self_;
+  caf_shim::Base* self_;
   RunSpecPtr spec_;
   int number_;  // Among all optimizers.
   int stage_;
@@ -427,7 +428,7 @@ class OptimizerActor {
 
 caf::actor spawn_optimizer_actor(caf::actor_system& system, RunSpecPtr spec, int optimizer,
                                  StartPoint start) {
-  return rt::spawn<OptimizerActor>(system, std::move(spec), optimizer, std::move(start));
+  return caf_shim::spawn<OptimizerActor>(system, std::move(spec), optimizer, std::move(start));
 }
 
 }  // namespace troupe::actors

@@ -1,6 +1,6 @@
 #include "actors/play/outgoing.h"
 
-#include "actors/rt.h"
+#include "actors/caf_shim.h"
 
 namespace troupe::actors {
 namespace {
@@ -42,10 +42,10 @@ Outgoing::Send Outgoing::send(int device, int stage, const Play& play) const {
   const auto to = peer(device, play);
   if (can_follow(device, play))
     return [to, stage](const Header& header, Tensor value) {
-      rt::hand_over(to, Message{header, stage, std::move(value)});
+      caf_shim::hand_over(to, Message{header, stage, std::move(value)});
     };
   return [to, stage](const Header& header, Tensor value) {
-    rt::post(to, Message{header, stage, std::move(value)});
+    caf_shim::post(to, Message{header, stage, std::move(value)});
   };
 }
 
@@ -76,12 +76,12 @@ std::vector<Outgoing::Lend> Outgoing::loans(const Play& play, Action action,
     } else if (can_follow(device, play)) {
       lends.push_back({name, [to = peer(device, play), stage = borrower](const Header& header,
                                                                          models::Loan loan) {
-                         rt::hand_over(to, LoanFor{header, stage, std::move(loan)});
+                         caf_shim::hand_over(to, LoanFor{header, stage, std::move(loan)});
                        }});
     } else {
       lends.push_back({name, [to = peer(device, play), stage = borrower](const Header& header,
                                                                          models::Loan loan) {
-                         rt::post(to, LoanFor{header, stage, std::move(loan)});
+                         caf_shim::post(to, LoanFor{header, stage, std::move(loan)});
                        }});
     }
   }
@@ -97,7 +97,7 @@ Outgoing::TellLoss Outgoing::loss(const Play& play, std::int64_t step,
     loss.mean = mean;
     loss.samples = header.samples;
     loss.content = header.content;
-    rt::post(to, loss);
+    caf_shim::post(to, loss);
   };
 }
 

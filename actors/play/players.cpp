@@ -37,7 +37,7 @@ const Player* Players::ended(const caf::actor_addr& who) {
 void Players::dismiss() {
   company_.cast = nullptr;
   for (const auto& player : company_.players)
-    if (player.actor) rt::kill(player.actor);
+    if (player.actor) caf_shim::kill(player.actor);
 }
 
 const Player* Players::some_left() const {

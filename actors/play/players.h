@@ -5,15 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "actors/caf_shim.h"
 #include "actors/play/cast.h"
-#include "actors/rt.h"
 
 namespace troupe::actors {
 
 /// The supervisor's view of an attempt's players: which ones are alive, and what they wait for.
 class Players {
  public:
-  explicit Players(rt::Base* self) : self_(self) {}
+  explicit Players(caf_shim::Base* self) : self_(self) {}
 
   /// Starts an attempt. No player of the one before may be left.
   void begin(Company company);
@@ -41,7 +41,7 @@ class Players {
   std::vector<Standing> look();
 
  private:
-  rt::Base* self_;
+  caf_shim::Base* self_;
   Company company_;
   std::size_t left_ = 0;
 };

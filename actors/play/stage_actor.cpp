@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "actors/caf_shim.h"
 #include "actors/exchange.h"
 #include "actors/messages.h"
 #include "actors/play/cast.h"
@@ -14,7 +15,6 @@
 #include "actors/play/incoming.h"
 #include "actors/play/job.h"
 #include "actors/play/outgoing.h"
-#include "actors/rt.h"
 
 namespace troupe::actors {
 namespace {
@@ -30,12 +30,13 @@ class StageActor {
  public:
   static constexpr const char* name = "stage actor";
 
-  StageActor(rt::Base* self, RunSpecPtr spec, int replica, int device)
+  StageActor(caf_shim::Base* self, RunSpecPtr spec, int replica, int device)
       : self_(self),
         spec_(std::move(spec)),
         replica_(replica),
         device_(device),
-        jobs_(spec_->executor(replica, device, spec_->evaluation->devices()), rt::weak(*self)),
+        jobs_(spec_->executor(replica, device, spec_->evaluation->devices()),
+              caf_shim::weak(*self)),
         held_(stages_held(*spec_, replica, device)),
         incoming_(spec_),
         outgoing_(spec_, replica, device, incoming_.inbox()) {}
@@ -251,7 +252,7 @@ class StageActor {
     run(action, [stage = on.stage, step, givings = std::move(givings), ear,
                  attempt = cast_->attempt, number = on.number, holder = on.holder, spec = spec_,
                  adder = adder_of(on)](Stream& stream) {
-      if (ear) rt::post(ear, LateGradients{attempt, number, step, stage->take_metrics()});
+      if (ear) caf_shim::post(ear, LateGradients{attempt, number, step, stage->take_metrics()});
       const auto gradients = stage->take_gradients(stream);
       const auto slots = stage->passes().parameters().size();
       std::function<void(models::PartialSum)> take;
@@ -261,11 +262,11 @@ class StageActor {
         const StepGradients message{step, number, holder, share};
         if (way != Way::sent) share->sums.clear();
         if (way != Way::taken)
-          rt::post(to, message);
+          caf_shim::post(to, message);
         else
-          take = [to = rt::weak(to), message](models::PartialSum sum) {
+          take = [to = caf_shim::weak(to), message](models::PartialSum sum) {
             message.gradients->sums.push_back(std::move(sum));
-            rt::post(to, message);
+            caf_shim::post(to, message);
           };
       }
       if (adder) add_up(stream, adder, spec, {number, holder}, gradients, std::move(take));
@@ -306,7 +307,7 @@ class StageActor {
     ++in_executor_;
     jobs_.post(title_of(play(), action), std::move(work),
                [action, told, owner = jobs_.owner()](const WorkTime& worked) {
-                 rt::post(owner, ActionDone{action, told.value_or(worked)});
+                 caf_shim::post(owner, ActionDone{action, told.value_or(worked)});
                });
   }
 
@@ -381,7 +382,7 @@ class StageActor {
   std::size_t replica() const { return static_cast<std::size_t>(replica_); }
   static int index(Action action) { return static_cast<int>(action.micro_batch); }
 
-  rt::Base* self_;
+  caf_shim::Base* self_;
   RunSpecPtr spec_;
   int replica_;
   int device_;
@@ -402,7 +403,7 @@ class StageActor {
 }  // namespace
 
 caf::actor spawn_stage_actor(caf::actor_system& system, RunSpecPtr spec, int replica, int device) {
-  return rt::spawn<StageActor>(system, std::move(spec), replica, device);
+  return caf_shim::spawn<StageActor>(system, std::move(spec), replica, device);
 }
 
 }  // namespace troupe::actors

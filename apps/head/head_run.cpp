@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "actors/rt.h"
+#include "actors/caf_shim.h"
 #include "apps/events/recorder.h"
 #include "apps/head/decisions.h"
 #include "apps/run/live_changes.h"

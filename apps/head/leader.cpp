@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "actors/rt.h"
+#include "actors/caf_shim.h"
 
 namespace troupe::apps {
 
@@ -10,9 +10,10 @@ void Leader::change(const caf::actor& leader) {
   const std::lock_guard lock(mutex_);
   leader_ = leader;
   if (!leader_) return;
-  if (is_paused_) actors::rt::post(leader_, actors::Pause{});
-  if (is_stopped_) actors::rt::post(leader_, actors::StopNow{});
-  for (auto& interlude : std::exchange(early_, {})) actors::rt::post(leader_, std::move(interlude));
+  if (is_paused_) actors::caf_shim::post(leader_, actors::Pause{});
+  if (is_stopped_) actors::caf_shim::post(leader_, actors::StopNow{});
+  for (auto& interlude : std::exchange(early_, {}))
+    actors::caf_shim::post(leader_, std::move(interlude));
 }
 
 void Leader::leave(const std::string& state) {
@@ -35,14 +36,15 @@ bool Leader::is_there() const {
 void Leader::stop_now() {
   const std::lock_guard lock(mutex_);
   is_stopped_ = true;
-  if (leader_) actors::rt::post(leader_, actors::StopNow{});
+  if (leader_) actors::caf_shim::post(leader_, actors::StopNow{});
 }
 
 void Leader::pause(bool paused) {
   const std::lock_guard lock(mutex_);
   is_paused_ = paused;
   if (!leader_) return;
-  paused ? actors::rt::post(leader_, actors::Pause{}) : actors::rt::post(leader_, actors::Resume{});
+  paused ? actors::caf_shim::post(leader_, actors::Pause{})
+         : actors::caf_shim::post(leader_, actors::Resume{});
 }
 
 bool Leader::is_paused() const {
@@ -54,7 +56,7 @@ void Leader::hold(actors::Interlude interlude) {
   std::string state;
   {
     const std::lock_guard lock(mutex_);
-    if (leader_) return actors::rt::post(leader_, std::move(interlude));
+    if (leader_) return actors::caf_shim::post(leader_, std::move(interlude));
     if (ended_.empty()) return early_.push_back(std::move(interlude));
     state = ended_;
   }

@@ -243,7 +243,7 @@ actors::Outcome ProcessRun::play(const Surroundings& around) {
     if (around.led_by) around.led_by(supervisor);
     while (!has_ended()) {
       around.bell.wait();
-      if (!has_ended()) actors::rt::post(supervisor, actors::Drain{});
+      if (!has_ended()) actors::caf_shim::post(supervisor, actors::Drain{});
     }
     if (around.led_by) around.led_by({});
   }

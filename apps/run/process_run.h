@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "actors/caf_shim.h"
 #include "actors/messages.h"
 #include "actors/play/linked_device.h"
-#include "actors/rt.h"
 #include "actors/run_spec.h"
 #include "apps/machine/bell.h"
 #include "apps/machine/watchdog.h"
@@ -117,7 +117,7 @@ class ProcessRun {
   std::unique_ptr<DiskCheckpoints> store_;
   actors::Casting* casting_ = nullptr;
   Watchdog* watchdog_ = nullptr;
-  actors::rt::Config system_config_;
+  actors::caf_shim::Config system_config_;
   std::unique_ptr<caf::actor_system> system_;
 };
 

@@ -5,7 +5,7 @@
 #include <tuple>
 #include <type_traits>
 
-#include "actors/rt.h"
+#include "actors/caf_shim.h"
 #include "catch.h"
 #include "core/memory/tensor.h"
 
@@ -89,7 +89,7 @@ class Journey {
   Placement placement_;
   MemoryPool memory_;
   RunSpec spec_;
-  rt::Config config_;
+  caf_shim::Config config_;
   caf::actor_system system_;
   caf::scoped_actor self_;
 };

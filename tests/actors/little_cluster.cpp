@@ -6,9 +6,9 @@
 #include <future>
 #include <utility>
 
+#include "actors/caf_shim.h"
 #include "actors/nodes/run_orders.h"
 #include "actors/play/linked_device.h"
-#include "actors/rt.h"
 #include "catch.h"
 
 namespace troupe::actors {
@@ -344,7 +344,7 @@ Played LittleCluster::play() {
   Played played;
   {
     std::promise<Outcome> ended;
-    rt::Config config(2);
+    caf_shim::Config config(2);
     caf::actor_system system(config);
     {
       const auto supervisor = spawn_supervisor(

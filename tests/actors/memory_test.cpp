@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "actors/assembled.h"
+#include "actors/caf_shim.h"
 #include "actors/checkpoints.h"
 #include "actors/nodes/attempt.h"
 #include "actors/nodes/dispatch.h"
@@ -21,7 +22,6 @@
 #include "actors/play/cast.h"
 #include "actors/play/keep.h"
 #include "actors/play/keeper_actor.h"
-#include "actors/rt.h"
 #include "catch.h"
 #include "little_run.h"
 
@@ -43,7 +43,7 @@ class Nodes final : public Casting {
 
   Company begin(caf::actor_system& system, const Backstage& backstage, int attempt,
                 Origin origin) override {
-    for (const auto& keeper : keepers_) rt::kill(keeper);
+    for (const auto& keeper : keepers_) caf_shim::kill(keeper);
     keepers_.clear();
     spec_ = backstage.spec;
     const int nodes = static_cast<int>(keeps_.size());
@@ -72,12 +72,12 @@ class Nodes final : public Casting {
                           StartPoint{state.step, std::move(state.weights), std::move(state.moments),
                                      state.loss_scale});
     });
-    for (const auto& [id, actor, standing] : real.players) (*players_)[id] = rt::weak(actor);
+    for (const auto& [id, actor, standing] : real.players) (*players_)[id] = caf_shim::weak(actor);
     for (int node = 0; node < nodes; ++node) {
       auto& keep = keeps_[static_cast<std::size_t>(node)];
       keep->begin(loaded.step);
       keepers_.push_back(spawn_keeper(system, keep));
-      (*players_)[{PlayerId::Kind::keeper, node}] = rt::weak(keepers_.back());
+      (*players_)[{PlayerId::Kind::keeper, node}] = caf_shim::weak(keepers_.back());
     }
     for (int node = 0; node < nodes; ++node) {
       std::map<PlayerId, caf::actor> all;
@@ -90,15 +90,15 @@ class Nodes final : public Casting {
                                  : spawn_envoy(system, id, {carry(node)}, memory_);
           },
           homes);
-      for (const auto& [id, actor] : all) rt::post(actor, Meet{company.cast});
+      for (const auto& [id, actor] : all) caf_shim::post(actor, Meet{company.cast});
     }
     std::size_t copies = 0;
     for (const auto& home : homes) copies += home.size();
-    rt::post(backstage.supervisor, Assembled{.attempt = attempt,
-                                             .step = loaded.step,
-                                             .from_memory = found.has_value(),
-                                             .nodes_here = nodes,
-                                             .copies = static_cast<int>(copies)});
+    caf_shim::post(backstage.supervisor, Assembled{.attempt = attempt,
+                                                   .step = loaded.step,
+                                                   .from_memory = found.has_value(),
+                                                   .nodes_here = nodes,
+                                                   .copies = static_cast<int>(copies)});
     return real;
   }
   void over(Outcome::How) override { ++overs_; }
@@ -117,7 +117,7 @@ class Nodes final : public Casting {
   void lose(int nodes) {
     for (const auto& [id, player] : *players_)
       if (placement_.process_of(id) < nodes)
-        if (const auto actor = caf::actor_cast<caf::actor>(player)) rt::kill(actor);
+        if (const auto actor = caf::actor_cast<caf::actor>(player)) caf_shim::kill(actor);
     keeps_.erase(keeps_.begin(), keeps_.begin() + nodes);
   }
   /// Once nobody plays: bytes that are not given back.
@@ -294,15 +294,15 @@ TEST_CASE("a report that comes twice, or too early, is refused", "[actors]") {
   while (steps_told() < 3) REQUIRE(scene.step());
   const auto none = std::make_shared<const std::vector<DeviceSpan>>();
   const auto& to = scene.supervisor();
-  rt::post(to, StepDone{1, 0, 0, 1, false, 1, 0});
-  rt::post(to, StepDone{1, 0, 1'000'000, 1, false, 1, 0});
-  rt::post(to, MicroBatchLoss{1, 0, 0, 1'000'000, 0, Round::Purpose::training, 1, {}, {}});
-  rt::post(to, MicroBatchLoss{1, 0, 0, 3, 0, Round::Purpose::evaluation, 1, {}, {}});
-  rt::post(to, Divergence{1, 0, 1'000'000, "w"});
-  rt::post(to, LateGradients{1, 0, 1'000'000, {}});
-  rt::post(to, RoundPlayed{1, 0, 0, 999'999'999, Round::Purpose::training, none, 0});
-  rt::post(to, RoundPlayed{1, 0, 0, 0, Round::Purpose::training, none, 0});
-  rt::post(to, Snapshot{1, 0, 3, {}, {}, {}});
+  caf_shim::post(to, StepDone{1, 0, 0, 1, false, 1, 0});
+  caf_shim::post(to, StepDone{1, 0, 1'000'000, 1, false, 1, 0});
+  caf_shim::post(to, MicroBatchLoss{1, 0, 0, 1'000'000, 0, Round::Purpose::training, 1, {}, {}});
+  caf_shim::post(to, MicroBatchLoss{1, 0, 0, 3, 0, Round::Purpose::evaluation, 1, {}, {}});
+  caf_shim::post(to, Divergence{1, 0, 1'000'000, "w"});
+  caf_shim::post(to, LateGradients{1, 0, 1'000'000, {}});
+  caf_shim::post(to, RoundPlayed{1, 0, 0, 999'999'999, Round::Purpose::training, none, 0});
+  caf_shim::post(to, RoundPlayed{1, 0, 0, 0, Round::Purpose::training, none, 0});
+  caf_shim::post(to, Snapshot{1, 0, 3, {}, {}, {}});
   const auto played = scene.finish();
   CHECK(played.outcome.how == Outcome::How::done);
   CHECK(played.weights == wanted.weights);
@@ -377,7 +377,8 @@ std::pair<Played, int> end_at_step(std::int64_t step, int signal) {
     if (times_told() == deaths) break;
     ++deaths;
     there.end_processes();
-    rt::post(scene.supervisor(), ProcessEnded{deaths, "alpha", signal, "was ended by a signal"});
+    caf_shim::post(scene.supervisor(),
+                   ProcessEnded{deaths, "alpha", signal, "was ended by a signal"});
   }
   auto played = scene.finish();
   CHECK(there.forget() == 0);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "actors/assembled.h"
+#include "actors/caf_shim.h"
 #include "actors/checkpoints.h"
 #include "actors/exchange.h"
 #include "actors/nodes/dispatch.h"
@@ -14,7 +15,6 @@
 #include "actors/nodes/lineup.h"
 #include "actors/nodes/placement.h"
 #include "actors/play/cast.h"
-#include "actors/rt.h"
 #include "catch.h"
 #include "little_run.h"
 
@@ -47,7 +47,7 @@ class Wires final : public Casting {
                           is_optimizer ? part_of(start, *spec_, id.index) : StartPoint{});
     });
     players_.clear();
-    for (const auto& [id, actor, standing] : real.players) players_[id] = rt::weak(actor);
+    for (const auto& [id, actor, standing] : real.players) players_[id] = caf_shim::weak(actor);
     for (int process = 0; process < nodes_; ++process) {
       const auto company = company_of(backstage, attempt, [&](PlayerId id) {
         const auto actor = caf::actor_cast<caf::actor>(players_.at(id));
@@ -55,9 +55,9 @@ class Wires final : public Casting {
                    ? actor
                    : spawn_envoy(system, id, {carry(process)}, memory_);
       });
-      for (const auto& player : company.players) rt::post(player.actor, Meet{company.cast});
+      for (const auto& player : company.players) caf_shim::post(player.actor, Meet{company.cast});
     }
-    rt::post(backstage.supervisor, Assembled{.attempt = attempt, .step = start.step});
+    caf_shim::post(backstage.supervisor, Assembled{.attempt = attempt, .step = start.step});
     return real;
   }
 

@@ -202,7 +202,7 @@ TEST_CASE("a run on devices that loses a player goes on from what was saved, wit
   REQUIRE_FALSE(scene.ended());
   for (const auto& one : scene.world().living())
     if (one.name == "stage actor") {
-      rt::kill(one.actor);
+      caf_shim::kill(one.actor);
       break;
     }
   const auto played = scene.finish();
@@ -263,12 +263,12 @@ TEST_CASE("what an envoy takes to another process lies with the host, in the ord
                            {.carry = carry, .executors = {nullptr, &executor}}, memory);
   const auto numbers = kernels::numbers(100, 1);
   executor.post([&](Stream& stream) {
-    rt::post(envoy, Activation{{}, 1, tensor(stream, numbers, {100})});
-    rt::post(envoy, Taken{7});
+    caf_shim::post(envoy, Activation{{}, 1, tensor(stream, numbers, {100})});
+    caf_shim::post(envoy, Taken{7});
     stream.wait();
   });
   world.settle();
-  rt::stop(envoy);
+  caf_shim::stop(envoy);
   envoy = nullptr;
   world.settle();
   REQUIRE(sent.size() == 2);

@@ -10,13 +10,13 @@
 #include <utility>
 #include <vector>
 
+#include "actors/caf_shim.h"
 #include "actors/checkpoints.h"
 #include "actors/exchange.h"
 #include "actors/lead/progress.h"
 #include "actors/nodes/dispatch.h"
 #include "actors/nodes/placement.h"
 #include "actors/rounds.h"
-#include "actors/rt.h"
 #include "models/kinds/option.h"
 #include "models/kinds/registry.h"
 #include "transport/wire/msgpack.h"
@@ -116,7 +116,7 @@ class Run {
   Placement placement_;
   RunBounds bounds_;
   Progress progress_;
-  rt::Config config_;
+  caf_shim::Config config_;
   caf::actor_system system_;
 };
 

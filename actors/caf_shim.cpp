@@ -1,6 +1,6 @@
-#include "actors/rt.h"
+#include "actors/caf_shim.h"
 
-namespace troupe::actors::rt {
+namespace troupe::actors::caf_shim {
 namespace {
 
 constexpr auto loss = caf::sec::cannot_connect_to_node;
@@ -66,4 +66,4 @@ Config::Config(std::size_t threads) {
   set("scheduler.max-throughput", std::size_t{50});
 }
 
-}  // namespace troupe::actors::rt
+}  // namespace troupe::actors::caf_shim

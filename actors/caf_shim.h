@@ -13,7 +13,7 @@
 #include "actors/withheld.h"
 
 /// The calls of CAF whose spelling changes in its next versions, in one place.
-namespace troupe::actors::rt {
+namespace troupe::actors::caf_shim {
 
 using Duration = std::chrono::nanoseconds;
 using TimePoint = caf::actor_clock::time_point;
@@ -124,4 +124,4 @@ class Config : public caf::actor_system_config {
   explicit Config(std::size_t threads);
 };
 
-}  // namespace troupe::actors::rt
+}  // namespace troupe::actors::caf_shim
