@@ -6,7 +6,7 @@
 
 #include "actors/caf_shim.h"
 #include "actors/checkpoints.h"
-#include "actors/nodes/site.h"
+#include "actors/nodes/node_attempt.h"
 #include "core/threads/thread_name.h"
 
 namespace troupe::actors {

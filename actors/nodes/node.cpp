@@ -63,7 +63,7 @@ class Node::Work {
     ends_.notify_all();
     for (auto* thread : {&thread_, &heart_})
       if (thread->joinable()) thread->join();
-    sites_.clear();
+    node_attempts_.clear();
     conversation()->pause();
     client_.reset();
   }
@@ -83,7 +83,7 @@ class Node::Work {
   struct Here {
     std::uint64_t epoch = 0;
     std::chrono::nanoseconds head_patience{};
-    std::unique_ptr<Site> site;
+    std::unique_ptr<NodeAttempt> node_attempt;
   };
 
   /// The states of a run, from one attempt to the next.
@@ -193,7 +193,7 @@ class Node::Work {
   void come_anew(const std::string& why) {
     if (leaving_) return retire(why);
     options_.say("comes anew: " + why);
-    sites_.clear();
+    node_attempts_.clear();
     const auto now = Clock::now();
     for (auto& [run, memory] : keeps_) memory.until = now + memory.head_patience;
     {
@@ -210,17 +210,18 @@ class Node::Work {
     is_welcome_ = false;
     if (leaving_) return retire("it leaves, and its head is gone");
     for (auto& [run, memory] : keeps_)
-      if (!sites_.contains(run)) memory.until = Clock::now() + memory.head_patience;
-    if (sites_.empty()) return;
+      if (!node_attempts_.contains(run)) memory.until = Clock::now() + memory.head_patience;
+    if (node_attempts_.empty()) return;
     options_.say("lost the head; its runs wait for it: " + lost.why);
     std::chrono::nanoseconds patience{};
-    for (const auto& [run, here] : sites_) patience = std::max(patience, here.head_patience);
+    for (const auto& [run, here] : node_attempts_)
+      patience = std::max(patience, here.head_patience);
     headless_until_ = Clock::now() + patience;
   }
 
   void heard(Leave& leave) {
     leaving_ = true;
-    if (sites_.empty() || !is_welcome_) return retire(leave.reason);
+    if (node_attempts_.empty() || !is_welcome_) return retire(leave.reason);
     options_.say("leaving: " + leave.reason);
     (void)say(transport::to_message(Leaving{leave.reason}));
   }
@@ -246,11 +247,12 @@ class Node::Work {
     if (message.type == Chaos::type) return suffer(message);
     if (message.type == Unfit::type) return unfit(message);
     if (message.type == Dismiss::type) return dismiss(message);
-    const auto found = sites_.find(message.run);
-    if (found == sites_.end() || found->second.epoch != message.epoch) return;  // It is over.
-    auto& site = *found->second.site;
-    if (message.type == Start::type) return start(site, message);
-    if (auto told = site.deliver(std::move(message)); !told)
+    const auto found = node_attempts_.find(message.run);
+    if (found == node_attempts_.end() || found->second.epoch != message.epoch)
+      return;  // It is over.
+    auto& node_attempt = *found->second.node_attempt;
+    if (message.type == Start::type) return start(node_attempt, message);
+    if (auto told = node_attempt.deliver(std::move(message)); !told)
       options_.say("dropped a message: " + told.error().text);
   }
 
@@ -292,14 +294,14 @@ class Node::Work {
   }
 
   void retire(const std::string& why) {
-    sites_.clear();
+    node_attempts_.clear();
     keeps_.clear();
     is_dismissed_ ? options_.dismissed(why) : options_.retired(why);
   }
 
   void prepare(const transport::Message& message) {
     const auto answer = [&](auto body) { (void)say_about(message, transport::to_message(body)); };
-    sites_.erase(message.run);  // Drop an attempt that the head has given up.
+    node_attempts_.erase(message.run);  // Drop an attempt that the head has given up.
     if (leaving_) return answer(PrepareFailed{"it is leaving"});
     auto order = transport::from_message<Prepare>(message);
     if (!order) return answer(PrepareFailed{order.error().text});
@@ -310,26 +312,26 @@ class Node::Work {
     std::vector<DataHere> data;
     const auto spec = (*home)->spec();
     for (const auto& file : spec->data) data.push_back({file.path, to_string(file.digest)});
-    auto site =
-        Site::open(channels_, {.home = std::move(*home),
-                               .prepare = std::move(*order),
-                               .keep = keep,
-                               .attempt = static_cast<int>(message.epoch),
-                               .epoch = epoch_of(message.run, message.epoch),
-                               .interface = options_.interface,
-                               .carriers = options_.carriers,
-                               .edges = {},
-                               .keys = options_.dial.keys,
-                               .stuck = options_.stuck,
-                               .tell_head = [this, run = message.run, epoch = message.epoch](
-                                                transport::Message said) -> Status {
-                                 said.run = run;
-                                 said.epoch = epoch;
-                                 return say(std::move(said));
-                               }});
-    if (!site) return answer(PrepareFailed{site.error().text});
-    const auto address = (*site)->address();
-    sites_[message.run] = {message.epoch, head_patience, std::move(*site)};
+    auto node_attempt =
+        NodeAttempt::open(channels_, {.home = std::move(*home),
+                                      .prepare = std::move(*order),
+                                      .keep = keep,
+                                      .attempt = static_cast<int>(message.epoch),
+                                      .epoch = epoch_of(message.run, message.epoch),
+                                      .interface = options_.interface,
+                                      .carriers = options_.carriers,
+                                      .edges = {},
+                                      .keys = options_.dial.keys,
+                                      .stuck = options_.stuck,
+                                      .tell_head = [this, run = message.run, epoch = message.epoch](
+                                                       transport::Message said) -> Status {
+                                        said.run = run;
+                                        said.epoch = epoch;
+                                        return say(std::move(said));
+                                      }});
+    if (!node_attempt) return answer(PrepareFailed{node_attempt.error().text});
+    const auto address = (*node_attempt)->address();
+    node_attempts_[message.run] = {message.epoch, head_patience, std::move(*node_attempt)};
     answer(Prepared{address, keep ? keep->kept() : std::vector<KeptStep>(), std::move(data)});
   }
 
@@ -352,22 +354,23 @@ class Node::Work {
     return memory.keep;
   }
 
-  void start(Site& site, const transport::Message& message) {
+  void start(NodeAttempt& node_attempt, const transport::Message& message) {
     const auto fail = [&](const std::string& why) {
-      const auto lost = site.lost();
+      const auto lost = node_attempt.lost();
       (void)say_about(message,
                       transport::to_message(lost ? PrepareFailed{why, Cause::lost, lost->process}
                                                  : PrepareFailed{why}));
     };
     const auto order = transport::from_message<Start>(message);
     if (!order) return fail(order.error().text);
-    if (auto started = site.start(*order); !started) return fail(started.error().text);
+    if (auto started = node_attempt.start(*order); !started) return fail(started.error().text);
   }
 
   void stop(const transport::Message& message) {
-    const auto found = sites_.find(message.run);
-    if (found != sites_.end() && found->second.epoch <= message.epoch) sites_.erase(found);
-    if (leaving_ && sites_.empty()) retire("it has left");
+    const auto found = node_attempts_.find(message.run);
+    if (found != node_attempts_.end() && found->second.epoch <= message.epoch)
+      node_attempts_.erase(found);
+    if (leaving_ && node_attempts_.empty()) retire("it has left");
   }
 
   void suffer(const transport::Message& message) {
@@ -382,7 +385,7 @@ class Node::Work {
   void part(std::chrono::nanoseconds time) {
     conversation()->pause();
     client_.reset();
-    sites_.clear();
+    node_attempts_.clear();
     is_welcome_ = false;
     headless_until_.reset();
     {
@@ -414,10 +417,10 @@ class Node::Work {
   // Used by the node's thread.
   std::uint64_t term_;
   std::string term_proof_;
-  std::map<std::string, Memory> keeps_;  // Keyed by run.
-  std::map<std::string, Here> sites_;    // Keyed by run.
-  bool was_welcome_ = false;             // The head has welcomed it,
-  bool is_welcome_ = false;              // and has done so on this connection.
+  std::map<std::string, Memory> keeps_;        // Keyed by run.
+  std::map<std::string, Here> node_attempts_;  // Keyed by run.
+  bool was_welcome_ = false;                   // The head has welcomed it,
+  bool is_welcome_ = false;                    // and has done so on this connection.
   bool leaving_ = false;
   bool is_dismissed_ = false;
   std::optional<Clock::time_point> told_away_;  // When it last reported an unreachable head.

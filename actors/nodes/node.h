@@ -6,8 +6,8 @@
 #include <string>
 
 #include "actors/chaos.h"
+#include "actors/nodes/node_attempt.h"
 #include "actors/nodes/node_messages.h"
-#include "actors/nodes/site.h"
 #include "transport/control/control_socket.h"
 
 namespace troupe::actors {

@@ -207,13 +207,13 @@ class LittleNode {
   void act_on(transport::Message message) {
     if (message.type == Prepare::type) return prepare(message);
     if (message.type == Stop::type) return end();
-    if (!site_ || message.epoch != attempt()) return;
+    if (!node_attempt_ || message.epoch != attempt()) return;
     if (message.type == Start::type) {
-      const auto started = site_->start(*transport::from_message<Start>(message));
-      const auto cause = site_->lost().has_value() ? Cause::lost : Cause::failed;
+      const auto started = node_attempt_->start(*transport::from_message<Start>(message));
+      const auto cause = node_attempt_->lost().has_value() ? Cause::lost : Cause::failed;
       if (!started) tell(message.epoch, PrepareFailed{started.error().text, cause});
     } else {
-      (void)site_->deliver(std::move(message)).ok();
+      (void)node_attempt_->deliver(std::move(message)).ok();
     }
   }
 
@@ -240,7 +240,7 @@ class LittleNode {
     }
     if (number_ == cluster_.order_.born_frozen && std::exchange(is_first_, false))
       cluster_.freeze_devices(number_);
-    auto site = Site::open(
+    auto node_attempt = NodeAttempt::open(
         channels_, {.home = home_,
                     .prepare = std::move(order),
                     .keep = nullptr,
@@ -260,13 +260,13 @@ class LittleNode {
                       tell(epoch, std::move(said));
                       return Done{};
                     }});
-    if (!site) return tell(message.epoch, PrepareFailed{site.error().text});
-    site_ = std::move(*site);
-    tell(message.epoch, Prepared{site_->address(), {}});
+    if (!node_attempt) return tell(message.epoch, PrepareFailed{node_attempt.error().text});
+    node_attempt_ = std::move(*node_attempt);
+    tell(message.epoch, Prepared{node_attempt_->address(), {}});
   }
 
   void end() {
-    site_.reset();
+    node_attempt_.reset();
     if (home_) cluster_.bytes_left_ += home_->bytes_in_use();
     home_.reset();
   }
@@ -289,7 +289,7 @@ class LittleNode {
   LittleCluster& cluster_;
   transport::ChannelThread channels_;
   std::shared_ptr<LittleHome> home_;
-  std::unique_ptr<Site> site_;
+  std::unique_ptr<NodeAttempt> node_attempt_;
   bool is_first_ = true;
 
   mutable std::mutex mutex_;

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "actors/executor.h"
+#include "actors/nodes/node_attempt.h"
 #include "actors/nodes/node_pool.h"
 #include "actors/nodes/remote_cast.h"
-#include "actors/nodes/site.h"
 #include "actors/play/linked_device.h"
 #include "little_run.h"
 #include "sim_device/sim_world.h"

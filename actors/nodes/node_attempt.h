@@ -31,7 +31,7 @@ class RunHome {
   virtual std::chrono::nanoseconds head_patience() const = 0;
 };
 
-struct SiteOrder {
+struct NodeAttemptOrder {
   std::shared_ptr<RunHome> home;
   Prepare prepare;
   std::shared_ptr<Keep> keep;  // The process's states of the run; null: none.
@@ -56,11 +56,12 @@ struct LostProcess {
 
 /// A node attempt: a node's part in one attempt, with its players, proxies of all others, and the
 /// channels between them. One thread uses it. Functions block only where they say so.
-class Site {
+class NodeAttempt {
  public:
-  static Result<std::unique_ptr<Site>> open(transport::ChannelThread& thread, SiteOrder order);
+  static Result<std::unique_ptr<NodeAttempt>> open(transport::ChannelThread& thread,
+                                                   NodeAttemptOrder order);
   /// Waits until all players have ended and devices have let go of transfers.
-  ~Site();
+  ~NodeAttempt();
 
   MeshAddress address() const { return mesh_->address(); }
 
@@ -74,7 +75,7 @@ class Site {
 
  private:
   class State;
-  explicit Site(SiteOrder order);
+  explicit NodeAttempt(NodeAttemptOrder order);
 
   bool is_here(PlayerId player) const;
   LinkedDevices linked() const;
@@ -86,7 +87,7 @@ class Site {
   Result<StartPoint> state_of(PlayerId optimizer, int from, std::int64_t step,
                               std::chrono::steady_clock::time_point end);
 
-  SiteOrder order_;
+  NodeAttemptOrder order_;
   RunSpecPtr spec_;
   const RunBounds bounds_;
   std::unique_ptr<MemoryPool> memory_;  // For received data; outlives all members below.

@@ -1,4 +1,4 @@
-#include "actors/nodes/site.h"
+#include "actors/nodes/node_attempt.h"
 
 #include <algorithm>
 #include <condition_variable>
@@ -74,7 +74,7 @@ transport::Bound bound_of(const RunSpec& spec) {
 }
 
 /// Messages of other processes that arrive before the players exist, and the players.
-class Site::State {
+class NodeAttempt::State {
  public:
   struct Waiting {
     int from = 0;
@@ -132,7 +132,7 @@ class Site::State {
   std::optional<LostProcess> lost_;  // The first one.
 };
 
-Site::Site(SiteOrder order)
+NodeAttempt::NodeAttempt(NodeAttemptOrder order)
     : order_(std::move(order)),
       spec_(order_.home->spec()),
       bounds_(RunBounds::of(*spec_)),
@@ -140,7 +140,7 @@ Site::Site(SiteOrder order)
       state_(std::make_unique<State>()),
       config_(actor_threads) {}
 
-Site::~Site() {
+NodeAttempt::~NodeAttempt() {
   // Devices must not wait for each other now.
   if (mesh_) mesh_->abort("the attempt has ended");
   {
@@ -167,33 +167,35 @@ Site::~Site() {
   order_.home.reset();
 }
 
-Result<std::unique_ptr<Site>> Site::open(transport::ChannelThread& thread, SiteOrder order) {
-  std::unique_ptr<Site> site(new Site(std::move(order)));
-  const auto& given = site->order_.prepare;
-  if (auto good = check(given.placement, *site->spec_); !good) return good.error();
+Result<std::unique_ptr<NodeAttempt>> NodeAttempt::open(transport::ChannelThread& thread,
+                                                       NodeAttemptOrder order) {
+  std::unique_ptr<NodeAttempt> node_attempt(new NodeAttempt(std::move(order)));
+  const auto& given = node_attempt->order_.prepare;
+  if (auto good = check(given.placement, *node_attempt->spec_); !good) return good.error();
   if (given.here >= given.placement.head() ||
       given.tokens.size() != static_cast<std::size_t>(given.placement.processes))
     return Error{"found an order for node " + std::to_string(given.here) + " with " +
                  std::to_string(given.tokens.size()) + " tokens for " +
                  std::to_string(given.placement.processes) + " processes"};
   MeshOrder mesh{
-      .epoch = site->order_.epoch,
+      .epoch = node_attempt->order_.epoch,
       .here = given.here,
       .processes = given.placement.processes,
       .tokens = {given.tokens.begin(), given.tokens.end()},
-      .bound = bound_of(*site->spec_),
-      .memory = site->memory_.get(),
-      .interface = site->order_.interface,
-      .carriers = site->order_.carriers,
-      .linked = site->linked(),
+      .bound = bound_of(*node_attempt->spec_),
+      .memory = node_attempt->memory_.get(),
+      .interface = node_attempt->order_.interface,
+      .carriers = node_attempt->order_.carriers,
+      .linked = node_attempt->linked(),
       .protection = {given.plain_tensors ? PlainTensors::anywhere : PlainTensors::within_machine,
-                     site->order_.keys, given.keys},
-      .on_dispatch = [site = site.get()](
-                         int from, PlayerId to,
-                         Dispatch dispatch) { site->arrived(from, to, std::move(dispatch)); },
+                     node_attempt->order_.keys, given.keys},
+      .on_dispatch =
+          [node_attempt = node_attempt.get()](int from, PlayerId to, Dispatch dispatch) {
+            node_attempt->arrived(from, to, std::move(dispatch));
+          },
       .on_lost =
-          [state = site->state_.get(), head = given.placement.head(),
-           attempt = site->order_.attempt](int other, const std::string& why) {
+          [state = node_attempt->state_.get(), head = given.placement.head(),
+           attempt = node_attempt->order_.attempt](int other, const std::string& why) {
             const auto text = name_of_process(other, head, attempt) + ": " + why;
             state->lost(other, text);
             const std::lock_guard lock(state->gate);
@@ -201,23 +203,23 @@ Result<std::unique_ptr<Site>> Site::open(transport::ChannelThread& thread, SiteO
           }};
   auto opened = Mesh::open(thread, std::move(mesh));
   if (!opened) return opened.error();
-  site->mesh_ = std::move(*opened);
-  return site;
+  node_attempt->mesh_ = std::move(*opened);
+  return node_attempt;
 }
 
-bool Site::is_here(PlayerId player) const {
+bool NodeAttempt::is_here(PlayerId player) const {
   return order_.prepare.placement.process_of(player) == order_.prepare.here;
 }
 
 /// Returns nothing if all tensors must go by TCP.
-LinkedDevices Site::linked() const {
+LinkedDevices NodeAttempt::linked() const {
   auto devices = order_.home->linked();
   const bool has_any = std::ranges::any_of(devices, [](const auto* device) { return device; });
   if (!has_any || order_.carriers == Carriers::tcp) return {};
   return {std::move(devices), traffic_of(*spec_, order_.prepare.placement), order_.edges};
 }
 
-Way Site::way() {
+Way NodeAttempt::way() {
   const auto process_of = [this](PlayerId to) { return order_.prepare.placement.process_of(to); };
   return {.carry = [this, process_of](PlayerId to, Dispatch dispatch) -> Status {
             if (to.kind != PlayerId::Kind::supervisor || !dispatch.tensors.empty())
@@ -229,9 +231,9 @@ Way Site::way() {
           .executors = spec_->executors};
 }
 
-std::optional<LostProcess> Site::lost() const { return state_->lost(); }
+std::optional<LostProcess> NodeAttempt::lost() const { return state_->lost(); }
 
-Status Site::check_start(const Start& start) const {
+Status NodeAttempt::check_start(const Start& start) const {
   const auto& placement = order_.prepare.placement;
   if (start.addresses.size() != static_cast<std::size_t>(placement.processes) ||
       start.tokens.size() != start.addresses.size())
@@ -258,7 +260,7 @@ Status Site::check_start(const Start& start) const {
 }
 
 /// Sends the states that other processes need.
-Status Site::give_states(const Start& start) {
+Status NodeAttempt::give_states(const Start& start) {
   for (std::size_t i = 0; i < start.states.size(); ++i) {
     const PlayerId optimizer{PlayerId::Kind::optimizer, static_cast<int>(i)};
     if (start.states[i] != order_.prepare.here || is_here(optimizer)) continue;
@@ -272,8 +274,8 @@ Status Site::give_states(const Start& start) {
   return Done{};
 }
 
-Result<StartPoint> Site::state_of(PlayerId optimizer, int from, std::int64_t step,
-                                  std::chrono::steady_clock::time_point end) {
+Result<StartPoint> NodeAttempt::state_of(PlayerId optimizer, int from, std::int64_t step,
+                                         std::chrono::steady_clock::time_point end) {
   const auto missing = [&](const std::string& why) {
     return Error{"the state of the " + title_of(*spec_, optimizer) + " did not come" + why};
   };
@@ -295,7 +297,7 @@ Result<StartPoint> Site::state_of(PlayerId optimizer, int from, std::int64_t ste
                     snapshot->loss_scale};
 }
 
-Status Site::start(const Start& start) {
+Status NodeAttempt::start(const Start& start) {
   if (auto good = check_start(start); !good) return good;
   if (auto connected = mesh_->connect(start.addresses, {start.tokens.begin(), start.tokens.end()});
       !connected)
@@ -346,13 +348,13 @@ Status Site::start(const Start& start) {
   return Done{};
 }
 
-Status Site::deliver(transport::Message message) {
+Status NodeAttempt::deliver(transport::Message message) {
   auto addressed = as_dispatch(std::move(message));
   if (!addressed) return addressed.error();
   return deliver(order_.prepare.placement.head(), addressed->to, std::move(addressed->dispatch));
 }
 
-Status Site::deliver(int from, PlayerId to, Dispatch dispatch) {
+Status NodeAttempt::deliver(int from, PlayerId to, Dispatch dispatch) {
   const std::lock_guard lock(state_->gate);
   const auto found = state_->here.find(to);
   if (found == state_->here.end())
@@ -361,7 +363,7 @@ Status Site::deliver(int from, PlayerId to, Dispatch dispatch) {
                          found->second);
 }
 
-void Site::arrived(int from, PlayerId to, Dispatch dispatch) {
+void NodeAttempt::arrived(int from, PlayerId to, Dispatch dispatch) {
   const std::lock_guard lock(state_->gate);
   if (!state_->open) return state_->put({from, to, std::move(dispatch)});
   const auto delivered = deliver(from, to, std::move(dispatch));
