@@ -12,7 +12,7 @@
 #include "actors/lead/saves.h"
 #include "actors/lead/step_history.h"
 #include "actors/messages.h"
-#include "actors/play/players.h"
+#include "actors/play/player_table.h"
 #include "actors/run_spec.h"
 #include "actors/wait.h"
 #include "core/result.h"
@@ -28,7 +28,7 @@ class Course {
   struct Surroundings {
     caf_shim::Base* self;
     Chronicle& chronicle;
-    Players& players;
+    PlayerTable& players;
     Saves& saves;
     Loss& loss;
   };

@@ -17,7 +17,7 @@
 #include "actors/lead/loss.h"
 #include "actors/lead/saves.h"
 #include "actors/play/cast.h"
-#include "actors/play/players.h"
+#include "actors/play/player_table.h"
 #include "actors/recovery.h"
 
 namespace troupe::actors {
@@ -470,7 +470,7 @@ class Supervisor {
   std::shared_ptr<Ending> ending_;
   Chronicle chronicle_;
 
-  Players players_;
+  PlayerTable players_;
   Saves saves_;
   Loss loss_;
   Course course_;

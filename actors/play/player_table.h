@@ -11,9 +11,9 @@
 namespace troupe::actors {
 
 /// The supervisor's view of an attempt's players: which ones are alive, and what they wait for.
-class Players {
+class PlayerTable {
  public:
-  explicit Players(caf_shim::Base* self) : self_(self) {}
+  explicit PlayerTable(caf_shim::Base* self) : self_(self) {}
 
   /// Starts an attempt. No player of the one before may be left.
   void begin(Company company);

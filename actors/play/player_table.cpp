@@ -1,17 +1,17 @@
-#include "actors/play/players.h"
+#include "actors/play/player_table.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace troupe::actors {
 
-void Players::begin(Company company) {
+void PlayerTable::begin(Company company) {
   company_ = std::move(company);
   left_ = company_.players.size();
   for (const auto& player : company_.players) self_->watch(player.actor);
 }
 
-void Players::play(const Play& round) {
+void PlayerTable::play(const Play& round) {
   const int devices = round.round->devices();
   const auto tell_to = [&](const std::vector<caf::actor>& group, int which) {
     self_->tell(group[static_cast<std::size_t>(which)], round);
@@ -24,7 +24,7 @@ void Players::play(const Play& round) {
   }
 }
 
-const Player* Players::ended(const caf::actor_addr& who) {
+const Player* PlayerTable::ended(const caf::actor_addr& who) {
   const auto found = std::ranges::find_if(company_.players, [&](const Player& player) {
     return player.actor && player.actor.address() == who;
   });
@@ -34,25 +34,25 @@ const Player* Players::ended(const caf::actor_addr& who) {
   return &*found;
 }
 
-void Players::dismiss() {
+void PlayerTable::dismiss() {
   company_.cast = nullptr;
   for (const auto& player : company_.players)
     if (player.actor) caf_shim::kill(player.actor);
 }
 
-const Player* Players::some_left() const {
+const Player* PlayerTable::some_left() const {
   const auto found = std::ranges::find_if(company_.players,
                                           [](const Player& player) { return bool(player.actor); });
   return found == company_.players.end() ? nullptr : &*found;
 }
 
-std::optional<PlayerId> Players::find(const std::string& title) const {
+std::optional<PlayerId> PlayerTable::find(const std::string& title) const {
   const auto found = std::ranges::find_if(
       company_.players, [&](const Player& player) { return player.standing.who == title; });
   return found == company_.players.end() ? std::nullopt : std::optional(found->id);
 }
 
-const Standing* Players::heard(const Pulse& pulse) {
+const Standing* PlayerTable::heard(const Pulse& pulse) {
   const auto found = std::ranges::find_if(company_.players, [&](const Player& player) {
     return player.actor && player.id == pulse.who;
   });
@@ -64,7 +64,7 @@ const Standing* Players::heard(const Pulse& pulse) {
   return &standing;
 }
 
-std::vector<Standing> Players::look() {
+std::vector<Standing> PlayerTable::look() {
   std::vector<Standing> all;
   all.reserve(company_.players.size());
   for (auto& player : company_.players) {
