@@ -45,7 +45,7 @@ constexpr std::array<std::string_view, 2> enum_names(Round::Purpose) {
 /// with all its players, and the next one has new players, so no message of the old one reaches
 /// them. Messages to the supervisor, which outlives attempts, carry the attempt's number, because
 /// they may be late.
-struct Cast {
+struct Players {
   int attempt = 0;
   std::vector<caf::actor> stages;                // Indexed by replica, then device.
   std::vector<caf::actor> optimizers;            // Indexed by stage, then section.
@@ -58,11 +58,11 @@ struct Cast {
   caf::actor supervisor;
   std::shared_ptr<Ending> ending;  // If the supervisor dies, the last player reports the end.
 };
-using CastPtr = std::shared_ptr<const Cast>;
+using PlayersPtr = std::shared_ptr<const Players>;
 
 /// From the supervisor to all players: here are your peers.
 struct Meet {
-  CastPtr cast;
+  PlayersPtr players;
 };
 
 /// From the supervisor to stage actors and loaders: play this round next, from this step on.

@@ -34,7 +34,7 @@ struct StartPoint {
   models::LossScale loss_scale;  // The loss scale after those steps, if there is one.
 };
 
-class Casting;
+class PlayerHost;
 
 /// The store of a run's checkpoints. Within a process only the supervisor calls it.
 class CheckpointStore {
@@ -109,7 +109,7 @@ struct RunSpec {
   Executor* reader = nullptr;  // Runs the loaders' reads.
   CheckpointStore* checkpoints = nullptr;
   storage::Ledger* ledger = nullptr;         // Used only by the recorder. Null: no ledger is kept.
-  Casting* casting = nullptr;                // Null: all players are in this process.
+  PlayerHost* player_host = nullptr;         // Null: all players are in this process.
   std::function<void(const Value&)> record;  // Records an event; called only by the recorder.
 
   int copies = 1;  // Copies of each state in memory, its own process's too; 1: none is kept.

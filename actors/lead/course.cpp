@@ -6,8 +6,8 @@
 
 #include "actors/checkpoints.h"
 #include "actors/lead/step_event.h"
-#include "actors/play/cast.h"
 #include "actors/play/not_finite.h"
+#include "actors/play/players.h"
 
 namespace troupe::actors {
 namespace {
@@ -132,7 +132,7 @@ void Course::heard(const Kept& kept) {
 
 void Course::heard(Snapshot snapshot) {
   auto& saves = around_.saves;
-  if (!saves.add(std::move(snapshot), around_.players.cast().optimizers.size())) return;
+  if (!saves.add(std::move(snapshot), around_.players.players().optimizers.size())) return;
   if (spec_->alive)
     spec_->alive("it puts the checkpoint of step " + std::to_string(step()) + " together");
   saves.write(*spec_, step(), spec_->memory(0, 0, spec_->evaluation->devices()), *around_.self);
@@ -165,7 +165,7 @@ void Course::complete_steps() {
                                    .loss = done->entry.mean_loss(),
                                    .is_skipped = done->entry.done->is_skipped}});
     if (!spec_->ledger) copies_.entered(step());
-    if (spec_->casting) spec_->casting->committed(step());
+    if (spec_->player_host) spec_->player_host->committed(step());
     tell_step(*done);
     if (auto recovered =
             around_.loss.made_good(chronicle.event("run.recovered"), around_.self->now(), step()))
@@ -307,7 +307,7 @@ Wait Course::waits_for(const Wishes& wishes) const {
     case Phase::collecting:
       return waits(
           "it waits for " +
-          std::to_string(around_.players.cast().optimizers.size() - around_.saves.parts()) +
+          std::to_string(around_.players.players().optimizers.size() - around_.saves.parts()) +
           " optimizers to give their part of the checkpoint of step " + done);
   }
   return {};

@@ -16,8 +16,8 @@
 #include "actors/lead/interludes.h"
 #include "actors/lead/loss.h"
 #include "actors/lead/saves.h"
-#include "actors/play/cast.h"
 #include "actors/play/player_table.h"
+#include "actors/play/players.h"
 #include "actors/recovery.h"
 
 namespace troupe::actors {
@@ -112,7 +112,7 @@ class Supervisor {
     const auto expected = course_.expects(report);
     if (expected) return true;
     const std::string why = std::string(Report::type) + ": " + expected.error().text;
-    spec_->casting ? spec_->casting->refuse(speaker_of(report), why) : fail_run(why);
+    spec_->player_host ? spec_->player_host->refuse(speaker_of(report), why) : fail_run(why);
     return false;
   }
   PlayerId speaker_of(const MicroBatchLoss& loss) const { return device(loss); }
@@ -141,22 +141,22 @@ class Supervisor {
     phase_ = Phase::playing;
     patience_ = {};
     if (next_ == Next::try_again) loss_.over(self_->now());
-    const Backstage backstage{spec_, caf::actor_cast<caf::actor>(self_), ending_};
+    const AttemptContext attempt_context{spec_, caf::actor_cast<caf::actor>(self_), ending_};
     auto& system = self_->home_system();
     ++attempt_;
     Assembled here{.attempt = attempt_};
-    if (spec_->casting) {
+    if (spec_->player_host) {
       const auto saved = start_ ? start_->step : saves_.newest();
-      players_.begin(spec_->casting->begin(system, backstage, attempt_,
-                                           {saved, step(), loading(spec_, start_)}));
+      players_.begin(spec_->player_host->begin(system, attempt_context, attempt_,
+                                               {saved, step(), loading(spec_, start_)}));
     } else {
       sign("it reads the newest checkpoint");
       const auto start = loading(spec_, start_)();
       if (!start) return finish(failed(last_failure_ + " (and " + start.error().text + ")"));
-      players_.begin(spawn_company(system, backstage, attempt_, *start));
+      players_.begin(spawn_team(system, attempt_context, attempt_, *start));
       here.step = start->step;
     }
-    if (!spec_->casting) return begun(here);
+    if (!spec_->player_host) return begun(here);
     if (drain_asked_) drain();
   }
 
@@ -296,8 +296,8 @@ class Supervisor {
         {spec_->strikes, spec_->strike_window});
     using What = Crashes::What;
     if (verdict.what == What::go_on) return;
-    if (verdict.what == What::without_node && spec_->casting &&
-        spec_->casting->strike_node(ended.node, verdict.reason))
+    if (verdict.what == What::without_node && spec_->player_host &&
+        spec_->player_host->strike_node(ended.node, verdict.reason))
       return chronicle_.warn("without node " + ended.node + " for a while: " + verdict.reason);
     if (verdict.is_fault)
       finish(failed(verdict.reason + " (given up: the same came twice at the same place)"));
@@ -305,12 +305,12 @@ class Supervisor {
 
   /// Returns the node that the run avoids from now on, or an empty text.
   std::string set_aside(const std::string& who, const std::string& why) const {
-    if (!spec_->casting) return {};
+    if (!spec_->player_host) return {};
     const auto player = players_.find(who);
-    return player ? spec_->casting->set_aside(*player, why).value_or("") : std::string();
+    return player ? spec_->player_host->set_aside(*player, why).value_or("") : std::string();
   }
   std::string going_on() const {
-    const bool is_kept = spec_->casting && spec_->copies > 1;
+    const bool is_kept = spec_->player_host && spec_->copies > 1;
     return is_kept ? "going on from the newest state that is left"
                    : "going on from the newest checkpoint";
   }
@@ -364,7 +364,7 @@ class Supervisor {
   void end() {
     phase_ = Phase::ended;
     interludes_.run_has_ended();
-    if (spec_->casting) spec_->casting->over(outcome_.how);
+    if (spec_->player_host) spec_->player_host->over(outcome_.how);
     outcome_.most_parcels = course_.progress().most_parcels();
     ending_->tell(std::move(outcome_));
     self_->quit();

@@ -35,11 +35,12 @@ Result<NewestState> newest_state(std::optional<Found> in_memory, std::int64_t sa
   return NewestState{{}, std::move(*loaded)};
 }
 
-Attempt::Attempt(Surroundings around, const Backstage& backstage, int number, Origin origin)
+Attempt::Attempt(Surroundings around, const AttemptContext& attempt_context, int number,
+                 Origin origin)
     : around_(std::move(around)),
-      spec_(backstage.spec),
+      spec_(attempt_context.spec),
       bounds_(RunBounds::of(*spec_)),
-      supervisor_(caf::actor_cast<caf::weak_actor_ptr>(backstage.supervisor)),
+      supervisor_(caf::actor_cast<caf::weak_actor_ptr>(attempt_context.supervisor)),
       number_(number),
       origin_(std::move(origin)) {}
 

@@ -19,8 +19,8 @@
 #include "actors/nodes/mesh.h"
 #include "actors/nodes/node_pool.h"
 #include "actors/nodes/run_orders.h"
-#include "actors/play/cast.h"
 #include "actors/play/lines.h"
+#include "actors/play/players.h"
 #include "core/memory/memory_pool.h"
 
 namespace troupe::actors {
@@ -58,7 +58,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
         pair_lost;
   };
 
-  Attempt(Surroundings around, const Backstage& backstage, int number, Origin origin);
+  Attempt(Surroundings around, const AttemptContext& attempt_context, int number, Origin origin);
   ~Attempt();
 
   const RunSpec& spec() const { return *spec_; }

@@ -25,7 +25,7 @@ class Envoy {
   template <class... Message>
   caf::behavior behavior(std::tuple<Message...>*) {
     return {
-        [this](const Meet& meet) { self_->end_with(meet.cast->supervisor); },
+        [this](const Meet& meet) { self_->end_with(meet.players->supervisor); },
         [this](const PlayerEnded& ended) {
           if (ended.cause == Cause::failed) return self_->fail(ended.why);
           self_->end_lost(ended.why);

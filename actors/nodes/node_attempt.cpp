@@ -10,8 +10,8 @@
 
 #include "actors/caf_shim.h"
 #include "actors/nodes/envoy.h"
-#include "actors/play/cast.h"
 #include "actors/play/keeper_actor.h"
+#include "actors/play/players.h"
 
 namespace troupe::actors {
 namespace {
@@ -325,7 +325,7 @@ Status NodeAttempt::start(const Start& start) {
     auto from = starts.contains(id) ? std::move(starts.at(id)) : StartPoint{start.step, {}, {}, {}};
     return spawn_player(*system_, spec_, id, std::move(from));
   };
-  const auto company = company_of(
+  const auto team = team_of(
       {spec_, supervisor, nullptr}, order_.attempt,
       [&](PlayerId id) {
         return is_here(id) ? state_->here.emplace(id, spawn(id)).first->second
@@ -342,7 +342,7 @@ Status NodeAttempt::start(const Start& start) {
       });
   for (const auto* group : {&state_->here, &state_->envoys})
     for (const auto& [id, actor] : *group)
-      if (id != the_supervisor) caf_shim::post(actor, Meet{company.cast});
+      if (id != the_supervisor) caf_shim::post(actor, Meet{team.players});
   state_->open = true;
   for (auto& [from, to, dispatch] : state_->take_all()) arrived(from, to, std::move(dispatch));
   return Done{};

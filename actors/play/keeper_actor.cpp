@@ -17,8 +17,8 @@ class Keeper {
   caf::behavior make_behavior() {
     return {
         [this](Meet& meet) {
-          cast_ = std::move(meet.cast);
-          self_->end_with(cast_->supervisor);
+          players_ = std::move(meet.players);
+          self_->end_with(players_->supervisor);
         },
         [this](StateCopy& copy) { put(std::move(copy)); },
     };
@@ -28,7 +28,7 @@ class Keeper {
   void put(StateCopy copy) {
     Kept kept{copy.state.attempt, copy.state.optimizer, copy.state.step, {}, false, {}};
     keep_->put(std::move(copy),
-               [kept, to = caf_shim::weak(cast_->supervisor)](auto copied) mutable {
+               [kept, to = caf_shim::weak(players_->supervisor)](auto copied) mutable {
                  if (copied)
                    kept.took = *copied;
                  else
@@ -39,7 +39,7 @@ class Keeper {
 
   caf_shim::Base* self_;
   std::shared_ptr<Keep> keep_;
-  CastPtr cast_;
+  PlayersPtr players_;
 };
 
 }  // namespace

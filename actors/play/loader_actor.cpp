@@ -27,8 +27,8 @@ class LoaderActor {
     self_->tell_self_after(spec_->stall_patience, Look{});
     return {
         [this](Meet& meet) {
-          cast_ = std::move(meet.cast);
-          self_->end_with(cast_->supervisor);
+          players_ = std::move(meet.players);
+          self_->end_with(players_->supervisor);
         },
         [this](Play& play) { append(play); },
         [this](const Taken& taken) { give_credit(taken.device); },
@@ -93,7 +93,7 @@ class LoaderActor {
     const int index = training ? place.index : place.index % per_step;
     const auto devices = entry.round->devices();
     auto* memory = &spec_->memory(replica_, device, devices);
-    const auto to = cast_->stages[static_cast<std::size_t>(replica_ * devices + device)];
+    const auto to = players_->stages[static_cast<std::size_t>(replica_ * devices + device)];
     reads_.push_back(title_of(entry));
     jobs_.post(reads_.back(), [=, this_half = half_, first_step = entry.first_step, m = entry.m,
                                owner = jobs_.owner()](Stream&) {
@@ -119,8 +119,9 @@ class LoaderActor {
 
   void look() {
     const Wait wait = waits_for();
-    if (cast_)
-      self_->tell(cast_->supervisor, Pulse{cast_->attempt, player(), wait, patience_.look(wait)});
+    if (players_)
+      self_->tell(players_->supervisor,
+                  Pulse{players_->attempt, player(), wait, patience_.look(wait)});
     self_->tell_self_after(spec_->stall_patience, Look{});
   }
 
@@ -142,7 +143,7 @@ class LoaderActor {
   int replica_;
   Half half_;
   Jobs jobs_;
-  CastPtr cast_;
+  PlayersPtr players_;
   std::map<int, Line> lines_;
   std::deque<std::string> reads_;  // Reads that are not done.
   Patience patience_;

@@ -14,8 +14,8 @@
 #include "actors/caf_shim.h"
 #include "actors/exchange.h"
 #include "actors/messages.h"
-#include "actors/play/cast.h"
 #include "actors/play/job.h"
+#include "actors/play/players.h"
 
 namespace troupe::actors {
 namespace {
@@ -127,8 +127,8 @@ class OptimizerActor {
     self_->tell_self_after(spec_->stall_patience, Look{});
     return {
         [this](Meet& meet) {
-          cast_ = std::move(meet.cast);
-          self_->end_with(cast_->supervisor);
+          players_ = std::move(meet.players);
+          self_->end_with(players_->supervisor);
           begin();
         },
         [this](StepGradients& in) {
@@ -232,11 +232,11 @@ class OptimizerActor {
     for (const auto& square : in.squares)
       if (!can_skip() &&
           !std::ranges::all_of(square.blocks, [](double sum) { return std::isfinite(sum); }))
-        return self_->tell(cast_->supervisor,
-                           Divergence{cast_->attempt, number_, in.step, square.name});
+        return self_->tell(players_->supervisor,
+                           Divergence{players_->attempt, number_, in.step, square.name});
     const Norms norms{number_, in.step, std::move(in.squares)};
     for (const int optimizer : clip_with_)
-      self_->tell(cast_->optimizers[static_cast<std::size_t>(optimizer)], norms);
+      self_->tell(players_->optimizers[static_cast<std::size_t>(optimizer)], norms);
   }
 
   /// Returns whether all may skip an overflow: it makes their common norm infinite.
@@ -276,13 +276,13 @@ class OptimizerActor {
     const NewWeights part{stage_, place_of(*spec_, number_).section, std::move(in.version),
                           in.worked};
     for (const auto& holder : holders_of(*usual_, stage_))
-      self_->tell(cast_->stages[static_cast<std::size_t>(holder.replica * usual_->devices() +
-                                                         holder.device)],
+      self_->tell(players_->stages[static_cast<std::size_t>(holder.replica * usual_->devices() +
+                                                            holder.device)],
                   part);
     if (phase_ == Phase::stepping) {
       const bool is_skipped = !std::isfinite(norm_);
-      self_->tell(cast_->supervisor,
-                  StepDone{cast_->attempt, number_, in.step, is_skipped ? 0 : norm_, is_skipped,
+      self_->tell(players_->supervisor,
+                  StepDone{players_->attempt, number_, in.step, is_skipped ? 0 : norm_, is_skipped,
                            scale_before.factor(), loss_scale_.skipped_steps,
                            is_skipped ? std::nullopt : penalised_norm_});
       ++step_;
@@ -297,7 +297,8 @@ class OptimizerActor {
   void give_snapshot() {
     if (!is_snapshot_wanted_ || phase_ == Phase::beginning) return;
     is_snapshot_wanted_ = false;
-    give_state([to = cast_->supervisor](Snapshot state) { caf_shim::post(to, std::move(state)); });
+    give_state(
+        [to = players_->supervisor](Snapshot state) { caf_shim::post(to, std::move(state)); });
   }
 
   /// Sends a snapshot in host memory. Weights are immutable; moments change with the next step, so
@@ -305,7 +306,7 @@ class OptimizerActor {
   template <class Give>
   void give_state(Give give) {
     jobs_.post("a snapshot", [workshop = workshop_, number = number_, step = step_,
-                              attempt = cast_->attempt, give](Stream& stream) {
+                              attempt = players_->attempt, give](Stream& stream) {
       const auto& optimizer = workshop->optimizer;
       Snapshot snapshot{attempt,
                         number,
@@ -329,7 +330,7 @@ class OptimizerActor {
   }
   void keep() {
     if (step_ > to_keep_->step) return miss();
-    const auto& keepers = cast_->keepers;
+    const auto& keepers = players_->keepers;
     const auto number = static_cast<std::size_t>(number_);
     give_state([to = keepers.empty() ? std::vector<caf::actor>() : keepers[number],
                 line = to_keep_->line](const Snapshot& state) {
@@ -339,15 +340,16 @@ class OptimizerActor {
   }
   void miss() {
     const auto order = *std::exchange(to_keep_, {});
-    self_->tell(cast_->supervisor, Kept{cast_->attempt, number_, order.step, {}, true, {}});
+    self_->tell(players_->supervisor, Kept{players_->attempt, number_, order.step, {}, true, {}});
   }
 
   void look() {
     const Wait wait = waits_for();
-    if (cast_)
+    if (players_)
       self_->tell(
-          cast_->supervisor,
-          Pulse{cast_->attempt, {PlayerId::Kind::optimizer, number_}, wait, patience_.look(wait)});
+          players_->supervisor,
+          Pulse{
+              players_->attempt, {PlayerId::Kind::optimizer, number_}, wait, patience_.look(wait)});
     self_->tell_self_after(spec_->stall_patience, Look{});
   }
 
@@ -409,7 +411,7 @@ class OptimizerActor {
   bool is_snapshot_wanted_ = false;
   std::int64_t step_;  // The current step, counted from 0.
   Jobs jobs_;
-  CastPtr cast_;
+  PlayersPtr players_;
   std::map<std::pair<int, int>, Holder> givers_;  // Keyed by stage, then holder.
   std::map<int, std::vector<std::string>> tied_;  // Parameters that other stages borrow.
   std::shared_ptr<Workshop> workshop_;

@@ -58,7 +58,7 @@ bool Outgoing::can_follow(int device, const Play& play) const {
 
 const caf::actor& Outgoing::peer(int device, const Play& play) const {
   const int place = replica_ * play.round->devices() + device;
-  return cast_->stages[static_cast<std::size_t>(place)];
+  return players_->stages[static_cast<std::size_t>(place)];
 }
 
 std::vector<Outgoing::Lend> Outgoing::loans(const Play& play, Action action,
@@ -90,9 +90,9 @@ std::vector<Outgoing::Lend> Outgoing::loans(const Play& play, Action action,
 
 Outgoing::TellLoss Outgoing::loss(const Play& play, std::int64_t step,
                                   MicroBatchPlace place) const {
-  const MicroBatchLoss known{cast_->attempt,      replica_, device_, step, place.index,
+  const MicroBatchLoss known{players_->attempt,   replica_, device_, step, place.index,
                              play.round->purpose, 0,        {},      {}};
-  return [to = cast_->supervisor, known](const Header& header, double mean) {
+  return [to = players_->supervisor, known](const Header& header, double mean) {
     auto loss = known;
     loss.mean = mean;
     loss.samples = header.samples;

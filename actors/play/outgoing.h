@@ -25,7 +25,7 @@ class Outgoing {
       : spec_(std::move(spec)), replica_(replica), device_(device), inbox_(inbox) {}
 
   /// Sets the peers; call it first.
-  void meet(CastPtr cast) { cast_ = std::move(cast); }
+  void meet(PlayersPtr players) { players_ = std::move(players); }
 
   using Send = std::function<void(const Header&, Tensor)>;
   /// Returns the destination of the output: the next stage. Null for the last stage.
@@ -55,7 +55,7 @@ class Outgoing {
   int replica_;
   int device_;
   Inbox& inbox_;
-  CastPtr cast_;
+  PlayersPtr players_;
 };
 
 }  // namespace troupe::actors

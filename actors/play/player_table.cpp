@@ -5,10 +5,10 @@
 
 namespace troupe::actors {
 
-void PlayerTable::begin(Company company) {
-  company_ = std::move(company);
-  left_ = company_.players.size();
-  for (const auto& player : company_.players) self_->watch(player.actor);
+void PlayerTable::begin(Team team) {
+  team_ = std::move(team);
+  left_ = team_.all.size();
+  for (const auto& player : team_.all) self_->watch(player.actor);
 }
 
 void PlayerTable::play(const Play& round) {
@@ -18,45 +18,44 @@ void PlayerTable::play(const Play& round) {
   };
   for (int replica = 0; replica < round.round->replicas; ++replica) {
     for (int device = 0; device < devices; ++device)
-      tell_to(cast().stages, replica * devices + device);
-    tell_to(cast().inputs, replica);
-    tell_to(cast().targets, replica);
+      tell_to(players().stages, replica * devices + device);
+    tell_to(players().inputs, replica);
+    tell_to(players().targets, replica);
   }
 }
 
 const Player* PlayerTable::ended(const caf::actor_addr& who) {
-  const auto found = std::ranges::find_if(company_.players, [&](const Player& player) {
+  const auto found = std::ranges::find_if(team_.all, [&](const Player& player) {
     return player.actor && player.actor.address() == who;
   });
-  if (found == company_.players.end()) return nullptr;
+  if (found == team_.all.end()) return nullptr;
   found->actor = nullptr;
   --left_;
   return &*found;
 }
 
 void PlayerTable::dismiss() {
-  company_.cast = nullptr;
-  for (const auto& player : company_.players)
+  team_.players = nullptr;
+  for (const auto& player : team_.all)
     if (player.actor) caf_shim::kill(player.actor);
 }
 
 const Player* PlayerTable::some_left() const {
-  const auto found = std::ranges::find_if(company_.players,
-                                          [](const Player& player) { return bool(player.actor); });
-  return found == company_.players.end() ? nullptr : &*found;
+  const auto found =
+      std::ranges::find_if(team_.all, [](const Player& player) { return bool(player.actor); });
+  return found == team_.all.end() ? nullptr : &*found;
 }
 
 std::optional<PlayerId> PlayerTable::find(const std::string& title) const {
   const auto found = std::ranges::find_if(
-      company_.players, [&](const Player& player) { return player.standing.who == title; });
-  return found == company_.players.end() ? std::nullopt : std::optional(found->id);
+      team_.all, [&](const Player& player) { return player.standing.who == title; });
+  return found == team_.all.end() ? std::nullopt : std::optional(found->id);
 }
 
 const Standing* PlayerTable::heard(const Pulse& pulse) {
-  const auto found = std::ranges::find_if(company_.players, [&](const Player& player) {
-    return player.actor && player.id == pulse.who;
-  });
-  if (found == company_.players.end()) return nullptr;
+  const auto found = std::ranges::find_if(
+      team_.all, [&](const Player& player) { return player.actor && player.id == pulse.who; });
+  if (found == team_.all.end()) return nullptr;
   auto& standing = found->standing;
   standing.wait = pulse.wait;
   standing.patiences = pulse.patiences;
@@ -66,8 +65,8 @@ const Standing* PlayerTable::heard(const Pulse& pulse) {
 
 std::vector<Standing> PlayerTable::look() {
   std::vector<Standing> all;
-  all.reserve(company_.players.size());
-  for (auto& player : company_.players) {
+  all.reserve(team_.all.size());
+  for (auto& player : team_.all) {
     ++player.standing.silent;
     all.push_back(player.standing);
   }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "actors/caf_shim.h"
-#include "actors/play/cast.h"
+#include "actors/play/players.h"
 
 namespace troupe::actors {
 
@@ -16,13 +16,13 @@ class PlayerTable {
   explicit PlayerTable(caf_shim::Base* self) : self_(self) {}
 
   /// Starts an attempt. No player of the one before may be left.
-  void begin(Company company);
-  const Cast& cast() const { return *company_.cast; }
+  void begin(Team team);
+  const Players& players() const { return *team_.players; }
   /// Tells all stages and loaders to play this round next.
   void play(const Play& round);
   template <class Order>
   void tell_optimizers(const Order& order) {
-    for (const auto& optimizer : cast().optimizers) self_->tell(optimizer, order);
+    for (const auto& optimizer : players().optimizers) self_->tell(optimizer, order);
   }
 
   /// Notes an actor's end. Returns the player, or null if it was none.
@@ -30,7 +30,7 @@ class PlayerTable {
   /// Kills all players.
   void dismiss();
   bool have_gone() const { return left_ == 0; }
-  void forget() { company_ = {}; }
+  void forget() { team_ = {}; }
   /// Returns a player that is left, or null if there is none.
   const Player* some_left() const;
   std::optional<PlayerId> find(const std::string& title) const;
@@ -42,7 +42,7 @@ class PlayerTable {
 
  private:
   caf_shim::Base* self_;
-  Company company_;
+  Team team_;
   std::size_t left_ = 0;
 };
 

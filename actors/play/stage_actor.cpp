@@ -8,13 +8,13 @@
 #include "actors/caf_shim.h"
 #include "actors/exchange.h"
 #include "actors/messages.h"
-#include "actors/play/cast.h"
 #include "actors/play/gradient_sum.h"
 #include "actors/play/held_stage.h"
 #include "actors/play/inbox.h"
 #include "actors/play/incoming.h"
 #include "actors/play/job.h"
 #include "actors/play/outgoing.h"
+#include "actors/play/players.h"
 
 namespace troupe::actors {
 namespace {
@@ -45,9 +45,9 @@ class StageActor {
     self_->tell_self_after(spec_->stall_patience, Look{});
     return {
         [this](Meet& meet) {
-          cast_ = std::move(meet.cast);
-          outgoing_.meet(cast_);
-          self_->end_with(cast_->supervisor);
+          players_ = std::move(meet.players);
+          outgoing_.meet(players_);
+          self_->end_with(players_->supervisor);
         },
         [this](Play& play) {
           to_play_.push_back(std::move(play));
@@ -97,7 +97,7 @@ class StageActor {
 
   /// Continues with the lane as far as inputs have arrived.
   void advance() {
-    while (cast_ && !to_play_.empty()) {
+    while (players_ && !to_play_.empty()) {
       if (position_ == 0 && !begin_round()) return;
       while (position_ < lane().size()) {
         if (in_executor_ > actions_ahead || !missing(lane()[position_]).empty()) return;
@@ -233,7 +233,7 @@ class StageActor {
 
   std::shared_ptr<transport::Adder> adder_of(const HeldStage& on) const {
     const auto stage = static_cast<std::size_t>(on.number);
-    return stage < cast_->adders.size() ? cast_->adders[stage] : nullptr;
+    return stage < players_->adders.size() ? players_->adders[stage] : nullptr;
   }
 
   void give(Action action, HeldStage& on) {
@@ -245,12 +245,13 @@ class StageActor {
     };
     std::vector<To> givings;
     for (const auto& giving : on.givings)
-      givings.push_back({cast_->optimizers[static_cast<std::size_t>(giving.optimizer)],
+      givings.push_back({players_->optimizers[static_cast<std::size_t>(giving.optimizer)],
                          giving.section, way_to(giving.optimizer, on)});
     // All holders of a stage see equally stale weights; the first one reports.
-    const auto ear = spec_->measures_staleness && on.holder == 0 ? cast_->supervisor : caf::actor();
+    const auto ear =
+        spec_->measures_staleness && on.holder == 0 ? players_->supervisor : caf::actor();
     run(action, [stage = on.stage, step, givings = std::move(givings), ear,
-                 attempt = cast_->attempt, number = on.number, holder = on.holder, spec = spec_,
+                 attempt = players_->attempt, number = on.number, holder = on.holder, spec = spec_,
                  adder = adder_of(on)](Stream& stream) {
       if (ear) caf_shim::post(ear, LateGradients{attempt, number, step, stage->take_metrics()});
       const auto gradients = stage->take_gradients(stream);
@@ -290,8 +291,8 @@ class StageActor {
 
   PassInput take_input(Action action, const HeldStage& on) {
     auto in = incoming_.take_input(play(), action, on);
-    if (on.number == 0) self_->tell(cast_->inputs[replica()], Taken{device_});
-    if (in.targets) self_->tell(cast_->targets[replica()], Taken{device_});
+    if (on.number == 0) self_->tell(players_->inputs[replica()], Taken{device_});
+    if (in.targets) self_->tell(players_->targets[replica()], Taken{device_});
     return in;
   }
 
@@ -329,14 +330,14 @@ class StageActor {
   };
 
   void tell_played(InPlay played) {
-    const RoundPlayed told{cast_->attempt,
+    const RoundPlayed told{players_->attempt,
                            replica_,
                            device_,
                            played.play.first_step,
                            played.play.round->purpose,
                            std::make_shared<const std::vector<DeviceSpan>>(std::move(played.spans)),
                            incoming_.most()};
-    self_->tell(cast_->supervisor, told);
+    self_->tell(players_->supervisor, told);
   }
 
   void keep(What what, int stage, Inbox::Parcel parcel) {
@@ -348,10 +349,10 @@ class StageActor {
 
   void look() {
     const Wait wait = waits_for();
-    if (cast_)
+    if (players_)
       self_->tell(
-          cast_->supervisor,
-          Pulse{cast_->attempt, {PlayerId::Kind::stage, place()}, wait, patience_.look(wait)});
+          players_->supervisor,
+          Pulse{players_->attempt, {PlayerId::Kind::stage, place()}, wait, patience_.look(wait)});
     self_->tell_self_after(spec_->stall_patience, Look{});
   }
 
@@ -387,7 +388,7 @@ class StageActor {
   int replica_;
   int device_;
   Jobs jobs_;
-  CastPtr cast_;
+  PlayersPtr players_;
   std::vector<HeldStage> held_;
   Incoming incoming_;
   Outgoing outgoing_;

@@ -250,7 +250,7 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   auto outcome = run.play({.bell = bell,
                            .watchdog = watchdog,
                            .record = [&](const Value& event) { recorder.record(event); },
-                           .casting = nodes ? &nodes->casting() : nullptr,
+                           .player_host = nodes ? &nodes->player_host() : nullptr,
                            .claim = &*place->checkpoints});
   watchdog.sign("it tells how it ended");
   using How = actors::Outcome::How;

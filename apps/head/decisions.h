@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "actors/nodes/remote_cast.h"
+#include "actors/nodes/remote_players.h"
 #include "core/result.h"
 #include "storage/files/files.h"
 

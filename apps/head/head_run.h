@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "actors/messages.h"
-#include "actors/nodes/remote_cast.h"
+#include "actors/nodes/remote_players.h"
 #include "apps/client/reply.h"
 #include "apps/head/full_disk.h"
 #include "apps/head/head_service.h"
@@ -130,7 +130,7 @@ class HeadRun {
   Watchdog watchdog_;  // Of run_, which ends before it.
   std::unique_ptr<ProcessRun> run_;
   actors::Decisions decisions_;  // Until there is a casting.
-  std::unique_ptr<actors::RemoteCasting> casting_;
+  std::unique_ptr<actors::RemotePlayerHost> player_host_;
   Bell bell_;
   mutable std::mutex mutex_;
   RunStanding report_;

@@ -198,8 +198,8 @@ std::shared_ptr<actors::RunSpec> ProcessRun::led(const config::RunConfig& config
   led->alive = [watchdog = watchdog_](const std::string& doing) {
     watchdog->sign("supervisor: " + doing);
   };
-  led->casting = casting_;
-  if (casting_ && !rounds().asynchronous()) led->lead = head_lead;
+  led->player_host = player_host_;
+  if (player_host_ && !rounds().asynchronous()) led->lead = head_lead;
   led->keep_timeline = [this](const schedules::Timeline& timeline) {
     if (auto kept = write_timeline(files_, "runs/" + config_.name + "/timeline.jsonl", timeline);
         !kept)
@@ -224,7 +224,7 @@ actors::Outcome ProcessRun::play(const Surroundings& around) {
   watchdog_->sign("its actors begin");
   store_ = std::make_unique<DiskCheckpoints>(
       DiskCheckpoints::Surroundings{config_, files_, *ledger_, record_, around.claim});
-  casting_ = around.casting;
+  player_host_ = around.player_host;
   remarks().pass_on_to([this](const std::string& remark) { warn(remark); });
   std::mutex mutex;
   std::optional<actors::Outcome> outcome;

@@ -62,7 +62,7 @@ class ProcessRun {
     Bell& bell;          // A ring asks to finish what is in flight, save and stop.
     Watchdog& watchdog;  // Has its signs of life, from the first one until it is gone.
     Record record;       // From any thread.
-    actors::Casting* casting = nullptr;  // Null: all players are here.
+    actors::PlayerHost* player_host = nullptr;  // Null: all players are here.
     /// Whose checkpoints it saves; null: nobody else can be saving there.
     const storage::RootClaim* claim = nullptr;
     /// Hears who leads it: no longer than until `play` returns.
@@ -115,7 +115,7 @@ class ProcessRun {
   RunDevices devices_;
   std::optional<storage::Ledger> ledger_;
   std::unique_ptr<DiskCheckpoints> store_;
-  actors::Casting* casting_ = nullptr;
+  actors::PlayerHost* player_host_ = nullptr;
   Watchdog* watchdog_ = nullptr;
   actors::caf_shim::Config system_config_;
   std::unique_ptr<caf::actor_system> system_;

@@ -313,14 +313,14 @@ LittleCluster::LittleCluster(const Piece& piece, const ClusterOrder& order)
           if (!world_.step()) std::this_thread::yield();
       }),
       pool_([this](std::uint64_t to, const transport::Message& said) { return send(to, said); }) {
-  casting_ = std::make_unique<RemoteCasting>(pool_, channels_,
-                                             RemoteOrder{.run = "little",
-                                                         .config = {},
-                                                         .fewest = 1,
-                                                         .most = order.nodes,
-                                                         .carriers = order.carriers,
-                                                         .placed = {}},
-                                             Decisions{});
+  player_host_ = std::make_unique<RemotePlayerHost>(pool_, channels_,
+                                                    RemoteOrder{.run = "little",
+                                                                .config = {},
+                                                                .fewest = 1,
+                                                                .most = order.nodes,
+                                                                .carriers = order.carriers,
+                                                                .placed = {}},
+                                                    Decisions{});
   for (int i = 0; i < order.nodes; ++i) {
     nodes_.push_back(std::make_unique<LittleNode>(*this, i));
     Inventory inventory;
@@ -340,7 +340,7 @@ Played LittleCluster::play() {
   ComputingThread reader(1);
   const auto spec = run.spec([&]() -> Executor& { return reader; });
   for (auto& executor : spec->executors) executor = nullptr;
-  spec->casting = casting_.get();
+  spec->player_host = player_host_.get();
   Played played;
   {
     std::promise<Outcome> ended;
@@ -358,7 +358,7 @@ Played LittleCluster::play() {
   played.numbers = numbers_of_weights(played.outcome.weights);
   played.weights = digest_of_weights(std::exchange(played.outcome.weights, {}));
   for (const auto& node : nodes_) node->stop();
-  casting_.reset();
+  player_host_.reset();
   played.bytes_left = bytes_left_;
   return played;
 }
@@ -369,7 +369,7 @@ Status LittleCluster::send(std::uint64_t incarnation, const transport::Message& 
 }
 
 void LittleCluster::heard(std::uint64_t incarnation, transport::Message message) {
-  casting_->heard(incarnation, std::move(message));
+  player_host_->heard(incarnation, std::move(message));
 }
 
 void LittleCluster::kill(int node) {
@@ -378,7 +378,7 @@ void LittleCluster::kill(int node) {
   (void)pool_.remove(dying.incarnation());
   NodeHere gone;
   gone.incarnation = dying.incarnation();
-  casting_->lost(gone, {.why = "the test has killed it"});
+  player_host_->lost(gone, {.why = "the test has killed it"});
 }
 
 void LittleCluster::freeze_devices(int node) {

@@ -19,9 +19,9 @@
 #include "actors/nodes/envoy.h"
 #include "actors/nodes/lineup.h"
 #include "actors/nodes/placement.h"
-#include "actors/play/cast.h"
 #include "actors/play/keep.h"
 #include "actors/play/keeper_actor.h"
+#include "actors/play/players.h"
 #include "catch.h"
 #include "little_run.h"
 
@@ -31,7 +31,7 @@ using namespace troupe::actors;
 namespace {
 
 /// Nodes that live as long as nobody loses them; attempts come and go.
-class Nodes final : public Casting {
+class Nodes final : public PlayerHost {
  public:
   Nodes(World& world, int nodes, int copies) : copies_(copies) {
     for (int node = 0; node < nodes; ++node) {
@@ -41,11 +41,11 @@ class Nodes final : public Casting {
     }
   }
 
-  Company begin(caf::actor_system& system, const Backstage& backstage, int attempt,
-                Origin origin) override {
+  Team begin(caf::actor_system& system, const AttemptContext& attempt_context, int attempt,
+             Origin origin) override {
     for (const auto& keeper : keepers_) caf_shim::kill(keeper);
     keepers_.clear();
-    spec_ = backstage.spec;
+    spec_ = attempt_context.spec;
     const int nodes = static_cast<int>(keeps_.size());
     const std::vector<NodeHere> here(static_cast<std::size_t>(nodes));
     const auto sharing = sharing_of(*spec_, here, nodes);
@@ -62,7 +62,7 @@ class Nodes final : public Casting {
     const std::vector<std::string> machines(static_cast<std::size_t>(nodes), "one");
     const auto homes = keepers_of(placement_.optimizers, machines, copies_);
     players_ = std::make_shared<Players>();
-    Company real = company_of(backstage, attempt, [&](PlayerId id) {
+    Team real = team_of(attempt_context, attempt, [&](PlayerId id) {
       if (id.kind != PlayerId::Kind::optimizer) return spawn_player(system, spec_, id, {});
       if (!found) return spawn_player(system, spec_, id, part_of(loaded, *spec_, id.index));
       const auto index = static_cast<std::size_t>(id.index);
@@ -72,7 +72,7 @@ class Nodes final : public Casting {
                           StartPoint{state.step, std::move(state.weights), std::move(state.moments),
                                      state.loss_scale});
     });
-    for (const auto& [id, actor, standing] : real.players) (*players_)[id] = caf_shim::weak(actor);
+    for (const auto& [id, actor, standing] : real.all) (*players_)[id] = caf_shim::weak(actor);
     for (int node = 0; node < nodes; ++node) {
       auto& keep = keeps_[static_cast<std::size_t>(node)];
       keep->begin(loaded.step);
@@ -81,8 +81,8 @@ class Nodes final : public Casting {
     }
     for (int node = 0; node < nodes; ++node) {
       std::map<PlayerId, caf::actor> all;
-      const auto company = company_of(
-          backstage, attempt,
+      const auto team = team_of(
+          attempt_context, attempt,
           [&](PlayerId id) {
             const auto actor = caf::actor_cast<caf::actor>(players_->at(id));
             return all[id] = placement_.process_of(id) == node
@@ -90,15 +90,15 @@ class Nodes final : public Casting {
                                  : spawn_envoy(system, id, {carry(node)}, memory_);
           },
           homes);
-      for (const auto& [id, actor] : all) caf_shim::post(actor, Meet{company.cast});
+      for (const auto& [id, actor] : all) caf_shim::post(actor, Meet{team.players});
     }
     std::size_t copies = 0;
     for (const auto& home : homes) copies += home.size();
-    caf_shim::post(backstage.supervisor, Assembled{.attempt = attempt,
-                                                   .step = loaded.step,
-                                                   .from_memory = found.has_value(),
-                                                   .nodes_here = nodes,
-                                                   .copies = static_cast<int>(copies)});
+    caf_shim::post(attempt_context.supervisor, Assembled{.attempt = attempt,
+                                                         .step = loaded.step,
+                                                         .from_memory = found.has_value(),
+                                                         .nodes_here = nodes,
+                                                         .copies = static_cast<int>(copies)});
     return real;
   }
   void over(Outcome::How) override { ++overs_; }
@@ -198,7 +198,7 @@ Lost play_and_lose(const Piece& piece, std::uint64_t seed, std::uint64_t after, 
   LittleRun run(piece);
   Scene scene(run, seed);
   Nodes there(scene.world(), nodes, copies);
-  scene.spec().casting = &there;
+  scene.spec().player_host = &there;
   scene.spec().copies = copies;
   scene.begin();
   scene.play(after);
@@ -285,7 +285,7 @@ TEST_CASE("a report that comes twice, or too early, is refused", "[actors]") {
   LittleRun run(piece);
   Scene scene(run, 1);
   Nodes there(scene.world(), 2, 1);
-  scene.spec().casting = &there;
+  scene.spec().player_host = &there;
   scene.begin();
   const auto steps_told = [&] {
     return std::ranges::count_if(
@@ -363,7 +363,7 @@ std::pair<Played, int> end_at_step(std::int64_t step, int signal) {
   LittleRun run(piece);
   Scene scene(run, 1);
   Nodes there(scene.world(), 1, 1);
-  scene.spec().casting = &there;
+  scene.spec().player_host = &there;
   scene.begin();
   const auto times_told = [&] {
     return std::ranges::count_if(run.events(), [&](const Value& event) {

@@ -15,7 +15,7 @@
 #include "actors/nodes/lineup.h"
 #include "actors/nodes/node_pool.h"
 #include "actors/nodes/reconciling.h"
-#include "actors/play/cast.h"
+#include "actors/play/players.h"
 #include "kernels/linear.h"
 
 namespace troupe::actors {
@@ -52,15 +52,15 @@ struct Decisions {
 /// The head's side of a run whose players are on nodes. Proxies stand for the players, so the
 /// supervisor leads them as if they were local. The reconciler decides when an attempt begins, on
 /// which nodes, and how to react to a lost or failed node.
-class RemoteCasting final : public Casting {
+class RemotePlayerHost final : public PlayerHost {
  public:
-  RemoteCasting(NodePool& nodes, transport::ChannelThread& channels, RemoteOrder order,
-                Decisions decisions);
+  RemotePlayerHost(NodePool& nodes, transport::ChannelThread& channels, RemoteOrder order,
+                   Decisions decisions);
   /// All actors of the run must have ended.
-  ~RemoteCasting() override;
+  ~RemotePlayerHost() override;
 
-  Company begin(caf::actor_system& system, const Backstage& backstage, int attempt,
-                Origin origin) override;
+  Team begin(caf::actor_system& system, const AttemptContext& attempt_context, int attempt,
+             Origin origin) override;
   std::optional<std::string> set_aside(PlayerId player, const std::string& why) override;
   void refuse(PlayerId player, const std::string& why) override;
   bool strike_node(const std::string& node, const std::string& why) override;

@@ -1,4 +1,4 @@
-#include "actors/nodes/remote_cast.h"
+#include "actors/nodes/remote_players.h"
 
 #include <algorithm>
 #include <limits>
@@ -29,8 +29,8 @@ recon::Life life_of(const NodeHere& node) { return static_cast<recon::Life>(node
 
 }  // namespace
 
-RemoteCasting::RemoteCasting(NodePool& nodes, transport::ChannelThread& channels, RemoteOrder order,
-                             Decisions decisions)
+RemotePlayerHost::RemotePlayerHost(NodePool& nodes, transport::ChannelThread& channels,
+                                   RemoteOrder order, Decisions decisions)
     : nodes_(nodes),
       channels_(channels),
       order_(std::move(order)),
@@ -38,9 +38,9 @@ RemoteCasting::RemoteCasting(NodePool& nodes, transport::ChannelThread& channels
       reconciling_({[this](const recon::State& state) { return limits(state); }, decisions_.write,
                     [this](const recon::Answer& answer) { carry_out(answer); }}) {}
 
-RemoteCasting::~RemoteCasting() = default;
+RemotePlayerHost::~RemotePlayerHost() = default;
 
-recon::Limits RemoteCasting::limits(const recon::State& state) const {
+recon::Limits RemotePlayerHost::limits(const recon::State& state) const {
   const auto order = this->order();
   recon::Limits limits;
   limits.fewest = order.fewest;
@@ -65,8 +65,8 @@ recon::Limits RemoteCasting::limits(const recon::State& state) const {
 
 // The functions below are called by the supervisor.
 
-Company RemoteCasting::begin(caf::actor_system& system, const Backstage& backstage, int number,
-                             Origin origin) {
+Team RemotePlayerHost::begin(caf::actor_system& system, const AttemptContext& attempt_context,
+                             int number, Origin origin) {
   const auto order = this->order();
   const auto attempt = std::make_shared<Attempt>(
       Attempt::Surroundings{
@@ -84,8 +84,8 @@ Company RemoteCasting::begin(caf::actor_system& system, const Backstage& backsta
               take(recon::PairLost{one, other, progress_.epoch, why});
             });
           }},
-      backstage, number, std::move(origin));
-  auto company = company_of(backstage, number, [&](PlayerId id) {
+      attempt_context, number, std::move(origin));
+  auto team = team_of(attempt_context, number, [&](PlayerId id) {
     auto envoy = spawn_envoy(system, id, {[attempt](PlayerId to, Dispatch dispatch) {
                                return attempt->carry(to, std::move(dispatch));
                              }},
@@ -97,13 +97,13 @@ Company RemoteCasting::begin(caf::actor_system& system, const Backstage& backsta
     const std::lock_guard lock(mutex_);
     attempt_ = attempt;
   }
-  for (const auto& player : company.players) caf_shim::post(player.actor, Meet{company.cast});
+  for (const auto& player : team.all) caf_shim::post(player.actor, Meet{team.players});
   reconciling_.post(
       [this, number, weak = attempt->weak_from_this()] { stage_is_free(number, weak); });
-  return company;
+  return team;
 }
 
-std::optional<std::string> RemoteCasting::set_aside(PlayerId player, const std::string& why) {
+std::optional<std::string> RemotePlayerHost::set_aside(PlayerId player, const std::string& why) {
   const auto attempt = newest();
   const auto node = attempt ? attempt->blamed(player) : std::nullopt;
   if (!node) return {};
@@ -115,13 +115,13 @@ std::optional<std::string> RemoteCasting::set_aside(PlayerId player, const std::
   return left >= order().fewest ? std::optional(node->name) : std::nullopt;
 }
 
-void RemoteCasting::refuse(PlayerId player, const std::string& why) {
+void RemotePlayerHost::refuse(PlayerId player, const std::string& why) {
   const auto attempt = newest();
   if (const auto node = attempt ? attempt->blamed(player) : std::nullopt)
     nodes_.strike(node->incarnation, why);
 }
 
-bool RemoteCasting::strike_node(const std::string& node, const std::string& why) {
+bool RemotePlayerHost::strike_node(const std::string& node, const std::string& why) {
   const auto others = choose(nodes_.usable(order().least));
   const auto left =
       std::ranges::count_if(others, [&](const NodeHere& other) { return other.name != node; });
@@ -133,9 +133,9 @@ bool RemoteCasting::strike_node(const std::string& node, const std::string& why)
   return true;
 }
 
-void RemoteCasting::committed(std::int64_t step) { take(recon::StepDecided{epoch_, step}); }
+void RemotePlayerHost::committed(std::int64_t step) { take(recon::StepDecided{epoch_, step}); }
 
-std::vector<NodeHere> RemoteCasting::choose(std::vector<NodeHere> nodes) const {
+std::vector<NodeHere> RemotePlayerHost::choose(std::vector<NodeHere> nodes) const {
   const auto state = reconciling_.state();
   const auto lives = recon::usable(state, Clock::now(), limits(state));
   std::erase_if(
@@ -143,7 +143,7 @@ std::vector<NodeHere> RemoteCasting::choose(std::vector<NodeHere> nodes) const {
   return nodes;
 }
 
-void RemoteCasting::over(Outcome::How how) {
+void RemotePlayerHost::over(Outcome::How how) {
   const bool goes_on = comes_back_ && how == Outcome::How::stopped;
   const auto state = reconciling_.state();
   std::vector<recon::Record> last;
@@ -163,35 +163,35 @@ void RemoteCasting::over(Outcome::How how) {
   for (const auto& node : nodes_.all()) (void)nodes_.send(node.incarnation, message);
 }
 
-void RemoteCasting::change(RemoteOrder order) {
+void RemotePlayerHost::change(RemoteOrder order) {
   const std::lock_guard lock(mutex_);
   order_ = std::move(order);
 }
 
-RemoteOrder RemoteCasting::order() const {
+RemoteOrder RemotePlayerHost::order() const {
   const std::lock_guard lock(mutex_);
   return order_;
 }
 
-std::shared_ptr<Attempt> RemoteCasting::newest() const {
+std::shared_ptr<Attempt> RemotePlayerHost::newest() const {
   const std::lock_guard lock(mutex_);
   return attempt_.lock();
 }
 
 // The functions below are called for nodes.
 
-void RemoteCasting::heard(std::uint64_t node, transport::Message message) {
+void RemotePlayerHost::heard(std::uint64_t node, transport::Message message) {
   if (const auto attempt = newest()) attempt->heard(node, std::move(message));
 }
 
-void RemoteCasting::arrived() {
+void RemotePlayerHost::arrived() {
   reconciling_.post([this] {
     look_at_nodes(false);
     foresee();
   });
 }
 
-void RemoteCasting::lost(const NodeHere& node, const NodeLoss& loss) {
+void RemotePlayerHost::lost(const NodeHere& node, const NodeLoss& loss) {
   if (const auto attempt = newest()) {
     if (loss.has_ended) attempt->process_ended(node, loss);
     attempt->end_all_of(node.incarnation, loss.why, Cause::lost);
@@ -205,7 +205,7 @@ void RemoteCasting::lost(const NodeHere& node, const NodeLoss& loss) {
 // The functions below run on the reconciler's thread.
 
 /// Starts a new attempt, after the previous one is gone.
-void RemoteCasting::stage_is_free(int number, std::weak_ptr<Attempt> attempt) {
+void RemotePlayerHost::stage_is_free(int number, std::weak_ptr<Attempt> attempt) {
   progress_ = {.number = number, .attempt = std::move(attempt), .began = Clock::now()};
   epoch_ = 0;
   if (reconciling_.state().phase == recon::Phase::boot) take(decisions_.before);
@@ -220,7 +220,7 @@ void RemoteCasting::stage_is_free(int number, std::weak_ptr<Attempt> attempt) {
 }
 
 /// Repeats while an attempt waits to begin.
-void RemoteCasting::tick(int number) {
+void RemotePlayerHost::tick(int number) {
   const auto attempt = progress_.attempt.lock();
   if (!attempt || progress_.number != number) return;
   const auto state = reconciling_.state();
@@ -236,7 +236,7 @@ void RemoteCasting::tick(int number) {
 
 /// Tells the reconciler which nodes joined or became unusable. Members of the plan are excluded:
 /// their end is reported elsewhere, and a drain waits for a boundary.
-void RemoteCasting::look_at_nodes(bool all_have_stopped) {
+void RemotePlayerHost::look_at_nodes(bool all_have_stopped) {
   const auto state = reconciling_.state();
   const auto usable = nodes_.usable(order().least);
   for (const auto& node : usable)
@@ -249,7 +249,8 @@ void RemoteCasting::look_at_nodes(bool all_have_stopped) {
   }
 }
 
-void RemoteCasting::failed_on(const NodeHere& node, std::uint64_t epoch, const std::string& why) {
+void RemotePlayerHost::failed_on(const NodeHere& node, std::uint64_t epoch,
+                                 const std::string& why) {
   const auto state = reconciling_.state();
   const Life life = life_of(node);
   if (epoch != state.epoch) return;
@@ -261,7 +262,7 @@ void RemoteCasting::failed_on(const NodeHere& node, std::uint64_t epoch, const s
     take(recon::StepFailed{life, state.epoch, state.decided + 1, why});
 }
 
-void RemoteCasting::carry_out(const recon::Answer& answer) {
+void RemotePlayerHost::carry_out(const recon::Answer& answer) {
   if (!answer.reason.empty()) last_reason_ = answer.reason;
   for (const auto& record : answer.records)
     if (record.kind == recon::Record::Kind::strike) hold_against(record);
@@ -270,7 +271,7 @@ void RemoteCasting::carry_out(const recon::Answer& answer) {
 
 /// Handles a strike: ends the players on the struck nodes, and informs nodes that are avoided for a
 /// while.
-void RemoteCasting::hold_against(const recon::Record& strike) {
+void RemotePlayerHost::hold_against(const recon::Record& strike) {
   const auto state = reconciling_.state();
   const auto chosen = choose(nodes_.usable(order().least));
   for (const auto& node : nodes_.all()) {
@@ -287,7 +288,7 @@ void RemoteCasting::hold_against(const recon::Record& strike) {
   }
 }
 
-void RemoteCasting::on(const recon::MakePlan& order) {
+void RemotePlayerHost::on(const recon::MakePlan& order) {
   if (reconciling_.state().phase != recon::Phase::plan)
     return take(recon::PlanMade{order.number, {}, "whether a switch pays is looked at elsewhere"});
   asked_ = order;
@@ -296,7 +297,7 @@ void RemoteCasting::on(const recon::MakePlan& order) {
 }
 
 /// Makes the run's plan with the nodes that are there now.
-void RemoteCasting::plan() {
+void RemotePlayerHost::plan() {
   const auto attempt = progress_.attempt.lock();
   if (!asked_ || !attempt || progress_.is_planned) return;
   const auto asked = *std::exchange(asked_, std::nullopt);
@@ -313,7 +314,7 @@ void RemoteCasting::plan() {
 }
 
 /// Computes plans for possible losses in advance.
-void RemoteCasting::foresee() {
+void RemotePlayerHost::foresee() {
   const auto attempt = progress_.attempt.lock();
   if (!attempt || !progress_.has_begun) return;
   const auto order = this->order();
@@ -321,7 +322,7 @@ void RemoteCasting::foresee() {
   if (!nodes.empty()) foresight_.look_ahead(sharing_of(attempt->spec(), nodes, order.most));
 }
 
-void RemoteCasting::on(const recon::Prepare& order) {
+void RemotePlayerHost::on(const recon::Prepare& order) {
   const auto attempt = progress_.attempt.lock();
   if (!attempt || progress_.is_planned) return;
   progress_.is_planned = true;
@@ -334,7 +335,7 @@ void RemoteCasting::on(const recon::Prepare& order) {
     attempt->cannot_begin(prepared.error().text, Cause::lost);
 }
 
-void RemoteCasting::on(const recon::FindLine& order) {
+void RemotePlayerHost::on(const recon::FindLine& order) {
   const auto attempt = progress_.attempt.lock();
   if (!attempt || progress_.epoch != order.epoch) return;
   progress_.ready = Clock::now();
@@ -346,7 +347,7 @@ void RemoteCasting::on(const recon::FindLine& order) {
       });
 }
 
-void RemoteCasting::on(const recon::Load& order) {
+void RemotePlayerHost::on(const recon::Load& order) {
   const auto attempt = progress_.attempt.lock();
   if (!attempt || progress_.epoch != order.epoch) return;
   attempt->start([this, order, number = progress_.number](const Status& started) {
@@ -358,7 +359,7 @@ void RemoteCasting::on(const recon::Load& order) {
   });
 }
 
-void RemoteCasting::tell_keepers(int number, std::uint64_t epoch) {
+void RemotePlayerHost::tell_keepers(int number, std::uint64_t epoch) {
   const auto attempt = progress_.attempt.lock();
   if (!attempt || progress_.number != number) return;
   recon::KeptBy kept{epoch, {}};
@@ -369,7 +370,7 @@ void RemoteCasting::tell_keepers(int number, std::uint64_t epoch) {
   take(std::move(kept));
 }
 
-void RemoteCasting::on(const recon::Activate& order) {
+void RemotePlayerHost::on(const recon::Activate& order) {
   const auto attempt = progress_.attempt.lock();
   if (!attempt || progress_.epoch != order.epoch || std::exchange(progress_.has_begun, true))
     return;
@@ -380,24 +381,24 @@ void RemoteCasting::on(const recon::Activate& order) {
 }
 
 /// Ends the attempt and reports all nodes as frozen: without the supervisor nothing they do counts.
-void RemoteCasting::on(const recon::Freeze& order) {
+void RemotePlayerHost::on(const recon::Freeze& order) {
   if (const auto attempt = progress_.attempt.lock(); attempt && progress_.epoch == order.epoch)
     attempt->cannot_begin(last_reason_, Cause::lost);
   for (const Life life : order.nodes)
     take(recon::Frozen{life, order.epoch, reconciling_.state().decided});
 }
 
-void RemoteCasting::on(const recon::Abort& order) {
+void RemotePlayerHost::on(const recon::Abort& order) {
   const auto attempt = progress_.attempt.lock();
   if (!attempt || progress_.epoch != order.epoch) return;
   attempt->cannot_begin(last_reason_, Cause::lost);
 }
 
-void RemoteCasting::on(const recon::Warn& order) {
+void RemotePlayerHost::on(const recon::Warn& order) {
   if (const auto attempt = progress_.attempt.lock()) attempt->remark(order.text);
 }
 
-void RemoteCasting::on(const recon::End& order) {
+void RemotePlayerHost::on(const recon::End& order) {
   const auto run = this->order();
   const auto fitting = nodes_.usable(run.least).size();
   lacked_nodes_ = order.code == recon::exit_too_few && static_cast<int>(fitting) < run.fewest;
@@ -407,7 +408,7 @@ void RemoteCasting::on(const recon::End& order) {
 }
 
 /// Ends the attempt of this number, unless it is over.
-void RemoteCasting::cannot_begin(int number, const std::string& why, Cause cause) {
+void RemotePlayerHost::cannot_begin(int number, const std::string& why, Cause cause) {
   if (const auto attempt = progress_.attempt.lock(); attempt && progress_.number == number)
     attempt->cannot_begin(why, cause);
 }

@@ -1,4 +1,4 @@
-#include "actors/play/cast.h"
+#include "actors/play/players.h"
 
 #include <cassert>
 #include <map>
@@ -87,55 +87,56 @@ caf::actor spawn_player(caf::actor_system& system, const RunSpecPtr& spec, Playe
   return {};
 }
 
-Company company_of(const Backstage& backstage, int attempt,
-                   const std::function<caf::actor(PlayerId)>& of,
-                   const std::vector<std::vector<int>>& keepers,
-                   std::vector<std::shared_ptr<transport::Adder>> adders) {
-  Company company;
-  auto cast = std::make_shared<Cast>();
-  cast->attempt = attempt;
-  cast->supervisor = backstage.supervisor;
-  cast->ending = backstage.ending;
-  cast->adders = std::move(adders);
+Team team_of(const AttemptContext& attempt_context, int attempt,
+             const std::function<caf::actor(PlayerId)>& of,
+             const std::vector<std::vector<int>>& keepers,
+             std::vector<std::shared_ptr<transport::Adder>> adders) {
+  Team team;
+  auto players = std::make_shared<Players>();
+  players->attempt = attempt;
+  players->supervisor = attempt_context.supervisor;
+  players->ending = attempt_context.ending;
+  players->adders = std::move(adders);
   const auto group = [&](PlayerId::Kind kind) -> std::vector<caf::actor>& {
     switch (kind) {
       case PlayerId::Kind::stage:
-        return cast->stages;
+        return players->stages;
       case PlayerId::Kind::optimizer:
-        return cast->optimizers;
+        return players->optimizers;
       case PlayerId::Kind::inputs:
-        return cast->inputs;
+        return players->inputs;
       default:
-        return cast->targets;
+        return players->targets;
     }
   };
-  for (const auto id : players_of(*backstage.spec)) {
+  for (const auto id : players_of(*attempt_context.spec)) {
     auto actor = of(id);
     group(id.kind).push_back(actor);
-    company.players.push_back({id, std::move(actor), {.who = title_of(*backstage.spec, id)}});
+    team.all.push_back({id, std::move(actor), {.who = title_of(*attempt_context.spec, id)}});
   }
   std::map<int, caf::actor> by_process;
   for (const auto& of_one : keepers) {
-    auto& group = cast->keepers.emplace_back();
+    auto& group = players->keepers.emplace_back();
     for (const int process : of_one) {
       auto& keeper = by_process[process];
       if (!keeper) keeper = of({PlayerId::Kind::keeper, process});
       group.push_back(keeper);
     }
   }
-  company.cast = cast;
-  return company;
+  team.players = players;
+  return team;
 }
 
-Company spawn_company(caf::actor_system& system, const Backstage& backstage, int attempt,
-                      const StartPoint& start) {
-  auto company = company_of(backstage, attempt, [&](PlayerId id) {
+Team spawn_team(caf::actor_system& system, const AttemptContext& attempt_context, int attempt,
+                const StartPoint& start) {
+  auto team = team_of(attempt_context, attempt, [&](PlayerId id) {
     const bool is_optimizer = id.kind == PlayerId::Kind::optimizer;
-    return spawn_player(system, backstage.spec, id,
-                        is_optimizer ? part_of(start, *backstage.spec, id.index) : StartPoint{});
+    return spawn_player(
+        system, attempt_context.spec, id,
+        is_optimizer ? part_of(start, *attempt_context.spec, id.index) : StartPoint{});
   });
-  for (const auto& player : company.players) caf_shim::post(player.actor, Meet{company.cast});
-  return company;
+  for (const auto& player : team.all) caf_shim::post(player.actor, Meet{team.players});
+  return team;
 }
 
 }  // namespace troupe::actors

@@ -25,13 +25,13 @@ struct Player {
   Standing standing;
 };
 
-struct Company {
-  CastPtr cast;
-  std::vector<Player> players;  // All but the supervisor and the recorder.
+struct Team {
+  PlayersPtr players;
+  std::vector<Player> all;  // All but the supervisor and the recorder.
 };
 
 /// The constants of all attempts of a run.
-struct Backstage {
+struct AttemptContext {
   RunSpecPtr spec;
   caf::actor supervisor;
   std::shared_ptr<Ending> ending;
@@ -46,13 +46,13 @@ struct Origin {
 };
 
 /// Assembles the players of an attempt, in this process or on nodes.
-class Casting {
+class PlayerHost {
  public:
-  virtual ~Casting() = default;
+  virtual ~PlayerHost() = default;
   /// Must not block. A player that cannot be made ends with the reason. Once all are ready, the
   /// supervisor receives Assembled.
-  virtual Company begin(caf::actor_system& system, const Backstage& backstage, int attempt,
-                        Origin origin) = 0;
+  virtual Team begin(caf::actor_system& system, const AttemptContext& attempt_context, int attempt,
+                     Origin origin) = 0;
   /// Handles a player's failure. Returns the name of its node if the next attempts avoid that node
   /// for a while.
   virtual std::optional<std::string> set_aside(PlayerId, const std::string& /*why*/) { return {}; }
@@ -79,14 +79,14 @@ caf::actor spawn_player(caf::actor_system& system, const RunSpecPtr& spec, Playe
                         StartPoint start);
 
 /// Spawns all players of an attempt in this process and introduces them to one another.
-Company spawn_company(caf::actor_system& system, const Backstage& backstage, int attempt,
-                      const StartPoint& start);
+Team spawn_team(caf::actor_system& system, const AttemptContext& attempt_context, int attempt,
+                const StartPoint& start);
 
 /// Builds the list of players. `of` makes or finds each one; they are not introduced yet.
 /// `keepers`: by optimizer, the processes that keep copies of its state. `adders`: see Cast.
-Company company_of(const Backstage& backstage, int attempt,
-                   const std::function<caf::actor(PlayerId)>& of,
-                   const std::vector<std::vector<int>>& keepers = {},
-                   std::vector<std::shared_ptr<transport::Adder>> adders = {});
+Team team_of(const AttemptContext& attempt_context, int attempt,
+             const std::function<caf::actor(PlayerId)>& of,
+             const std::vector<std::vector<int>>& keepers = {},
+             std::vector<std::shared_ptr<transport::Adder>> adders = {});
 
 }  // namespace troupe::actors
