@@ -226,7 +226,7 @@ void Attempt::aside(std::function<void()> what) {
 void Attempt::wait(const std::string& for_what) {
   const auto supervisor = caf::actor_cast<caf::actor>(supervisor_);
   if (!supervisor) return;
-  for (const auto& [player, envoy] : envoys_)
+  for (const auto& [player, proxy] : proxies_)
     caf_shim::post(supervisor, Pulse{number_, player, waits("it waits for " + for_what), 0});
 }
 
@@ -410,7 +410,7 @@ void Attempt::cannot_begin(const std::string& why, Cause cause) {
   const std::lock_guard lock(mutex_);
   if (!failure_.empty()) return;
   cannot_begin_ = true;
-  for (const auto& [player, envoy] : envoys_) caf_shim::post(envoy, PlayerEnded{why, cause});
+  for (const auto& [player, proxy] : proxies_) caf_shim::post(proxy, PlayerEnded{why, cause});
 }
 
 /// Returns -1 if the node takes no part. The caller holds the lock.
@@ -428,13 +428,13 @@ Status Attempt::say(const NodeHere& node, transport::Message message) const {
 }
 
 void Attempt::end(const StageFailed& failed) const {
-  if (const auto found = envoys_.find(failed.player); found != envoys_.end())
+  if (const auto found = proxies_.find(failed.player); found != proxies_.end())
     caf_shim::post(found->second, PlayerEnded{failed.why, failed.cause});
 }
 
 void Attempt::end_process(int process, const PlayerEnded& ended) const {
-  for (const auto& [player, envoy] : envoys_)
-    if (placement_.process_of(player) == process) caf_shim::post(envoy, ended);
+  for (const auto& [player, proxy] : proxies_)
+    if (placement_.process_of(player) == process) caf_shim::post(proxy, ended);
 }
 
 /// Marks a node that may be dead: no other attempt uses it before it is heard again.

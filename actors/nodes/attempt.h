@@ -13,11 +13,11 @@
 
 #include "actors/assembled.h"
 #include "actors/cause.h"
-#include "actors/nodes/envoy.h"
 #include "actors/nodes/lineup.h"
 #include "actors/nodes/may.h"
 #include "actors/nodes/mesh.h"
 #include "actors/nodes/node_pool.h"
+#include "actors/nodes/proxy.h"
 #include "actors/nodes/run_orders.h"
 #include "actors/play/lines.h"
 #include "actors/play/players.h"
@@ -63,7 +63,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
 
   const RunSpec& spec() const { return *spec_; }
   std::int64_t committed() const { return origin_.committed; }
-  std::map<PlayerId, caf::weak_actor_ptr>& envoys() { return envoys_; }
+  std::map<PlayerId, caf::weak_actor_ptr>& proxies() { return proxies_; }
 
   // Call these in this order. The callbacks run on any thread.
 
@@ -121,7 +121,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   caf::weak_actor_ptr supervisor_;
   int number_;
   Origin origin_;
-  std::map<PlayerId, caf::weak_actor_ptr> envoys_;
+  std::map<PlayerId, caf::weak_actor_ptr> proxies_;
 
   // Used by the sequence prepare() to begin().
   std::optional<Found> in_memory_;

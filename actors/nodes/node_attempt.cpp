@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "actors/caf_shim.h"
-#include "actors/nodes/envoy.h"
+#include "actors/nodes/proxy.h"
 #include "actors/play/keeper_actor.h"
 #include "actors/play/players.h"
 
@@ -116,7 +116,7 @@ class NodeAttempt::State {
 
   std::recursive_mutex gate;  // Held while players receive messages.
   std::map<PlayerId, caf::actor> here;
-  std::map<PlayerId, caf::actor> envoys;
+  std::map<PlayerId, caf::actor> proxies;
   caf::actor warden;  // Without this reference it would end.
   bool open = false;
 
@@ -148,9 +148,9 @@ NodeAttempt::~NodeAttempt() {
     state_->open = false;
     if (auto warden = std::exchange(state_->warden, nullptr)) caf_shim::stop(warden);
     for (const auto& [id, actor] : state_->here) caf_shim::stop(actor);
-    for (const auto& [id, actor] : state_->envoys) caf_shim::stop(actor);
+    for (const auto& [id, actor] : state_->proxies) caf_shim::stop(actor);
     state_->here.clear();
-    state_->envoys.clear();
+    state_->proxies.clear();
   }
   if (system_) system_->await_all_actors_done();
   if (order_.keep) order_.keep->settle();
@@ -199,7 +199,7 @@ Result<std::unique_ptr<NodeAttempt>> NodeAttempt::open(transport::ChannelThread&
             const auto text = name_of_process(other, head, attempt) + ": " + why;
             state->lost(other, text);
             const std::lock_guard lock(state->gate);
-            for (const auto& [id, envoy] : state->envoys) caf_shim::post(envoy, PlayerEnded{text});
+            for (const auto& [id, proxy] : state->proxies) caf_shim::post(proxy, PlayerEnded{text});
           }};
   auto opened = Mesh::open(thread, std::move(mesh));
   if (!opened) return opened.error();
@@ -317,9 +317,9 @@ Status NodeAttempt::start(const Start& start) {
   if (order_.keep) order_.keep->begin(start.step);
 
   const std::lock_guard lock(state_->gate);
-  const auto envoy = [&](PlayerId id) { return spawn_envoy(*system_, id, way(), *memory_); };
-  const auto supervisor = envoy(the_supervisor);
-  state_->envoys.emplace(the_supervisor, supervisor);
+  const auto proxy = [&](PlayerId id) { return spawn_proxy(*system_, id, way(), *memory_); };
+  const auto supervisor = proxy(the_supervisor);
+  state_->proxies.emplace(the_supervisor, supervisor);
   const auto spawn = [&](PlayerId id) {
     if (id.kind == PlayerId::Kind::keeper) return spawn_keeper(*system_, order_.keep);
     auto from = starts.contains(id) ? std::move(starts.at(id)) : StartPoint{start.step, {}, {}, {}};
@@ -329,7 +329,7 @@ Status NodeAttempt::start(const Start& start) {
       {spec_, supervisor, nullptr}, order_.attempt,
       [&](PlayerId id) {
         return is_here(id) ? state_->here.emplace(id, spawn(id)).first->second
-                           : state_->envoys.emplace(id, envoy(id)).first->second;
+                           : state_->proxies.emplace(id, proxy(id)).first->second;
       },
       start.keepers, mesh_->adders());
   state_->warden = caf_shim::spawn<Warden>(
@@ -340,7 +340,7 @@ Status NodeAttempt::start(const Start& start) {
                                  : StageFailed{player, why};
         (void)tell(transport::to_message(failed));
       });
-  for (const auto* group : {&state_->here, &state_->envoys})
+  for (const auto* group : {&state_->here, &state_->proxies})
     for (const auto& [id, actor] : *group)
       if (id != the_supervisor) caf_shim::post(actor, Meet{team.players});
   state_->open = true;

@@ -9,10 +9,10 @@
 #include <string>
 
 #include "actors/caf_shim.h"
-#include "actors/nodes/envoy.h"
 #include "actors/nodes/may.h"
 #include "actors/nodes/mesh.h"
 #include "actors/nodes/placement.h"
+#include "actors/nodes/proxy.h"
 #include "actors/nodes/run_orders.h"
 #include "actors/play/keep.h"
 #include "actors/run_spec.h"

@@ -86,12 +86,12 @@ Team RemotePlayerHost::begin(caf::actor_system& system, const AttemptContext& at
           }},
       attempt_context, number, std::move(origin));
   auto team = team_of(attempt_context, number, [&](PlayerId id) {
-    auto envoy = spawn_envoy(system, id, {[attempt](PlayerId to, Dispatch dispatch) {
+    auto proxy = spawn_proxy(system, id, {[attempt](PlayerId to, Dispatch dispatch) {
                                return attempt->carry(to, std::move(dispatch));
                              }},
                              memory_);
-    attempt->envoys().emplace(id, caf_shim::weak(envoy));
-    return envoy;
+    attempt->proxies().emplace(id, caf_shim::weak(proxy));
+    return proxy;
   });
   {
     const std::lock_guard lock(mutex_);

@@ -16,9 +16,9 @@
 #include "actors/checkpoints.h"
 #include "actors/nodes/attempt.h"
 #include "actors/nodes/dispatch.h"
-#include "actors/nodes/envoy.h"
 #include "actors/nodes/lineup.h"
 #include "actors/nodes/placement.h"
+#include "actors/nodes/proxy.h"
 #include "actors/play/keep.h"
 #include "actors/play/keeper_actor.h"
 #include "actors/play/players.h"
@@ -87,7 +87,7 @@ class Nodes final : public PlayerHost {
             const auto actor = caf::actor_cast<caf::actor>(players_->at(id));
             return all[id] = placement_.process_of(id) == node
                                  ? actor
-                                 : spawn_envoy(system, id, {carry(node)}, memory_);
+                                 : spawn_proxy(system, id, {carry(node)}, memory_);
           },
           homes);
       for (const auto& [id, actor] : all) caf_shim::post(actor, Meet{team.players});

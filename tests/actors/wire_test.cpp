@@ -11,9 +11,9 @@
 #include "actors/checkpoints.h"
 #include "actors/exchange.h"
 #include "actors/nodes/dispatch.h"
-#include "actors/nodes/envoy.h"
 #include "actors/nodes/lineup.h"
 #include "actors/nodes/placement.h"
+#include "actors/nodes/proxy.h"
 #include "actors/play/players.h"
 #include "catch.h"
 #include "little_run.h"
@@ -53,7 +53,7 @@ class Wires final : public PlayerHost {
         const auto actor = caf::actor_cast<caf::actor>(players_.at(id));
         return placement_.process_of(id) == process
                    ? actor
-                   : spawn_envoy(system, id, {carry(process)}, memory_);
+                   : spawn_proxy(system, id, {carry(process)}, memory_);
       });
       for (const auto& player : team.all) caf_shim::post(player.actor, Meet{team.players});
     }

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "actors/nodes/envoy.h"
+#include "actors/nodes/proxy.h"
 #include "devices_run.h"
 #include "kernels/copy.h"
 #include "little_run.h"
@@ -259,17 +259,17 @@ TEST_CASE("what an envoy takes to another process lies with the host, in the ord
     sent.push_back(std::move(dispatch));
     return Status(Done{});
   };
-  auto envoy = spawn_envoy(world.system(), {PlayerId::Kind::stage, 0},
+  auto proxy = spawn_proxy(world.system(), {PlayerId::Kind::stage, 0},
                            {.carry = carry, .executors = {nullptr, &executor}}, memory);
   const auto numbers = kernels::numbers(100, 1);
   executor.post([&](Stream& stream) {
-    caf_shim::post(envoy, Activation{{}, 1, tensor(stream, numbers, {100})});
-    caf_shim::post(envoy, Taken{7});
+    caf_shim::post(proxy, Activation{{}, 1, tensor(stream, numbers, {100})});
+    caf_shim::post(proxy, Taken{7});
     stream.wait();
   });
   world.settle();
-  caf_shim::stop(envoy);
-  envoy = nullptr;
+  caf_shim::stop(proxy);
+  proxy = nullptr;
   world.settle();
   REQUIRE(sent.size() == 2);
   CHECK(sent[0].type == Activation::type);

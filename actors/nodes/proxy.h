@@ -41,7 +41,7 @@ struct TensorsBrought {
 /// Spawns a proxy, which stands for a player of another process. It forwards all messages to that
 /// player and ends when the player ends, for the same reason; so no player knows where its peers
 /// are. `memory` and the executors must outlive the proxy and all that it sends.
-caf::actor spawn_envoy(caf::actor_system& system, PlayerId player, Way way, MemoryPool& memory);
+caf::actor spawn_proxy(caf::actor_system& system, PlayerId player, Way way, MemoryPool& memory);
 
 }  // namespace troupe::actors
 

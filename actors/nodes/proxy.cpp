@@ -1,4 +1,4 @@
-#include "actors/nodes/envoy.h"
+#include "actors/nodes/proxy.h"
 
 #include <algorithm>
 #include <cassert>
@@ -12,11 +12,11 @@
 namespace troupe::actors {
 namespace {
 
-class Envoy {
+class Proxy {
  public:
   static constexpr const char* name = "envoy";
 
-  Envoy(caf_shim::Base* self, PlayerId player, Way way, MemoryPool* memory)
+  Proxy(caf_shim::Base* self, PlayerId player, Way way, MemoryPool* memory)
       : self_(self), player_(player), way_(std::move(way)), memory_(memory) {}
 
   caf::behavior make_behavior() { return behavior(static_cast<Travelling*>(nullptr)); }
@@ -78,8 +78,8 @@ class Envoy {
 
 }  // namespace
 
-caf::actor spawn_envoy(caf::actor_system& system, PlayerId player, Way way, MemoryPool& memory) {
-  return caf_shim::spawn<Envoy>(system, player, std::move(way), &memory);
+caf::actor spawn_proxy(caf::actor_system& system, PlayerId player, Way way, MemoryPool& memory) {
+  return caf_shim::spawn<Proxy>(system, player, std::move(way), &memory);
 }
 
 }  // namespace troupe::actors
