@@ -83,9 +83,9 @@ Status Attempt::prepare(const Lineup& lineup, const Value& config) {
        .carriers = around_.carriers,
        .linked = {},
        .protection = shared,
-       .on_dispatch =
-           [this](int from, PlayerId to, Dispatch dispatch) {
-             if (auto taken = take_from(from, to, std::move(dispatch)); !taken)
+       .on_wire_message =
+           [this](int from, PlayerId to, WireMessage wire_message) {
+             if (auto taken = take_from(from, to, std::move(wire_message)); !taken)
                refuse(from, taken.error().text);
            },
        .on_lost =
@@ -172,10 +172,10 @@ Status Attempt::start() {
   for (int i = 0; is_loaded && i < static_cast<int>(optimizers); ++i) {
     const PlayerId optimizer{PlayerId::Kind::optimizer, i};
     auto part = part_of(loaded_, *spec_, i);
-    const auto dispatch = to_dispatch(Snapshot{0, i, part.step, std::move(part.weights),
-                                               std::move(part.moments), part.loss_scale},
-                                      around_.memory);
-    if (auto sent = mesh_->send(placement_.process_of(optimizer), optimizer, dispatch); !sent)
+    const auto wire_message = to_wire_message(Snapshot{0, i, part.step, std::move(part.weights),
+                                                       std::move(part.moments), part.loss_scale},
+                                              around_.memory);
+    if (auto sent = mesh_->send(placement_.process_of(optimizer), optimizer, wire_message); !sent)
       return sent;
   }
   loaded_ = {};
@@ -237,10 +237,10 @@ void Attempt::give_up(const std::string& why) {
   caf_shim::post(supervisor_, GivenUp{number_, why});
 }
 
-Status Attempt::carry(PlayerId to, Dispatch dispatch) {
+Status Attempt::carry(PlayerId to, WireMessage wire_message) {
   const std::lock_guard lock(mutex_);
   const auto process = static_cast<std::size_t>(placement_.process_of(to));
-  return say(used_[process], as_message(to, std::move(dispatch)));
+  return say(used_[process], as_message(to, std::move(wire_message)));
 }
 
 void Attempt::heard(std::uint64_t node, transport::Message message) {
@@ -281,9 +281,9 @@ Status Attempt::take(std::uint64_t node, transport::Message message) {
     end(*failed);
     return Done{};
   }
-  auto addressed = as_dispatch(std::move(message));
+  auto addressed = as_wire_message(std::move(message));
   if (!addressed) return addressed.error();
-  return take_from(process, addressed->to, std::move(addressed->dispatch));
+  return take_from(process, addressed->to, std::move(addressed->wire_message));
 }
 
 namespace {
@@ -308,10 +308,10 @@ Status same_data(const RunSpec& spec, const std::vector<DataHere>& there) {
 }  // namespace
 
 /// Needs no lock: the placement is fixed before any process takes part.
-Status Attempt::take_from(int process, PlayerId to, Dispatch dispatch) const {
+Status Attempt::take_from(int process, PlayerId to, WireMessage wire_message) const {
   auto supervisor = caf::actor_cast<caf::actor>(supervisor_);
   if (!supervisor) return Done{};
-  return deliver(std::move(dispatch), {process, to, placement_, bounds_}, *spec_, supervisor);
+  return deliver(std::move(wire_message), {process, to, placement_, bounds_}, *spec_, supervisor);
 }
 
 /// Refuses a message that came by a channel.

@@ -85,7 +85,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   /// Tells the supervisor that no further attempt of the run will begin.
   void give_up(const std::string& why);
   /// Passes a proxy's message to its player, after the attempt has begun.
-  Status carry(PlayerId to, Dispatch dispatch);
+  Status carry(PlayerId to, WireMessage wire_message);
   /// Handles a node's message about the run. An invalid one is refused and counts as a strike.
   void heard(std::uint64_t node, transport::Message message);
   /// Returns the player's node, or nothing if no node is to blame for the end of the attempt.
@@ -103,7 +103,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   MeshProtection protection(const Lineup& lineup) const;
   void remark_on_links();
   Status take(std::uint64_t node, transport::Message message);
-  Status take_from(int process, PlayerId to, Dispatch dispatch) const;
+  Status take_from(int process, PlayerId to, WireMessage wire_message) const;
   void aside(std::function<void()> what);
   Status prepared(int process, std::uint64_t node, const transport::Message& message);
   int process_of(std::uint64_t node) const;

@@ -35,16 +35,16 @@ struct Label {
   }
 };
 
-std::string head_of(PlayerId to, const Dispatch& dispatch) {
+std::string head_of(PlayerId to, const WireMessage& wire_message) {
   const std::string label =
-      transport::pack(transport::to_value(Label{to, dispatch.type, dispatch.body}));
+      transport::pack(transport::to_value(Label{to, wire_message.type, wire_message.body}));
   const auto size = static_cast<std::uint32_t>(label.size());
   std::string head(sizeof size, '\0');
   std::memcpy(head.data(), &size, sizeof size);
-  return head + label + dispatch.bytes;
+  return head + label + wire_message.bytes;
 }
 
-Result<std::pair<PlayerId, Dispatch>> read_head(std::string_view head) {
+Result<std::pair<PlayerId, WireMessage>> read_head(std::string_view head) {
   std::uint32_t size = 0;
   if (head.size() < sizeof size) return Error{"found a parcel whose head has no label"};
   std::memcpy(&size, head.data(), sizeof size);
@@ -58,7 +58,8 @@ Result<std::pair<PlayerId, Dispatch>> read_head(std::string_view head) {
   if (!label) return label.error();
   return std::pair(
       label->to,
-      Dispatch{std::move(label->type), std::move(label->body), std::string(head.substr(size)), {}});
+      WireMessage{
+          std::move(label->type), std::move(label->body), std::string(head.substr(size)), {}});
 }
 
 }  // namespace
@@ -169,16 +170,16 @@ Status Mesh::connect(const std::vector<MeshAddress>& others,
   return edges_.form(places, words);
 }
 
-Status Mesh::send(int process, PlayerId to, const Dispatch& dispatch) {
+Status Mesh::send(int process, PlayerId to, const WireMessage& wire_message) {
   auto* sender = senders_.at(static_cast<std::size_t>(process)).get();
   if (!sender) return Error{"there is no channel to process " + std::to_string(process) + " yet"};
-  const std::string head = head_of(to, dispatch);
-  if (auto* edge = edges_.edge(to, head.size(), dispatch.tensors)) sender = edge;
-  return sender->send(std::as_bytes(std::span(head)), dispatch.tensors);
+  const std::string head = head_of(to, wire_message);
+  if (auto* edge = edges_.edge(to, head.size(), wire_message.tensors)) sender = edge;
+  return sender->send(std::as_bytes(std::span(head)), wire_message.tensors);
 }
 
-bool Mesh::is_linked(PlayerId to, const Dispatch& dispatch) const {
-  return edges_.edge(to, head_of(to, dispatch).size(), dispatch.tensors) != nullptr;
+bool Mesh::is_linked(PlayerId to, const WireMessage& wire_message) const {
+  return edges_.edge(to, head_of(to, wire_message).size(), wire_message.tensors) != nullptr;
 }
 
 bool Mesh::has_keys() const {
@@ -221,9 +222,9 @@ void Mesh::arrived(int from, transport::Parcel parcel) {
 void Mesh::deliver(int from, transport::Parcel parcel) {
   auto read = read_head({reinterpret_cast<const char*>(parcel.head.data()), parcel.head.size()});
   if (!read) return lost(from, read.error().text);
-  auto& [to, dispatch] = *read;
-  for (auto& tensor : parcel.tensors) dispatch.tensors.push_back(std::move(tensor));
-  order_.on_dispatch(from, to, std::move(dispatch));
+  auto& [to, wire_message] = *read;
+  for (auto& tensor : parcel.tensors) wire_message.tensors.push_back(std::move(tensor));
+  order_.on_wire_message(from, to, std::move(wire_message));
 }
 
 }  // namespace troupe::actors

@@ -8,8 +8,8 @@
 #include <tuple>
 #include <vector>
 
-#include "actors/nodes/dispatch.h"
 #include "actors/nodes/mesh_edges.h"
+#include "actors/nodes/wire_message.h"
 #include "actors/player_id.h"
 #include "transport/channels/channel.h"
 #include "transport/channels/channel_thread.h"
@@ -60,7 +60,7 @@ struct MeshOrder {
   MeshProtection protection = {};
 
   /// Called on threads of channels and devices; must not block.
-  std::function<void(int from, PlayerId to, Dispatch)> on_dispatch;
+  std::function<void(int from, PlayerId to, WireMessage)> on_wire_message;
   std::function<void(int other, const std::string& why)> on_lost;
 };
 
@@ -81,9 +81,9 @@ class Mesh {
   // Any thread may call the functions below, after connect().
 
   /// Returns at once.
-  Status send(int process, PlayerId to, const Dispatch& dispatch);
+  Status send(int process, PlayerId to, const WireMessage& wire_message);
   /// Returns whether the message's tensors go from device to device.
-  bool is_linked(PlayerId to, const Dispatch& dispatch) const;
+  bool is_linked(PlayerId to, const WireMessage& wire_message) const;
   /// Returns the adders by stage; see Cast.
   std::vector<std::shared_ptr<transport::Adder>> adders() const { return edges_.adders(); }
   /// Stops all transfers of the attempt between devices.

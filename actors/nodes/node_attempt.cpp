@@ -79,7 +79,7 @@ class NodeAttempt::State {
   struct Waiting {
     int from = 0;
     PlayerId to;
-    Dispatch dispatch;
+    WireMessage wire_message;
   };
 
   void put(Waiting waiting) {
@@ -88,18 +88,18 @@ class NodeAttempt::State {
     came_.notify_all();
   }
   /// Waits for an optimizer's state from the process that gives it.
-  std::optional<Dispatch> take_state(PlayerId optimizer, int giver,
-                                     std::chrono::steady_clock::time_point end) {
+  std::optional<WireMessage> take_state(PlayerId optimizer, int giver,
+                                        std::chrono::steady_clock::time_point end) {
     std::unique_lock lock(mutex_);
     for (;;) {
       const auto found = std::ranges::find_if(waiting_, [&](const Waiting& waiting) {
         return waiting.from == giver && waiting.to == optimizer &&
-               waiting.dispatch.type == Snapshot::type;
+               waiting.wire_message.type == Snapshot::type;
       });
       if (found != waiting_.end()) {
-        auto dispatch = std::move(found->dispatch);
+        auto wire_message = std::move(found->wire_message);
         waiting_.erase(found);
-        return dispatch;
+        return wire_message;
       }
       if (lost_ || came_.wait_until(lock, end) == std::cv_status::timeout) return {};
     }
@@ -189,9 +189,9 @@ Result<std::unique_ptr<NodeAttempt>> NodeAttempt::open(transport::ChannelThread&
       .linked = node_attempt->linked(),
       .protection = {given.plain_tensors ? PlainTensors::anywhere : PlainTensors::within_machine,
                      node_attempt->order_.keys, given.keys},
-      .on_dispatch =
-          [node_attempt = node_attempt.get()](int from, PlayerId to, Dispatch dispatch) {
-            node_attempt->arrived(from, to, std::move(dispatch));
+      .on_wire_message =
+          [node_attempt = node_attempt.get()](int from, PlayerId to, WireMessage wire_message) {
+            node_attempt->arrived(from, to, std::move(wire_message));
           },
       .on_lost =
           [state = node_attempt->state_.get(), head = given.placement.head(),
@@ -221,13 +221,15 @@ LinkedDevices NodeAttempt::linked() const {
 
 Way NodeAttempt::way() {
   const auto process_of = [this](PlayerId to) { return order_.prepare.placement.process_of(to); };
-  return {.carry = [this, process_of](PlayerId to, Dispatch dispatch) -> Status {
-            if (to.kind != PlayerId::Kind::supervisor || !dispatch.tensors.empty())
-              return mesh_->send(process_of(to), to, dispatch);
-            return order_.tell_head(as_message(to, std::move(dispatch)));
+  return {.carry = [this, process_of](PlayerId to, WireMessage wire_message) -> Status {
+            if (to.kind != PlayerId::Kind::supervisor || !wire_message.tensors.empty())
+              return mesh_->send(process_of(to), to, wire_message);
+            return order_.tell_head(as_message(to, std::move(wire_message)));
           },
-          .is_linked = [this](PlayerId to,
-                              const Dispatch& dispatch) { return mesh_->is_linked(to, dispatch); },
+          .is_linked =
+              [this](PlayerId to, const WireMessage& wire_message) {
+                return mesh_->is_linked(to, wire_message);
+              },
           .executors = spec_->executors};
 }
 
@@ -269,7 +271,8 @@ Status NodeAttempt::give_states(const Start& start) {
       return Error{"the state of the " + title_of(*spec_, optimizer) + " after step " +
                    std::to_string(start.step) + " is not kept here any more"};
     const auto to = order_.prepare.placement.process_of(optimizer);
-    if (auto sent = mesh_->send(to, optimizer, to_dispatch(*state, *memory_)); !sent) return sent;
+    if (auto sent = mesh_->send(to, optimizer, to_wire_message(*state, *memory_)); !sent)
+      return sent;
   }
   return Done{};
 }
@@ -284,12 +287,12 @@ Result<StartPoint> NodeAttempt::state_of(PlayerId optimizer, int from, std::int6
     if (order_.keep) snapshot = order_.keep->find(optimizer.index, step);
     if (!snapshot) return missing(": it is not kept here any more");
   } else {
-    auto dispatch = state_->take_state(optimizer, from, end);
-    if (!dispatch) {
+    auto wire_message = state_->take_state(optimizer, from, end);
+    if (!wire_message) {
       const auto lost = state_->lost();
       return missing(lost ? ": " + lost->why : "");
     }
-    auto came = to_snapshot(std::move(*dispatch));
+    auto came = to_snapshot(std::move(*wire_message));
     if (!came) return came.error();
     snapshot = std::move(*came);
   }
@@ -344,29 +347,31 @@ Status NodeAttempt::start(const Start& start) {
     for (const auto& [id, actor] : *group)
       if (id != the_supervisor) caf_shim::post(actor, Meet{team.players});
   state_->open = true;
-  for (auto& [from, to, dispatch] : state_->take_all()) arrived(from, to, std::move(dispatch));
+  for (auto& [from, to, wire_message] : state_->take_all())
+    arrived(from, to, std::move(wire_message));
   return Done{};
 }
 
 Status NodeAttempt::deliver(transport::Message message) {
-  auto addressed = as_dispatch(std::move(message));
+  auto addressed = as_wire_message(std::move(message));
   if (!addressed) return addressed.error();
-  return deliver(order_.prepare.placement.head(), addressed->to, std::move(addressed->dispatch));
+  return deliver(order_.prepare.placement.head(), addressed->to,
+                 std::move(addressed->wire_message));
 }
 
-Status NodeAttempt::deliver(int from, PlayerId to, Dispatch dispatch) {
+Status NodeAttempt::deliver(int from, PlayerId to, WireMessage wire_message) {
   const std::lock_guard lock(state_->gate);
   const auto found = state_->here.find(to);
   if (found == state_->here.end())
-    return Error{"found " + dispatch.type + " for a player that is not here"};
-  return actors::deliver(std::move(dispatch), {from, to, order_.prepare.placement, bounds_}, *spec_,
-                         found->second);
+    return Error{"found " + wire_message.type + " for a player that is not here"};
+  return actors::deliver(std::move(wire_message), {from, to, order_.prepare.placement, bounds_},
+                         *spec_, found->second);
 }
 
-void NodeAttempt::arrived(int from, PlayerId to, Dispatch dispatch) {
+void NodeAttempt::arrived(int from, PlayerId to, WireMessage wire_message) {
   const std::lock_guard lock(state_->gate);
-  if (!state_->open) return state_->put({from, to, std::move(dispatch)});
-  const auto delivered = deliver(from, to, std::move(dispatch));
+  if (!state_->open) return state_->put({from, to, std::move(wire_message)});
+  const auto delivered = deliver(from, to, std::move(wire_message));
   if (delivered || state_->here.empty()) return;
   // The receiver may not exist here, so the report names one of the local players.
   const auto sender = name_of_process(from, order_.prepare.placement.head(), order_.attempt);

@@ -80,8 +80,8 @@ class NodeAttempt {
   bool is_here(PlayerId player) const;
   LinkedDevices linked() const;
   Way way();
-  Status deliver(int from, PlayerId to, Dispatch dispatch);
-  void arrived(int from, PlayerId to, Dispatch dispatch);
+  Status deliver(int from, PlayerId to, WireMessage wire_message);
+  void arrived(int from, PlayerId to, WireMessage wire_message);
   Status check_start(const Start& start) const;
   Status give_states(const Start& start);
   Result<StartPoint> state_of(PlayerId optimizer, int from, std::int64_t step,

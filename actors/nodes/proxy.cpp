@@ -36,7 +36,7 @@ class Proxy {
         },
         [this](const JobFailed& failed) { self_->fail(failed.text); },
         [this](const Message& message) {
-          waiting_.push_back(to_dispatch(message, *memory_));
+          waiting_.push_back(to_wire_message(message, *memory_));
           if (waiting_.size() == 1) send();
         }...,
     };
@@ -56,13 +56,13 @@ class Proxy {
   }
 
   /// Copies tensors to the host by their device's own executor: no other thread may use the device.
-  void bring(MemoryPlace from, const Dispatch& dispatch) {
+  void bring(MemoryPlace from, const WireMessage& wire_message) {
     const auto executor = std::ranges::find_if(
         way_.executors, [&](Executor* one) { return one && one->memory().place() == from; });
     assert(executor != way_.executors.end() && "a tensor of a device that is not here");
     Jobs(**executor, caf_shim::weak(*self_))
-        .post(dispatch.type, [tensors = dispatch.tensors, from,
-                              owner = caf_shim::weak(*self_)](Stream& stream) mutable {
+        .post(wire_message.type, [tensors = wire_message.tensors, from,
+                                  owner = caf_shim::weak(*self_)](Stream& stream) mutable {
           for (auto& tensor : tensors)
             if (tensor.place() == from) tensor = stream.to_host(std::move(tensor));
           caf_shim::post(owner, TensorsBrought{std::move(tensors)});
@@ -73,7 +73,7 @@ class Proxy {
   PlayerId player_;
   Way way_;
   MemoryPool* memory_;
-  std::deque<Dispatch> waiting_;  // The first one's tensors may be on their way to the host.
+  std::deque<WireMessage> waiting_;  // The first one's tensors may be on their way to the host.
 };
 
 }  // namespace

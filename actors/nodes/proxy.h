@@ -7,7 +7,7 @@
 
 #include "actors/cause.h"
 #include "actors/executor.h"
-#include "actors/nodes/dispatch.h"
+#include "actors/nodes/wire_message.h"
 #include "actors/player_id.h"
 #include "core/memory/memory_pool.h"
 
@@ -15,10 +15,10 @@ namespace troupe::actors {
 
 /// Sends a message to the process of a player. Must not block. Fails if the process cannot be
 /// reached any more.
-using Carry = std::function<Status(PlayerId to, Dispatch dispatch)>;
+using Carry = std::function<Status(PlayerId to, WireMessage wire_message)>;
 /// Returns whether the message's tensors go from device to device. Other tensors are first copied
 /// to the host.
-using IsLinked = std::function<bool(PlayerId to, const Dispatch& dispatch)>;
+using IsLinked = std::function<bool(PlayerId to, const WireMessage& wire_message)>;
 
 /// The way in which a proxy's messages reach its player.
 struct Way {

@@ -86,8 +86,8 @@ Team RemotePlayerHost::begin(caf::actor_system& system, const AttemptContext& at
           }},
       attempt_context, number, std::move(origin));
   auto team = team_of(attempt_context, number, [&](PlayerId id) {
-    auto proxy = spawn_proxy(system, id, {[attempt](PlayerId to, Dispatch dispatch) {
-                               return attempt->carry(to, std::move(dispatch));
+    auto proxy = spawn_proxy(system, id, {[attempt](PlayerId to, WireMessage wire_message) {
+                               return attempt->carry(to, std::move(wire_message));
                              }},
                              memory_);
     attempt->proxies().emplace(id, caf_shim::weak(proxy));

@@ -15,10 +15,10 @@
 #include "actors/caf_shim.h"
 #include "actors/checkpoints.h"
 #include "actors/nodes/attempt.h"
-#include "actors/nodes/dispatch.h"
 #include "actors/nodes/lineup.h"
 #include "actors/nodes/placement.h"
 #include "actors/nodes/proxy.h"
+#include "actors/nodes/wire_message.h"
 #include "actors/play/keep.h"
 #include "actors/play/keeper_actor.h"
 #include "actors/play/players.h"
@@ -143,10 +143,10 @@ class Nodes final : public PlayerHost {
   /// What an attempt says when it is over is for none of the next one.
   Carry carry(int from) {
     return [this, from, players = players_, placement = placement_, bounds = RunBounds::of(*spec_)](
-               PlayerId to, Dispatch dispatch) -> Status {
+               PlayerId to, WireMessage wire_message) -> Status {
       const auto player = caf::actor_cast<caf::actor>(players->at(to));
       if (!player) return Error{"it has ended"};
-      return deliver(std::move(dispatch), {from, to, placement, bounds}, *spec_, player);
+      return deliver(std::move(wire_message), {from, to, placement, bounds}, *spec_, player);
     };
   }
 

@@ -10,10 +10,10 @@
 #include "actors/caf_shim.h"
 #include "actors/checkpoints.h"
 #include "actors/exchange.h"
-#include "actors/nodes/dispatch.h"
 #include "actors/nodes/lineup.h"
 #include "actors/nodes/placement.h"
 #include "actors/nodes/proxy.h"
+#include "actors/nodes/wire_message.h"
 #include "actors/play/players.h"
 #include "catch.h"
 #include "little_run.h"
@@ -63,12 +63,13 @@ class Wires final : public PlayerHost {
 
  private:
   Carry carry(int from) {
-    return [this, from, bounds = RunBounds::of(*spec_)](PlayerId to, Dispatch dispatch) -> Status {
-      if (dispatch.type == StepGradients::type || dispatch.type == NewWeights::type)
-        for (const auto& tensor : dispatch.tensors) exchanged_[from] += tensor.bytes();
+    return [this, from, bounds = RunBounds::of(*spec_)](PlayerId to,
+                                                        WireMessage wire_message) -> Status {
+      if (wire_message.type == StepGradients::type || wire_message.type == NewWeights::type)
+        for (const auto& tensor : wire_message.tensors) exchanged_[from] += tensor.bytes();
       const auto player = caf::actor_cast<caf::actor>(players_.at(to));
       if (!player) return Error{"it has ended"};
-      return deliver(std::move(dispatch), {from, to, placement_, bounds}, *spec_, player);
+      return deliver(std::move(wire_message), {from, to, placement_, bounds}, *spec_, player);
     };
   }
 

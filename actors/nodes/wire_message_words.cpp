@@ -1,7 +1,7 @@
 #include <numeric>
 #include <type_traits>
 
-#include "actors/nodes/dispatch_parts.h"
+#include "actors/nodes/wire_message_parts.h"
 
 // Encodes the messages that contain only words and numbers.
 namespace troupe::actors {
@@ -103,17 +103,18 @@ static_assert(std::is_trivially_copyable_v<SpanBytes>);
 
 }  // namespace
 
-Dispatch put(const Play& play, MemoryPool&) {
-  return dispatch_of(Play::type, PlayWire{play.round->purpose, play.first_step, play.round->steps});
+WireMessage put(const Play& play, MemoryPool&) {
+  return wire_message_of(Play::type,
+                         PlayWire{play.round->purpose, play.first_step, play.round->steps});
 }
-Result<Play> take(Dispatch& from, const RunSpec& spec, const Play*) {
+Result<Play> take(WireMessage& from, const RunSpec& spec, const Play*) {
   const auto wire = read<PlayWire>(from);
   if (!wire) return wire.error();
   if (wire->purpose == Round::Purpose::evaluation) return Play{spec.evaluation, wire->first_step};
   return Play{spec.round(wire->first_step, wire->steps), wire->first_step};
 }
 
-Dispatch put(const Norms& in, MemoryPool&) {
+WireMessage put(const Norms& in, MemoryPool&) {
   NormsWire wire{in.optimizer, in.step, {}, {}, {}};
   std::vector<std::string> names;
   std::vector<double> values;
@@ -124,11 +125,11 @@ Dispatch put(const Norms& in, MemoryPool&) {
     values.insert(values.end(), square.blocks.begin(), square.blocks.end());
   }
   wire.names = joined(names);
-  auto dispatch = dispatch_of(Norms::type, wire);
-  dispatch.bytes = bytes_of<double>(values);
-  return dispatch;
+  auto wire_message = wire_message_of(Norms::type, wire);
+  wire_message.bytes = bytes_of<double>(values);
+  return wire_message;
 }
-Result<Norms> take(Dispatch& from, const RunSpec&, const Norms*) {
+Result<Norms> take(WireMessage& from, const RunSpec&, const Norms*) {
   const auto wire = read<NormsWire>(from);
   if (!wire) return wire.error();
   const auto values = numbers_of<double>(from.bytes, from.type);
@@ -150,16 +151,16 @@ Result<Norms> take(Dispatch& from, const RunSpec&, const Norms*) {
   return norms;
 }
 
-Dispatch put(const LateGradients& in, MemoryPool&) {
+WireMessage put(const LateGradients& in, MemoryPool&) {
   const auto& metrics = in.metrics;
-  auto dispatch =
-      dispatch_of(LateGradients::type, LateWire{in.attempt, in.stage, in.step, metrics.delays});
+  auto wire_message =
+      wire_message_of(LateGradients::type, LateWire{in.attempt, in.stage, in.step, metrics.delays});
   const double numbers[] = {metrics.gap, metrics.prediction_error, metrics.penalty_mean,
                             metrics.penalty_most};
-  dispatch.bytes = bytes_of<double>(numbers);
-  return dispatch;
+  wire_message.bytes = bytes_of<double>(numbers);
+  return wire_message;
 }
-Result<LateGradients> take(Dispatch& from, const RunSpec&, const LateGradients*) {
+Result<LateGradients> take(WireMessage& from, const RunSpec&, const LateGradients*) {
   auto wire = read<LateWire>(from);
   if (!wire) return wire.error();
   const auto numbers = numbers_of<double>(from.bytes, from.type);
@@ -172,14 +173,14 @@ Result<LateGradients> take(Dispatch& from, const RunSpec&, const LateGradients*)
       {std::move(wire->delays), (*numbers)[0], (*numbers)[1], (*numbers)[2], (*numbers)[3]}};
 }
 
-Dispatch put(const MicroBatchLoss& in, MemoryPool&) {
-  auto dispatch =
-      dispatch_of(MicroBatchLoss::type, LossWire{in.attempt, in.replica, in.device, in.step,
-                                                 in.index, in.purpose, in.samples, in.content});
-  dispatch.bytes = bytes_of<double>(std::span(&in.mean, 1));  // In bytes, since it may be NaN.
-  return dispatch;
+WireMessage put(const MicroBatchLoss& in, MemoryPool&) {
+  auto wire_message =
+      wire_message_of(MicroBatchLoss::type, LossWire{in.attempt, in.replica, in.device, in.step,
+                                                     in.index, in.purpose, in.samples, in.content});
+  wire_message.bytes = bytes_of<double>(std::span(&in.mean, 1));  // In bytes, since it may be NaN.
+  return wire_message;
 }
-Result<MicroBatchLoss> take(Dispatch& from, const RunSpec&, const MicroBatchLoss*) {
+Result<MicroBatchLoss> take(WireMessage& from, const RunSpec&, const MicroBatchLoss*) {
   const auto wire = read<LossWire>(from);
   if (!wire) return wire.error();
   const auto mean = numbers_of<double>(from.bytes, from.type);
@@ -189,18 +190,18 @@ Result<MicroBatchLoss> take(Dispatch& from, const RunSpec&, const MicroBatchLoss
                         wire->purpose, mean->front(), wire->samples, wire->content};
 }
 
-Dispatch put(const RoundPlayed& in, MemoryPool&) {
-  auto dispatch = dispatch_of(
+WireMessage put(const RoundPlayed& in, MemoryPool&) {
+  auto wire_message = wire_message_of(
       RoundPlayed::type, PlayedWire{in.attempt, in.replica, in.device, in.first_step, in.purpose,
                                     static_cast<std::int64_t>(in.most_parcels)});
   std::vector<SpanBytes> spans;
   for (const auto& span : *in.spans)
     spans.push_back({span.action, span.time.start.time_since_epoch().count(),
                      span.time.end.time_since_epoch().count()});
-  dispatch.bytes = bytes_of<SpanBytes>(spans);
-  return dispatch;
+  wire_message.bytes = bytes_of<SpanBytes>(spans);
+  return wire_message;
 }
-Result<RoundPlayed> take(Dispatch& from, const RunSpec&, const RoundPlayed*) {
+Result<RoundPlayed> take(WireMessage& from, const RunSpec&, const RoundPlayed*) {
   const auto wire = read<PlayedWire>(from);
   if (!wire) return wire.error();
   const auto bytes = numbers_of<SpanBytes>(from.bytes, from.type);
@@ -220,11 +221,11 @@ Result<RoundPlayed> take(Dispatch& from, const RunSpec&, const RoundPlayed*) {
                      static_cast<std::size_t>(wire->most_parcels)};
 }
 
-Dispatch put(const Pulse& in, MemoryPool&) {
-  return dispatch_of(Pulse::type,
-                     PulseWire{in.attempt, in.who, in.wait.on, in.wait.what, in.patiences});
+WireMessage put(const Pulse& in, MemoryPool&) {
+  return wire_message_of(Pulse::type,
+                         PulseWire{in.attempt, in.who, in.wait.on, in.wait.what, in.patiences});
 }
-Result<Pulse> take(Dispatch& from, const RunSpec&, const Pulse*) {
+Result<Pulse> take(WireMessage& from, const RunSpec&, const Pulse*) {
   auto wire = read<PulseWire>(from);
   if (!wire) return wire.error();
   return Pulse{wire->attempt, wire->who, {wire->on, std::move(wire->what)}, wire->patiences};

@@ -23,7 +23,7 @@ using Travelling =
                TakeSnapshot, Snapshot, KeepStep, StateCopy, Kept>;
 
 /// A message in transit: its fields, bulk data as bytes, and tensors.
-struct Dispatch {
+struct WireMessage {
   std::string type;
   Value body = Value::Map{};
   std::string bytes;
@@ -32,20 +32,21 @@ struct Dispatch {
 
 /// Encodes a message. Tensors are shared; only moments, which the next step changes, are copied.
 template <class Message>
-Dispatch to_dispatch(const Message& message, MemoryPool& memory);
+WireMessage to_wire_message(const Message& message, MemoryPool& memory);
 
 /// Converts a dispatch without tensors into a control message, for the connection of head and node.
-transport::Message as_message(PlayerId to, Dispatch dispatch);
+transport::Message as_message(PlayerId to, WireMessage wire_message);
 struct AddressedDispatch {
   PlayerId to;
-  Dispatch dispatch;
+  WireMessage wire_message;
 };
-Result<AddressedDispatch> as_dispatch(transport::Message message);
+Result<AddressedDispatch> as_wire_message(transport::Message message);
 
 /// Decodes the start state that a head sends to an optimizer's process before the players exist.
-Result<Snapshot> to_snapshot(Dispatch dispatch);
+Result<Snapshot> to_snapshot(WireMessage wire_message);
 
 /// Sends the message to its player if the sender may send it (may.h). Returns an error otherwise.
-Status deliver(Dispatch dispatch, const Sender& from, const RunSpec& spec, const caf::actor& to);
+Status deliver(WireMessage wire_message, const Sender& from, const RunSpec& spec,
+               const caf::actor& to);
 
 }  // namespace troupe::actors

@@ -1,4 +1,4 @@
-#include "actors/nodes/dispatch.h"
+#include "actors/nodes/wire_message.h"
 
 #include <cmath>
 #include <limits>
@@ -40,7 +40,7 @@ class Journey {
 
   template <class Message>
   Message there(const Message& message) {
-    auto delivered = deliver(to_dispatch(message, memory_), from(receiver_of<Message>()), spec_,
+    auto delivered = deliver(to_wire_message(message, memory_), from(receiver_of<Message>()), spec_,
                              caf::actor_cast<caf::actor>(self_));
     INFO((delivered ? "" : delivered.error().text));
     REQUIRE(delivered.ok());
@@ -48,14 +48,14 @@ class Journey {
     self_->receive([&](Message& came) { arrived = std::move(came); });
     return std::move(*arrived);
   }
-  std::string refused(Dispatch dispatch, PlayerId to = the_supervisor) {
+  std::string refused(WireMessage wire_message, PlayerId to = the_supervisor) {
     const auto delivered =
-        deliver(std::move(dispatch), from(to), spec_, caf::actor_cast<caf::actor>(self_));
+        deliver(std::move(wire_message), from(to), spec_, caf::actor_cast<caf::actor>(self_));
     return delivered ? "" : delivered.error().text;
   }
   template <class Message>
   std::string refused(const Message& message) {
-    return refused(to_dispatch(message, memory_), receiver_of<Message>());
+    return refused(to_wire_message(message, memory_), receiver_of<Message>());
   }
   /// From now on everything comes from a process that has no player.
   void speak_as_stranger() { ++process_; }
@@ -240,11 +240,11 @@ TEST_CASE("what a supervisor hears from afar is what was said", "[actors]") {
 
 TEST_CASE("a message that is none is refused with the place", "[actors]") {
   Journey journey;
-  auto without = to_dispatch(Activation{header, 2, journey.tensor(5)}, journey.memory());
+  auto without = to_wire_message(Activation{header, 2, journey.tensor(5)}, journey.memory());
   without.tensors.clear();
   CHECK(journey.refused(without) == "activation: found 0 tensors, wanted 1");
 
-  auto of_other_sizes = to_dispatch(Norms{2, 3, {{"a", {1}}, {"b", {2}}}}, journey.memory());
+  auto of_other_sizes = to_wire_message(Norms{2, 3, {{"a", {1}}, {"b", {2}}}}, journey.memory());
   of_other_sizes.bytes.resize(8);
   CHECK(journey.refused(of_other_sizes) ==
         "norms: found 2 names and 1 numbers for 2 blocks of 2 parameters");
@@ -253,18 +253,18 @@ TEST_CASE("a message that is none is refused with the place", "[actors]") {
 
   auto share = std::make_shared<models::GradientShare>();
   share->sums.push_back({0, 1, {journey.tensor(1), Tensor()}});
-  auto gradients = to_dispatch(StepGradients{9, 2, 1, share}, journey.memory());
+  auto gradients = to_wire_message(StepGradients{9, 2, 1, share}, journey.memory());
   gradients.body.set("mask", "11");
   CHECK(journey.refused(gradients).find("found 1 tensors for 2 of 2 places") != std::string::npos);
 
-  auto of_no_line = to_dispatch(StateCopy{{1, 2, 3, {}, {}, {}}, 9}, journey.memory());
+  auto of_no_line = to_wire_message(StateCopy{{1, 2, 3, {}, {}, {}}, 9}, journey.memory());
   of_no_line.body.set("line", "9");
   CHECK(journey.refused(of_no_line) == "state_copy: names no line");
 
-  auto of_another_scale = to_dispatch(Snapshot{1, 2, 3, {}, {}, {25, 0, 0}}, journey.memory());
+  auto of_another_scale = to_wire_message(Snapshot{1, 2, 3, {}, {}, {25, 0, 0}}, journey.memory());
   CHECK(journey.refused(of_another_scale).find("loss_scale.power") != std::string::npos);
 
-  auto nameless = to_dispatch(Divergence{1, 2, 3, "a.weight"}, journey.memory());
+  auto nameless = to_wire_message(Divergence{1, 2, 3, "a.weight"}, journey.memory());
   nameless.body.set("parameter", 4);
   CHECK(journey.refused(nameless).find("divergence.parameter: found") != std::string::npos);
   CHECK(journey.refused({"gossip", Value::Map{}, "", {}}).find("'gossip'") != std::string::npos);
@@ -317,12 +317,12 @@ TEST_CASE("what must not be said is refused before its player hears of it", "[ac
   CHECK(journey.refused(Pulse{1, {PlayerId::Kind::stage, 12}, {}, 0}).find("does not have") !=
         std::string::npos);
   CHECK_FALSE(journey.refused(Kept{1, 2, 3, std::chrono::nanoseconds(-1), false, ""}).empty());
-  CHECK(journey.refused(to_dispatch(TakeSnapshot{}, journey.memory()), the_supervisor)
+  CHECK(journey.refused(to_wire_message(TakeSnapshot{}, journey.memory()), the_supervisor)
             .find("does not take it") != std::string::npos);
 
   // Nothing is allocated by a number that is told.
   auto weights = std::make_shared<models::Weights>();
-  auto greedy = to_dispatch(NewWeights{0, 0, {weights, {}}, {}}, journey.memory());
+  auto greedy = to_wire_message(NewWeights{0, 0, {weights, {}}, {}}, journey.memory());
   greedy.body.set("moments", Value::List(100, Value(2'000'000'000)));
   CHECK(journey.refused(greedy, {PlayerId::Kind::stage, 0}) ==
         "new_weights: found 0 tensors, but 200000000000 moments are told");

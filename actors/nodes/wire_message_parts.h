@@ -8,18 +8,18 @@
 #include <utility>
 #include <vector>
 
-#include "actors/nodes/dispatch.h"
+#include "actors/nodes/wire_message.h"
 #include "transport/wire/fields.h"
 
 /// Helpers for the files that encode messages.
 namespace troupe::actors {
 
 template <class Wire>
-Dispatch dispatch_of(std::string_view type, const Wire& wire) {
+WireMessage wire_message_of(std::string_view type, const Wire& wire) {
   return {std::string(type), transport::to_value(wire), {}, {}};
 }
 template <class Wire>
-Result<Wire> read(const Dispatch& from) {
+Result<Wire> read(const WireMessage& from) {
   return transport::from_value<Wire>(from.body, from.type);
 }
 
@@ -91,27 +91,27 @@ class Unpacking {
 
 // Encodings of messages for which fields() and tensors() are not enough.
 
-Dispatch put(const Play& message, MemoryPool& memory);
-Result<Play> take(Dispatch& from, const RunSpec& spec, const Play* kind);
-Dispatch put(const Norms& message, MemoryPool& memory);
-Result<Norms> take(Dispatch& from, const RunSpec& spec, const Norms* kind);
-Dispatch put(const LateGradients& message, MemoryPool& memory);
-Result<LateGradients> take(Dispatch& from, const RunSpec& spec, const LateGradients* kind);
-Dispatch put(const MicroBatchLoss& message, MemoryPool& memory);
-Result<MicroBatchLoss> take(Dispatch& from, const RunSpec& spec, const MicroBatchLoss* kind);
-Dispatch put(const RoundPlayed& message, MemoryPool& memory);
-Result<RoundPlayed> take(Dispatch& from, const RunSpec& spec, const RoundPlayed* kind);
-Dispatch put(const Pulse& message, MemoryPool& memory);
-Result<Pulse> take(Dispatch& from, const RunSpec& spec, const Pulse* kind);
-Dispatch put(const LoanFor& message, MemoryPool& memory);
-Result<LoanFor> take(Dispatch& from, const RunSpec& spec, const LoanFor* kind);
-Dispatch put(const StepGradients& message, MemoryPool& memory);
-Result<StepGradients> take(Dispatch& from, const RunSpec& spec, const StepGradients* kind);
-Dispatch put(const NewWeights& message, MemoryPool& memory);
-Result<NewWeights> take(Dispatch& from, const RunSpec& spec, const NewWeights* kind);
-Dispatch put(const Snapshot& message, MemoryPool& memory);
-Result<Snapshot> take(Dispatch& from, const RunSpec& spec, const Snapshot* kind);
-Dispatch put(const StateCopy& message, MemoryPool& memory);
-Result<StateCopy> take(Dispatch& from, const RunSpec& spec, const StateCopy* kind);
+WireMessage put(const Play& message, MemoryPool& memory);
+Result<Play> take(WireMessage& from, const RunSpec& spec, const Play* kind);
+WireMessage put(const Norms& message, MemoryPool& memory);
+Result<Norms> take(WireMessage& from, const RunSpec& spec, const Norms* kind);
+WireMessage put(const LateGradients& message, MemoryPool& memory);
+Result<LateGradients> take(WireMessage& from, const RunSpec& spec, const LateGradients* kind);
+WireMessage put(const MicroBatchLoss& message, MemoryPool& memory);
+Result<MicroBatchLoss> take(WireMessage& from, const RunSpec& spec, const MicroBatchLoss* kind);
+WireMessage put(const RoundPlayed& message, MemoryPool& memory);
+Result<RoundPlayed> take(WireMessage& from, const RunSpec& spec, const RoundPlayed* kind);
+WireMessage put(const Pulse& message, MemoryPool& memory);
+Result<Pulse> take(WireMessage& from, const RunSpec& spec, const Pulse* kind);
+WireMessage put(const LoanFor& message, MemoryPool& memory);
+Result<LoanFor> take(WireMessage& from, const RunSpec& spec, const LoanFor* kind);
+WireMessage put(const StepGradients& message, MemoryPool& memory);
+Result<StepGradients> take(WireMessage& from, const RunSpec& spec, const StepGradients* kind);
+WireMessage put(const NewWeights& message, MemoryPool& memory);
+Result<NewWeights> take(WireMessage& from, const RunSpec& spec, const NewWeights* kind);
+WireMessage put(const Snapshot& message, MemoryPool& memory);
+Result<Snapshot> take(WireMessage& from, const RunSpec& spec, const Snapshot* kind);
+WireMessage put(const StateCopy& message, MemoryPool& memory);
+Result<StateCopy> take(WireMessage& from, const RunSpec& spec, const StateCopy* kind);
 
 }  // namespace troupe::actors

@@ -1,7 +1,7 @@
 #include <numeric>
 
 #include "actors/loss_scale_wire.h"
-#include "actors/nodes/dispatch_parts.h"
+#include "actors/nodes/wire_message_parts.h"
 
 // Encodes the messages that contain lists of tensors.
 namespace troupe::actors {
@@ -88,13 +88,13 @@ Tensor copy_of(const Tensor& tensor, MemoryPool& memory) {
 
 }  // namespace
 
-Dispatch put(const LoanFor& in, MemoryPool&) {
-  auto dispatch =
-      dispatch_of(LoanFor::type, LoanWire{in.header, in.stage, in.loan.name, in.loan.tag});
-  dispatch.tensors.push_back(in.loan.value);
-  return dispatch;
+WireMessage put(const LoanFor& in, MemoryPool&) {
+  auto wire_message =
+      wire_message_of(LoanFor::type, LoanWire{in.header, in.stage, in.loan.name, in.loan.tag});
+  wire_message.tensors.push_back(in.loan.value);
+  return wire_message;
 }
-Result<LoanFor> take(Dispatch& from, const RunSpec&, const LoanFor*) {
+Result<LoanFor> take(WireMessage& from, const RunSpec&, const LoanFor*) {
   auto wire = read<LoanWire>(from);
   if (!wire) return wire.error();
   if (from.tensors.size() != 1) return Error{from.type + ": wanted one tensor"};
@@ -102,7 +102,7 @@ Result<LoanFor> take(Dispatch& from, const RunSpec&, const LoanFor*) {
       wire->header, wire->stage, {std::move(wire->name), wire->tag, std::move(from.tensors[0])}};
 }
 
-Dispatch put(const StepGradients& in, MemoryPool&) {
+WireMessage put(const StepGradients& in, MemoryPool&) {
   SharesWire wire;
   wire.step = in.step;
   wire.stage = in.stage;
@@ -121,11 +121,11 @@ Dispatch put(const StepGradients& in, MemoryPool&) {
     for (const auto& statistic : statistics) packing.add(statistic);
   }
   wire.mask = packing.mask();
-  auto dispatch = dispatch_of(StepGradients::type, wire);
-  dispatch.tensors = std::move(tensors);
-  return dispatch;
+  auto wire_message = wire_message_of(StepGradients::type, wire);
+  wire_message.tensors = std::move(tensors);
+  return wire_message;
 }
-Result<StepGradients> take(Dispatch& from, const RunSpec&, const StepGradients*) {
+Result<StepGradients> take(WireMessage& from, const RunSpec&, const StepGradients*) {
   const auto wire = read<SharesWire>(from);
   if (!wire) return wire.error();
   if (wire->first_groups.size() != wire->groups.size())
@@ -149,7 +149,7 @@ Result<StepGradients> take(Dispatch& from, const RunSpec&, const StepGradients*)
   return StepGradients{wire->step, wire->stage, wire->holder, std::move(share)};
 }
 
-Dispatch put(const NewWeights& in, MemoryPool& memory) {
+WireMessage put(const NewWeights& in, MemoryPool& memory) {
   const auto& weights = *in.version.weights;
   std::vector<Tensor> tensors;
   Packing slots(tensors), buffers(tensors);
@@ -166,14 +166,14 @@ Dispatch put(const NewWeights& in, MemoryPool& memory) {
     wire.moments.push_back(static_cast<int>(moments.size()));
     for (const auto& moment : moments) tensors.push_back(copy_of(moment, memory));
   }
-  auto dispatch = dispatch_of(NewWeights::type, wire);
-  dispatch.tensors = std::move(tensors);
+  auto wire_message = wire_message_of(NewWeights::type, wire);
+  wire_message.tensors = std::move(tensors);
   const std::int64_t times[] = {in.worked.start.time_since_epoch().count(),
                                 in.worked.end.time_since_epoch().count()};
-  dispatch.bytes = bytes_of<std::int64_t>(times);
-  return dispatch;
+  wire_message.bytes = bytes_of<std::int64_t>(times);
+  return wire_message;
 }
-Result<NewWeights> take(Dispatch& from, const RunSpec&, const NewWeights*) {
+Result<NewWeights> take(WireMessage& from, const RunSpec&, const NewWeights*) {
   const auto wire = read<WeightsWire>(from);
   if (!wire) return wire.error();
   const auto times = numbers_of<std::int64_t>(from.bytes, from.type);
@@ -208,7 +208,7 @@ Result<NewWeights> take(Dispatch& from, const RunSpec&, const NewWeights*) {
       wire->stage, wire->section, {std::move(weights), std::move(moments)}, {time(0), time(1)}};
 }
 
-Dispatch put(const Snapshot& in, MemoryPool&) {
+WireMessage put(const Snapshot& in, MemoryPool&) {
   std::vector<Tensor> tensors;
   const auto add = [&](const std::vector<NamedTensor>& named) {
     std::vector<std::string> names;
@@ -221,11 +221,11 @@ Dispatch put(const Snapshot& in, MemoryPool&) {
   SnapshotWire wire{in.attempt, in.optimizer, in.step, {}, {}, LossScaleWire::of(in.loss_scale)};
   wire.weights = add(in.weights);
   wire.moments = add(in.moments);
-  auto dispatch = dispatch_of(Snapshot::type, wire);
-  dispatch.tensors = std::move(tensors);
-  return dispatch;
+  auto wire_message = wire_message_of(Snapshot::type, wire);
+  wire_message.tensors = std::move(tensors);
+  return wire_message;
 }
-Result<Snapshot> to_snapshot(Dispatch from) {
+Result<Snapshot> to_snapshot(WireMessage from) {
   const auto wire = read<SnapshotWire>(from);
   if (!wire) return wire.error();
   const auto weights = lines_of(wire->weights), moments = lines_of(wire->moments);
@@ -239,17 +239,17 @@ Result<Snapshot> to_snapshot(Dispatch from) {
   return snapshot;
 }
 
-Result<Snapshot> take(Dispatch& from, const RunSpec&, const Snapshot*) {
+Result<Snapshot> take(WireMessage& from, const RunSpec&, const Snapshot*) {
   return to_snapshot(std::move(from));
 }
 
-Dispatch put(const StateCopy& in, MemoryPool& memory) {
-  auto dispatch = put(in.state, memory);
-  dispatch.type = StateCopy::type;
-  dispatch.body.set("line", in.line);
-  return dispatch;
+WireMessage put(const StateCopy& in, MemoryPool& memory) {
+  auto wire_message = put(in.state, memory);
+  wire_message.type = StateCopy::type;
+  wire_message.body.set("line", in.line);
+  return wire_message;
 }
-Result<StateCopy> take(Dispatch& from, const RunSpec&, const StateCopy*) {
+Result<StateCopy> take(WireMessage& from, const RunSpec&, const StateCopy*) {
   const Value* line = from.body.find("line");
   if (!line || !line->integer()) return Error{from.type + ": names no line"};
   const auto number = *line->integer();
