@@ -219,7 +219,7 @@ LinkedDevices NodeAttempt::linked() const {
   return {std::move(devices), traffic_of(*spec_, order_.prepare.placement), order_.edges};
 }
 
-Way NodeAttempt::way() {
+Route NodeAttempt::way() {
   const auto process_of = [this](PlayerId to) { return order_.prepare.placement.process_of(to); };
   return {.carry = [this, process_of](PlayerId to, WireMessage wire_message) -> Status {
             if (to.kind != PlayerId::Kind::supervisor || !wire_message.tensors.empty())

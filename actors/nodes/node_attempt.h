@@ -79,7 +79,7 @@ class NodeAttempt {
 
   bool is_here(PlayerId player) const;
   LinkedDevices linked() const;
-  Way way();
+  Route route();
   Status deliver(int from, PlayerId to, WireMessage wire_message);
   void arrived(int from, PlayerId to, WireMessage wire_message);
   Status check_start(const Start& start) const;

@@ -16,8 +16,8 @@ class Proxy {
  public:
   static constexpr const char* name = "envoy";
 
-  Proxy(caf_shim::Base* self, PlayerId player, Way way, MemoryPool* memory)
-      : self_(self), player_(player), way_(std::move(way)), memory_(memory) {}
+  Proxy(caf_shim::Base* self, PlayerId player, Route route, MemoryPool* memory)
+      : self_(self), player_(player), route_(std::move(route)), memory_(memory) {}
 
   caf::behavior make_behavior() { return behavior(static_cast<Travelling*>(nullptr)); }
 
@@ -48,9 +48,9 @@ class Proxy {
       auto& next = waiting_.front();
       const auto afar = std::ranges::find_if(
           next.tensors, [](const Tensor& tensor) { return !tensor.place().is_host(); });
-      const bool is_linked = way_.is_linked && way_.is_linked(player_, next);
+      const bool is_linked = route_.is_linked && route_.is_linked(player_, next);
       if (afar != next.tensors.end() && !is_linked) return bring(afar->place(), next);
-      if (auto sent = way_.carry(player_, std::move(next)); !sent)
+      if (auto sent = route_.carry(player_, std::move(next)); !sent)
         return self_->fail(sent.error().text);
     }
   }
@@ -58,8 +58,8 @@ class Proxy {
   /// Copies tensors to the host by their device's own executor: no other thread may use the device.
   void bring(MemoryPlace from, const WireMessage& wire_message) {
     const auto executor = std::ranges::find_if(
-        way_.executors, [&](Executor* one) { return one && one->memory().place() == from; });
-    assert(executor != way_.executors.end() && "a tensor of a device that is not here");
+        route_.executors, [&](Executor* one) { return one && one->memory().place() == from; });
+    assert(executor != route_.executors.end() && "a tensor of a device that is not here");
     Jobs(**executor, caf_shim::weak(*self_))
         .post(wire_message.type, [tensors = wire_message.tensors, from,
                                   owner = caf_shim::weak(*self_)](Stream& stream) mutable {
@@ -71,15 +71,16 @@ class Proxy {
 
   caf_shim::Base* self_;
   PlayerId player_;
-  Way way_;
+  Route route_;
   MemoryPool* memory_;
   std::deque<WireMessage> waiting_;  // The first one's tensors may be on their way to the host.
 };
 
 }  // namespace
 
-caf::actor spawn_proxy(caf::actor_system& system, PlayerId player, Way way, MemoryPool& memory) {
-  return caf_shim::spawn<Proxy>(system, player, std::move(way), &memory);
+caf::actor spawn_proxy(caf::actor_system& system, PlayerId player, Route route,
+                       MemoryPool& memory) {
+  return caf_shim::spawn<Proxy>(system, player, std::move(route), &memory);
 }
 
 }  // namespace troupe::actors

@@ -21,7 +21,7 @@ using Carry = std::function<Status(PlayerId to, WireMessage wire_message)>;
 using IsLinked = std::function<bool(PlayerId to, const WireMessage& wire_message)>;
 
 /// The way in which a proxy's messages reach its player.
-struct Way {
+struct Route {
   Carry carry;
   IsLinked is_linked = {};                // Empty: no tensors.
   std::vector<Executor*> executors = {};  // Indexed by device; null if it is not here.
@@ -41,7 +41,7 @@ struct TensorsBrought {
 /// Spawns a proxy, which stands for a player of another process. It forwards all messages to that
 /// player and ends when the player ends, for the same reason; so no player knows where its peers
 /// are. `memory` and the executors must outlive the proxy and all that it sends.
-caf::actor spawn_proxy(caf::actor_system& system, PlayerId player, Way way, MemoryPool& memory);
+caf::actor spawn_proxy(caf::actor_system& system, PlayerId player, Route route, MemoryPool& memory);
 
 }  // namespace troupe::actors
 
