@@ -16,9 +16,9 @@
 #include "apps/machine/watchdog.h"
 #include "apps/run/beginning.h"
 #include "apps/run/disk_checkpoints.h"
+#include "apps/run/prepared_plan.h"
 #include "apps/run/run_devices.h"
 #include "apps/run/run_setup.h"
-#include "apps/run/staging.h"
 #include "config/recipe.h"
 #include "schedules/plan/plan.h"
 
@@ -77,16 +77,16 @@ class ProcessRun {
   }
 
   /// Of a configuration that differs in its pipeline alone.
-  Result<StagingPtr> stage(const config::RunConfig& config) const {
-    return make_staging(config, setup_, whom_);
+  Result<PreparedPlanPtr> stage(const config::RunConfig& config) const {
+    return prepare_plan(config, setup_, whom_);
   }
   /// From the next spec on; all devices are elsewhere.
-  void restage(StagingPtr staging) { staging_ = std::move(staging); }
+  void restage(PreparedPlanPtr prepared_plan) { prepared_plan_ = std::move(prepared_plan); }
 
   std::int64_t step() const { return start_.step; }
   const RunSetup& setup() const { return setup_; }
-  const schedules::Plan& plan() const { return staging_->plan; }
-  const actors::Rounds& rounds() const { return staging_->rounds; }
+  const schedules::Plan& plan() const { return prepared_plan_->plan; }
+  const actors::Rounds& rounds() const { return prepared_plan_->rounds; }
 
  private:
   ProcessRun(const config::Loaded& loaded, RunSetup setup, storage::Files& files);
@@ -106,8 +106,8 @@ class ProcessRun {
   PlanFor whom_;
   storage::Files& files_;
   Record record_;
-  StagingPtr staging_;
-  StagingPtr kept_;  // Whose memory the run's folder has.
+  PreparedPlanPtr prepared_plan_;
+  PreparedPlanPtr kept_;  // Whose memory the run's folder has.
   std::optional<storage::MicroBatches> batches_;
   std::optional<storage::MicroBatches> validation_;
   MemoryPool host_;  // Of what is read before there are devices.

@@ -9,8 +9,8 @@
 #include "actors/executor.h"
 #include "actors/pace.h"
 #include "actors/play/linked_device.h"
+#include "apps/run/prepared_plan.h"
 #include "apps/run/remarks.h"
-#include "apps/run/staging.h"
 #include "config/run_config.h"
 #include "core/memory/device_progress.h"
 #include "core/result.h"
@@ -35,7 +35,7 @@ class RunDevices {
   RunDevices() = default;
   /// As many as its plan has, each a share of the cores, or a GPU in turn.
   static Result<RunDevices> open(const config::RunConfig& config, kernels::Precision precision,
-                                 const Staging& staging, const DevicesHere& here);
+                                 const PreparedPlan& prepared_plan, const DevicesHere& here);
 
   /// By device; null for those that are elsewhere.
   const std::vector<std::unique_ptr<actors::Executor>>& by_number() const { return devices_; }

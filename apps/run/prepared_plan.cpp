@@ -1,4 +1,4 @@
-#include "apps/run/staging.h"
+#include "apps/run/prepared_plan.h"
 
 #include <string>
 #include <utility>
@@ -25,8 +25,8 @@ Status check_ties(const config::RunConfig& config, const models::Model& model,
 
 }  // namespace
 
-Result<StagingPtr> make_staging(const config::RunConfig& config, const RunSetup& setup,
-                                const PlanFor& whom) {
+Result<PreparedPlanPtr> prepare_plan(const config::RunConfig& config, const RunSetup& setup,
+                                     const PlanFor& whom) {
   auto request = nominal_request(config, setup, whom.memory);
   if (!request) return request.error();
   if (whom.others_play) request->effort = 0;
@@ -53,8 +53,8 @@ Result<StagingPtr> make_staging(const config::RunConfig& config, const RunSetup&
   if (rounds->asynchronous())
     if (auto good = check_ties(config, setup.model, *plan); !good) return good.error();
   auto memory = schedules::run_memory(config.name, *request, *plan);
-  return std::make_shared<const Staging>(
-      Staging{std::move(*plan), std::move(memory), std::move(*rounds)});
+  return std::make_shared<const PreparedPlan>(
+      PreparedPlan{std::move(*plan), std::move(memory), std::move(*rounds)});
 }
 
 }  // namespace troupe::apps

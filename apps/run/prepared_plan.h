@@ -13,12 +13,12 @@
 namespace troupe::apps {
 
 /// A plan, what is held by it, and what is played.
-struct Staging {
+struct PreparedPlan {
   schedules::Plan plan;
   schedules::RunMemory memory;
   actors::Rounds rounds;
 };
-using StagingPtr = std::shared_ptr<const Staging>;
+using PreparedPlanPtr = std::shared_ptr<const PreparedPlan>;
 
 /// For whom it is planned.
 struct PlanFor {
@@ -27,7 +27,7 @@ struct PlanFor {
 };
 
 /// Plans a run as its configuration says, and makes its rounds.
-Result<StagingPtr> make_staging(const config::RunConfig& config, const RunSetup& setup,
-                                const PlanFor& whom);
+Result<PreparedPlanPtr> prepare_plan(const config::RunConfig& config, const RunSetup& setup,
+                                     const PlanFor& whom);
 
 }  // namespace troupe::apps
