@@ -10,7 +10,8 @@ void Copies::begin(std::uint64_t epoch, std::int64_t step) {
   epoch_ = epoch;
   told_ = step;
   // One account stands for all nodes, because a simulated step is kept by all nodes or by none.
-  lines_ = actors::Lines(step, 1, 1, losses_.between(clock_.now().time_since_epoch()));
+  recovery_points_ =
+      actors::RecoveryPoints(step, 1, 1, losses_.between(clock_.now().time_since_epoch()));
   std::erase_if(steps_, [step](const auto& entry) { return entry.first != step; });
 }
 
@@ -36,10 +37,10 @@ bool Copies::is_to_be_kept(const Given& given) {
   const Time now = clock_.now();
   // Every node has finished the previous step, because otherwise this one could not be done.
   if (!steps_.empty() && there(steps_.rbegin()->second) <= now)
-    lines_.kept(steps_.rbegin()->first, given.copying);
-  if (!lines_.may_ask(now.time_since_epoch())) return false;
-  lines_.ask(given.step, now.time_since_epoch());
-  steps_.erase(steps_.begin(), steps_.lower_bound(lines_.line()));
+    recovery_points_.kept(steps_.rbegin()->first, given.copying);
+  if (!recovery_points_.may_ask(now.time_since_epoch())) return false;
+  recovery_points_.ask(given.step, now.time_since_epoch());
+  steps_.erase(steps_.begin(), steps_.lower_bound(recovery_points_.line()));
   steps_[given.step];
   return true;
 }

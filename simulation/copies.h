@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "actors/decide/reconciler.h"
-#include "actors/play/lines.h"
+#include "actors/play/recovery_points.h"
 #include "simulation/clock.h"
 
 namespace troupe::simulation {
@@ -40,7 +40,7 @@ class Copies {
   /// Keeps the copies; returns false if the step is not to be kept.
   bool keep(const Given& given);
   /// Reports the number of steps in the ledger.
-  void entered(std::int64_t steps) { lines_.entered(steps); }
+  void entered(std::int64_t steps) { recovery_points_.entered(steps); }
   /// Removes a node with its copies and the copies that it has not finished sending.
   void lose(Life life);
 
@@ -63,7 +63,7 @@ class Copies {
   const Clock& clock_;
   int each_ = 1;
   std::uint64_t epoch_ = 0;
-  actors::Lines lines_;
+  actors::RecoveryPoints recovery_points_;
   actors::LossRate losses_;
   std::int64_t told_ = 0;               // The newest step of the attempt that a node reported.
   std::map<std::int64_t, Step> steps_;  // The recovery point, and a step that may follow it.

@@ -8,7 +8,7 @@
 #include "actors/assembled.h"
 #include "actors/caf_shim.h"
 #include "actors/messages.h"
-#include "actors/play/lines.h"
+#include "actors/play/recovery_points.h"
 
 namespace troupe::actors {
 
@@ -17,12 +17,12 @@ namespace troupe::actors {
 class Copies {
  public:
   /// Forgets all copies until the attempt's players are assembled.
-  void attempt_begins() { lines_ = {}; }
+  void attempt_begins() { recovery_points_ = {}; }
   void begun(const Assembled& assembled, caf_shim::TimePoint now);
   /// Notes the loss of a node.
   void lost(caf_shim::TimePoint now) { losses_.lost(now.time_since_epoch()); }
   /// Notes how many steps the ledger has.
-  void entered(std::int64_t steps) { lines_.entered(steps); }
+  void entered(std::int64_t steps) { recovery_points_.entered(steps); }
 
   /// The rounds that optimizers must have left before a step, to hear of the request in time.
   std::size_t rounds_before() const { return rounds_before_; }
@@ -32,7 +32,7 @@ class Copies {
   std::optional<std::string> heard(const Kept& kept);
 
  private:
-  Lines lines_;
+  RecoveryPoints recovery_points_;
   LossRate losses_;
   std::size_t rounds_before_ = 1;
 };

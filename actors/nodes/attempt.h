@@ -19,8 +19,8 @@
 #include "actors/nodes/node_pool.h"
 #include "actors/nodes/proxy.h"
 #include "actors/nodes/run_orders.h"
-#include "actors/play/lines.h"
 #include "actors/play/players.h"
+#include "actors/play/recovery_points.h"
 #include "core/memory/memory_pool.h"
 
 namespace troupe::actors {

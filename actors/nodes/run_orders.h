@@ -10,7 +10,7 @@
 #include "actors/cause.h"
 #include "actors/nodes/mesh.h"
 #include "actors/nodes/placement.h"
-#include "actors/play/lines.h"
+#include "actors/play/recovery_points.h"
 #include "actors/player_id.h"
 #include "core/value.h"
 #include "transport/wire/fields.h"

@@ -12,7 +12,7 @@
 
 #include "actors/executor.h"
 #include "actors/messages.h"
-#include "actors/play/lines.h"
+#include "actors/play/recovery_points.h"
 #include "core/result.h"
 
 namespace troupe::actors {

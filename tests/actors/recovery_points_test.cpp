@@ -1,4 +1,4 @@
-#include "actors/play/lines.h"
+#include "actors/play/recovery_points.h"
 
 #include <string>
 #include <vector>
@@ -50,76 +50,76 @@ TEST_CASE("a run goes on from the newest step whose every state is in memory", "
 }
 
 TEST_CASE("a step is the line once all its copies are there and the ledger has it", "[actors]") {
-  Lines lines(10, 2, 2, 24h);
-  CHECK(lines.line() == 10);
-  REQUIRE(lines.may_ask(0s));
-  lines.ask(12, 0s);
-  CHECK(!lines.may_ask(1h));
-  lines.kept(12, 0s);
-  lines.entered(12);
-  CHECK(lines.line() == 10);
-  lines.kept(11, 0s);  // Of nobody that was asked.
-  CHECK(lines.line() == 10);
-  lines.kept(12, 0s);
-  CHECK(lines.line() == 12);
+  RecoveryPoints recovery_points(10, 2, 2, 24h);
+  CHECK(recovery_points.line() == 10);
+  REQUIRE(recovery_points.may_ask(0s));
+  recovery_points.ask(12, 0s);
+  CHECK(!recovery_points.may_ask(1h));
+  recovery_points.kept(12, 0s);
+  recovery_points.entered(12);
+  CHECK(recovery_points.line() == 10);
+  recovery_points.kept(11, 0s);  // Of nobody that was asked.
+  CHECK(recovery_points.line() == 10);
+  recovery_points.kept(12, 0s);
+  CHECK(recovery_points.line() == 12);
 
-  lines.ask(14, 1s);
-  lines.kept(14, 0s);
-  lines.kept(14, 0s);
-  lines.entered(13);
-  CHECK(lines.line() == 12);
-  CHECK(!lines.may_ask(1h));
-  lines.entered(15);
-  CHECK(lines.line() == 14);
+  recovery_points.ask(14, 1s);
+  recovery_points.kept(14, 0s);
+  recovery_points.kept(14, 0s);
+  recovery_points.entered(13);
+  CHECK(recovery_points.line() == 12);
+  CHECK(!recovery_points.may_ask(1h));
+  recovery_points.entered(15);
+  CHECK(recovery_points.line() == 14);
 }
 
 TEST_CASE("a step that an optimizer has missed makes room for another one", "[actors]") {
-  Lines lines(0, 2, 2, 24h);
-  lines.ask(1, 0s);
-  lines.kept(1, 1ms);
-  CHECK(lines.missed(1));
-  REQUIRE(lines.may_ask(0s));
-  lines.ask(3, 0s);
-  lines.kept(1, 1ms);
-  CHECK(!lines.missed(1));
-  CHECK(!lines.may_ask(1h));
-  lines.kept(3, 0s);
-  lines.kept(3, 0s);
-  lines.entered(3);
-  CHECK(lines.line() == 3);
+  RecoveryPoints recovery_points(0, 2, 2, 24h);
+  recovery_points.ask(1, 0s);
+  recovery_points.kept(1, 1ms);
+  CHECK(recovery_points.missed(1));
+  REQUIRE(recovery_points.may_ask(0s));
+  recovery_points.ask(3, 0s);
+  recovery_points.kept(1, 1ms);
+  CHECK(!recovery_points.missed(1));
+  CHECK(!recovery_points.may_ask(1h));
+  recovery_points.kept(3, 0s);
+  recovery_points.kept(3, 0s);
+  recovery_points.entered(3);
+  CHECK(recovery_points.line() == 3);
 }
 
 namespace {
 
 /// A line at that time, of which each of two nodes has 0.1 s of copying, and the same of giving.
-void make_line(Lines& lines, std::int64_t step, Lines::Time now) {
-  REQUIRE(lines.may_ask(now));
-  lines.ask(step, now);
-  lines.entered(step);
-  for (int copy = 0; copy < 4; ++copy) lines.kept(step, 50ms);
-  REQUIRE(lines.line() == step);
+void make_line(RecoveryPoints& recovery_points, std::int64_t step, RecoveryPoints::Time now) {
+  REQUIRE(recovery_points.may_ask(now));
+  recovery_points.ask(step, now);
+  recovery_points.entered(step);
+  for (int copy = 0; copy < 4; ++copy) recovery_points.kept(step, 50ms);
+  REQUIRE(recovery_points.line() == step);
 }
 
 }  // namespace
 
 TEST_CASE("being ready takes 1 % of the time at most", "[actors]") {
-  Lines lines(0, 4, 2, 24h);
+  RecoveryPoints recovery_points(0, 4, 2, 24h);
   // In memory that is new.
-  make_line(lines, 1, 10s);
-  make_line(lines, 2, 11s);
-  CHECK(!lines.may_ask(11'999ms));
-  make_line(lines, 3, 12s);
-  CHECK(!lines.may_ask(31'999ms));
-  CHECK(lines.may_ask(32s));
+  make_line(recovery_points, 1, 10s);
+  make_line(recovery_points, 2, 11s);
+  CHECK(!recovery_points.may_ask(11'999ms));
+  make_line(recovery_points, 3, 12s);
+  CHECK(!recovery_points.may_ask(31'999ms));
+  CHECK(recovery_points.may_ask(32s));
 }
 
 TEST_CASE("where nodes are lost every minute being ready may take more", "[actors]") {
-  Lines lines(0, 4, 2, 60s);
-  for (const int step : {1, 2, 3}) make_line(lines, step, std::chrono::seconds(step));
+  RecoveryPoints recovery_points(0, 4, 2, 60s);
+  for (const int step : {1, 2, 3}) make_line(recovery_points, step, std::chrono::seconds(step));
   // The root of 2 x 0.2 s x 60 s.
-  CHECK(!lines.may_ask(7'890ms));
-  CHECK(lines.may_ask(7'900ms));
-  Lines worst(0, 4, 2, 1ms);
+  CHECK(!recovery_points.may_ask(7'890ms));
+  CHECK(recovery_points.may_ask(7'900ms));
+  RecoveryPoints worst(0, 4, 2, 1ms);
   for (const int step : {1, 2, 3}) make_line(worst, step, std::chrono::seconds(step));
   CHECK(!worst.may_ask(3'999ms));
   CHECK(worst.may_ask(4s));
@@ -138,8 +138,8 @@ TEST_CASE("how often nodes are lost is known from the last losses", "[actors]") 
 }
 
 TEST_CASE("who keeps nothing asks for nothing", "[actors]") {
-  CHECK(!Lines().may_ask(1h));
-  CHECK(!Lines(5, 0, 3, 24h).may_ask(1h));
+  CHECK(!RecoveryPoints().may_ask(1h));
+  CHECK(!RecoveryPoints(5, 0, 3, 24h).may_ask(1h));
 }
 
 TEST_CASE("what is in memory is newer than a checkpoint that is damaged", "[actors]") {

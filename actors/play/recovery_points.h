@@ -61,15 +61,15 @@ class LossRate {
 
 /// Decides which step's state is kept next, and which step is the recovery point. One step at a
 /// time is being copied. Times may be of any clock.
-class Lines {
+class RecoveryPoints {
  public:
   using Time = std::chrono::nanoseconds;
 
   /// Keeps nothing.
-  Lines() = default;
+  RecoveryPoints() = default;
   /// For an attempt that began at a step, which is its recovery point if it was found in memory.
   /// `copies` counts the copies of all states together.
-  Lines(std::int64_t began, int copies, int nodes, Time between_losses)
+  RecoveryPoints(std::int64_t began, int copies, int nodes, Time between_losses)
       : line_(began), copies_(copies), nodes_(nodes), between_losses_(between_losses) {}
 
   /// Returns whether to ask for a step: none is being copied, and the last ones cost little enough.

@@ -1,4 +1,4 @@
-#include "actors/play/lines.h"
+#include "actors/play/recovery_points.h"
 
 #include <algorithm>
 #include <cmath>
@@ -89,27 +89,27 @@ LossRate::Time LossRate::between(Time now) const {
   return (now - last_.front()) / static_cast<int>(last_.size());
 }
 
-void Lines::ask(std::int64_t step, Time now) { asked_ = {step, now, 0, {}}; }
+void RecoveryPoints::ask(std::int64_t step, Time now) { asked_ = {step, now, 0, {}}; }
 
-void Lines::kept(std::int64_t step, Time took) {
+void RecoveryPoints::kept(std::int64_t step, Time took) {
   if (!asked_ || asked_->step != step) return;
   ++asked_->kept;
   asked_->took += took;
   complete();
 }
 
-bool Lines::missed(std::int64_t step) {
+bool RecoveryPoints::missed(std::int64_t step) {
   if (!asked_ || asked_->step != step) return false;
   asked_.reset();
   return true;
 }
 
-void Lines::entered(std::int64_t steps) {
+void RecoveryPoints::entered(std::int64_t steps) {
   entered_ = steps;
   complete();
 }
 
-void Lines::complete() {
+void RecoveryPoints::complete() {
   if (!asked_ || asked_->kept < copies_ || entered_ < asked_->step) return;
   line_ = asked_->step;
   next_ = asked_->when + pause_after(copied_elsewhere * asked_->took / nodes_);
@@ -118,7 +118,7 @@ void Lines::complete() {
 
 /// Returns the time between two recovery points. Each costs a node `cost`, and a loss repeats half
 /// an interval on average. The sum of both is minimal at sqrt(2 * cost * time between losses).
-Lines::Time Lines::pause_after(Time cost) {
+RecoveryPoints::Time RecoveryPoints::pause_after(Time cost) {
   const double best = std::sqrt(2.0 * static_cast<double>(cost.count()) *
                                 static_cast<double>(between_losses_.count()));
   const auto pause =
