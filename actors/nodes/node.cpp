@@ -12,7 +12,7 @@
 #include <variant>
 
 #include "actors/decide/detector.h"
-#include "actors/play/keep.h"
+#include "actors/play/state_store.h"
 #include "core/digest.h"
 #include "core/json.h"
 #include "core/threads/thread_name.h"
@@ -91,7 +91,7 @@ class Node::Work {
     Digest config;
     int nodes = 1;
     std::chrono::nanoseconds head_patience{};
-    std::shared_ptr<Keep> keep;
+    std::shared_ptr<StateStore> state_store;
     std::optional<Clock::time_point> until;  // When to drop them; empty: keep.
   };
 
@@ -164,13 +164,14 @@ class Node::Work {
   /// Returns when the first timeout expires.
   std::optional<Clock::time_point> next_patience() const {
     auto next = headless_until_;
-    for (const auto& [run, memory] : keeps_)
+    for (const auto& [run, memory] : state_stores_)
       if (memory.until && (!next || *memory.until < *next)) next = memory.until;
     return next;
   }
   void lose_patience(Clock::time_point now) {
-    std::erase_if(
-        keeps_, [now](const auto& kept) { return kept.second.until && *kept.second.until <= now; });
+    std::erase_if(state_stores_, [now](const auto& kept) {
+      return kept.second.until && *kept.second.until <= now;
+    });
     if (!headless_until_ || *headless_until_ > now) return;
     headless_until_.reset();
     retire("its head has been gone for too long (limits.head_patience)");
@@ -180,7 +181,7 @@ class Node::Work {
 
   void join() {
     auto inventory = options_.inventory;
-    for (const auto& [run, memory] : keeps_) inventory.kept.push_back({run, memory.nodes});
+    for (const auto& [run, memory] : state_stores_) inventory.kept.push_back({run, memory.nodes});
     auto join = transport::to_message(
         Join{options_.name, std::move(inventory), was_welcome_, term_proof_, options_.life});
     join.incarnation = conversation()->incarnation();
@@ -195,7 +196,7 @@ class Node::Work {
     options_.say("comes anew: " + why);
     node_attempts_.clear();
     const auto now = Clock::now();
-    for (auto& [run, memory] : keeps_) memory.until = now + memory.head_patience;
+    for (auto& [run, memory] : state_stores_) memory.until = now + memory.head_patience;
     {
       const std::lock_guard lock(mutex_);
       conversation_ = new_conversation();
@@ -209,7 +210,7 @@ class Node::Work {
     conversation()->pause();
     is_welcome_ = false;
     if (leaving_) return retire("it leaves, and its head is gone");
-    for (auto& [run, memory] : keeps_)
+    for (auto& [run, memory] : state_stores_)
       if (!node_attempts_.contains(run)) memory.until = Clock::now() + memory.head_patience;
     if (node_attempts_.empty()) return;
     options_.say("lost the head; its runs wait for it: " + lost.why);
@@ -243,7 +244,7 @@ class Node::Work {
   void act_on(transport::Message& message) {
     if (message.type == Prepare::type) return prepare(message);
     if (message.type == Stop::type) return stop(message);
-    if (message.type == Forget::type) return (void)keeps_.erase(message.run);
+    if (message.type == Forget::type) return (void)state_stores_.erase(message.run);
     if (message.type == Chaos::type) return suffer(message);
     if (message.type == Unfit::type) return unfit(message);
     if (message.type == Dismiss::type) return dismiss(message);
@@ -268,7 +269,7 @@ class Node::Work {
     term_proof_ = welcome->term_proof;
     // It is the same life of the head, whose runs may wait long for nodes.
     if (was_welcome_)
-      for (auto& [run, memory] : keeps_) memory.until.reset();
+      for (auto& [run, memory] : state_stores_) memory.until.reset();
     was_welcome_ = is_welcome_ = true;
     headless_until_.reset();
   }
@@ -295,7 +296,7 @@ class Node::Work {
 
   void retire(const std::string& why) {
     node_attempts_.clear();
-    keeps_.clear();
+    state_stores_.clear();
     is_dismissed_ ? options_.dismissed(why) : options_.retired(why);
   }
 
@@ -308,14 +309,14 @@ class Node::Work {
     auto home = options_.open_run(order->config, order->placement, order->here);
     if (!home) return answer(PrepareFailed{home.error().text});
     const auto head_patience = (*home)->head_patience();
-    const auto keep = keep_of(message.run, *order, **home);
+    const auto state_store = state_store_of(message.run, *order, **home);
     std::vector<DataHere> data;
     const auto spec = (*home)->spec();
     for (const auto& file : spec->data) data.push_back({file.path, to_string(file.digest)});
     auto node_attempt =
         NodeAttempt::open(channels_, {.home = std::move(*home),
                                       .prepare = std::move(*order),
-                                      .keep = keep,
+                                      .state_store = state_store,
                                       .attempt = static_cast<int>(message.epoch),
                                       .epoch = epoch_of(message.run, message.epoch),
                                       .interface = options_.interface,
@@ -332,26 +333,29 @@ class Node::Work {
     if (!node_attempt) return answer(PrepareFailed{node_attempt.error().text});
     const auto address = (*node_attempt)->address();
     node_attempts_[message.run] = {message.epoch, head_patience, std::move(*node_attempt)};
-    answer(Prepared{address, keep ? keep->kept() : std::vector<KeptStep>(), std::move(data)});
+    answer(Prepared{address, state_store ? state_store->kept() : std::vector<KeptStep>(),
+                    std::move(data)});
   }
 
   /// Returns the states of earlier attempts. All results depend on the configuration, so states of
   /// another configuration are dropped.
-  std::shared_ptr<Keep> keep_of(const std::string& run, const Prepare& order, RunHome& home) {
+  std::shared_ptr<StateStore> state_store_of(const std::string& run, const Prepare& order,
+                                             RunHome& home) {
     const bool is_kept = home.spec()->copies > 1;
     const auto config = digest_of(to_json(order.config));
-    const auto known = keeps_.find(run);
-    if (known != keeps_.end() && (!is_kept || known->second.config != config)) keeps_.erase(known);
+    const auto known = state_stores_.find(run);
+    if (known != state_stores_.end() && (!is_kept || known->second.config != config))
+      state_stores_.erase(known);
     if (!is_kept) return nullptr;
-    auto& memory = keeps_[run];
-    if (!memory.keep)
-      memory.keep =
-          std::make_shared<Keep>(std::make_shared<ComputingThread>(1, nullptr, "keeping"));
+    auto& memory = state_stores_[run];
+    if (!memory.state_store)
+      memory.state_store =
+          std::make_shared<StateStore>(std::make_shared<ComputingThread>(1, nullptr, "keeping"));
     memory.config = config;
     memory.nodes = order.placement.head();
     memory.head_patience = home.head_patience();
     memory.until.reset();
-    return memory.keep;
+    return memory.state_store;
   }
 
   void start(NodeAttempt& node_attempt, const transport::Message& message) {
@@ -417,10 +421,10 @@ class Node::Work {
   // Used by the node's thread.
   std::uint64_t term_;
   std::string term_proof_;
-  std::map<std::string, Memory> keeps_;        // Keyed by run.
-  std::map<std::string, Here> node_attempts_;  // Keyed by run.
-  bool was_welcome_ = false;                   // The head has welcomed it,
-  bool is_welcome_ = false;                    // and has done so on this connection.
+  std::map<std::string, Memory> state_stores_;  // Keyed by run.
+  std::map<std::string, Here> node_attempts_;   // Keyed by run.
+  bool was_welcome_ = false;                    // The head has welcomed it,
+  bool is_welcome_ = false;                     // and has done so on this connection.
   bool leaving_ = false;
   bool is_dismissed_ = false;
   std::optional<Clock::time_point> told_away_;  // When it last reported an unreachable head.

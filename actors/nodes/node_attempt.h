@@ -14,7 +14,7 @@
 #include "actors/nodes/placement.h"
 #include "actors/nodes/proxy.h"
 #include "actors/nodes/run_orders.h"
-#include "actors/play/keep.h"
+#include "actors/play/state_store.h"
 #include "actors/run_spec.h"
 
 namespace troupe::actors {
@@ -34,7 +34,7 @@ class RunHome {
 struct NodeAttemptOrder {
   std::shared_ptr<RunHome> home;
   Prepare prepare;
-  std::shared_ptr<Keep> keep;  // The process's states of the run; null: none.
+  std::shared_ptr<StateStore> state_store;  // The process's states of the run; null: none.
   int attempt = 0;
   transport::Epoch epoch;
   std::string interface = "127.0.0.1";

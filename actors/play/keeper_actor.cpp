@@ -12,7 +12,8 @@ class Keeper {
  public:
   static constexpr const char* name = "keeper";
 
-  Keeper(caf_shim::Base* self, std::shared_ptr<Keep> keep) : self_(self), keep_(std::move(keep)) {}
+  Keeper(caf_shim::Base* self, std::shared_ptr<StateStore> state_store)
+      : self_(self), state_store_(std::move(state_store)) {}
 
   caf::behavior make_behavior() {
     return {
@@ -27,25 +28,25 @@ class Keeper {
  private:
   void put(StateCopy copy) {
     Kept kept{copy.state.attempt, copy.state.optimizer, copy.state.step, {}, false, {}};
-    keep_->put(std::move(copy),
-               [kept, to = caf_shim::weak(players_->supervisor)](auto copied) mutable {
-                 if (copied)
-                   kept.took = *copied;
-                 else
-                   kept.why_not = copied.error().text;
-                 caf_shim::post(to, std::move(kept));
-               });
+    state_store_->put(std::move(copy),
+                      [kept, to = caf_shim::weak(players_->supervisor)](auto copied) mutable {
+                        if (copied)
+                          kept.took = *copied;
+                        else
+                          kept.why_not = copied.error().text;
+                        caf_shim::post(to, std::move(kept));
+                      });
   }
 
   caf_shim::Base* self_;
-  std::shared_ptr<Keep> keep_;
+  std::shared_ptr<StateStore> state_store_;
   PlayersPtr players_;
 };
 
 }  // namespace
 
-caf::actor spawn_keeper(caf::actor_system& system, std::shared_ptr<Keep> keep) {
-  return caf_shim::spawn<Keeper>(system, std::move(keep));
+caf::actor spawn_keeper(caf::actor_system& system, std::shared_ptr<StateStore> state_store) {
+  return caf_shim::spawn<Keeper>(system, std::move(state_store));
 }
 
 }  // namespace troupe::actors

@@ -19,9 +19,9 @@
 #include "actors/nodes/placement.h"
 #include "actors/nodes/proxy.h"
 #include "actors/nodes/wire_message.h"
-#include "actors/play/keep.h"
 #include "actors/play/keeper_actor.h"
 #include "actors/play/players.h"
+#include "actors/play/state_store.h"
 #include "catch.h"
 #include "little_run.h"
 
@@ -37,7 +37,7 @@ class Nodes final : public PlayerHost {
     for (int node = 0; node < nodes; ++node) {
       threads_.push_back(&world.make_executor());
       const auto borrowed = std::shared_ptr<Executor>(threads_.back(), [](Executor*) {});
-      keeps_.push_back(std::make_shared<Keep>(borrowed));
+      state_stores_.push_back(std::make_shared<StateStore>(borrowed));
     }
   }
 
@@ -46,12 +46,12 @@ class Nodes final : public PlayerHost {
     for (const auto& keeper : keepers_) caf_shim::kill(keeper);
     keepers_.clear();
     spec_ = attempt_context.spec;
-    const int nodes = static_cast<int>(keeps_.size());
+    const int nodes = static_cast<int>(state_stores_.size());
     const std::vector<NodeHere> here(static_cast<std::size_t>(nodes));
     const auto sharing = sharing_of(*spec_, here, nodes);
     placement_ = line_up(*spec_, here, share_out(sharing, Search::thorough)).placement;
     std::vector<std::vector<KeptStep>> kept;
-    for (const auto& keep : keeps_) kept.push_back(keep->kept());
+    for (const auto& state_store : state_stores_) kept.push_back(state_store->kept());
     auto state = *newest_state(find_newest(kept, placement_.optimizers, origin.committed),
                                origin.saved, origin.load);
     const auto& found = state.in_memory;
@@ -67,16 +67,16 @@ class Nodes final : public PlayerHost {
       if (!found) return spawn_player(system, spec_, id, part_of(loaded, *spec_, id.index));
       const auto index = static_cast<std::size_t>(id.index);
       auto state =
-          *keeps_[static_cast<std::size_t>(found->from[index])]->find(id.index, found->step);
+          *state_stores_[static_cast<std::size_t>(found->from[index])]->find(id.index, found->step);
       return spawn_player(system, spec_, id,
                           StartPoint{state.step, std::move(state.weights), std::move(state.moments),
                                      state.loss_scale});
     });
     for (const auto& [id, actor, standing] : real.all) (*players_)[id] = caf_shim::weak(actor);
     for (int node = 0; node < nodes; ++node) {
-      auto& keep = keeps_[static_cast<std::size_t>(node)];
-      keep->begin(loaded.step);
-      keepers_.push_back(spawn_keeper(system, keep));
+      auto& state_store = state_stores_[static_cast<std::size_t>(node)];
+      state_store->begin(loaded.step);
+      keepers_.push_back(spawn_keeper(system, state_store));
       (*players_)[{PlayerId::Kind::keeper, node}] = caf_shim::weak(keepers_.back());
     }
     for (int node = 0; node < nodes; ++node) {
@@ -118,12 +118,12 @@ class Nodes final : public PlayerHost {
     for (const auto& [id, player] : *players_)
       if (placement_.process_of(id) < nodes)
         if (const auto actor = caf::actor_cast<caf::actor>(player)) caf_shim::kill(actor);
-    keeps_.erase(keeps_.begin(), keeps_.begin() + nodes);
+    state_stores_.erase(state_stores_.begin(), state_stores_.begin() + nodes);
   }
   /// Once nobody plays: bytes that are not given back.
   std::size_t forget() {
     keepers_.clear();
-    keeps_.clear();
+    state_stores_.clear();
     std::size_t bytes = memory_.counters().bytes_in_use;
     for (auto* thread : threads_) bytes += thread->memory().counters().bytes_in_use;
     return bytes;
@@ -155,7 +155,7 @@ class Nodes final : public PlayerHost {
   RunSpecPtr spec_;
   Placement placement_;
   std::vector<Executor*> threads_;
-  std::vector<std::shared_ptr<Keep>> keeps_;  // By node.
+  std::vector<std::shared_ptr<StateStore>> state_stores_;  // By node.
   std::vector<caf::actor> keepers_;
   std::shared_ptr<Players> players_;  // Of the newest attempt.
   int from_memory_ = 0;

@@ -1,4 +1,4 @@
-#include "actors/play/keep.h"
+#include "actors/play/state_store.h"
 
 #include <time.h>
 
@@ -29,9 +29,9 @@ std::vector<NamedTensor> copies_of(const std::vector<NamedTensor>& tensors, Memo
 
 }  // namespace
 
-Keep::Keep(std::shared_ptr<Executor> thread) : thread_(std::move(thread)) {}
+Keep::StateStore(std::shared_ptr<Executor> thread) : thread_(std::move(thread)) {}
 
-Keep::~Keep() {
+Keep::~StateStore() {
   ++settled_;
   const std::lock_guard lock(mutex_);
   states_.clear();  // The states return memory to a pool that must still exist.

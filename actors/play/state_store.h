@@ -21,16 +21,16 @@ namespace troupe::actors {
 /// that survive attempts. It has at most two states of each optimizer: the recovery point's, and
 /// one that may become it. They are copies in its own memory, so their senders may end.
 /// Thread-safe.
-class Keep {
+class StateStore {
  public:
   /// Receives the CPU time of the copy, or the reason why there is none.
   using Done = std::function<void(Result<std::chrono::nanoseconds>)>;
 
   /// Copies on `thread`, which it owns.
-  explicit Keep(std::shared_ptr<Executor> thread);
-  ~Keep();
-  Keep(const Keep&) = delete;
-  Keep& operator=(const Keep&) = delete;
+  explicit StateStore(std::shared_ptr<Executor> thread);
+  ~StateStore();
+  StateStore(const StateStore&) = delete;
+  StateStore& operator=(const StateStore&) = delete;
 
   /// Returns at once. Calls `done` on the store's thread, or never if settle() comes first.
   void put(StateCopy copy, Done done);
