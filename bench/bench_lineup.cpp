@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "actors/nodes/foresight.h"
+#include "actors/nodes/loss_plans.h"
 #include "bench/figures.h"
 
 using namespace troupe;
@@ -42,15 +42,15 @@ void measure(int nodes, int kinds) {
   const auto now = sharing_of(nodes, kinds);
   const auto neighbours = actors::neighbours_of(now);
   const auto& lost = neighbours.back();
-  actors::Foresight foresight;
+  actors::LossPlans loss_plans;
   const double all = time_of(1, [&] {
-    foresight.look_ahead(now);
-    (void)foresight.foresaw(lost);
+    loss_plans.look_ahead(now);
+    (void)loss_plans.foresaw(lost);
   });
   double promptly = 0, thoroughly = 0;
   const double prompt =
       time_of(5, [&] { promptly = actors::share_out(lost, actors::Search::prompt).busiest; });
-  const double lookup = time_of(100, [&] { thoroughly = foresight.shares(lost).busiest; });
+  const double lookup = time_of(100, [&] { thoroughly = loss_plans.shares(lost).busiest; });
   std::printf("| %d | %d | %zu | %.2f s | %.2f us | %.1f ms | %.1f %% |\n", nodes, kinds,
               neighbours.size(), all / 1e3, 1e3 * lookup, prompt,
               100 * (promptly / thoroughly - 1));

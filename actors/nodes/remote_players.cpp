@@ -307,7 +307,7 @@ void RemotePlayerHost::plan() {
   if (static_cast<int>(nodes.size()) < order.fewest)
     return take(recon::PlanMade{asked.number, {}, "some of them are not there any more"});
   const auto& spec = attempt->spec();
-  lineup_ = line_up(spec, nodes, foresight_.shares(sharing_of(spec, nodes, order.most)), lineup_);
+  lineup_ = line_up(spec, nodes, loss_plans_.shares(sharing_of(spec, nodes, order.most)), lineup_);
   recon::PlanChoice choice{{}, 0, to_text(lineup_)};
   for (const auto& node : lineup_.nodes) choice.members.push_back(life_of(node));
   take(recon::PlanMade{asked.number, std::move(choice), {}});
@@ -319,7 +319,7 @@ void RemotePlayerHost::foresee() {
   if (!attempt || !progress_.has_begun) return;
   const auto order = this->order();
   const auto nodes = choose(nodes_.usable(order.least));
-  if (!nodes.empty()) foresight_.look_ahead(sharing_of(attempt->spec(), nodes, order.most));
+  if (!nodes.empty()) loss_plans_.look_ahead(sharing_of(attempt->spec(), nodes, order.most));
 }
 
 void RemotePlayerHost::on(const recon::Prepare& order) {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "actors/nodes/attempt.h"
-#include "actors/nodes/foresight.h"
 #include "actors/nodes/lineup.h"
+#include "actors/nodes/loss_plans.h"
 #include "actors/nodes/node_pool.h"
 #include "actors/nodes/reconciling.h"
 #include "actors/play/players.h"
@@ -146,7 +146,7 @@ class RemotePlayerHost final : public PlayerHost {
   Progress progress_;
   std::optional<reconciler::MakePlan> asked_;  // Waits until an attempt can use it.
   Lineup lineup_;                              // The latest plan's.
-  Foresight foresight_;
+  LossPlans loss_plans_;
   std::string last_reason_;
   std::string last_end_;              // The node of the last process that ended, and how.
   std::optional<std::string> ended_;  // The reason of the end.

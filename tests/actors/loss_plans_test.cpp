@@ -1,4 +1,4 @@
-#include "actors/nodes/foresight.h"
+#include "actors/nodes/loss_plans.h"
 
 #include <algorithm>
 #include <numeric>
@@ -49,31 +49,31 @@ TEST_CASE("of nodes of many kinds every single loss is foreseen, and some of two
 
 TEST_CASE("every loss of one node or two is foreseen, as it would be found then", "[actors]") {
   const auto now = sharing_with({4, 4, 3, 2, 1, 1});
-  Foresight foresight;
-  foresight.look_ahead(now);
-  REQUIRE(foresight.foresaw(now));
+  LossPlans loss_plans;
+  loss_plans.look_ahead(now);
+  REQUIRE(loss_plans.foresaw(now));
   for (const int first : now.cores) {
     const auto one = without(now, first);
-    CHECK(foresight.foresaw(one));
+    CHECK(loss_plans.foresaw(one));
     for (const int second : one.cores) {
       const auto two = without(one, second);
-      CHECK(foresight.foresaw(two));
-      CHECK(same(foresight.shares(two), share_out(two, Search::thorough)));
+      CHECK(loss_plans.foresaw(two));
+      CHECK(same(loss_plans.shares(two), share_out(two, Search::thorough)));
     }
   }
-  CHECK_FALSE(foresight.foresaw(sharing_with({4, 4, 4, 4})));
+  CHECK_FALSE(loss_plans.foresaw(sharing_with({4, 4, 4, 4})));
 }
 
 TEST_CASE("what was foreseen for other nodes goes, and what is wanted of it stays", "[actors]") {
   const auto before = sharing_with({4, 3, 2, 1});
   const auto after = without(before, 4);
-  Foresight foresight;
-  foresight.look_ahead(before);
-  REQUIRE(foresight.foresaw(before));
-  foresight.look_ahead(after);
-  CHECK(foresight.foresaw(after));
-  CHECK(foresight.foresaw(without(without(after, 3), 2)));
-  CHECK_FALSE(foresight.foresaw(before));
+  LossPlans loss_plans;
+  loss_plans.look_ahead(before);
+  REQUIRE(loss_plans.foresaw(before));
+  loss_plans.look_ahead(after);
+  CHECK(loss_plans.foresaw(after));
+  CHECK(loss_plans.foresaw(without(without(after, 3), 2)));
+  CHECK_FALSE(loss_plans.foresaw(before));
 }
 
 TEST_CASE("a loss that nobody foresaw is answered nevertheless", "[actors]") {
@@ -84,8 +84,8 @@ TEST_CASE("a loss that nobody foresaw is answered nevertheless", "[actors]") {
     work.push_back(1 + i * 3 % 7);
   }
   const auto wanted = sharing_with(cores, work);
-  const Foresight foresight;
-  const auto shares = foresight.shares(wanted);
+  const LossPlans loss_plans;
+  const auto shares = loss_plans.shares(wanted);
   CHECK(shares.cuts.back() == 100);
   CHECK(same(shares, share_out(wanted, Search::prompt)));
 }

@@ -1,4 +1,4 @@
-#include "actors/nodes/foresight.h"
+#include "actors/nodes/loss_plans.h"
 
 #include <algorithm>
 #include <utility>
@@ -31,9 +31,9 @@ std::vector<Sharing> neighbours_of(const Sharing& sharing) {
   return all;
 }
 
-Foresight::Foresight() : thread_([this] { run(); }) {}
+LossPlans::LossPlans() : thread_([this] { run(); }) {}
 
-Foresight::~Foresight() {
+LossPlans::~LossPlans() {
   {
     const std::lock_guard lock(mutex_);
     ends_ = true;
@@ -42,7 +42,7 @@ Foresight::~Foresight() {
   thread_.join();
 }
 
-void Foresight::look_ahead(const Sharing& now) {
+void LossPlans::look_ahead(const Sharing& now) {
   auto wanted = neighbours_of(now);
   {
     const std::lock_guard lock(mutex_);
@@ -54,7 +54,7 @@ void Foresight::look_ahead(const Sharing& now) {
   changed_.notify_all();
 }
 
-Shares Foresight::shares(const Sharing& wanted) const {
+Shares LossPlans::shares(const Sharing& wanted) const {
   {
     const std::lock_guard lock(mutex_);
     if (const auto found = found_.find(wanted); found != found_.end()) return found->second;
@@ -62,20 +62,20 @@ Shares Foresight::shares(const Sharing& wanted) const {
   return share_out(wanted, Search::prompt);
 }
 
-bool Foresight::foresaw(const Sharing& wanted) const {
+bool LossPlans::foresaw(const Sharing& wanted) const {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return !next(); });
   return found_.contains(wanted);
 }
 
 /// Returns the next sharing to search for. The caller holds the lock.
-std::optional<Sharing> Foresight::next() const {
+std::optional<Sharing> LossPlans::next() const {
   const auto left =
       std::ranges::find_if(wanted_, [&](const Sharing& one) { return !found_.contains(one); });
   return left == wanted_.end() ? std::nullopt : std::optional(*left);
 }
 
-void Foresight::run() {
+void LossPlans::run() {
   name_thread("foresight");
   std::unique_lock lock(mutex_);
   while (!ends_) {

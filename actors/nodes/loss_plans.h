@@ -21,11 +21,11 @@ std::vector<Sharing> neighbours_of(const Sharing& sharing);
 
 /// Computes in advance how a run is shared out after a loss, so that it only needs to be looked up
 /// then. Thread-safe.
-class Foresight {
+class LossPlans {
  public:
-  Foresight();
+  LossPlans();
   /// Waits for a running search.
-  ~Foresight();
+  ~LossPlans();
 
   /// Searches for this sharing and its neighbors, on its own thread. Forgets results for other
   /// sharings.
