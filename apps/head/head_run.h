@@ -19,9 +19,9 @@
 #include "apps/machine/bell.h"
 #include "apps/machine/watchdog.h"
 #include "apps/run/process_run.h"
+#include "apps/run/replanner.h"
 #include "apps/run/run_choice.h"
 #include "apps/run/run_folder.h"
-#include "apps/run/switching.h"
 #include "config/load.h"
 
 namespace troupe::apps {
@@ -98,7 +98,7 @@ class HeadRun {
   void tell_choice();
   void tell_unfit(const actors::NodeHere& node);
   actors::Outcome play();
-  std::optional<Switching::Standing> standing() const;
+  std::optional<Replanner::Standing> standing() const;
   void open_plan(config::Loaded& loaded) const;
   void begin_switch();
   Result<actors::RunSpecPtr> switch_to(const RunChoice& choice);
@@ -141,7 +141,7 @@ class HeadRun {
   std::atomic<bool> ends_ = false;                       // Whoever waits for nodes need not.
   std::function<void(const Value&)> record_;
   std::thread thread_;
-  Switching switching_;  // Last: its thread uses the others.
+  Replanner replanner_;  // Last: its thread uses the others.
 };
 
 }  // namespace troupe::apps

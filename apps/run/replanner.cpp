@@ -1,4 +1,4 @@
-#include "apps/run/switching.h"
+#include "apps/run/replanner.h"
 
 #include <algorithm>
 #include <utility>
@@ -24,7 +24,7 @@ std::vector<std::uint64_t> incarnations(const std::vector<actors::NodeHere>& nod
 }
 
 /// Micro-batches a second, so far as a planner knows, of what is in force.
-Result<double> rate_now(const Switching::Standing& standing, const RunSetup& setup) {
+Result<double> rate_now(const Replanner::Standing& standing, const RunSetup& setup) {
   auto loaded = standing.open;
   take(standing.choice, loaded);
   const auto request = plan_request(loaded.config, setup, cluster_of(loaded.config, standing.used),
@@ -37,24 +37,24 @@ Result<double> rate_now(const Switching::Standing& standing, const RunSetup& set
 
 }  // namespace
 
-bool Switching::Best::is_of(const Standing& standing) const {
+bool Replanner::Best::is_of(const Standing& standing) const {
   return used == incarnations(standing.used) && usable == incarnations(standing.usable) &&
          before.has_plan_of(standing.choice);
 }
 
-Switching::Switching(std::chrono::milliseconds patience, Look look, Begin begin)
+Replanner::Replanner(std::chrono::milliseconds patience, Look look, Begin begin)
     : patience_(patience), look_(std::move(look)), begin_(std::move(begin)) {
   outlook_.begun = Clock::now();
   thread_ = std::thread([this] { watch(); });
 }
 
-Switching::~Switching() {
+Replanner::~Replanner() {
   ends_ = true;
   bell_.ring();
   thread_.join();
 }
 
-void Switching::watch() {
+void Replanner::watch() {
   name_thread("switching");
   while (!ends_) {
     bell_.wait_for(std::min(patience_, looks_at_least_every));
@@ -62,7 +62,7 @@ void Switching::watch() {
   }
 }
 
-void Switching::consider() {
+void Replanner::consider() {
   {
     const std::lock_guard lock(mutex_);
     if (since_ || (went_ && Clock::now() - *went_ < patience_)) return;
@@ -83,7 +83,7 @@ void Switching::consider() {
   begin_();
 }
 
-Switching::Best Switching::best_for(const Standing& standing) {
+Replanner::Best Replanner::best_for(const Standing& standing) {
   Best best{incarnations(standing.used), incarnations(standing.usable), standing.choice,
             standing.choice};
   auto setup = set_up(standing.open.config);
@@ -99,21 +99,21 @@ Switching::Best Switching::best_for(const Standing& standing) {
   return best;
 }
 
-bool Switching::pays(const Standing& standing) const {
+bool Replanner::pays(const Standing& standing) const {
   if (!best_ || !best_->is_of(standing)) return false;
   actors::reconciler::PlanChoice better;
   better.rate = outlook_.plan.rate * best_->speed;
   return actors::reconciler::pays(outlook_, better, Clock::now(), limits_);
 }
 
-std::optional<RunChoice> Switching::take() {
+std::optional<RunChoice> Replanner::take() {
   const auto standing = look_();
   const std::lock_guard lock(mutex_);
   if (!standing || !pays(*standing)) return {};
   return best_->choice;
 }
 
-void Switching::over(bool has_switched) {
+void Replanner::over(bool has_switched) {
   const std::lock_guard lock(mutex_);
   if (has_switched)
     outlook_.saves_since_switch = 0;
@@ -121,10 +121,10 @@ void Switching::over(bool has_switched) {
     since_.reset();
 }
 
-void Switching::node_came() { changed(true); }
-void Switching::node_went() { changed(false); }
+void Replanner::node_came() { changed(true); }
+void Replanner::node_went() { changed(false); }
 
-void Switching::changed(bool has_come) {
+void Replanner::changed(bool has_come) {
   {
     const std::lock_guard lock(mutex_);
     const auto now = Clock::now();
@@ -135,7 +135,7 @@ void Switching::changed(bool has_come) {
   if (has_come) bell_.ring();
 }
 
-void Switching::saved() {
+void Replanner::saved() {
   {
     const std::lock_guard lock(mutex_);
     ++outlook_.saves_since_switch;
@@ -143,7 +143,7 @@ void Switching::saved() {
   bell_.ring();
 }
 
-void Switching::stepped(std::int64_t step, std::int64_t steps, double seconds) {
+void Replanner::stepped(std::int64_t step, std::int64_t steps, double seconds) {
   const std::lock_guard lock(mutex_);
   outlook_.decided = step;
   limits_.steps = steps;

@@ -20,7 +20,7 @@ namespace troupe::apps {
 /// Whether a run would be done sooner on other nodes than those that it has, or by another plan.
 /// That is looked at when nodes have come, when those who went have not come back, and after each
 /// save, on a thread of its own.
-class Switching {
+class Replanner {
  public:
   /// What a run has, and what it could have.
   struct Standing {
@@ -35,8 +35,8 @@ class Switching {
   using Begin = std::function<void()>;
 
   /// Who has gone may come back so soon.
-  Switching(std::chrono::milliseconds patience, Look look, Begin begin);
-  ~Switching();
+  Replanner(std::chrono::milliseconds patience, Look look, Begin begin);
+  ~Replanner();
 
   // Any thread.
   void node_came();
