@@ -9,8 +9,8 @@
 #include "actors/executor.h"
 #include "actors/pace.h"
 #include "actors/play/linked_device.h"
+#include "apps/run/device_notes.h"
 #include "apps/run/prepared_plan.h"
-#include "apps/run/remarks.h"
 #include "config/run_config.h"
 #include "core/memory/device_progress.h"
 #include "core/result.h"
@@ -47,7 +47,7 @@ class RunDevices {
   std::vector<actors::LinkedDevice*> linked() const;
   const std::string& why_not_linked() const { return why_not_linked_; }
   /// What GPUs among them compute more slowly than one may expect, and why.
-  Remarks& remarks() const { return *remarks_; }
+  DeviceNotes& device_notes() const { return *device_notes_; }
 
  private:
   /// Of the devices that are here, which take turns with GPUs.
@@ -61,7 +61,7 @@ class RunDevices {
   std::vector<std::unique_ptr<actors::Executor>> devices_;
   std::vector<std::unique_ptr<actors::LinkedDevice>> linked_;  // Likewise.
   std::string why_not_linked_;
-  std::shared_ptr<Remarks> remarks_ = std::make_shared<Remarks>();
+  std::shared_ptr<DeviceNotes> device_notes_ = std::make_shared<DeviceNotes>();
   std::unique_ptr<actors::Executor> reader_;
 };
 

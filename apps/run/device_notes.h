@@ -9,7 +9,7 @@
 namespace troupe::apps {
 
 /// What devices say of how they compute, from any thread: it is passed on, the same once.
-class Remarks {
+class DeviceNotes {
  public:
   using Hear = std::function<void(const std::string&)>;
 
