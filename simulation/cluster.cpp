@@ -21,7 +21,7 @@ Cluster::~Cluster() = default;
 void Cluster::start_head() {
   if (head_) return;
   // Life numbers of nodes count up from 1, addresses of heads count down.
-  head_ = std::make_unique<Head>(*world_, --last_head_, limits_, planner_, ears_);
+  head_ = std::make_unique<Head>(*world_, --last_head_, limits_, planner_, hooks_);
 }
 
 void Cluster::kill_head() { head_.reset(); }

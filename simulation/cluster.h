@@ -28,7 +28,7 @@ class Cluster {
 
   World& world() { return *world_; }
   Clock& clock() { return world_->clock; }
-  HeadEars& ears() { return ears_; }
+  HeadHooks& hooks() { return hooks_; }
   void plan_with(Planner planner) { planner_ = std::move(planner); }
   /// Sets the silence after which a node counts as lost if nodes send no heartbeats.
   void notice_silence_after(Duration time) { silence_ = time; }
@@ -57,7 +57,7 @@ class Cluster {
   std::unique_ptr<World> world_;
   recon::Limits limits_;
   Planner planner_;
-  HeadEars ears_;
+  HeadHooks hooks_;
   Duration silence_{};
   std::map<std::string, std::unique_ptr<Node>> nodes_;
   std::unique_ptr<Head> head_;

@@ -41,12 +41,12 @@ std::optional<recon::Event> event_in(const transport::Message& message) {
 }  // namespace
 
 Head::Head(World& world, Network::Address address, const recon::Limits& limits, Planner planner,
-           HeadEars ears)
+           HeadHooks hooks)
     : world_(world),
       address_(address),
       limits_(limits),
       planner_(std::move(planner)),
-      ears_(std::move(ears)) {
+      hooks_(std::move(hooks)) {
   boot();
 }
 
@@ -240,7 +240,7 @@ void Head::check(const recon::Event& event, const recon::Answer& answer) const {
 }
 
 Status Head::write(const std::vector<recon::Record>& records) {
-  if (ears_.writes) ears_.writes();
+  if (hooks_.writes) hooks_.writes();
   for (const auto& record : records) {
     using Kind = recon::Record::Kind;
     if (world_.bug == Bug::epoch_not_recorded && record.kind == Kind::epoch) continue;
@@ -260,12 +260,12 @@ void Head::carry_out(const recon::Answer& answer) {
   if (!answer.records.empty() && !world_.files.is_durable(journal_path) && !is_superseded())
     world_.monitor.violated("orders went out, and their records are not on the disk");
   be_found();
-  if (ears_.answered) ears_.answered(answer);
+  if (hooks_.answered) hooks_.answered(answer);
   for (const auto& order : answer.orders) {
     std::visit([this](const auto& one) { on(one); }, order);
     if (ended_) break;
   }
-  if (ears_.changed) ears_.changed(state_);
+  if (hooks_.changed) hooks_.changed(state_);
 }
 
 // The orders of the reconciler, carried out on the simulated world.
@@ -358,7 +358,7 @@ void Head::enter_in_ledger(const transport::Message& message) {
   (void)ledger_->enter(entry);
   entered_ = step;
   world_.copies.entered(step);
-  if (ears_.decided) ears_.decided(step);
+  if (hooks_.decided) hooks_.decided(step);
 }
 
 void Head::on(const recon::Save& order) {

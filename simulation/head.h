@@ -23,7 +23,7 @@ namespace troupe::simulation {
 using Planner = std::function<recon::PlanMade(const recon::MakePlan&)>;
 
 /// Callbacks for observers of a head.
-struct HeadEars {
+struct HeadHooks {
   std::function<void()> writes;  // Called before a journal write.
   std::function<void(const recon::Answer&)> answered;
   std::function<void(std::int64_t step)> decided;    // Called when a step is entered in the ledger.
@@ -36,7 +36,7 @@ struct HeadEars {
 class Head {
  public:
   Head(World& world, Network::Address address, const recon::Limits& limits, Planner planner,
-       HeadEars ears);
+       HeadHooks hooks);
   ~Head();
   Head(const Head&) = delete;
   Head& operator=(const Head&) = delete;
@@ -51,7 +51,7 @@ class Head {
   void closed(Life life);
   void hear(const recon::Event& event) { take(event); }
   /// Marks the head as superseded without its knowledge. Observers hear only its answers.
-  void grow_old() { ears_.decided = {}, ears_.changed = {}; }
+  void grow_old() { hooks_.decided = {}, hooks_.changed = {}; }
 
  private:
   struct Write {
@@ -103,7 +103,7 @@ class Head {
   Network::Address address_;
   recon::Limits limits_;
   Planner planner_;
-  HeadEars ears_;
+  HeadHooks hooks_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   Time paused_until_{};
   std::deque<transport::Message> unheard_;  // Arrived during a pause.

@@ -23,7 +23,7 @@ std::string host_name(std::int64_t host) { return "host" + std::to_string(host);
 Mischief::Mischief(Cluster& cluster, std::int64_t hosts, std::function<std::int64_t()> newest)
     : cluster_(cluster), hosts_(hosts), newest_(std::move(newest)) {
   // The crash falls between the write of the record and its sync.
-  cluster_.ears().writes = [this] {
+  cluster_.hooks().writes = [this] {
     if (std::exchange(tears_journal_, false)) crash_disk(1, Contents::torn);
   };
 }

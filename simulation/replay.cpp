@@ -39,8 +39,8 @@ class Replay {
       number_of_[options.hosts[host]] = static_cast<int>(host);
     cluster_.notice_silence_after(silence_until_dead(static_cast<int>(options.hosts.size())));
     cluster_.plan_with([this](const recon::MakePlan& make) { return plan(make); });
-    cluster_.ears().answered = [this](const recon::Answer& answer) { answered(answer); };
-    cluster_.ears().decided = [this](std::int64_t step) { decided(step); };
+    cluster_.hooks().answered = [this](const recon::Answer& answer) { answered(answer); };
+    cluster_.hooks().decided = [this](std::int64_t step) { decided(step); };
     begun_ = phase_since_ = nodes_since_ = now();
   }
 

@@ -43,9 +43,9 @@ class Play {
     plan_needs_ = chance(0.25) ? draw(std::int64_t{limits_.fewest}, hosts_) : limits_.fewest;
     planner_is_late_ = chance(0.1);
     cluster_->plan_with([this](const recon::MakePlan& make) { return plan(make); });
-    cluster_->ears().answered = [this](const recon::Answer& answer) { answered(answer); };
-    cluster_->ears().decided = [this](std::int64_t step) { decided(step); };
-    cluster_->ears().changed = [this](const recon::State& state) { look_at(state); };
+    cluster_->hooks().answered = [this](const recon::Answer& answer) { answered(answer); };
+    cluster_->hooks().decided = [this](std::int64_t step) { decided(step); };
+    cluster_->hooks().changed = [this](const recon::State& state) { look_at(state); };
     mischief_ = std::make_unique<Mischief>(*cluster_, hosts_, [this] { return newest_; });
   }
 

@@ -16,8 +16,7 @@ constexpr std::int64_t most_ahead = 64;  // In rounds.
 
 }  // namespace
 
-Course::Course(const Surroundings& around, RunSpecPtr spec)
-    : around_(around), spec_(std::move(spec)) {}
+Course::Course(const Context& around, RunSpecPtr spec) : around_(around), spec_(std::move(spec)) {}
 
 void Course::run_begins(const StartPoint& start) {
   progress_.change(*spec_);

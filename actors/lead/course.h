@@ -25,14 +25,14 @@ namespace troupe::actors {
 class Course {
  public:
   /// The other parts of the supervisor.
-  struct Surroundings {
+  struct Context {
     caf_shim::Base* self;
     Chronicle& chronicle;
     PlayerTable& players;
     Saves& saves;
     Loss& loss;
   };
-  Course(const Surroundings& around, RunSpecPtr spec);
+  Course(const Context& around, RunSpecPtr spec);
 
   /// Called once, with the start state.
   void run_begins(const StartPoint& start);
@@ -119,7 +119,7 @@ class Course {
   void complete_evaluation();
   void collect();
 
-  const Surroundings around_;
+  const Context around_;
   RunSpecPtr spec_;
   Phase phase_ = Phase::assembling;
   Progress progress_;

@@ -35,8 +35,7 @@ Result<NewestState> newest_state(std::optional<Found> in_memory, std::int64_t sa
   return NewestState{{}, std::move(*loaded)};
 }
 
-Attempt::Attempt(Surroundings around, const AttemptContext& attempt_context, int number,
-                 Origin origin)
+Attempt::Attempt(Context around, const AttemptContext& attempt_context, int number, Origin origin)
     : around_(std::move(around)),
       spec_(attempt_context.spec),
       bounds_(RunBounds::of(*spec_)),

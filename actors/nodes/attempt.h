@@ -42,7 +42,7 @@ Result<NewestState> newest_state(std::optional<Found> in_memory, std::int64_t sa
 /// find a state, start and begin.
 class Attempt : public std::enable_shared_from_this<Attempt> {
  public:
-  struct Surroundings {
+  struct Context {
     NodePool& nodes;
     transport::ChannelThread& channels;
     MemoryPool& memory;  // For states in transit.
@@ -58,7 +58,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
         pair_lost;
   };
 
-  Attempt(Surroundings around, const AttemptContext& attempt_context, int number, Origin origin);
+  Attempt(Context around, const AttemptContext& attempt_context, int number, Origin origin);
   ~Attempt();
 
   const RunSpec& spec() const { return *spec_; }
@@ -115,7 +115,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   Status hear_lost(int process, std::string_view type, std::optional<int> lost, std::string& why);
   std::string name_of(int process) const;
 
-  const Surroundings around_;
+  const Context around_;
   RunSpecPtr spec_;
   const RunBounds bounds_;
   caf::weak_actor_ptr supervisor_;

@@ -20,7 +20,7 @@ class Reconciling {
   using State = reconciler::State;
 
   /// The caller's functions; they run on the reconciler's thread and must not block.
-  struct Hands {
+  struct Hooks {
     std::function<reconciler::Limits(const State&)> limits;
     /// Returns when all records are on disk; an error means that none is.
     std::function<Status(const std::vector<reconciler::Record>&)> write;
@@ -28,7 +28,7 @@ class Reconciling {
     std::function<void(const reconciler::Answer&)> carry_out;
   };
 
-  explicit Reconciling(Hands hands);
+  explicit Reconciling(Hooks hands);
   ~Reconciling() { end(); }
   Reconciling(const Reconciling&) = delete;
   Reconciling& operator=(const Reconciling&) = delete;
@@ -54,7 +54,7 @@ class Reconciling {
   Status answer(const reconciler::Event& event);
   void accept(const reconciler::Answer& answer);
 
-  const Hands hands_;
+  const Hooks hooks_;
   std::mutex writing_;  // Locked before `mutex_` if both are needed.
   bool rests_ = false;
   mutable std::mutex mutex_;

@@ -69,7 +69,7 @@ Team RemotePlayerHost::begin(caf::actor_system& system, const AttemptContext& at
                              int number, Origin origin) {
   const auto order = this->order();
   const auto attempt = std::make_shared<Attempt>(
-      Attempt::Surroundings{
+      Attempt::Context{
           nodes_, channels_, memory_, order.run, order.interface, order.carriers, order.keys,
           order.plain,
           [this, number](std::uint64_t node) {

@@ -42,7 +42,7 @@ std::chrono::milliseconds in_milliseconds(std::chrono::nanoseconds time) {
 
 }  // namespace
 
-HeadRun::HeadRun(config::Loaded loaded, RunSetup setup, RunStart start, Surroundings around)
+HeadRun::HeadRun(config::Loaded loaded, RunSetup setup, RunStart start, Context around)
     : loaded_(std::move(loaded)),
       asked_pipeline_(*config::value_at(loaded_.tree, "pipeline")),
       resume_(start != RunStart::anew),

@@ -29,7 +29,7 @@ namespace troupe::apps {
 /// A run that the head leads: on a thread of its own, from a good configuration to its end.
 class HeadRun {
  public:
-  struct Surroundings {
+  struct Context {
     actors::NodePool& nodes;
     transport::ChannelThread& channels;
     std::string interface;
@@ -43,7 +43,7 @@ class HeadRun {
     std::function<Status(const RunChoice&)> chosen;
   };
 
-  HeadRun(config::Loaded loaded, RunSetup setup, RunStart start, Surroundings around);
+  HeadRun(config::Loaded loaded, RunSetup setup, RunStart start, Context around);
   ~HeadRun() { finish(); }
 
   /// Whether the plan can be made, and its folder: before start(). What was chosen in an earlier
@@ -119,7 +119,7 @@ class HeadRun {
   bool resume_;
   SavesGone saves_gone_;
   bool takes_any_precision_;  // The configuration names none.
-  Surroundings around_;
+  Context around_;
   // Its own: what a run was set up with goes when the nodes that come want another one.
   std::unique_ptr<storage::Files> files_ = storage::disk_files();
   FullDisk disk_;  // Where it is saved.

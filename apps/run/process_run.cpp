@@ -208,7 +208,7 @@ std::shared_ptr<actors::RunSpec> ProcessRun::led(const config::RunConfig& config
   return led;
 }
 
-actors::Outcome ProcessRun::play(const Surroundings& around) {
+actors::Outcome ProcessRun::play(const Context& around) {
   watchdog_ = &around.watchdog;
   watchdog_->sign("it opens its ledger");
   record_ = around.record;
@@ -223,7 +223,7 @@ actors::Outcome ProcessRun::play(const Surroundings& around) {
   ledger_ = std::move(*ledger);
   watchdog_->sign("its actors begin");
   store_ = std::make_unique<DiskCheckpoints>(
-      DiskCheckpoints::Surroundings{config_, files_, *ledger_, record_, around.claim});
+      DiskCheckpoints::Context{config_, files_, *ledger_, record_, around.claim});
   player_host_ = around.player_host;
   remarks().pass_on_to([this](const std::string& remark) { warn(remark); });
   std::mutex mutex;

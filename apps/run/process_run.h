@@ -58,7 +58,7 @@ class ProcessRun {
   Remarks& remarks() const { return devices_.remarks(); }
 
   /// What is around it while it plays.
-  struct Surroundings {
+  struct Context {
     Bell& bell;          // A ring asks to finish what is in flight, save and stop.
     Watchdog& watchdog;  // Has its signs of life, from the first one until it is gone.
     Record record;       // From any thread.
@@ -70,7 +70,7 @@ class ProcessRun {
   };
   /// Plays to the end, once. Where not all of its outcome are gone, threads of it are stuck, and it
   /// cannot be destroyed: say how it ended, and leave().
-  actors::Outcome play(const Surroundings& around);
+  actors::Outcome play(const Context& around);
   /// While it plays: what its players are to be told once live keys are others.
   actors::RunSpecPtr changed(const config::Loaded& loaded) {
     return led(loaded.config, recipe_of(loaded.tree));
