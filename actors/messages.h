@@ -391,7 +391,7 @@ struct Pause {};    // Finish what is in flight and wait.
 struct Resume {};
 
 /// From the head to the supervisor in its process: finish what is in flight, save, and continue.
-struct Interlude {
+struct BoundaryChange {
   /// Returns the run's new spec, given the number of steps done; then all players are replaced. If
   /// empty, the players continue unchanged.
   std::function<Result<RunSpecPtr>(std::int64_t step)> change;
@@ -468,7 +468,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Drain)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::StopNow)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Pause)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Resume)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Interlude)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::BoundaryChange)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Event)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Recorded)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::AttemptBegun)

@@ -213,7 +213,7 @@ void Course::give_out(const Play& play) {
 /// Returns whether the rounds in flight end at a moment for which the run must be drained.
 bool Course::must_drain(const Wishes& wishes) const {
   const auto step = progress_.given_out();
-  return wishes.end || wishes.pause || wishes.interlude || evaluation_is_due(step) ||
+  return wishes.end || wishes.pause || wishes.boundary_change || evaluation_is_due(step) ||
          save_is_due(step);
 }
 
@@ -231,16 +231,16 @@ Course::Moment Course::drained(const Wishes& wishes) {
   const bool is_collected = saves.is_collected(step());
   const bool has_state = saves.is_saved(step()) || is_collected;
   const bool must_save =
-      save_is_due(step()) || (is_end && !is_collected) || (wishes.interlude && !has_state);
+      save_is_due(step()) || (is_end && !is_collected) || (wishes.boundary_change && !has_state);
   // One save at a time: a slow disk must not fill the memory. Saved will arrive.
-  if ((must_save || is_end || wishes.interlude) && saves.is_under_way()) return Moment::none;
+  if ((must_save || is_end || wishes.boundary_change) && saves.is_under_way()) return Moment::none;
   // The ledger must contain all steps of a checkpoint. Recorded will arrive.
   if (must_save && !around_.chronicle.is_confirmed()) return Moment::none;
   if (must_save) {
     collect();
     return Moment::none;
   }
-  if (wishes.interlude) return Moment::interlude;
+  if (wishes.boundary_change) return Moment::boundary_change;
   if (is_end) return Moment::end;
   return must_drain(wishes) ? Moment::none : go_on(wishes);
 }

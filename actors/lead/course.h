@@ -79,11 +79,11 @@ class Course {
   struct Wishes {
     bool end = false;
     bool pause = false;
-    bool interlude = false;
+    bool boundary_change = false;
   };
   /// Something that may happen now: nothing is in flight, and all steps are saved. The course does
   /// nothing else until it has happened. Without a request, `end` means that all steps are done.
-  enum class Moment : std::uint8_t { none, interlude, end };
+  enum class Moment : std::uint8_t { none, boundary_change, end };
   /// Continues as far as the reports allow.
   Moment advance(const Wishes& wishes);
   /// Returns what the run waits for.

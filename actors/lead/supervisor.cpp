@@ -11,9 +11,9 @@
 #include "actors/checkpoints.h"
 #include "actors/decide/crashes.h"
 #include "actors/ending.h"
+#include "actors/lead/boundary_changes.h"
 #include "actors/lead/chronicle.h"
 #include "actors/lead/course.h"
-#include "actors/lead/interludes.h"
 #include "actors/lead/loss.h"
 #include "actors/lead/saves.h"
 #include "actors/play/player_table.h"
@@ -80,7 +80,7 @@ class Supervisor {
         [this](StopNow) { stop_now(); },
         [this](Pause) { pause(); },
         [this](Resume) { resume(); },
-        [this](Interlude& interlude) { add(std::move(interlude)); },
+        [this](BoundaryChange& boundary_change) { add(std::move(boundary_change)); },
     };
   }
 
@@ -173,7 +173,7 @@ class Supervisor {
   }
 
   Course::Wishes wishes() const {
-    return {.end = drain_asked_, .pause = paused_, .interlude = interludes_.wait()};
+    return {.end = drain_asked_, .pause = paused_, .boundary_change = boundary_changes_.wait()};
   }
 
   /// Continues as far as the reports allow.
@@ -182,8 +182,8 @@ class Supervisor {
     switch (course_.advance(wishes())) {
       case Course::Moment::none:
         return;
-      case Course::Moment::interlude:
-        return hold_interludes();
+      case Course::Moment::boundary_change:
+        return hold_boundary_changes();
       case Course::Moment::end:
         return conclude();
     }
@@ -215,18 +215,18 @@ class Supervisor {
 
   // Boundary changes, which happen when nothing is in flight and all steps are saved.
 
-  void add(Interlude interlude) {
+  void add(BoundaryChange boundary_change) {
     if (phase_ == Phase::ended || (phase_ == Phase::clearing && next_ == Next::finish))
-      return interlude.done(Error{"the run is ending"});
-    interludes_.add(std::move(interlude));
+      return boundary_change.done(Error{"the run is ending"});
+    boundary_changes_.add(std::move(boundary_change));
     advance();
   }
 
-  void hold_interludes() {
+  void hold_boundary_changes() {
     sign("it changes the run after step " + std::to_string(step()));
     const auto saved =
         saves_.is_saved(step()) ? Status(Done{}) : Status(Error{saves_.not_saved(step())});
-    const bool is_another = interludes_.hold(step(), saved, [this](RunSpecPtr spec) {
+    const bool is_another = boundary_changes_.hold(step(), saved, [this](RunSpecPtr spec) {
       spec_ = std::move(spec);
       course_.change(spec_);
       chronicle_.change(spec_);
@@ -349,7 +349,7 @@ class Supervisor {
     if (next_ == Next::finish) return chronicle_.is_open() ? chronicle_.close() : end();
     if (next_ == Next::begin_anew) last_failure_ = "the run was to begin anew";
     begin();
-    interludes_.play_from(step());
+    boundary_changes_.play_from(step());
   }
 
   /// Ends the run: without events it cannot be told from one that stands still.
@@ -363,7 +363,7 @@ class Supervisor {
 
   void end() {
     phase_ = Phase::ended;
-    interludes_.run_has_ended();
+    boundary_changes_.run_has_ended();
     if (spec_->player_host) spec_->player_host->over(outcome_.how);
     outcome_.most_parcels = course_.progress().most_parcels();
     ending_->tell(std::move(outcome_));
@@ -483,7 +483,7 @@ class Supervisor {
   Crashes crashes_;
   Outcome outcome_;
   Patience patience_;
-  Interludes interludes_;
+  BoundaryChanges boundary_changes_;
   bool drain_asked_ = false;
   bool paused_ = false;
 };

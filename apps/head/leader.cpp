@@ -12,18 +12,18 @@ void Leader::change(const caf::actor& leader) {
   if (!leader_) return;
   if (is_paused_) actors::caf_shim::post(leader_, actors::Pause{});
   if (is_stopped_) actors::caf_shim::post(leader_, actors::StopNow{});
-  for (auto& interlude : std::exchange(early_, {}))
-    actors::caf_shim::post(leader_, std::move(interlude));
+  for (auto& boundary_change : std::exchange(early_, {}))
+    actors::caf_shim::post(leader_, std::move(boundary_change));
 }
 
 void Leader::leave(const std::string& state) {
-  std::vector<actors::Interlude> early;
+  std::vector<actors::BoundaryChange> early;
   {
     const std::lock_guard lock(mutex_);
     ended_ = state;
     early = std::exchange(early_, {});
   }
-  for (const auto& interlude : early) interlude.done(Error{"the run has ended"});
+  for (const auto& boundary_change : early) boundary_change.done(Error{"the run has ended"});
 }
 
 bool Leader::is_there() const {
@@ -52,15 +52,15 @@ bool Leader::is_paused() const {
   return is_paused_;
 }
 
-void Leader::hold(actors::Interlude interlude) {
+void Leader::hold(actors::BoundaryChange boundary_change) {
   std::string state;
   {
     const std::lock_guard lock(mutex_);
-    if (leader_) return actors::caf_shim::post(leader_, std::move(interlude));
-    if (ended_.empty()) return early_.push_back(std::move(interlude));
+    if (leader_) return actors::caf_shim::post(leader_, std::move(boundary_change));
+    if (ended_.empty()) return early_.push_back(std::move(boundary_change));
     state = ended_;
   }
-  interlude.done(Error{"the run '" + run_ + "' is not under way: it is " + state});
+  boundary_change.done(Error{"the run '" + run_ + "' is not under way: it is " + state});
 }
 
 }  // namespace troupe::apps

@@ -26,7 +26,7 @@ class Leader {
   void pause(bool paused);
   bool is_paused() const;
   /// It is answered in any case, soon where the run has ended.
-  void hold(actors::Interlude interlude);
+  void hold(actors::BoundaryChange boundary_change);
 
  private:
   const std::string run_;
@@ -35,7 +35,7 @@ class Leader {
   std::string ended_;  // In which state; empty while somebody may lead it yet.
   bool is_paused_ = false;
   bool is_stopped_ = false;
-  std::vector<actors::Interlude> early_;  // Asked for before there was somebody to tell.
+  std::vector<actors::BoundaryChange> early_;  // Asked for before there was somebody to tell.
 };
 
 }  // namespace troupe::apps

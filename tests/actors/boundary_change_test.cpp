@@ -38,9 +38,9 @@ Held hold_in(LittleRun& run, std::uint64_t seed, Change change) {
   scene.play(scene.world().random()() % messages_of_six_steps());
   if (!scene.ended())
     caf_shim::post(scene.supervisor(),
-                   Interlude{change(scene.spec()), [&](Result<std::int64_t> answer) {
-                               held.answers.push_back(std::move(answer));
-                             }});
+                   BoundaryChange{change(scene.spec()), [&](Result<std::int64_t> answer) {
+                                    held.answers.push_back(std::move(answer));
+                                  }});
   held.played = scene.finish();
   return held;
 }
@@ -105,14 +105,14 @@ TEST_CASE("a run that is told to save has saved when that is answered", "[actors
     scene.play(scene.world().random()() % messages_of_six_steps());
     std::optional<std::int64_t> answered;
     if (!scene.ended())
-      caf_shim::post(scene.supervisor(), Interlude{{}, [&](const Result<std::int64_t>& step) {
-                                                     if (!step) return;
-                                                     answered = *step;
-                                                     MemoryPool memory;
-                                                     const auto newest =
-                                                         scene.spec().checkpoints->newest(memory);
-                                                     there = *newest ? (*newest)->step : 0;
-                                                   }});
+      caf_shim::post(scene.supervisor(),
+                     BoundaryChange{{}, [&](const Result<std::int64_t>& step) {
+                                      if (!step) return;
+                                      answered = *step;
+                                      MemoryPool memory;
+                                      const auto newest = scene.spec().checkpoints->newest(memory);
+                                      there = *newest ? (*newest)->step : 0;
+                                    }});
     const auto played = scene.finish();
     CAPTURE(seed);
     REQUIRE(played.weights == wanted);
@@ -127,8 +127,8 @@ TEST_CASE("a change that is refused leaves a run as it is", "[actors]") {
   std::vector<Result<std::int64_t>> answers;
   caf_shim::post(
       scene.supervisor(),
-      Interlude{[](std::int64_t) { return Result<RunSpecPtr>(Error{"not like this"}); },
-                [&](Result<std::int64_t> answer) { answers.push_back(std::move(answer)); }});
+      BoundaryChange{[](std::int64_t) { return Result<RunSpecPtr>(Error{"not like this"}); },
+                     [&](Result<std::int64_t> answer) { answers.push_back(std::move(answer)); }});
   const auto played = scene.finish();
   CHECK(played.outcome.how == Outcome::How::done);
   REQUIRE(answers.size() == 1);

@@ -12,11 +12,11 @@ namespace troupe::actors {
 
 /// Boundary changes: changes of a run that wait until nothing is in flight and all steps are saved,
 /// and those that were applied and wait until players play with them. Each is answered once.
-class Interludes {
+class BoundaryChanges {
  public:
   bool wait() const { return !waiting_.empty(); }
   /// Rejects the change if too many wait already.
-  void add(Interlude interlude);
+  void add(BoundaryChange boundary_change);
   /// Applies all waiting changes in order, after `step` steps; `saved` tells whether the state is
   /// saved. Calls `changed` with each new run. Returns whether there was any.
   bool hold(std::int64_t step, const Status& saved, const std::function<void(RunSpecPtr)>& changed);
@@ -28,7 +28,7 @@ class Interludes {
  private:
   void answer(const Result<std::int64_t>& what);
 
-  std::vector<Interlude> waiting_;
+  std::vector<BoundaryChange> waiting_;
   std::vector<std::function<void(Result<std::int64_t>)>> made_;
 };
 
