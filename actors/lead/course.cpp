@@ -44,7 +44,7 @@ void Course::begun(const Assembled& assembled) {
   around_.saves.count_from(step());
   copies_.begun(assembled, around_.self->now());
   history_.begun(step(), around_.self->now());
-  around_.chronicle.enter(AttemptBegun{step()});
+  around_.run_reporter.enter(AttemptBegun{step()});
 }
 
 namespace {
@@ -119,14 +119,14 @@ Status Course::check_divergence(const StepLedger::Entry& entry) {
 }
 
 void Course::heard(const RoundPlayed& played) {
-  around_.chronicle.hand_on(played);
+  around_.run_reporter.hand_on(played);
   progress_.add(played);
 }
 
 void Course::heard(const Kept& kept) {
   if (const auto why_none = copies_.heard(kept))
-    around_.chronicle.warn(title_of(*spec_, {PlayerId::Kind::optimizer, kept.optimizer}) + ": " +
-                           *why_none);
+    around_.run_reporter.warn(title_of(*spec_, {PlayerId::Kind::optimizer, kept.optimizer}) + ": " +
+                              *why_none);
 }
 
 void Course::heard(Snapshot snapshot) {
@@ -154,21 +154,21 @@ Course::Moment Course::advance(const Wishes& wishes) {
 
 /// Takes the steps that are done, in order.
 void Course::complete_steps() {
-  auto& chronicle = around_.chronicle;
+  auto& run_reporter = around_.run_reporter;
   while (const auto done = progress_.take_done()) {
-    chronicle.enter(StepCommitted{{.step = step(),
-                                   .first = (step() - 1) * spec_->samples_in_step,
-                                   .samples = spec_->samples_in_step,
-                                   .ids = storage::digest_of_step(done->entry.samples),
-                                   .content = storage::digest_of_step(done->entry.contents),
-                                   .loss = done->entry.mean_loss(),
-                                   .is_skipped = done->entry.done->is_skipped}});
+    run_reporter.enter(StepCommitted{{.step = step(),
+                                      .first = (step() - 1) * spec_->samples_in_step,
+                                      .samples = spec_->samples_in_step,
+                                      .ids = storage::digest_of_step(done->entry.samples),
+                                      .content = storage::digest_of_step(done->entry.contents),
+                                      .loss = done->entry.mean_loss(),
+                                      .is_skipped = done->entry.done->is_skipped}});
     if (!spec_->ledger) copies_.entered(step());
     if (spec_->player_host) spec_->player_host->committed(step());
     tell_step(*done);
-    if (auto recovered =
-            around_.loss.made_good(chronicle.event("run.recovered"), around_.self->now(), step()))
-      chronicle.tell(std::move(*recovered));
+    if (auto recovered = around_.loss.made_good(run_reporter.event("run.recovered"),
+                                                around_.self->now(), step()))
+      run_reporter.tell(std::move(*recovered));
   }
 }
 
@@ -176,7 +176,7 @@ void Course::tell_step(const Progress::Done& done) {
   const auto now = around_.self->now();
   const auto took = history_.done(done.entry, now);
   const auto* round = done.round ? &*done.round : nullptr;
-  around_.chronicle.tell(
+  around_.run_reporter.tell(
       step_event(*spec_, {step(), &done.entry, round, took, history_.goodput(now)}));
 }
 
@@ -185,7 +185,7 @@ void Course::tell_step(const Progress::Done& done) {
 Course::Moment Course::go_on(const Wishes& wishes) {
   const auto& rounds = progress_.rounds();
   while (!must_drain(wishes) && progress_.given_out() < spec_->steps &&
-         static_cast<int>(rounds.size()) < rounds_ahead() && around_.chronicle.has_room()) {
+         static_cast<int>(rounds.size()) < rounds_ahead() && around_.run_reporter.has_room()) {
     const auto first = progress_.given_out();
     const auto round = spec_->round(first, spec_->steps - first);
     // If no round in flight is far enough ahead, keep the state after this new one.
@@ -235,7 +235,7 @@ Course::Moment Course::drained(const Wishes& wishes) {
   // One save at a time: a slow disk must not fill the memory. Saved will arrive.
   if ((must_save || is_end || wishes.boundary_change) && saves.is_under_way()) return Moment::none;
   // The ledger must contain all steps of a checkpoint. Recorded will arrive.
-  if (must_save && !around_.chronicle.is_confirmed()) return Moment::none;
+  if (must_save && !around_.run_reporter.is_confirmed()) return Moment::none;
   if (must_save) {
     collect();
     return Moment::none;
@@ -274,10 +274,10 @@ void Course::evaluate() {
 void Course::complete_evaluation() {
   const auto mean = evaluation_.mean();
   if (!mean || !progress_.rounds().front().is_through()) return;
-  Value eval = around_.chronicle.event("eval");
+  Value eval = around_.run_reporter.event("eval");
   eval.set("step", step());
   eval.set("loss", *mean);
-  around_.chronicle.tell(std::move(eval));
+  around_.run_reporter.tell(std::move(eval));
   progress_.evaluated();
   evaluation_.count_from(step());
   phase_ = Phase::playing;
@@ -298,7 +298,7 @@ Wait Course::waits_for(const Wishes& wishes) const {
       if (!progress_.rounds().empty())
         return waits("step " + std::to_string(step() + 1) + " waits for " + progress_.missing());
       if (wishes.pause) return {};
-      if (!around_.chronicle.is_confirmed())
+      if (!around_.run_reporter.is_confirmed())
         return waits("it waits for the recorder to write down what it was told");
       return waits_for_disk("it waits for step " + done + " to be saved");
     case Phase::evaluating:

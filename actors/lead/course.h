@@ -4,11 +4,11 @@
 
 #include "actors/assembled.h"
 #include "actors/caf_shim.h"
-#include "actors/lead/chronicle.h"
 #include "actors/lead/copies.h"
 #include "actors/lead/evaluation.h"
 #include "actors/lead/loss.h"
 #include "actors/lead/progress.h"
+#include "actors/lead/run_reporter.h"
 #include "actors/lead/saves.h"
 #include "actors/lead/step_history.h"
 #include "actors/messages.h"
@@ -27,7 +27,7 @@ class Course {
   /// The other parts of the supervisor.
   struct Context {
     caf_shim::Base* self;
-    Chronicle& chronicle;
+    RunReporter& run_reporter;
     PlayerTable& players;
     Saves& saves;
     Loss& loss;

@@ -12,9 +12,9 @@
 #include "actors/decide/crashes.h"
 #include "actors/ending.h"
 #include "actors/lead/boundary_changes.h"
-#include "actors/lead/chronicle.h"
 #include "actors/lead/course.h"
 #include "actors/lead/loss.h"
+#include "actors/lead/run_reporter.h"
 #include "actors/lead/saves.h"
 #include "actors/play/player_table.h"
 #include "actors/play/players.h"
@@ -33,16 +33,16 @@ class Supervisor {
         spec_(std::move(spec)),
         start_(std::move(start)),
         ending_(std::move(ending)),
-        chronicle_(self, spec_),
+        run_reporter_(self, spec_),
         players_(self),
-        course_({self, chronicle_, players_, saves_, loss_}, spec_) {
+        course_({self, run_reporter_, players_, saves_, loss_}, spec_) {
     self_->on_down([this](const caf::actor_addr& who, const caf::error& why) { down(who, why); });
   }
 
   caf::behavior make_behavior() {
     saves_.run_begins(self_->now());
     course_.run_begins(*start_);
-    chronicle_.open();
+    run_reporter_.open();
     self_->tell_self_after(spec_->stall_patience, Look{});
     now_saved(start_->step);
     begin();
@@ -68,7 +68,7 @@ class Supervisor {
           if (is_now(assembled)) begun(assembled);
         },
         [this](const Remark& remark) {
-          if (is_now(remark)) chronicle_.warn(remark.text);
+          if (is_now(remark)) run_reporter_.warn(remark.text);
         },
         [this](const ProcessEnded& ended) { process_ended(ended); },
         [this](const GivenUp& given_up) {
@@ -195,7 +195,7 @@ class Supervisor {
       ending_->saved(saves_.newest());
       start_.reset();  // A newer checkpoint exists now.
     } else {
-      chronicle_.warn(saves_.not_saved(saved.step));
+      run_reporter_.warn(saves_.not_saved(saved.step));
     }
     if (phase_ == Phase::clearing && players_.have_gone()) return cleared();
     advance();
@@ -229,7 +229,7 @@ class Supervisor {
     const bool is_another = boundary_changes_.hold(step(), saved, [this](RunSpecPtr spec) {
       spec_ = std::move(spec);
       course_.change(spec_);
-      chronicle_.change(spec_);
+      run_reporter_.change(spec_);
     });
     is_another ? clear(Next::begin_anew) : advance();
   }
@@ -237,7 +237,7 @@ class Supervisor {
   // Failures.
 
   void down(const caf::actor_addr& who, const caf::error& why) {
-    if (chronicle_.forget_recorder(who)) return recorder_down(why);
+    if (run_reporter_.forget_recorder(who)) return recorder_down(why);
     const Player* player = players_.ended(who);
     if (!player) return;
     if (phase_ != Phase::clearing)
@@ -260,7 +260,7 @@ class Supervisor {
     last_failure_ = text;
     // The reconciler counts losses. It ends the run if no attempt gets further.
     if (cause == Cause::lost) {
-      chronicle_.warn(text + "; " + going_on());
+      run_reporter_.warn(text + "; " + going_on());
     } else {
       failures_.push_back({self_->now().time_since_epoch(), text, set_aside(who, why)});
       const auto verdict = judge(failures_, {spec_->strikes, spec_->strike_window});
@@ -268,7 +268,7 @@ class Supervisor {
         const bool repeated = failures_.size() > 1;
         return fail_run(repeated ? text + " (given up: " + verdict.reason + ")" : text);
       }
-      chronicle_.warn(text + "; " + going_on() + ": " + verdict.reason);
+      run_reporter_.warn(text + "; " + going_on() + ": " + verdict.reason);
     }
     course_.lost();
     loss_.notice(self_->now(), step(), text);
@@ -298,7 +298,7 @@ class Supervisor {
     if (verdict.what == What::go_on) return;
     if (verdict.what == What::without_node && spec_->player_host &&
         spec_->player_host->strike_node(ended.node, verdict.reason))
-      return chronicle_.warn("without node " + ended.node + " for a while: " + verdict.reason);
+      return run_reporter_.warn("without node " + ended.node + " for a while: " + verdict.reason);
     if (verdict.is_fault)
       finish(failed(verdict.reason + " (given up: the same came twice at the same place)"));
   }
@@ -346,7 +346,7 @@ class Supervisor {
 
   void cleared() {
     players_.forget();
-    if (next_ == Next::finish) return chronicle_.is_open() ? chronicle_.close() : end();
+    if (next_ == Next::finish) return run_reporter_.is_open() ? run_reporter_.close() : end();
     if (next_ == Next::begin_anew) last_failure_ = "the run was to begin anew";
     begin();
     boundary_changes_.play_from(step());
@@ -374,7 +374,7 @@ class Supervisor {
 
   void watch(const Pulse& pulse) {
     const Standing* standing = players_.heard(pulse);
-    if (standing && pulse.patiences > 0) chronicle_.tell_stalled(*standing);
+    if (standing && pulse.patiences > 0) run_reporter_.tell_stalled(*standing);
   }
 
   void look() {
@@ -382,7 +382,7 @@ class Supervisor {
     Standing own{.who = name, .wait = waits_for()};
     own.patiences = patience_.look(own.wait);
     sign(own.wait ? own.wait.what : "it waits for nobody");
-    if (own.patiences > 0) chronicle_.tell_stalled(own);
+    if (own.patiences > 0) run_reporter_.tell_stalled(own);
     if (phase_ == Phase::clearing) {
       if (own.patiences >= spec_->stalls.of(own.wait)) end_anyway(own.wait.what);
       return;
@@ -418,10 +418,10 @@ class Supervisor {
   }
 
   void heard_recorded() {
-    const bool had_room = chronicle_.has_room();
-    chronicle_.confirmed();
+    const bool had_room = run_reporter_.has_room();
+    run_reporter_.confirmed();
     course_.recorded();
-    if (chronicle_.is_confirmed() || !had_room) advance();
+    if (run_reporter_.is_confirmed() || !had_room) advance();
   }
 
   // Orders.
@@ -448,12 +448,12 @@ class Supervisor {
     if (paused_) return;
     paused_ = true;
     course_.paused();
-    chronicle_.tell_state("paused");
+    run_reporter_.tell_state("paused");
   }
   void resume() {
     if (!paused_) return;
     paused_ = false;
-    chronicle_.tell_state("running");
+    run_reporter_.tell_state("running");
     course_.resumed();
     advance();
   }
@@ -468,7 +468,7 @@ class Supervisor {
   RunSpecPtr spec_;
   std::optional<StartPoint> start_;  // Used until there is a newer checkpoint.
   std::shared_ptr<Ending> ending_;
-  Chronicle chronicle_;
+  RunReporter run_reporter_;
 
   PlayerTable players_;
   Saves saves_;

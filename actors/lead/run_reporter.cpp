@@ -1,4 +1,4 @@
-#include "actors/lead/chronicle.h"
+#include "actors/lead/run_reporter.h"
 
 #include "actors/lead/recorder_actor.h"
 #include "actors/lead/step_event.h"
@@ -6,28 +6,28 @@
 
 namespace troupe::actors {
 
-void Chronicle::open() {
+void RunReporter::open() {
   recorder_ = spawn_recorder(self_->home_system(), spec_, caf::actor_cast<caf::actor>(self_));
   self_->watch(recorder_);
 }
 
-bool Chronicle::forget_recorder(const caf::actor_addr& who) {
+bool RunReporter::forget_recorder(const caf::actor_addr& who) {
   if (!recorder_ || who != recorder_.address()) return false;
   recorder_ = nullptr;
   return true;
 }
 
-Value Chronicle::event(const std::string& type) const { return run_event(*spec_, type); }
+Value RunReporter::event(const std::string& type) const { return run_event(*spec_, type); }
 
-void Chronicle::tell(Value event) { hand_over(Event{std::move(event)}); }
+void RunReporter::tell(Value event) { hand_over(Event{std::move(event)}); }
 
-void Chronicle::tell_state(const std::string& state) {
+void RunReporter::tell_state(const std::string& state) {
   Value told = event("run.state");
   told.set("state", state);
   tell(std::move(told));
 }
 
-void Chronicle::tell_stalled(const Standing& standing) {
+void RunReporter::tell_stalled(const Standing& standing) {
   Value stall = event("stage.stalled");
   stall.set("who", standing.who);
   stall.set("what", standing.wait.what);
@@ -35,17 +35,17 @@ void Chronicle::tell_stalled(const Standing& standing) {
   tell(std::move(stall));
 }
 
-void Chronicle::warn(const std::string& text) {
+void RunReporter::warn(const std::string& text) {
   Value warning = event("warn");
   warning.set("text", text);
   tell(std::move(warning));
 }
 
-void Chronicle::hand_on(const RoundPlayed& played) {
+void RunReporter::hand_on(const RoundPlayed& played) {
   if (recorder_) self_->tell(recorder_, played);
 }
 
-void Chronicle::change(RunSpecPtr spec) {
+void RunReporter::change(RunSpecPtr spec) {
   spec_ = std::move(spec);
   if (recorder_) self_->tell(recorder_, Recast{spec_});
 }

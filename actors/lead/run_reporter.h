@@ -14,9 +14,9 @@ namespace troupe::actors {
 
 /// The supervisor's reports about its run. They go to a recorder, which confirms each one when it
 /// is written.
-class Chronicle {
+class RunReporter {
  public:
-  Chronicle(caf_shim::Base* self, RunSpecPtr spec) : self_(self), spec_(std::move(spec)) {}
+  RunReporter(caf_shim::Base* self, RunSpecPtr spec) : self_(self), spec_(std::move(spec)) {}
 
   /// Spawns the recorder, which `self` watches.
   void open();
