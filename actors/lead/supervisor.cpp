@@ -12,10 +12,10 @@
 #include "actors/decide/crashes.h"
 #include "actors/ending.h"
 #include "actors/lead/boundary_changes.h"
-#include "actors/lead/course.h"
 #include "actors/lead/loss.h"
 #include "actors/lead/run_reporter.h"
 #include "actors/lead/saves.h"
+#include "actors/lead/step_driver.h"
 #include "actors/play/player_table.h"
 #include "actors/play/players.h"
 #include "actors/recovery.h"
@@ -35,27 +35,28 @@ class Supervisor {
         ending_(std::move(ending)),
         run_reporter_(self, spec_),
         players_(self),
-        course_({self, run_reporter_, players_, saves_, loss_}, spec_) {
+        step_driver_({self, run_reporter_, players_, saves_, loss_}, spec_) {
     self_->on_down([this](const caf::actor_addr& who, const caf::error& why) { down(who, why); });
   }
 
   caf::behavior make_behavior() {
     saves_.run_begins(self_->now());
-    course_.run_begins(*start_);
+    step_driver_.run_begins(*start_);
     run_reporter_.open();
     self_->tell_self_after(spec_->stall_patience, Look{});
     now_saved(start_->step);
     begin();
     return {
         [this](const MicroBatchLoss& loss) {
-          if (is_now(loss) && is_expected(loss) && is_good(course_.heard(loss))) advance();
+          if (is_now(loss) && is_expected(loss) && is_good(step_driver_.heard(loss))) advance();
         },
         [this](const Divergence& divergence) {
-          if (is_now(divergence) && is_expected(divergence)) is_good(course_.heard(divergence));
+          if (is_now(divergence) && is_expected(divergence))
+            is_good(step_driver_.heard(divergence));
         },
         [this](const StepDone& done) { heard(done); },
         [this](const LateGradients& late) {
-          if (is_now(late) && is_expected(late)) course_.heard(late);
+          if (is_now(late) && is_expected(late)) step_driver_.heard(late);
         },
         [this](const RoundPlayed& played) { heard(played); },
         [this](const Kept& kept) { heard(kept); },
@@ -92,7 +93,7 @@ class Supervisor {
   };
   enum class Next : std::uint8_t { try_again, begin_anew, finish };
 
-  std::int64_t step() const { return course_.step(); }
+  std::int64_t step() const { return step_driver_.step(); }
 
   /// Returns whether a report is of the current attempt. Reports of an earlier one may arrive late.
   template <class Report>
@@ -103,13 +104,13 @@ class Supervisor {
   template <class Report>
   void heard(Report report) {
     if (!is_now(report) || !is_expected(report)) return;
-    course_.heard(std::move(report));
+    step_driver_.heard(std::move(report));
     advance();
   }
   /// Checks a report. A wrong one of a remote player is refused; otherwise the run fails.
   template <class Report>
   bool is_expected(const Report& report) {
-    const auto expected = course_.expects(report);
+    const auto expected = step_driver_.expects(report);
     if (expected) return true;
     const std::string why = std::string(Report::type) + ": " + expected.error().text;
     spec_->player_host ? spec_->player_host->refuse(speaker_of(report), why) : fail_run(why);
@@ -137,7 +138,7 @@ class Supervisor {
 
   /// Starts an attempt. Rounds are given out once its players are assembled.
   void begin() {
-    course_.attempt_begins();
+    step_driver_.attempt_begins();
     phase_ = Phase::playing;
     patience_ = {};
     if (next_ == Next::try_again) loss_.over(self_->now());
@@ -162,7 +163,7 @@ class Supervisor {
 
   void begun(const Assembled& assembled) {
     if (next_ == Next::try_again) loss_.assembled(assembled);
-    course_.begun(assembled);
+    step_driver_.begun(assembled);
     if (!assembled.from_memory) now_saved(step());
     advance();
   }
@@ -172,26 +173,26 @@ class Supervisor {
     ending_->saved(step);
   }
 
-  Course::Wishes wishes() const {
+  StepDriver::Wishes wishes() const {
     return {.end = drain_asked_, .pause = paused_, .boundary_change = boundary_changes_.wait()};
   }
 
   /// Continues as far as the reports allow.
   void advance() {
     if (phase_ != Phase::playing) return;
-    switch (course_.advance(wishes())) {
-      case Course::Moment::none:
+    switch (step_driver_.advance(wishes())) {
+      case StepDriver::Moment::none:
         return;
-      case Course::Moment::boundary_change:
+      case StepDriver::Moment::boundary_change:
         return hold_boundary_changes();
-      case Course::Moment::end:
+      case StepDriver::Moment::end:
         return conclude();
     }
   }
 
   void saved_or_not(const Saved& saved) {
     if (saves_.heard(saved)) {
-      course_.saved();
+      step_driver_.saved();
       ending_->saved(saves_.newest());
       start_.reset();  // A newer checkpoint exists now.
     } else {
@@ -228,7 +229,7 @@ class Supervisor {
         saves_.is_saved(step()) ? Status(Done{}) : Status(Error{saves_.not_saved(step())});
     const bool is_another = boundary_changes_.hold(step(), saved, [this](RunSpecPtr spec) {
       spec_ = std::move(spec);
-      course_.change(spec_);
+      step_driver_.change(spec_);
       run_reporter_.change(spec_);
     });
     is_another ? clear(Next::begin_anew) : advance();
@@ -270,7 +271,7 @@ class Supervisor {
       }
       run_reporter_.warn(text + "; " + going_on() + ": " + verdict.reason);
     }
-    course_.lost();
+    step_driver_.lost();
     loss_.notice(self_->now(), step(), text);
     clear(Next::try_again);
   }
@@ -280,7 +281,7 @@ class Supervisor {
     bool is_new = false;
   };
   Place place() const {
-    return {step(), course_.is_assembled() && step() == course_.progress().furthest()};
+    return {step(), step_driver_.is_assembled() && step() == step_driver_.progress().furthest()};
   }
 
   /// Judges the end of a node's process. The next attempt may have begun already, since channels
@@ -329,8 +330,8 @@ class Supervisor {
 
   void finish(Outcome outcome) {
     outcome_ = std::move(outcome);
-    outcome_.skipped_steps = course_.history().skipped_steps();
-    outcome_.recent_loss = course_.history().recent_loss();
+    outcome_.skipped_steps = step_driver_.history().skipped_steps();
+    outcome_.recent_loss = step_driver_.history().recent_loss();
     clear(Next::finish);
   }
 
@@ -365,7 +366,7 @@ class Supervisor {
     phase_ = Phase::ended;
     boundary_changes_.run_has_ended();
     if (spec_->player_host) spec_->player_host->over(outcome_.how);
-    outcome_.most_parcels = course_.progress().most_parcels();
+    outcome_.most_parcels = step_driver_.progress().most_parcels();
     ending_->tell(std::move(outcome_));
     self_->quit();
   }
@@ -396,7 +397,7 @@ class Supervisor {
   Wait waits_for() const {
     switch (phase_) {
       case Phase::playing:
-        return course_.waits_for(wishes());
+        return step_driver_.waits_for(wishes());
       case Phase::clearing:
         if (const Player* player = players_.some_left())
           return waits("it waits for " + player->standing.who + " to end");
@@ -420,7 +421,7 @@ class Supervisor {
   void heard_recorded() {
     const bool had_room = run_reporter_.has_room();
     run_reporter_.confirmed();
-    course_.recorded();
+    step_driver_.recorded();
     if (run_reporter_.is_confirmed() || !had_room) advance();
   }
 
@@ -430,7 +431,7 @@ class Supervisor {
     drain_asked_ = true;
     paused_ = false;
     // No player can finish anything yet, so the newest checkpoint is the result.
-    if (phase_ == Phase::playing && !course_.is_assembled()) return stop({});
+    if (phase_ == Phase::playing && !step_driver_.is_assembled()) return stop({});
     advance();
   }
   void stop_now() {
@@ -447,14 +448,14 @@ class Supervisor {
   void pause() {
     if (paused_) return;
     paused_ = true;
-    course_.paused();
+    step_driver_.paused();
     run_reporter_.tell_state("paused");
   }
   void resume() {
     if (!paused_) return;
     paused_ = false;
     run_reporter_.tell_state("running");
-    course_.resumed();
+    step_driver_.resumed();
     advance();
   }
 
@@ -473,7 +474,7 @@ class Supervisor {
   PlayerTable players_;
   Saves saves_;
   Loss loss_;
-  Course course_;
+  StepDriver step_driver_;
   int attempt_ = 0;
   Phase phase_ = Phase::playing;
   Next next_ = Next::finish;  // The step after clearing; then the reason of the attempt.

@@ -1,4 +1,4 @@
-#include "actors/lead/course.h"
+#include "actors/lead/step_driver.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,20 +16,21 @@ constexpr std::int64_t most_ahead = 64;  // In rounds.
 
 }  // namespace
 
-Course::Course(const Context& around, RunSpecPtr spec) : around_(around), spec_(std::move(spec)) {}
+StepDriver::StepDriver(const Context& around, RunSpecPtr spec)
+    : around_(around), spec_(std::move(spec)) {}
 
-void Course::run_begins(const StartPoint& start) {
+void StepDriver::run_begins(const StartPoint& start) {
   progress_.change(*spec_);
   progress_.run_begins(std::max(start.step, spec_->ledger ? spec_->ledger->steps() : 0));
   history_.run_begins(start.loss_scale.skipped_steps);
 }
 
-void Course::change(RunSpecPtr spec) {
+void StepDriver::change(RunSpecPtr spec) {
   spec_ = std::move(spec);
   progress_.change(*spec_);
 }
 
-void Course::attempt_begins() {
+void StepDriver::attempt_begins() {
   phase_ = Phase::assembling;
   progress_.attempt_begins(*spec_);
   history_.attempt_begins();
@@ -37,7 +38,7 @@ void Course::attempt_begins() {
   copies_.attempt_begins();
 }
 
-void Course::begun(const Assembled& assembled) {
+void StepDriver::begun(const Assembled& assembled) {
   phase_ = Phase::playing;
   progress_.go_on_after(assembled.step);
   evaluation_.count_from(step());
@@ -60,7 +61,7 @@ Error told_twice(std::int64_t step, const std::string& what) {
 
 }  // namespace
 
-Status Course::expects(const MicroBatchLoss& loss) const {
+Status StepDriver::expects(const MicroBatchLoss& loss) const {
   const auto what = "the loss of micro-batch " + std::to_string(loss.index);
   if (loss.purpose == Round::Purpose::evaluation) {
     if (phase_ == Phase::evaluating && loss.step == step() && evaluation_.expects(loss))
@@ -72,24 +73,24 @@ Status Course::expects(const MicroBatchLoss& loss) const {
   return Done{};
 }
 
-Status Course::expects(const Divergence& divergence) const {
+Status StepDriver::expects(const Divergence& divergence) const {
   if (!progress_.is_under_way(divergence.step)) return not_now(divergence.step, "a divergence");
   return Done{};
 }
 
-Status Course::expects(const StepDone& done) const {
+Status StepDriver::expects(const StepDone& done) const {
   const auto what = "the end in optimizer " + std::to_string(done.optimizer);
   if (!progress_.is_under_way(done.step)) return not_now(done.step, what);
   if (progress_.ledger().has(done)) return told_twice(done.step, what);
   return Done{};
 }
 
-Status Course::expects(const LateGradients& late) const {
+Status StepDriver::expects(const LateGradients& late) const {
   if (late.step >= progress_.given_out()) return not_now(late.step, "the lateness of gradients");
   return Done{};
 }
 
-Status Course::expects(const Snapshot& snapshot) const {
+Status StepDriver::expects(const Snapshot& snapshot) const {
   const auto what = "a part of the state from optimizer " + std::to_string(snapshot.optimizer);
   if (phase_ != Phase::collecting) return Error{"found " + what + ", which nobody has asked for"};
   if (snapshot.step != step())
@@ -99,7 +100,7 @@ Status Course::expects(const Snapshot& snapshot) const {
   return check(snapshot, *spec_);
 }
 
-Status Course::heard(const MicroBatchLoss& loss) {
+Status StepDriver::heard(const MicroBatchLoss& loss) {
   if (!std::isfinite(loss.mean)) return Error{loss_not_finite(*spec_, loss)};
   if (loss.purpose == Round::Purpose::training)
     return check_divergence(progress_.ledger().add(loss));
@@ -107,29 +108,29 @@ Status Course::heard(const MicroBatchLoss& loss) {
   return Done{};
 }
 
-Status Course::heard(const Divergence& divergence) {
+Status StepDriver::heard(const Divergence& divergence) {
   return check_divergence(progress_.ledger().add(divergence));
 }
 
 /// Waits for all losses, since a loss that is not a number is the cause of such gradients.
-Status Course::check_divergence(const StepLedger::Entry& entry) {
+Status StepDriver::check_divergence(const StepLedger::Entry& entry) {
   if (entry.divergence && progress_.ledger().has_all_losses(entry))
     return Error{gradient_not_finite(*spec_, *entry.divergence)};
   return Done{};
 }
 
-void Course::heard(const RoundPlayed& played) {
+void StepDriver::heard(const RoundPlayed& played) {
   around_.run_reporter.hand_on(played);
   progress_.add(played);
 }
 
-void Course::heard(const Kept& kept) {
+void StepDriver::heard(const Kept& kept) {
   if (const auto why_none = copies_.heard(kept))
     around_.run_reporter.warn(title_of(*spec_, {PlayerId::Kind::optimizer, kept.optimizer}) + ": " +
                               *why_none);
 }
 
-void Course::heard(Snapshot snapshot) {
+void StepDriver::heard(Snapshot snapshot) {
   auto& saves = around_.saves;
   if (!saves.add(std::move(snapshot), around_.players.players().optimizers.size())) return;
   if (spec_->alive)
@@ -139,11 +140,11 @@ void Course::heard(Snapshot snapshot) {
   history_.step_begins(around_.self->now());
 }
 
-void Course::recorded() {
+void StepDriver::recorded() {
   if (spec_->ledger) copies_.entered(spec_->ledger->steps());
 }
 
-Course::Moment Course::advance(const Wishes& wishes) {
+StepDriver::Moment StepDriver::advance(const Wishes& wishes) {
   if (phase_ == Phase::evaluating) complete_evaluation();
   if (phase_ != Phase::playing) return Moment::none;
   complete_steps();
@@ -153,7 +154,7 @@ Course::Moment Course::advance(const Wishes& wishes) {
 }
 
 /// Takes the steps that are done, in order.
-void Course::complete_steps() {
+void StepDriver::complete_steps() {
   auto& run_reporter = around_.run_reporter;
   while (const auto done = progress_.take_done()) {
     run_reporter.enter(StepCommitted{{.step = step(),
@@ -172,7 +173,7 @@ void Course::complete_steps() {
   }
 }
 
-void Course::tell_step(const Progress::Done& done) {
+void StepDriver::tell_step(const Progress::Done& done) {
   const auto now = around_.self->now();
   const auto took = history_.done(done.entry, now);
   const auto* round = done.round ? &*done.round : nullptr;
@@ -182,7 +183,7 @@ void Course::tell_step(const Progress::Done& done) {
 
 /// Gives out rounds, as far ahead as allowed, up to the next moment at which the run must be
 /// drained.
-Course::Moment Course::go_on(const Wishes& wishes) {
+StepDriver::Moment StepDriver::go_on(const Wishes& wishes) {
   const auto& rounds = progress_.rounds();
   while (!must_drain(wishes) && progress_.given_out() < spec_->steps &&
          static_cast<int>(rounds.size()) < rounds_ahead() && around_.run_reporter.has_room()) {
@@ -198,30 +199,30 @@ Course::Moment Course::go_on(const Wishes& wishes) {
 }
 
 /// Returns how many rounds last for `lead` at the current pace.
-int Course::rounds_ahead() const {
+int StepDriver::rounds_ahead() const {
   if (spec_->lead.count() == 0 || history_.pace().count() == 0) return spec_->rounds_ahead;
   const auto lasting = spec_->lead / history_.pace() + 1;
   return static_cast<int>(std::clamp<std::int64_t>(lasting, spec_->rounds_ahead, most_ahead));
 }
 
-void Course::give_out(const Play& play) {
+void StepDriver::give_out(const Play& play) {
   around_.saves.go_on();
   progress_.give_out(play);
   around_.players.play(play);
 }
 
 /// Returns whether the rounds in flight end at a moment for which the run must be drained.
-bool Course::must_drain(const Wishes& wishes) const {
+bool StepDriver::must_drain(const Wishes& wishes) const {
   const auto step = progress_.given_out();
   return wishes.end || wishes.pause || wishes.boundary_change || evaluation_is_due(step) ||
          save_is_due(step);
 }
 
-bool Course::save_is_due(std::int64_t step) const {
+bool StepDriver::save_is_due(std::int64_t step) const {
   return around_.saves.is_due(*spec_, step, around_.self->now());
 }
 
-Course::Moment Course::drained(const Wishes& wishes) {
+StepDriver::Moment StepDriver::drained(const Wishes& wishes) {
   const auto& saves = around_.saves;
   if (evaluation_is_due(step())) {
     evaluate();
@@ -248,7 +249,7 @@ Course::Moment Course::drained(const Wishes& wishes) {
 // Keeps states in nodes' memory, except when an evaluation or a save drains the run anyway.
 
 /// Keeps the state after the first round in flight whose optimizers hear of it in time.
-void Course::keep_another() {
+void StepDriver::keep_another() {
   const auto& rounds = progress_.rounds();
   for (std::size_t i = copies_.rounds_before(); i < rounds.size(); ++i) {
     const auto& [round, first] = rounds[i].play;
@@ -256,7 +257,7 @@ void Course::keep_another() {
   }
 }
 
-bool Course::keep(std::int64_t step) {
+bool StepDriver::keep(std::int64_t step) {
   if (evaluation_is_due(step) || save_is_due(step)) return false;
   const auto order = copies_.ask(step, around_.self->now());
   if (order) around_.players.tell_optimizers(*order);
@@ -265,13 +266,13 @@ bool Course::keep(std::int64_t step) {
 
 // The functions below are called while nothing else is in flight.
 
-void Course::evaluate() {
+void StepDriver::evaluate() {
   phase_ = Phase::evaluating;
   evaluation_.begin(spec_->evaluation->schedule.micro_batches);
   give_out({spec_->evaluation, step()});
 }
 
-void Course::complete_evaluation() {
+void StepDriver::complete_evaluation() {
   const auto mean = evaluation_.mean();
   if (!mean || !progress_.rounds().front().is_through()) return;
   Value eval = around_.run_reporter.event("eval");
@@ -284,12 +285,12 @@ void Course::complete_evaluation() {
   history_.step_begins(around_.self->now());
 }
 
-void Course::collect() {
+void StepDriver::collect() {
   phase_ = Phase::collecting;
   around_.players.tell_optimizers(TakeSnapshot{});
 }
 
-Wait Course::waits_for(const Wishes& wishes) const {
+Wait StepDriver::waits_for(const Wishes& wishes) const {
   const auto done = std::to_string(step());
   switch (phase_) {
     case Phase::assembling:

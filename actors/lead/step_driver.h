@@ -22,7 +22,7 @@ namespace troupe::actors {
 /// The progress of a run while its players are there: gives out rounds, counts done steps, and
 /// evaluates, keeps and collects the state when due. The supervisor handles lost players, orders
 /// and the end; it passes on what it hears and then calls advance().
-class Course {
+class StepDriver {
  public:
   /// The other parts of the supervisor.
   struct Context {
@@ -32,7 +32,7 @@ class Course {
     Saves& saves;
     Loss& loss;
   };
-  Course(const Context& around, RunSpecPtr spec);
+  StepDriver(const Context& around, RunSpecPtr spec);
 
   /// Called once, with the start state.
   void run_begins(const StartPoint& start);
