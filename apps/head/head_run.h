@@ -14,8 +14,8 @@
 #include "apps/client/reply.h"
 #include "apps/head/full_disk.h"
 #include "apps/head/head_service.h"
-#include "apps/head/leader.h"
 #include "apps/head/node_gate.h"
+#include "apps/head/supervisor_handle.h"
 #include "apps/machine/bell.h"
 #include "apps/machine/watchdog.h"
 #include "apps/run/process_run.h"
@@ -126,7 +126,7 @@ class HeadRun {
   RunSetup setup_;
   RunPlace place_;
   std::vector<std::string> warnings_;  // That its beginning gave.
-  Leader leader_;
+  SupervisorHandle supervisor_;
   Watchdog watchdog_;  // Of run_, which ends before it.
   std::unique_ptr<ProcessRun> run_;
   actors::Decisions decisions_;  // Until there is a casting.

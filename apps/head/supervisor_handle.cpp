@@ -1,4 +1,4 @@
-#include "apps/head/leader.h"
+#include "apps/head/supervisor_handle.h"
 
 #include <utility>
 
@@ -6,17 +6,17 @@
 
 namespace troupe::apps {
 
-void Leader::change(const caf::actor& leader) {
+void SupervisorHandle::change(const caf::actor& supervisor) {
   const std::lock_guard lock(mutex_);
-  leader_ = leader;
-  if (!leader_) return;
-  if (is_paused_) actors::caf_shim::post(leader_, actors::Pause{});
-  if (is_stopped_) actors::caf_shim::post(leader_, actors::StopNow{});
+  supervisor_ = supervisor;
+  if (!supervisor_) return;
+  if (is_paused_) actors::caf_shim::post(supervisor_, actors::Pause{});
+  if (is_stopped_) actors::caf_shim::post(supervisor_, actors::StopNow{});
   for (auto& boundary_change : std::exchange(early_, {}))
-    actors::caf_shim::post(leader_, std::move(boundary_change));
+    actors::caf_shim::post(supervisor_, std::move(boundary_change));
 }
 
-void Leader::leave(const std::string& state) {
+void SupervisorHandle::leave(const std::string& state) {
   std::vector<actors::BoundaryChange> early;
   {
     const std::lock_guard lock(mutex_);
@@ -26,37 +26,37 @@ void Leader::leave(const std::string& state) {
   for (const auto& boundary_change : early) boundary_change.done(Error{"the run has ended"});
 }
 
-bool Leader::is_there() const {
+bool SupervisorHandle::is_there() const {
   const std::lock_guard lock(mutex_);
-  return bool(leader_);
+  return bool(supervisor_);
 }
 
 // What is asked is kept as it is told: whoever comes to lead meanwhile hears of it either way.
 
-void Leader::stop_now() {
+void SupervisorHandle::stop_now() {
   const std::lock_guard lock(mutex_);
   is_stopped_ = true;
-  if (leader_) actors::caf_shim::post(leader_, actors::StopNow{});
+  if (supervisor_) actors::caf_shim::post(supervisor_, actors::StopNow{});
 }
 
-void Leader::pause(bool paused) {
+void SupervisorHandle::pause(bool paused) {
   const std::lock_guard lock(mutex_);
   is_paused_ = paused;
-  if (!leader_) return;
-  paused ? actors::caf_shim::post(leader_, actors::Pause{})
-         : actors::caf_shim::post(leader_, actors::Resume{});
+  if (!supervisor_) return;
+  paused ? actors::caf_shim::post(supervisor_, actors::Pause{})
+         : actors::caf_shim::post(supervisor_, actors::Resume{});
 }
 
-bool Leader::is_paused() const {
+bool SupervisorHandle::is_paused() const {
   const std::lock_guard lock(mutex_);
   return is_paused_;
 }
 
-void Leader::hold(actors::BoundaryChange boundary_change) {
+void SupervisorHandle::hold(actors::BoundaryChange boundary_change) {
   std::string state;
   {
     const std::lock_guard lock(mutex_);
-    if (leader_) return actors::caf_shim::post(leader_, std::move(boundary_change));
+    if (supervisor_) return actors::caf_shim::post(supervisor_, std::move(boundary_change));
     if (ended_.empty()) return early_.push_back(std::move(boundary_change));
     state = ended_;
   }

@@ -11,12 +11,12 @@ namespace troupe::apps {
 
 /// Who leads a run, for those who ask something of it: what is asked before there is somebody is
 /// kept, and told whoever comes. Any thread.
-class Leader {
+class SupervisorHandle {
  public:
-  explicit Leader(std::string run) : run_(std::move(run)) {}
+  explicit SupervisorHandle(std::string run) : run_(std::move(run)) {}
 
   /// This one leads from now on; none: nobody does.
-  void change(const caf::actor& leader);
+  void change(const caf::actor& supervisor);
   /// Nobody will any more; the run is in this state.
   void leave(const std::string& state);
   bool is_there() const;
@@ -31,7 +31,7 @@ class Leader {
  private:
   const std::string run_;
   mutable std::mutex mutex_;
-  caf::actor leader_;
+  caf::actor supervisor_;
   std::string ended_;  // In which state; empty while somebody may lead it yet.
   bool is_paused_ = false;
   bool is_stopped_ = false;
