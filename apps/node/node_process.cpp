@@ -18,7 +18,7 @@
 #include "apps/gpu/nccl_links.h"
 #include "apps/hosts/interfaces.h"
 #include "apps/hosts/machine_checks.h"
-#include "apps/machine/leave.h"
+#include "apps/machine/exit_now.h"
 #include "apps/machine/machine_share.h"
 #include "apps/machine/signals.h"
 #include "apps/machine/suffer.h"
@@ -135,7 +135,7 @@ ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) 
   options.stuck = [](const std::string& why) {
     std::string text = "this node process ends: " + why + "\n";
     const auto tell = [text] { std::fputs(text.c_str(), stderr); };
-    leave(ExitCode::failed, tell, [text] { return text; });
+    exit_now(ExitCode::failed, tell, [text] { return text; });
   };
   options.suffer = [&pace](const actors::Chaos& chaos) { suffer(chaos, pace); };
   options.say = say;

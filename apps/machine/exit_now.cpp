@@ -1,4 +1,4 @@
-#include "apps/machine/leave.h"
+#include "apps/machine/exit_now.h"
 
 #include <unistd.h>
 
@@ -31,8 +31,8 @@ bool done_within(std::chrono::nanoseconds patience, const std::function<void()>&
 
 }  // namespace
 
-void leave(ExitCode code, const std::function<void()>& tell,
-           const std::function<std::string()>& words) {
+void exit_now(ExitCode code, const std::function<void()>& tell,
+              const std::function<std::string()>& words) {
   code_to_leave_with = static_cast<int>(code);
   std::signal(SIGALRM, [](int) { _Exit(code_to_leave_with); });
   alarm(seconds_in_all);
