@@ -245,7 +245,7 @@ class Node::Work {
     if (message.type == Prepare::type) return prepare(message);
     if (message.type == Stop::type) return stop(message);
     if (message.type == Forget::type) return (void)state_stores_.erase(message.run);
-    if (message.type == Chaos::type) return suffer(message);
+    if (message.type == Chaos::type) return apply_fault(message);
     if (message.type == Unfit::type) return unfit(message);
     if (message.type == Dismiss::type) return dismiss(message);
     const auto found = node_attempts_.find(message.run);
@@ -377,12 +377,12 @@ class Node::Work {
     if (leaving_ && node_attempts_.empty()) retire("it has left");
   }
 
-  void suffer(const transport::Message& message) {
+  void apply_fault(const transport::Message& message) {
     const auto chaos = transport::from_message<Chaos>(message);
     if (!chaos) return options_.say("dropped a drill: " + chaos.error().text);
     options_.say("a drill: " +
                  std::string(enum_names(chaos->what)[static_cast<std::size_t>(chaos->what)]));
-    chaos->what == Chaos::What::partition ? part(chaos->time()) : options_.suffer(*chaos);
+    chaos->what == Chaos::What::partition ? part(chaos->time()) : options_.apply_fault(*chaos);
   }
 
   /// Closes all connections for this long.

@@ -25,7 +25,7 @@ struct NodeOptions {
   std::function<Result<std::shared_ptr<RunHome>>(const Value& config, const Placement& placement,
                                                  int here)>
       open_run;
-  std::function<void(const Chaos&)> suffer;          // Applies an injected fault.
+  std::function<void(const Chaos&)> apply_fault;     // Applies an injected fault.
   std::function<void(const std::string&)> say;       // Prints a line for the user.
   std::function<void(const std::string&)> rejected;  // The head has rejected the node for good.
   /// Called when a device has failed or does not let go of a run's memory. It must end the process

@@ -6,6 +6,6 @@
 namespace troupe::apps {
 
 /// What a drill does to this process by itself: it is killed, stands still, or computes slowly.
-void suffer(const actors::Chaos& chaos, actors::Pace& pace);
+void apply_fault(const actors::Chaos& chaos, actors::Pace& pace);
 
 }  // namespace troupe::apps

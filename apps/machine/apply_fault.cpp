@@ -1,4 +1,4 @@
-#include "apps/machine/suffer.h"
+#include "apps/machine/apply_fault.h"
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -33,7 +33,7 @@ void stand_still(std::chrono::nanoseconds time) {
 
 }  // namespace
 
-void suffer(const actors::Chaos& chaos, actors::Pace& pace) {
+void apply_fault(const actors::Chaos& chaos, actors::Pace& pace) {
   using What = actors::Chaos::What;
   switch (chaos.what) {
     case What::kill:
