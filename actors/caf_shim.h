@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "actors/withheld.h"
+#include "actors/deferred_sends.h"
 
 /// The calls of CAF whose spelling changes in its next versions, in one place.
 namespace troupe::actors::caf_shim {
@@ -80,9 +80,9 @@ caf::actor spawn(caf::actor_system& system, Arguments&&... arguments) {
 /// Sends a message, from any thread. A job's message is withheld until its device is done.
 template <class Message>
 void post(const caf::actor& to, Message message) {
-  if (auto* withheld = Withheld::of_this_thread())
-    return withheld->add(
-        Withheld::Saying([to, held = std::make_shared<Message>(std::move(message))] {
+  if (auto* deferred_sends = DeferredSends::of_this_thread())
+    return deferred_sends->add(
+        DeferredSends::Saying([to, held = std::make_shared<Message>(std::move(message))] {
           caf::anon_send(to, std::move(*held));
         }));
   caf::anon_send(to, std::move(message));
@@ -90,10 +90,10 @@ void post(const caf::actor& to, Message message) {
 /// Sends a job's message at once, with the device mark in `after` that its receiver must follow.
 template <class Message>
 void hand_over(const caf::actor& to, Message message) {
-  auto* withheld = Withheld::of_this_thread();
-  if (!withheld) return caf::anon_send(to, std::move(message));
-  withheld->add(Withheld::Handing(
-      [to, held = std::make_shared<Message>(std::move(message))](const After& after) {
+  auto* deferred_sends = DeferredSends::of_this_thread();
+  if (!deferred_sends) return caf::anon_send(to, std::move(message));
+  deferred_sends->add(DeferredSends::Handing(
+      [to, held = std::make_shared<Message>(std::move(message))](const DeviceMark& after) {
         held->after = after;
         caf::anon_send(to, std::move(*held));
       }));

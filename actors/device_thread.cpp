@@ -82,7 +82,7 @@ void DeviceThread::give(std::unique_ptr<Job> job, Stream& stream, DeviceWork& wo
   Given given{std::move(job), {}, 0, 0, 0, Clock::now()};
   std::optional<std::string> trouble;
   {
-    Withheld withheld;
+    DeferredSends deferred_sends;
     work.begin_job();
     given.job->work(stream);
     try {
@@ -91,9 +91,10 @@ void DeviceThread::give(std::unique_ptr<Job> job, Stream& stream, DeviceWork& wo
       trouble = exception.what();
     }
     given.moment = work.end_job();
-    given.begins = withheld.begins();
-    given.said = withheld.take();
-    if (!trouble) withheld.hand_over({device_.get(), given.mark, work.number(), given.moment});
+    given.begins = deferred_sends.begins();
+    given.said = deferred_sends.take();
+    if (!trouble)
+      deferred_sends.hand_over({device_.get(), given.mark, work.number(), given.moment});
   }
   if (given_.empty()) waited_ = {};
   given_.push_back(std::move(given));

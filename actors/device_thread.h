@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "actors/deferred_sends.h"
 #include "actors/executor.h"
-#include "actors/withheld.h"
 #include "core/memory/device_progress.h"
 
 namespace troupe::actors {
@@ -53,7 +53,7 @@ class DeviceThread final : public Executor {
   /// A job in the device's queue.
   struct Given {
     std::unique_ptr<Job> job;
-    std::vector<Withheld::Saying> said;
+    std::vector<DeferredSends::Saying> said;
     Device::Mark begins = 0;  // The job begins when this mark is passed; 0: at once.
     Device::Mark mark = 0;
     DeviceProgress::Moment moment = 0;

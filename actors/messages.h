@@ -11,11 +11,11 @@
 #include <tuple>
 #include <vector>
 
+#include "actors/deferred_sends.h"
 #include "actors/executor.h"
 #include "actors/player_id.h"
 #include "actors/run_spec.h"
 #include "actors/wait.h"
-#include "actors/withheld.h"
 #include "core/digest.h"
 #include "core/memory/tensor.h"
 #include "core/result.h"
@@ -97,7 +97,7 @@ struct Activation {
   Header header;
   int stage = 0;
   Tensor value;
-  After after = {};
+  DeviceMark after = {};
 
   static constexpr auto fields() {
     return std::tuple(transport::required("header", &Activation::header),
@@ -126,7 +126,7 @@ struct Gradient {
   Header header;
   int stage = 0;
   Tensor value;
-  After after = {};
+  DeviceMark after = {};
 
   static constexpr auto fields() {
     return std::tuple(transport::required("header", &Gradient::header),
@@ -142,7 +142,7 @@ struct LoanFor {
   Header header;
   int stage = 0;  // The borrowing stage.
   models::Loan loan;
-  After after = {};
+  DeviceMark after = {};
 };
 
 /// From a stage actor to a loader: it took a micro-batch, so send another one.

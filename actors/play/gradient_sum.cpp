@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "actors/withheld.h"
+#include "actors/deferred_sends.h"
 #include "models/train/packed_gradients.h"
 #include "transport/links/edges.h"
 

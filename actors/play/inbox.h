@@ -22,7 +22,7 @@ class Inbox {
     Header header;
     Tensor value;
     models::Loan loan;
-    After after;
+    DeviceMark after;
   };
   using ParcelPtr = std::shared_ptr<Parcel>;
 
