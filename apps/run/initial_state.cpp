@@ -1,4 +1,4 @@
-#include "apps/run/beginning.h"
+#include "apps/run/initial_state.h"
 
 #include <utility>
 
