@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "apps/events/event_backlog.h"
 #include "apps/events/recorder.h"
-#include "apps/events/told_events.h"
 #include "apps/gpu/gpu_warnings.h"
 #include "apps/head/errands.h"
 #include "apps/head/head_journal.h"
@@ -547,7 +547,7 @@ class HeadService::Service {
   }
 
   HeadOptions options_;
-  ToldEvents told_;
+  EventBacklog told_;
   GpuWarnings gpu_warnings_;
   std::unique_ptr<HeadJournal> journal_;
   std::atomic<bool> is_closing_ = false;

@@ -1,4 +1,4 @@
-#include "apps/events/told_events.h"
+#include "apps/events/event_backlog.h"
 
 #include <algorithm>
 #include <fstream>
@@ -101,7 +101,7 @@ Result<EventPage> read_page(const std::string& path, std::int64_t from) {
   return page;
 }
 
-void ToldEvents::add(const Value& event) {
+void EventBacklog::add(const Value& event) {
   const std::lock_guard lock(mutex_);
   lines_.push_back(to_json(event) + "\n");
   if (lines_.size() <= most_lines) return;
@@ -109,7 +109,7 @@ void ToldEvents::add(const Value& event) {
   ++first_;
 }
 
-EventPage ToldEvents::page(std::int64_t from) const {
+EventPage EventBacklog::page(std::int64_t from) const {
   const std::lock_guard lock(mutex_);
   EventPage page{
       {}, std::clamp(from, first_, first_ + static_cast<std::int64_t>(lines_.size())), false};

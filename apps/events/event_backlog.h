@@ -50,7 +50,7 @@ Result<std::string> read_events(storage::Files& files, const std::string& folder
 Result<EventPage> read_page(const std::string& path, std::int64_t from);
 
 /// The newest of the head's own events, which are of no run. Any thread.
-class ToldEvents {
+class EventBacklog {
  public:
   void add(const Value& event);
   /// From the oldest that is still known, where `from` is older.
