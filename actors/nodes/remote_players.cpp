@@ -30,7 +30,7 @@ recon::Life life_of(const NodeHere& node) { return static_cast<recon::Life>(node
 }  // namespace
 
 RemotePlayerHost::RemotePlayerHost(NodePool& nodes, transport::ChannelThread& channels,
-                                   RemoteOrder order, Decisions decisions)
+                                   RemoteOrder order, DecisionLog decisions)
     : nodes_(nodes),
       channels_(channels),
       order_(std::move(order)),

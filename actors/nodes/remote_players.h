@@ -42,7 +42,7 @@ struct RemoteOrder {
 };
 
 /// The log of decisions about a run, which survives its head.
-struct Decisions {
+struct DecisionLog {
   reconciler::JournalRead before;  // Decisions of earlier heads.
   /// Returns when all records are on disk; an error means that none is.
   std::function<Status(const std::vector<reconciler::Record>&)> write =
@@ -55,7 +55,7 @@ struct Decisions {
 class RemotePlayerHost final : public PlayerHost {
  public:
   RemotePlayerHost(NodePool& nodes, transport::ChannelThread& channels, RemoteOrder order,
-                   Decisions decisions);
+                   DecisionLog decisions);
   /// All actors of the run must have ended.
   ~RemotePlayerHost() override;
 
@@ -133,7 +133,7 @@ class RemotePlayerHost final : public PlayerHost {
   NodePool& nodes_;
   transport::ChannelThread& channels_;
   RemoteOrder order_;
-  Decisions decisions_;
+  DecisionLog decisions_;
   MemoryPool memory_;  // For states in transit; outlives all attempts.
   std::atomic<bool> has_played_ = false;
   std::atomic<bool> comes_back_ = false;

@@ -10,7 +10,7 @@
 
 #include "actors/caf_shim.h"
 #include "apps/events/recorder.h"
-#include "apps/head/decisions.h"
+#include "apps/head/decision_log.h"
 #include "apps/run/live_changes.h"
 #include "apps/run/run_record.h"
 #include "config/run_config.h"
@@ -105,7 +105,7 @@ Status HeadRun::prepare(std::optional<RunChoice> kept) {
   // what is found there later is its own.
   if (!resume_)
     if (auto entered = enter_place(); !entered) return entered;
-  auto decisions = open_decisions(*files_, place_.folder);
+  auto decisions = open_decision_log(*files_, place_.folder);
   if (!decisions) return decisions.error();
   decisions_ = std::move(*decisions);
   return Done{};

@@ -129,7 +129,7 @@ class HeadRun {
   SupervisorHandle supervisor_;
   Watchdog watchdog_;  // Of run_, which ends before it.
   std::unique_ptr<ProcessRun> run_;
-  actors::Decisions decisions_;  // Until there is a casting.
+  actors::DecisionLog decisions_;  // Until there is a casting.
   std::unique_ptr<actors::RemotePlayerHost> player_host_;
   Bell bell_;
   mutable std::mutex mutex_;

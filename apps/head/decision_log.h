@@ -10,6 +10,6 @@ namespace troupe::apps {
 
 /// What earlier heads have decided for a run, in its folder, and where this one writes down what it
 /// decides. `files` outlives them.
-Result<actors::Decisions> open_decisions(storage::Files& files, const std::string& folder);
+Result<actors::DecisionLog> open_decision_log(storage::Files& files, const std::string& folder);
 
 }  // namespace troupe::apps

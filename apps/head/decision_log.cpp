@@ -1,4 +1,4 @@
-#include "apps/head/decisions.h"
+#include "apps/head/decision_log.h"
 
 #include <memory>
 #include <utility>
@@ -10,9 +10,9 @@
 
 namespace troupe::apps {
 
-Result<actors::Decisions> open_decisions(storage::Files& files, const std::string& folder) {
+Result<actors::DecisionLog> open_decision_log(storage::Files& files, const std::string& folder) {
   const std::string path = folder + "/decisions";
-  actors::Decisions decisions;
+  actors::DecisionLog decisions;
   const auto there = files.exists(path);
   if (!there.ok()) return there.error();
   if (*there) {
