@@ -7,9 +7,9 @@
 
 #include "actors/assembled.h"
 #include "actors/caf_shim.h"
-#include "actors/cause.h"
 #include "actors/checkpoints.h"
 #include "actors/decide/crashes.h"
+#include "actors/end_cause.h"
 #include "actors/ending.h"
 #include "actors/lead/boundary_changes.h"
 #include "actors/lead/loss.h"
@@ -243,7 +243,7 @@ class Supervisor {
     if (!player) return;
     if (phase_ != Phase::clearing)
       return fail_attempt(player->standing.who, reason_of(why),
-                          caf_shim::is_lost(why) ? Cause::lost : Cause::failed);
+                          caf_shim::is_lost(why) ? EndCause::lost : EndCause::failed);
     if (have_all_gone()) cleared();
   }
 
@@ -255,12 +255,12 @@ class Supervisor {
 
   /// Handles the failure of a player: all others of the attempt end, and the run continues from the
   /// newest state, unless that is hopeless.
-  void fail_attempt(const std::string& who, const std::string& why, Cause cause) {
+  void fail_attempt(const std::string& who, const std::string& why, EndCause cause) {
     const std::string text = who + ": " + why;
     fell_at_ = place();
     last_failure_ = text;
     // The reconciler counts losses. It ends the run if no attempt gets further.
-    if (cause == Cause::lost) {
+    if (cause == EndCause::lost) {
       run_reporter_.warn(text + "; " + going_on());
     } else {
       failures_.push_back({self_->now().time_since_epoch(), text, set_aside(who, why)});
@@ -391,7 +391,7 @@ class Supervisor {
     auto all = players_.look();
     all.push_back(std::move(own));
     if (const auto found = find_standstill(all, spec_->stalls))
-      fail_attempt(found->who, found->what, Cause::failed);
+      fail_attempt(found->who, found->what, EndCause::failed);
   }
 
   Wait waits_for() const {

@@ -90,7 +90,8 @@ Status Attempt::prepare(const Lineup& lineup, const Value& config) {
        .on_lost =
            [this](int process, const std::string& why) {
              doubt(process);
-             end_process(process, {"the channel to " + name_of(process) + ": " + why, Cause::lost});
+             end_process(process,
+                         {"the channel to " + name_of(process) + ": " + why, EndCause::lost});
            }});
   if (!mesh) return mesh.error();
   mesh_ = std::move(*mesh);
@@ -246,7 +247,7 @@ void Attempt::heard(std::uint64_t node, transport::Message message) {
   if (message.epoch != static_cast<std::uint64_t>(number_)) return;  // It is late.
   if (auto taken = take(node, std::move(message)); !taken) {
     const std::string why = taken.error().text;
-    end_all_of(node, why, Cause::failed);
+    end_all_of(node, why, EndCause::failed);
     around_.nodes.strike(node, why);
   }
 }
@@ -316,7 +317,7 @@ Status Attempt::take_from(int process, PlayerId to, WireMessage wire_message) co
 /// Refuses a message that came by a channel.
 void Attempt::refuse(int process, const std::string& why) {
   const std::string text = name_of(process) + ": " + why;
-  end_process(process, {text, Cause::failed});
+  end_process(process, {text, EndCause::failed});
   std::optional<std::uint64_t> node;
   {
     const std::lock_guard lock(mutex_);
@@ -330,7 +331,7 @@ Status Attempt::prepared(int process, std::uint64_t node, const transport::Messa
   auto read = transport::from_message<Prepared>(message);
   if (!read) return read.error();
   if (auto same = same_data(*spec_, read->data); !same) {
-    end_all_of(node, same.error().text, Cause::failed);
+    end_all_of(node, same.error().text, EndCause::failed);
     return Done{};
   }
   if (read->address.tcp.empty()) return Error{message.type + ": found no address"};
@@ -382,7 +383,7 @@ std::optional<NodeHere> Attempt::blamed(PlayerId player) {
   return process < used_.size() ? std::optional(used_[process]) : std::nullopt;
 }
 
-void Attempt::end_all_of(std::uint64_t node, const std::string& why, Cause cause) {
+void Attempt::end_all_of(std::uint64_t node, const std::string& why, EndCause cause) {
   std::string text;
   int process = -1;
   {
@@ -405,7 +406,7 @@ void Attempt::process_ended(const NodeHere& node, const NodeLoss& loss) {
                  ProcessEnded{process < 0 ? 0 : number_, node.name, loss.signal, loss.why});
 }
 
-void Attempt::cannot_begin(const std::string& why, Cause cause) {
+void Attempt::cannot_begin(const std::string& why, EndCause cause) {
   const std::lock_guard lock(mutex_);
   if (!failure_.empty()) return;
   cannot_begin_ = true;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "actors/assembled.h"
-#include "actors/cause.h"
+#include "actors/end_cause.h"
 #include "actors/nodes/lineup.h"
 #include "actors/nodes/may.h"
 #include "actors/nodes/mesh.h"
@@ -91,11 +91,11 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   /// Returns the player's node, or nothing if no node is to blame for the end of the attempt.
   std::optional<NodeHere> blamed(PlayerId player);
   /// Ends the proxies of all players on a node.
-  void end_all_of(std::uint64_t node, const std::string& why, Cause cause);
+  void end_all_of(std::uint64_t node, const std::string& why, EndCause cause);
   /// Reports that a node's process has ended.
   void process_ended(const NodeHere& node, const NodeLoss& loss);
   /// Ends the attempt, unless a node is known to be to blame.
-  void cannot_begin(const std::string& why, Cause cause = Cause::failed);
+  void cannot_begin(const std::string& why, EndCause cause = EndCause::failed);
 
  private:
   Status find_state();

@@ -362,7 +362,7 @@ class Node::Work {
     const auto fail = [&](const std::string& why) {
       const auto lost = node_attempt.lost();
       (void)say_about(message,
-                      transport::to_message(lost ? PrepareFailed{why, Cause::lost, lost->process}
+                      transport::to_message(lost ? PrepareFailed{why, EndCause::lost, lost->process}
                                                  : PrepareFailed{why}));
     };
     const auto order = transport::from_message<Start>(message);

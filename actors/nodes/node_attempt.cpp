@@ -339,7 +339,7 @@ Status NodeAttempt::start(const Start& start) {
       *system_, state_->here,
       [tell = order_.tell_head, state = state_.get()](PlayerId player, const std::string& why) {
         const auto lost = state->lost();
-        const auto failed = lost ? StageFailed{player, lost->why, Cause::lost, lost->process}
+        const auto failed = lost ? StageFailed{player, lost->why, EndCause::lost, lost->process}
                                  : StageFailed{player, why};
         (void)tell(transport::to_message(failed));
       });

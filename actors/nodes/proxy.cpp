@@ -27,7 +27,7 @@ class Proxy {
     return {
         [this](const Meet& meet) { self_->end_with(meet.players->supervisor); },
         [this](const PlayerEnded& ended) {
-          if (ended.cause == Cause::failed) return self_->fail(ended.why);
+          if (ended.cause == EndCause::failed) return self_->fail(ended.why);
           self_->end_lost(ended.why);
         },
         [this](TensorsBrought& brought) {

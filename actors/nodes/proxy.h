@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/cause.h"
+#include "actors/end_cause.h"
 #include "actors/executor.h"
 #include "actors/nodes/wire_message.h"
 #include "actors/player_id.h"
@@ -30,7 +30,7 @@ struct Route {
 /// Tells a proxy that its player has ended, by itself or with its process.
 struct PlayerEnded {
   std::string why;
-  Cause cause = Cause::failed;
+  EndCause cause = EndCause::failed;
 };
 
 /// From a device's executor to a proxy: the tensors to send are in host memory now.

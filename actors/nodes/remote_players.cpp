@@ -194,7 +194,7 @@ void RemotePlayerHost::arrived() {
 void RemotePlayerHost::lost(const NodeHere& node, const NodeLoss& loss) {
   if (const auto attempt = newest()) {
     if (loss.has_ended) attempt->process_ended(node, loss);
-    attempt->end_all_of(node.incarnation, loss.why, Cause::lost);
+    attempt->end_all_of(node.incarnation, loss.why, EndCause::lost);
   }
   if (loss.has_ended)
     reconciling_.post([this, text = "on node " + node.name + " " + loss.why] { last_end_ = text; });
@@ -277,7 +277,7 @@ void RemotePlayerHost::hold_against(const recon::Record& strike) {
   for (const auto& node : nodes_.all()) {
     if (std::ranges::count(strike.names, node.name) == 0) continue;
     if (const auto attempt = progress_.attempt.lock(); attempt && progress_.epoch == strike.epoch)
-      attempt->end_all_of(node.incarnation, strike.why, Cause::failed);
+      attempt->end_all_of(node.incarnation, strike.why, EndCause::failed);
     const auto left = state.strikes.quarantine_left(node.name, Clock::now());
     if (!left || std::ranges::count(chosen, node.name, &NodeHere::name) > 0) continue;
     const auto seconds = std::chrono::ceil<std::chrono::seconds>(*left).count();
@@ -332,7 +332,7 @@ void RemotePlayerHost::on(const recon::Prepare& order) {
   const auto run = this->order();
   if (run.placed) run.placed(lineup_);
   if (auto prepared = attempt->prepare(lineup_, run.config); !prepared)
-    attempt->cannot_begin(prepared.error().text, Cause::lost);
+    attempt->cannot_begin(prepared.error().text, EndCause::lost);
 }
 
 void RemotePlayerHost::on(const recon::FindLine& order) {
@@ -343,7 +343,7 @@ void RemotePlayerHost::on(const recon::FindLine& order) {
       [this, number = progress_.number, epoch = order.epoch](const Result<std::int64_t>& step) {
         if (step) return take(recon::LineFound{epoch, *step});
         reconciling_.post(
-            [=, this, why = step.error().text] { cannot_begin(number, why, Cause::failed); });
+            [=, this, why = step.error().text] { cannot_begin(number, why, EndCause::failed); });
       });
 }
 
@@ -353,7 +353,7 @@ void RemotePlayerHost::on(const recon::Load& order) {
   attempt->start([this, order, number = progress_.number](const Status& started) {
     if (!started)  // Some process could not be reached.
       return reconciling_.post(
-          [=, this, why = started.error().text] { cannot_begin(number, why, Cause::lost); });
+          [=, this, why = started.error().text] { cannot_begin(number, why, EndCause::lost); });
     for (const Life life : order.nodes) take(recon::Loaded{life, order.epoch, order.step, {}});
     reconciling_.post([this, number, epoch = order.epoch] { tell_keepers(number, epoch); });
   });
@@ -383,7 +383,7 @@ void RemotePlayerHost::on(const recon::Activate& order) {
 /// Ends the attempt and reports all nodes as frozen: without the supervisor nothing they do counts.
 void RemotePlayerHost::on(const recon::Freeze& order) {
   if (const auto attempt = progress_.attempt.lock(); attempt && progress_.epoch == order.epoch)
-    attempt->cannot_begin(last_reason_, Cause::lost);
+    attempt->cannot_begin(last_reason_, EndCause::lost);
   for (const Life life : order.nodes)
     take(recon::Frozen{life, order.epoch, reconciling_.state().decided});
 }
@@ -391,7 +391,7 @@ void RemotePlayerHost::on(const recon::Freeze& order) {
 void RemotePlayerHost::on(const recon::Abort& order) {
   const auto attempt = progress_.attempt.lock();
   if (!attempt || progress_.epoch != order.epoch) return;
-  attempt->cannot_begin(last_reason_, Cause::lost);
+  attempt->cannot_begin(last_reason_, EndCause::lost);
 }
 
 void RemotePlayerHost::on(const recon::Warn& order) {
@@ -408,7 +408,7 @@ void RemotePlayerHost::on(const recon::End& order) {
 }
 
 /// Ends the attempt of this number, unless it is over.
-void RemotePlayerHost::cannot_begin(int number, const std::string& why, Cause cause) {
+void RemotePlayerHost::cannot_begin(int number, const std::string& why, EndCause cause) {
   if (const auto attempt = progress_.attempt.lock(); attempt && progress_.number == number)
     attempt->cannot_begin(why, cause);
 }

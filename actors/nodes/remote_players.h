@@ -123,7 +123,7 @@ class RemotePlayerHost final : public PlayerHost {
   void plan();
   void foresee();
   void tell_keepers(int number, std::uint64_t epoch);
-  void cannot_begin(int number, const std::string& why, Cause cause);
+  void cannot_begin(int number, const std::string& why, EndCause cause);
   void hold_against(const reconciler::Record& strike);
 
   reconciler::Limits limits(const reconciler::State& state) const;

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "actors/cause.h"
+#include "actors/end_cause.h"
 #include "actors/nodes/mesh.h"
 #include "actors/nodes/placement.h"
 #include "actors/play/recovery_points.h"
@@ -71,8 +71,8 @@ struct PrepareFailed {
   static constexpr std::string_view type = "prepare_failed";
 
   std::string why;
-  Cause cause = Cause::failed;   // `lost`: it waited for another process that was lost.
-  std::optional<int> lost = {};  // The lost process.
+  EndCause cause = EndCause::failed;  // `lost`: it waited for another process that was lost.
+  std::optional<int> lost = {};       // The lost process.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("why", &PrepareFailed::why),
@@ -120,8 +120,8 @@ struct StageFailed {
 
   PlayerId player;
   std::string why;
-  Cause cause = Cause::failed;   // `lost`: its process lost another process.
-  std::optional<int> lost = {};  // The lost process.
+  EndCause cause = EndCause::failed;  // `lost`: its process lost another process.
+  std::optional<int> lost = {};       // The lost process.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("player", &StageFailed::player),

@@ -210,7 +210,7 @@ class LittleNode {
     if (!node_attempt_ || message.epoch != attempt()) return;
     if (message.type == Start::type) {
       const auto started = node_attempt_->start(*transport::from_message<Start>(message));
-      const auto cause = node_attempt_->lost().has_value() ? Cause::lost : Cause::failed;
+      const auto cause = node_attempt_->lost().has_value() ? EndCause::lost : EndCause::failed;
       if (!started) tell(message.epoch, PrepareFailed{started.error().text, cause});
     } else {
       (void)node_attempt_->deliver(std::move(message)).ok();
@@ -397,7 +397,7 @@ void LittleCluster::break_devices(int node) {
 void LittleCluster::fail_player(int node) {
   const auto& at = *nodes_[static_cast<std::size_t>(node)];
   auto message = transport::to_message(
-      StageFailed{{PlayerId::Kind::stage, at.player()}, "the test has said so", Cause::lost});
+      StageFailed{{PlayerId::Kind::stage, at.player()}, "the test has said so", EndCause::lost});
   message.run = "little";
   message.epoch = at.attempt();
   heard(at.incarnation(), std::move(message));

@@ -8,7 +8,7 @@ namespace troupe::actors {
 
 /// Why a player ended: by its own failure, or because its process was lost, which is no evidence
 /// against the player.
-enum class Cause : std::uint8_t { failed, lost };
-constexpr std::array<std::string_view, 2> enum_names(Cause) { return {"failed", "lost"}; }
+enum class EndCause : std::uint8_t { failed, lost };
+constexpr std::array<std::string_view, 2> enum_names(EndCause) { return {"failed", "lost"}; }
 
 }  // namespace troupe::actors
