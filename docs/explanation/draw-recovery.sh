@@ -34,7 +34,7 @@ read_until() {
 
 exec 3< <(exec "$TROUPE" head --listen 127.0.0.1:0 --events 127.0.0.1:0 --http off 2>&1)
 started+=($!)
-read_until 3 'leads at (tcp://[0-9.:]+)'
+read_until 3 '(tcp://[0-9.]+:[0-9]+)'
 export TROUPE_HEAD=${BASH_REMATCH[1]}
 for name in alpha beta; do
   "$TROUPE" node --name "$name" >"$name.log" 2>&1 &
@@ -46,7 +46,7 @@ exec 4< <(exec "$TROUPE" submit "$config" --set name=survivor --set log.every=1 
 read_until 4 "^step $kill_at "
 # A node is a daemon and the process that computes. This kills the process; the daemon starts another.
 kill -KILL "$(ps -o pid= --ppid "$beta" | head -n 1)"
-read_until 4 '^run survivor: done'
+read_until 4 'survivor.*done'
 
 
 # The same run without the kill must end with the same weights.
