@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Draws the loss of a run that loses a node: bash docs/explanation/draw-recovery.sh
 # Starts a head and two nodes on this machine, trains config/quickstart.toml over them, kills one node
-# with SIGKILL after step 150, and marks that step in pictures/loss-after-kill.svg.
+# with SIGKILL after step 20, and marks that step in pictures/loss-after-kill.svg.
 # TROUPE=PROGRAM uses that program instead of building one.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-kill_at=150
+kill_at=20
 if [ -z "${TROUPE:-}" ]; then
   ./dev build release
   TROUPE=build/release/apps/troupe
