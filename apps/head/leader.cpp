@@ -30,7 +30,8 @@ bool Leader::is_there() const {
   return bool(leader_);
 }
 
-// What is asked is kept as it is told: whoever comes to lead meanwhile hears of it either way.
+// Each request is recorded and sent under one lock, so a supervisor that starts meanwhile receives
+// it exactly once.
 
 void Leader::stop_now() {
   const std::lock_guard lock(mutex_);
