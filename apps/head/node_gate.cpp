@@ -342,7 +342,7 @@ void NodeGate::process_ended(const actors::ExitNotice& notice) {
     lose(node, {.why = why, .has_ended = true, .signal = notice.signal});
 }
 
-/// 0 if there is none.
+/// Returns the node with this secret; 0 if there is none.
 std::uint64_t NodeGate::node_with(std::int64_t life) const {
   const std::lock_guard lock(mutex_);
   const auto line =
