@@ -29,7 +29,7 @@ struct RunStanding {
       -1;                 // The place in the run's event file where this life begins; -1: not yet.
   double loss = 0;        // The loss of the last step.
   double goodput = 1;     // The share of time spent on steps that count.
-  std::string exactness;  // What plan changes preserve: "bits" or "samples".
+  std::string exactness;  // The guarantee that plan changes keep: "bits" or "samples".
   int recoveries = 0;     // Recoveries in this life of the head.
   std::string recovered;  // A description of the last recovery.
   std::string where;      // "stages 0 1 on alpha, 2 3 on beta"

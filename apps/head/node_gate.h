@@ -137,11 +137,11 @@ class NodeGate {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::uint64_t, Line> lines_;         // By incarnation.
+  std::map<std::uint64_t, Line> lines_;         // Keyed by incarnation.
   std::set<transport::PeerId> strangers_told_;  // Peers that are no nodes and were refused.
   // By key_of() of the node; only nodes that were heard.
   std::map<std::string, actors::Evidence> evidence_;
-  std::map<std::string, NodePatience> patience_;  // By run.
+  std::map<std::string, NodePatience> patience_;  // Keyed by run.
   std::optional<Clock::time_point> deaf_since_;
   bool closing_ = false;
 

@@ -18,7 +18,7 @@ struct Check {
   std::string name;  // The subject: "open files".
   Verdict verdict = Verdict::ok;
   std::string found;
-  std::string fix;  // What to do; empty if there is nothing to do.
+  std::string fix;  // The fix; empty if there is nothing to do.
 };
 
 /// Formats a check as a line, and a second line with the fix:

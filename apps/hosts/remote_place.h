@@ -8,8 +8,8 @@
 
 namespace troupe::apps {
 
-/// Where and how this program is started on other machines. By default it is the same file in the
-/// same folder, so that paths in a configuration keep their meaning.
+/// The program and folder with which this program is started on other machines. By default it is
+/// the same file in the same folder, so that paths in a configuration keep their meaning.
 struct RemotePlace {
   std::string program;
   std::string folder;

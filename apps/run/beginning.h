@@ -33,8 +33,8 @@ struct Resumed {
   actors::StartPoint start;
   std::vector<std::string> warnings;  // Warnings for the user.
 };
-/// What a resumed run does if its ledger says that a step was saved, but there is no checkpoint. A
-/// folder that is not mounted looks the same.
+/// The behavior of a resumed run whose ledger says that a step was saved, while there is no
+/// checkpoint. A folder that is not mounted looks the same.
 enum class SavesGone { refuse, begin_anew };
 
 /// Returns the state of the newest checkpoint that verifies, or the initial state if no step was

@@ -18,8 +18,8 @@
 
 namespace troupe::apps {
 
-/// Which devices of a run are in this process, and how many cores they share. Devices are numbered
-/// over all replicas, one replica after another.
+/// The devices of a run that are in this process, and the cores that they share. Devices are
+/// numbered over all replicas, one replica after another.
 struct DevicesHere {
   std::function<bool(int device)> are_here = [](int) { return true; };
   std::optional<int> cores;  // Empty: all cores that the configuration or the machine gives.
@@ -61,7 +61,7 @@ class RunDevices {
 
   std::shared_ptr<DeviceProgress> gpus_ = std::make_shared<DeviceProgress>();
   std::vector<std::unique_ptr<actors::Executor>> devices_;
-  std::vector<std::unique_ptr<actors::LinkedDevice>> linked_;  // By device number too.
+  std::vector<std::unique_ptr<actors::LinkedDevice>> linked_;  // Indexed by device number too.
   std::string why_not_linked_;
   std::shared_ptr<Remarks> remarks_ = std::make_shared<Remarks>();
   std::unique_ptr<actors::Executor> reader_;
