@@ -234,7 +234,7 @@ struct Answer {
   Row row() const { return rows.empty() ? Row::of_the_past : rows.front(); }
 };
 
-/// Total: every event in every state has an answer.
+/// Total: every event has an answer in every state.
 Answer react(State state, const Event& event, Time now, const Limits& limits);
 
 /// Who may have a part in the next plan: without those who failed too often, as long as the others
