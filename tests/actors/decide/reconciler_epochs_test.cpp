@@ -112,9 +112,8 @@ TEST_CASE("a run resumes from memory if the state there is newer than the newest
   CHECK(fresh.ordered<Load>()->step == 0);
 }
 
-TEST_CASE(
-    "a node that reads other weights than most nodes is excluded, and the checkpoint stays valid",
-    "[actors]") {
+TEST_CASE("a node that reads other weights than most nodes is excluded; its checkpoint stays valid",
+          "[actors]") {
   Head head;
   head.begin({10, 20});
   for (const Life life : {1, 2, 3}) head.come(life);

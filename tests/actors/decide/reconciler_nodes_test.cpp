@@ -286,9 +286,8 @@ TEST_CASE("of many lost pairs the node with the most lost peers is left out", "[
   CHECK(usable(head.state, head.now, head.limits) == std::vector<Life>{2, 3});
 }
 
-TEST_CASE(
-    "a run that needs both nodes of a lost pair retries the path, and the retries are no failures",
-    "[actors]") {
+TEST_CASE("retries of a lost path are no failures if the run needs both nodes of the pair",
+          "[actors]") {
   Head head({.fewest = 2, .most = 2, .steps = 100});
   head.begin();
   head.come(1);
