@@ -109,7 +109,7 @@ struct Two {
 
 }  // namespace
 
-TEST_CASE("a control frame that arrives before its edge is open is kept", "[actors]") {
+TEST_CASE("an edge word that arrives before its edge is open is kept", "[actors]") {
   Two pair(milliseconds(20'000));
   auto &one = pair.one, &two = pair.two;
   Status first = Done{};

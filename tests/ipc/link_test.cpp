@@ -99,7 +99,7 @@ struct Pair {
   Tensor from, to;
 };
 
-/// Returns a control frame of the other end.
+/// Returns a word of the other end.
 IpcWord word(IpcKind kind, std::uint64_t number, std::vector<MemoryRange> ranges) {
   return {kind, number, std::move(ranges), {}};
 }

@@ -1,6 +1,6 @@
 // The second of two processes with a GPU. It reads orders from its input, one per line:
 //
-//     open HERE EPOCH        become side HERE of two; prints the address for control frames
+//     open HERE EPOCH        become side HERE of two; prints the address for edge words
 //     connect ADDRESS        connect to the other side; prints "connected"
 //     form                   wait for the edges; prints "ready"
 //     play COUNT             send and check COUNT parcels; prints "played"

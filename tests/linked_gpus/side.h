@@ -31,7 +31,7 @@ class Side {
   Side(const Side&) = delete;
   Side& operator=(const Side&) = delete;
 
-  /// Returns the address for the other side's control frames.
+  /// Returns the address for the other side's edge words.
   std::string address() const { return door_->address(); }
   /// Connects to the other side, whose door must be open already. Call it before the other side
   /// begins.
