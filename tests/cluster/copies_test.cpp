@@ -128,7 +128,8 @@ TEST_CASE("nodes that were stopped for a while return with the states that only 
   const auto losses = recovered(here, "frozen");
   REQUIRE(losses.size() == 1);
   CHECK(losses[0].from == "memory");
-  // Of 150 steps. The exact count depends on this machine's speed (lines_test.cpp).
+  // The limit is half of 150 steps. The exact count depends on this machine's speed
+  // (lines_test.cpp).
   CAPTURE(losses[0].redone);
   CHECK(losses[0].redone < 75);
   cluster.end();

@@ -12,8 +12,8 @@ struct cublasLtMatmulDescOpaque_t {
   cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
   cublasOperation_t turn_a = CUBLAS_OP_N, turn_b = CUBLAS_OP_N;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  void* bias = nullptr;  // Of the result's type.
-  void* aux = nullptr;   // Of the result's type.
+  void* bias = nullptr;  // Has the result's type.
+  void* aux = nullptr;   // Has the result's type.
   std::int64_t aux_stride = 0;
 
   bool is_fused() const {

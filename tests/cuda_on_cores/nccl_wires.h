@@ -76,7 +76,7 @@ class Wires {
   const Introduction own_;
   int listening_ = -1;
   std::vector<int> strangers_;  // Connections that have not introduced themselves yet.
-  std::vector<Peer> peers_;     // By member; this member's own place is empty.
+  std::vector<Peer> peers_;     // Indexed by member; this member's own place is empty.
   bool has_said_connect_ = false;
 };
 

@@ -53,7 +53,7 @@ struct End {
 
 /// All ends of a link.
 struct Bond {
-  std::vector<End*> ends;  // By member.
+  std::vector<End*> ends;  // Indexed by member.
   bool adds = false;
   bool connected = false;
 };
