@@ -17,7 +17,7 @@ struct NodeArguments {
   int cores = 0;          // 0: all cores.
   std::string interface;  // Empty: reachable from this machine only.
   std::string carrier = "auto";
-  // The best precision that the node offers; empty: all that it has fast products in.
+  // The best precision that the node offers; empty: the machine's best.
   std::string precision;
   DialKeys keys;
   std::uint64_t term = 0;  // The term of the newest known head.
