@@ -103,7 +103,8 @@ void give_copy(WorkList::Told told, cudaStream_t queue) {
   check(copy(*from, *to, queue));
 }
 
-TEST_CASE("a work list becomes a graph when it repeats; the least recently played are evicted") {
+TEST_CASE(
+    "a work list becomes a graph when it repeats, and the least recently played are evicted") {
   Numbers numbers;
   Queue queue, recorder;
   constexpr std::size_t more_than_are_kept = 300;

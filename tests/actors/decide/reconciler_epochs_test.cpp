@@ -112,7 +112,7 @@ TEST_CASE("a run resumes from memory if the state there is newer than the newest
   CHECK(fresh.ordered<Load>()->step == 0);
 }
 
-TEST_CASE("a node that reads other weights than most nodes is excluded; its checkpoint stays valid",
+TEST_CASE("a node that reads other weights than most is excluded, and its checkpoint stays valid",
           "[actors]") {
   Head head;
   head.begin({10, 20});
