@@ -9,21 +9,21 @@
 
 namespace troupe::apps {
 
-/// The program with its commands. A command that was chosen leaves its exit code here.
+/// The program and its commands. The command that runs leaves its exit code in `exit_code`.
 struct Program {
   CLI::App& app;
   const CommonFlags& flags;
   ExitCode& exit_code;
 };
 
-/// A command on its way into the program: its options are bound to its arguments.
+/// A command that is being added: its options are bound to `arguments`.
 template <class Arguments>
 struct NewCommand {
   CLI::App* app;
   Arguments& arguments;
 };
 
-/// Adds a command to `parent`, and what it does once the line was read.
+/// Adds a command to `parent`. `run` is called after the command line was parsed.
 template <class Arguments>
 NewCommand<Arguments> add_command(Program& program, CLI::App& parent, const std::string& name,
                                   const std::string& help,
@@ -37,10 +37,10 @@ NewCommand<Arguments> add_command(Program& program, CLI::App& parent, const std:
   return {command, *arguments};
 }
 
-/// A command that is only a name for others: "checkpoint ls".
+/// Adds a command that only groups subcommands, such as "checkpoint" of "checkpoint ls".
 CLI::App& add_group(Program& program, const std::string& name, const std::string& help);
 
-/// One for each command; a file each.
+/// Each function adds one command and is defined in a file of its own.
 void add_ask_head(Program& program);
 void add_audit(Program& program);
 void add_bench(Program& program);

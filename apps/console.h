@@ -15,7 +15,7 @@ struct CommonFlags {
   bool no_color = false;
 };
 
-/// Prints an error the way all commands do, and returns the code.
+/// Prints an error in the format that all commands share, and returns `code`.
 ExitCode complain(ExitCode code, const std::string& text);
 /// Prints why the program cannot use its input, and returns ExitCode::invalid.
 ExitCode invalid(const Error& error);

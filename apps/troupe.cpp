@@ -70,7 +70,7 @@ int run(int count, char** words) {
   try {
     app.parse(count, words);
   } catch (const CLI::ParseError& error) {
-    // Help and the version come as errors too.
+    // CLI11 throws --help and --version as errors with exit code 0.
     if (error.get_exit_code() != 0)
       return static_cast<int>(complain(ExitCode::usage, describe(app, error)));
     app.exit(error);
@@ -83,7 +83,7 @@ int run(int count, char** words) {
 }  // namespace troupe::apps
 
 int main(int count, char** words) {
-  troupe::apps::prepare_for_gpus();  // Before there are threads, who may read the environment.
+  troupe::apps::prepare_for_gpus();  // First, while no other thread can read the environment.
   troupe::raise_descriptor_limit();
   return troupe::apps::run(count, words);
 }

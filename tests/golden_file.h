@@ -6,7 +6,8 @@
 
 #include "catch.h"
 
-/// A file of the repository; what differs from it is left beside it as NAME.new.
+/// Compares a text with a file of the repository. If they differ, writes the text to NAME.new
+/// beside it.
 inline void check_golden(const std::string& path, const std::string& text) {
   std::ifstream file(path);
   const std::string golden{std::istreambuf_iterator<char>(file), {}};

@@ -12,8 +12,8 @@
 
 namespace troupe::testing {
 
-/// The fields of a message of Protocol Buffers, by the wire format alone: what a number, or a
-/// length and so many bytes, says. Fixed-width fields are none of ours.
+/// The fields of a Protocol Buffers message in wire format: numbers, and length-prefixed bytes. Our
+/// files have no fixed-width fields.
 class ProtoFields {
  public:
   explicit ProtoFields(std::string_view bytes) {
@@ -35,7 +35,7 @@ class ProtoFields {
 
   const std::vector<std::string>& texts(int field) { return texts_[field]; }
   const std::vector<std::int64_t>& numbers(int field) { return numbers_[field]; }
-  /// Absent is 0.
+  /// Returns 0 if the field is absent.
   std::int64_t number(int field) {
     const auto& all = numbers_[field];
     return all.empty() ? 0 : all.back();
@@ -70,11 +70,11 @@ class ProtoFields {
   std::map<int, std::vector<std::string>> texts_;
 };
 
-/// A pprof file, read by the numbers of profile.proto, with all that pprof asks of one.
+/// A pprof file, read by the field numbers of profile.proto. It checks all that pprof requires.
 class PprofReader {
  public:
   struct Sample {
-    std::vector<std::string> stack;  // The innermost frame first.
+    std::vector<std::string> stack;  // Innermost frame first.
     std::vector<std::int64_t> values;
     std::map<std::string, std::string> labels;
   };
@@ -94,7 +94,7 @@ class PprofReader {
     duration = profile.number(10);
   }
 
-  /// The sum of one value over the samples with these frames among theirs.
+  /// Sums one value over all samples that contain these frames.
   std::int64_t sum(std::size_t value, const std::set<std::string>& frames) const {
     std::int64_t total = 0;
     for (const auto& sample : samples) {
@@ -106,9 +106,9 @@ class PprofReader {
     return total;
   }
 
-  std::vector<std::pair<std::string, std::string>> types;  // With their units.
+  std::vector<std::pair<std::string, std::string>> types;  // Types with their units.
   std::string default_type;
-  std::string file;  // Of the first mapping.
+  std::string file;  // The file of the first mapping.
   std::vector<std::string> comments;
   std::vector<Sample> samples;
   std::int64_t duration = 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Whether a sanitizer looks on, with which all takes many times longer.
+/// Whether a sanitizer is active, which makes everything many times slower.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr bool is_sanitized = true;
 #else

@@ -12,7 +12,7 @@ namespace {
 
 constexpr JsonLimits limits = {.bytes = most_event_bytes, .depth = 16};
 
-/// What is told in place of a line that a full disk or a crash tore.
+/// The warning that replaces a line which a full disk or a crash left incomplete.
 Value unreadable(const std::string& run, std::string_view line) {
   Value value;
   value.set("type", "warn");
@@ -35,7 +35,7 @@ Status EventReader::read(const std::function<void(const Value& event)>& tell) {
     if (!page) return page.error();
     if (page->lines.empty()) return Done{};
     next_ = page->next;
-    // A line that nobody could have told is passed over, so that reading ends.
+    // Skips a line that is longer than any event can be, so that memory stays bounded.
     if (begun_.size() < most_event_bytes) begun_ += page->lines;
     if (page->goes_on) continue;
     const std::string lines = std::exchange(begun_, {});

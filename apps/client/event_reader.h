@@ -16,32 +16,34 @@
 
 namespace troupe::apps {
 
-/// Reads the events of a run, or those of the head itself, from the first one on: none is missed,
-/// and none comes twice.
+/// Reads the events of a run, or of the head itself, from the first one. Delivers each event
+/// exactly once.
 class EventReader {
  public:
-  /// `run` may be empty: what is of no run. The client outlives it.
+  /// An empty `run` means the events of the head. The client outlives the reader.
   EventReader(HeadClient& client, std::string run) : client_(client), run_(std::move(run)) {}
 
-  /// Passes over what came before that place in the events.
+  /// Skips the events before `place`.
   void begin_at(std::int64_t place) { next_ = place; }
-  /// Tells all that there is now.
+  /// Calls `tell` for each event that the head has now.
   Status read(const std::function<void(const Value& event)>& tell);
 
  private:
   HeadClient& client_;
   std::string run_;
   std::int64_t next_ = 0;
-  std::string begun_;  // A line that is longer than a page, so far.
+  // The part of an unfinished line that was read, if a line is longer than a page.
+  std::string begun_;
 };
 
-/// Rings whenever a head publishes something: then it is time to read. Who cannot hear it, or not
-/// yet, looks after a while by himself.
+/// Rings the bell whenever a head publishes something, so that readers read again. A reader also
+/// polls at intervals, since the subscription may lose messages or start late.
 class EventBell {
  public:
   static Result<std::unique_ptr<EventBell>> open(transport::DialOptions options, Bell& bell);
 
-  /// Whether a run was heard to stop: a head that ends stops its runs, and answers nobody any more.
+  /// Returns whether the run was reported as stopped. A head that ends stops its runs first, and
+  /// then answers no more questions.
   bool has_stopped(const std::string& run) const;
 
  private:

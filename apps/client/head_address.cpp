@@ -49,7 +49,7 @@ void remember_head(const std::string& endpoint) {
   if (!path) return;
   std::error_code error;
   fs::create_directories(path->parent_path(), error);
-  std::ofstream(*path) << endpoint << "\n";  // Where it cannot be written, --head is there.
+  std::ofstream(*path) << endpoint << "\n";  // If the write fails, users can still pass --head.
 }
 
 }  // namespace troupe::apps

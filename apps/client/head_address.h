@@ -9,17 +9,17 @@ namespace troupe::apps {
 
 constexpr int usual_head_port = 4700;
 
-/// "10.0.0.1:4700", "10.0.0.1" or a whole endpoint, as an endpoint.
+/// Turns "10.0.0.1:4700", "10.0.0.1" or a whole endpoint into an endpoint.
 std::string to_endpoint(const std::string& address);
 
-/// The head that is meant: what was given, else TROUPE_HEAD, else the last one that was started on
-/// this machine by this user.
+/// Returns the head's endpoint: `given`, else TROUPE_HEAD, else the head that this user last
+/// started on this machine.
 Result<std::string> find_head(const std::string& given);
 
-/// Where heads of this user keep the secret that they share; empty if there is no such place.
+/// Returns the path of the secret that this user's heads share; empty if no folder is available.
 std::string shared_secret_path();
 
-/// Remembers the head of this process as the last one.
+/// Records the endpoint of this process' head as the last one.
 void remember_head(const std::string& endpoint);
 
 }  // namespace troupe::apps

@@ -45,7 +45,7 @@ class HeadClient::Line {
     return wait_for_connection(lock, Clock::now() + connect_patience);
   }
 
-  /// On the next connection again, where one ends: the head knows by the id what it has done.
+  /// Asks again on the next connection if one ends. The head recognizes the id, so it acts once.
   Reply ask(const std::string& type, Value body) {
     transport::Message message;
     message.type = type;
@@ -87,7 +87,7 @@ class HeadClient::Line {
                  "; is `troupe head` running there?"};
   }
 
-  /// With the lock held. A connection begins with a hello.
+  /// Sends a message; the lock is held. The first message on a connection is a hello.
   Status say(const transport::Message& message) {
     if (greeted_ != connection_ && message.type != "hello") {
       transport::Message hello;
@@ -109,18 +109,19 @@ class HeadClient::Line {
     changed_.notify_all();
   }
 
-  /// What others at this address do is not held against this process.
+  /// A random incarnation, so that the head does not count misbehavior of other processes at this
+  /// address against this one.
   const std::uint64_t incarnation_ = random_id();
   std::string endpoint_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::uint64_t connection_ = 0;  // Of those that were made, the newest,
-  std::uint64_t ended_ = 0;       // and of those that have ended.
-  std::uint64_t greeted_ = 0;     // The newest on which a hello was said.
+  std::uint64_t connection_ = 0;  // The number of connections made so far.
+  std::uint64_t ended_ = 0;       // The number of the last connection that has ended.
+  std::uint64_t greeted_ = 0;     // The last connection on which a hello was sent.
   std::string refused_;
-  std::uint64_t asked_ = 0;  // The id of the question,
+  std::uint64_t asked_ = 0;  // The id of the question.
   std::optional<transport::Message> answer_;
-  std::unique_ptr<transport::ControlClient> client_;  // Last: its thread uses the others.
+  std::unique_ptr<transport::ControlClient> client_;  // Last: its thread uses the members above.
 };
 
 HeadClient::HeadClient() : line_(std::make_unique<Line>()) {}
@@ -136,7 +137,7 @@ Result<std::unique_ptr<HeadClient>> HeadClient::dial(const transport::DialOption
     return Error{"the head at " + options.endpoint + " is troupe " +
                  (version && version->text() ? *version->text() : "of an unknown version") +
                  ", and this is troupe " TROUPE_VERSION};
-  // A key without such a role can ask nothing: say so before the first question.
+  // Reports a key without the needed role before the first question.
   const Value* rights = welcome->find("rights");
   const auto has = [&](const char* role) {
     return rights && rights->text() && rights->text()->find(role) != std::string::npos;

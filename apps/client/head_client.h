@@ -12,20 +12,20 @@
 
 namespace troupe::apps {
 
-/// Somebody who asks a head, one question after another.
+/// A client that asks a head one question after another.
 class HeadClient {
  public:
-  /// An error where nobody answers there, or one of another version.
+  /// Connects. Fails if no head answers at the address, or if its version differs.
   static Result<std::unique_ptr<HeadClient>> dial(const transport::DialOptions& options);
   ~HeadClient();
   HeadClient(const HeadClient&) = delete;
   HeadClient& operator=(const HeadClient&) = delete;
 
-  /// The answer, for which it waits while a head comes back. A head that does not answer any more
-  /// is a refusal as well.
+  /// Asks and returns the answer. Waits while the head restarts; if the head does not answer in
+  /// time, returns a refusal.
   Reply ask(const std::string& type, Value body);
 
-  /// Where the head publishes events.
+  /// Returns the endpoint on which the head publishes events.
   const std::string& events() const { return events_; }
 
  private:

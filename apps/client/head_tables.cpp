@@ -20,7 +20,7 @@ std::string line(const char* format, Words... words) {
   return text;
 }
 
-/// "12m", "3h20m".
+/// Formats a duration: "12m", "3h20m".
 std::string time_left(double seconds) {
   const auto minutes = static_cast<long>(seconds / 60);
   if (minutes < 1) return line("%.0fs", seconds);

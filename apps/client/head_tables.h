@@ -9,12 +9,13 @@
 
 namespace troupe::apps {
 
-/// The GPUs of a node in such an answer, where it has told of any.
+/// Returns the GPU readings of a node in an answer; empty if the node has reported none.
 std::vector<actors::GpuReading> gpus_of(const Value& node);
-/// The nodes of an answer to `status` or `node.list`, a line each, and one for each of their GPUs.
+/// Formats the nodes of an answer to `status` or `node.list`: a line for each node and one for each
+/// of its GPUs.
 std::string nodes_table(const Value& answer);
-/// The runs of an answer to `status` or `run.list`. `speeds` are steps per second by run, where
-/// they are known.
+/// Formats the runs of an answer to `status` or `run.list`. `speeds` maps runs to steps per second,
+/// where known.
 std::string runs_table(const Value& answer, const std::map<std::string, double>& speeds = {});
 
 }  // namespace troupe::apps

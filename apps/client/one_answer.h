@@ -9,8 +9,8 @@
 
 namespace troupe::apps {
 
-/// The answer to a question, given once, on any thread: where all who could have given it are gone,
-/// it is an error. What is said after the first time is nothing to anybody.
+/// An answer callback that is called exactly once, on any thread. If its last copy is destroyed
+/// before anybody answered, it answers with an error. Later answers are ignored.
 class OneAnswer {
  public:
   using Say = std::function<void(const Reply&)>;

@@ -13,12 +13,12 @@ namespace troupe::apps {
 using transport::Refusal;
 using transport::RefusalCode;
 
-/// What was asked for, or why it is refused.
+/// The value that was asked for, or the reason why it was refused.
 class [[nodiscard]] Reply {
  public:
   Reply(Value value) : held_(std::move(value)) {}
   Reply(Refusal refusal) : held_(std::move(refusal)) {}
-  /// It did not succeed.
+  /// The request failed.
   Reply(const Error& error) : held_(Refusal{RefusalCode::failed, error.text, {}, {}}) {}
   Reply(const Result<Value>& result) : Reply(result ? Reply(*result) : Reply(result.error())) {}
 
@@ -26,7 +26,7 @@ class [[nodiscard]] Reply {
   const Value& operator*() const { return std::get<0>(held_); }
   const Value* operator->() const { return &**this; }
 
-  /// Only where there is no value.
+  /// Requires that there is no value.
   const Refusal& refusal() const { return std::get<1>(held_); }
   Error error() const { return {refusal().text}; }
 

@@ -28,7 +28,7 @@ struct Comparison {
   std::string_view sign;
   bool (*holds)(double found, double wanted);
 };
-// The longer signs first.
+// Longer signs come first, since "<" is a prefix of "<=".
 constexpr std::array<Comparison, 4> comparisons = {{
     {">=", [](double found, double wanted) { return found >= wanted; }},
     {"<=", [](double found, double wanted) { return found <= wanted; }},
@@ -36,7 +36,7 @@ constexpr std::array<Comparison, 4> comparisons = {{
     {"<", [](double found, double wanted) { return found < wanted; }},
 }};
 
-/// What stands behind a sign, where the text begins with it.
+/// Returns the text after `sign`, if the text begins with it.
 std::optional<std::string_view> behind(std::string_view text, std::string_view sign) {
   if (!text.starts_with(sign)) return {};
   text.remove_prefix(sign.size());
@@ -57,7 +57,7 @@ bool is_as(const Value& found, const Value& wanted) {
   return said(found) == text;
 }
 
-/// Reads one act, key by key.
+/// Reads one act of a scenario, key by key.
 class ActReader {
  public:
   explicit ActReader(Act& act) : act_(act) {}

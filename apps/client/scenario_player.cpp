@@ -21,7 +21,8 @@
 namespace troupe::apps {
 namespace {
 
-// Events ring; what cannot be heard is looked after so often.
+// The longest wait between two looks at events. Events ring the bell, but a notification can be
+// lost.
 constexpr auto longest_silence = std::chrono::milliseconds(250);
 
 std::chrono::milliseconds until(std::chrono::steady_clock::time_point end) {
@@ -32,7 +33,7 @@ std::chrono::milliseconds until(std::chrono::steady_clock::time_point end) {
 
 Error interrupted() { return {"it was interrupted"}; }
 
-/// A command of this program, as one types it; the code with which it ends.
+/// Runs a command line of this program and returns its exit code.
 Result<int> ended_code(const std::vector<std::string>& command, const std::string& head,
                        std::chrono::nanoseconds within) {
   std::vector<std::string> words{"troupe"};
@@ -150,7 +151,7 @@ Status ScenarioPlayer::submit(const Act& act, const std::string& folder) {
   if (act.resume) body.set("resume", true);
   const auto answer = stage_.client.ask("run.submit", std::move(body));
   if (!answer) return within("submit " + act.submit, answer.error());
-  // A fresh start has a fresh file of events.
+  // A run that starts anew has a new events file.
   if (!act.resume) readers_.erase(loaded->config.name);
   stage_.say("  submitted " + loaded->config.name);
   return Done{};

@@ -14,26 +14,26 @@
 
 namespace troupe::apps {
 
-/// What a scenario is played on.
+/// The cluster and the callbacks that a scenario is played with.
 struct Stage {
   HeadClient& client;
-  Bell& bell;            // Rings when something was told, and when a person wants it to end.
-  std::string endpoint;  // Of the head, for commands.
+  Bell& bell;            // Rings when an event was published, and when a person interrupts.
+  std::string endpoint;  // The head's endpoint, for commands.
   std::function<Status(const std::string& name)> start_node;
   std::function<void(const std::string&)> say;
 };
 
-/// Plays the acts of a scenario, one after another. Each looks at events from where the one before
-/// has found its last.
+/// Plays the acts of a scenario in order. Each act searches the events after the last one that the
+/// previous act matched.
 class ScenarioPlayer {
  public:
   explicit ScenarioPlayer(Stage stage) : stage_(std::move(stage)) {}
 
-  /// Before the first act: what is there already, and what was told of it, counts for nothing.
+  /// Skips all events from before the first act.
   Status begin();
-  /// Waits until such an event has come.
+  /// Waits until an event matches `pattern`.
   Status wait_for(const Pattern& pattern, std::chrono::nanoseconds within);
-  /// The error says what was found and what was wanted.
+  /// Plays one act. The error says what was found and what was expected.
   Status play(const Act& act, const std::string& folder);
 
  private:
@@ -49,9 +49,9 @@ class ScenarioPlayer {
   Error not_found(const Pattern& pattern, std::size_t from, std::chrono::nanoseconds within) const;
 
   Stage stage_;
-  std::map<std::string, EventReader> readers_;  // By run; "" is the head.
+  std::map<std::string, EventReader> readers_;  // A reader by run; "" is the head.
   std::vector<Value> told_;
-  std::size_t at_ = 0;  // What was told before this was looked at.
+  std::size_t at_ = 0;  // The index in `told_` of the first event that was not examined yet.
 };
 
 }  // namespace troupe::apps

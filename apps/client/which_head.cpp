@@ -36,7 +36,7 @@ Result<transport::DialOptions> WhichHead::events_of(const HeadClient& client) co
 ExitCode no_head(const Error& error) { return complain(ExitCode::no_head, "error: " + error.text); }
 
 ExitCode refused(const Refusal& refusal) {
-  // Diagnostics of a configuration are marked already, each with its place.
+  // Configuration diagnostics already contain "error: " and a place each.
   const bool is_marked = refusal.text.find("error: ") != std::string::npos;
   return complain(refusal.code == RefusalCode::invalid ? ExitCode::invalid : ExitCode::failed,
                   (is_marked ? "" : "error: ") + refusal.text);

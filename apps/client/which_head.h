@@ -12,7 +12,7 @@
 
 namespace troupe::apps {
 
-/// The head that is meant by a command, and how to speak to it.
+/// The head that a command addresses, and the keys to dial it with.
 struct WhichHead {
   std::string address;
   DialKeys keys;
@@ -20,17 +20,17 @@ struct WhichHead {
   void add_to(CLI::App& command);
   Result<transport::DialOptions> options() const;
   Result<std::unique_ptr<HeadClient>> dial() const;
-  /// The same keys, where its events are.
+  /// Returns the options to subscribe to the head's events, with the same keys.
   Result<transport::DialOptions> events_of(const HeadClient& client) const;
 };
 
 ExitCode no_head(const Error& error);
 
-/// Says why something was refused; invalid is what a configuration or a request is that can never
-/// be.
+/// Prints why a request was refused. Returns ExitCode::invalid if the configuration or the request
+/// can never be valid.
 ExitCode refused(const Refusal& refusal);
 
-/// Asks once, and prints the answer: as JSON, or as `plainly` does.
+/// Asks once and prints the answer: as JSON, or by `plainly`.
 ExitCode ask(const WhichHead& head, const std::string& type, Value body, const CommonFlags& flags,
              const std::function<void(const Value&)>& plainly);
 

@@ -12,13 +12,14 @@ class App;
 
 namespace troupe::apps {
 
-/// Who somebody is who dials a head, and whom he expects there.
+/// The caller's key pair, and the key that it expects of the head.
 struct DialKeys {
   std::string keys;      // A file of `troupe keys new`; empty for a plain connection.
   std::string head_key;  // The head's public key.
 
   void add_to(CLI::App& command);
-  /// How to dial that head. An error where a key cannot be read, or only one of two is given.
+  /// Returns the options to dial the head. Fails if a key cannot be read, or if only one of the two
+  /// is given.
   Result<transport::DialOptions> dial(const std::string& endpoint) const;
 };
 

@@ -1,5 +1,4 @@
-// What people ask a head, and what they tell it: runs, status, nodes, stop, pause, resume, set,
-// chaos.
+// Commands that ask a head or give it orders: runs, status, nodes, stop, pause, resume, set, chaos.
 
 #include <chrono>
 #include <cstdio>
@@ -47,7 +46,7 @@ struct NodesArguments {
   std::string node;
 };
 
-/// Ends a node, or all, and waits until they are no more.
+/// Ends a node, or all nodes, and waits until they are gone.
 ExitCode end_nodes(const NodesArguments& arguments, const CommonFlags& flags) {
   constexpr auto patience = std::chrono::seconds(60);
   constexpr auto look_every = std::chrono::milliseconds(100);

@@ -18,7 +18,7 @@ struct AuditArguments {
   bool reads_data = false;
 };
 
-/// The data of a run, as its folder says.
+/// Opens the data of a run as the configuration in its folder says.
 Result<std::shared_ptr<const storage::Dataset>> data_of_run(const std::string& folder) {
   const auto loaded = config::load({folder + "/config.toml", {}});
   if (!loaded) return loaded.error();
@@ -27,7 +27,8 @@ Result<std::shared_ptr<const storage::Dataset>> data_of_run(const std::string& f
   return setup->train;
 }
 
-/// What a checkpoint holds was committed before it was saved: the newest that is complete.
+/// Returns a flaw if the newest complete checkpoint contains steps that the ledger has not
+/// committed.
 std::string flaw_of_newest(storage::Files& files, const std::string& folder,
                            const storage::Audit& audit) {
   std::string root = folder + "/checkpoints";

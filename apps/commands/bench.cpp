@@ -27,11 +27,11 @@ struct KernelArguments {
   std::string profile;
 };
 
-/// The file that `troupe plan --profile` reads.
+/// Writes the profile that `troupe plan --profile` reads.
 Status write_profile(const KernelArguments& arguments) {
   const auto precision =
       arguments.precision == "bf16" ? kernels::fastest_bf16() : kernels::Precision::fp32;
-  // One device with so many threads is what is left when all cores are shared by as many devices.
+  // Measures one device as if devices with this many threads shared all cores.
   const int cores = own_machine_share().cores();
   const auto profile = measure_this_machine(std::max(1, cores / arguments.threads), precision);
   const auto files = storage::disk_files();
@@ -90,7 +90,7 @@ ExitCode transport(const TransportArguments& arguments, const CommonFlags&) {
 }
 
 struct TrainArguments {
-  std::string model;  // Empty: each of them.
+  std::string model;  // Empty: all models.
   int rounds = 3;
   bool alone = false;
 };

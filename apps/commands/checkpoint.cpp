@@ -163,14 +163,15 @@ ExitCode export_one(const ExportArguments& arguments, const CommonFlags& flags) 
   const auto checkpoint = open_checkpoint(*files, arguments.path);
   if (!checkpoint) return invalid(checkpoint.error());
   auto views = checkpoint->weights();
-  // Names go out as they came in.
+  // Exports each name with the prefix that it was imported with.
   if (const Value* prefix = checkpoint->manifest().state.find("prefix"); prefix && prefix->text())
     for (auto& view : views) view.name = *prefix->text() + view.name;
   const auto taken = files->exists(arguments.to);
   if (!taken.ok()) return invalid(taken.error());
   if (*taken)
     return invalid({arguments.to + ": is there already; remove it, or give another name"});
-  // Within a folder of checkpoints a save would take the file for one that it left behind.
+  // Rejects a path in a folder of checkpoints, where a save would take the file for a leftover and
+  // remove it.
   const auto folder = storage::parent_of(arguments.to);
   for (const auto& root : {folder, storage::parent_of(folder)}) {
     const auto is_root = files->exists(root + "/owner");
@@ -188,7 +189,7 @@ ExitCode export_one(const ExportArguments& arguments, const CommonFlags& flags) 
   return ExitCode::done;
 }
 
-/// The [model] of a configuration, or what the config.json beside the file says.
+/// Returns the [model] of a configuration, or else of the config.json beside the file.
 Result<Value> described_model(storage::Files& files, const ImportArguments& arguments) {
   if (!arguments.config.empty()) {
     const auto loaded = config::load({arguments.config, {}});

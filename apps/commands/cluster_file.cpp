@@ -7,7 +7,7 @@
 namespace troupe::apps {
 namespace {
 
-/// Reads a file, and puts its name in front of what is wrong with it.
+/// Reads a file; errors begin with its name.
 template <class T, class Read>
 Result<T> from_file(const std::string& path, Read read) {
   const auto bytes = storage::disk_files()->read(path);

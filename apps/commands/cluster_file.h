@@ -8,9 +8,9 @@
 
 namespace troupe::apps {
 
-/// `--cluster FILE`, in TOML or JSON. Errors begin with the path and the place in it.
+/// Reads `--cluster FILE`, in TOML or JSON. Errors begin with the path and the place in it.
 Result<schedules::Cluster> read_cluster_file(const std::string& path);
-/// `--profile FILE`.
+/// Reads `--profile FILE`.
 Result<schedules::DeviceProfile> read_profile_file(const std::string& path);
 
 }  // namespace troupe::apps

@@ -20,7 +20,7 @@ constexpr std::string_view bash = R"sh(_troupe() {
 complete -o default -F _troupe troupe
 )sh";
 
-// zsh calls a file in its function path as the function itself, and a person sources it.
+// zsh calls a file in its function path as the function; a user may also source it.
 constexpr std::string_view zsh = R"sh(#compdef troupe
 _troupe() {
   local -a found
@@ -36,7 +36,7 @@ if [[ $funcstack[1] == _troupe ]]; then _troupe "$@"; else compdef _troupe troup
 constexpr std::string_view fish =
     "complete -c troupe -a '(troupe complete -- (commandline -opc)[2..] (commandline -ct))'\n";
 
-/// Options of a command are understood behind those below it too.
+/// Finds an option of the command or of its parents, whose options it accepts too.
 const CLI::Option* find_option(const CLI::App* app, const std::string& name) {
   for (; app; app = app->get_parent())
     if (const auto* option = app->get_option_no_throw(name)) return option;
@@ -49,7 +49,7 @@ const CLI::App* find_command(const CLI::App& app, const std::string& name) {
   return nullptr;
 }
 
-/// "a" and "b" of an option whose values are {a,b}.
+/// Returns "a" and "b" for an option whose values are {a,b}.
 std::vector<Candidate> choices(const CLI::Option& option) {
   std::vector<Candidate> found;
   const std::string type = option.get_type_name();
@@ -104,7 +104,7 @@ ExitCode completion(const CompletionArguments& arguments, const CommonFlags&) {
 std::vector<Candidate> candidates(const CLI::App& program, const std::vector<std::string>& words) {
   if (words.empty()) return {};
   const CLI::App* app = &program;
-  const CLI::Option* open = nullptr;  // One whose value comes next.
+  const CLI::Option* open = nullptr;  // The option that expects a value next.
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
     if (open) {
       open = nullptr;
@@ -128,7 +128,7 @@ void add_completion(Program& program) {
   command->add_option("shell", arguments.shell, "for which shell")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  // For these scripts, not for people.
+  // Used by the scripts and hidden from people.
   CLI::App* complete = program.app.add_subcommand("complete", "")->group("");
   auto words = std::make_shared<std::vector<std::string>>();
   complete->add_option("words", *words);

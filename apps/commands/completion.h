@@ -9,14 +9,14 @@ class App;
 
 namespace troupe::apps {
 
-/// What may stand in the place of a word.
+/// A completion of a word.
 struct Candidate {
   std::string word;
   std::string help;
 };
 
-/// What may stand in the place of the last of the words behind `troupe`, which may be empty.
-/// Nothing where it is a file or a name that only a head knows.
+/// Returns the completions for the last of the words after `troupe`; that word may be empty.
+/// Returns none for a file, or a name that only a head knows.
 std::vector<Candidate> candidates(const CLI::App& program, const std::vector<std::string>& words);
 
 }  // namespace troupe::apps

@@ -38,7 +38,7 @@ ExitCode make(const MakeArguments& arguments, const CommonFlags& flags) {
   return ExitCode::done;
 }
 
-/// The tokenizer that was named, or one that is trained on the text and written beside the shards.
+/// Returns the named tokenizer, or trains one on the text and writes it beside the shards.
 Result<std::optional<storage::Tokenizer>> tokenizer_for(storage::Files& files,
                                                         const PrepareArguments& arguments) {
   if (!arguments.tokenizer.empty()) {

@@ -26,7 +26,7 @@ struct DoctorArguments {
   bool without_links = false;
 };
 
-/// Prints checks as they come, and remembers whether one has failed.
+/// Prints checks as they come, and records whether one has failed.
 class Findings {
  public:
   explicit Findings(const CommonFlags& flags)
@@ -78,7 +78,7 @@ ExitCode examine_here(const DoctorArguments& arguments, const CommonFlags& flags
   const auto cores = read_cores();
   const auto interfaces = read_interfaces();
   const auto readings = read_gpus_by_nvml();
-  // In a container devices may have other names than usual.
+  // Takes the larger count, since a container may give devices unusual names.
   const int gpus = std::max(read_gpus(), readings ? static_cast<int>(readings->size()) : 0);
   findings.add(judge_build(build));
   findings.add(judge_libraries(read_libraries()));

@@ -13,7 +13,7 @@ struct Renamed {
   std::string_view ours;
 };
 
-// The keys of config.json that decide a shape or a formula, by model type.
+// The keys of config.json that decide a shape or a formula, for each model type.
 constexpr Renamed gpt2_keys[] = {{"vocab_size", "vocab"}, {"n_positions", "context"},
                                  {"n_embd", "width"},     {"n_layer", "layers"},
                                  {"n_head", "heads"},     {"tie_word_embeddings", "tied"}};
@@ -32,7 +32,7 @@ Value renamed(const Value& config, std::string_view kind, std::span<const Rename
   return model;
 }
 
-/// Masks that older versions of the ecosystem saved beside the weights.
+/// Returns whether the tensor is a mask, which older libraries saved beside the weights.
 bool is_mask(std::string_view name) {
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
          name.ends_with(".rotary_emb.inv_freq");

@@ -11,17 +11,19 @@
 
 namespace troupe::apps {
 
-/// The model that a Hugging Face `config.json` describes, as our own table of options.
+/// Converts a Hugging Face `config.json` to a table of our model options.
 Result<Value> model_of_hugging_face(const Value& config);
 
-/// A file of weights as the ecosystem writes it, matched to a model.
+/// A weights file from the Hugging Face ecosystem, matched to a model.
 struct ForeignWeights {
-  std::vector<storage::TensorView> tensors;  // By our names, in the order of the file.
-  std::string prefix;                // What the file puts in front of every name: "transformer.".
-  std::vector<std::string> ignored;  // Tensors that hold nothing learned: attention masks.
+  // The tensors under our names, in the order of the file.
+  std::vector<storage::TensorView> tensors;
+  std::string prefix;                // The prefix of all names in the file: "transformer.".
+  std::vector<std::string> ignored;  // Tensors without learned values, such as attention masks.
 };
 
-/// The error names the first few tensors that are missing, too many or of another shape.
+/// Matches a file to a model. The error names the first few tensors that are missing, unexpected or
+/// of a wrong shape.
 Result<ForeignWeights> match_foreign(const storage::Safetensors& file, const models::Model& model);
 
 }  // namespace troupe::apps

@@ -1,4 +1,4 @@
-// What is told of runs, as it happens: submit --wait, attach, logs and events.
+// Commands that show events of runs as they happen: submit --wait, attach, logs and events.
 
 #include <cstdio>
 
@@ -16,7 +16,7 @@
 namespace troupe::apps {
 namespace {
 
-// Events ring; who was not heard yet is looked after so often.
+// The interval for polling, which is needed while the subscription is not ready.
 constexpr auto look_every = std::chrono::milliseconds(500);
 
 struct Following {
@@ -41,7 +41,8 @@ ExitCode tell_end(const RunStanding& report) {
   return report.lacks_nodes ? ExitCode::too_few_nodes : ExitCode::failed;
 }
 
-/// A head that ends has told before how its runs stand: that may still be on its way.
+/// Handles the end of the head. Before it ends it publishes that its runs have stopped; that event
+/// may still be under way, so this waits for it briefly.
 ExitCode end_without_head(const Error& error, const EventBell& events, Bell& bell,
                           RunStanding known) {
   for (int looks = 0; looks < 50 && !events.has_stopped(known.name); ++looks)
@@ -53,7 +54,7 @@ ExitCode end_without_head(const Error& error, const EventBell& events, Bell& bel
 
 enum class From { first_event, this_life, now };
 
-/// Shows a run until it ends, or until the bell of signals rings: then it goes on alone.
+/// Shows a run until it ends, or until a signal rings the bell; then the run continues alone.
 ExitCode follow(const WhichHead& head, HeadClient& client, const std::string& run, From from,
                 const CommonFlags& flags) {
   const auto options = head.events_of(client);
@@ -82,7 +83,7 @@ ExitCode follow(const WhichHead& head, HeadClient& client, const std::string& ru
       reader.begin_at(known->began);
       from = From::now;
     }
-    // Its end was told before the head knows of it: so this reads to the last event.
+    // A run publishes its end before the head knows it, so this reads the remaining events.
     if (from != From::this_life)
       if (auto read = reader.read(show); !read)
         return end_without_head(read.error(), **ringing, bell, *known);

@@ -30,7 +30,8 @@
 namespace troupe::apps {
 namespace {
 
-constexpr auto least_life = std::chrono::seconds(2);  // Of a head that had begun to lead.
+// The age from which a head counts as having led.
+constexpr auto least_life = std::chrono::seconds(2);
 
 struct HeadArguments {
   std::string listen = "127.0.0.1:" + std::to_string(usual_head_port);
@@ -39,7 +40,7 @@ struct HeadArguments {
   std::string interface;
   std::string keys;
   std::string allow;
-  std::vector<std::string> paths;  // Folders that runs may use beside the working folder.
+  std::vector<std::string> paths;  // Folders that runs may use besides the working folder.
   bool allow_chaos = false;
   bool plain_tensors = false;
   std::string state = ".troupe";
@@ -47,17 +48,17 @@ struct HeadArguments {
   bool only_submitted = false;
 };
 
-/// The arguments of this process. A supervised head gets all of them, so no option can be lost.
+/// Returns this process' arguments. A supervised head gets all of them, so no option can be lost.
 std::vector<std::string> own_arguments() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::vector<std::string> arguments;
   for (std::string word; std::getline(file, word, '\0');) arguments.push_back(word);
-  if (!arguments.empty()) arguments.erase(arguments.begin());  // The name of the program.
+  if (!arguments.empty()) arguments.erase(arguments.begin());  // The program's name.
   return arguments;
 }
 
-/// An error if tensors of this machine would leave it in the clear unasked. Without --interface
-/// they go where the head listens, which it does beyond this machine with keys alone.
+/// Fails if tensors would leave this machine unencrypted although nobody asked for that. Without
+/// --interface they use the head's listening address, which is remote only if keys are used.
 Status check_tensors(const HeadArguments& arguments, const std::string& interface) {
   if (arguments.interface.empty()) return Done{};
   const auto address = transport::tcp_address(interface + ":0");
@@ -70,9 +71,9 @@ Status check_tensors(const HeadArguments& arguments, const std::string& interfac
                "is all yours"};
 }
 
-/// Whether a head that ended like this is started again. One that was asked to end, or was called
-/// in a way that it cannot follow, or has learned of a newer head, is not. Neither is one that
-/// fails as it begins: it would fail again.
+/// Returns whether to restart a head that ended like this. A head is not restarted if it was asked
+/// to end, was started with bad arguments or knows a newer head. Nor is one that failed as it
+/// began, since it would fail again.
 bool comes_back(const ProcessEnd& end, std::chrono::steady_clock::duration lived) {
   if (end.signal != 0) return true;
   switch (static_cast<ExitCode>(end.code)) {
@@ -87,17 +88,18 @@ bool comes_back(const ProcessEnd& end, std::chrono::steady_clock::duration lived
   }
 }
 
-/// Keeps a head alive.
+/// Runs the head as a child process and restarts it when it fails.
 ExitCode supervise(const CommonFlags& flags) {
   Bell bell;
   std::atomic<int> code = 0;
   KeepOptions options;
-  auto began = std::chrono::steady_clock::now();  // Of the keeper's thread.
+  auto began = std::chrono::steady_clock::now();  // Used only on the keeper's thread.
   options.arguments = [&] {
     began = std::chrono::steady_clock::now();
     return own_arguments();
   };
-  options.end_patience = std::chrono::hours(1);  // Its runs finish their step and are saved.
+  options.end_patience =
+      std::chrono::hours(1);  // Long, since runs finish their step and are saved.
   options.ended = [&](const ProcessEnd& end) {
     code = end.code;
     const bool again = comes_back(end, std::chrono::steady_clock::now() - began);
@@ -115,7 +117,7 @@ ExitCode supervise(const CommonFlags& flags) {
   return static_cast<ExitCode>(code.load());
 }
 
-/// Reads the list of hosts again whenever its file has changed, until it is destroyed.
+/// Rereads the list of hosts whenever its file has changed, until it is destroyed.
 class AllowListWatch {
  public:
   AllowListWatch(std::string path, HeadService& service,
@@ -132,7 +134,7 @@ class AllowListWatch {
   AllowListWatch& operator=(const AllowListWatch&) = delete;
 
  private:
-  /// Of the file's content, as far as the system tells: another one if it has changed.
+  /// The identity of the file's content; it differs if the file has changed.
   using Stamp = std::tuple<ino_t, off_t, time_t, long>;
   Stamp stamp() const {
     struct stat facts {};
@@ -146,9 +148,10 @@ class AllowListWatch {
       const auto now = stamp();
       if (now == seen_) continue;
       seen_ = now;
-      // A list that cannot be read lets nobody out and nobody in: the one before stays.
+      // If the list cannot be read, the previous one stays in force.
       const auto list = transport::AllowList::read(path_);
-      if (list && !service_.allow(*list)) seen_ = {};  // Too much waits: again with the next look.
+      // The queue is full: try again at the next look.
+      if (list && !service_.allow(*list)) seen_ = {};
       say_(list ? path_ + " has changed: " + std::to_string(list->size()) + " keys may come"
                 : "the list of hosts stays as it was: " + list.error().text);
     }
@@ -165,7 +168,7 @@ class AllowListWatch {
   std::thread thread_;
 };
 
-/// Null where it cannot be: a head without a page leads as well.
+/// Opens the status page. Returns null on failure, since a head works without a page.
 std::unique_ptr<StatusPage> open_page(const std::string& address, const HeadService& service,
                                       const std::function<void(const std::string&)>& say) {
   auto page = StatusPage::listen(address, [&service] { return service.status(); });
@@ -178,7 +181,7 @@ std::unique_ptr<StatusPage> open_page(const std::string& address, const HeadServ
 }
 
 ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
-  // The head that a supervisor keeps has the same arguments, and leads.
+  // The supervised head has the same arguments, and leads.
   if (arguments.supervised && keeper_of_this_process() == 0) return supervise(flags);
   const auto manager = ServiceManager::from_environment();
   if (!manager) return complain(ExitCode::usage, "error: " + manager.error().text);
@@ -204,7 +207,8 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
                  "this one; start "
                  "this one with the folder of that one (--state), or the nodes anew\n",
                  static_cast<unsigned long long>(term));
-    std::_Exit(static_cast<int>(ExitCode::deposed));  // Whatever it wrote now would be wrong.
+    // Ends at once, since whatever it wrote now would be wrong.
+    std::_Exit(static_cast<int>(ExitCode::deposed));
   };
   std::string join = "troupe node";
   if (arguments.keys.empty() != arguments.allow.empty())
@@ -235,7 +239,7 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
     else
       say("this head shares no secret with other heads, and ends for none: " + seal.error().text);
   }
-  // From the first that anybody hears of it on, it can be asked to end.
+  // Signals must work before clients can reach the head.
   Bell bell;
   ring_on_signals(bell);
   auto opened = HeadService::open(std::move(options));
@@ -255,7 +259,7 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
   const auto page = arguments.http == "off" ? nullptr : open_page(arguments.http, service, say);
   manager->status("listens at " + service.endpoint());
   manager->ready();
-  // The status takes every lock that an order takes: a head that hangs is not alive.
+  // The check takes every lock that an order takes, so it hangs if the head hangs.
   manager->wait(bell, [&service] { (void)service.status(); });
   manager->stopping();
   say("stopping: runs finish their step and are saved, and go on when this head comes back; once "

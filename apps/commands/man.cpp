@@ -1,4 +1,5 @@
-// `troupe man`: the manual pages, from the same commands and options as --help and completion.
+// `troupe man`: manual pages, generated from the same commands and options as --help and
+// completion.
 
 #include <cstdio>
 #include <filesystem>
@@ -14,7 +15,8 @@
 namespace troupe::apps {
 namespace {
 
-/// Text of a page: '\\', '-' and a control character at the start of a line mean something to roff.
+/// Escapes text for roff, which interprets '\\', '-' and a control character at the start of a
+/// line.
 std::string roff_text(std::string_view text) {
   std::string out;
   bool starts_line = true;
@@ -40,7 +42,7 @@ std::string page_entry(const std::string& term, std::string_view text) {
   return ".TP\n" + term + "\n" + roff_text(text) + "\n";
 }
 
-/// "{a,b}" without the type of its values before it, and any other type as it is.
+/// Returns "{a,b}" without the type before it. Returns any other type unchanged.
 std::string option_value(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const auto choices = type.find('{');
@@ -92,7 +94,7 @@ std::string page_header(const CLI::App& command) {
   std::string name = full_name(command, '-');
   for (char& c : name)
     if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-  // Without a date: equal sources make equal pages.
+  // Omits the date, so that equal sources make equal pages.
   return ".TH \"" + roff_text(name) +
          "\" 1 \"\" \"troupe " TROUPE_VERSION "\" \"User Commands\"\n" + page_section("NAME") +
          roff_text(full_name(command, '-')) + " \\- " + roff_text(command.get_description()) +
@@ -212,7 +214,7 @@ struct ManArguments {
 
 void add_man(Program& program) {
   CLI::App* command = program.app.add_subcommand("man", "print a manual page, for packagers");
-  command->group("");  // People call write_manual(1).
+  command->group("");  // People use write_manual(1) instead.
   const auto arguments = std::make_shared<ManArguments>();
   command->add_option("command", arguments->command, "the page of this command (the program)");
   command->add_option("--to", arguments->folder, "write all pages into this folder");

@@ -1,5 +1,5 @@
-// `troupe node`: the small daemon of a host. It starts the node process, watches it, tells the head
-// how it ended, starts another one, and takes it down with itself.
+// `troupe node`: the daemon of a host. It starts the node process, watches it, reports its end to
+// the head, restarts it, and ends it when the daemon ends.
 
 #include <algorithm>
 #include <atomic>
@@ -29,8 +29,8 @@ struct DaemonArguments {
   int exit_code_on_signal = 0;
 };
 
-/// The daemon's own line to the head. What cannot be told now need not be told later: a head that
-/// comes back finds out by itself who is there.
+/// The daemon's own connection to the head. A report that cannot be sent now is dropped, since a
+/// restarted head discovers the present nodes itself.
 class Line {
  public:
   Status dial(const transport::DialOptions& options, const ServiceManager& manager) {
@@ -48,7 +48,7 @@ class Line {
     };
     heard.message = [this](const transport::Message& message) {
       const auto* proof = message.body.find("term_proof");
-      if (!proof || !proof->text()) return;  // It is no answer to the hello.
+      if (!proof || !proof->text()) return;  // The message is not an answer to the hello.
       const std::lock_guard lock(mutex_);
       if (message.term < term_) return;
       term_ = message.term;
@@ -63,7 +63,7 @@ class Line {
   void tell(const actors::ExitNotice& notice) {
     (void)client_->send(transport::to_message(notice));
   }
-  /// Of the newest head, and its proof.
+  /// Returns the newest term and its proof.
   std::pair<std::uint64_t, std::string> term() const {
     const std::lock_guard lock(mutex_);
     return {term_, term_proof_};
@@ -74,11 +74,11 @@ class Line {
   mutable std::mutex mutex_;
   std::uint64_t term_ = 0;
   std::string term_proof_;
-  std::latch dialed_{1};  // It may be connected before dial() has returned.
+  std::latch dialed_{1};  // The connection may be ready before dial() has returned.
   std::unique_ptr<transport::ControlClient> client_;
 };
 
-/// Whether another process in its place would fare better.
+/// Returns whether another process in its place could succeed.
 bool is_worth_another(const ProcessEnd& end) {
   if (end.signal != 0) return true;
   const auto code = static_cast<ExitCode>(end.code);
@@ -111,7 +111,7 @@ ExitCode node(const DaemonArguments& given, const CommonFlags& flags) {
   Bell bell;
   std::atomic<int> code = 0;
   std::atomic<bool> leaves = false;
-  std::int64_t life = 0;  // Of the process that is there; of its keeper's thread alone.
+  std::int64_t life = 0;  // The secret of the present process; used only on the keeper's thread.
   KeepOptions options;
   options.arguments = [&] {
     std::tie(arguments.term, arguments.term_proof) = line.term();
@@ -136,7 +136,7 @@ ExitCode node(const DaemonArguments& given, const CommonFlags& flags) {
   };
   KeptProcess process(std::move(options));
   ring_on_signals(bell);
-  // Ready without a head: a head that comes later finds this node waiting.
+  // Ready even without a head, since a head that starts later finds this node waiting.
   manager->ready();
   manager->wait(bell, [] {});
   manager->stopping();

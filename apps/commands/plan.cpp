@@ -28,7 +28,7 @@ struct PlanArguments {
 Result<sched::DeviceProfile> profile_for(const PlanArguments& arguments, int devices,
                                          kernels::Precision precision) {
   if (!arguments.profile.empty()) return read_profile_file(arguments.profile);
-  // What is measured are the cores, also for a run on GPUs.
+  // Only cores are measured, even for a run on GPUs.
   const bool is_theirs = !kernels::is_on_tensor_cores(precision);
   return measure_this_machine(devices, is_theirs ? precision : kernels::fastest_bf16());
 }

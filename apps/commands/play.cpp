@@ -30,12 +30,12 @@ struct PlayArguments {
   std::string scenario;
 };
 
-/// A head in this process, and daemons beside it that share the machine, for one scenario.
+/// A head in this process, and daemons on this machine, for one scenario.
 class OwnCluster {
  public:
   OwnCluster() = default;
   ~OwnCluster() {
-    head_.reset();  // Its runs need their nodes until they have ended.
+    head_.reset();  // First, since runs need their nodes until they have ended.
     for (const auto& node : nodes_) node->ask_to_end();
     nodes_.clear();
   }
@@ -76,7 +76,7 @@ class OwnCluster {
   std::vector<std::unique_ptr<KeptProcess>> nodes_;
 };
 
-/// Nobody waits for what a scenario that has failed left under way.
+/// Stops all runs that a failed scenario has left, without waiting.
 void stop_all(HeadClient& client) {
   const auto runs = client.ask("run.list", Value::Map{});
   if (!runs) return;
@@ -133,7 +133,7 @@ ExitCode play(const PlayArguments& arguments, const CommonFlags& flags) {
   if (!own)
     if (auto begun = player.begin(); !begun) return no_head(begun.error());
   for (int i = 1; own && i <= scenario->nodes; ++i) {
-    // One after another: a run takes them in the order in which they came.
+    // Starts nodes one after another, since a run takes them in the order of their arrival.
     const std::string name = "node-" + std::to_string(i);
     const Pattern joined(Value(Value::Map{{"type", "node.joined", {}}, {"node", name, {}}}));
     own->start(name);

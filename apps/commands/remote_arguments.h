@@ -8,7 +8,7 @@ class App;
 
 namespace troupe::apps {
 
-/// The options that say where and how other machines start this program.
+/// The options that say how other machines start this program.
 struct RemoteArguments {
   std::string program;  // Empty: the same file as here.
   std::string folder;   // Empty: the same folder as here.

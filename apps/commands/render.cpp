@@ -33,7 +33,7 @@ struct JobArguments {
     command.add_option("--grace", grace, "seconds from a notice to the end, to save the run")
         ->check(CLI::Range(1, 86'400));
   }
-  /// Errors are those of the configuration.
+  /// Returns the order. Errors are those of the configuration.
   Result<JobOrder> order() const {
     const auto loaded = config::load({config, settings});
     if (!loaded) return loaded.error();
@@ -47,9 +47,10 @@ struct JobArguments {
   }
 };
 
-/// A name of Kubernetes' objects has small letters, digits and '-', and a letter first.
+/// Returns whether a name fits Kubernetes' objects: lower-case letters, digits and '-', beginning
+/// with a letter.
 bool is_kubernetes_name(const std::string& name) {
-  constexpr std::size_t longest = 40;  // What is added to it has room, too.
+  constexpr std::size_t longest = 40;  // Leaves room for suffixes.
   return !name.empty() && name.size() <= longest && name.front() >= 'a' && name.front() <= 'z' &&
          name.back() != '-' && std::ranges::all_of(name, [](char c) {
            return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
@@ -110,7 +111,7 @@ ExitCode ssh(const SshArguments& arguments, const CommonFlags&) {
   if (!hosts) return complain(ExitCode::invalid, hosts.error().text);
   const auto head = find_head(arguments.head);
   if (!head) return complain(ExitCode::usage, "error: " + head.error().text);
-  // The variable counts with keys only: a person may have it for other commands.
+  // TROUPE_HEAD_KEY applies only if node keys are given: a user may have set it for other commands.
   std::string head_key = arguments.head_key;
   const char* of_environment = std::getenv("TROUPE_HEAD_KEY");
   if (head_key.empty() && !arguments.node_keys.empty() && of_environment) head_key = of_environment;
@@ -119,8 +120,8 @@ ExitCode ssh(const SshArguments& arguments, const CommonFlags&) {
                     "error: --node-keys and --head-key (or TROUPE_HEAD_KEY) go together");
   auto place = RemotePlace::like_here(arguments.remote.program, arguments.remote.folder);
   if (!place) return complain(ExitCode::invalid, place.error().text);
-  // The same machines and head have the same name, so that a script made anew still ends what an
-  // older one has started.
+  // The name depends only on the head and the machines. So a script that is rendered again ends the
+  // processes that an earlier one has started.
   std::string all = *head;
   for (const auto& host : *hosts) all += " " + host.name;
   const NodesOrder order{"up-" + to_string(digest_of(all)).substr(0, 16),

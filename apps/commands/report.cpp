@@ -27,7 +27,7 @@ Result<RunReport> read_run(storage::Files& files, const std::string& name) {
   if (run.events.name.empty()) run.events.name = name;
   run.recipe = recipe_of(files, run.events);
   const std::string timeline = folder + "/timeline.jsonl";
-  // What cannot be inspected cannot be read either, and says why.
+  // If the check fails, reading reports why.
   if (const auto there = files.exists(timeline); !there.ok() || *there) {
     if (auto read = read_timeline(files, timeline))
       run.timeline = std::move(*read);

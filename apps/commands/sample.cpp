@@ -26,7 +26,7 @@ struct SampleArguments {
 
 using Tokens = std::vector<std::int32_t>;
 
-/// How a text becomes tokens and back: by a tokenizer, as bytes, or as the numbers themselves.
+/// The conversion between text and tokens: a tokenizer, bytes, or the numbers themselves.
 class Script {
  public:
   static Result<Script> open(storage::Files& files, const std::string& tokenizer,
@@ -79,8 +79,7 @@ class Script {
   std::int64_t vocabulary_ = 0;
 };
 
-/// Draws a token: from the `top_k` likeliest (all of them where it is 0), by a random number in [0,
-/// 1).
+/// Draws a token from the `top_k` likeliest (0: all) by a random number in [0, 1).
 std::int32_t draw(std::span<const float> logits, double temperature, std::int64_t top_k,
                   double random) {
   std::vector<std::int32_t> order(logits.size());
@@ -118,7 +117,8 @@ ExitCode sample(const SampleArguments& arguments, const CommonFlags&) {
   if (!read) return invalid(read.error());
   Tokens tokens = std::move(*read);
   std::fputs(arguments.prompt.c_str(), stdout);
-  if (tokens.empty()) tokens.push_back(0);  // A model must see something; this is not printed.
+  // A model needs at least one token; this one is not printed.
+  if (tokens.empty()) tokens.push_back(0);
 
   const auto context = static_cast<std::size_t>(model.model().sample.input[0]);
   for (std::int64_t i = 0; i < arguments.tokens; ++i) {

@@ -35,7 +35,7 @@ struct ScheduleArguments {
   bool list = false;
 };
 
-/// F,I,W,HOP: times of a device's whole share of the model, and of a message between two devices.
+/// F,I,W,HOP: the times of a device's share of the model, and of a message between two devices.
 struct DeviceTimes {
   double forward, input, weight, hop;
 };
@@ -63,7 +63,7 @@ sched::Costs costs_for(const DeviceTimes& times, int devices, int chunks) {
   return sched::uniform_costs(devices, chunks, device, {.latency = times.hop});
 }
 
-/// "# F=I=W=1: T 18.000 peak 4.000 4.000 4.000": a comment of the text form.
+/// Formats figures as a comment of the text form: "# F=I=W=1: T 18.000 peak 4.000 4.000 4.000".
 std::string figures(const DeviceTimes& times, const sched::Simulation& simulation) {
   const bool units = times.forward == 1 && times.input == 1 && times.weight == 1 && times.hop == 0;
   std::string text = units

@@ -103,7 +103,8 @@ std::string to_lines(const std::vector<Value>& timeline) {
   return text;
 }
 
-/// As the configuration says, and the other way: from checkpoints alone, or with two copies.
+/// Simulates the configured recovery and the alternative: from checkpoints alone, or with two
+/// copies.
 ExitCode simulate_both(config::RunConfig config, const SimPlace& place,
                        const SimArguments& arguments, const SimTerms& terms,
                        const CommonFlags& flags) {

@@ -1,4 +1,4 @@
-// `troupe top`: the nodes and runs of a head, again and again.
+// `troupe top`: shows the nodes and runs of a head and refreshes them.
 
 #include <unistd.h>
 
@@ -27,7 +27,7 @@ struct TopArguments {
   double every = 1;  // Seconds.
 };
 
-/// Steps per second, from one look to the next.
+/// Steps per second between two looks.
 class Speeds {
  public:
   std::map<std::string, double> look(const Value& status, Clock::time_point now) {

@@ -30,8 +30,8 @@ Result<std::string> perfetto_trace(storage::Files& files, const std::string& fol
   return schedules::to_trace(*timeline);
 }
 
-/// The timeline may be missing, since a run leaves it only when it ends; its memory is known from
-/// its beginning on.
+/// Returns the profile of a run. The timeline may be missing, since a run writes it only at its
+/// end; the memory file exists from the beginning.
 Result<std::string> pprof_profile(storage::Files& files, const std::string& folder) {
   const std::string held = folder + "/memory.jsonl";
   const std::string played = folder + "/timeline.jsonl";

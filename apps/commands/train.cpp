@@ -26,20 +26,20 @@ namespace {
 struct TrainArguments {
   std::string config;
   std::vector<std::string> settings;
-  int nodes = 0;  // All in this process.
+  int nodes = 0;  // 0: all devices are in this process.
   std::string carrier = "auto";
   bool resume = false;
   bool from_scratch = false;
 };
 
-/// The command that goes on where this one stopped.
+/// Returns the command that resumes the run.
 std::string resume_command(const TrainArguments& arguments) {
   std::string command = "troupe train " + arguments.config;
   for (const auto& setting : arguments.settings) command += " --set '" + setting + "'";
   return command + " --resume";
 }
 
-/// What a person wants to know before the first step.
+/// Prints a summary of the run before its first step.
 void introduce(Recorder& recorder, const config::RunConfig& config, const RunSetup& setup,
                const ProcessRun& run) {
   std::int64_t numbers = 0;
@@ -58,7 +58,7 @@ void introduce(Recorder& recorder, const config::RunConfig& config, const RunSet
   if (run.step() > 0) recorder.say("going on after step " + std::to_string(run.step()));
 }
 
-/// Where the stages are, if there is more than one.
+/// Describes the plan, and the units of each stage if there are several.
 std::string place_of_stages(const ProcessRun& run) {
   const auto& plan = run.plan();
   std::string text = "plan: " + plan.schedule + ", " + std::to_string(plan.stages.size()) +
@@ -125,14 +125,14 @@ void tell_ending(Recorder& recorder, const config::RunConfig& config, const Proc
   }
 }
 
-/// What must be said, where nobody can be asked to say it.
+/// Returns the final message for the case that no recorder can print it.
 std::string last_words(const TrainArguments& arguments, const std::string& how) {
   return "run " + how + "\nto go on from its newest checkpoint: " + resume_command(arguments) +
          "\n";
 }
 
-/// How a run ends that gives no sign of life any more. Its recorder may be gone or stuck, so this
-/// opens another one.
+/// Ends a run that gives no sign of life. Its recorder may be gone or stuck, so this opens another
+/// one.
 [[noreturn]] void leave_stuck(const TrainArguments& arguments, const CommonFlags& flags,
                               const config::RunConfig& config, const std::string& last) {
   const auto why = [&] {
@@ -184,7 +184,7 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   if (arguments.nodes < 0)
     return complain(ExitCode::invalid,
                     "error: --nodes " + std::to_string(arguments.nodes) + ": wanted 1 or more");
-  // Before whatever it watches, which ends before it.
+  // Declared first, since it must outlive what it watches.
   std::atomic<std::optional<ExitCode>> told;
   Watchdog watchdog(config.limits.head_patience, [&](const std::string& last) {
     if (const auto code = told.load())
@@ -214,7 +214,7 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
                                                    : RunStart::resume;
   Result<RunPlace> place = RunPlace();
   if (arguments.resume) {
-    // Nobody else may save between the look for the newest checkpoint and the first step.
+    // No other process may save between the search for the newest checkpoint and the first step.
     place = enter_run_place(files, *loaded, begins);
     if (!place) return invalid(place.error());
     auto resumed = run.resume(arguments.from_scratch ? SavesGone::begin_anew : SavesGone::refuse,
@@ -225,7 +225,7 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
     return invalid(started.error());
   }
 
-  // Nothing of an earlier run is touched before it is clear that this one can be.
+  // Nothing of an earlier run is touched before this run is known to be valid.
   if (!arguments.resume) place = enter_run_place(files, *loaded, begins);
   if (!place) return complain(ExitCode::failed, "error: " + place.error().text);
   auto opened = Recorder::open(files, place->folder + "/events.jsonl", Recorder::display_for(flags),

@@ -37,7 +37,7 @@ Result<std::unique_ptr<TrainedModel>> TrainedModel::open(storage::Files& files,
     if (!tensor) return tensor.error();
     tensors.push_back({view.name, std::move(*tensor)});
   }
-  // An optimizer makes versions; here it makes the only one.
+  // Only an optimizer can make a version of the weights, so one makes the only version here.
   models::Optimizer optimizer({}, trained->stage_.parameters(), trained->stage_.buffers(),
                               kernels::Precision::fp32);
   auto weights = optimizer.from(trained->stream_, tensors, checkpoint->manifest().step);

@@ -12,11 +12,11 @@
 
 namespace troupe::apps {
 
-/// A checkpoint by the path of its own folder, or of the folder that holds several: then the newest
-/// good one.
+/// Opens a checkpoint. `path` is the checkpoint's own folder, or a folder of checkpoints, whose
+/// newest good one is opened.
 Result<storage::Checkpoint> open_checkpoint(storage::Files& files, const std::string& path);
 
-/// The model of a checkpoint with its weights, ready to be asked.
+/// The model of a checkpoint with its weights, ready for evaluation.
 class TrainedModel {
  public:
   static Result<std::unique_ptr<TrainedModel>> open(storage::Files& files, const std::string& path,
@@ -26,7 +26,7 @@ class TrainedModel {
   const std::string& directory() const { return directory_; }
   Stream& stream() { return stream_; }
 
-  /// Logits where there are no targets, the loss of each target where there are.
+  /// Returns logits if there are no targets, else the loss of each target.
   Tensor evaluate(Tensor input, Tensor targets = {}) {
     return stage_.evaluate(stream_, *weights_, std::move(input), std::move(targets));
   }

@@ -1,4 +1,4 @@
-// `troupe up` and `troupe down`: nodes on many machines, by the system's ssh.
+// `troupe up` and `troupe down`: start and end nodes on many machines over ssh.
 
 #include <algorithm>
 #include <cstdio>
@@ -35,16 +35,17 @@ struct DownArguments {
   std::vector<std::string> forget;
 };
 
-/// How a script has ended on a machine.
+/// The end of a script on a machine.
 struct ScriptEnd {
   int code = 0;
-  bool is_untouched = false;  // Nothing of it can have run.
+  bool is_untouched = false;  // Nothing of the script can have run.
 };
 
-/// A script for each machine.
+/// Pairs of a machine and its script.
 using Scripts = std::vector<std::pair<std::string, std::string>>;
 
-/// Runs all at once, each line behind its machine's name, and tells how each has ended.
+/// Runs all scripts at once. Prints each line after its machine's name, and how each script has
+/// ended.
 std::map<std::string, ScriptEnd> run_scripts(const Scripts& scripts, int patience,
                                              const RemotePlace& place, const CommonFlags& flags) {
   std::map<std::string, ScriptEnd> ends;
@@ -110,7 +111,7 @@ ExitCode up(const UpArguments& arguments, const CommonFlags& flags) {
                                          std::to_string((*before)->hosts.size()) +
                                          " machines, for " + (*before)->head + " (" + *path +
                                          "); end them first: troupe down");
-  // Nodes of the same head stay, and what is missing is added.
+  // Existing nodes of the same head stay, and missing ones are added.
   UpState state = *before ? **before : new_up(*head);
   const NodesOrder order{state.name,
                          *head,
@@ -122,12 +123,12 @@ ExitCode up(const UpArguments& arguments, const CommonFlags& flags) {
   for (const auto& host : *hosts) scripts.emplace_back(host.name, script_that_starts(host, order));
   if (arguments.print) return print_scripts(scripts);
 
-  // Asked now, it is one line; later every machine would say so.
+  // Dials the head first, so that a missing head is one error instead of one for each machine.
   const auto dial = arguments.keys.dial(*head);
   if (!dial) return complain(ExitCode::usage, "error: " + dial.error().text);
   if (const auto client = HeadClient::dial(*dial); !client)
     return complain(ExitCode::no_head, "error: " + client.error().text);
-  // Before anything runs, so that whatever happens now can be ended.
+  // Recorded before anything runs, so that `troupe down` can end everything.
   const auto known = state.hosts;
   for (const auto& host : *hosts) state.add(host.name);
   if (auto written = write_up(*path, state); !written)
@@ -146,7 +147,7 @@ ExitCode up(const UpArguments& arguments, const CommonFlags& flags) {
                        "`troupe up` again adds what is missing");
 }
 
-/// Takes machines off the list, and ends nothing.
+/// Removes machines from the list without ending anything.
 ExitCode forget(const DownArguments& arguments, UpState state, const std::string& path) {
   for (const auto& host : arguments.forget)
     if (!state.remove(host)) {
@@ -178,7 +179,7 @@ ExitCode down(const DownArguments& arguments, const CommonFlags& flags) {
   if (arguments.print) return print_scripts(scripts);
   constexpr int to_connect = 60;
   const auto ends = run_scripts(scripts, arguments.patience + to_connect, {}, flags);
-  // Who could not be reached is tried again next time.
+  // Keeps the machines that could not be reached, for the next attempt.
   std::erase_if((*state)->hosts, [&](const auto& host) { return ends.at(host).code == 0; });
   if (auto written = write_up(*path, **state); !written)
     return complain(ExitCode::failed, "error: " + written.error().text);

@@ -9,14 +9,15 @@
 namespace troupe::apps {
 namespace {
 
-/// The innermost command that was called.
+/// Returns the innermost command that was called.
 const CLI::App& called(const CLI::App& program) {
   const CLI::App* inner = &program;
   while (!inner->get_subcommands().empty()) inner = inner->get_subcommands().front();
   return *inner;
 }
 
-/// A command of this name somewhere below, or one here with nearly that name; empty: neither.
+/// Returns a command of this name further below, or one here with a similar name; empty if there is
+/// neither.
 std::string meant(const CLI::App& command, const std::string& word) {
   std::vector<std::string_view> names;
   for (const auto* one : shown_commands(command)) {

@@ -6,13 +6,13 @@
 
 namespace troupe::apps {
 
-/// The commands directly below `command` that help lists.
+/// Returns the direct subcommands that the help lists.
 std::vector<const CLI::App*> shown_commands(const CLI::App& command);
-/// The command's name from the program's name on, with `between` between two words.
+/// Returns the command's full name, beginning with the program's, with `between` between words.
 std::string full_name(const CLI::App& command, char between);
 
-/// What was wrong with the words that the program was called with: the command that they are of,
-/// the word, what may be meant, and where help is.
+/// Describes an error of the command line: the command, the word, a suggestion, and where to find
+/// help.
 std::string describe(const CLI::App& program, const CLI::ParseError& error);
 
 }  // namespace troupe::apps

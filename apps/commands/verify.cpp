@@ -24,7 +24,7 @@ struct VerifyArguments {
   std::optional<double> tolerance;
 };
 
-/// One pipeline of one stage: what every other plan is compared with.
+/// Settings for one pipeline of one stage, the reference for every other plan.
 const std::vector<std::string> as_one_stage = {
     "pipeline.schedule=1f1b", "pipeline.stages=1",        "pipeline.chunks=1",
     "pipeline.replicas=1",    "pipeline.recompute=false",
@@ -50,7 +50,7 @@ Result<Trained> train(const VerifyArguments& arguments, std::vector<std::string>
   auto read = config::load({arguments.config, settings});
   if (!read) return read.error();
   loaded = std::move(*read);
-  // After the checks: the learning rate still goes by the length that was configured.
+  // Set after validation, so that the learning rate still follows the configured length.
   loaded.config.train.steps = arguments.steps;
   loaded.config.data.validate.reset();
   auto setup = set_up(loaded.config);
@@ -78,8 +78,8 @@ Result<Trained> train(const VerifyArguments& arguments, std::vector<std::string>
 
 struct Difference {
   double largest = 0;
-  std::string name;       // Of the tensor that has it.
-  std::int64_t bits = 0;  // Numbers that differ in any bit.
+  std::string name;       // The tensor with the largest difference.
+  std::int64_t bits = 0;  // The count of numbers that differ in any bit.
   std::int64_t numbers = 0;
 };
 

@@ -8,14 +8,14 @@
 namespace troupe::apps {
 namespace {
 
-// A text of a message may have 64 KiB.
+// Below the limit of 64 KiB for a text in a message.
 constexpr std::size_t page_bytes = std::size_t{60} << 10;
 constexpr std::size_t most_lines = 10'000;
 
 constexpr const char* begins_at = "events_before";
 constexpr JsonLimits first_line_limits = {.bytes = 4096, .depth = 4};
 
-/// The place at which an open file of events begins.
+/// Returns the place at which an open events file begins.
 std::int64_t beginning_of_file(std::ifstream& file) {
   std::string line(first_line_limits.bytes, '\0');
   file.seekg(0);
@@ -72,7 +72,7 @@ Result<EventPage> read_page(const std::string& path, std::int64_t from) {
   if (!file) return page;
   std::int64_t begins = beginning_of_file(file);
   if (from < begins) {
-    // A place behind the end of the older file is one in this file's first line.
+    // A place beyond the older file's end lies in this file's first line.
     std::ifstream older(older_events(path), std::ios::binary);
     const auto older_begins = older ? beginning_of_file(older) : begins;
     if (older && older_begins < begins) {
@@ -89,7 +89,7 @@ Result<EventPage> read_page(const std::string& path, std::int64_t from) {
   page.lines.resize(static_cast<std::size_t>(std::max<std::streamsize>(0, file.gcount())));
   const auto end = page.lines.rfind('\n');
   if (end == std::string::npos && page.lines.size() == page_bytes) {
-    // A page is a text of a message, and no text may be cut amid a character.
+    // A page is a text of a message, which must not be cut within a UTF-8 character.
     while (!page.lines.empty() && (page.lines.back() & 0xc0) == 0x80) page.lines.pop_back();
     if (!page.lines.empty()) page.lines.pop_back();
     page.goes_on = !page.lines.empty();

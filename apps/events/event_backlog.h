@@ -14,12 +14,12 @@
 
 namespace troupe::apps {
 
-/// Events that were told, as JSON, one a line; and where the next ones begin. What is published may
-/// miss who listens too late or too slowly: who turns the pages misses nothing.
+/// A page of recorded events, one JSON object per line, and the place where the next page begins.
+/// Published events can be missed by late or slow subscribers; a reader of pages misses none.
 struct EventPage {
   std::string lines;
   std::int64_t next = 0;
-  /// The line goes on on the next page: this one has a part of it, and no end of a line.
+  /// The last line continues on the next page: this page ends within it.
   bool goes_on = false;
 
   static constexpr auto fields() {
@@ -29,37 +29,39 @@ struct EventPage {
   }
 };
 
-/// A longer line is left out of what is read.
+/// Longer lines are skipped by readers.
 constexpr std::size_t most_event_bytes = std::size_t{4} << 20;
 
-/// A run's events are in two files: events.jsonl, which grows, and events.1.jsonl, which has those
-/// before. Once the first has `most_events_file_bytes`, it takes the place of the other one, and
-/// what was there is gone. Places in the events count all that was ever written.
+/// A run's events are in two files: events.jsonl, which grows, and events.1.jsonl with the events
+/// before. Once the first has `most_events_file_bytes`, it replaces the second, whose events are
+/// lost. Places in the events count all bytes that were ever written.
 constexpr std::int64_t most_events_file_bytes = std::int64_t{64} << 20;
-/// "runs/r/events.1.jsonl" for "runs/r/events.jsonl"
+/// Returns the path of the older file: "runs/r/events.1.jsonl" for "runs/r/events.jsonl".
 std::string older_events(const std::string& path);
-/// The first line of a file of events that has others before it: the place where it begins.
+/// Returns the first line of an events file that continues an older one. It holds the place where
+/// the file begins.
 Value cut_event(const std::string& run, std::int64_t before);
-/// The place at the end of a run's events; 0 where there are none.
+/// Returns the place at the end of a run's events; 0 if there are none.
 std::int64_t end_of_events(const std::string& path);
-/// The text of both files. An error if there is none.
+/// Returns the text of both files. Fails if there is none.
 Result<std::string> read_events(storage::Files& files, const std::string& folder);
 
-/// Of a run's file of events, which may be growing; empty at its end, and where there is none yet.
-/// Where the events at that place are gone, it begins with the oldest that are left.
+/// Reads a page of a run's events, which may be growing. Returns an empty page at the end, and if
+/// there is no file yet. If the events at `from` are gone, the page begins with the oldest that are
+/// left.
 Result<EventPage> read_page(const std::string& path, std::int64_t from);
 
-/// The newest of the head's own events, which are of no run. Any thread.
+/// The newest of the head's own events, which belong to no run. Any thread.
 class EventBacklog {
  public:
   void add(const Value& event);
-  /// From the oldest that is still known, where `from` is older.
+  /// Returns a page. If `from` is too old, it begins with the oldest event that is left.
   EventPage page(std::int64_t from) const;
 
  private:
   mutable std::mutex mutex_;
   std::deque<std::string> lines_;
-  std::int64_t first_ = 0;  // How many are not known any more.
+  std::int64_t first_ = 0;  // The number of dropped events.
 };
 
 }  // namespace troupe::apps

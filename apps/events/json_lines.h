@@ -9,8 +9,9 @@
 
 namespace troupe::apps {
 
-/// Reads a file that has a value of JSON in each line, and takes them in their order, from line 1
-/// on. The first that is none, or that is not taken, ends it; the error says where.
+/// Reads a file with a JSON value in each line, and calls `take` for each in order. Line numbers
+/// begin at 1. Stops at the first line that is invalid or that `take` rejects; the error says
+/// where.
 Status each_json_line(storage::Files& files, const std::string& path,
                       const std::function<Status(int line, const Value& value)>& take);
 

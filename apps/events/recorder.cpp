@@ -11,7 +11,7 @@
 namespace troupe::apps {
 namespace {
 
-/// "loss 2.412": enough digits to follow, few enough to read.
+/// Formats a number briefly, as in "loss 2.412".
 std::string brief(double number, int digits = 4) {
   char text[48];
   std::snprintf(text, sizeof text, "%.*g", digits, number);
@@ -132,7 +132,7 @@ Value Recorder::record(const Value& event) {
   return told;
 }
 
-/// Hands each event to the system at once: a killed process loses none that was kept.
+/// Writes each event to the system at once, so that a killed process loses none.
 void Recorder::keep(const Value& told, const std::string& line) {
   if (!events_) return;
   std::string text = line;
@@ -141,7 +141,7 @@ void Recorder::keep(const Value& told, const std::string& line) {
     note.set("text", "lost events: the disk refused " + std::to_string(lost_) +
                          (lost_ == 1 ? " event" : " events") + " before this one");
     note.set("lost_events", lost_);
-    // The disk may have taken a part of a line: a line of its own begins here.
+    // The disk may have written a part of a line, so this begins on a new line.
     text = "\n" + to_json(told_now(std::move(note))) + "\n" + line;
   }
   const bool is_kept = events_->write(std::as_bytes(std::span(text.data(), text.size()))).ok();
@@ -152,7 +152,8 @@ void Recorder::keep(const Value& told, const std::string& line) {
   if (bytes_ >= most_bytes_) cut(text_of(told, "run"));
 }
 
-/// The file takes the place of the older one. Where the disk refuses that, it goes on to grow.
+/// Replaces the older file by this one and begins a new file. If the disk refuses that, the present
+/// file continues to grow.
 void Recorder::cut(const std::string& run) {
   if (!files_->rename(path_, older_events(path_))) return;
   auto file = files_->append(path_);
@@ -161,7 +162,7 @@ void Recorder::cut(const std::string& run) {
     return;
   }
   events_ = std::move(*file);
-  // A part of a write that failed is counted nowhere else.
+  // Counts partial writes that failed, which `end_` does not contain yet.
   if (const auto older = files_->inspect(older_events(path_)))
     end_ += static_cast<std::int64_t>(older->bytes) - bytes_;
   const std::string first = to_json(told_now(cut_event(run, end_))) + "\n";

@@ -15,36 +15,36 @@
 
 namespace troupe::apps {
 
-/// Tells what happens in a run. Every event goes to the run's events.jsonl; the terminal shows what
-/// the user asked for: one JSON object a line, plain lines, or a progress line with what matters
+/// Records the events of a run. Every event goes to the run's events.jsonl. The terminal shows what
+/// the user chose: a JSON object per event, plain lines, or a progress line with important events
 /// above it. Any thread may record.
 class Recorder {
  public:
   enum class Display { json, plain, progress, nothing };
 
-  /// "auto" is a progress line on a terminal and plain lines elsewhere.
+  /// Returns the display for the flags. "auto" means a progress line on a terminal and plain lines
+  /// elsewhere.
   static Display display_for(const CommonFlags& flags);
 
-  /// Appends to the file `events`, whole lines only. Events that the disk refuses are lost, and
-  /// counted: the first one after them that it takes is preceded by a warning that says how many.
-  /// Plain step lines come every `log_every` steps. `files` outlives it. The file is cut as
-  /// told_events.h says once it has `most_bytes`.
+  /// Appends to the file `events`, in whole lines. Events that the disk refuses are lost and
+  /// counted; a warning with the count precedes the next event that is written. Plain step lines
+  /// are printed every `log_every` steps. `files` outlives the recorder. Once the file has
+  /// `most_bytes`, it is cut as told_events.h describes.
   static Result<std::unique_ptr<Recorder>> open(storage::Files& files, const std::string& events,
                                                 Display display, std::int64_t log_every,
                                                 std::int64_t total_steps,
                                                 std::int64_t most_bytes = most_events_file_bytes);
-  /// One that shows events, and keeps none.
+  /// Returns a recorder that only shows events.
   static std::unique_ptr<Recorder> shown(Display display, std::int64_t log_every,
                                          std::int64_t total_steps);
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  /// A map that begins with `type` and `run`, as interface and documentation list them. Gives it
-  /// as it was told, with the time.
+  /// Records an event: a map that begins with `type` and `run`. Returns it with the time.
   Value record(const Value& event);
 
-  /// A line for a person only: what the data is, where results lie.
+  /// Prints a line for people only: what the data is, where results are.
   void say(const std::string& text);
 
  private:
@@ -63,26 +63,26 @@ class Recorder {
   void print(const std::string& line);
 
   std::mutex mutex_;
-  std::unique_ptr<storage::FileWriter> events_;  // Null: none is kept.
-  storage::Files* files_ = nullptr;              // Likewise.
+  std::unique_ptr<storage::FileWriter> events_;  // Null: events are only shown.
+  storage::Files* files_ = nullptr;              // Null likewise.
   std::string path_;
   std::int64_t most_bytes_ = 0;
-  std::int64_t bytes_ = 0;  // Of the file,
-  std::int64_t end_ = 0;    // and the place at its end.
-  std::int64_t lost_ = 0;   // Since the last event that was kept.
+  std::int64_t bytes_ = 0;  // The size of the file.
+  std::int64_t end_ = 0;    // The place in the events at the file's end.
+  std::int64_t lost_ = 0;   // Events lost since the last one that was written.
   Display display_;
   std::int64_t log_every_;
   std::int64_t total_steps_;
-  bool line_open_ = false;  // A progress line stands without its end.
-  double seconds_ = 0;      // Of a step, smoothed: for the time left.
+  bool line_open_ = false;  // A progress line is shown that has no end of line yet.
+  double seconds_ = 0;      // The smoothed time of a step, for the time left.
 };
 
-/// What a person reads of an event other than a step.
+/// Describes an event other than a step for a person.
 std::string sentence(const Value& event);
 
-/// An event's beginning.
+/// Returns a new event of this type.
 Value event(const std::string& type, const std::string& run);
-/// With `time`, where it has none yet: seconds since 1970, for a person and for who measures.
+/// Returns the event with `time` added if it is missing: seconds since 1970.
 Value told_now(Value event);
 
 }  // namespace troupe::apps

@@ -14,7 +14,7 @@
 namespace troupe::apps {
 namespace {
 
-/// Processes of other users cannot open what this one exports.
+/// The place contains the user, since processes of other users cannot open exported memory.
 std::string place_of(const std::string& gpu) {
   return actors::this_machine_id() + "/" + std::to_string(geteuid()) + "/" + gpu;
 }
@@ -52,7 +52,7 @@ GpuLinks link_gpu(const GpuToLink& order) {
     if (!missing.empty()) missing += "; ";
     missing += within(kind, added.error()).text;
   };
-  // The better one first.
+  // The faster carrier comes first.
   note("shared memory of GPUs", add_ipc_links(order, *linked));
   if (order.turn == OnGpu::first) note("NCCL", add_nccl_links(order.number, order.gpu, *linked));
   if (linked->links.empty()) linked.reset();

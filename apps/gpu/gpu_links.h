@@ -12,25 +12,26 @@
 
 namespace troupe::apps {
 
-/// Of several devices of a process that share a GPU one alone has links by NCCL: nobody else may
-/// call them.
+/// If several devices of a process share a GPU, only the first has NCCL links: NCCL allows one
+/// caller.
 enum class OnGpu : std::uint8_t { first, with_others };
 
 struct GpuToLink {
-  int number = 0;  // In this process.
+  int number = 0;  // The GPU's number in this process.
   OnGpu turn = OnGpu::first;
   Device& gpu;
-  MemoryPool& memory;                // The device's own; both outlive its links,
-  Result<ExportedMemory*> exported;  // and so does this, which is the same memory.
+  MemoryPool& memory;  // The device's own pool. It and the device outlive the links.
+  // The same memory, exported to other processes; outlives the links too.
+  Result<ExportedMemory*> exported;
 };
 
 struct GpuLinks {
-  std::unique_ptr<actors::LinkedDevice> device;  // Null where there are none.
-  std::string missing;                           // Which there are not, and why.
+  std::unique_ptr<actors::LinkedDevice> device;  // Null if there are no links.
+  std::string missing;  // The kinds of links that are missing, and the reasons.
 };
 
-/// The links of a GPU with those that other processes have: on one machine by memory that they
-/// share, where they can; else by NCCL.
+/// Opens the links of a GPU to GPUs of other processes: by shared memory on one machine if
+/// possible, else by NCCL.
 GpuLinks link_gpu(const GpuToLink& order);
 
 }  // namespace troupe::apps

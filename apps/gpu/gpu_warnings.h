@@ -11,18 +11,19 @@
 
 namespace troupe::apps {
 
-/// What a head says of GPUs that are in trouble: once of each in the life of its node, since one
-/// that is at its limit is slowed down and let go again all the time. Any thread.
+/// The warnings about GPUs in trouble. Each is given once in the life of a node, since a GPU at its
+/// limit is slowed down and released all the time. Any thread may call it.
 class GpuWarnings {
  public:
-  /// "GPU 1 of node alpha is slowed by thermal slowdown"
+  /// Returns new warnings, such as "GPU 1 of node alpha is slowed by thermal slowdown".
   std::vector<std::string> news(const actors::NodeHere& node,
                                 const std::vector<actors::GpuReading>& gpus);
   void forget(std::uint64_t incarnation);
 
  private:
   std::mutex mutex_;
-  std::set<std::pair<std::uint64_t, int>> known_;  // By node and number.
+  // The warnings given, by node incarnation and GPU number.
+  std::set<std::pair<std::uint64_t, int>> known_;
 };
 
 }  // namespace troupe::apps

@@ -10,7 +10,7 @@
 namespace troupe::apps {
 namespace {
 
-/// For a driver that answers in the end.
+/// How long the destructor waits for a driver that is slow but answers.
 constexpr auto end_patience = std::chrono::milliseconds(500);
 
 }  // namespace
@@ -50,7 +50,7 @@ void GpuWatch::watch(Shared& shared) {
   std::string said;
   for (;;) {
     const auto gpus = nvml ? nvml->read() : nvml.error();
-    // Whoever is told is there as long as nobody ends the watch.
+    // The lock is held while `tell` runs, so that the watch cannot end during the call.
     std::unique_lock lock(shared.mutex);
     if (shared.is_ending) return;
     if (gpus && gpus->empty()) return;

@@ -14,17 +14,18 @@ namespace troupe::apps {
 
 struct GpuWatchOptions {
   std::chrono::milliseconds every = std::chrono::seconds(2);
-  /// Must not wait. Neither is called any more once the watch ends.
+  /// Receives each reading. It must not wait. Neither callback is called after the watch ends.
   std::function<void(const std::vector<actors::GpuReading>&)> tell;
-  std::function<void(const std::string&)> say;  // Why they cannot be read: once.
+  // Receives once the reason why the GPUs cannot be read.
+  std::function<void(const std::string&)> say;
 };
 
-/// Reads this machine's GPUs again and again, on a thread of its own that does nothing else: a
-/// driver takes its time, and one that is sick never answers. Where there are none it is soon over.
+/// Reads this machine's GPUs periodically on its own thread, since a driver may be slow and a
+/// faulty one may never answer. The thread ends at once if the machine has no GPUs.
 class GpuWatch {
  public:
   explicit GpuWatch(GpuWatchOptions options);
-  /// Does not wait for a driver that does not answer.
+  /// Does not wait long for a driver that does not answer.
   ~GpuWatch();
   GpuWatch(const GpuWatch&) = delete;
   GpuWatch& operator=(const GpuWatch&) = delete;
@@ -33,7 +34,7 @@ class GpuWatch {
   struct Shared;
   static void watch(Shared& shared);
 
-  std::shared_ptr<Shared> shared_;  // With the thread, which may outlive this object.
+  std::shared_ptr<Shared> shared_;  // Shared with the thread, which may outlive this object.
   std::future<void> ended_;
   std::thread thread_;
 };

@@ -14,35 +14,36 @@
 
 namespace troupe::apps {
 
-/// The GPUs that this process can use; an error says why there are none.
+/// Counts the GPUs that this process can use. The error says why there are none.
 Result<int> count_gpus();
-/// The libraries that a GPU's tensor cores are used by: "cuBLASLt 13.1.0, cuDNN 9.19.0". An error
-/// says which is missing and what to do. Needs no GPU.
+/// Returns the libraries that use tensor cores: "cuBLASLt 13.1.0, cuDNN 9.19.0". The error names
+/// the missing one and what to do. Works without a GPU.
 Result<std::string> gpu_libraries();
 
-/// What is said to who wants one, and why it has none.
+/// Returns the error for a run that needs a GPU and cannot have one.
 inline Error no_gpu(const std::string& why) {
   return {"train.device: wanted cuda, found no GPU: " + why + "; set train.device = \"cpu\""};
 }
-/// Comes before all else that has to do with them.
+/// Prepares the environment for CUDA. Call it before any other function that uses GPUs.
 void prepare_for_gpus();
 
-// For a run that uses them.
+// Functions for a run that uses GPUs.
 
-/// An error where so many devices on one GPU would hold one another up.
+/// Fails if `devices` on one GPU would block one another, because CUDA has too few hardware queues.
 Status check_gpu_queues(int devices);
 
-/// `remark` hears, from the thread that gives it work, what it computes more slowly than one may
-/// expect, and why.
+/// Opens a GPU. `remark` is called on the thread that enqueues work, with each computation that is
+/// slower than expected, and the reason.
 Result<std::unique_ptr<Device>> open_gpu(int number,
                                          std::function<void(const std::string&)> remark);
-/// What its driver calls the queue of an opened GPU.
+/// Returns the CUDA stream of an opened GPU.
 void* queue_of_gpu(Device& gpu);
-/// A GPU's own; others of this process read it, too, where they reach it.
+/// Returns the memory of a GPU. The GPUs `others` of this process can read it too, where the
+/// hardware allows that.
 Result<std::unique_ptr<MemorySource>> gpu_memory(int number, std::span<const int> others = {});
-/// The same, for other processes.
+/// Returns the same memory in a form that other processes can open.
 Result<ExportedMemory*> exported_gpu_memory(MemorySource& memory);
-/// Bytes that each of them has left, of the first so many.
+/// Returns the free bytes of each of the first `most` GPUs.
 Result<std::vector<std::int64_t>> gpu_room(int most);
 
 }  // namespace troupe::apps

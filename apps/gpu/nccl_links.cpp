@@ -15,7 +15,8 @@ namespace troupe::apps {
 void link_by_interface(const std::string& address) {
   (void)setenv("NCCL_DEBUG_FILE", "/dev/stderr", 0);
   for (const auto& interface : read_interfaces())
-    if (interface.address == address)  // "=": this one, and none whose name begins so.
+    // "=" asks for an exact match; without it NCCL matches a prefix.
+    if (interface.address == address)
       (void)setenv("NCCL_SOCKET_IFNAME", ("=" + interface.name).c_str(), 0);
 }
 

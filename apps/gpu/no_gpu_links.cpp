@@ -1,4 +1,4 @@
-// In place of gpu_links.cpp where no CUDA toolkit was found.
+// Replaces gpu_links.cpp in a build without the CUDA toolkit.
 
 #include "apps/gpu/gpu_links.h"
 

@@ -1,4 +1,4 @@
-// In place of gpus.cpp where no CUDA toolkit was found.
+// Replaces gpus.cpp in a build without the CUDA toolkit.
 
 #include "apps/gpu/gpus.h"
 

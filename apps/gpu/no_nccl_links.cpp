@@ -1,4 +1,4 @@
-// In place of nccl_links.cpp where NCCL was not found.
+// Replaces nccl_links.cpp in a build without NCCL.
 
 #include "apps/gpu/nccl_links.h"
 

@@ -8,8 +8,8 @@
 
 namespace troupe::apps {
 
-/// What earlier heads have decided for a run, in its folder, and where this one writes down what it
-/// decides. `files` outlives them.
+/// Opens the decisions of a run in its folder: reads those of earlier heads, and appends new ones.
+/// `files` outlives the result.
 Result<actors::DecisionLog> open_decision_log(storage::Files& files, const std::string& folder);
 
 }  // namespace troupe::apps

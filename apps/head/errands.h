@@ -10,8 +10,8 @@
 
 namespace troupe::apps {
 
-/// A thread that runs errands one after another, in the order in which they came. A bounded number
-/// of them waits.
+/// A thread that runs errands in the order in which they were posted. The number of waiting errands
+/// is bounded.
 class Errands {
  public:
   using Errand = std::function<void()>;
@@ -22,9 +22,9 @@ class Errands {
   Errands(const Errands&) = delete;
   Errands& operator=(const Errands&) = delete;
 
-  /// Any thread.
+  /// Adds an errand; any thread.
   Taken post(Errand errand);
-  /// Finishes the one under way. Those that wait are dropped, and no more are taken.
+  /// Waits for the current errand, drops the waiting ones and rejects new ones.
   void close();
 
  private:

@@ -7,7 +7,7 @@
 namespace troupe::apps {
 namespace {
 
-/// The disk may run full while a file is being written.
+/// A writer that fails if the disk becomes full while it writes.
 class Writer final : public storage::FileWriter {
  public:
   Writer(const FullDisk& disk, std::string path, std::unique_ptr<storage::FileWriter> file)

@@ -10,16 +10,16 @@
 
 namespace troupe::apps {
 
-/// A file system whose disk may be full for a while: a drill. Then nothing more can be written, as
-/// the system would say it; what is there can be read.
+/// A file system that can simulate a full disk for a while, as a drill. While the disk is full,
+/// writes fail with the system's error; reads work.
 class FullDisk final : public storage::Files {
  public:
   /// `files` outlives it.
   explicit FullDisk(storage::Files& files) : files_(files) {}
 
-  /// From now on, for so long.
+  /// Makes the disk full for `time` from now on.
   void fill_for(std::chrono::nanoseconds time) { full_until_ = Clock::now() + time; }
-  /// An error while the disk is full.
+  /// Fails while the disk is full.
   Status room_for(const std::string& path) const;
 
   Result<storage::Bytes> read(const std::string& path) override { return files_.read(path); }

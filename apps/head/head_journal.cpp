@@ -14,7 +14,7 @@
 namespace troupe::apps {
 namespace {
 
-// The records.
+// The types of records.
 
 constexpr std::string_view term_type = "term";
 const std::string advice = "; put a copy of it there, or move it away to begin without its runs";
@@ -87,7 +87,7 @@ struct EndedRecord {
   }
 };
 
-/// The file may have this many records more than are needed before it is written anew.
+/// The file may have this many more records than needed before it is rewritten.
 constexpr std::size_t most_spare_records = 2000;
 
 template <class Record>
@@ -117,8 +117,8 @@ Result<std::unique_ptr<HeadJournal>> HeadJournal::open(const std::string& folder
   return journal;
 }
 
-/// One that belongs to the open file, not to the process: it goes with its holder, however that
-/// ends.
+/// Locks the folder. The lock belongs to the open file, not to the process, so the system releases
+/// it however the holder ends.
 Status HeadJournal::lock(const std::string& folder) {
   const std::string path = folder + "/lock";
   lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
@@ -139,7 +139,7 @@ Status HeadJournal::read(const std::string& path) {
   if (!bytes) return bytes.error();
   const auto read = storage::read_records(bytes->text());
   if (!read.flaw.empty()) return Error{path + ": " + read.flaw + advice};
-  // It got its name when it had a term.
+  // A complete file has a term, since it was renamed into place after its term was written.
   if (read.good.empty()) return Error{path + ": holds nothing, and held a term" + advice};
   for (const auto& record : read.good)
     if (auto learned = learn(record.value, path + ": line " + std::to_string(record.line));
@@ -148,7 +148,8 @@ Status HeadJournal::read(const std::string& path) {
   return Done{};
 }
 
-/// Anew, with what is still needed; whoever reads finds the old one or this one, whole.
+/// Rewrites the file with the records that are still needed. The rename is atomic, so a reader
+/// finds the old or the new file.
 Status HeadJournal::begin() {
   const std::string unfinished = path_ + ".new";
   const auto needed = all();
@@ -160,7 +161,7 @@ Status HeadJournal::begin() {
       if (auto appended = records->append(record); !appended) return appended;
     if (auto synced = records->sync(); !synced) return synced;
   }
-  // From here on the old file must not be written to: it may have lost its name.
+  // Stops writing to the old file, which the rename may have replaced even if it fails.
   records_.reset();
   if (auto renamed = files_->rename(unfinished, path_); !renamed) return renamed;
   auto records = storage::RecordWriter::open(*files_, path_);
@@ -314,14 +315,16 @@ Status HeadJournal::ended(const std::string& run, const std::string& state, cons
 
 Status HeadJournal::write(const Value& record) {
   const std::lock_guard lock(mutex_);
-  // Where it cannot be written anew now, the old one goes on, or it is tried before the next.
+  // If the rewrite fails before the rename, the old file stays in use. If it fails later, the next
+  // write tries again.
   if (!records_ || written_ > 3 * runs_.size() + orders_.size() + most_spare_records)
     if (auto begun = begin(); !begun && !records_) return begun;
   ++written_;
   Status written = records_->append(record);
   if (written) written = records_->sync();
   if (written) return learn(record, "a record of its own");
-  // Whoever told it takes it for not told. Where that fails, too, it is tried before the next.
+  // The caller treats the record as not written, so it is removed. If that fails too, the next
+  // write tries again.
   (void)records_->take_back();
   return written;
 }

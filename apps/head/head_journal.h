@@ -23,24 +23,24 @@
 
 namespace troupe::apps {
 
-/// A run as a head remembers it.
+/// The journal's data about a run.
 struct RememberedRun {
-  std::uint64_t submission = 0;  // The id of the message that gave it.
+  std::uint64_t submission = 0;  // The id of the message that submitted the run.
   Value config;                  // Null for a run that has ended.
-  std::string state;             // As RunStanding has it; "stopping" where it was asked to.
+  std::string state;             // A state of RunStanding; "stopping" if somebody asked for that.
   std::string why;
-  Value choice;  // What was chosen for it, as RunChoice has it; null: nothing yet.
-  std::int64_t step = 0, steps = 0;  // Of a run that has ended: those done, of all.
-  double ended = 0;                  // When: seconds since 1970. 0: it has not.
+  Value choice;                      // The RunChoice of the run; null: nothing was chosen yet.
+  std::int64_t step = 0, steps = 0;  // The completed steps and all steps, of a run that has ended.
+  double ended = 0;  // The time of its end in seconds since 1970; 0: it has not ended.
 };
 
-/// An order that somebody has given.
+/// An order that a user gave.
 struct GivenOrder {
   static constexpr std::string_view type = "order";
   double time = 0;      // Seconds since 1970.
-  std::string by;       // "user 1000", or the host and the beginning of the key.
-  std::string order;    // The type of the message: "run.stop".
-  std::string subject;  // The run or the node that it is about.
+  std::string by;       // The user: "user 1000", or the host and the beginning of the key.
+  std::string order;    // The message type: "run.stop".
+  std::string subject;  // The run or node that the order affects.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("time", &GivenOrder::time),
@@ -50,20 +50,19 @@ struct GivenOrder {
   }
 };
 
-/// How many runs that have ended a head remembers, and how long.
+/// How many ended runs a head remembers, and for how long.
 struct EndedBounds {
-  std::size_t most = 1000;  // The same of orders.
+  std::size_t most = 1000;  // Bounds the number of orders too.
   std::chrono::seconds age = std::chrono::hours(24 * 30);
-  /// Seconds since 1970.
-  std::function<double()> clock;  // Null: the system's.
+  /// Returns seconds since 1970.
+  std::function<double()> clock;  // Null: the system's clock.
 };
 
-/// What a head knows from one of its lives to the next: how many there were, where it listens, and
-/// its runs. What is told to it is on the disk when it returns; where that fails it was never told.
-/// Any thread.
+/// The memory of a head across restarts: its term, its addresses and its runs. A function that
+/// records something returns once it is on disk. If that fails, it was not recorded. Any thread.
 class HeadJournal {
  public:
-  /// Begins a new life, with a higher term. An error where another head lives in that folder.
+  /// Begins a new life with a higher term. Fails if another head uses the folder.
   static Result<std::unique_ptr<HeadJournal>> open(
       const std::string& folder, std::shared_ptr<storage::Files> files = storage::disk_files(),
       EndedBounds bounds = {});
@@ -72,22 +71,22 @@ class HeadJournal {
   HeadJournal& operator=(const HeadJournal&) = delete;
 
   std::uint64_t term() const { return term_; }
-  /// Where it listened, and published; empty in its first life.
+  /// Return the addresses for requests and events; empty in the first life.
   const std::string& listened() const { return listened_; }
   const std::string& published() const { return published_; }
   std::map<std::string, RememberedRun> runs() const;
   bool knows(const std::string& run) const;
 
-  /// The newest, oldest first.
+  /// Returns the newest orders, oldest first.
   std::deque<GivenOrder> orders() const;
 
   Status listens(const std::string& endpoint, const std::string& events);
   Status submitted(const std::string& run, std::uint64_t submission, const Value& config);
   Status chosen(const std::string& run, const Value& choice);
   Status changed(const std::string& run, const std::string& state, const std::string& why);
-  /// Somebody gives an order, which is carried out after this.
+  /// Records an order before it is carried out.
   Status ordered(const std::string& by, const std::string& order, const std::string& subject);
-  /// The run is over. Of those that are, the oldest are forgotten.
+  /// Records that a run has ended. Forgets the oldest ended runs.
   Status ended(const std::string& run, const std::string& state, const std::string& why,
                std::int64_t step, std::int64_t steps);
 
@@ -112,8 +111,8 @@ class HeadJournal {
   mutable std::mutex mutex_;
   std::map<std::string, RememberedRun> runs_;
   std::deque<GivenOrder> orders_;
-  std::optional<storage::RecordWriter> records_;  // Nothing: the file is to be written anew.
-  std::size_t written_ = 0;                       // Records of the file.
+  std::optional<storage::RecordWriter> records_;  // Empty: the file must be rewritten.
+  std::size_t written_ = 0;                       // Records in the file.
 };
 
 }  // namespace troupe::apps

@@ -10,7 +10,7 @@
 namespace troupe::apps {
 namespace {
 
-/// The run outlives whoever answers for it.
+/// Returns an answer that adds the run's step. The run outlives everything that may call it.
 HeadRun::Answer with_step(const Answer& answer, const HeadRun& run,
                           std::optional<std::int64_t> from = {}) {
   return [answer, run = &run, from](const Result<std::int64_t>& step) {
@@ -71,9 +71,9 @@ void HeadOrders::hold(const transport::Message& message, const Answer& answer) {
     (*answer)(*refused);
 }
 
-/// Nothing of any run is on the node any more when this is answered.
+/// Moves all runs off the node. Answers once no run has anything on it.
 void HeadOrders::drain(const std::string& node, const Answer& answer) {
-  // First, so that nothing new comes to it meanwhile.
+  // Cordons the node first, so that no new work reaches it.
   if (auto cordoned = cordon(node, true); !cordoned) return (*answer)(cordoned);
   const auto nodes = context_.gate.nodes().all();
   std::vector<std::shared_ptr<HeadRun>> there;
@@ -91,7 +91,8 @@ void HeadOrders::drain(const std::string& node, const Answer& answer) {
             std::to_string(others) + " would be left",
         "start another one, or stop the run"));
   }
-  // The last of the runs answers for all; one that cannot go on answers before.
+  // The answer is given when the last run drops its reference; a run that cannot go on answers
+  // earlier.
   const std::shared_ptr<void> all(nullptr, [answer, node, count = there.size()](void*) {
     Value told = Value::Map{};
     told.set("node", node);
@@ -99,13 +100,13 @@ void HeadOrders::drain(const std::string& node, const Answer& answer) {
     (*answer)(told);
   });
   for (const auto& run : there)
-    // The run outlives whoever answers for it.
+    // The run outlives everything that may call this.
     run->cast_anew([answer, all, run = run.get()](const Result<std::int64_t>& step) {
       if (!step && !run->report().has_ended()) (*answer)(step.error());
     });
 }
 
-/// All nodes if `node` is empty. They are asked when this is answered, and may still be there.
+/// Asks a node to end; all nodes if `node` is empty. Answers at once, before the nodes have ended.
 Reply HeadOrders::end(const std::string& node) {
   Value::List names;
   for (const auto& one : context_.gate.nodes().all()) {

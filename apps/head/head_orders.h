@@ -12,25 +12,25 @@
 
 namespace troupe::apps {
 
-/// Who is known to a head, and how it speaks.
+/// The parts of a head that orders use.
 struct HeadOrdersContext {
   NodeGate& gate;
   std::function<std::shared_ptr<HeadRun>(const std::string& name)> find_run;
-  /// Why no run of that name takes orders: there is none, or it has ended.
+  /// Returns why no run of that name takes orders: it does not exist, or it has ended.
   std::function<Refusal(const std::string& name)> no_run;
   std::function<std::vector<std::shared_ptr<HeadRun>>()> all_runs;
   std::function<void(const Value& event)> publish;
   HeadOptions::Drills drills = HeadOptions::Drills::forbidden;
 };
 
-/// What changes a run under way, or the nodes under it: run.set, run.checkpoint, node.cordon,
-/// node.uncordon, node.drain, node.end and chaos. Whatever waits for a run is answered once it has
-/// come to a moment at which nothing is in flight.
+/// Carries out orders that change a run or its nodes: run.set, run.checkpoint, node.cordon,
+/// node.uncordon, node.drain, node.end and chaos. An order for a run is answered once the run has
+/// reached a moment at which nothing is in flight.
 class HeadOrders {
  public:
   explicit HeadOrders(HeadOrdersContext people) : context_(std::move(people)) {}
 
-  /// Whether it is one of these.
+  /// Takes the message if it is one of these orders. Returns whether it did.
   bool take(const transport::Message& message, const Answer& answer);
 
  private:
@@ -43,7 +43,7 @@ class HeadOrders {
   HeadOrdersContext context_;
 };
 
-/// `path` is what of the request names it.
+/// Returns the refusal for an unknown run. `path` is the field of the request that names the run.
 Refusal unknown_run(const std::string& name, const std::string& path = "run");
 
 }  // namespace troupe::apps

@@ -49,7 +49,7 @@ Reply plan(const config::Loaded& loaded, const std::vector<actors::NodeHere>& no
   return answer;
 }
 
-/// What is wrong with them, if anything.
+/// Reads the terms. Returns what is wrong with them, if anything.
 std::optional<Refusal> read_terms(const Value& body, SimTerms& terms) {
   const auto read = [&](const char* key, double& into, double most) -> std::optional<Refusal> {
     const Value* value = body.find(key);
@@ -75,7 +75,7 @@ Reply simulated(const config::Loaded& loaded, const std::vector<actors::NodeHere
                 const SimTerms& terms) {
   const auto live = plan_of(loaded, nodes);
   if (!live) return misconfigured(live.error());
-  // So that its answer, and the end of this head, need not be waited for.
+  // Bounds the duration, since the answer and the end of this head wait for it.
   if (const double steps = terms.hours * 3600 / live->plan.step.count();
       steps > most_simulated_steps)
     return transport::refusal(RefusalCode::invalid, "hours",
@@ -101,7 +101,7 @@ bool HeadQuestions::take(const transport::Message& message, const Answer& answer
       message.type != "sim.request")
     return false;
   const auto taken = errands_.post([this, message, answer] { (*answer)(answer_to(message)); });
-  // Where this closes nobody else has the answer: it is a refusal.
+  // On `closed`, this drops the last reference to the answer, which then answers with a refusal.
   if (taken == Errands::Taken::full)
     (*answer)(transport::refusal(
         RefusalCode::busy, "",

@@ -12,21 +12,21 @@
 
 namespace troupe::apps {
 
-/// What may be asked of a configuration that is no run yet: config.validate, plan.request and
-/// sim.request, the latter two for the nodes that are there. They take their time, so they are
-/// answered on a thread of its own, one after another.
+/// Answers questions about a configuration that is not a run: config.validate, plan.request and
+/// sim.request. The latter two use the present nodes. Answers take time, so a thread of its own
+/// gives them one after another.
 class HeadQuestions {
  public:
   using Nodes = std::function<std::vector<actors::NodeHere>()>;
 
-  /// Why the files that a configuration names may not be used, if so.
+  /// Returns an error if the configuration's files may not be used.
   using MayUse = std::function<Status(const config::Loaded&)>;
 
   HeadQuestions(Nodes nodes, MayUse may_use);
 
-  /// Whether it is one of these.
+  /// Takes the message if it is one of these questions. Returns whether it did.
   bool take(const transport::Message& message, const Answer& answer);
-  /// Finishes the one that it works on; all others are refused, now and from now on.
+  /// Waits for the current question. Refuses all waiting and later questions.
   void close() { errands_.close(); }
 
  private:

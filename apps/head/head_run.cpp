@@ -22,14 +22,14 @@ namespace troupe::apps {
 namespace {
 
 constexpr unsigned seconds_for_words = 5;
-constexpr double least_gain = 1e-3;  // That is told of.
+constexpr double least_gain = 1e-3;  // Smaller gains are not reported.
 
 std::chrono::milliseconds in_milliseconds(std::chrono::nanoseconds time) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(time);
 }
 
-/// A head that cannot lead its runs makes room for its next life, which goes on with them: it dies
-/// as of a signal, so that whoever supervises it starts it again.
+/// Ends a head that cannot lead its runs, so that its next life can resume them. It dies by a
+/// signal, so that its supervisor restarts it.
 [[noreturn]] void end_head(const config::RunConfig& config, const std::string& last) {
   alarm(seconds_for_words);
   std::fprintf(stderr,
@@ -97,12 +97,12 @@ Status HeadRun::prepare(std::optional<RunChoice> kept) {
   auto nodes = around_.nodes.usable(least_);
   if (!choice_ && static_cast<int>(nodes.size()) >= loaded_.config.elastic.nodes.fewest)
     if (auto chosen = choose(std::move(nodes), setup_); !chosen) return chosen;
-  // Nobody else may save between the look for the newest checkpoint and the first step.
+  // No other process may save between the search for the newest checkpoint and the first step.
   if (resume_)
     if (auto entered = enter_place(); !entered) return entered;
   if (auto made = make(std::move(setup_)); !made) return made;
-  // What an earlier run of its name has left is out of the way before anybody remembers this one:
-  // what is found there later is its own.
+  // The remains of an earlier run of that name are moved aside before this run is recorded, so that
+  // whatever is found later is this run's.
   if (!resume_)
     if (auto entered = enter_place(); !entered) return entered;
   auto decisions = open_decision_log(*files_, place_.folder);
@@ -145,7 +145,7 @@ Status HeadRun::choose_late() {
   return Done{};
 }
 
-/// The run, of all that is known of its configuration.
+/// Makes the run from the present configuration.
 Status HeadRun::make(RunSetup setup) {
   auto made = ProcessRun::make(loaded_, std::move(setup), disk_,
                                {.memory = MemoryOf::elsewhere, .others_play = true},
@@ -255,11 +255,12 @@ void HeadRun::run() {
                             : outcome.how == How::stopped ? "stopped"
                                                           : "failed";
   outcome.weights.clear();
-  // Threads that are stuck may still save something; then the place is held until the head ends.
+  // Stuck threads may still save something, so the folder stays locked until the head ends.
   if (outcome.all_gone) place_.give_back();
   tell_head(state, outcome.why);
   {
-    // Told and known at once: who has heard of its end may submit it anew.
+    // Published and updated together, since a client that hears of the end may submit the run
+    // again.
     const std::lock_guard lock(mutex_);
     record_event(ended_event(config, state, outcome.why, outcome.skipped_steps));
     record_ = nullptr;
@@ -269,7 +270,7 @@ void HeadRun::run() {
         outcome.how == How::failed && (lacks_nodes_ || player_host_->lacked_nodes());
   }
   leader_.leave(state);
-  // Where threads are stuck they still use what is here.
+  // Stuck threads still use this object.
   if (outcome.all_gone) around_.over();
 }
 
@@ -347,7 +348,7 @@ void HeadRun::placed(const actors::Lineup& lineup) {
 }
 
 void HeadRun::tell(const Value& event) {
-  // With the lock held: who tells something may be of another thread than the run, which ends.
+  // Under the lock, since another thread than the run's may call this while the run ends.
   const std::lock_guard lock(mutex_);
   if (record_) record_(event);
 }

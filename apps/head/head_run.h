@@ -26,66 +26,67 @@
 
 namespace troupe::apps {
 
-/// A run that the head leads: on a thread of its own, from a good configuration to its end.
+/// A run that the head leads on a thread of its own, from a valid configuration to its end.
 class HeadRun {
  public:
   struct Context {
     actors::NodePool& nodes;
     transport::ChannelThread& channels;
     std::string interface;
-    std::optional<transport::KeyPair> keys;  // The head's.
+    std::optional<transport::KeyPair> keys;  // The head's keys.
     actors::PlainTensors plain = actors::PlainTensors::within_machine;
-    std::function<void(const Value&)> publish;      // Every event; any thread.
-    std::function<void(const RunStanding&)> ended;  // Likewise; before anybody else hears of it.
-    /// Likewise, at the end: nothing of it is needed any more but its report.
+    std::function<void(const Value&)> publish;  // Publishes every event; any thread.
+    // Called at the run's end, before the end is published; any thread.
+    std::function<void(const RunStanding&)> ended;
+    /// Called when nothing of the run is needed any more except its report; any thread.
     std::function<void()> over;
-    /// Likewise: keeps what was chosen for it.
+    /// Records the choices made for the run; any thread.
     std::function<Status(const RunChoice&)> chosen;
   };
 
   HeadRun(config::Loaded loaded, RunSetup setup, RunStart start, Context around);
   ~HeadRun() { finish(); }
 
-  /// Whether the plan can be made, and its folder: before start(). What was chosen in an earlier
-  /// life of the head is gone on with; else it is chosen now where there are nodes enough, or as
-  /// soon as there are.
+  /// Makes the plan and enters the run's folder, before start(). Uses `kept`, the choices of an
+  /// earlier life of the head, if given. Else it chooses now if there are enough nodes, or as soon
+  /// as there are.
   Status prepare(std::optional<RunChoice> kept = {});
   std::optional<RunChoice> choice() const;
   void start();
 
   RunStanding report() const;
   void drain();
-  /// Drains it as its head ends, whose next life goes on with it.
+  /// Drains the run because the head ends; it resumes in the head's next life.
   void leave();
-  /// Drains it, and waits until it has ended.
+  /// Drains the run and waits until it has ended.
   void finish();
   void stop_now();
   void pause(bool paused);
 
-  /// Told once, on any thread: after how many steps, or why not.
+  /// Called once, on any thread, with the number of steps done or an error.
   using Answer = std::function<void(Result<std::int64_t>)>;
-  /// Finishes what is in flight, and saves it.
+  /// Finishes what is in flight and saves it.
   void save(Answer answer);
-  /// Sets a live key: a learning rate from so many steps on, or from the next one that can be.
-  /// What is wrong with it in any case is said at once, and not told.
+  /// Sets a live key: a learning rate from step `from` on, or from the next possible step. Returns
+  /// errors that are certain at once; `answer` is then not called.
   std::optional<Refusal> set(const std::string& setting, std::optional<std::int64_t> from,
                              Answer answer);
-  /// Saves, and goes on with the nodes that may be used then.
+  /// Saves, and continues with the nodes that may be used then.
   void cast_anew(Answer answer);
   bool plays_on(const std::string& node) const;
-  /// Whether it has what the run computes in.
+  /// Returns whether the node supports the run's precision.
   bool can_use(const actors::NodeHere& node) const;
   int fewest_nodes() const;
   NodePatience patience() const {
     return {loaded_.config.limits.silence_floor, loaded_.config.limits.reconnect_patience};
   }
-  /// A drill: nothing of it can be saved for so long.
+  /// Injects a fault: nothing of the run can be saved for `time`.
   void fill_disk(std::chrono::nanoseconds time) { disk_.fill_for(time); }
 
-  /// What a node says.
+  /// Handles a message of a node.
   void heard(std::uint64_t node, transport::Message message);
   void lost(const actors::NodeHere& node, const actors::NodeLoss& loss);
-  /// A node has come: it gets a part at a save point, where that pays; or hears why it gets none.
+  /// Handles a new node: it gets a part at a save point if that pays, or is told why it gets none.
   void arrived(const actors::NodeHere& node);
 
  private:
@@ -93,7 +94,7 @@ class HeadRun {
   Status make(RunSetup setup);
   Status enter_place();
   Status choose(std::vector<actors::NodeHere> nodes, RunSetup& setup);
-  /// Once there are as many nodes as it begins with.
+  /// Chooses once the run has as many nodes as it begins with.
   Status choose_late();
   void tell_choice();
   void tell_unfit(const actors::NodeHere& node);
@@ -114,34 +115,34 @@ class HeadRun {
   void tell(const Value& event);
 
   config::Loaded loaded_;
-  const Value asked_pipeline_;             // With what is chosen for it still open.
-  std::atomic<bool> lacks_nodes_ = false;  // Fewer came than it begins with.
+  const Value asked_pipeline_;             // The pipeline as configured, without any choices.
+  std::atomic<bool> lacks_nodes_ = false;  // Fewer nodes came than the run begins with.
   bool resume_;
   SavesGone saves_gone_;
-  bool takes_any_precision_;  // The configuration names none.
+  bool takes_any_precision_;  // The configuration sets no precision.
   Context around_;
-  // Its own: what a run was set up with goes when the nodes that come want another one.
+  // Separate from `setup_`, which is replaced if the nodes that come need another one.
   std::unique_ptr<storage::Files> files_ = storage::disk_files();
-  FullDisk disk_;  // Where it is saved.
+  FullDisk disk_;  // The file system for its checkpoints.
   RunSetup setup_;
   RunPlace place_;
-  std::vector<std::string> warnings_;  // That its beginning gave.
+  std::vector<std::string> warnings_;  // The warnings of its beginning.
   SupervisorHandle supervisor_;
-  Watchdog watchdog_;  // Of run_, which ends before it.
+  Watchdog watchdog_;  // Watches `run_`, which ends before it.
   std::unique_ptr<ProcessRun> run_;
-  actors::DecisionLog decisions_;  // Until there is a casting.
+  actors::DecisionLog decisions_;  // Moved to the casting when that is made.
   std::unique_ptr<actors::RemotePlayerHost> player_host_;
   Bell bell_;
   mutable std::mutex mutex_;
   RunStanding report_;
-  std::shared_ptr<const config::Loaded> now_;  // With what was set meanwhile.
+  std::shared_ptr<const config::Loaded> now_;  // Includes live changes.
   std::optional<RunChoice> choice_;
-  kernels::Precision least_ = kernels::Precision::fp32;  // That its nodes must have.
-  std::optional<actors::Lineup> lineup_;                 // Of the plan in force.
-  std::atomic<bool> ends_ = false;                       // Whoever waits for nodes need not.
+  kernels::Precision least_ = kernels::Precision::fp32;  // The minimum precision of its nodes.
+  std::optional<actors::Lineup> lineup_;                 // The lineup of the plan in force.
+  std::atomic<bool> ends_ = false;                       // Ends all waits for nodes.
   std::function<void(const Value&)> record_;
   std::thread thread_;
-  Replanner replanner_;  // Last: its thread uses the others.
+  Replanner replanner_;  // Last: its thread uses the members above.
 };
 
 }  // namespace troupe::apps

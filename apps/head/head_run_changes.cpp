@@ -1,4 +1,4 @@
-// What becomes of a run while it is led: other settings, other nodes, another plan.
+// Changes of a run under way: settings, nodes, and plan.
 
 #include <algorithm>
 #include <utility>
@@ -36,7 +36,7 @@ std::optional<Refusal> HeadRun::set(const std::string& setting, std::optional<st
   return {};
 }
 
-/// On the supervisor's thread, while nothing is in flight.
+/// Called on the supervisor's thread while nothing is in flight.
 Result<actors::RunSpecPtr> HeadRun::change(const std::string& setting,
                                            std::optional<std::int64_t> from, std::int64_t step) {
   if (from.value_or(step) < step)
@@ -44,7 +44,8 @@ Result<actors::RunSpecPtr> HeadRun::change(const std::string& setting,
                  std::to_string(step) + " steps are done; wanted that step or a later one"};
   auto loaded = config::set_live(*now(), setting, from.value_or(step));
   if (!loaded) return loaded.error();
-  // Whoever goes on from here, however this process ends, has to know of it first.
+  // Written first, so that a process which resumes from here knows of the change, however this
+  // process ends.
   if (auto kept = keep_changes(disk_, *loaded); !kept) return kept.error();
   if (auto kept = keep_config(disk_, place_.folder, *loaded, run_->chosen(loaded->tree)); !kept)
     return kept.error();
@@ -63,7 +64,7 @@ Result<actors::RunSpecPtr> HeadRun::change(const std::string& setting,
   return Result(run_->changed(*changed));
 }
 
-// Other nodes, or another plan.
+// Changes of nodes and plan.
 
 std::optional<Switching::Standing> HeadRun::standing() const {
   const std::lock_guard lock(mutex_);
@@ -74,13 +75,13 @@ std::optional<Switching::Standing> HeadRun::standing() const {
     return std::ranges::count(standing.usable, node.incarnation, &actors::NodeHere::incarnation) >
            0;
   };
-  // Else one of them is gone, and the run about to do without it.
+  // A node is gone, and the run is about to continue without it.
   if (!std::ranges::all_of(standing.used, is_usable)) return {};
   open_plan(standing.open);
   return standing;
 }
 
-/// As if nothing of its plan were chosen yet.
+/// Resets the plan to the configured settings.
 void HeadRun::open_plan(config::Loaded& loaded) const {
   config::set_at(loaded.tree, "pipeline", asked_pipeline_);
   loaded.config.pipeline = config::read_run_config(loaded.tree).pipeline;
@@ -95,7 +96,7 @@ void HeadRun::begin_switch() {
                 .done = [this](const Result<std::int64_t>& step) { switching_.over(bool(step)); }});
 }
 
-/// On the supervisor's thread, while nothing is in flight.
+/// Called on the supervisor's thread while nothing is in flight.
 Result<actors::RunSpecPtr> HeadRun::switch_to(const RunChoice& choice) {
   auto loaded = std::make_shared<config::Loaded>(*now());
   if (!choice.has_plan_of(*choice_)) {
@@ -103,7 +104,7 @@ Result<actors::RunSpecPtr> HeadRun::switch_to(const RunChoice& choice) {
     take(choice, *loaded);
     auto staging = run_->stage(loaded->config);
     if (!staging) return staging.error();
-    // Whoever leads it on, if this head is gone, has to know of it first.
+    // Recorded first, so that the next head knows of it.
     if (auto kept = around_.chosen(choice); !kept) return kept.error();
     {
       const std::lock_guard lock(mutex_);

@@ -18,23 +18,24 @@
 
 namespace troupe::apps {
 
-/// What the head knows of a run.
+/// The head's report on a run.
 struct RunStanding {
   std::string name;
   std::string state;  // "starting", "running", "paused", "done", "stopped", "failed"
   std::int64_t step = 0;
   std::int64_t steps = 0;
   std::int64_t log_every = 10;
-  std::int64_t began = -1;  // Where this life of it begins in its file of events; -1: not yet.
-  double loss = 0;          // Of the last step.
-  double goodput = 1;       // The share of its time that went into steps that count.
-  std::string exactness;    // What changes of plan do not change: "bits" or "samples".
-  int recoveries = 0;       // In this life of the head,
-  std::string recovered;    // and in words the last of them.
-  std::string where;        // "stages 0 1 on alpha, 2 3 on beta"
+  std::int64_t began =
+      -1;                 // The place in the run's event file where this life begins; -1: not yet.
+  double loss = 0;        // The loss of the last step.
+  double goodput = 1;     // The share of time spent on steps that count.
+  std::string exactness;  // The guarantee that plan changes keep: "bits" or "samples".
+  int recoveries = 0;     // Recoveries in this life of the head.
+  std::string recovered;  // A description of the last recovery.
+  std::string where;      // "stages 0 1 on alpha, 2 3 on beta"
   std::string why;
-  std::string warning;       // What is wrong with what it began with: a damaged checkpoint.
-  bool lacks_nodes = false;  // It failed with fewer than it wants.
+  std::string warning;       // A problem at its beginning, such as a damaged checkpoint.
+  bool lacks_nodes = false;  // The run failed with fewer nodes than it requires.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("name", &RunStanding::name),
@@ -57,43 +58,44 @@ struct RunStanding {
 };
 
 struct HeadOptions {
-  std::string state;   // A folder for what it remembers from one life to the next.
-  std::string listen;  // "tcp://127.0.0.1:4700"; with port 0 the one it had before, or a free one.
-  std::string events;  // Where events are published; likewise.
+  std::string state;  // The folder of the head's journal.
+  // "tcp://127.0.0.1:4700". Port 0 means the port of the previous life, or a free one.
+  std::string listen;
+  std::string events;  // The endpoint for events; port 0 as above.
   std::optional<transport::KeyPair> keys;
   transport::AllowList allowed;
   transport::TermSeal seal;
-  Confinement confinement;              // Of the files that runs name.
-  std::string interface = "127.0.0.1";  // Where nodes reach the head's channels.
-  /// Whether tensors may leave a machine in the clear.
+  Confinement confinement;              // Bounds the files that runs may name.
+  std::string interface = "127.0.0.1";  // The address at which nodes reach the head's channels.
+  /// Whether tensors may leave a machine unencrypted.
   actors::PlainTensors plain = actors::PlainTensors::within_machine;
   enum class Drills { forbidden, allowed };
   enum class EarlierRuns { go_on, wait };
-  /// Whether runs of an earlier life go on by themselves, or wait until somebody submits them.
+  /// Whether runs of an earlier life resume automatically, or wait until somebody submits them.
   EarlierRuns earlier_runs = EarlierRuns::go_on;
-  Drills drills = Drills::forbidden;  // Whether `troupe chaos` may do harm here.
+  Drills drills = Drills::forbidden;  // Whether `troupe chaos` may inject faults.
   std::function<void(const std::string&)> say;
-  /// There is a head that came after this one, which must end at once and write nothing more.
+  /// Called when a newer head exists. The process must end at once and write nothing more.
   std::function<void(std::uint64_t term)> deposed;
 };
 
-/// Knows nodes and runs; leads the runs, and answers whoever asks. A run that it led in an earlier
-/// life, and that had not ended, goes on from its newest checkpoint.
+/// Keeps track of nodes and runs, leads the runs, and answers requests. A run of an earlier life
+/// that had not ended resumes from its newest checkpoint.
 class HeadService {
  public:
   static Result<std::unique_ptr<HeadService>> open(HeadOptions options);
-  /// Drains all runs, and saves them. They go on in its next life.
+  /// Drains and saves all runs. They resume in the head's next life.
   ~HeadService();
   HeadService(const HeadService&) = delete;
   HeadService& operator=(const HeadService&) = delete;
 
   const std::string& endpoint() const;
   const std::string& events() const;
-  /// The nodes and runs, as it answers whoever asks; any thread.
+  /// Returns the nodes and runs as in the answer to `status`; any thread.
   Value status() const;
-  /// Who may dial from now on, where there are keys. Sessions of others end.
+  /// Replaces the list of keys that may dial, if keys are used. Ends sessions of other keys.
   Status allow(const transport::AllowList& allowed);
-  /// Of its lives, which this one is.
+  /// Returns the number of this life of the head.
   std::uint64_t term() const;
 
  private:

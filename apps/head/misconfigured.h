@@ -6,8 +6,8 @@
 
 namespace troupe::apps {
 
-/// A configuration that cannot be run: `found` says which key is the first that is wrong, and what
-/// to do about it; without it the error's first word does, where it is a key.
+/// Returns the refusal of a configuration that cannot run. `found` gives the first wrong key and
+/// the fix; without it, the key is the error's first word, if that is a key.
 Refusal misconfigured(const Error& error, const config::Diagnostics& found = {});
 
 }  // namespace troupe::apps

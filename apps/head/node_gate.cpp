@@ -84,7 +84,8 @@ void NodeGate::heard(const transport::Peer& peer, transport::Message message) {
   opened_.wait();
   const Deafness deafness(*this);
   if (auto may = this->may(peer, message); !may) {
-    // An honest node has its term from a head that shares no secret with this one.
+    // An honest node got its term from a head that does not share this head's secret, so it gets an
+    // explanation.
     if (message.type == actors::Join::type)
       (void)answer(peer.id, transport::to_message(actors::Rejected{
                                 "term", "term " + std::to_string(message.term) + " without a proof",
@@ -107,8 +108,8 @@ void NodeGate::heard(const transport::Peer& peer, transport::Message message) {
   for (auto& one : *now) heard_from_node(node, std::move(one));
 }
 
-/// Only nodes know terms, and tell theirs when they join, with the proof of the head that they have
-/// it from.
+/// Checks a message's term and makes its text printable. Only nodes and daemons know terms. A node
+/// gives its term in its Join, with the proof from the head that issued it.
 Status NodeGate::may(const transport::Peer& peer, transport::Message& message) const {
   const bool is_join = message.type == actors::Join::type;
   if (message.term > options_.term) {
@@ -120,7 +121,8 @@ Status NodeGate::may(const transport::Peer& peer, transport::Message& message) c
     if (!peer.roles.meets({transport::Role::node, transport::Role::daemon}))
       return Error{message.type + ": only nodes and daemons know terms"};
   }
-  // What operators say is theirs to read.
+  // Makes texts printable, since people read them. Messages of types that operators may send stay
+  // as they are.
   const auto* type = transport::find_message_type(message.type);
   if (type && !type->from.has(transport::Role::operator_)) make_printable(message.body);
   return Done{};
@@ -141,7 +143,7 @@ void NodeGate::refuse(const transport::Peer& peer, const std::string& why) {
   (void)server_->strike(peer.id, why);
 }
 
-/// With the lock held; 0 if it is none.
+/// Returns the node of a connection; 0 if it is none. Requires the lock.
 std::uint64_t NodeGate::node_of(transport::PeerId peer) const {
   const auto line =
       std::ranges::find(lines_, peer, [](const auto& entry) { return entry.second.peer; });
@@ -182,7 +184,8 @@ void NodeGate::join(const transport::Peer& peer, const transport::Message& messa
   if (join->inventory.version != TROUPE_VERSION)
     return reject("version", "troupe " + join->inventory.version,
                   "troupe " TROUPE_VERSION ", as the head is");
-  if (message.term > options_.term) return events_.deposed(message.term);  // It was proved.
+  // The term was proved in may().
+  if (message.term > options_.term) return events_.deposed(message.term);
   const auto name = name_for(peer, *join);
   if (!name) return reject("name", name.error().text, "1 to 64 of A-Z a-z 0-9 . _ -");
   const auto node = message.incarnation;
@@ -195,7 +198,8 @@ void NodeGate::join(const transport::Peer& peer, const transport::Message& messa
     return (void)answer(
         peer.id, transport::to_message(
                      actors::Retire{"the head does not know it any more, and goes on without it"}));
-  // What had its name, has no connection and was on its host has died. A process is one node.
+  // A node with the same name, key and host that has no connection was an earlier process, and is
+  // dead. One process is one node.
   std::vector<std::uint64_t> before;
   {
     const std::lock_guard lock(mutex_);
@@ -209,7 +213,7 @@ void NodeGate::join(const transport::Peer& peer, const transport::Message& messa
   for (const auto other : before)
     lose(other, {.why = "another process has taken its place"}, Cut::no);
   {
-    // First: whoever waits for nodes speaks to one as soon as it is in the pool.
+    // Before adding it to the pool, since waiting runs then send to it at once.
     const std::lock_guard lock(mutex_);
     lines_[node] = {.conversation = std::make_shared<transport::Conversation>(incarnation_),
                     .wanted = *name,
@@ -222,7 +226,8 @@ void NodeGate::join(const transport::Peer& peer, const transport::Message& messa
   events_.joined(here);
 }
 
-/// A key is allowed the name of its host, and names that begin with that.
+/// Returns the node's name. A key may use the name of its host and names that begin with it;
+/// another name gets the host's name as prefix.
 Result<std::string> NodeGate::name_for(const transport::Peer& peer, const actors::Join& join) {
   std::string name = !join.name.empty()  ? join.name
                      : peer.host.empty() ? join.inventory.host
@@ -250,10 +255,10 @@ void NodeGate::welcome(const actors::NodeHere& node, transport::PeerId peer,
   {
     const std::lock_guard lock(mutex_);
     const auto found = lines_.find(node.incarnation);
-    if (found == lines_.end()) return;  // It was lost just now; it will hear of it when it dials.
+    if (found == lines_.end()) return;  // The node was just lost. It will learn that when it dials.
     before = std::exchange(found->second.peer, peer);
     conversation = found->second.conversation;
-    // From now on it is judged, even if it never says that it lives.
+    // The detector judges the node from now on, even if it never sends a heartbeat.
     auto& evidence = evidence_of(node.incarnation);
     evidence.closed.reset();
     evidence.pulses.forgive(Clock::now() - evidence.pulses.last());
@@ -320,8 +325,8 @@ void NodeGate::lose(std::uint64_t node, const actors::NodeLoss& loss, Cut cut) {
   if (const auto here = nodes_.remove(node)) events_.lost(*here, loss);
 }
 
-/// A notice is believed if it shows the secret of the process that has ended, and comes by the key
-/// of that process. One that names nobody may be late.
+/// Handles a notice that a process has ended. It must contain the secret of that process and come
+/// with its key. A notice that matches no node may be late, and is ignored.
 void NodeGate::hear_notice(const transport::Peer& peer, const transport::Message& message) {
   const auto notice = transport::from_message<actors::ExitNotice>(message);
   if (!notice) return refuse(peer, notice.error().text);
@@ -337,7 +342,7 @@ void NodeGate::process_ended(const actors::ExitNotice& notice) {
     lose(node, {.why = why, .has_ended = true, .signal = notice.signal});
 }
 
-/// 0 if there is none.
+/// Returns the node with this secret; 0 if there is none.
 std::uint64_t NodeGate::node_with(std::int64_t life) const {
   const std::lock_guard lock(mutex_);
   const auto line =
@@ -353,7 +358,7 @@ void NodeGate::beat(std::uint64_t node) {
   if (line->second.peer != 0) nodes_.set_away(node, false);
 }
 
-/// With the lock held.
+/// Returns the evidence about a node. Requires the lock.
 actors::Evidence& NodeGate::evidence_of(std::uint64_t node) {
   const auto [found, is_new] = evidence_.try_emplace(
       key_of(node), actors::Evidence{actors::Pulses(Clock::now()), {}, {}, 0});
@@ -381,7 +386,7 @@ void NodeGate::watch() {
   }
 }
 
-/// With the lock held.
+/// Returns the dead nodes and the reasons. Requires the lock.
 std::vector<std::pair<std::uint64_t, std::string>> NodeGate::find_dead(
     Clock::time_point last_look) {
   std::vector<std::pair<std::uint64_t, std::string>> dead;

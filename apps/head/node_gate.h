@@ -24,45 +24,46 @@
 
 namespace troupe::apps {
 
-/// How long nodes may be silent.
+/// How long nodes may be silent before they count as lost.
 struct NodePatience {
   std::chrono::nanoseconds silence_floor = std::chrono::milliseconds(300);
-  /// For a node whose connection has ended, though nobody says that its process has.
+  /// The limit for a node whose connection has ended, while nobody has reported the end of its
+  /// process.
   std::chrono::nanoseconds reconnect = std::chrono::seconds(1);
 };
 
 struct GateOptions {
   transport::ServerOptions listening;
-  std::uint64_t term = 1;    // Of this head.
-  transport::TermSeal seal;  // By which heads prove their terms to each other.
-  NodePatience patience;     // While no run asks for another.
+  std::uint64_t term = 1;    // The term of this head.
+  transport::TermSeal seal;  // The secret by which heads prove terms to each other.
+  NodePatience patience;     // The patience while no run sets another.
 };
 
-/// What happens at a gate; must not wait. A node is named by its incarnation.
+/// Callbacks of a gate. They must not block. A node is identified by its incarnation.
 struct GateEvents {
   std::function<void(const actors::NodeHere&)> joined = [](const actors::NodeHere&) {};
   std::function<void(const actors::NodeHere&, const actors::NodeLoss&)> lost;
-  /// It wants to go, and gets nothing new any more.
+  /// The node wants to leave and gets no new work.
   std::function<void(const actors::NodeHere&, const std::string& why)> leaving;
-  /// It has told how its GPUs are.
+  /// The node has reported its GPUs.
   std::function<void(const actors::NodeHere&, const std::vector<actors::GpuReading>&)> gpus =
       [](const actors::NodeHere&, const std::vector<actors::GpuReading>&) {};
-  /// Of a run, from a node.
+  /// A message of a node to one of its runs.
   std::function<void(std::uint64_t node, transport::Message)> about_run;
-  /// All else.
+  /// Any other message.
   std::function<void(const transport::Peer&, transport::Message)> asked = [](const transport::Peer&,
                                                                              transport::Message) {};
-  /// A node has proved that it knows a head which came after this one.
+  /// A node has proved that a newer head exists.
   std::function<void(std::uint64_t term)> deposed = [](std::uint64_t) {};
   std::function<void(const std::string&)> say = [](const std::string&) {};
 };
 
-/// Where nodes dial, and the nodes that have. One whose connection ends and comes back has missed
-/// nothing.
+/// The endpoint that nodes dial, and the connected nodes. A node whose connection breaks and
+/// returns misses no message.
 class NodeGate {
  public:
   static Result<std::unique_ptr<NodeGate>> open(GateOptions options, GateEvents events);
-  /// Nobody is heard any more.
+  /// Stops all callbacks.
   ~NodeGate();
   NodeGate(const NodeGate&) = delete;
   NodeGate& operator=(const NodeGate&) = delete;
@@ -70,14 +71,15 @@ class NodeGate {
   const std::string& endpoint() const { return server_->endpoint(); }
   actors::NodePool& nodes() { return nodes_; }
   transport::ChannelThread& channels() { return channels_; }
-  /// A run is under way, or none of that name any more. Of several runs the most patient counts.
+  /// Sets the patience of a run until forget_patience(). Among several runs the most patient
+  /// counts.
   void set_patience(const std::string& run, const NodePatience& patience);
   void forget_patience(const std::string& run);
-  /// To one who has asked.
+  /// Sends an answer to a peer that asked.
   Status answer(transport::PeerId peer, transport::Message message);
-  /// A process that was started here is no more, and need not be waited for.
+  /// Reports that a process started here has ended, so that the gate does not wait for it.
   void process_ended(const actors::ExitNotice& notice);
-  /// Who may dial from now on. Sessions of others end.
+  /// Replaces the list of keys that may dial. Ends sessions of other keys.
   Status allow(transport::AllowList allowed) { return server_->allow(std::move(allowed)); }
   std::string term_proof() const { return options_.seal.prove(options_.term); }
 
@@ -87,31 +89,32 @@ class NodeGate {
   /// A node, with or without a connection.
   struct Line {
     std::shared_ptr<transport::Conversation> conversation = {};
-    std::string wanted = {};     // Its name, as it wants it.
-    transport::PeerId peer = 0;  // 0: its connection has ended.
+    std::string wanted = {};     // The name that the node asked for.
+    transport::PeerId peer = 0;  // 0: it has no connection.
     std::string key = {};        // Empty for a plain connection.
-    std::int64_t life = 0;       // As its Join had it.
-    std::uint64_t refused = 0;   // Messages that it must not send.
+    std::int64_t life = 0;       // The secret from its Join.
+    std::uint64_t refused = 0;   // The number of forbidden messages that it sent.
   };
 
-  /// While a message is acted on nobody else is heard, which is no silence of theirs.
+  /// A guard for the handling of a message. The gate hears no heartbeats meanwhile, which must not
+  /// count as silence of other nodes.
   class Deafness;
 
   NodeGate(GateOptions options, GateEvents events);
   void heard(const transport::Peer& peer, transport::Message message);
   void heard_from_node(std::uint64_t node, transport::Message message);
   void hear_gpus(std::uint64_t node, const transport::Message& message);
-  /// Whether the message may be acted on at all: its term, and the shape of its text.
+  /// Returns whether the message may be handled: checks its term and the form of its text.
   Status may(const transport::Peer& peer, transport::Message& message) const;
   void join(const transport::Peer& peer, const transport::Message& message);
   void hear_notice(const transport::Peer& peer, const transport::Message& message);
   void welcome(const actors::NodeHere& node, transport::PeerId peer,
                const transport::Message& join);
   void gone(const transport::Peer& peer, transport::Gone how, const std::string& why);
-  /// The node said what it must not say. Tells it once; then the messages are only counted.
+  /// Counts a forbidden message of the node. Reports the first one to the node.
   void strike(std::uint64_t node, const std::string& why);
-  enum class Cut { no, yes };  // Whether its connection ends as well.
-  /// Where it is there.
+  enum class Cut { no, yes };  // Whether to close the node's connection too.
+  /// Removes the node if it is present.
   void lose(std::uint64_t node, const actors::NodeLoss& loss, Cut cut = Cut::yes);
   void refuse(const transport::Peer& peer, const std::string& why);
   std::uint64_t node_of(transport::PeerId peer) const;
@@ -120,7 +123,7 @@ class NodeGate {
   static Result<std::string> name_for(const transport::Peer& peer, const actors::Join& join);
   void beat(std::uint64_t node);
   actors::Evidence& evidence_of(std::uint64_t node);
-  /// Loses those who are dead, as detector.h judges.
+  /// Loses the nodes that the detector (detector.h) declares dead.
   void watch();
   std::vector<std::pair<std::uint64_t, std::string>> find_dead(Clock::time_point last_look);
   Status send(std::uint64_t node, const transport::Message& message);
@@ -134,14 +137,15 @@ class NodeGate {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::uint64_t, Line> lines_;               // By incarnation.
-  std::set<transport::PeerId> strangers_told_;        // Who are no nodes, and were refused.
-  std::map<std::string, actors::Evidence> evidence_;  // Likewise, of those who have been heard.
-  std::map<std::string, NodePatience> patience_;      // By run.
+  std::map<std::uint64_t, Line> lines_;         // Keyed by incarnation.
+  std::set<transport::PeerId> strangers_told_;  // Peers that are no nodes and were refused.
+  // By key_of() of the node; only nodes that were heard.
+  std::map<std::string, actors::Evidence> evidence_;
+  std::map<std::string, NodePatience> patience_;  // Keyed by run.
   std::optional<Clock::time_point> deaf_since_;
   bool closing_ = false;
 
-  std::latch opened_{1};  // Somebody may be heard before bind() has returned.
+  std::latch opened_{1};  // Messages may arrive before bind() has returned.
   std::unique_ptr<transport::ControlServer> server_;
   std::thread watch_;
 };

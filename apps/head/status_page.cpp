@@ -27,19 +27,19 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Of a visitor that asks, and of one that is answered.
+/// The limit for reading a request, and for writing an answer.
 constexpr auto patience = std::chrono::milliseconds(500);
 constexpr std::size_t most_request_bytes = 8192;
 constexpr int pause_milliseconds = 100;
 
-/// Whether the socket is ready before the end.
+/// Returns whether the socket becomes ready before `end`.
 bool wait_for(int socket, short what, Clock::time_point end) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
   pollfd item{socket, what, 0};
   return left.count() > 0 && poll(&item, 1, static_cast<int>(left.count())) > 0;
 }
 
-/// Up to the empty line; empty where it does not come in time, or is too long.
+/// Reads up to the empty line. Returns nothing if it is late or too long.
 std::string read_request(int socket, Clock::time_point end) {
   std::string request;
   while (request.size() < most_request_bytes && wait_for(socket, POLLIN, end)) {
@@ -75,7 +75,7 @@ std::string lowered(std::string_view text) {
   return lower;
 }
 
-/// The value of a request's `Host`; nothing if the request has none.
+/// Returns the value of a request's `Host` header, if it has one.
 std::optional<std::string> host_asked_for(const std::string& request) {
   const std::string all = lowered(request);
   const std::string_view name = "\r\nhost:";
@@ -86,8 +86,8 @@ std::optional<std::string> host_asked_for(const std::string& request) {
   return all.substr(from, all.find_last_not_of(" \t", end - 1) + 1 - from);
 }
 
-/// Whether a browser that asks for this host means this machine. The name of a page elsewhere,
-/// which its owner lets point to 127.0.0.1, is another one.
+/// Returns whether a browser that requests this host means this machine. A foreign page's host name
+/// that its owner resolves to 127.0.0.1 (DNS rebinding) does not.
 bool means_this_machine(const std::string& host) {
   const bool has_port =
       host.rfind(':') != host.npos && host.find(']', host.rfind(':')) == host.npos;
@@ -102,7 +102,7 @@ double resident_bytes() {
   return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
-/// The figures of one name, each with what tells it from the others.
+/// Prometheus metrics: the values of one name, each with its labels.
 class Metrics {
  public:
   void begin(const std::string& name, const std::string& help) {
@@ -158,9 +158,9 @@ constexpr GpuMetric gpu_metrics[] = {
      [](const Gpu& gpu) { return times(gpu.celsius, 1); }},
 };
 
-/// Where no node has told of any there is not even a name.
+/// Adds the GPU metrics. If no node has reported a GPU, it adds not even their names.
 void add_gpus(Metrics& metrics, const Value::List& nodes) {
-  std::vector<std::pair<std::string, actors::GpuReading>> gpus;  // With what tells them apart.
+  std::vector<std::pair<std::string, actors::GpuReading>> gpus;  // Readings by label text.
   for (const auto& node : nodes)
     for (auto& gpu : gpus_of(node)) {
       auto labels = label("node", text_of(node, "name")) + "," +
@@ -261,7 +261,8 @@ void StatusPage::run() {
     if (visitor)
       serve(visitor);
     else if (SpareDescriptor::is_needed(errno) && !spare_.turn_away(listening_.number()))
-      (void)poll(&items[1], 1, pause_milliseconds);  // The visitor waits, and this must not spin.
+      // The visitor waits. The pause avoids a busy loop.
+      (void)poll(&items[1], 1, pause_milliseconds);
   }
 }
 
@@ -269,7 +270,7 @@ void StatusPage::serve(const Descriptor& visitor) const {
   const auto request = read_request(visitor.number(), Clock::now() + patience);
   const auto end = Clock::now() + patience;
   write_all(visitor.number(), answer_to(request), end);
-  // What it still says would make the system take the answer back.
+  // Unread input would make close() reset the connection, which could discard the answer.
   shutdown(visitor.number(), SHUT_WR);
   std::array<char, 1024> rest;
   while (wait_for(visitor.number(), POLLIN, end) &&

@@ -14,16 +14,16 @@
 
 namespace troupe::apps {
 
-/// How a head stands, for browsers at "/" and for Prometheus at "/metrics". It only tells. Whoever
-/// is on this machine may read it, and nobody else: HTTP asks for no keys. One is served after
-/// another, each for no longer than a second.
+/// A read-only HTTP page with the head's status, for browsers at "/" and for Prometheus at
+/// "/metrics". Only this machine can reach it, since HTTP asks for no keys. It serves one request
+/// after another, each within a second.
 class StatusPage {
  public:
-  /// As `status` answers; any thread.
+  /// Returns the answer to `status`; any thread.
   using Status = std::function<Value()>;
 
-  /// An error where the address is not one of this machine alone, or is in use. Port 0 takes a free
-  /// one.
+  /// Listens. Fails if the address is not local to this machine or is in use. Port 0 takes a free
+  /// port.
   static Result<std::unique_ptr<StatusPage>> listen(const std::string& address, Status status);
   ~StatusPage();
   StatusPage(const StatusPage&) = delete;
@@ -45,9 +45,9 @@ class StatusPage {
   std::thread thread_;
 };
 
-/// For a browser, which asks again by itself.
+/// Returns the HTML page, which reloads itself.
 std::string page_of(const Value& status);
-/// In the text format of Prometheus.
+/// Returns the metrics in the text format of Prometheus.
 std::string metrics_of(const Value& status);
 
 }  // namespace troupe::apps

@@ -31,7 +31,8 @@ bool SupervisorHandle::is_there() const {
   return bool(supervisor_);
 }
 
-// What is asked is kept as it is told: whoever comes to lead meanwhile hears of it either way.
+// Each request is recorded and sent under one lock, so a supervisor that starts meanwhile receives
+// it exactly once.
 
 void SupervisorHandle::stop_now() {
   const std::lock_guard lock(mutex_);

@@ -9,33 +9,34 @@
 
 namespace troupe::apps {
 
-/// Who leads a run, for those who ask something of it: what is asked before there is somebody is
-/// kept, and told whoever comes. Any thread.
+/// A handle of a run's supervisor. Requests made before the supervisor exists are stored and sent
+/// to it once it does. Any thread.
 class SupervisorHandle {
  public:
   explicit SupervisorHandle(std::string run) : run_(std::move(run)) {}
 
-  /// This one leads from now on; none: nobody does.
+  /// Sets the supervisor; a null actor means that there is none now.
   void change(const caf::actor& supervisor);
-  /// Nobody will any more; the run is in this state.
+  /// Marks the run as ended in this state: there will be no further supervisor.
   void leave(const std::string& state);
   bool is_there() const;
 
-  /// For good.
+  /// Cannot be undone.
   void stop_now();
   void pause(bool paused);
   bool is_paused() const;
-  /// It is answered in any case, soon where the run has ended.
+  /// Requests a boundary change. It is always answered, at once if the run has ended.
   void hold(actors::BoundaryChange boundary_change);
 
  private:
   const std::string run_;
   mutable std::mutex mutex_;
   caf::actor supervisor_;
-  std::string ended_;  // In which state; empty while somebody may lead it yet.
+  std::string ended_;  // The final state; empty while a supervisor may still come.
   bool is_paused_ = false;
   bool is_stopped_ = false;
-  std::vector<actors::BoundaryChange> early_;  // Asked for before there was somebody to tell.
+  // Boundary changes that were requested before there was a supervisor.
+  std::vector<actors::BoundaryChange> early_;
 };
 
 }  // namespace troupe::apps

@@ -10,29 +10,29 @@ namespace troupe::apps {
 
 enum class Verdict { ok, warn, fail, skip };
 
-/// "ok", "warn", "FAIL", "skip"
+/// Returns "ok", "warn", "FAIL" or "skip".
 std::string_view to_string(Verdict verdict);
 
-/// What the doctor says of one thing.
+/// The doctor's result for one subject.
 struct Check {
-  std::string name;  // "open files"
+  std::string name;  // The subject: "open files".
   Verdict verdict = Verdict::ok;
   std::string found;
-  std::string fix;  // What to do; empty where there is nothing to be done.
+  std::string fix;  // The fix; empty if there is nothing to do.
 };
 
-/// A line, and one more for the fix:
+/// Formats a check as a line, and a second line with the fix:
 ///
 ///     warn  open files      256 a process
 ///           fix: ulimit -n 65536
 std::string to_text(const Check& check);
-/// The same as an event, for programs.
+/// Returns the check as an event, for programs.
 Value to_event(const Check& check);
 
-/// "alpha, beta": what a check has found in several.
+/// Joins the machines or items that a check has found: "alpha, beta".
 std::string joined(const std::vector<std::string>& texts);
 
-/// What an event says; one that says nothing known becomes a failure.
+/// Reads a check from an event. An event with an unknown verdict becomes a failure.
 Check from_event(const Value& event);
 
 }  // namespace troupe::apps

@@ -35,7 +35,7 @@ Pipe make_pipe() {
   return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
-/// A file without a name that holds a text, at its beginning.
+/// Returns an anonymous file that holds `text`, positioned at its start.
 Descriptor file_with(const std::string& text) {
   Descriptor file(memfd_create("troupe-input", MFD_CLOEXEC));
   assert(file);
@@ -50,8 +50,8 @@ Descriptor file_with(const std::string& text) {
 
 [[noreturn]] void become(std::vector<char*> words, pid_t parent, int in, int out, int error) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() != parent) _exit(1);  // It has died meanwhile.
-  setpgid(0, 0);                      // So that it can be killed with all that it starts.
+  if (getppid() != parent) _exit(1);  // The parent has died meanwhile.
+  setpgid(0, 0);  // A group of its own, so that the child can be killed with all its descendants.
   if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(error, STDERR_FILENO) < 0)
     _exit(126);
   execvp(words[0], words.data());
@@ -60,7 +60,7 @@ Descriptor file_with(const std::string& text) {
 
 }  // namespace
 
-/// A program that runs.
+/// A running program.
 struct Children::Child {
   struct Text {
     ChildOrder::Stream stream;
@@ -70,22 +70,22 @@ struct Children::Child {
 
   ChildOrder order;
   pid_t process = -1;
-  Descriptor ended;  // Ready once it has (a pidfd).
+  Descriptor ended;  // A pidfd, readable once the program has ended.
   Text texts[2];
   Clock::time_point deadline;
 
   void tell(Text& text, std::string line) const {
-    if (line.ends_with('\r')) line.pop_back();  // ssh ends its own lines so.
+    if (line.ends_with('\r')) line.pop_back();  // ssh ends its own lines with \r\n.
     if (order.on_line) order.on_line(text.stream, line);
   }
 
-  /// Reads what has come; closes the file at its end.
+  /// Reads what is available and closes the file at its end.
   void read(Text& text) {
     char bytes[4096];
     while (text.file) {
       const auto count = ::read(text.file.number(), bytes, sizeof bytes);
       if (count < 0 && errno == EINTR) continue;
-      if (count < 0) return;  // Nothing more yet.
+      if (count < 0) return;  // Nothing more for now.
       if (count == 0) {
         text.file = Descriptor();
         break;
@@ -100,7 +100,7 @@ struct Children::Child {
     }
   }
 
-  /// All that it wrote is read, even if others, whom it has started, keep its pipes open.
+  /// Ends the child. All its output was read, even if its descendants keep the pipes open.
   void end() {
     int status = 0;
     while (waitpid(process, &status, 0) < 0 && errno == EINTR) continue;
@@ -142,7 +142,8 @@ void Children::begin(ChildOrder order) {
   assert(process >= 0);
   if (process == 0)
     become(std::move(words), parent, in.number(), out.write_end.number(), error.write_end.number());
-  setpgid(process, process);  // Here too: whoever comes second finds it done.
+  // The parent sets the group too, since either of the two processes may run first.
+  setpgid(process, process);
   auto child = std::make_unique<Child>();
   child->deadline = Clock::now() + order.patience;
   child->order = std::move(order);
@@ -164,7 +165,7 @@ void Children::wait_once() {
   }
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(soonest - Clock::now());
   poll(files.data(), files.size(), static_cast<int>(std::max<std::int64_t>(0, left.count())));
-  // Those that are started meanwhile come behind these.
+  // Children that callbacks start meanwhile are appended and not polled yet.
   for (std::size_t i = 0, count = running_.size(); i < count; ++i) {
     Child& child = *running_[i];
     for (std::size_t text = 0; text < 2; ++text)

@@ -12,36 +12,36 @@
 
 namespace troupe::apps {
 
-/// A shell's exit code for a command that it does not find.
+/// A shell's exit code for a command that does not exist.
 constexpr int no_such_program = 127;
 
-/// A program to run, and who hears of it.
+/// A program to run, and the callbacks for its output and its end.
 struct ChildOrder {
   enum class Stream { out, error };
 
   std::vector<std::string> words;
-  std::string input;  // What it reads on its standard input, which other users cannot see.
-  std::chrono::milliseconds patience{60'000};  // Then it is killed, with what it has started.
-  /// Each line without its end, as it comes; very long ones in pieces.
+  std::string input;  // The program's standard input, which other users cannot see.
+  // The time limit. Then the program is killed with all its descendants.
+  std::chrono::milliseconds patience{60'000};
+  /// Receives each line without its end as it comes; very long lines in pieces.
   std::function<void(Stream, const std::string& line)> on_line;
-  /// Its exit code; 128 + the signal where one ended it.
+  /// Receives the exit code; 128 + the signal if a signal ended the program.
   std::function<void(int code)> on_end;
 };
 
-/// Programs that run at the same time. All is told on the calling thread, one
-/// thing at a time.
+/// Runs programs concurrently. All callbacks run on the thread that calls wait(), one at a time.
 class Children {
  public:
-  /// Of more than `at_once` the later ones wait for their turn.
+  /// Runs at most `at_once` programs at a time; the remaining ones wait for their turn.
   explicit Children(std::size_t at_once = 64);
-  /// Kills those that still run.
+  /// Kills the programs that still run.
   ~Children();
   Children(const Children&) = delete;
   Children& operator=(const Children&) = delete;
 
-  /// On_line and on_end may start others.
+  /// Starts a program. The callbacks may call this too.
   void start(ChildOrder order);
-  /// Returns once all have ended.
+  /// Returns once all programs have ended.
   void wait();
 
  private:

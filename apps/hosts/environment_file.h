@@ -9,15 +9,15 @@
 
 namespace troupe::apps {
 
-/// Variables and their values, in order; no name comes twice.
+/// Variables and their values in order. Names are unique.
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
-/// A `.deepspeed_env`: NAME=VALUE a line, the value as it stands up to the line's end; empty lines
-/// and those that begin with '#' are for people. A later line wins.
+/// Parses a `.deepspeed_env`: NAME=VALUE in each line, where the value extends to the line's end.
+/// Skips empty lines and lines that begin with '#'. A later line overrides an earlier one.
 Result<Environment> parse_environment(std::string_view text, const std::string& name);
 
-/// What `.deepspeed_env` of the home folder and of this one say, as DeepSpeed reads it; this
-/// folder's wins. Nothing where there is none.
+/// Reads `.deepspeed_env` from the home folder and from the working folder, as DeepSpeed does; the
+/// working folder's file wins. Returns an empty list if neither exists.
 Result<Environment> read_deepspeed_env();
 
 }  // namespace troupe::apps

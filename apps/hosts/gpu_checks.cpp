@@ -11,7 +11,7 @@ namespace {
 struct SlowDown {
   std::uint64_t bit;
   std::string_view name;
-  std::string_view fix;  // Empty: it is as somebody wants it to be.
+  std::string_view fix;  // Empty if somebody has chosen this limit.
 };
 
 constexpr std::uint64_t has_nothing_to_do = 0x1;
@@ -21,7 +21,7 @@ constexpr std::string_view cool_it =
 constexpr std::string_view feed_it =
     "see to its power supply and its cables; nvidia-smi -q says more";
 
-// nvmlClocksEventReason..., as NVML documents them.
+// The bits of nvmlClocksEventReason..., as NVML documents them.
 constexpr std::array slow_downs = {
     SlowDown{0x002, "clocks that were set", ""},
     SlowDown{0x004, "power cap", ""},
@@ -30,10 +30,11 @@ constexpr std::array slow_downs = {
     SlowDown{0x020, "thermal slowdown", cool_it},
     SlowDown{0x040, "hardware thermal slowdown", cool_it},
     SlowDown{0x080, "power brake", feed_it},
-    SlowDown{0x008, "hardware slowdown", feed_it},  // With either of the two, or alone.
+    // Set together with either of the two above, or alone.
+    SlowDown{0x008, "hardware slowdown", feed_it},
 };
 
-/// Null where nothing slows it that one would want to mend.
+/// Returns the most serious slow-down that has a fix; null if there is none.
 const SlowDown* worst_of(const actors::GpuReading& gpu) {
   if (!gpu.slowed_by) return nullptr;
   for (const auto& one : slow_downs)

@@ -8,24 +8,25 @@
 #include "apps/hosts/check.h"
 #include "core/result.h"
 
-/// What the readings of GPUs say to a person.
+/// Explanations of GPU readings for people.
 namespace troupe::apps {
 
-/// What NVML's bits say of why a GPU's clock is lower than it could be: "power cap". That there is
-/// nothing to do slows nobody.
+/// Returns names for NVML's bits that say why a GPU's clock is reduced: "power cap". An idle GPU is
+/// not slowed down.
 std::vector<std::string> what_slows(std::uint64_t reasons);
 
-/// What of it is no everyday matter: heat, a hardware slowdown, a GPU that does not answer.
-/// "is slowed by thermal slowdown"; empty where all is well.
+/// Returns serious trouble of a GPU: heat, a hardware slowdown, or no answer. For example "is
+/// slowed by thermal slowdown"; empty if all is well.
 std::string trouble_of(const actors::GpuReading& gpu);
 
-/// "NVIDIA H200, 97 % busy, 61.4 of 139.8 GiB, 655 W, 1755 MHz, 71 C; slowed by power cap"
+/// Formats a reading: "NVIDIA H200, 97 % busy, 61.4 of 139.8 GiB, 655 W, 1755 MHz, 71 C; slowed by
+/// power cap".
 std::string to_text(const actors::GpuReading& gpu);
 
 Check judge_gpu(const actors::GpuReading& gpu);
-/// Of a driver that cannot be asked. `gpus` that the system knows: without any it is left over.
+/// Judges a driver that cannot be asked. If the system knows no `gpus`, the driver is a leftover.
 Check judge_gpu_driver(const Error& why, int gpus);
-/// The libraries with which GPUs compute by their tensor cores, or which is missing.
+/// Judges the libraries that use tensor cores; an error in `libraries` names the missing one.
 Check judge_gpu_libraries(const Result<std::string>& libraries, int gpus);
 
 }  // namespace troupe::apps

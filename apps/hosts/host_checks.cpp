@@ -20,7 +20,7 @@ std::string print(const char* format, Values... values) {
   return text;
 }
 
-/// "12.5 s", "3.2 h", "365 days"
+/// Formats a duration: "12.5 s", "3.2 h", "365 days".
 std::string span(double seconds) {
   constexpr double hour = 3600, day = 24 * hour;
   if (seconds < 2 * hour) return print("%.1f s", seconds);
@@ -73,7 +73,7 @@ Check judge_versions(const std::string& here, const std::vector<HostReport>& rep
 }
 
 Check judge_clocks(const std::vector<HostReport>& reports) {
-  // An answer over ssh is some tenths of a second old when it comes.
+  // An answer over ssh is some tenths of a second old when it arrives.
   constexpr double noticed = 2, wrong = 3600;
   std::vector<std::string> off;
   double most = 0;
@@ -149,8 +149,8 @@ std::vector<Check> judge_links(const std::vector<LinkFound>& links) {
 }
 
 std::vector<std::vector<std::pair<std::size_t, std::size_t>>> rounds_of_pairs(std::size_t count) {
-  // The circle method: one stays, the others move on by a seat each round; with an odd number the
-  // seat beyond the last one is empty.
+  // Uses the circle method: one participant stays, the others move by one seat each round. An odd
+  // count adds an empty seat.
   const std::size_t seats = count + count % 2;
   std::vector<std::vector<std::pair<std::size_t, std::size_t>>> rounds;
   for (std::size_t round = 0; round + 1 < seats; ++round) {

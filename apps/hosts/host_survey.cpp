@@ -16,7 +16,8 @@ namespace {
 
 constexpr auto doctor_patience = std::chrono::seconds(60);
 constexpr auto link_patience = std::chrono::seconds(60);
-constexpr std::size_t pairs_at_once = 8;  // This machine's processors serve each connection.
+// A small number, since this machine's processors serve each connection.
+constexpr std::size_t pairs_at_once = 8;
 
 double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -27,7 +28,7 @@ bool is_event(const Value& event, std::string_view type) {
   return value && value->text() && *value->text() == type;
 }
 
-/// What one machine has said so far.
+/// The output of one machine so far.
 struct Visit {
   std::optional<HostReport> report;
   std::string error_output;
@@ -36,7 +37,7 @@ struct Visit {
 
 void hear(const Host& host, const std::string& line, Visit& visit, const OnCheck& on_check) {
   auto event = parse_json(line);
-  if (!event) return;  // A greeting of the machine's shell.
+  if (!event) return;  // The line is a greeting of the machine's shell.
   make_printable(*event);
   if (is_event(*event, "check")) return on_check(host.name, from_event(*event));
   if (!is_event(*event, "host")) return;
@@ -50,7 +51,8 @@ void hear(const Host& host, const std::string& line, Visit& visit, const OnCheck
   visit.report = std::move(*report);
 }
 
-/// One pair: the second machine waits, and once it says where, the first one asks.
+/// A measurement between two machines. The second machine listens; once it has reported its
+/// address, the first one connects.
 class PairVisit {
  public:
   PairVisit(const HostReport& from, const HostReport& to, const RemotePlace& place,

@@ -11,16 +11,16 @@
 
 namespace troupe::apps {
 
-/// Hears of a check as soon as it was made; `host` is empty for one of several machines.
+/// Receives each check as soon as it was made; `host` is empty for a check of several machines.
 using OnCheck = std::function<void(const std::string& host, const Check& check)>;
 
-/// Runs the doctor on all machines at once, over ssh, and gives the reports of those that could be
-/// reached.
+/// Runs the doctor on all machines at once over ssh. Returns the reports of the machines that could
+/// be reached.
 std::vector<HostReport> survey_hosts(const std::vector<Host>& hosts, const RemotePlace& place,
                                      const OnCheck& on_check);
 
-/// Measures between every two machines that have an address: a few pairs at a time, and nobody in
-/// two of them.
+/// Measures the link between every two machines that have an address. A few pairs run at a time,
+/// and no machine is in two of them.
 std::vector<LinkFound> survey_links(const std::vector<HostReport>& reports,
                                     const RemotePlace& place);
 

@@ -29,9 +29,9 @@ std::optional<int> number_of(std::string_view text) {
   return number;
 }
 
-/// Why ssh should not be given such a name; empty where it may.
+/// Returns why ssh must not be given this name, and a hint; empty if the name is safe.
 std::pair<std::string, std::string> fault_of_name(std::string_view name) {
-  // It would be an option of ssh.
+  // ssh would take the name for an option.
   if (name.starts_with('-'))
     return {"a machine's name does not begin with '-'", "options stand in ~/.ssh/config"};
   if (name.find('=') != std::string_view::npos)

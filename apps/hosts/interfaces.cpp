@@ -20,7 +20,7 @@
 namespace troupe::apps {
 namespace {
 
-/// Without its port, which is 0; an IPv6 address keeps its brackets.
+/// Formats an address without its port, which is 0. An IPv6 address keeps its brackets.
 std::string address_text(const sockaddr* address) {
   transport::SocketAddress copy;
   copy.size = address->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
@@ -57,7 +57,7 @@ std::vector<Interface> read_interfaces() {
   for (const auto* one = all; one; one = one->ifa_next) {
     if (!one->ifa_addr) continue;
     const int family = one->ifa_addr->sa_family;
-    // An address that is valid on one link only says nothing to machines behind others.
+    // A link-local address is useless to machines behind other links.
     if ((family != AF_INET && family != AF_INET6) || is_link_local(one->ifa_addr)) continue;
     found.push_back({one->ifa_name, address_text(one->ifa_addr), (one->ifa_flags & IFF_UP) != 0,
                      (one->ifa_flags & IFF_LOOPBACK) != 0, speed_of(one->ifa_name)});
@@ -96,13 +96,13 @@ Result<std::string> address_towards(const std::string& endpoint) {
       getaddrinfo(host.c_str(), std::to_string(parsed->port).c_str(), &wanted, &answers);
   if (failed != 0) return Error{endpoint + ": " + gai_strerror(failed) + "; is the name right?"};
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> freed(answers, freeaddrinfo);
-  // Connecting a datagram socket sends nothing: the system only looks for a way.
+  // Connecting a datagram socket sends nothing; the system only chooses a route.
   const Descriptor probe(socket(answers->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!probe || connect(probe.number(), answers->ai_addr, answers->ai_addrlen) != 0)
     return within(endpoint, transport::system_error("no way leads there"));
   const auto here = transport::address_of(probe);
   std::string address = address_text(reinterpret_cast<const sockaddr*>(&here.storage));
-  // A machine may know its own name by an address that nobody else reaches (127.0.1.1).
+  // A machine's own name may resolve to an address that only it can reach (127.0.1.1).
   if (address.starts_with("127.") || address == "[::1]")
     return address_of_listener("tcp://*:" + std::to_string(parsed->port));
   return address;

@@ -12,31 +12,33 @@ namespace troupe::apps {
 /// A network interface with one of its addresses.
 struct Interface {
   std::string name;     // "eth0"
-  std::string address;  // "10.0.0.1"; an IPv6 address in brackets, as ports stand behind it.
+  std::string address;  // "10.0.0.1"; an IPv6 address is in brackets, since a port may follow.
   bool is_up = false;
   bool is_loopback = false;
-  std::optional<std::int64_t> megabits = {};  // A second; nothing where the driver does not say.
+  // Megabits per second; empty if the driver does not say.
+  std::optional<std::int64_t> megabits = {};
 };
 
 std::vector<Interface> read_interfaces();
 
-/// Whether it leads to containers or virtual machines of this host only: docker0, veth..., virbr0.
+/// Returns whether the interface leads only to containers or virtual machines of this host:
+/// docker0, veth..., virbr0.
 bool is_virtual_bridge(const std::string& name);
 
-/// The one by which other machines reach this one: up, not loopback, no bridge to containers; of
-/// several the fastest, and IPv4 before IPv6. Null where there is none.
+/// Returns the interface that other machines reach this one by: up, not loopback, no bridge to
+/// containers. Prefers the fastest, then IPv4. Null if there is none.
 const Interface* choose_interface(const std::vector<Interface>& interfaces);
 
-/// The address of this machine on the way to "tcp://HOST:PORT", by the system's own routes: there
-/// it is reached by whoever is on that side.
+/// Returns this machine's address on the route to "tcp://HOST:PORT". Machines on that side reach it
+/// by this address.
 Result<std::string> address_towards(const std::string& endpoint);
 
-/// The address by which others reach who listens at an endpoint: its own one, or that of the chosen
-/// interface where it listens on all of them.
+/// Returns the address by which other machines reach a listener: its own address, or the chosen
+/// interface's if it listens on all interfaces.
 std::string address_of_listener(const std::string& endpoint);
 
-/// An endpoint that listens on all interfaces, as one dials it who reaches its machine by another
-/// address or endpoint; any other endpoint as it is.
+/// Replaces the wildcard of an endpoint that listens on all interfaces by `machine`, an address or
+/// endpoint. Returns any other endpoint unchanged.
 std::string reached_at(const std::string& endpoint, const std::string& machine);
 
 }  // namespace troupe::apps

@@ -12,25 +12,25 @@
 
 namespace troupe::apps {
 
-/// A word of a line, and where it stands.
+/// A word of a line and its position.
 struct Word {
   std::string_view text;
   Position position;
 };
 
-/// Reads a text of lines, of which '#' begins what is for people only, and gathers what is wrong in
-/// it. The text outlives it.
+/// Splits a text into lines and words, skips comments that begin with '#', and collects errors. The
+/// text outlives it.
 class LineReader {
  public:
   LineReader(std::string_view text, const std::string& name);
 
-  /// The words of the next line that has some, apart by blanks.
+  /// Returns the words of the next line that has any. Blanks separate words.
   std::optional<std::vector<Word>> next();
 
-  /// Something is wrong with a word; one without a position is the whole text.
+  /// Reports an error at a word. A word without a position means the whole text.
   void fail(const Word& word, const std::string& what, const std::string& hint);
   bool ok() const { return found_.ok(); }
-  /// In the style of compilers. Only where not ok().
+  /// Returns the errors in the style of compilers. Requires !ok().
   Error errors() const { return {found_.render(sources_)}; }
 
  private:

@@ -32,7 +32,7 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t mib = std::int64_t{1} << 20, gib = mib << 10;
 
-/// What stands behind `key` and a colon or '=', in a file of such lines.
+/// Returns the value after `key` and a colon or '=' in a file of such lines.
 std::string value_in(const std::string& path, std::string_view key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -66,7 +66,7 @@ LimitFacts read_limit(__rlimit_resource which) {
   return {known(limit.rlim_cur), known(limit.rlim_max)};
 }
 
-/// "4.3" of "4.3.4": what stays the same between versions that fit each other.
+/// Returns the part of a version that compatible versions share: "4.3" for "4.3.4".
 std::string series(const std::string& version) {
   return version.substr(0, version.find('.', version.find('.') + 1));
 }
@@ -206,7 +206,7 @@ Check judge_shared_memory(const SharedMemoryFacts& facts) {
         "a kernel of 3.17 or later, and a sandbox that permits it; or troupe node --carrier tcp"};
   const std::string found = "/dev/shm " + in_gib(facts.bytes) +
                             "; channels use memory without a name, which counts as the process'";
-  // What containers get unasked; other programs that share a host with us need more.
+  // The default of containers. It is too small for other programs that share a host with us.
   if (facts.bytes <= 64 * mib)
     return {name, Verdict::warn, found,
             "docker run --shm-size=1g, or in Kubernetes a volume with medium: Memory at /dev/shm, "

@@ -10,7 +10,7 @@ namespace {
 constexpr const char* place_of_notes =
     "folder=\"${XDG_STATE_HOME:-$HOME/.local/state}/troupe/@NAME@\"\n";
 
-// A node has a session of its own: the end of the connection is not its end.
+// A node runs in a session of its own, so it survives the end of the connection.
 constexpr const char* start = R"sh(program=@PROGRAM@
 (umask 077 && mkdir -p "$folder") || exit 1
 command -v "$program" >/dev/null || { echo "there is no $program" >&2; exit 127; }

@@ -9,25 +9,27 @@
 
 namespace troupe::apps {
 
-/// The nodes that one `troupe up` starts. All their processes carry its name in their environment,
-/// by which they are found again, and nobody else is.
+/// The nodes that one `troupe up` starts. All their processes carry `name` in their environment.
+/// `troupe down` finds them by it, and nothing else.
 struct NodesOrder {
-  std::string name;      // "up-1f0c..."
-  std::string head;      // "tcp://10.0.0.1:4700"
-  std::string keys;      // A file on the machines, "{host}" standing for each one's name; or empty.
-  std::string head_key;  // With keys.
+  std::string name;  // "up-1f0c..."
+  std::string head;  // "tcp://10.0.0.1:4700"
+  // The path of a key file on the machines, where "{host}" stands for the machine's name; or empty.
+  std::string keys;
+  std::string head_key;  // The head's public key; required if `keys` is given.
   RemotePlace place;
-  std::chrono::seconds patience{30};  // Until a node has joined the head, or has ended.
+  // How long to wait until a node has joined the head or has ended.
+  std::chrono::seconds patience{30};
 };
 
-/// Starts a machine's nodes, which go on when the script ends, and says of each whether it has
-/// joined. Exit code 1 where one has not. What they say is kept beside their process numbers in
-/// ~/.local/state/troupe/NAME there.
+/// Returns a script that starts a machine's nodes and reports for each whether it has joined. The
+/// nodes live on when the script ends. The exit code is 1 if a node has not joined. Their output
+/// and process numbers are kept in ~/.local/state/troupe/NAME on the machine.
 std::string script_that_starts(const Host& host, const NodesOrder& order);
 
-/// Ends all processes of that name on the machine where it runs, children included: first the nodes
-/// are asked to, and after the patience whoever is left is killed. Says how many there were. Exit
-/// code 0 where there are none any more, and also where there were none.
+/// Returns a script that ends all processes of that name on its machine, including children. It
+/// first asks the nodes to end, and kills the rest after `patience`. It prints how many processes
+/// it ended. The exit code is 0 if none is left, also if there were none.
 std::string script_that_ends(const std::string& name, std::chrono::seconds patience);
 
 }  // namespace troupe::apps

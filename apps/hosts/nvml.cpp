@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* nvml_name = "libnvidia-ml.so.1";
 
-/// Whether the file is not there, rather than of no use.
+/// Returns whether the library does not exist, as opposed to being unusable.
 bool is_missing(const std::string& why) {
   return why.starts_with(std::string(nvml_name) + ":") &&
          why.find("No such file or directory") != std::string::npos;
@@ -22,8 +22,8 @@ bool is_missing(const std::string& why) {
 
 }  // namespace
 
-/// The part of NVML's documented binary interface that is used here: its headers come with a
-/// toolkit, which a machine that builds need not have.
+/// The part of NVML's documented binary interface that is used here. NVML's header comes with the
+/// CUDA toolkit, which a build machine may lack.
 struct Nvml::Library {
   using Outcome = int;   // nvmlReturn_t
   using Handle = void*;  // nvmlDevice_t
@@ -46,7 +46,7 @@ struct Nvml::Library {
   const char* (*text_of)(Outcome) = nullptr;
   Outcome (*count)(unsigned*) = nullptr;
   Outcome (*handle_of)(unsigned, Handle*) = nullptr;
-  // Those may be absent, and what they tell then is.
+  // Optional functions; without one its value is absent.
   Outcome (*name_of)(Handle, char*, unsigned) = nullptr;
   Outcome (*rates_of)(Handle, Rates*) = nullptr;
   Outcome (*memory_of)(Handle, Memory*) = nullptr;
@@ -69,7 +69,7 @@ struct Nvml::Library {
     return into != nullptr;
   }
 
-  /// The name of the first that is needed and not there; null where all are.
+  /// Returns the name of the first missing required function; null if all exist.
   const char* find_all() {
     if (!find("nvmlInit_v2", begin)) return "nvmlInit_v2";
     if (!find("nvmlShutdown", end)) return "nvmlShutdown";
@@ -83,7 +83,8 @@ struct Nvml::Library {
     find("nvmlDeviceGetClockInfo", clock_of);
     find("nvmlDeviceGetTemperature", temperature_of);
     if (!find("nvmlDeviceGetCurrentClocksEventReasons", reasons_of))
-      find("nvmlDeviceGetCurrentClocksThrottleReasons", reasons_of);  // Before drivers of 2023.
+      // The name in drivers before 2023.
+      find("nvmlDeviceGetCurrentClocksThrottleReasons", reasons_of);
     return nullptr;
   }
 

@@ -8,27 +8,26 @@
 
 namespace troupe::apps {
 
-/// This machine's NVIDIA GPUs, as the library of their driver (NVML) tells of them. It is looked
-/// for when it is opened: neither building nor running needs it. Those of the machine, whatever
-/// CUDA_VISIBLE_DEVICES says.
+/// This machine's NVIDIA GPUs, read through the driver's library NVML. The library is loaded at run
+/// time, so neither building nor running needs it. CUDA_VISIBLE_DEVICES has no influence.
 class Nvml {
  public:
-  /// Where there is no such library none is seen, which is no error. One that lacks what is needed,
-  /// or does not begin, is.
+  /// Loads the library. A missing library is no error: read() then returns no GPUs. A library that
+  /// lacks a needed function or fails to initialize is an error.
   static Result<Nvml> open();
   Nvml(Nvml&& other) noexcept;
   Nvml& operator=(Nvml&& other) noexcept;
   ~Nvml();
 
-  /// May take as long as the driver likes; one that is sick may never answer. A GPU that does not
-  /// answer has a fault; what one does not support is absent. One thread at a time.
+  /// Reads all GPUs. May block as long as the driver does, even forever. A GPU that does not answer
+  /// gets a fault; values that a GPU does not support are absent. One thread at a time may call it.
   Result<std::vector<actors::GpuReading>> read() const;
 
  private:
   struct Library;
   explicit Nvml(std::unique_ptr<Library> library);
 
-  std::unique_ptr<Library> library_;  // Null: there is none.
+  std::unique_ptr<Library> library_;  // Null if there is no library.
 };
 
 }  // namespace troupe::apps

@@ -57,7 +57,8 @@ Check judge_loopback(const Result<std::chrono::nanoseconds>& taken) {
 
 Check judge_interfaces(const std::vector<Interface>& interfaces) {
   const Interface* chosen = choose_interface(interfaces);
-  std::set<std::string> names;  // One that has several addresses comes several times.
+  // A set, since an interface with several addresses appears several times.
+  std::set<std::string> names;
   for (const auto& one : interfaces)
     if (!chosen || one.name != chosen->name) names.insert(one.name);
   std::string others;
@@ -111,7 +112,7 @@ Check judge_clock(const ClockFacts& facts) {
   const std::string fix = "timedatectl set-ntp true, or date -s";
   if (facts.steady_step.count() < 0)
     return {"clock", Verdict::fail, "the clock that is never set went back", "restart the machine"};
-  // A file may come from a machine whose clock is a little ahead.
+  // The program may come from a machine whose clock is slightly ahead.
   if (facts.wall + day < facts.made)
     return {"clock", Verdict::fail, found + ", but this program was made " + date_of(facts.made),
             fix};
@@ -124,7 +125,7 @@ Check judge_clock(const ClockFacts& facts) {
 
 Result<DiskFacts> try_disk(const std::string& folder) {
   DiskFacts facts;
-  // The nearest folder that is there: the others will be made in it.
+  // The nearest existing folder, in which the missing ones will be made.
   std::error_code ignored;
   fs::path nearest = fs::absolute(folder, ignored);
   while (!fs::is_directory(nearest, ignored) && nearest.has_relative_path())
@@ -176,7 +177,7 @@ Check check_keys(const std::string& path) {
   if (path.empty())
     return {"keys", Verdict::skip, "none are named: plain connections stay on this machine", ""};
   const auto keys = transport::read_key_pair(path);
-  // The error says what to do.
+  // The error itself says what to do.
   if (!keys) return {"keys", Verdict::fail, keys.error().text, ""};
   return {"keys", Verdict::ok, path + ", public " + keys->public_key, ""};
 }

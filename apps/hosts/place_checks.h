@@ -10,10 +10,11 @@
 #include "apps/hosts/interfaces.h"
 #include "core/result.h"
 
-/// Where a machine stands: its network, clock and disk, and who it is. As machine_checks.h.
+/// Checks of a machine's surroundings: its network, clock, disk and keys. Structured like
+/// machine_checks.h.
 namespace troupe::apps {
 
-/// How long a connection to this machine itself takes.
+/// Measures the time of a connection to this machine itself.
 Result<std::chrono::nanoseconds> try_loopback();
 Check judge_loopback(const Result<std::chrono::nanoseconds>& taken);
 
@@ -29,20 +30,21 @@ Check judge_ports(const std::vector<PortFacts>& ports);
 struct ClockFacts {
   std::chrono::system_clock::time_point wall;
   std::chrono::system_clock::time_point made;  // When this program was built.
-  std::chrono::nanoseconds steady_step{0};     // Between two looks at the clock that never is set.
+  // The difference between two reads of the monotonic clock.
+  std::chrono::nanoseconds steady_step{0};
 };
 ClockFacts read_clock();
 Check judge_clock(const ClockFacts& facts);
 
 struct DiskFacts {
-  std::string folder;      // The one where runs/ is or would be.
+  std::string folder;      // The folder that contains runs/ or would contain it.
   std::uint64_t free = 0;  // Bytes.
-  double write_rate = 0;   // Bytes a second, until they are on the disk.
+  double write_rate = 0;   // Bytes per second, including the sync to disk.
 };
 Result<DiskFacts> try_disk(const std::string& folder);
 Check judge_disk(const Result<DiskFacts>& facts);
 
-/// Of the key file that was named; `path` may be empty.
+/// Checks the named key file; `path` may be empty.
 Check check_keys(const std::string& path);
 
 }  // namespace troupe::apps

@@ -8,27 +8,28 @@
 #include "apps/hosts/hostfile.h"
 #include "apps/hosts/node_scripts.h"
 
-/// Job specifications: a run on machines that somebody else hands out. Each is a text that stands
-/// for itself, with the run's configuration in it.
+/// Job specifications for cluster managers. Each is a self-contained text that includes the run's
+/// configuration.
 namespace troupe::apps {
 
 struct JobOrder {
-  std::string name;  // Of the run.
-  std::string run;   // Its configuration, as JSON of several lines.
+  std::string name;  // The run's name.
+  std::string run;   // The run's configuration as JSON of several lines.
   int nodes = 2;
-  int cores = 0;                    // Of each node; 0: all of a machine.
-  std::string memory;               // Of each node: "16Gi" (Kubernetes), "16G" (Slurm).
-  std::chrono::seconds grace{120};  // From the notice to the end: to finish a step and save.
+  int cores = 0;       // Cores of each node; 0: all of a machine.
+  std::string memory;  // Memory of each node: "16Gi" (Kubernetes), "16G" (Slurm).
+  // The time from the notice to the end, in which a run finishes its step and saves.
+  std::chrono::seconds grace{120};
   std::string program = "troupe";
 };
 
 struct SlurmOrder {
   JobOrder job;
   std::string time = "1-00:00:00";
-  std::string partition;  // Empty: the cluster's own choice.
+  std::string partition;  // Empty: the cluster's default.
 };
-/// For sbatch, from a folder that all machines share. A job that is preempted, or whose time is
-/// over, saves its run, goes back into the queue and goes on from there.
+/// Renders a script for sbatch, to be submitted from a folder that all machines share. A job that
+/// is preempted or out of time saves its run and requeues itself.
 std::string render_slurm(const SlurmOrder& order);
 
 struct KubernetesOrder {
@@ -37,19 +38,19 @@ struct KubernetesOrder {
   JobOrder job;
   Flavour flavour = Flavour::job;
   std::string image;
-  std::string shared_memory = "1Gi";  // Of /dev/shm.
-  std::string storage = "20Gi";       // For runs/.
+  std::string shared_memory = "1Gi";  // The size of /dev/shm.
+  std::string storage = "20Gi";       // The size of the volume for runs/.
 };
-/// For kubectl apply. A Job and a JobSet end with the run; with StatefulSets a head and its nodes
-/// stay, and take whatever is submitted. Keys come from a Secret, of which the text says how it is
-/// made.
+/// Renders a manifest for kubectl apply. A Job and a JobSet end with the run. With StatefulSets a
+/// head and its nodes stay and accept submissions. Keys come from a Secret; the text says how to
+/// create it.
 std::string render_kubernetes(const KubernetesOrder& order);
 
-/// A script that starts the nodes of a hostfile over ssh and ends them: "up" and "down" without
-/// this program on the machine where it runs.
+/// Renders a script that starts the nodes of a hostfile over ssh and ends them. It offers "up" and
+/// "down" on a machine without this program.
 std::string render_ssh(const std::vector<Host>& hosts, const NodesOrder& order);
 
-/// Every line that is not empty, so many blanks further in.
+/// Indents every non-empty line by `blanks` spaces.
 std::string indented(const std::string& text, int blanks);
 
 }  // namespace troupe::apps

@@ -42,7 +42,7 @@ std::string labels(const std::string& name, const std::string& role) {
          (role.empty() ? "" : "\napp.kubernetes.io/component: " + role) + "\n";
 }
 
-/// What a pod runs, the keys that it may read, and whether it keeps what runs leave.
+/// A pod's command, the keys that it may read, and whether its runs are kept on a volume.
 struct Container {
   std::string role;
   std::vector<std::string> command;
@@ -53,7 +53,7 @@ struct Container {
 const std::vector<std::string> keys_of_head = {"head.key", "hosts.allow", "me.key"};
 const std::vector<std::string> keys_of_node = {"node.key"};
 
-/// Any user that is not root: the files of a Secret and of a volume belong to its group.
+/// Runs as any user except root: the files of a Secret and of a volume belong to the pod's group.
 constexpr const char* pod_security = R"(automountServiceAccountToken: false
 securityContext:
   runAsNonRoot: true
@@ -71,7 +71,7 @@ std::string pod_template(const KubernetesOrder& order, const Container& containe
   if (!job.memory.empty()) resources += "memory: " + job.memory + "\n";
   std::string text = "metadata:\n  labels:\n" + indented(labels(job.name, container.role), 4);
   text += "spec:\n";
-  // A JobSet gives its pods their names, and makes the Service for them.
+  // A JobSet sets the subdomain and makes the Service itself.
   if (order.flavour != Flavour::jobset) text += "  subdomain: " + job.name + "\n";
   text += "  restartPolicy: " + restart + "\n";
   text += "  terminationGracePeriodSeconds: " + std::to_string(job.grace.count()) + "\n";
@@ -80,7 +80,7 @@ std::string pod_template(const KubernetesOrder& order, const Container& containe
   text += "    - name: troupe\n";
   text += "      image: " + order.image + "\n";
   text += "      workingDir: /srv\n";
-  // No shell in between where it can be helped: it would not pass SIGTERM on.
+  // Runs without a shell where possible, since a shell would not pass SIGTERM on.
   text += "      command: " + words(container.command) + "\n";
   text += R"(      env:
         - name: POD_IP
@@ -123,8 +123,8 @@ std::string metadata(const std::string& name, const std::string& of) {
   return "metadata:\n  name: " + name + "\n  labels:\n" + indented(labels(of, ""), 4);
 }
 
-/// The pods of a run reach each other, on any port: nodes dial each other. Nobody else reaches
-/// them.
+/// Renders a policy that lets the pods of a run reach each other on any port, since nodes dial each
+/// other. Nobody else can reach them.
 std::string network_policy(const std::string& name) {
   const std::string these = "matchLabels:\n" + indented(labels(name, ""), 2);
   return "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\n" + metadata(name, name) +
@@ -148,8 +148,8 @@ std::string context(const KubernetesOrder& order) {
          order.storage + "}}\n---\n" + network_policy(name);
 }
 
-/// Kubernetes replaces a node whose pod it takes away only if that pod ends with another code than
-/// 0.
+/// Renders a node's command. Kubernetes replaces a node whose pod it evicts only if the pod's exit
+/// code is not 0.
 std::vector<std::string> node_command(const KubernetesOrder& order, const std::string& head) {
   std::vector<std::string> words{"troupe",
                                  "node",
@@ -167,9 +167,9 @@ std::vector<std::string> node_command(const KubernetesOrder& order, const std::s
   return words;
 }
 
-/// What a Job does about pods that fail. No other pod mends a command line or a configuration (2
-/// and 3). Those that were taken away, and those that saved their run and ask to be run again (75),
-/// do not count.
+/// The policy for pods that fail. A bad command line or configuration (2 and 3) fails in any pod,
+/// so it fails the Job. Evicted pods, and pods that saved their run and ask for a restart (75), do
+/// not count.
 constexpr const char* failure_policy = R"(backoffLimit: 20
 podFailurePolicy:
   rules:
@@ -181,7 +181,8 @@ podFailurePolicy:
       onExitCodes: {operator: In, values: [75]}
 )";
 
-/// Jobs of their own for head and nodes: all pods of one Job are alike, and would have all keys.
+/// Renders a Job. Head and nodes have separate Jobs, since all pods of one Job are alike and would
+/// have all keys.
 std::string job_of(const KubernetesOrder& order, const Container& container, int pods) {
   const std::string name = order.job.name + "-" + container.role;
   return "apiVersion: batch/v1\nkind: Job\n" + metadata(name, order.job.name) +
@@ -236,7 +237,7 @@ std::string stateful_sets(const KubernetesOrder& order) {
       "head",
       {"troupe", "head", "--listen", "0.0.0.0:4700", "--events", "0.0.0.0:4701", "--interface",
        "$(POD_IP)", "--keys", "/keys/head.key", "--allow", "/keys/hosts.allow",
-       // A head that comes back leads its runs on.
+       // A restarted head continues its runs.
        "--state", "/srv/runs/.troupe"},
       keys_of_head,
       true};

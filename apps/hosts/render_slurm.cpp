@@ -4,7 +4,7 @@
 namespace troupe::apps {
 namespace {
 
-// Quoted as it stands: the shell of the job reads it.
+// Inserted verbatim: the job's shell evaluates it.
 constexpr const char* keys_part = R"sh(
 # Keys for this job alone, in a folder that nobody else reads and all its machines see.
 keys=$PWD/.troupe-$SLURM_JOB_ID
@@ -95,7 +95,7 @@ std::string render_slurm(const SlurmOrder& order) {
   text += "cat >\"$keys/run.json\" <<'RUN'\n" + job.run + "RUN\n";
   const std::string cores = std::to_string(job.cores);
   return text + filled(head_part, {{"@STATE@", "runs/.troupe-" + job.name},
-                                   // srun does not take this number from sbatch.
+                                   // srun does not inherit --cpus-per-task from sbatch.
                                    {"@SRUN@", job.cores > 0 ? " --cpus-per-task=" + cores : ""},
                                    {"@NODE@", job.cores > 0 ? " --cores " + cores : ""}});
 }

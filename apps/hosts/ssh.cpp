@@ -14,11 +14,11 @@ constexpr int ssh_failed = 255;
 struct Known {
   std::string_view said;
   std::string_view found;
-  std::string_view fix;  // HOST stands for the machine.
+  std::string_view fix;  // HOST stands for the machine's name.
 };
 
-/// What ssh writes if it fails before a shell runs on the machine. A connection that is cut later
-/// gives none of these.
+/// Messages that ssh prints if it fails before a shell runs on the machine. A connection that
+/// breaks later prints none of them.
 constexpr std::string_view before_login[] = {
     "IDENTIFICATION HAS CHANGED", "Host key verification failed",
     "Permission denied",          "ssh: Could not resolve",

@@ -59,7 +59,7 @@ Result<std::optional<UpState>> read_up(const std::string& path) {
     for (const auto& host : *hosts->list())
       if (host.text()) state.hosts.push_back(*host.text());
   if (value) state.name = text_in(*value, "name"), state.head = text_in(*value, "head");
-  // The name becomes part of a script.
+  // The name is inserted into a script.
   if (!is_name(state.name) || state.hosts.empty())
     return Error{path +
                  ": is not what `troupe up` writes; look for processes with TROUPE_UP in "

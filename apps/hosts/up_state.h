@@ -8,27 +8,27 @@
 
 namespace troupe::apps {
 
-/// What `troupe up` has started, and `troupe down` ends.
+/// The record of `troupe up`, which `troupe down` reads.
 struct UpState {
-  std::string name;  // That all its processes carry.
+  std::string name;  // The name that all started processes carry.
   std::string head;
-  std::vector<std::string> hosts;  // Machines on which something may run, as ssh takes them.
+  std::vector<std::string> hosts;  // Machines on which processes may run, as names for ssh.
 
-  /// Each machine once.
+  /// Adds a machine unless it is listed already.
   void add(const std::string& host);
-  /// False if it is not there.
+  /// Returns false if the machine is not listed.
   bool remove(const std::string& host);
 };
 
-/// With a new name that nothing carries yet, and no machine.
+/// Returns a state with a new unique name and no machine.
 UpState new_up(const std::string& head);
 
-/// The file of this user on this machine.
+/// Returns the path of this user's file on this machine.
 Result<std::string> up_state_path();
 
-/// Nothing where the file does not exist: nothing was started, or all was ended.
+/// Returns nothing if the file does not exist: nothing was started, or everything was ended.
 Result<std::optional<UpState>> read_up(const std::string& path);
-/// Without hosts the file is removed.
+/// Writes the file; removes it if there are no hosts.
 Status write_up(const std::string& path, const UpState& state);
 
 }  // namespace troupe::apps

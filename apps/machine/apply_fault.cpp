@@ -9,8 +9,8 @@
 namespace troupe::apps {
 namespace {
 
-/// Who stands still cannot wake up by itself: a child stops this process and lets it go on. It does
-/// both, so that they come in that order.
+/// Stops this process for `time`. A stopped process cannot wake itself, so a forked child sends
+/// both SIGSTOP and SIGCONT, in that order.
 void stand_still(std::chrono::nanoseconds time) {
   constexpr std::int64_t second = 1'000'000'000;
   const timespec pause{static_cast<time_t>(time.count() / second),
@@ -18,8 +18,8 @@ void stand_still(std::chrono::nanoseconds time) {
   const pid_t process = getpid();
   const pid_t child = fork();
   if (child == 0) {
-    // Of many threads only this one is left: system calls alone from here on. It must keep no
-    // connection open where this process should die meanwhile, and then it has nobody to wake.
+    // The child has only this thread, so it may make only system calls. It closes all descriptors,
+    // so that no connection stays open if the parent dies, and then exits by PR_SET_PDEATHSIG.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     close_range(0, ~0U, 0);
     if (getppid() != process) _exit(1);
@@ -45,7 +45,7 @@ void apply_fault(const actors::Chaos& chaos, actors::Pace& pace) {
       return pace.slow_down(chaos.times, chaos.time());
     case What::partition:
     case What::disk_full:
-      return;  // Those are not done to a process.
+      return;  // These faults do not apply to a process.
   }
 }
 

@@ -5,7 +5,7 @@
 
 namespace troupe::apps {
 
-/// What a drill does to this process by itself: it is killed, stands still, or computes slowly.
+/// Injects a fault into this process: kills it, stops it for a while, or slows its computing.
 void apply_fault(const actors::Chaos& chaos, actors::Pace& pace);
 
 }  // namespace troupe::apps

@@ -4,7 +4,8 @@
 
 namespace troupe::apps {
 
-/// What the main thread waits at while others work. A signal handler may ring it too.
+/// An eventfd that wakes the main thread while other threads work. A signal handler may ring it
+/// too.
 class Bell {
  public:
   Bell();
@@ -13,11 +14,11 @@ class Bell {
   Bell& operator=(const Bell&) = delete;
 
   void ring();
-  /// Until it is rung; a ring from before counts.
+  /// Waits until the bell is rung. An earlier ring that nobody has waited for counts.
   void wait();
-  /// The same, but no longer than this.
+  /// Waits at most `patience`.
   void wait_for(std::chrono::milliseconds patience);
-  /// Readable from the ring until somebody has waited, for who waits for other things too.
+  /// Returns the descriptor for poll(). It is readable from a ring until somebody has waited.
   int descriptor() const { return event_; }
 
  private:

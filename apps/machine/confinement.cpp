@@ -39,7 +39,7 @@ Status Confinement::check(const config::Loaded& loaded) const {
       {"checkpoint.dir", config.checkpoint.directory}};
   if (config.train.export_path) paths.emplace_back("train.export", *config.train.export_path);
   if (config.model.init != "random") paths.emplace_back("model.init", config.model.init);
-  // The name of a schedule is no path; one that is a file may be anywhere.
+  // A schedule name is no path; a schedule file may lie anywhere.
   if (config.pipeline.schedule.find('/') != std::string::npos)
     paths.emplace_back("pipeline.schedule", config.pipeline.schedule);
   const auto add_data = [&](const std::string& key, const std::string& text) {

@@ -9,17 +9,18 @@
 
 namespace troupe::apps {
 
-/// The folders in which a head with keys opens and writes files for those who submit runs. Without
-/// them, whoever has an operator's key could read and overwrite whatever the head's user can.
+/// The folders in which a head with keys opens and writes files for users who submit runs. Without
+/// these bounds, everybody with an operator's key could read and overwrite all files of the head's
+/// user.
 class Confinement {
  public:
-  /// No bounds: whoever gives orders is the user whom the files belong to.
+  /// Sets no bounds: orders come from the user who owns the files.
   Confinement() = default;
-  /// The working folder, and these.
+  /// Confines files to the working folder and the folders in `more`.
   static Result<Confinement> to(const std::vector<std::string>& more);
 
-  /// An error if a path of the configuration leads out of the folders, by ".." or a symbolic link,
-  /// too. It names the key, the folders and the option that allows another one.
+  /// Fails if a path of the configuration leads out of the folders, also by ".." or a symbolic
+  /// link. The error names the key, the folders and the option that allows another folder.
   Status check(const config::Loaded& loaded) const;
 
  private:

@@ -15,7 +15,8 @@ namespace {
 
 constexpr auto tell_patience = std::chrono::seconds(3);
 constexpr auto words_patience = std::chrono::seconds(1);
-// Even where the one who is stuck holds what is needed to say so.
+// The limit for the whole exit. An alarm enforces it even if a stuck thread holds a lock that
+// `tell` needs.
 constexpr unsigned seconds_in_all = 6;
 
 std::atomic<int> code_to_leave_with;

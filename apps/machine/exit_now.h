@@ -7,8 +7,8 @@
 
 namespace troupe::apps {
 
-/// Ends the process while threads of it are stuck: nobody is waited for, no destructor runs. `tell`
-/// has some seconds to say why; where it is stuck too, `words` go straight to stderr.
+/// Ends the process while threads of it are stuck: joins no thread and runs no destructor. `tell`
+/// has 3 s to report the reason; if it hangs too, `words` go directly to stderr.
 [[noreturn]] void exit_now(ExitCode code, const std::function<void()>& tell,
                            const std::function<std::string()>& words);
 

@@ -35,11 +35,12 @@ int milliseconds_until(Clock::time_point time) {
   return static_cast<int>(std::max<std::int64_t>(0, left.count()));
 }
 
-/// In the child: nothing here may allocate, as another thread may have held the lock for that.
+/// Runs in the child after fork. It must not allocate, since another thread may have held the
+/// allocator's lock.
 [[noreturn]] void become(char* const* words, char* const* environment, int output, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(not_started);  // It has died meanwhile.
-  // Ctrl-C is for the parent, which asks its children to end when it is time.
+  if (getppid() != parent) _exit(not_started);  // The parent has died meanwhile.
+  // The terminal's Ctrl-C goes only to the parent, which asks its children to end in order.
   setpgid(0, 0);
   sigset_t none;
   sigemptyset(&none);
@@ -50,7 +51,7 @@ int milliseconds_until(Clock::time_point time) {
   _exit(not_started);
 }
 
-/// As exec takes them: with a null at the end.
+/// Returns pointers for exec, with a null at the end.
 std::vector<char*> pointers_to(std::vector<std::string>& words) {
   std::vector<char*> pointers;
   pointers.reserve(words.size() + 1);
@@ -75,11 +76,11 @@ pid_t keeper_of_this_process() {
   return keeper == getppid() ? keeper : 0;
 }
 
-/// Closes its files when it goes.
+/// A child process and its descriptors, which the destructor closes.
 struct KeptProcess::Child {
   pid_t process = -1;
-  int death = -1;   // Readable once it has ended.
-  int output = -1;  // The other end of its stderr.
+  int death = -1;   // Readable once the process has ended.
+  int output = -1;  // The read end of the child's stderr.
 
   Child() = default;
   Child(Child&& other) noexcept
@@ -92,7 +93,7 @@ struct KeptProcess::Child {
       if (file >= 0) close(file);
   }
 
-  /// False where there is nothing more to read now.
+  /// Returns false if there is nothing more to read now.
   bool read_more(std::string& last_words) const {
     char bytes[4096];
     const auto count = read(output, bytes, sizeof bytes);
@@ -106,7 +107,8 @@ struct KeptProcess::Child {
 };
 
 KeptProcess::KeptProcess(KeepOptions options) : options_(std::move(options)) {
-  // A child dies with the thread that started it: so that is one which lives as long as this.
+  // PR_SET_PDEATHSIG kills a child when the thread that started it ends. So one thread that lives
+  // as long as this object starts all children.
   thread_ = std::thread([this] { keep(); });
 }
 
@@ -152,7 +154,8 @@ KeptProcess::Child KeptProcess::start() {
   auto added = options_.environment();
   added.push_back(std::string(keeper_variable) + "=" + std::to_string(parent));
   auto environment = pointers_to(added);
-  environment.pop_back();  // Ours follows; of a name that is there twice the first one counts.
+  // The process' own environment follows. Of two variables with one name the first counts.
+  environment.pop_back();
   for (char** variable = environ; *variable; ++variable) environment.push_back(*variable);
   environment.push_back(nullptr);
   Child child;
@@ -182,7 +185,7 @@ ProcessEnd KeptProcess::watch(Child child) {
   bool asked = false;
   auto deadline = Clock::time_point::max();
   for (;;) {
-    // A bell that was rung stays so, and need not be heard twice.
+    // A rung bell stays readable, so it is polled only until it was noticed.
     pollfd news[] = {{child.death, POLLIN, 0},
                      {child.output, POLLIN, 0},
                      {asked ? -1 : bell_.descriptor(), POLLIN, 0}};
@@ -199,7 +202,7 @@ ProcessEnd KeptProcess::watch(Child child) {
       kill(child.process, signal_of_keeper());
       deadline = Clock::now() + options_.end_patience;
     }
-    // At the end of its output it may still live.
+    // The child may live on after it has closed its output.
     const bool told = news[1].revents != 0 && child.read_more(end.last_words);
     if (news[1].revents != 0 && !told && news[0].revents == 0) {
       close(child.output);

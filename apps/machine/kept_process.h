@@ -16,47 +16,49 @@ namespace troupe::apps {
 
 struct ProcessEnd {
   pid_t process = -1;
-  int code = 0;            // Where it ended by itself,
-  int signal = 0;          // or by which signal.
-  std::string last_words;  // The end of what it wrote to its stderr.
+  int code = 0;            // The exit code, if the process ended by itself.
+  int signal = 0;          // The signal that ended the process; 0 if none did.
+  std::string last_words;  // The end of the process' stderr.
 };
 
-/// "ended with code 1", "was ended by signal 9 (Killed)".
+/// Describes the end: "ended with code 1", "was ended by signal 9 (Killed)".
 std::string to_text(const ProcessEnd& end);
 
 struct KeepOptions {
-  std::function<std::vector<std::string>()> arguments;  // Of this program; asked at each start.
-  /// Variables for it beside our own, "NAME=value"; asked likewise. Other users cannot read them.
+  // Arguments for this program; asked for at each start.
+  std::function<std::vector<std::string>()> arguments;
+  /// Additional variables, "NAME=value"; asked for at each start. Other users cannot read them.
   std::function<std::vector<std::string>()> environment = [] { return std::vector<std::string>(); };
-  /// Between an end and the next start. One that has lived for a while begins anew. However often
-  /// one is killed, it is back soon enough for a run to be made good within two seconds.
+  /// The delay between an end and the next start. It is reset once a process has lived for
+  /// `while_lived`. Even after many kills it is short enough for a run to recover within two
+  /// seconds.
   transport::BackoffRules backoff = {std::chrono::milliseconds(50), std::chrono::seconds(1)};
   std::chrono::milliseconds while_lived = std::chrono::seconds(2);
-  /// For it to end when it is asked to (signal_of_keeper()); then it is killed.
+  /// How long the process may take to end after signal_of_keeper(). Then it is killed.
   std::chrono::milliseconds end_patience = std::chrono::seconds(5);
-  /// Hears of each end, also of the last one, on a thread of this object; whether it is started
-  /// again. Not asked any more once it shall end.
+  /// Called for each end, including the last, on a thread of this object. Returns whether to
+  /// restart the process; the result is ignored once ask_to_end() was called.
   std::function<bool(const ProcessEnd&)> ended;
 };
 
-/// The process that keeps this one by a KeptProcess; 0 if nobody does.
+/// Returns the process that keeps this one by a KeptProcess; 0 if none does.
 pid_t keeper_of_this_process();
-/// The signal by which a KeptProcess asks its process to end. It is queued: a SIGTERM would be lost
-/// if somebody else has just sent one, since two of them that wait become one.
+/// Returns the signal by which a KeptProcess asks its process to end. The signal is queued, while
+/// two pending SIGTERMs would merge into one.
 int signal_of_keeper();
 
-/// A process of this program that is there as long as this object: started again where it ends. It
-/// never outlives this object, nor this process, however that ends. What it writes to its stderr
-/// appears on ours.
+/// Keeps one process of this program running and restarts it if it ends. The process never outlives
+/// this object or the parent process, whatever ends them. Its stderr is copied to the parent's
+/// stderr.
 class KeptProcess {
  public:
   explicit KeptProcess(KeepOptions options);
-  /// Asks it to end, and waits until it has.
+  /// Asks the process to end, and waits until it has.
   ~KeptProcess();
   KeptProcess(const KeptProcess&) = delete;
   KeptProcess& operator=(const KeptProcess&) = delete;
 
-  /// Begins to ask, and returns at once: where many shall end, they end together.
+  /// Asks the process to end and returns at once, so that several can end at the same time.
   void ask_to_end();
 
  private:
@@ -68,7 +70,7 @@ class KeptProcess {
   bool shall_end() const;
 
   KeepOptions options_;
-  Bell bell_;  // It shall end.
+  Bell bell_;  // Rung when the process shall end.
   mutable std::mutex mutex_;
   bool shall_end_ = false;
   std::thread thread_;

@@ -15,10 +15,11 @@ namespace {
 /// A hierarchy of control groups, and the group of this process in it.
 struct Hierarchy {
   bool is_version_2 = false;
-  std::vector<std::string> controllers;  // Of version 1: "cpu", "memory".
-  std::string mount_point;               // "/sys/fs/cgroup/memory"
-  std::string mounted;                   // The group that is seen there: "/".
-  std::string group;                     // "/system.slice/troupe.service"
+  // The controllers of a version 1 hierarchy: "cpu", "memory".
+  std::vector<std::string> controllers;
+  std::string mount_point;  // "/sys/fs/cgroup/memory"
+  std::string mounted;      // The group that is mounted there: "/".
+  std::string group;        // "/system.slice/troupe.service"
 };
 
 std::vector<std::string> parts_of(const std::string& text, char separator) {
@@ -28,7 +29,7 @@ std::vector<std::string> parts_of(const std::string& text, char separator) {
   return parts;
 }
 
-/// The value of a line "key: value", without the blanks around it.
+/// Returns the value of a line "key: value", trimmed.
 std::string value_of(const std::string& path, std::string_view key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -39,7 +40,7 @@ std::string value_of(const std::string& path, std::string_view key) {
   return {};
 }
 
-/// How many numbers a list such as "0-3,8" has.
+/// Counts the numbers in a list such as "0-3,8".
 int count_of(const std::string& list) {
   int count = 0;
   for (const auto& range : parts_of(list, ',')) {
@@ -52,8 +53,8 @@ int count_of(const std::string& list) {
   return count;
 }
 
-/// The mounts of control groups, as /proc/self/mountinfo has them:
-/// "33 32 0:29 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory".
+/// Returns the control group mounts of /proc/self/mountinfo, whose lines look like "33 32 0:29 /
+/// /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory".
 std::vector<Hierarchy> mounted_hierarchies(const std::string& root) {
   std::vector<Hierarchy> found;
   std::ifstream file(root + "/proc/self/mountinfo");
@@ -68,7 +69,7 @@ std::vector<Hierarchy> mounted_hierarchies(const std::string& root) {
   return found;
 }
 
-/// Fills in this process' groups, as /proc/self/cgroup has them: "4:memory:/a/b", "0::/a/b".
+/// Adds this process' groups from /proc/self/cgroup: "4:memory:/a/b", "0::/a/b".
 std::vector<Hierarchy> own_hierarchies(const std::string& root) {
   auto hierarchies = mounted_hierarchies(root);
   std::ifstream file(root + "/proc/self/cgroup");
@@ -89,11 +90,11 @@ std::vector<Hierarchy> own_hierarchies(const std::string& root) {
   return hierarchies;
 }
 
-/// Calls `read` with the folder of this process' group, and with those of all groups above it that
-/// can be seen.
+/// Calls `read` with the folder of this process' group and with the folder of each visible
+/// ancestor.
 void for_each_group(const std::string& root, const Hierarchy& hierarchy,
                     const std::function<void(const std::string& folder)>& read) {
-  // A container sees its own group as the root, and may be told the path that the host knows.
+  // In a container the own group is mounted as the root, but /proc may show the host's path.
   std::string group = hierarchy.group;
   if (hierarchy.mounted != "/")
     group = group.starts_with(hierarchy.mounted) ? group.substr(hierarchy.mounted.size()) : "";

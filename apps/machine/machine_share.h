@@ -8,20 +8,20 @@ namespace troupe::apps {
 
 /// How much of a machine this process may use.
 struct MachineShare {
-  int online = 1;                    // Processors of the machine,
-  int usable = 1;                    // of which the scheduler gives this process some (cpusets),
-  std::optional<double> quota = {};  // and its control groups the time of so many.
-  std::int64_t total_memory = 0;     // Bytes of the machine,
-  std::optional<std::int64_t> memory_limit = {};  // and what its control groups allow, if less.
+  int online = 1;                    // Processors of the machine.
+  int usable = 1;                    // Processors that the scheduler allows this process (cpusets).
+  std::optional<double> quota = {};  // Processor time that control groups allow, in processors.
+  std::int64_t total_memory = 0;     // Bytes of the machine.
+  std::optional<std::int64_t> memory_limit = {};  // Bytes that control groups allow, if fewer.
 
-  /// How many threads may compute at once without waiting for each other; at least 1.
+  /// Returns how many threads can compute at once without waiting for each other; at least 1.
   int cores() const;
   std::int64_t memory() const { return memory_limit.value_or(total_memory); }
 };
 
-/// Reads the share of this process: affinity, and the quotas and memory limits of control groups of
-/// version 1 and 2. A group is bound by all groups above it, so the least limit of them counts.
-/// Tests read another /proc and /sys below `root`.
+/// Reads the share of this process: its affinity, and the quotas and memory limits of control
+/// groups, versions 1 and 2. All ancestors of a group limit it, so the smallest limit counts. Tests
+/// pass a `root` with their own /proc and /sys below it.
 MachineShare own_machine_share(const std::string& root = "");
 
 }  // namespace troupe::apps

@@ -34,7 +34,8 @@ Result<std::int64_t> positive_variable(const char* name) {
   return value;
 }
 
-/// The interval between two signs of life, half of what the watchdog allows; 0: no watchdog.
+/// Returns the interval between two watchdog messages, half of what the watchdog allows; 0 without
+/// a watchdog.
 Result<std::chrono::milliseconds> watchdog_interval() {
   if (variable("WATCHDOG_USEC").empty()) return std::chrono::milliseconds(0);
   const auto allowed = positive_variable("WATCHDOG_USEC");
@@ -42,7 +43,8 @@ Result<std::chrono::milliseconds> watchdog_interval() {
   if (!variable("WATCHDOG_PID").empty()) {
     const auto process = positive_variable("WATCHDOG_PID");
     if (!process) return process.error();
-    if (*process != getpid()) return std::chrono::milliseconds(0);  // It watches another process.
+    // The watchdog is meant for another process.
+    if (*process != getpid()) return std::chrono::milliseconds(0);
   }
   return std::chrono::milliseconds(std::clamp<std::int64_t>(*allowed / 2000, 1, 3'600'000));
 }
@@ -70,7 +72,7 @@ Result<ServiceManager> ServiceManager::from_environment() {
 void ServiceManager::ready() const { send("READY=1"); }
 void ServiceManager::status(const std::string& text) const {
   std::string line = "STATUS=" + text;
-  std::ranges::replace(line, '\n', ' ');  // A new line would begin another assignment.
+  std::ranges::replace(line, '\n', ' ');  // A newline would begin another assignment.
   send(line);
 }
 void ServiceManager::stopping() const { send("STOPPING=1"); }

@@ -9,7 +9,7 @@
 
 namespace troupe::apps {
 
-/// Tells the service manager that started this process, for instance systemd, how the process is.
+/// Reports the state of this process to the service manager that started it, for instance systemd.
 ///
 /// The protocol is stable, and sd_notify(3) documents it for direct use: one datagram to the Unix
 /// socket that NOTIFY_SOCKET names. So the program needs no libsystemd. Without NOTIFY_SOCKET
@@ -20,21 +20,22 @@ class ServiceManager {
   /// Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID.
   static Result<ServiceManager> from_environment();
 
-  /// The service has started: others may use it from now on.
+  /// Reports that the service has started and can be used.
   void ready() const;
-  /// One line for `systemctl status`.
+  /// Sends one line for `systemctl status`.
   void status(const std::string& text) const;
   void stopping() const;
-  /// Waits until the bell rings. Calls `check` twice in each watchdog interval, and tells the
-  /// service manager after each call that the process is alive: a check that hangs lets the
-  /// watchdog expire. Without a watchdog `check` is not called.
+  /// Waits until the bell rings. Calls `check` twice in each watchdog interval and then tells the
+  /// service manager that the process is alive. If `check` hangs, the watchdog expires. Without a
+  /// watchdog `check` is not called.
   void wait(Bell& bell, const std::function<void()>& check) const;
 
  private:
   void send(const std::string& message) const;
 
-  std::string socket_;                     // Empty: nobody listens.
-  std::chrono::milliseconds interval_{0};  // Between two signs of life; 0: no watchdog.
+  std::string socket_;  // Empty if there is no service manager.
+  // The interval between two watchdog messages; 0: no watchdog.
+  std::chrono::milliseconds interval_{0};
 };
 
 }  // namespace troupe::apps

@@ -14,13 +14,13 @@ namespace troupe::apps {
 namespace {
 
 constexpr std::int64_t nanoseconds_in_second = 1'000'000'000;
-/// A service manager signals all processes of a service at once, and a parent passes its signal on:
-/// several signals within this time are one request.
+/// Signals within this time count as one request: a service manager signals all processes of a
+/// service at once, and a parent passes its signal on.
 constexpr std::int64_t one_request = nanoseconds_in_second;
 
-// Signal handlers may touch no more than this.
+// The only state that signal handlers touch.
 Bell* bell_for_signals = nullptr;
-std::atomic<std::int64_t> stop_requested_at = 0;  // On the monotonic clock; 0: not yet.
+std::atomic<std::int64_t> stop_requested_at = 0;  // On the monotonic clock; 0: not requested.
 pid_t keeper = 0;
 
 std::int64_t now_for_signals() {
@@ -34,7 +34,7 @@ void on_signal(int signal, siginfo_t* info, void*) {
   const auto now = now_for_signals();
   std::int64_t first = 0;
   if (stop_requested_at.compare_exchange_strong(first, now)) return bell_for_signals->ring();
-  // The second request does not wait: whoever sends it means now.
+  // A second request ends the process at once.
   if (now - first >= one_request) _Exit(128 + (keeper != 0 ? SIGTERM : signal));
 }
 

@@ -15,12 +15,13 @@ namespace {
 
 using schedules::DeviceProfile;
 
-// A kernel wakes its helpers; a hand-over between devices of one machine is a message in a mailbox.
+// Estimates: launching a kernel wakes its helper threads, and a transfer between devices of one
+// machine is a mailbox message.
 constexpr auto launch = std::chrono::microseconds(2);
 constexpr double mailbox_seconds = 20e-6;
 constexpr int tries = 3;
 
-/// The best of some tries: what disturbs makes it slower only.
+/// Returns the shortest of several tries, since disturbances only add time.
 template <class Body>
 double seconds_of(Body body) {
   double best = 1e9;
@@ -146,7 +147,7 @@ schedules::Cluster this_machine(const Shares& shares, const DeviceProfile& profi
     node.inside = node.outside = profile.link;
   }
   if (shares.gpus.empty()) return cluster;
-  // All nodes have the same ones.
+  // All nodes have the same GPUs.
   std::vector<schedules::ClusterDevice> all(static_cast<std::size_t>(each * shares.nodes));
   schedules::put_on_gpus(all, shares.gpus);
   auto next = all.begin();

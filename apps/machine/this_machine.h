@@ -8,23 +8,25 @@
 
 namespace troupe::apps {
 
-/// How this machine is shared out where no cluster file is given.
+/// How this machine is divided if no cluster file is given.
 struct Shares {
   int nodes = 1;
-  int devices = 1;  // Of all nodes together; every node has as many, rounded up.
-  std::vector<schedules::Bytes> gpus = {};  // What each has left; none: the cores compute.
+  int devices = 1;  // Devices of all nodes together; each node has an equal number, rounded up.
+  // The free bytes of each GPU; empty if the cores compute.
+  std::vector<schedules::Bytes> gpus = {};
 };
 
-/// Nodes on this machine, each device with an equal part of its memory, or of a GPU's.
+/// Describes this machine as `shares.nodes` nodes. Each device has an equal part of the machine's
+/// memory, or of a GPU's.
 schedules::Cluster this_machine(const Shares& shares, const schedules::DeviceProfile& profile);
 
-/// What so many devices on this machine's cores reach each, by measurement: products, attention and
-/// convolutions of a middling size, and copies for all that only moves numbers. Takes some tenths
-/// of a second, and comes out a little different each time.
+/// Measures the speed of each of `devices` devices that share this machine's cores: matrix
+/// products, attention and convolutions of medium size, and copies for operations that only move
+/// data. Takes some tenths of a second; results vary a little.
 schedules::DeviceProfile measure_this_machine(int devices, kernels::Precision precision);
 
-/// A middling device that is the same everywhere: where a model is cut must not hang on what was
-/// measured a moment ago.
+/// Returns a fixed profile of a medium device, for plans whose cuts must not depend on
+/// measurements.
 schedules::DeviceProfile nominal_device();
 
 }  // namespace troupe::apps

@@ -9,7 +9,8 @@
 namespace troupe::apps {
 namespace {
 
-// A process that was stopped and goes on has missed one look, however long that was.
+// The watchdog counts looks instead of time: a process that was stopped has missed at most one
+// look.
 constexpr int looks_in_patience = 10;
 
 }  // namespace

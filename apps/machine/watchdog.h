@@ -10,20 +10,20 @@
 
 namespace troupe::apps {
 
-/// Notices that nobody gives a sign of life any more, whoever is stuck and wherever: on a thread
-/// that does nothing else. It watches from the first sign on.
+/// Detects that no sign of life comes any more, whichever thread is stuck. It runs on its own
+/// thread and watches from the first sign on.
 class Watchdog {
  public:
-  /// `stuck` is called with the last sign, once none has come for `patience`, and again after each
-  /// further one. Time in which the whole process stood still does not count.
+  /// Calls `stuck` with the last sign once none has come for `patience`, and again after each
+  /// further `patience`. Time during which the whole process was stopped does not count.
   Watchdog(std::chrono::nanoseconds patience, std::function<void(const std::string& last)> stuck);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  /// Any thread: it lives, and does this.
+  /// Reports life and the current activity. Any thread may call it.
   void sign(std::string doing);
-  /// Until the next sign there is nobody to watch.
+  /// Stops watching until the next sign.
   void rest();
 
  private:
@@ -33,8 +33,8 @@ class Watchdog {
   std::function<void(const std::string&)> stuck_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::optional<std::string> doing_;  // Nothing: nobody is watched.
-  int silent_ = 0;                    // Looks since then.
+  std::optional<std::string> doing_;  // Empty while nobody is watched.
+  int silent_ = 0;                    // Looks since the last sign.
   bool ending_ = false;
   std::thread thread_;
 };

@@ -22,7 +22,7 @@ Result<std::unique_ptr<LocalNodes>> LocalNodes::start(int count, int devices,
   options.listening.endpoint = "tcp://127.0.0.1:0";
   options.patience = patience;
   GateEvents events;
-  // Nodes are started, and so heard, only once there is a casting.
+  // Nodes start only after `casting_` is set, so no event comes earlier.
   events.joined = [local = local.get()](const actors::NodeHere&) {
     local->player_host_->arrived();
   };
@@ -50,7 +50,7 @@ Result<std::unique_ptr<LocalNodes>> LocalNodes::start(int count, int devices,
     arguments.name = "node-" + std::to_string(i);
     arguments.first_gpu = i * devices;
     KeepOptions kept;
-    const auto life = std::make_shared<std::int64_t>();  // Of its keeper's thread alone.
+    const auto life = std::make_shared<std::int64_t>();  // Used only on the keeper's thread.
     kept.arguments = [arguments, life] {
       *life = new_life();
       auto words = arguments.words();

@@ -11,10 +11,11 @@
 
 namespace troupe::apps {
 
-/// Node processes on this machine that play one run which this process leads.
+/// The node processes on this machine for one run, which this process leads.
 class LocalNodes {
  public:
-  /// They share its cores, and take turns with its GPUs: so many devices has each.
+  /// Starts the nodes. They divide this machine's cores and take turns with its GPUs. Each has
+  /// `devices` devices.
   static Result<std::unique_ptr<LocalNodes>> start(int count, int devices,
                                                    actors::RemoteOrder order,
                                                    const NodePatience& patience);
@@ -23,7 +24,8 @@ class LocalNodes {
   actors::PlayerHost& player_host() { return *player_host_; }
 
  private:
-  // The gate tells the casting of nodes that go, so it goes before it; and both hear of the last.
+  // The gate reports lost nodes to the casting, so it is destroyed before the casting. Both must
+  // receive the last node's end, so the processes are destroyed first.
   std::unique_ptr<actors::RemotePlayerHost> player_host_;
   std::unique_ptr<NodeGate> gate_;
   std::vector<std::unique_ptr<KeptProcess>> processes_;

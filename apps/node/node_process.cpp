@@ -1,4 +1,4 @@
-// `troupe node-process`: what a daemon, or `troupe train --nodes`, starts.
+// `troupe node-process`: the process that a daemon or `troupe train --nodes` starts.
 
 #include "apps/node/node_process.h"
 
@@ -34,7 +34,7 @@ using Say = std::function<void(const std::string&)>;
 
 constexpr const char* life_variable = "TROUPE_LIFE";
 
-/// 0 for a process that nobody watches.
+/// Returns the secret of this life; 0 if no daemon started this process.
 std::int64_t own_life() {
   const char* text = std::getenv(life_variable);
   const std::int64_t life = text ? std::strtoll(text, nullptr, 10) : 0;
@@ -42,7 +42,7 @@ std::int64_t own_life() {
   return std::max<std::int64_t>(0, life);
 }
 
-/// A run's devices in this process, with all that they stand on.
+/// A run's devices in this process, with the objects that they depend on.
 class Home final : public actors::RunHome {
  public:
   static Result<std::shared_ptr<actors::RunHome>> open(const Value& config,
@@ -227,7 +227,7 @@ actors::ExitNotice notice_of(std::int64_t life, const ProcessEnd& end) {
 void add_node_process(Program& program) {
   auto [command, arguments] = add_command(program, program.app, "node-process",
                                           "what `troupe node` starts and watches", node_process);
-  command->group("");  // Not for people.
+  command->group("");  // Hidden from the help: not meant for people.
   arguments.add_to(*command);
   command->add_option("--term", arguments.term);
   command->add_option("--term-proof", arguments.term_proof);

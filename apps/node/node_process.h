@@ -10,30 +10,31 @@
 
 namespace troupe::apps {
 
-/// What a person says of a node, to its daemon and on to its process.
+/// The options of a node, which its daemon passes on to its process.
 struct NodeArguments {
   std::string head;
   std::string name;
-  int cores = 0;          // 0: all.
-  std::string interface;  // Empty: this machine alone.
+  int cores = 0;          // 0: all cores.
+  std::string interface;  // Empty: reachable from this machine only.
   std::string carrier = "auto";
-  std::string precision;  // The best that it offers; empty: what it has products in.
+  // The best precision that the node offers; empty: the machine's best.
+  std::string precision;
   DialKeys keys;
-  std::uint64_t term = 0;  // Of the newest head that is known,
-  std::string term_proof;  // and its proof.
-  int first_gpu = 0;       // Of this machine's, for the first of its devices.
+  std::uint64_t term = 0;  // The term of the newest known head.
+  std::string term_proof;  // The proof of that term.
+  int first_gpu = 0;       // The machine's GPU that the first device uses.
 
   void add_to(CLI::App& command);
-  /// The line that starts a process with them; `head` is an endpoint.
+  /// Returns the command line that starts a process with these options; `head` is an endpoint.
   std::vector<std::string> words() const;
 };
 
 std::string this_host();
-/// A secret that a node process shares with who started it. Other users cannot see it.
+/// Returns a new secret that a node process shares with its starter. Other users cannot see it.
 std::int64_t new_life();
-/// The variable by which the process gets it.
+/// Returns the environment variable that passes the secret to the process.
 std::vector<std::string> environment_of(std::int64_t life);
-/// What a head is told of a process' end.
+/// Returns the notice that tells a head of the process' end.
 actors::ExitNotice notice_of(std::int64_t life, const ProcessEnd& end);
 
 }  // namespace troupe::apps

@@ -12,29 +12,29 @@
 namespace troupe::apps {
 namespace {
 
-// Numbers beyond have differences that a double cannot say.
+// Values beyond this are not drawn: differences between them would overflow.
 constexpr double largest = 1e300;
 
 bool is_drawable(Point point) {
   return std::abs(point.x) <= largest && std::abs(point.y) <= largest;  // False for NaN.
 }
 
-// The palette of Okabe and Ito without its yellow, which white swallows.
+// The palette of Okabe and Ito without its yellow, which is invisible on white.
 constexpr std::array<std::string_view, 7> colours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                      "#e69f00", "#56b4e9", "#888888"};
-// After the last colour they come again, dashed.
+// After the last colour the colours repeat, dashed.
 constexpr std::array<std::string_view, 3> dashes = {"", "6 3", "2 3"};
 
 std::string colour_of(std::size_t curve) { return std::string(colours[curve % colours.size()]); }
 
-/// Hundredths of a pixel are enough.
+/// Formats a length in pixels with two decimals.
 std::string px(double length) { return shortest(std::round(length * 100) / 100); }
 
-/// "0.05", "12k", "3M".
+/// Formats a tick: "0.05", "12k", "3M".
 std::string tick_text(double value, double distance) {
   constexpr std::array<std::pair<double, std::string_view>, 3> units = {
       {{1e9, "G"}, {1e6, "M"}, {1e4, "k"}}};
-  // What is left of an addition's rounding is cut off.
+  // Removes the rounding error of repeated addition.
   if (std::abs(value) < distance / 1000) return "0";
   for (const auto& [from, name] : units)
     if (std::abs(value) >= from && std::abs(value) < 1e13) {
@@ -46,16 +46,16 @@ std::string tick_text(double value, double distance) {
   return text;
 }
 
-/// Where numbers of one axis lie on the page.
+/// A mapping from values of one axis to positions on the page.
 struct Axis {
-  double low = 0, high = 1;   // The numbers.
+  double low = 0, high = 1;   // The values.
   double begin = 0, end = 1;  // The page.
   double at(double value) const {
     return begin + (std::clamp(value, low, high) - low) / (high - low) * (end - begin);
   }
 };
 
-/// A range that is no single point.
+/// Returns an axis; widens a range that is a single point.
 Axis axis_of(double low, double high) {
   if (!(low <= high)) return {0, 1};
   if (high - low <= std::max(std::abs(low), std::abs(high)) * 1e-9) {
@@ -70,8 +70,8 @@ Axis widened(Axis axis) {
   return {axis.low - margin, axis.high + margin};
 }
 
-/// From the least number to the greatest; but where few lie far above all others (the first steps,
-/// a run that burst) they are cut off, so that the others can be told apart.
+/// Returns an axis from the smallest to the largest value. If a few values lie far above the rest
+/// (the first steps, a diverged run), it cuts them off, so that the rest stays readable.
 Axis axis_for(std::vector<double> values) {
   if (values.empty()) return {0, 1};
   std::ranges::sort(values);
@@ -135,7 +135,7 @@ class Drawer {
       last = point;
     }
     if (count == 0) return;
-    if (count == 1)  // A line of one point is a dot.
+    if (count == 1)  // A curve of one point is drawn as a dot.
       text_ += "<circle cx=\"" + px(x_.at(last.x)) + "\" cy=\"" + px(y_.at(last.y)) +
                "\" r=\"2.5\" fill=\"" + colour_of(number) + "\"/>\n";
     else
@@ -143,7 +143,7 @@ class Drawer {
                dash_of(number) + " d=\"" + path + "\"/>\n";
   }
 
-  /// The names of curves where they end, moved apart where they would lie on each other.
+  /// Writes the names of curves at their ends, moved apart if they would overlap.
   void add_names(const std::vector<Curve>& curves) {
     struct Name {
       std::size_t number;
@@ -185,7 +185,7 @@ class Drawer {
     words("", right + 28, at, escaped(name, longest_name));
   }
 
-  /// `safe` is escaped.
+  /// `safe` must be escaped already.
   void words(std::string_view style, double x, double y, const std::string& safe) {
     text_ += "<text" + (style.empty() ? "" : " class=\"" + std::string(style) + "\"") + " x=\"" +
              px(x) + "\" y=\"" + px(y) + "\">" + safe + "</text>\n";
@@ -224,7 +224,7 @@ std::vector<double> ticks(double low, double high, int wanted) {
   double distance = 10 * power;
   for (const int factor : {5, 2, 1})
     if (factor * power >= about * 0.75) distance = factor * power;
-  // Where a double cannot tell one tick from the next there are none.
+  // Returns no ticks if a double cannot tell neighbours apart.
   if (!(distance > std::max(std::abs(low), std::abs(high)) * 1e-12)) return {};
   std::vector<double> found;
   const double first = std::ceil(low / distance - 1e-9);
@@ -239,7 +239,7 @@ Curve smoothed(const Curve& curve) {
   const std::size_t count = good.points.size(), reach = count / 60;
   Curve mean = good;
   for (std::size_t i = 0; i < count; ++i) {
-    // As far to one side as to the other, so that a slope stays where it is.
+    // Takes as many points on one side as on the other, so that a slope stays unbiased.
     const std::size_t each = std::min({reach, i, count - 1 - i});
     double sum = 0;
     for (std::size_t j = i - each; j <= i + each; ++j)

@@ -10,7 +10,7 @@ struct Point {
   double y = 0;
 };
 
-/// Points in ascending x. One that is no finite number is left out.
+/// Points in ascending x. A point with a value that is not finite is skipped.
 struct Curve {
   std::string name;
   std::vector<Point> points;
@@ -18,12 +18,12 @@ struct Curve {
 
 enum class Drawing {
   as_is,
-  smoothed,  // A running mean, with the points themselves faint behind it.
+  smoothed,  // A running mean, with the points faint behind it.
 };
 
 struct LineChart {
   std::string title;
-  std::string x;  // What the axes are.
+  std::string x;  // The label of the axis.
   std::string y;
   std::vector<Curve> curves;
   Drawing drawing = Drawing::as_is;
@@ -32,7 +32,7 @@ struct LineChart {
 struct BarChart {
   struct Series {
     std::string name;
-    std::vector<double> values;  // One for each group; where there are fewer, the others are 0.
+    std::vector<double> values;  // A value for each group; missing values count as 0.
   };
 
   std::string title;
@@ -42,21 +42,21 @@ struct BarChart {
   std::vector<Series> series;
 };
 
-/// A picture that asks for nothing: axes with ticks at round numbers, the name of each curve where
-/// it ends, colours that the colour-blind can tell too. Follows the viewer's choice of light or
-/// dark. It can be a file, or stand in a page beside others.
+/// Draws a self-contained SVG: axes with ticks at round numbers, the name of each curve at its end,
+/// and colours that colour-blind readers can distinguish. It follows the viewer's light or dark
+/// mode. It works as a file and inside a page with other charts.
 std::string to_svg(const LineChart& chart);
 std::string to_svg(const BarChart& chart);
 
-/// Round numbers, 1, 2 or 5 times a power of ten apart, in [low, high]: about `wanted` of them.
+/// Returns about `wanted` round numbers in [low, high], spaced by 1, 2 or 5 times a power of ten.
 std::vector<double> ticks(double low, double high, int wanted);
 
-/// The mean of each point and those around it, a sixtieth of the curve to each side. A point that
-/// is no finite number counts nowhere.
+/// Returns the running mean over a sixtieth of the curve to each side. Skips points that are not
+/// finite.
 Curve smoothed(const Curve& curve);
 
-/// A curve of no more than about four points for each of so many columns: in each the first, the
-/// least, the greatest and the last.
+/// Returns a curve of at most about four points for each of `columns` columns: the first, the
+/// smallest, the largest and the last.
 Curve thinned(const Curve& curve, int columns);
 
 }  // namespace troupe::apps

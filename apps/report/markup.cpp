@@ -14,7 +14,7 @@ bool is_xml_character(std::uint32_t letter) {
          (letter > 0xffff && letter < 0x110000);
 }
 
-/// Takes the first character off; a byte that begins none counts as a broken one.
+/// Removes and returns the first character. An invalid byte counts as one broken character.
 std::uint32_t take_character(std::string_view& text) {
   const auto first = static_cast<unsigned char>(text[0]);
   const std::size_t length = first < 0x80             ? 1

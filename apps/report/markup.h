@@ -5,14 +5,14 @@
 
 namespace troupe::apps {
 
-/// The text as it may stand in HTML and XML, between tags and in quoted attributes alike. Whatever
-/// is no UTF-8, or no character of XML, becomes a replacement character.
+/// Escapes text for HTML and XML, between tags and in quoted attributes. Invalid UTF-8, and
+/// characters that XML forbids, become replacement characters.
 std::string escaped(std::string_view text);
 
-/// The same, cut after so many characters, with an ellipsis where something was cut off.
+/// Escapes the first `most` characters, followed by an ellipsis if some were cut off.
 std::string escaped(std::string_view text, std::size_t most);
 
-/// A picture as an address that an <img> shows without asking anybody.
+/// Returns a data: address with the picture, for an <img>.
 std::string data_address(std::string_view svg);
 
 }  // namespace troupe::apps

@@ -53,7 +53,7 @@ std::optional<double> least(const std::vector<double>& values) {
   return std::ranges::min(values);
 }
 
-/// One step's loss says little.
+/// Returns the mean over the last steps, since a single step's loss is noisy.
 std::optional<double> recent_mean(const std::vector<double>& values) {
   if (values.empty()) return {};
   const std::size_t count = std::min(values.size(), recent_steps);
@@ -62,7 +62,7 @@ std::optional<double> recent_mean(const std::vector<double>& values) {
   return sum / static_cast<double>(count);
 }
 
-/// How a run ended, in words.
+/// Describes how a run ended.
 std::string ending_of(const RunEvents& run) {
   if (run.state.empty()) return "nothing was told";
   if (run.state == "running") return "killed, or still running";
@@ -101,7 +101,7 @@ std::string overview(const std::vector<RunReport>& runs) {
          std::to_string(recent_steps) + " steps; rate and bubble: medians; memory: the most.</p>\n";
 }
 
-/// The lines of a configuration that are texts, numbers and yes or no: "model.layers" and 4.
+/// Appends a table row for each scalar of a configuration: "model.layers" and 4.
 void flatten(const Value& value, const std::string& name, std::string& rows) {
   if (const auto* map = value.map()) {
     for (const auto& [key, inner, position] : *map)
@@ -121,7 +121,7 @@ std::string configuration(const Value& recipe) {
          "</table></details>\n";
 }
 
-/// What went wrong, and what else the run had to say.
+/// Lists errors and warnings of a run.
 std::string troubles(const RunEvents& run) {
   std::string text;
   if (run.state == "failed")
@@ -183,7 +183,7 @@ std::string common_charts(const std::vector<RunReport>& runs) {
   return text;
 }
 
-/// One curve for each stage.
+/// Draws one curve for each stage.
 LineChart stages_chart(const RunReport& run, const std::string& title,
                        const std::function<double(const StageLateness&)>& value) {
   std::map<int, Curve> curves;
@@ -210,7 +210,7 @@ BarChart delay_chart(const RunReport& run) {
       auto& of_stage = series[stage];
       of_stage.name = "stage " + std::to_string(stage);
       for (std::size_t delay = 0; delay < late.delays.size(); ++delay) {
-        // The last bar is for all that is later still.
+        // The last bar also counts all longer delays.
         const std::size_t bar = std::min(delay, most_delays);
         if (of_stage.values.size() <= bar) of_stage.values.resize(bar + 1);
         of_stage.values[bar] += late.delays[delay];
@@ -247,7 +247,7 @@ std::string timeline_of(const RunReport& run) {
   if (!run.timeline || run.timeline->spans.empty()) return {};
   const std::string svg =
       schedules::to_svg(*run.timeline, "the last rounds, as they were measured; seconds");
-  // As an image, so that its style and its names stay its own.
+  // Embedded as an image, so that its styles and ids do not mix with the page's.
   return "<div class=wide><img alt=\"timeline of the last rounds\" src=\"" + data_address(svg) +
          "\"></div>\n";
 }

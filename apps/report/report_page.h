@@ -11,17 +11,17 @@
 
 namespace troupe::apps {
 
-/// All that is known of a run.
+/// The data of a run that a report uses.
 struct RunReport {
   RunEvents events;
-  Value recipe;  // What decides its numbers; null: not known.
+  Value recipe;  // The part of the configuration that decides the numbers; null if unknown.
   std::optional<schedules::Timeline> timeline;
 };
 
-/// The loss of all runs over their steps.
+/// Returns a chart of the loss of all runs over their steps.
 LineChart loss_chart(const std::vector<RunReport>& runs, const std::string& title);
 
-/// One page of HTML that asks for nothing else: no script, no font, no address.
+/// Returns a self-contained HTML page: no script, font or external address.
 std::string report_page(const std::vector<RunReport>& runs, const std::string& title);
 
 }  // namespace troupe::apps

@@ -42,7 +42,8 @@ std::map<int, StageLateness> lateness_of(const Value& event) {
   return late;
 }
 
-/// What a run did again after it had gone back to a checkpoint replaces what it did before.
+/// Appends an event. Steps that a run repeats after going back to a checkpoint replace the earlier
+/// ones.
 template <class Told>
 void append(std::vector<Told>& told, Told next) {
   while (!told.empty() && told.back().step >= next.step) told.pop_back();
@@ -78,7 +79,7 @@ Status take(const Value& event, RunEvents& run) {
   } else if (type == "warn") {
     run.warnings.push_back(text_of(event, "text"));
   }
-  return Done{};  // Whatever else a later version may tell is none of the report's business.
+  return Done{};  // Ignores events of other types, which later versions may add.
 }
 
 }  // namespace
@@ -104,7 +105,7 @@ RunEvents parse_events(std::string_view text) {
 std::string folder_of_run(storage::Files& files, const std::string& run) {
   const std::string below = "runs/" + run;
   const auto there = files.exists(below);
-  // If that cannot be told, whoever opens the folder hears why.
+  // If this check fails, opening the folder will report the error.
   return !there.ok() || *there ? below : run;
 }
 

@@ -13,9 +13,9 @@
 
 namespace troupe::apps {
 
-/// What a stage of an asynchronous run had of stale weights in one step.
+/// The staleness of the weights that a stage of an asynchronous run used in one step.
 struct StageLateness {
-  std::vector<double> delays;  // Micro-batches by the steps that their gradients came late.
+  std::vector<double> delays;  // The number of micro-batches for each gradient delay in steps.
   double gap = 0;
   double prediction_error = 0;
   double penalty_mean = 0;
@@ -23,9 +23,9 @@ struct StageLateness {
 
 struct StepTold {
   std::int64_t step = 0;
-  // What the event did not say is absent.
+  // A value is absent if the event did not contain it.
   std::optional<double> loss, grad_norm, lr, rate, bubble, memory;
-  std::map<int, StageLateness> late;  // By stage.
+  std::map<int, StageLateness> late;  // Values by stage.
 };
 
 struct EvalTold {
@@ -33,30 +33,29 @@ struct EvalTold {
   double loss = 0;
 };
 
-/// What a run's events tell. A run that was stopped and went on is one story: what it did again
-/// counts once.
+/// The history of a run, read from its events. A run that was stopped and resumed is one history,
+/// in which repeated steps count once.
 struct RunEvents {
   std::string name;
-  std::string state;  // The last that was told; empty: none.
+  std::string state;  // The last reported state; empty: none.
   std::string why;
   int starts = 0;
   std::vector<StepTold> steps;
   std::vector<EvalTold> evals;
-  std::vector<std::string> checkpoints;  // Their folders.
+  std::vector<std::string> checkpoints;  // The folders of the checkpoints.
   std::vector<std::string> warnings;
-  bool is_torn = false;    // The last line has no end: the run was killed as it wrote it.
-  int unreadable = 0;      // Lines that are no events.
-  std::string first_flaw;  // The first of them, and what is wrong.
+  bool is_torn = false;    // The last line is incomplete: the run was killed while it wrote it.
+  int unreadable = 0;      // The number of lines that are no events.
+  std::string first_flaw;  // The first unreadable line and its error.
 };
 
-/// Any text gives what can be read of it.
+/// Reads as much as it can from any text.
 RunEvents parse_events(std::string_view text);
 
-/// A run is named as its folder below runs/ is, or by the folder itself.
+/// Returns the folder of a run that is named by its folder below runs/, or by the folder itself.
 std::string folder_of_run(storage::Files& files, const std::string& run);
 
-/// What the newest checkpoint that can still be read says of the run's configuration; null if
-/// there is none.
+/// Returns the configuration that the newest readable checkpoint holds; null if there is none.
 Value recipe_of(storage::Files& files, const RunEvents& run);
 
 }  // namespace troupe::apps

@@ -8,7 +8,7 @@
 
 namespace troupe::apps {
 
-/// What devices say of how they compute, from any thread: it is passed on, the same once.
+/// Notes of devices on how they compute, from any thread. Passes each text on once.
 class DeviceNotes {
  public:
   using Hear = std::function<void(const std::string&)>;
@@ -17,7 +17,7 @@ class DeviceNotes {
     const std::lock_guard lock(mutex_);
     if (all_.insert(remark).second && hear_) hear_(remark);
   }
-  /// What has been said by now, too.
+  /// Passes on future notes, and those that came before the call.
   void pass_on_to(Hear hear) {
     const std::lock_guard lock(mutex_);
     hear_ = std::move(hear);

@@ -54,7 +54,8 @@ void DiskCheckpoints::tell(const storage::SaveOutcome& outcome) {
     saved.set("directory", outcome.saved->directory);
     saved.set("weights", to_string(outcome.saved->manifest.weights_digest));
     around_.record(saved);
-    // Whoever resumes the run must then find this checkpoint or a newer one.
+    // Records the save in the ledger, so that a resumed run requires this checkpoint or a newer
+    // one.
     const auto& root = around_.config.checkpoint.directory;
     if (auto noted = around_.ledger.saved(outcome.step, root); !noted)
       warn("the ledger does not say that step " + std::to_string(outcome.step) +

@@ -14,24 +14,25 @@
 
 namespace troupe::apps {
 
-/// The checkpoints of a run, below the directory that its configuration names: saved on a thread of
-/// their own while training goes on.
+/// The checkpoints of a run, in the directory that its configuration names. A thread of their own
+/// writes them while training continues.
 class DiskCheckpoints final : public actors::CheckpointStore {
  public:
-  /// What it needs, all of which outlives it.
+  /// The objects that a store needs. All of them outlive it.
   struct Context {
     const config::RunConfig& config;
     storage::Files& files;
-    storage::Ledger& ledger;                          // Written down before what it accounts for.
-    const std::function<void(const Value&)>& record;  // What is saved or is not; any thread.
-    const storage::RootClaim* claim = nullptr;        // Null: nobody else can be saving there.
+    storage::Ledger& ledger;  // Written before a checkpoint that depends on it.
+    // Receives an event for each save and each failure; any thread.
+    const std::function<void(const Value&)>& record;
+    const storage::RootClaim* claim = nullptr;  // Null: no other process can be saving there.
   };
   explicit DiskCheckpoints(const Context& around);
 
   void save(storage::CheckpointContent content, std::function<void(Status)> done) override;
   Result<std::optional<actors::StartPoint>> newest(MemoryPool& memory) override;
 
-  /// Waits for what is being saved, for `limits.save_patience` at most.
+  /// Waits for pending saves, for `limits.save_patience` at most.
   Status finish();
 
  private:
@@ -41,7 +42,7 @@ class DiskCheckpoints final : public actors::CheckpointStore {
   const Context around_;
   std::mutex mutex_;
   std::deque<std::function<void(Status)>> waiting_;
-  storage::CheckpointWriter writer_;  // Last: its thread uses the others.
+  storage::CheckpointWriter writer_;  // Last: its thread uses the members above.
 };
 
 }  // namespace troupe::apps

@@ -28,7 +28,8 @@ Result<std::vector<NamedTensor>> load_file(storage::Files& files, const std::str
   return tensors;
 }
 
-/// What the optimizers would say later, said before anything is started.
+/// Checks the weights and optimizer state before anything starts, so that an error the optimizers
+/// would find comes early.
 Status check(const RunToBegin& run, const actors::StartPoint& start, const std::string& where) {
   Stream stream = Stream::rehearsal(run.memory);
   const models::Stage whole(run.setup.model, {0, static_cast<int>(run.setup.model.units.size())},
@@ -42,7 +43,7 @@ Status check(const RunToBegin& run, const actors::StartPoint& start, const std::
   return Done{};
 }
 
-/// Whether a run without a checkpoint may begin at step 0.
+/// Returns whether a run without a checkpoint may begin at step 0.
 Status may_begin_anew(const RunToBegin& run) {
   const std::string ledger = "runs/" + run.config.name + "/ledger";
   const auto saved = storage::newest_save(run.files, ledger);
@@ -87,11 +88,12 @@ Result<Resumed> resumed_state(const RunToBegin& run, SavesGone saves_gone) {
   const storage::Checkpoint& checkpoint = (*found)->checkpoint;
   if (auto same = storage::match_model(checkpoint.manifest(), run.setup.model_description); !same)
     return within(checkpoint.directory(), same.error());
-  // What is set to change later made none of its numbers.
+  // Only settings that were in force up to that step decided the checkpoint's numbers.
   storage::Manifest made = checkpoint.manifest();
   made.recipe = config::recipe_until(std::move(made.recipe), made.step);
   Value recipe = config::recipe_until(run.recipe, made.step);
-  // An earlier version did not say which bytes its data had.
+  // Checkpoints of an earlier version hold no digests of data files, so the comparison leaves them
+  // out.
   Value* data = recipe.find("data");
   if (data && data->map() && !config::value_at(made.recipe, "data.files"))
     std::erase_if(*data->map(), [](const Value::Entry& entry) { return entry.key == "files"; });

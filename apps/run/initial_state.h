@@ -13,30 +13,32 @@
 
 namespace troupe::apps {
 
-/// A run, before anything of it is played.
+/// A run before any of it was started.
 struct RunToBegin {
   const config::RunConfig& config;
   const RunSetup& setup;
   const Value& recipe;
-  storage::Files& files;  // Of its checkpoints.
-  MemoryPool& memory;     // For what is read.
-  std::string id = {};    // Whose checkpoints count; empty: those of any run.
+  storage::Files& files;  // The file system of its checkpoints.
+  MemoryPool& memory;     // The pool for tensors that are read.
+  std::string id = {};    // The id whose checkpoints count; empty: those of any run.
 };
 
-// From where a run begins. What does not fit it is an error before anything is started.
+// Functions that return the state from which a run begins. A state that does not fit the run is an
+// error before anything is started.
 
-/// Weights as the configuration says: random, or from a file.
+/// Returns weights as configured: random, or from a file.
 Result<actors::StartPoint> first_state(const RunToBegin& run);
 
 struct Resumed {
   actors::StartPoint start;
-  std::vector<std::string> warnings;  // That the user should hear.
+  std::vector<std::string> warnings;  // Warnings for the user.
 };
-/// What a run that is resumed does if its ledger says that a step is saved, and there is no
-/// checkpoint: a folder that is not mounted looks just like that.
+/// The behavior of a resumed run whose ledger says that a step was saved, while there is no
+/// checkpoint. A folder that is not mounted looks the same.
 enum class SavesGone { refuse, begin_anew };
 
-/// From the newest checkpoint that verifies; from the beginning where no step was ever saved.
+/// Returns the state of the newest checkpoint that verifies, or the initial state if no step was
+/// ever saved.
 Result<Resumed> resumed_state(const RunToBegin& run, SavesGone saves_gone);
 
 }  // namespace troupe::apps

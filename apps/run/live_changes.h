@@ -4,14 +4,14 @@
 #include "core/result.h"
 #include "storage/files/files.h"
 
-/// What was set while a run was under way and decides its numbers, in runs/NAME/changes.toml: so
-/// that whoever goes on from any of its checkpoints computes the same.
+/// Live changes that decide a run's numbers, kept in runs/NAME/changes.toml. A run that resumes
+/// from any of its checkpoints then computes the same numbers.
 namespace troupe::apps {
 
-/// On the disk when this returns.
+/// Writes the changes and syncs them to disk.
 Status keep_changes(storage::Files& files, const config::Loaded& loaded);
 
-/// Puts what is kept into the configuration of a run that is resumed.
+/// Merges the kept changes into the configuration of a resumed run.
 Status take_changes(storage::Files& files, config::Loaded& loaded);
 
 }  // namespace troupe::apps

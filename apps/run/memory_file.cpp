@@ -11,7 +11,7 @@ namespace {
 using schedules::Holding;
 using schedules::RunMemory;
 
-// More than a million devices, or an exbibyte, is no run's.
+// Bounds for a file's numbers: no run has a million devices or an exbibyte.
 constexpr std::int64_t most_in_a_run = 1 << 20;
 constexpr std::int64_t most_held = std::int64_t{1} << 60;
 

@@ -8,8 +8,8 @@
 
 namespace troupe::apps {
 
-/// What each device of a run holds by its plan, as runs/NAME/memory.jsonl has it: a line of JSON
-/// that says what the plan is, then one for each holding. Replaces a file that is there.
+/// Writes what each device holds by the plan to runs/NAME/memory.jsonl: a JSON line that describes
+/// the plan, then one for each holding. Replaces an existing file.
 Status write_memory(storage::Files& files, const std::string& path,
                     const schedules::RunMemory& memory);
 Result<schedules::RunMemory> read_memory(storage::Files& files, const std::string& path);

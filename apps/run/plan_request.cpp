@@ -22,9 +22,9 @@ sched::Seconds time_of(const std::vector<models::KernelWork>& pass,
   return time;
 }
 
-/// Most sums that the fold of so many groups holds whole while a micro-batch has all its
-/// activations: one for each tree of a power of two that the groups before have grown to, and the
-/// one in the making, which a group's first micro-batch makes only as its activations go.
+/// Returns how many gradient sums the fold of `groups` groups holds at most while a micro-batch has
+/// all its activations. The fold holds one sum for each binary tree of earlier groups, and one in
+/// progress. A group's first micro-batch makes the latter only as its activations are freed.
 int gradient_sums(int groups, std::int64_t micro_batches) {
   const bool has_later_ones = micro_batches > groups;
   int most = 1;
@@ -33,8 +33,8 @@ int gradient_sums(int groups, std::int64_t micro_batches) {
   return most;
 }
 
-/// Without asynchrony, no pass runs while the next version is made: UnitCost::update_room tells
-/// what that takes.
+/// Returns the rules for what devices hold. In a synchronous run no pass runs while the optimizer
+/// makes the next version; UnitCost::update_room counts that memory.
 sched::HoldingRules holding_rules(const config::RunConfig& config, int groups,
                                   std::int64_t micro_batches) {
   const int replicas = config.pipeline.replicas.value_or(1);
@@ -44,7 +44,8 @@ sched::HoldingRules holding_rules(const config::RunConfig& config, int groups,
           .makes_sum_in_backward = micro_batches == groups && groups > 1};
 }
 
-/// Whether the halves of backward passes may be apart, so that what lies between them adds up.
+/// Returns whether the schedule may separate the halves of backward passes, so that memory for what
+/// lies between them adds up.
 bool has_halves(const sched::PlanRequest& request) {
   const auto is_half = [](sched::Action action) {
     return action.kind == sched::Kind::backward_input;
@@ -77,7 +78,7 @@ sched::UnitCost unit_cost(const models::UnitCosts& costs, const sched::PlanReque
   unit.parameters = costs.parameters;
   unit.weight = costs.held.weight;
   unit.gradient = costs.held.gradient;
-  // Each replica has a section of the moments, or the first one has them all.
+  // Each replica has a shard of the optimizer state; with a server the first replica has all of it.
   const int sections = request.exchange == sched::Exchange::server ? 1 : replicas;
   const auto shared = [&](sched::Bytes moments) { return (moments + sections - 1) / sections; };
   unit.optimizer = shared(costs.held.optimizer) + micro_batches * costs.statistics;

@@ -9,29 +9,29 @@
 
 namespace troupe::apps {
 
-/// Whether its schedule is: then the cuts of its stages are part of its numbers.
+/// Returns whether the schedule is asynchronous. If so, the cuts of its stages affect the run's
+/// numbers.
 bool is_asynchronous(const config::RunConfig& config);
 
-/// Devices that the pipelines of a configuration ask for; where it leaves the stages open, one a
-/// replica, and where it leaves the replicas open, those of one.
+/// Returns how many devices the configuration asks for. Unset stages count as one per replica,
+/// unset replicas as one.
 int devices_wanted(const config::RunConfig& config);
 
-/// What shall be planned for a run. Times are those of a device of this profile, bytes those that
-/// this program holds.
+/// Returns the planning problem of a run. Times are those of a device with this profile; bytes are
+/// those that this program holds.
 Result<schedules::PlanRequest> plan_request(const config::RunConfig& config, const RunSetup& setup,
                                             schedules::Cluster cluster,
                                             const schedules::DeviceProfile& profile);
 
-/// Whether what this machine has bounds what a plan may use, or the memory of others does, which is
-/// not known here.
+/// Whether this machine's memory bounds the plan, or the unknown memory of other machines does.
 enum class MemoryOf { this_machine, elsewhere };
 
-/// What each GPU of this machine has left that the configuration computes on; none where the cores
-/// do.
+/// Returns the free memory of each GPU of this machine that the configuration uses; empty if it
+/// computes on cores.
 Result<std::vector<schedules::Bytes>> gpus_for(const config::RunConfig& config);
 
-/// The same for middling devices: a cut that hangs neither on where it is made nor on what is
-/// measured.
+/// Returns the planning problem for nominal devices. Its cuts depend neither on the machine nor on
+/// measurements.
 Result<schedules::PlanRequest> nominal_request(const config::RunConfig& config,
                                                const RunSetup& setup, MemoryOf memory);
 

@@ -12,7 +12,7 @@
 
 namespace troupe::apps {
 
-/// A plan, what is held by it, and what is played.
+/// A plan, the memory that it takes, and its rounds of actions.
 struct PreparedPlan {
   schedules::Plan plan;
   schedules::RunMemory memory;
@@ -20,13 +20,13 @@ struct PreparedPlan {
 };
 using PreparedPlanPtr = std::shared_ptr<const PreparedPlan>;
 
-/// For whom it is planned.
+/// The environment for which a run is planned.
 struct PlanFor {
-  MemoryOf memory = MemoryOf::this_machine;  // That the plan has to fit.
-  bool others_play = false;                  // Other processes, which know schedules by name.
+  MemoryOf memory = MemoryOf::this_machine;  // The memory that the plan must fit.
+  bool others_play = false;  // Other processes play too; they know schedules only by name.
 };
 
-/// Plans a run as its configuration says, and makes its rounds.
+/// Plans a run as its configuration says, and generates its rounds.
 Result<PreparedPlanPtr> prepare_plan(const config::RunConfig& config, const RunSetup& setup,
                                      const PlanFor& whom);
 

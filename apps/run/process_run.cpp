@@ -16,9 +16,10 @@
 namespace troupe::apps {
 namespace {
 
-// Actors never compute; two threads are enough for their messages.
+// Actors never compute, so two threads are enough for their messages.
 constexpr std::size_t actor_threads = 2;
-// Of a head before its nodes. A pause, a drain or a live change waits for what was given out.
+// How far a head may be ahead of its nodes. Pauses, drains and live changes wait for work that was
+// already given out.
 constexpr auto head_lead = std::chrono::milliseconds(500);
 
 storage::LedgerTerms terms_of(const config::RunConfig& config, const RunSetup& setup) {
@@ -38,7 +39,7 @@ ProcessRun::ProcessRun(const config::Loaded& loaded, RunSetup setup, storage::Fi
       system_config_(actor_threads) {}
 
 ProcessRun::~ProcessRun() {
-  // What comes now waits for all threads.
+  // The following steps join all threads.
   if (watchdog_) watchdog_->sign("its threads end");
   system_.reset();
   actors::finish(devices_.all());
@@ -73,14 +74,14 @@ Result<std::unique_ptr<ProcessRun>> ProcessRun::make(const config::Loaded& loade
 Value ProcessRun::recipe_of(Value tree) const {
   config::set_at(tree, "precision.compute", std::string(to_string(setup_.precision)));
   Value recipe = config::recipe_of(tree);
-  // Made data is all in its name.
+  // The name of generated data determines its content, so it needs no digest.
   Value files = Value::Map{};
   for (const auto& file : setup_.train_files) files.set(file.path, to_string(file.digest));
   if (!setup_.train_files.empty()) config::set_at(recipe, "data.files", std::move(files));
   return recipe;
 }
 
-/// For who looks at the run while it plays and after it.
+/// Writes the plan's memory to the run's folder, for reports during and after the run.
 void ProcessRun::keep_memory() {
   if (kept_ == staging_) return;
   watchdog_->sign("it keeps what its plan holds");
@@ -251,7 +252,7 @@ actors::Outcome ProcessRun::play(const Context& around) {
   return std::move(*outcome);
 }
 
-/// Waits for all that is left of it, but for no one who is stuck.
+/// Waits for the remains of the run, but not for stuck threads. Returns whether everything is gone.
 bool ProcessRun::all_gone() {
   watchdog_->sign("its actors end");
   system_->await_all_actors_done();
@@ -260,10 +261,10 @@ bool ProcessRun::all_gone() {
   if (!store_->finish()) return false;
   const auto& limits = config_.limits;
   watchdog_->sign("its devices finish what was begun");
-  // All threads that compute do what was posted to them, and soon.
+  // The computing threads finish their jobs soon.
   const auto soon = std::chrono::steady_clock::now() + limits.stuck_floor * actors::Allowed().usual;
   if (!actors::finish(devices_.all(), soon)) return false;
-  // A device that has failed cannot be closed.
+  // A failed device cannot be closed.
   return std::ranges::none_of(devices_.all(),
                               [](const auto* executor) { return executor->fault().has_value(); });
 }

@@ -24,63 +24,64 @@
 
 namespace troupe::apps {
 
-/// A run as this process has it: all of its devices, as `troupe train` on one machine; some of
-/// them, as a node; or none, as the head, which leads it.
+/// A process' part of a run: all devices, as in `troupe train` on one machine; some devices, as on
+/// a node; or none, as in the head, which leads the run.
 class ProcessRun {
  public:
   using Record = std::function<void(const Value&)>;
 
-  /// Plans the run. Checkpoints and the like are kept in `files`. Errors mean exit code 3. What was
-  /// loaded outlives it.
+  /// Plans the run. `files` holds its checkpoints and other files. Errors mean exit code 3.
+  /// `loaded` outlives the run.
   static Result<std::unique_ptr<ProcessRun>> make(const config::Loaded& loaded, RunSetup setup,
                                                   storage::Files& files, const PlanFor& whom = {},
                                                   const DevicesHere& here = {});
   ~ProcessRun();
 
-  /// Weights as the configuration says: random, or from a file.
+  /// Begins with weights as configured: random, or from a file.
   Status start();
-  /// From the newest checkpoint that verifies; from the beginning where no step was ever saved.
-  /// Only checkpoints of the run of that id count. Gives what the user should be warned of.
+  /// Begins with the newest checkpoint that verifies, or at the beginning if no step was ever
+  /// saved. Only checkpoints of the run with this id count. Returns warnings for the user.
   Result<std::vector<std::string>> resume(SavesGone saves_gone, const std::string& id);
 
-  /// The configuration with all in it that was chosen here: by which all other processes of the run
-  /// make the same plan.
+  /// Returns the configuration with all choices that were made here, from which all other processes
+  /// of the run make the same plan.
   Value chosen() const { return chosen(tree_); }
-  /// Likewise, of one in which live keys alone are others.
+  /// Returns the same for a configuration that differs in live keys only.
   Value chosen(Value tree) const;
-  /// What the players here need, without a place for checkpoints and events.
+  /// Returns the spec of the players here, without functions for checkpoints and events.
   std::shared_ptr<actors::RunSpec> spec() { return spec(config_, recipe_); }
 
-  /// By device those of them that have links; and why others that want some have none.
+  /// Returns the links of devices by number, null for a device without. `why_not_linked` says why
+  /// devices lack links that they want.
   std::vector<actors::LinkedDevice*> linked() const { return devices_.linked(); }
   const std::string& why_not_linked() const { return devices_.why_not_linked(); }
-  /// Of devices that are here; play() makes warnings of them.
+  /// Notes of the devices here. play() records them as warnings.
   Remarks& remarks() const { return devices_.remarks(); }
 
-  /// What is around it while it plays.
+  /// The environment of a playing run.
   struct Context {
-    Bell& bell;          // A ring asks to finish what is in flight, save and stop.
-    Watchdog& watchdog;  // Has its signs of life, from the first one until it is gone.
-    Record record;       // From any thread.
-    actors::PlayerHost* player_host = nullptr;  // Null: all players are here.
-    /// Whose checkpoints it saves; null: nobody else can be saving there.
+    Bell& bell;          // A ring asks the run to finish what is in flight, to save and to stop.
+    Watchdog& watchdog;  // Gets the run's signs of life from its first one until its end.
+    Record record;       // Records an event; any thread.
+    actors::PlayerHost* player_host = nullptr;  // Null: all players are in this process.
+    /// The claim for its checkpoints; null: no other process can be saving there.
     const storage::RootClaim* claim = nullptr;
-    /// Hears who leads it: no longer than until `play` returns.
+    /// Receives the supervisor when it begins, and a null actor when it has ended.
     std::function<void(const caf::actor&)> led_by = {};
   };
-  /// Plays to the end, once. Where not all of its outcome are gone, threads of it are stuck, and it
-  /// cannot be destroyed: say how it ended, and leave().
+  /// Plays the run to its end, once. If the outcome says that not everything is gone, threads are
+  /// stuck and the object cannot be destroyed: report the end and call leave().
   actors::Outcome play(const Context& around);
-  /// While it plays: what its players are to be told once live keys are others.
+  /// Returns the spec for the players after a change of live keys.
   actors::RunSpecPtr changed(const config::Loaded& loaded) {
     return led(loaded.config, recipe_of(loaded.tree));
   }
 
-  /// Of a configuration that differs in its pipeline alone.
+  /// Plans a configuration that differs only in its pipeline.
   Result<PreparedPlanPtr> stage(const config::RunConfig& config) const {
     return prepare_plan(config, setup_, whom_);
   }
-  /// From the next spec on; all devices are elsewhere.
+  /// Uses this plan from the next spec on. Requires that all devices are in other processes.
   void restage(PreparedPlanPtr prepared_plan) { prepared_plan_ = std::move(prepared_plan); }
 
   std::int64_t step() const { return start_.step; }
@@ -90,10 +91,11 @@ class ProcessRun {
 
  private:
   ProcessRun(const config::Loaded& loaded, RunSetup setup, storage::Files& files);
-  /// With what "auto" came to: whoever resumes it elsewhere computes in the same.
+  /// Returns the recipe with the precision that "auto" became, so that a resumed run elsewhere
+  /// computes in the same.
   Value recipe_of(Value tree) const;
   std::shared_ptr<actors::RunSpec> spec(const config::RunConfig& config, const Value& recipe);
-  /// With a place for checkpoints and events.
+  /// Returns a spec with functions for checkpoints and events.
   std::shared_ptr<actors::RunSpec> led(const config::RunConfig& config, const Value& recipe);
   void keep_memory();
   void warn(const std::string& text);
@@ -107,10 +109,10 @@ class ProcessRun {
   storage::Files& files_;
   Record record_;
   PreparedPlanPtr prepared_plan_;
-  PreparedPlanPtr kept_;  // Whose memory the run's folder has.
+  PreparedPlanPtr kept_;  // The plan whose memory file is in the run's folder.
   std::optional<storage::MicroBatches> batches_;
   std::optional<storage::MicroBatches> validation_;
-  MemoryPool host_;  // Of what is read before there are devices.
+  MemoryPool host_;  // Memory for what is read before there are devices.
   actors::StartPoint start_;
   RunDevices devices_;
   std::optional<storage::Ledger> ledger_;

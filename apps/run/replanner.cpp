@@ -23,7 +23,7 @@ std::vector<std::uint64_t> incarnations(const std::vector<actors::NodeHere>& nod
   return all;
 }
 
-/// Micro-batches a second, so far as a planner knows, of what is in force.
+/// Returns the planner's estimate of micro-batches per second for the plan in force.
 Result<double> rate_now(const Replanner::Standing& standing, const RunSetup& setup) {
   auto loaded = standing.open;
   take(standing.choice, loaded);
@@ -69,7 +69,7 @@ void Replanner::consider() {
   }
   const auto standing = look_();
   if (!standing) return;
-  // No other thread changes it.
+  // Only this thread changes `best_`.
   if (!best_ || !best_->is_of(*standing)) {
     auto best = best_for(*standing);
     const std::lock_guard lock(mutex_);
@@ -93,7 +93,7 @@ Replanner::Best Replanner::best_for(const Standing& standing) {
   if (!now || !plan) return best;
   best.speed = plan->plan.rate / *now;
   best.choice = plan->choice;
-  // Which never changes, and was chosen by others.
+  // The precision never changes after the start.
   best.choice.precision = standing.choice.precision;
   best.choice.why = standing.choice.why;
   return best;
@@ -148,7 +148,7 @@ void Replanner::stepped(std::int64_t step, std::int64_t steps, double seconds) {
   outlook_.decided = step;
   limits_.steps = steps;
   outlook_.plan.rate = 1 / std::max(1e-6, seconds);
-  // What it took, so that the next one is judged by it.
+  // Measures the cost of this switch, by which the next one is judged.
   if (since_ && outlook_.saves_since_switch == 0)
     limits_.hold_time = Clock::now() - *std::exchange(since_, {});
 }

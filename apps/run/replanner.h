@@ -17,46 +17,46 @@
 
 namespace troupe::apps {
 
-/// Whether a run would be done sooner on other nodes than those that it has, or by another plan.
-/// That is looked at when nodes have come, when those who went have not come back, and after each
-/// save, on a thread of its own.
+/// Decides whether a run would finish sooner on other nodes or by another plan. It looks when nodes
+/// have come, when lost nodes have not come back, and after each save. It runs on its own thread.
 class Replanner {
  public:
-  /// What a run has, and what it could have.
+  /// The nodes and the plan of a run, and the nodes that it could use.
   struct Standing {
     std::vector<actors::NodeHere> used;
     std::vector<actors::NodeHere> usable;
-    RunChoice choice;     // In force.
-    config::Loaded open;  // As it was asked for: nothing of its plan is chosen.
+    RunChoice choice;     // The choice in force.
+    config::Loaded open;  // The configuration as submitted, with all choices still open.
   };
-  /// Nothing while the run does not play. Not called with a lock held.
+  /// Returns the present standing; nothing while the run does not play. It is called without a lock
+  /// held.
   using Look = std::function<std::optional<Standing>()>;
-  /// Has take() called at the run's next boundary, and then over().
+  /// Arranges that take() is called at the run's next boundary change, and then over().
   using Begin = std::function<void()>;
 
-  /// Who has gone may come back so soon.
+  /// A lost node may return within `patience` before the run is planned without it.
   Replanner(std::chrono::milliseconds patience, Look look, Begin begin);
   ~Replanner();
 
-  // Any thread.
+  // These functions may be called on any thread.
   void node_came();
   void node_went();
   void saved();
   void stepped(std::int64_t step, std::int64_t steps, double seconds);
 
-  /// At a boundary: the plan to go on with, on the nodes that are there; nothing where that does
-  /// not pay any more.
+  /// Returns the choice to switch to, on the present nodes; nothing if a switch does not pay any
+  /// more. Called at a boundary change.
   std::optional<RunChoice> take();
   void over(bool has_switched);
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  /// What is best for a standing.
+  /// The best choice for a standing.
   struct Best {
-    std::vector<std::uint64_t> used, usable;  // Incarnations, in order.
+    std::vector<std::uint64_t> used, usable;  // Incarnations, sorted.
     RunChoice before, choice;
-    double speed = 1;  // Of the plan in force.
+    double speed = 1;  // The speed relative to the plan in force.
 
     bool is_of(const Standing& standing) const;
   };
@@ -65,7 +65,7 @@ class Replanner {
   void consider();
   static Best best_for(const Standing& standing);
   void changed(bool has_come);
-  /// With the lock held.
+  /// Requires the lock.
   bool pays(const Standing& standing) const;
 
   std::chrono::milliseconds patience_;
@@ -73,11 +73,11 @@ class Replanner {
   Begin begin_;
   Bell bell_;
   std::mutex mutex_;
-  std::optional<Best> best_;                // Of the standing that was looked at last.
-  actors::reconciler::State outlook_;       // What is known of its progress and of its nodes.
-  actors::reconciler::Limits limits_;       // With what a switch has cost.
-  std::optional<Clock::time_point> went_;   // The last one, where none has come since.
-  std::optional<Clock::time_point> since_;  // A switch is under way.
+  std::optional<Best> best_;           // The best choice for the standing that was examined last.
+  actors::reconciler::State outlook_;  // Known progress of the run and changes of its nodes.
+  actors::reconciler::Limits limits_;  // Includes the measured cost of a switch.
+  std::optional<Clock::time_point> went_;   // When the last node was lost, if none has come since.
+  std::optional<Clock::time_point> since_;  // When the switch under way began.
   std::atomic<bool> ends_ = false;
   std::thread thread_;
 };

@@ -18,12 +18,12 @@ using Compute = config::RunConfig::Precision::Compute;
 using kernels::Precision;
 
 constexpr std::string_view precision_key = "precision.compute";
-/// Between hosts of which nothing is known.
+/// The assumed link between hosts whose network is unknown.
 constexpr sched::Link usual_network{.latency = 50e-6, .bandwidth = 1.25e9};
-// Planners believe no more of a device.
+// The planner's upper limit for a device's speed.
 constexpr double most_speed = 1000;
 
-/// The best that so many of these have.
+/// Returns the best precision that `count` of the nodes support.
 Precision best_of(const std::vector<actors::NodeHere>& nodes, int count) {
   std::vector<Precision> all(nodes.size());
   std::ranges::transform(nodes, all.begin(), [](const actors::NodeHere& node) {
@@ -33,7 +33,7 @@ Precision best_of(const std::vector<actors::NodeHere>& nodes, int count) {
   return all[static_cast<std::size_t>(std::clamp(count, 1, static_cast<int>(all.size())) - 1)];
 }
 
-/// Nodes that have a part at once.
+/// Returns how many nodes take part at once.
 int nodes_taken(const config::RunConfig& config, const std::vector<actors::NodeHere>& nodes) {
   const int most = std::min(config.elastic.nodes.most, static_cast<int>(nodes.size()));
   if (!config.pipeline.stages.count) return most;
@@ -49,7 +49,8 @@ std::string reason_for(Precision chosen, const std::vector<actors::NodeHere>& no
   return name + ", the best that all nodes have; " + actors::who_lacks(best, nodes);
 }
 
-/// A name for several precisions: the devices decide which.
+/// Returns whether the name stands for several precisions, of which the devices' abilities select
+/// one.
 bool is_family(Compute compute) { return compute == Compute::fp16 || compute == Compute::bf16; }
 bool is_of(Compute family, Precision precision) {
   return family == Compute::fp16 ? kernels::is_fp16(precision) : kernels::is_bf16(precision);
@@ -59,7 +60,7 @@ Result<Precision> choose_precision(const config::RunConfig& config, int count,
                                    const std::vector<actors::NodeHere>& nodes,
                                    std::string& reason) {
   const auto& wanted = config.precision;
-  // What nodes' GPUs lack, each of them says itself.
+  // A node whose GPUs lack this precision reports that itself.
   if (is_on_gpus(config) && !wanted.compute) {
     reason = std::string(to_string(Precision::bf16_gpu)) + ", since all devices are GPUs";
     return Precision::bf16_gpu;
@@ -88,11 +89,11 @@ void set_precision(config::Loaded& loaded, std::string_view name) {
   loaded.config.precision.compute = config::read_run_config(loaded.tree).precision.compute;
 }
 
-// What CUDA takes of a GPU for a process, with the workspaces of its libraries: an estimate.
+// Memory that CUDA and the workspaces of its libraries take on a GPU per process; an estimate.
 constexpr sched::Bytes taken_by_cuda = sched::Bytes{1} << 30;
 
-/// What runs can have of each GPU that a node has told of, which all nodes of its host share; of
-/// one that has told nothing yet, nobody knows.
+/// Returns the memory that runs can use of each GPU that the node reported. All nodes of a host
+/// share it. If the node reported no GPU, the memory is unknown.
 std::vector<sched::Bytes> memory_of_gpus(const actors::NodeHere& node,
                                          const std::vector<actors::NodeHere>& nodes) {
   const auto on_host = std::ranges::count_if(
@@ -165,7 +166,7 @@ Result<LivePlan> plan_for(const config::RunConfig& config, RunSetup& setup,
     if (!everywhere) return everywhere.error();
     request->boundaries = cuts_of(*everywhere);
   }
-  request->effort = 0;  // Nodes know schedules by their names.
+  request->effort = 0;  // No schedule search: nodes know schedules only by name.
   auto plan = sched::make_plan(*request);
   if (!plan) return plan.error();
   live.choice.chunks = plan->chunks;
@@ -201,7 +202,8 @@ Status take_precision(storage::Files& files, config::Loaded& loaded) {
   const Value* made = config::value_at(newest->manifest->recipe, precision_key);
   if (!made || !made->text()) return Done{};
   const auto precision = actors::precision_named(*made->text());
-  // "auto", or another family: whether the checkpoint is of this recipe is found out later.
+  // The checkpoint's precision is "auto" or belongs to another family; a later check compares the
+  // whole recipe.
   if (*made->text() != to_string(precision)) return Done{};
   if (wanted && !is_of(*wanted, precision)) return Done{};
   set_precision(loaded, *made->text());

@@ -15,15 +15,16 @@
 
 namespace troupe::apps {
 
-/// What a head chooses for a run by the nodes that are there, where the configuration leaves it
-/// open. The run keeps its precision for its whole life; the plan may change with the nodes.
+/// The head's choices for a run, made for the present nodes where the configuration leaves them
+/// open. A run keeps its precision for its whole life; its plan may change with the nodes.
 struct RunChoice {
   static constexpr std::string_view type = "run.chosen";
 
-  std::string precision;  // In which it computes.
-  std::string why;        // That, for a person; with the names of those who lack a better one.
-  /// Where its stages are cut, so that a node with half the cores has about half the work. Empty
-  /// for an asynchronous run: there the cuts are part of the numbers, and hang on no node.
+  std::string precision;  // The precision in which the run computes.
+  std::string why;        // The reason, with the names of nodes that lack a better precision.
+  /// The cuts of the stages, proportional to the speed of nodes: a node with half the cores has
+  /// about half the work. Empty for an asynchronous run, whose cuts affect its numbers and must not
+  /// depend on nodes.
   std::vector<int> stages;
   int chunks = 1;
   int replicas = 1;
@@ -43,30 +44,31 @@ struct RunChoice {
   }
 };
 
-/// A configuration on nodes that are there, and what is chosen by them.
+/// The plan of a configuration on the present nodes, and the choices made for it.
 struct LivePlan {
   RunChoice choice;
   schedules::PlanRequest request;
   schedules::Plan plan;
 };
 
-/// For at least one node. `setup`, of the same configuration, gets the precision that is chosen:
-/// the best that as many nodes have as the run takes; where there are fewer, the best that all
-/// have. Nodes without it are not planned for, nor are more than the run may have.
+/// Plans for at least one node. `setup`, made from the same configuration, receives the chosen
+/// precision: the best that as many nodes support as the run takes, or if there are fewer nodes,
+/// the best that all support. Skips nodes that lack the precision, and nodes beyond the run's
+/// limit.
 Result<LivePlan> plan_for(const config::RunConfig& config, RunSetup& setup,
                           std::vector<actors::NodeHere> nodes);
 
-/// Nodes as a planner sees them, when the devices of a configuration share them out: each has an
-/// equal part of its node's cores and memory, or of the memory of GPUs, as far as its node has told
-/// of them.
+/// Returns the nodes as the planner sees them. The devices of a configuration divide the nodes;
+/// each device has an equal part of its node's cores and memory, or of its GPUs' memory if the node
+/// has reported it.
 schedules::Cluster cluster_of(const config::RunConfig& config,
                               const std::vector<actors::NodeHere>& nodes);
 
-/// Puts it in the place of what was open.
+/// Fills the choices into the open settings of a configuration.
 void take(const RunChoice& choice, config::Loaded& loaded);
 
-/// A run that is resumed computes in what it did: where its configuration leaves that open, its
-/// newest checkpoint says.
+/// Sets the precision of a resumed run to that of its newest checkpoint, if the configuration
+/// leaves it open.
 Status take_precision(storage::Files& files, config::Loaded& loaded);
 
 }  // namespace troupe::apps

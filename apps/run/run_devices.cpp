@@ -13,7 +13,7 @@
 namespace troupe::apps {
 namespace {
 
-/// What a GPU needs for this precision beside a driver.
+/// Checks that the libraries which a GPU needs for this precision are present.
 Status check_libraries(kernels::Precision precision) {
   if (!kernels::is_on_tensor_cores(precision)) return Done{};
   if (const auto libraries = gpu_libraries(); !libraries)
@@ -22,11 +22,11 @@ Status check_libraries(kernels::Precision precision) {
   return Done{};
 }
 
-/// How many there are for so many devices of a run.
+/// Returns the number of GPUs. Fails if there are none, or too few for `devices`.
 Result<int> find_gpus(int devices) {
   auto gpus = count_gpus();
   if (!gpus || *gpus == 0) return no_gpu(gpus ? "there is none" : gpus.error().text);
-  // They take turns: the first has the most.
+  // Devices take GPUs in turn, so the first GPU has the most devices.
   if (auto good = check_gpu_queues((devices + *gpus - 1) / *gpus); !good)
     return within("train.device", good.error());
   return gpus;
@@ -75,7 +75,7 @@ Result<RunDevices> RunDevices::open(const config::RunConfig& config, kernels::Pr
   return opened;
 }
 
-/// For the last of the devices.
+/// Opens the GPU of the last device in `devices_`.
 Status RunDevices::add_gpu(const Turn& turn, const config::RunConfig& config,
                            const DevicesHere& here) {
   const int gpus = static_cast<int>(turn.gpus.size());

@@ -18,48 +18,50 @@
 
 namespace troupe::apps {
 
-/// Which devices of a run are in this process, of all replicas one after another, and how many
-/// cores they share.
+/// The devices of a run that are in this process, and the cores that they share. Devices are
+/// numbered over all replicas, one replica after another.
 struct DevicesHere {
   std::function<bool(int device)> are_here = [](int) { return true; };
-  std::optional<int> cores;            // Nothing: all that the configuration or the machine gives.
-  const actors::Pace* pace = nullptr;  // Of their computing; outlives the run.
-  bool want_links = false;             // Of GPUs, with those of other processes.
-  int first_gpu = 0;                   // Where taking turns begins, of all GPUs here.
+  std::optional<int> cores;  // Empty: all cores that the configuration or the machine gives.
+  const actors::Pace* pace = nullptr;  // Slows computing down for drills; outlives the run.
+  bool want_links = false;             // Open links from GPUs here to GPUs of other processes.
+  // The GPU of the first device here; later devices take the following GPUs in turn.
+  int first_gpu = 0;
 };
 
-/// The devices of a run that are in this process, and a thread for its loaders to read on. Whoever
-/// has given them work waits until it is done (actors::finish) before they go.
+/// The devices of a run that are in this process, and a thread on which its loaders read. Before
+/// they are destroyed, the owner must wait for their work (actors::finish).
 class RunDevices {
  public:
   RunDevices() = default;
-  /// As many as its plan has, each a share of the cores, or a GPU in turn.
+  /// Opens as many devices as the plan has. Each gets an equal share of the cores, or the next GPU.
   static Result<RunDevices> open(const config::RunConfig& config, kernels::Precision precision,
                                  const PreparedPlan& prepared_plan, const DevicesHere& here);
 
-  /// By device; null for those that are elsewhere.
+  /// Returns the devices by number; null for devices in other processes.
   const std::vector<std::unique_ptr<actors::Executor>>& by_number() const { return devices_; }
   actors::Executor* reader() const { return reader_.get(); }
-  /// All that are here, and the reader.
+  /// Returns all devices here and the reader.
   std::vector<actors::Executor*> all() const;
 
-  /// By device those of them that have links; and why others that want some have none.
+  /// Returns the links of devices by number, null for a device without. `why_not_linked` says why
+  /// devices lack links that they want.
   std::vector<actors::LinkedDevice*> linked() const;
   const std::string& why_not_linked() const { return why_not_linked_; }
-  /// What GPUs among them compute more slowly than one may expect, and why.
+  /// Notes on what GPUs compute more slowly than expected, and why.
   DeviceNotes& device_notes() const { return *device_notes_; }
 
  private:
-  /// Of the devices that are here, which take turns with GPUs.
+  /// The position of a device among those here that take GPUs in turn.
   struct Turn {
     int number = 0;
-    std::vector<int> gpus;  // Those that are taken.
+    std::vector<int> gpus;  // The GPUs in use.
   };
   Status add_gpu(const Turn& turn, const config::RunConfig& config, const DevicesHere& here);
 
   std::shared_ptr<DeviceProgress> gpus_ = std::make_shared<DeviceProgress>();
   std::vector<std::unique_ptr<actors::Executor>> devices_;
-  std::vector<std::unique_ptr<actors::LinkedDevice>> linked_;  // Likewise.
+  std::vector<std::unique_ptr<actors::LinkedDevice>> linked_;  // Indexed by device number too.
   std::string why_not_linked_;
   std::shared_ptr<DeviceNotes> device_notes_ = std::make_shared<DeviceNotes>();
   std::unique_ptr<actors::Executor> reader_;

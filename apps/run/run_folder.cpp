@@ -16,7 +16,7 @@ namespace {
 constexpr const char* advice =
     "wait until that process has ended, stop it, or give this run another name";
 
-/// Moves what an earlier run of that name left aside, unless that run is under way.
+/// Moves the remains of an earlier run of that name aside, unless that run is still active.
 Result<std::string> move_aside(storage::Files& files, const std::string& folder) {
   const auto held = storage::lock_folder(files, folder, advice);
   if (!held) return held.error();
@@ -32,8 +32,9 @@ Result<std::string> move_aside(storage::Files& files, const std::string& folder)
   }
 }
 
-/// What tells runs apart that share a folder of checkpoints: what decides their numbers. So two
-/// runs of one configuration save the same bytes. What a head chooses for a run is left out.
+/// Returns the id of a recipe, by which runs that share a checkpoint folder are told apart. Two
+/// runs of one configuration save identical bytes. The precision and the micro-batch size, which a
+/// head may choose, are left out.
 std::string id_of_recipe(const Value& tree) {
   Value recipe = config::recipe_of(tree);
   std::erase_if(*recipe.map(), [](const Value::Entry& entry) { return entry.key == "precision"; });
@@ -42,8 +43,8 @@ std::string id_of_recipe(const Value& tree) {
   return to_string(digest_of(to_json(recipe))).substr(0, 16);
 }
 
-/// The id of a run, by which it knows its checkpoints among those of other runs. One that is
-/// resumed has that of its folder, or of the newest checkpoint if the folder has none.
+/// Returns the id by which a run finds its checkpoints among those of other runs. A resumed run
+/// takes the id from its folder, or from the newest checkpoint if the folder has none.
 Result<std::string> id_of_run(storage::Files& files, const RunPlace& place,
                               const config::Loaded& loaded, RunStart start) {
   const std::string path = place.folder + "/id";

@@ -29,7 +29,7 @@ std::string host_name() {
   return name;
 }
 
-/// The words of this process' command line.
+/// Returns the words of this process' command line.
 Value::List command_words() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   Value::List words;
@@ -51,7 +51,7 @@ Value this_process(std::int64_t step) {
   return life;
 }
 
-/// The lives that about.json has. If it cannot be read, it is kept under another name.
+/// Returns the entries of about.json. Renames the file if it cannot be read.
 Result<Value::List> earlier_lives(storage::Files& files, const std::string& path) {
   const auto there = files.exists(path);
   if (!there.ok()) return there.error();
@@ -80,9 +80,9 @@ Status add_life(storage::Files& files, const std::string& folder, const std::str
   return storage::replace_file(files, path, to_json_lines(about));
 }
 
-/// `tree` has what was chosen. Keys that change numbers stay as they were asked for, so that the
-/// run resumes with this configuration, too. The precision is what it came to, as in its
-/// checkpoints.
+/// Returns the text of config.toml. `tree` contains the choices. Keys that decide numbers keep
+/// their configured values, so that the run can resume with this configuration. The precision is
+/// the chosen one, as in the run's checkpoints.
 std::string config_text(const config::Loaded& loaded, Value tree) {
   for (const auto& key : config::schema().keys())
     if (const Value* asked = config::value_at(loaded.tree, key.name);
@@ -94,7 +94,7 @@ std::string config_text(const config::Loaded& loaded, Value tree) {
          config::show(resolved, config::Show::values);
 }
 
-/// Keeps the configuration of an earlier life if this one has another.
+/// Renames the configuration of an earlier life if this life's differs.
 Status number_earlier_config(storage::Files& files, const std::string& folder,
                              const std::string& text) {
   const std::string path = folder + "/config.toml";

@@ -11,18 +11,18 @@
 
 namespace troupe::apps {
 
-// What the folder of a run says about the run, so that it can be repeated later. Each file is
-// written whole or not at all.
+// Files in a run's folder that describe the run, so that it can be repeated. Each file is written
+// atomically.
 
-/// Writes config.toml: the resolved configuration, which `troupe train` takes again. `tree` has
-/// everything in it that was chosen here.
+/// Writes config.toml, the resolved configuration, which `troupe train` accepts. `tree` contains
+/// all choices that were made here.
 Status keep_config(storage::Files& files, const std::string& folder, const config::Loaded& loaded,
                    Value tree);
 
-/// Writes config.toml, about.json and, if data has a tokenizer, tokenizer.json, when a process
-/// begins to lead the run after `step` steps. about.json keeps one entry for each such process; a
-/// config.toml that differs is kept as config.1.toml, config.2.toml and so on. A run goes on
-/// without them: returns warnings that say which file could not be written.
+/// Writes config.toml, about.json and, if the data has a tokenizer, tokenizer.json, when a process
+/// begins to lead the run after `step` steps. about.json has one entry for each such process; a
+/// config.toml that differs is kept as config.1.toml, config.2.toml and so on. A run continues
+/// without these files: returns warnings that name the files which could not be written.
 std::vector<std::string> describe_run(storage::Files& files, const std::string& folder,
                                       const config::Loaded& loaded, Value tree, std::int64_t step);
 

@@ -11,9 +11,9 @@ namespace {
 
 constexpr std::int64_t micro_batches_by_default = 8;
 
-/// With "auto": as large as it can be with at least 8 micro-batches in a step, so that a pipeline
-/// has something to overlap. It follows from the batch alone, never from the cluster, since it
-/// changes numbers.
+/// Returns the micro-batch size for "auto": the largest with at least 8 micro-batches per step, so
+/// that a pipeline can overlap work. It depends on the batch size alone and never on the cluster,
+/// since it affects the numbers.
 std::int64_t default_micro(std::int64_t global) {
   std::int64_t micro = std::max<std::int64_t>(1, global / micro_batches_by_default);
   while (global % micro != 0) --micro;
@@ -108,7 +108,7 @@ Result<RunSetup> set_up(const config::RunConfig& config) {
   RunSetup setup;
   setup.files = storage::disk_files();
 
-  // The number of classes: the model's, or with vocab = "auto" what the data needs.
+  // The number of classes comes from the model, or from the data if vocab = "auto".
   storage::DataNeeds needs{integer_in(config.model.options, "context"), 0};
   if (!config.model.vocabulary_from_data())
     needs.vocabulary = integer_in(config.model.options, "vocab");

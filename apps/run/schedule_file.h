@@ -8,10 +8,10 @@
 
 namespace troupe::apps {
 
-/// A file by its ending: .csv, .json, and the text form for all others.
+/// Reads a schedule file. The ending selects the format: .csv, .json, or else the text form.
 Result<schedules::Schedule> read_schedule(const std::string& path);
 
-/// Reads the schedule file that `pipeline.schedule` names, if it names one, and rejects what no
+/// Reads the schedule file that `pipeline.schedule` names, if any, and rejects a schedule that no
 /// plan can use.
 Status check_schedule_file(const config::RunConfig::Pipeline& pipeline);
 

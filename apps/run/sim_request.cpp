@@ -21,7 +21,8 @@ namespace {
 
 namespace sched = troupe::schedules;
 
-/// As many nodes as there are may have a part: a synchronous schedule changes no number by it.
+/// Returns the planning problem for all nodes of the place. A synchronous schedule computes the
+/// same numbers on any number of nodes.
 Result<sched::PlanRequest> elastic_request(const config::RunConfig& config, SimPlace place) {
   const auto setup = set_up(config);
   if (!setup) return setup.error();
@@ -33,26 +34,26 @@ Result<sched::PlanRequest> elastic_request(const config::RunConfig& config, SimP
   return request;
 }
 
-// 64 MiB were written and synced within 71 ms.
+// Measured: 64 MiB were written and synced within 71 ms.
 constexpr double disk_bandwidth = 0.9e9;
-// What one thread copies where nobody says what a node is capable of: 3.7 and 12 GB/s were seen.
+// The assumed copy rate of one thread if no profile is given; 3.7 and 12 GB/s were measured.
 constexpr double memory_bandwidth = 3.7e9;
 
-/// Weights and what the optimizer remembers: what is saved and read.
+/// Returns the bytes of weights and optimizer state, which are saved and read.
 double state_bytes(const sched::PlanRequest& request) {
   double bytes = 0;
   for (const auto& unit : request.units) bytes += static_cast<double>(unit.weight + unit.optimizer);
   return bytes;
 }
 
-/// Through the slowest of the hosts' own links.
+/// Returns the bandwidth of the slowest host link.
 double slowest_link(const sched::Cluster& cluster) {
   double slowest = std::numeric_limits<double>::infinity();
   for (const auto& node : cluster.nodes) slowest = std::min(slowest, node.outside.bandwidth);
   return slowest;
 }
 
-/// In the memory of the slowest node.
+/// Returns the memory bandwidth of the slowest node.
 double slowest_copying(const sched::Cluster& cluster) {
   double slowest = std::numeric_limits<double>::infinity();
   for (const auto& node : cluster.nodes) {
@@ -79,7 +80,7 @@ sim::ReplayOptions options_for(const SimTerms& terms, const config::RunConfig& c
     const auto& made = *entry.made.plan;
     const auto step = request.objective == sched::Objective::period ? made.period : made.step;
     const auto positions = static_cast<double>(made.replicas.front().places.size());
-    // Replicas share the state of a stage among them.
+    // The replicas of a stage divide its state among them.
     const auto shares = positions * static_cast<double>(made.replicas.size());
     plan.hosts = std::move(entry.nodes);
     plan.rate = 1 / step.count();
@@ -111,7 +112,7 @@ sim::ReplayOptions options_for(const SimTerms& terms, const config::RunConfig& c
   limits.suspend_patience = config.limits.suspend_patience;
   limits.futile_epochs = config.limits.futile_epochs;
   limits.most_futile = config.limits.futile_epochs + config.limits.strikes;
-  // All is written, and read again.
+  // A switch writes the whole state and reads it again.
   limits.hold_time = 2 * whole.store + std::chrono::milliseconds(200);
   options.save_every =
       config.checkpoint.every.steps > 0
@@ -144,7 +145,7 @@ sim::FailureTrace failures(const SimTerms& terms, int nodes) {
   const auto length = from_seconds(terms.hours * 3600);
   if (terms.spot) {
     sim::SpotStatistics statistics;
-    // As the traces of 32 nodes, for as many as there are.
+    // Scales the statistics, which were taken from traces of 32 nodes, to this number of nodes.
     const double share = static_cast<double>(nodes) / statistics.most;
     statistics.most = nodes;
     statistics.live *= share;

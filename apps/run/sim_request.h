@@ -12,37 +12,37 @@
 
 namespace troupe::apps {
 
-/// Where a run is simulated: the nodes, and what a device of speed 1 does.
+/// The place of a simulated run: its nodes, and the profile of a device of speed 1.
 struct SimPlace {
   schedules::Cluster cluster;
   schedules::DeviceProfile profile = nominal_device();
 };
 
-/// For how long, and what happens meanwhile: nodes come and go as spot instances were seen to, or
-/// one every so often, or as a trace tells.
+/// The duration of a simulation and the failures in it: nodes come and go like observed spot
+/// instances, fail at a fixed interval, or follow a trace.
 struct SimTerms {
   double hours = 1;
-  double notice = 0;      // Seconds that a node knows beforehand.
-  double fail_every = 0;  // Seconds.
+  double notice = 0;      // Seconds between the notice and the end of a node.
+  double fail_every = 0;  // Seconds between failures.
   std::uint64_t seed = 1;
   bool spot = false;
   simulation::FailureTrace trace;
 };
 
-/// What happens to so many nodes meanwhile.
+/// Returns the failures of `nodes` nodes during the simulation.
 simulation::FailureTrace failures(const SimTerms& terms, int nodes);
 
 struct Simulated {
   simulation::ReplayReport report;
-  int copies = 1;  // Of the state in the memory of nodes.
+  int copies = 1;  // Copies of the state in the memory of nodes.
   int plans_made = 0;
 };
 
-/// The real control plane on a virtual clock. An error where the run cannot be planned there; a
-/// report with a flaw is worth nothing.
+/// Runs the real control plane on a virtual clock. Fails if the run cannot be planned at this
+/// place. A report with a flaw is not valid.
 Result<Simulated> simulate(const config::RunConfig& config, SimPlace place, const SimTerms& terms);
 
-/// As `--output json` prints it.
+/// Returns the result as `--output json` prints it.
 Value to_value(const Simulated& simulated);
 
 }  // namespace troupe::apps

@@ -8,9 +8,8 @@
 
 namespace troupe::apps {
 
-/// What the devices of a run did in its last rounds, as runs/NAME/timeline.jsonl has it: a line of
-/// JSON that says how many devices there are, then one for each action. Replaces a file that is
-/// there.
+/// Writes what the devices did in the run's last rounds to runs/NAME/timeline.jsonl: a JSON line
+/// with the number of devices, then one for each action. Replaces an existing file.
 Status write_timeline(storage::Files& files, const std::string& path,
                       const schedules::Timeline& timeline);
 Result<schedules::Timeline> read_timeline(storage::Files& files, const std::string& path);

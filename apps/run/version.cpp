@@ -7,7 +7,7 @@
 #include <caf/config.hpp>
 #include <msgpack/version.hpp>
 #include <nlohmann/detail/abi_macros.hpp>
-#if __has_include(<toml++/impl/version.hpp>)  // Since 3.4, in Debian 13.
+#if __has_include(<toml++/impl/version.hpp>)  // toml++ has this header since 3.4 (Debian 13).
 #include <toml++/impl/version.hpp>
 #else
 #include <toml++/impl/version.h>
@@ -29,7 +29,7 @@ std::string dotted(int major, int minor, int patch) {
   return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch);
 }
 
-/// Versions as CAF and xxHash number them: two digits for each part.
+/// Formats a version of CAF or xxHash, which use two digits for each part.
 std::string dotted(unsigned number) {
   return dotted(static_cast<int>(number / 10000), static_cast<int>(number / 100 % 100),
                 static_cast<int>(number % 100));

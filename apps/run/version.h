@@ -4,12 +4,12 @@
 
 namespace troupe::apps {
 
-/// The commit that the program was built from, with "-dirty" if files differed from it; "unknown"
-/// outside git. The build makes its source, so that a commit recompiles nothing else.
+/// The commit of this build, with "-dirty" if files differed from it; "unknown" outside git. The
+/// build system generates its source file, so that a new commit recompiles nothing else.
 extern const char* const commit;
 
-/// What `troupe --version` says: the version and the commit in the first line, then the compiler
-/// and each library with its version. Its last line has no end.
+/// Returns the text of `troupe --version`: the version and commit, then the compiler and each
+/// library with its version. The last line has no newline.
 std::string version_text();
 
 }  // namespace troupe::apps

@@ -14,7 +14,7 @@ namespace {
 using S = models::StalenessOptions;
 using Kind = models::OptimizerConfig::Kind;
 
-/// Four stages that step every `step_every` micro-batches, and drain after three steps.
+/// Returns four stages that step every `step_every` micro-batches and drain after three steps.
 Piece late(const std::string& model, int step_every, int replicas = 1) {
   RoundShape shape;
   shape.schedule = "pipedream";
@@ -42,7 +42,7 @@ struct Named {
   Piece piece;
 };
 
-/// Every way of dealing with stale weights, over models, optimizers and steps.
+/// Returns pieces with every remedy for stale weights, over models, optimizers and step counts.
 std::vector<Named> pieces() {
   const auto stale = S{};
   auto stash = S{};
@@ -128,7 +128,8 @@ void one_hash(const Named& named, int seeds) {
 
 }  // namespace
 
-TEST_CASE("no remedy for stale weights depends on the order of messages", "[actors]") {
+TEST_CASE("results with each remedy for stale weights do not depend on the order of messages",
+          "[actors]") {
   for (const auto& named : pieces()) one_hash(named, 5);
 }
 
@@ -136,9 +137,10 @@ TEST_CASE("1,000 orders of messages give one hash for each remedy", "[.all]") {
   for (const auto& named : pieces()) one_hash(named, 1000);
 }
 
-TEST_CASE("no remedy depends on how replicas exchange gradients", "[actors]") {
+TEST_CASE("results with each remedy do not depend on how replicas exchange gradients", "[actors]") {
   for (const auto& named : pieces()) {
-    if (named.piece.staleness.predict == S::Predict::aggmsnag) continue;  // Not with replicas.
+    // This prediction does not support replicas.
+    if (named.piece.staleness.predict == S::Predict::aggmsnag) continue;
     CAPTURE(named.name);
     Piece piece = named.piece;
     if (piece.shape.replicas == 1) {
@@ -155,7 +157,7 @@ TEST_CASE("no remedy depends on how replicas exchange gradients", "[actors]") {
     CHECK(all_to_all.weights == server.weights);
     CHECK(all_to_all.bytes_left == 0);
   }
-  // The matrix of the wide one is cut, and what is known of its past with it.
+  // In the wide model a matrix is cut into sections, and the history for its predictions with it.
   Piece piece = with(late("wide", 1, 2), Kind::adamw, {});
   piece.shape.stages = 2;
   piece.staleness.predict = S::Predict::msnag;
@@ -173,8 +175,9 @@ TEST_CASE("each remedy trains differently from the others", "[actors]") {
   CHECK(hashes.size() == all.size());
 }
 
-TEST_CASE("a step tells how late its gradients were", "[actors]") {
-  Piece piece = pieces()[10].piece;  // msnag and stash, a step after every micro-batch.
+TEST_CASE("a step's event contains the delays of its gradients", "[actors]") {
+  // The piece uses msnag and stash, and steps after every micro-batch.
+  Piece piece = pieces()[10].piece;
   piece.measures_staleness = true;
   const auto played = play(piece, 1);
   REQUIRE(played.ended);
@@ -185,12 +188,13 @@ TEST_CASE("a step tells how late its gradients were", "[actors]") {
   const auto* stages = steps[2].find("staleness");
   REQUIRE(stages);
   REQUIRE(stages->list()->size() == 4);
-  // The third micro-batch after a drain is two steps late where three stages come behind.
+  // On the first stage the third micro-batch after a drain is two steps late, as three stages
+  // follow.
   const auto& first = stages->list()->front();
   CHECK(*first.find("delays") == Value(Value::List{0, 0, 1}));
   CHECK(first.find("gap")->number() > 0);
   CHECK(*stages->list()->back().find("delays") == Value(Value::List{1}));
-  // What is measured changes nothing.
+  // Measuring must not change the weights.
   CHECK(played.weights == play(pieces()[10].piece, 1).weights);
 }
 
@@ -200,7 +204,8 @@ TEST_CASE("a run that drains after each step has the bits of a plain loop", "[ac
     Piece piece = named.piece;
     piece.staleness.synchronous_steps = piece.steps;
     piece.staleness.nag = false;
-    piece.optimizer.clip_norm = 0;  // By stage, or else by the model.
+    // Off, since clipping works per stage here but per model in the plain loop.
+    piece.optimizer.clip_norm = 0;
     const auto played = play(piece, 1);
     INFO(played.outcome.why);
     CHECK(played.outcome.how == Outcome::How::done);
@@ -220,9 +225,9 @@ TEST_CASE("with one stage no remedy changes a bit", "[actors]") {
   CHECK(hashes.size() == 1);
 }
 
-// Weights w with momentum v whose passes see p = w - lr mu v: p takes the steps that PyTorch's
-// nesterov takes. And lr v is what w went in the last step.
-TEST_CASE("a look-ahead is Nesterov's method where nothing is late", "[actors]") {
+// Weights w with momentum v whose passes see p = w - lr mu v: p takes the steps of PyTorch's
+// nesterov. In the last step w changed by lr v.
+TEST_CASE("a look-ahead equals Nesterov's method if no gradient is late", "[actors]") {
   S nag;
   nag.predict = S::Predict::msnag;
   nag.nag = true;
@@ -251,7 +256,7 @@ TEST_CASE("a look-ahead is Nesterov's method where nothing is late", "[actors]")
     }
     CHECK(last.weights != after(with(piece, Kind::sgd, {}), 7).weights);
     if (stages == 1) continue;
-    // The same steps, said otherwise.
+    // The same steps in a different configuration.
     Piece drained = piece;
     drained.shape.flush_steps = 3;
     drained.staleness.synchronous_steps = drained.shape.synchronous_steps = 7;

@@ -25,7 +25,7 @@ std::uint64_t messages_of_six_steps() {
   return played.messages;
 }
 
-/// Sends an interlude at some moment. Gives what it was answered, and what became of the run.
+/// The answers to a boundary change that was sent at some moment, and the run's outcome.
 struct Held {
   std::vector<Result<std::int64_t>> answers;
   Played played;
@@ -49,7 +49,7 @@ using NewSpec = std::function<Result<RunSpecPtr>(std::int64_t)>;
 
 }  // namespace
 
-TEST_CASE("a run whose players are cast anew between two steps has the same bits", "[actors]") {
+TEST_CASE("a run whose players are replaced between two steps has the same bits", "[actors]") {
   const auto wanted = LittleRun(six_steps()).plainly();
   int held = 0;
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
@@ -65,7 +65,7 @@ TEST_CASE("a run whose players are cast anew between two steps has the same bits
     REQUIRE(answers.size() <= 1);
     if (answers.empty() || !answers[0]) continue;
     ++held;
-    // No step is done twice.
+    // No step is repeated.
     std::int64_t steps = 0;
     for (const auto& event : played.events) steps += *event.find("type")->text() == "step" ? 1 : 0;
     REQUIRE(steps == 6);
@@ -73,7 +73,7 @@ TEST_CASE("a run whose players are cast anew between two steps has the same bits
   CHECK(held > 50);
 }
 
-TEST_CASE("a rate that is set between two steps gives the bits of one that was planned",
+TEST_CASE("a learning rate that is set between two steps gives the bits of one that was configured",
           "[actors]") {
   std::optional<std::int64_t> from;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
@@ -95,7 +95,7 @@ TEST_CASE("a rate that is set between two steps gives the bits of one that was p
   }
 }
 
-TEST_CASE("a run that is told to save has saved when that is answered", "[actors]") {
+TEST_CASE("a save order is answered once the save is complete", "[actors]") {
   const auto wanted = LittleRun(six_steps()).plainly();
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     LittleRun run(six_steps());
@@ -120,7 +120,7 @@ TEST_CASE("a run that is told to save has saved when that is answered", "[actors
   }
 }
 
-TEST_CASE("a change that is refused leaves a run as it is", "[actors]") {
+TEST_CASE("a change that is refused leaves a run unchanged", "[actors]") {
   LittleRun run(six_steps());
   Scene scene(run, 7);
   scene.begin();
@@ -136,7 +136,7 @@ TEST_CASE("a change that is refused leaves a run as it is", "[actors]") {
   CHECK(answers[0].error().text == "not like this");
 }
 
-TEST_CASE("what a slow process computes takes so many times as long", "[actors]") {
+TEST_CASE("a slowed process computes slower by the given factor", "[actors]") {
   using Clock = Pace::Clock;
   constexpr auto work = std::chrono::milliseconds(5);
   Pace pace;

@@ -23,7 +23,7 @@ RoundShape shape_of(const std::string& schedule, int stages, int chunks, int rep
   return shape;
 }
 
-/// By device of a replica.
+/// Returns the mailbox bound of each device of a replica.
 std::vector<std::size_t> bound_of(const Piece& piece, const RunSpec& spec) {
   const auto shared = models::shared_parameters(*spec.model, spec.stages);
   const std::vector<RoundPtr> rounds(3, spec.round(0, piece.steps));
@@ -36,8 +36,9 @@ int forward_passes(const schedules::Lane& lane, int stage) {
   }));
 }
 
-/// For each device of a replica the most jobs that can wait for it: the pass that runs and two
-/// more, and for each stage its first weights, the beginning of a round, and two of its optimizer.
+/// Returns for each device of a replica how many jobs can wait for it: the running pass and two
+/// more, and for each of its stages the first weights, the beginning of a round, and two jobs of
+/// its optimizer.
 std::vector<std::size_t> jobs_of(const schedules::Schedule& schedule) {
   std::vector<std::size_t> jobs;
   for (const auto& lane : schedule.lanes) {
@@ -48,7 +49,7 @@ std::vector<std::size_t> jobs_of(const schedules::Schedule& schedule) {
   return jobs;
 }
 
-/// What both loaders of all replicas have credit for.
+/// Returns the credits of both loaders of all replicas.
 std::size_t reads_of(const schedules::Schedule& schedule, const RunSpec& spec) {
   int lines = 0;
   for (const auto& lane : schedule.lanes)
@@ -83,21 +84,22 @@ void check_bounds(const Piece& piece, std::uint64_t seeds) {
 
 }  // namespace
 
-TEST_CASE("the parcels of a device are bounded by its schedule", "[actors]") {
+TEST_CASE("a device's mailbox is bounded by its schedule", "[actors]") {
   const auto bounds = [](const std::string& schedule, int stages) {
     const auto rounds = Rounds::make(shape_of(schedule, stages, 1, 1));
     REQUIRE(rounds.ok());
     return most_parcels(std::vector<RoundPtr>(3, rounds->of_one_step()), 2, {});
   };
-  // Two inputs and two targets that are on their way.
+  // Two inputs and two targets can be under way.
   CHECK(bounds("1f1b", 1) == std::vector<std::size_t>{4});
-  // The first device runs one ahead: two inputs wait for the last one, then two gradients for it.
+  // The first device runs one micro-batch ahead: two inputs can wait for the last device, then two
+  // gradients for the first.
   CHECK(bounds("1f1b", 2) == std::vector<std::size_t>{2 + 2, 2 + 2});
   // All eight forward passes come before the first backward pass.
   CHECK(bounds("gpipe", 2) == std::vector<std::size_t>{2 + 8, 2 + 8});
 }
 
-TEST_CASE("no device ever holds more parcels than its schedule allows", "[actors]") {
+TEST_CASE("no device ever holds more messages than its schedule allows", "[actors]") {
   int checked = 0;
   for (const auto& schedule : schedules::named_schedules()) {
     for (const int chunks : {1, 2})
@@ -112,7 +114,7 @@ TEST_CASE("no device ever holds more parcels than its schedule allows", "[actors
   CHECK(checked > 15);
 }
 
-TEST_CASE("no device ever holds more parcels than its schedule allows: many", "[.all]") {
+TEST_CASE("no device ever holds more messages than its schedule allows: many seeds", "[.all]") {
   for (const auto& schedule : schedules::named_schedules()) {
     for (const int replicas : {1, 2})
       for (const int chunks : {1, 2})
@@ -124,7 +126,7 @@ TEST_CASE("no device ever holds more parcels than its schedule allows: many", "[
   }
 }
 
-TEST_CASE("from the second step on no memory is allocated", "[actors]") {
+TEST_CASE("after the first step no memory is allocated", "[actors]") {
   for (const std::string schedule : {"gpipe", "1f1b", "zb-h1", "seq"}) {
     auto piece = Piece::of("mlp", shape_of(schedule, 2, 1, 1));
     piece.steps = 8;
@@ -139,9 +141,11 @@ TEST_CASE("from the second step on no memory is allocated", "[actors]") {
   }
 }
 
-// A pool grows to the most that was ever held at once, and in a random order of messages that comes
-// late: a loader that was always slow is fast once. So it stands still in the long run alone.
-TEST_CASE("in a random order memory grows to a bound that no seed changes", "[actors]") {
+// A pool grows to the largest amount that was ever in use. In a random order of messages the peak
+// may come late: a loader that was always slow is fast once. So memory is constant only in the long
+// run.
+TEST_CASE("in a random order of messages memory grows to a bound that is equal for all seeds",
+          "[actors]") {
   auto piece = Piece::of("mlp", shape_of("1f1b", 2, 1, 1));
   piece.steps = 60;
   std::set<std::uint64_t> reached;

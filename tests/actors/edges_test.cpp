@@ -27,7 +27,8 @@ void check_bits(const Played& played, const Piece& piece) {
   CHECK(played.bytes_left == 0);
 }
 
-/// Something happens once, in the midst of a step: when a unit has passed a micro-batch forward.
+/// Returns a fault that calls `happens` once in the middle of a step, when a unit has passed a
+/// micro-batch forward.
 LayerFault in_the_midst(std::function<void()> happens) {
   return {.unit = 2,
           .forward =
@@ -42,7 +43,8 @@ constexpr std::chrono::milliseconds short_wait(1000), long_wait(20'000);
 
 }  // namespace
 
-TEST_CASE("tensors travel between neighbours, and among those who hold a stage", "[actors]") {
+TEST_CASE("tensors travel between neighbours, and among the devices that hold a stage",
+          "[actors]") {
   LittleRun run(linked_piece("mlp", "1f1b", 2, 2));
   ComputingThread executor(1);
   const auto spec = run.spec([&]() -> Executor& { return executor; });
@@ -55,19 +57,19 @@ TEST_CASE("tensors travel between neighbours, and among those who hold a stage",
   CHECK(traffic.device_of({PlayerId::Kind::inputs, 0}) == -1);
 }
 
-TEST_CASE("tensors of a pipeline go from device to device, each once", "[actors]") {
+TEST_CASE("each tensor of a pipeline goes from device to device exactly once", "[actors]") {
   const auto piece = linked_piece("gpt2", "1f1b", 4);
   LittleCluster cluster(piece, {.nodes = 4});
   check_bits(cluster.play(), piece);
   CHECK(cluster.world().misuses().empty());
-  // Each edge is tried once. Then in each of three steps: three boundaries, in both directions; and
-  // the last stage borrows what the first one owns, and gives its gradients.
+  // Each edge is tested once. Each of the three steps then crosses three boundaries in both
+  // directions. The last stage borrows a tensor that the first one owns, and returns its gradients.
   constexpr std::uint64_t steps = 3, micro_batches = 8;
   constexpr auto boundaries = 3 * 2 * (1 + micro_batches * steps);
   CHECK(cluster.world().transfers() == boundaries + (1 + micro_batches * steps) + (1 + steps));
 }
 
-TEST_CASE("what stays in a process goes by no edge", "[actors]") {
+TEST_CASE("tensors within a process use no edge", "[actors]") {
   const auto piece = linked_piece("mlp", "1f1b", 4);
   LittleCluster cluster(piece, {.nodes = 2});
   check_bits(cluster.play(), piece);
@@ -82,7 +84,7 @@ TEST_CASE("replicas exchange gradients and weights from device to device", "[act
   LittleCluster cluster(piece, {.nodes = 4});
   check_bits(cluster.play(), piece);
   CHECK(cluster.world().misuses().empty());
-  // All with all: once it is tried, then the first weights; then each step gradients and weights.
+  // Each pair exchanges a test and the first weights, then gradients and weights in each step.
   constexpr std::uint64_t steps = 3, pairs = 4 * 3;
   CHECK(cluster.world().transfers() == pairs * (1 + 1 + 2 * steps));
 }
@@ -108,7 +110,8 @@ TEST_CASE("over edges every synchronous schedule gives the bits of a plain loop"
   CHECK(count > 10);
 }
 
-TEST_CASE("where a device has no links, or others, its tensors go by way of the host", "[actors]") {
+TEST_CASE("tensors go through the host if a device has no links or links of another kind",
+          "[actors]") {
   const auto piece = linked_piece("mlp", "1f1b", 3);
   const auto transfers = [&](const ClusterOrder& order) {
     LittleCluster cluster(piece, order);
@@ -122,7 +125,8 @@ TEST_CASE("where a device has no links, or others, its tensors go by way of the 
   CHECK(transfers({.nodes = 3, .carriers = Carriers::tcp}) == 0);
 }
 
-TEST_CASE("a node that dies in the midst of a step costs an epoch and no bit", "[actors]") {
+TEST_CASE("a node that dies in the middle of a step costs an attempt and changes no bit",
+          "[actors]") {
   auto piece = linked_piece("mlp", "1f1b", 3);
   LittleCluster* here = nullptr;
   piece.layer_fault = in_the_midst([&] { here->kill(2); });
@@ -134,7 +138,7 @@ TEST_CASE("a node that dies in the midst of a step costs an epoch and no bit", "
   CHECK(cluster.world().misuses().empty());
 }
 
-TEST_CASE("an epoch that is aborted in the midst of a step costs no bit", "[actors]") {
+TEST_CASE("an attempt that is aborted in the middle of a step changes no bit", "[actors]") {
   auto piece = linked_piece("mlp", "1f1b", 3, 2);
   LittleCluster* here = nullptr;
   piece.layer_fault = in_the_midst([&] { here->fail_player(1); });
@@ -147,7 +151,7 @@ TEST_CASE("an epoch that is aborted in the midst of a step costs no bit", "[acto
   CHECK(cluster.stuck().empty());
 }
 
-TEST_CASE("a head hears at once of a player that has failed on a node, and why", "[actors]") {
+TEST_CASE("a head hears at once that a player has failed on a node, and the reason", "[actors]") {
   auto piece = linked_piece("mlp", "1f1b", 3);
   piece.layer_fault = in_the_midst([] { throw std::runtime_error("the test has thrown this"); });
   LittleCluster cluster(piece, {.nodes = 3});
@@ -156,7 +160,7 @@ TEST_CASE("a head hears at once of a player that has failed on a node, and why",
   CHECK(played.told("warn").find("the test has thrown this") != std::string::npos);
 }
 
-TEST_CASE("an edge that takes too long ends the attempt, and says so", "[actors]") {
+TEST_CASE("an edge that takes too long ends the attempt with that reason", "[actors]") {
   auto piece = linked_piece("mlp", "1f1b", 3);
   LittleCluster* here = nullptr;
   piece.layer_fault = in_the_midst([&] { here->freeze_devices(1); });
@@ -173,7 +177,7 @@ TEST_CASE("an edge that takes too long ends the attempt, and says so", "[actors]
   CHECK(cluster.stuck().empty());
 }
 
-TEST_CASE("edges that are not ready in time end the attempt, and say so", "[actors]") {
+TEST_CASE("edges that are not ready in time end the attempt with that reason", "[actors]") {
   const auto piece = linked_piece("mlp", "1f1b", 3);
   LittleCluster cluster(
       piece,
@@ -188,7 +192,7 @@ TEST_CASE("edges that are not ready in time end the attempt, and say so", "[acto
   CHECK(cluster.stuck().empty());
 }
 
-TEST_CASE("a device that does not let go of memory ends its process", "[actors]") {
+TEST_CASE("a device that does not release memory ends its process", "[actors]") {
   auto piece = linked_piece("mlp", "1f1b", 3);
   LittleCluster* here = nullptr;
   piece.layer_fault = in_the_midst([&] { here->block_devices(1); });
@@ -201,7 +205,8 @@ TEST_CASE("a device that does not let go of memory ends its process", "[actors]"
   CHECK(cluster.stuck().find("does not let go of tensors") != std::string::npos);
 }
 
-TEST_CASE("a device that has failed ends its process, once all have heard of it", "[actors]") {
+TEST_CASE("a device that has failed ends its process after all nodes have heard of it",
+          "[actors]") {
   auto piece = linked_piece("mlp", "1f1b", 3);
   LittleCluster* here = nullptr;
   piece.layer_fault = in_the_midst([&] { here->break_devices(1); });

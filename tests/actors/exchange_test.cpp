@@ -1,4 +1,4 @@
-// However replicas exchange gradients: the same bits, the same files.
+// Every exchange of gradients between replicas gives the same bits and the same files.
 
 #include "actors/exchange.h"
 
@@ -63,13 +63,14 @@ std::map<std::string, std::string> checkpoint_files(storage::MemoryFiles& files)
 
 }  // namespace
 
-TEST_CASE("no way of exchanging gradients changes a bit", "[actors]") {
+TEST_CASE("no kind of gradient exchange changes a bit", "[actors]") {
   struct Case {
     std::string model;
     Kind kind;
   };
   std::uint64_t seed = 0;
-  // The wide one has a matrix of two blocks, which is cut; tied weights; running statistics.
+  // The wide model has a matrix of two blocks, which is cut into sections. The other models have
+  // tied weights and running statistics.
   for (const auto& [model, kind] : std::vector<Case>{{"wide", Kind::adamw},
                                                      {"wide", Kind::sgd},
                                                      {"wide", Kind::muon},
@@ -86,7 +87,8 @@ TEST_CASE("no way of exchanging gradients changes a bit", "[actors]") {
           if ((model == "wide" && stages > 2) || !Rounds::make(shape)) continue;
           for (const auto exchange : ways) {
             const bool is_server = exchange == Exchange::server;
-            if (is_server && replicas == 1 && schedule != "dualpipe") continue;  // It is the same.
+            // Without replicas both exchanges are the same.
+            if (is_server && replicas == 1 && schedule != "dualpipe") continue;
             CAPTURE(model, static_cast<int>(kind), schedule, stages, replicas, is_server);
             const auto played = play(piece_of(model, kind, shape, exchange), ++seed);
             REQUIRE(played.ended);
@@ -100,7 +102,7 @@ TEST_CASE("no way of exchanging gradients changes a bit", "[actors]") {
   CHECK(seed > 150);
 }
 
-TEST_CASE("a checkpoint does not know how gradients were exchanged", "[actors]") {
+TEST_CASE("a checkpoint does not depend on how gradients were exchanged", "[actors]") {
   const auto files_of = [](const RoundShape& shape, Exchange exchange) {
     auto piece = piece_of("wide", Kind::adamw, shape, exchange);
     piece.save_every = 1;
@@ -117,7 +119,7 @@ TEST_CASE("a checkpoint does not know how gradients were exchanged", "[actors]")
   CHECK(files_of(shape_of("gpipe", 2, 2), Exchange::server) == wanted);
 }
 
-TEST_CASE("what one exchange has saved another one goes on with", "[actors]") {
+TEST_CASE("a run can resume with another exchange than it was saved with", "[actors]") {
   const auto piece = [](int stages, int replicas, Exchange exchange, std::int64_t steps) {
     auto made = piece_of("wide", Kind::adamw, shape_of("gpipe", stages, replicas), exchange);
     made.steps = steps;
@@ -143,7 +145,7 @@ TEST_CASE("what one exchange has saved another one goes on with", "[actors]") {
   CHECK(ended.finish().weights == wanted);
 }
 
-TEST_CASE("an optimizer that is killed comes back with its section", "[actors]") {
+TEST_CASE("an optimizer that is killed is restored with its section", "[actors]") {
   auto piece = piece_of("wide", Kind::adamw, shape_of("gpipe", 1, 4), Exchange::all_to_all);
   piece.save_every = 1;
   const auto wanted = LittleRun(piece).plainly();
@@ -157,8 +159,8 @@ TEST_CASE("an optimizer that is killed comes back with its section", "[actors]")
   }
 }
 
-TEST_CASE("each replica holds the moments of its section alone", "[actors]") {
-  // Bytes that each device holds after a step.
+TEST_CASE("each replica holds the moments of its own section only", "[actors]") {
+  // Returns the bytes that each device holds after a step.
   const auto held = [](Kind kind, Exchange exchange) {
     auto piece = piece_of("wide", kind, shape_of("gpipe", 1, 2), exchange);
     piece.optimizer.momentum = 0;
@@ -176,8 +178,8 @@ TEST_CASE("each replica holds the moments of its section alone", "[actors]") {
     REQUIRE(bytes.size() == 2);
     return bytes;
   };
-  // adamw has two moments, and sgd has none here. The second matrix is cut after a block. A pool's
-  // blocks are somewhat larger than what is asked for.
+  // adamw has two moments; sgd has none here. The second matrix is cut after a block. Blocks of a
+  // pool are slightly larger than requested.
   constexpr double both = 2 * sizeof(float), numbers = 92'703, first = 1'500 + 65'536;
   const auto check = [&](Exchange exchange, double with_first) {
     const auto adamw = held(Kind::adamw, exchange), sgd = held(Kind::sgd, exchange);
@@ -188,7 +190,7 @@ TEST_CASE("each replica holds the moments of its section alone", "[actors]") {
   check(Exchange::all_to_all, first);
 }
 
-TEST_CASE("an optimizer of many says which one it is", "[actors]") {
+TEST_CASE("an error of an optimizer among several says which one it is", "[actors]") {
   LittleRun run(piece_of("wide", Kind::adamw, shape_of("gpipe", 2, 2), Exchange::all_to_all));
   Scene scene(run, 1);
   const auto& spec = scene.spec();

@@ -8,9 +8,9 @@
 using namespace troupe;
 using namespace troupe::actors;
 
-TEST_CASE("who waits for all jobs finds no memory of theirs in use", "[actors]") {
+TEST_CASE("after waiting for all jobs no memory of a job is in use", "[actors]") {
   ComputingThread first(1), second(1);
-  // The second is slow, and holds what the first has made.
+  // The second executor is slow and holds a tensor of the first.
   std::promise<void> may_end;
   first.post([&, ends = may_end.get_future().share()](Stream& stream) {
     const Tensor made = Tensor::make(stream.memory(), Shape{64}, DType::f32);

@@ -1,4 +1,5 @@
-// Runs in fp16: one loss scale for all stages and replicas, and the same steps skipped by all.
+// Runs in fp16 have one loss scale for all stages and replicas, and all of them skip the same
+// steps.
 
 #include <algorithm>
 #include <limits>
@@ -33,7 +34,7 @@ struct ToldStep {
   friend bool operator==(const ToldStep&, const ToldStep&) = default;
 };
 
-/// Of each step, what was told of it last.
+/// Returns the last event of each step.
 std::vector<ToldStep> steps_of(const Played& played) {
   std::vector<ToldStep> steps;
   for (const auto& event : played.events) {
@@ -51,7 +52,7 @@ std::int64_t count_skipped(const std::vector<ToldStep>& steps) {
   return std::ranges::count_if(steps, [](const ToldStep& step) { return step.skipped; });
 }
 
-/// What the events must say, by the rule alone: given which steps overflowed.
+/// Returns the events that the rule requires, given the steps that overflowed.
 std::vector<ToldStep> by_the_rule(const models::LossScaling& scaling,
                                   const std::vector<ToldStep>& told) {
   std::vector<ToldStep> steps;
@@ -65,7 +66,7 @@ std::vector<ToldStep> by_the_rule(const models::LossScaling& scaling,
 
 LayerFault infinite_gradient(int unit, std::uint32_t step) {
   return {.unit = unit, .forward = {}, .backward = [step](const models::Pass& pass, Tensor& dx) {
-            // Of one micro-batch, the one that begins with sample 4.
+            // Affects only the micro-batch that begins with sample 4.
             if (pass.key.step == step && pass.key.sample == 4)
               std::fill_n(dx.f32(), dx.count(), std::numeric_limits<float>::infinity());
           }};
@@ -73,7 +74,8 @@ LayerFault infinite_gradient(int unit, std::uint32_t step) {
 
 }  // namespace
 
-TEST_CASE("every synchronous schedule skips the same steps and has the same bits", "[actors]") {
+TEST_CASE("in fp16 every synchronous schedule skips the same steps and has the same bits",
+          "[actors]") {
   for (const std::string model : {"mlp", "gpt2"}) {
     const auto one = Piece::of(model, fp16_shape("seq", 1, 1, 1)).in_fp16(12);
     const auto wanted = LittleRun(one).plainly();
@@ -98,7 +100,8 @@ TEST_CASE("every synchronous schedule skips the same steps and has the same bits
   }
 }
 
-TEST_CASE("what overflows in one stage of one replica is skipped by all", "[actors]") {
+TEST_CASE("all stages and replicas skip a step that overflows in one stage of one replica",
+          "[actors]") {
   const auto with_fault = [](const RoundShape& shape) {
     auto piece = Piece::of("mlp", shape);
     piece.loss_scaling = {.initial_power = 4, .growth_interval = 100};
@@ -117,7 +120,8 @@ TEST_CASE("what overflows in one stage of one replica is skipped by all", "[acto
   }
 }
 
-TEST_CASE("a loss scale takes no message more, whether steps are skipped or not", "[actors]") {
+TEST_CASE("loss scaling needs no additional message, whether steps are skipped or not",
+          "[actors]") {
   auto piece = Piece::of("mlp", fp16_shape("1f1b", 2, 1, 2));
   const auto skipping = play(piece.in_fp16(12), fp16_seed);
   piece.steps = 12;
@@ -127,7 +131,7 @@ TEST_CASE("a loss scale takes no message more, whether steps are skipped or not"
   CHECK(skipping.messages == plain.messages);
 }
 
-TEST_CASE("a stage that fails on the way changes neither the scale nor a bit", "[actors]") {
+TEST_CASE("a stage that fails in between changes neither the scale nor a bit", "[actors]") {
   auto piece = Piece::of("gpt2", fp16_shape("1f1b", 2, 1, 2)).in_fp16(10);
   piece.save_every = 2;
   const auto wanted = play(piece, fp16_seed);
@@ -150,7 +154,7 @@ TEST_CASE("a stage that fails on the way changes neither the scale nor a bit", "
   }
 }
 
-TEST_CASE("the scale goes on where a killed run had saved it", "[actors]") {
+TEST_CASE("a killed run resumes with the loss scale that it saved", "[actors]") {
   auto piece = Piece::of("gpt2", fp16_shape("gpipe", 2, 1, 1)).in_fp16(10);
   piece.save_every = 3;
   const auto wanted = play(piece, fp16_seed);
@@ -175,7 +179,7 @@ TEST_CASE("an overflow at a scale of 1 ends the run as in fp32", "[actors]") {
   auto piece = Piece::of("mlp", fp16_shape("1f1b", 2, 1, 1));
   piece.loss_scaling = {.initial_power = 1, .growth_interval = 100};
   piece.steps = 6;
-  // What is infinite at any scale.
+  // Infinite at any scale.
   piece.layer_fault = {
       .unit = 6, .forward = {}, .backward = [](const models::Pass& pass, Tensor& dx) {
         if (pass.key.step >= 2)
@@ -205,7 +209,7 @@ TEST_CASE("in fp16 a loss that is not a number ends the run at once", "[actors]"
   CHECK(played.outcome.why.ends_with("the loss is not a number any more"));
 }
 
-TEST_CASE("a checkpoint in fp16 says how far its scale is", "[actors]") {
+TEST_CASE("a checkpoint in fp16 contains the state of the loss scale", "[actors]") {
   auto piece = Piece::of("mlp", fp16_shape("1f1b", 2, 1, 1)).in_fp16(10);
   LittleRun run(piece);
   Scene scene(run, fp16_seed);

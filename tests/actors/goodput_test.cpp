@@ -11,28 +11,28 @@ constexpr caf_shim::TimePoint at_first{1h};
 
 }  // namespace
 
-TEST_CASE("where nothing is lost all time is useful", "[actors]") {
+TEST_CASE("goodput is 1 if no time is lost", "[actors]") {
   Goodput goodput;
   CHECK(goodput.at(at_first) == 1);
   goodput.begun(0, at_first);
   for (int step = 0; step < 10; ++step) goodput.done(1s);
   CHECK(goodput.at(at_first + 10s) == 1);
-  // An evaluation, or a save that is waited for.
+  // An evaluation, or a blocking save, takes 2.5 s.
   CHECK(goodput.at(at_first + 12500ms) == 0.8);
 }
 
-TEST_CASE("steps that are done again count once, and recoveries do not count", "[actors]") {
+TEST_CASE("repeated steps count once, and recoveries do not count", "[actors]") {
   Goodput goodput;
   goodput.begun(5, at_first);
   for (int step = 5; step < 10; ++step) goodput.done(1s);
-  // A second later the run goes on after step 8: two of five steps are lost.
+  // A second later the run resumes after step 8: two of five steps are lost.
   goodput.begun(8, at_first + 6s);
   CHECK(goodput.at(at_first + 6s) == 0.5);
   for (int step = 8; step < 10; ++step) goodput.done(2s);
   CHECK(goodput.at(at_first + 10s) == 0.7);
 }
 
-TEST_CASE("what is saved is not lost any more", "[actors]") {
+TEST_CASE("a saved step cannot be lost any more", "[actors]") {
   Goodput goodput;
   goodput.begun(0, at_first);
   for (int step = 0; step < 4; ++step) goodput.done(1s);
@@ -45,7 +45,7 @@ TEST_CASE("what is saved is not lost any more", "[actors]") {
   CHECK(goodput.at(at_first + 6s) == 0.5);
 }
 
-TEST_CASE("a run that is paused loses no time", "[actors]") {
+TEST_CASE("a pause does not reduce goodput", "[actors]") {
   Goodput goodput;
   goodput.paused(1h);
   goodput.begun(0, at_first);

@@ -60,7 +60,7 @@ Digest wanted() {
   return digest;
 }
 
-/// All cases with so many seeds each; how long they took.
+/// Plays all cases with `seeds` seeds each. Returns how long that took.
 std::string check_interleavings(std::uint64_t seeds) {
   const auto begin = std::chrono::steady_clock::now();
   std::uint64_t played = 0, messages = 0;
@@ -83,6 +83,6 @@ std::string check_interleavings(std::uint64_t seeds) {
 }  // namespace
 
 TEST_CASE("no interleaving of messages changes a bit", "[actors]") { check_interleavings(15); }
-TEST_CASE("no interleaving of messages changes a bit: many", "[.all]") {
+TEST_CASE("no interleaving of messages changes a bit: many seeds", "[.all]") {
   WARN(check_interleavings(200));
 }

@@ -74,14 +74,14 @@ const std::vector<Undisturbed>& undisturbed_pieces() {
   return all;
 }
 
-/// How a run with one actor killed has ended, in a word.
+/// Plays a run and kills one actor. Returns how it ended, in a word.
 std::string check_killed(std::uint64_t seed, const std::set<std::string>& names) {
   const auto& [piece, undisturbed] = undisturbed_pieces()[seed % undisturbed_pieces().size()];
   const auto played = play_and_kill(piece, seed, undisturbed.messages, names);
   CAPTURE(seed, piece.shape.schedule, played.outcome.why);
   REQUIRE(played.ended);
   CHECK(played.bytes_left == 0);
-  // One cause, one new attempt: nothing that the first one left behind disturbs the second.
+  // One cause makes one new attempt; nothing that is left of the first disturbs the second.
   const auto warned = played.told("warn");
   REQUIRE(std::ranges::count(warned, '\n') <= 1);
   REQUIRE(played.told("stage.stalled").empty());
@@ -103,7 +103,7 @@ std::string check_killed(std::uint64_t seed, const std::set<std::string>& names)
   return {};
 }
 
-/// Seed after seed; how they ended.
+/// Plays seed after seed. Returns how they ended.
 std::string check_killed(std::uint64_t first, std::uint64_t count,
                          const std::set<std::string>& names) {
   const auto begin = std::chrono::steady_clock::now();
@@ -122,9 +122,9 @@ TEST_CASE("a player that is killed is replaced, and no bit changes", "[actors]")
   check_killed(1, 800, players);
 }
 
-// A loss that was computed while its attempt ended counted for the next one, which then stood
-// still.
-TEST_CASE("what a dead attempt still tells is not heard by the next one", "[actors]") {
+// Reproduces a bug: a loss that was computed while its attempt ended was counted for the next
+// attempt, which then hung.
+TEST_CASE("late messages of a dead attempt do not reach the next one", "[actors]") {
   check_killed(7, 1, players);
 }
 
@@ -132,12 +132,16 @@ TEST_CASE("a run whose recorder is killed fails and says so", "[actors]") {
   check_killed(1, 100, recorder);
 }
 
-TEST_CASE("a run whose supervisor is killed ends all the same", "[actors]") {
+TEST_CASE("a run whose supervisor is killed still ends", "[actors]") {
   check_killed(1, 100, supervisor);
 }
 
-TEST_CASE("10,000 times a player is killed", "[.all]") { WARN(check_killed(1, 10000, players)); }
-TEST_CASE("1,000 times the recorder is killed", "[.all]") { WARN(check_killed(1, 1000, recorder)); }
+TEST_CASE("players killed 10,000 times are replaced", "[.all]") {
+  WARN(check_killed(1, 10000, players));
+}
+TEST_CASE("the recorder killed 1,000 times fails the run each time", "[.all]") {
+  WARN(check_killed(1, 1000, recorder));
+}
 TEST_CASE("1,000 times the supervisor is killed", "[.all]") {
   WARN(check_killed(1, 1000, supervisor));
 }

@@ -13,7 +13,7 @@ using namespace troupe::actors;
 
 namespace {
 
-/// Of a run that nobody plays: as much as a lineup asks for.
+/// Returns a spec with only the parts that a lineup needs.
 RunSpec spec_of(const RoundShape& shape, std::vector<double> work) {
   const auto rounds = std::make_shared<Rounds>(*Rounds::make(shape));
   RunSpec spec;
@@ -26,7 +26,7 @@ RunSpec spec_of(const RoundShape& shape, std::vector<double> work) {
   return spec;
 }
 
-/// Nodes a, b, c, ... with so many cores.
+/// Returns nodes a, b, c, ... with these numbers of cores.
 std::vector<NodeHere> nodes_with(const std::vector<int>& cores) {
   std::vector<NodeHere> nodes;
   for (const int count : cores) {
@@ -53,8 +53,7 @@ const RoundShape two_by_two{.stages = 2, .replicas = 2, .micro_batches = 4, .gro
 
 }  // namespace
 
-TEST_CASE("nodes that are alike get consecutive devices, in the order in which they came",
-          "[actors]") {
+TEST_CASE("equal nodes get consecutive devices in the order of their arrival", "[actors]") {
   const auto spec = spec_of(four_stages, {});
   CHECK(text_of(spec, {1, 1, 1, 1, 1}) == "a: device 0; b: device 1; c: device 2; d: device 3");
   CHECK(text_of(spec, {1, 1, 1}) == "a: device 0 1; b: device 2; c: device 3");
@@ -62,38 +61,38 @@ TEST_CASE("nodes that are alike get consecutive devices, in the order in which t
   CHECK(text_of(spec, {1}) == "a: device 0 1 2 3");
 }
 
-TEST_CASE("the busiest node has as little to do for its cores as can be", "[actors]") {
+TEST_CASE("the busiest node has the least possible work for its cores", "[actors]") {
   const auto spec = spec_of(four_stages, {3, 1, 1, 1});
   // The heavy stage goes to the node that came last.
   CHECK(text_of(spec, {1, 1, 1, 3}) == "d: device 0; a: device 1; b: device 2; c: device 3");
   CHECK(lineup_of(spec, nodes_with({1, 1, 1, 3}), 4).busiest == 1);
-  // A node with three cores has as much as three with one.
+  // A node with three cores gets as much as three nodes with one.
   CHECK(text_of(spec_of(four_stages, {}), {1, 3}) == "b: device 0 1 2; a: device 3");
-  // Of more than there are devices those are taken that make it so.
+  // If there are more nodes than devices, the best ones are taken.
   const auto chosen = lineup_of(spec, nodes_with({1, 1, 1, 1, 2, 3, 2, 2}));
   CHECK(chosen.busiest == 1);
   CHECK(chosen.nodes.front().name == "f");
 }
 
-TEST_CASE("replicas have their stages on nodes that are alike", "[actors]") {
+TEST_CASE("replicas of a stage are on equal nodes", "[actors]") {
   const auto lineup = lineup_of(spec_of(two_by_two, {2, 1}), nodes_with({2, 2, 1, 1}));
   CHECK(lineup.busiest == 1);
   CHECK(lineup.placement.optimizers == std::vector<int>{0, 1});
 }
 
-TEST_CASE("whoever had a device keeps it, as far as the shares allow that", "[actors]") {
+TEST_CASE("a node keeps its device as far as the shares allow that", "[actors]") {
   const auto spec = spec_of(four_stages, {});
   const auto nodes = nodes_with({1, 1, 1, 1, 1});
   const auto four = std::vector(nodes.begin(), nodes.begin() + 4);
   const auto before = lineup_of(spec, four);
-  // The first goes, and another comes: nobody else moves.
+  // The first node leaves and another comes: no other node moves.
   const auto others = std::vector(nodes.begin() + 1, nodes.end());
   CHECK(to_text(lineup_of(spec, others, 100, before)) ==
         "e: device 0; b: device 1; c: device 2; d: device 3");
-  // It goes, and nobody comes.
+  // The first node leaves and none comes.
   const auto left = std::vector(nodes.begin() + 1, nodes.begin() + 4);
   CHECK(to_text(lineup_of(spec, left, 100, before)) == "b: device 0 1; c: device 2; d: device 3");
-  // A share is only for a node that it was made for.
+  // A share belongs to the kind of node that it was made for.
   auto unequal = nodes_with({1, 1, 1, 3});
   std::ranges::reverse(unequal);
   const auto heavy = spec_of(four_stages, {3, 1, 1, 1});
@@ -102,7 +101,7 @@ TEST_CASE("whoever had a device keeps it, as far as the shares allow that", "[ac
   CHECK(to_text(lineup_of(heavy, nodes_with({1, 1, 1, 3}), 100, then)) == to_text(then));
 }
 
-TEST_CASE("a node that lacks what a run computes in is named, with the best that it has",
+TEST_CASE("an error names a node that lacks the run's precision, and the best that it has",
           "[actors]") {
   auto nodes = nodes_with({1, 1, 1});
   nodes[0].inventory.precision = "bf16-blocks";

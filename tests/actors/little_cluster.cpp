@@ -16,7 +16,7 @@ namespace {
 
 using IsBroken = std::shared_ptr<std::atomic<bool>>;
 
-/// Computes on a thread, as long as it is not broken.
+/// An executor that computes on a thread until it is broken.
 class BreakableExecutor final : public Executor {
  public:
   explicit BreakableExecutor(IsBroken is_broken) : is_broken_(std::move(is_broken)) {}
@@ -53,10 +53,10 @@ class BreakableExecutor final : public Executor {
   ComputingThread thread_{1};
 };
 
-/// What one node has of a run, for one attempt.
+/// The parts of a run that one node has for one attempt.
 class LittleHome final : public RunHome {
  public:
-  /// One at a time: what a test looks at has no locks.
+  /// Makes one at a time, since the test's records have no locks.
   static std::shared_ptr<LittleHome> make(const Piece& piece, const Placement& placement, int here,
                                           const std::function<LittleDevice()>& make_device) {
     static std::mutex mutex;
@@ -70,14 +70,14 @@ class LittleHome final : public RunHome {
           linked_.push_back(std::move(made.linked));
           return *executors_.emplace_back(std::move(made.executor));
         })) {
-    linked_.resize(spec_->executors.size());  // The last one is none of the run's devices.
+    linked_.resize(spec_->executors.size());  // The last executor is none of the run's devices.
     for (std::size_t i = 0; i < spec_->executors.size(); ++i)
       if (placement.stages[i] != here) {
         spec_->executors[i] = nullptr;
         linked_[i].reset();
       }
   }
-  /// All that it was given is done.
+  /// All its work is done by now.
   ~LittleHome() override { linked_.clear(); }
 
   void link(sim_device::SimWorld& world, const std::string& kind) {
@@ -109,12 +109,12 @@ class LittleHome final : public RunHome {
     return bytes;
   }
 
-  std::vector<int> devices;  // Of the world.
+  std::vector<int> devices;  // Devices of the world.
 
  private:
   LittleRun run_;
   std::vector<std::unique_ptr<Executor>> executors_;
-  std::vector<std::unique_ptr<LinkedDevice>> linked_;  // By device of the run.
+  std::vector<std::unique_ptr<LinkedDevice>> linked_;  // Indexed by the run's devices.
   std::shared_ptr<RunSpec> spec_;
 };
 
@@ -138,7 +138,7 @@ Digest bits_of_plain_loop(Piece piece) {
   return LittleRun(piece).plainly();
 }
 
-/// Does what a node's process does, without its connection.
+/// Acts like a node's process without a connection.
 class LittleNode {
  public:
   LittleNode(LittleCluster& cluster, int number)
@@ -163,7 +163,7 @@ class LittleNode {
     }
     came_.notify_all();
   }
-  /// From now on it is told nothing, and says nothing.
+  /// From now on the node receives and sends nothing.
   void die() {
     {
       const std::lock_guard lock(mutex_);
@@ -182,7 +182,7 @@ class LittleNode {
     const std::lock_guard lock(mutex_);
     return attempt_;
   }
-  /// The first of its stages.
+  /// Returns the player of the first of its stages.
   int player() const {
     const std::lock_guard lock(mutex_);
     return player_;
@@ -251,8 +251,8 @@ class LittleNode {
                     .stuck =
                         [this](const std::string& why) {
                           cluster_.tell_stuck(why);
-                          // As if the process had ended: what is dead touches no memory, and the
-                          // next one finds its devices whole.
+                          // Simulates the end of the process: a dead device touches no memory, and
+                          // the next process finds its devices working.
                           for_each_device([&](int device) { cluster_.world_.kill(device); });
                           *are_broken_ = false;
                         },
@@ -296,7 +296,8 @@ class LittleNode {
   std::condition_variable came_;
   std::deque<transport::Message> waiting_;
   std::vector<int> devices_;
-  const IsBroken are_broken_ = std::make_shared<std::atomic<bool>>(false);  // Its devices.
+  // Shared with its devices.
+  const IsBroken are_broken_ = std::make_shared<std::atomic<bool>>(false);
   std::uint64_t attempt_ = 0;
   int player_ = 0;
   bool is_dead_ = false;

@@ -24,36 +24,35 @@ namespace troupe::actors {
 
 class LittleNode;
 
-/// What a node computes on, with its links.
+/// A device of a node, with its links.
 struct LittleDevice {
   std::unique_ptr<Executor> executor;
-  std::unique_ptr<LinkedDevice> linked;  // Goes first.
+  std::unique_ptr<LinkedDevice> linked;  // Destroyed first.
 };
 
-/// A run whose devices may be linked: eight micro-batches, and a save after each step.
+/// Returns a run whose devices may be linked, with eight micro-batches and a save after each step.
 Piece linked_piece(const std::string& model, std::string_view schedule, int stages,
                    int replicas = 1, int chunks = 1);
 
-/// What its whole model gives as one stage in a plain loop, in which nothing fails.
+/// Returns the bits of the whole model as one stage in a plain loop without failures.
 Digest bits_of_plain_loop(Piece piece);
 
-/// How a run is to be played on a cluster in this process.
+/// The options for playing a run on a cluster in this process.
 struct ClusterOrder {
   int nodes = 2;
-  /// A node whose devices have no links, and one whose links are of another kind; -1: none.
+  /// A node whose devices have no links, and a node whose links are of another kind; -1: none.
   int without_links = -1;
   int of_another_kind = -1;
-  /// And one whose devices do nothing in the first attempt.
+  /// A node whose devices do nothing in the first attempt.
   int born_frozen = -1;
   Carriers carriers = Carriers::shm_and_tcp;
   transport::EdgePatience patience = {};
-  /// In the place of threads that are linked by sim_device, where it is not empty.
+  /// Replaces the threads that sim_device links, unless it is empty.
   std::function<LittleDevice()> make_device = {};
 };
 
-/// A run whose players are on nodes, which are all in this process, with the threads and channels
-/// that they would have in processes of their own. Their devices compute on threads, and are linked
-/// by sim_device.
+/// A run whose players are on nodes. All nodes are in this process, with the threads and channels
+/// of separate processes. Their devices compute on threads, and sim_device links them.
 class LittleCluster {
  public:
   LittleCluster(const Piece& piece, const ClusterOrder& order);
@@ -62,21 +61,21 @@ class LittleCluster {
   /// Plays to the end.
   Played play();
 
-  // While it plays, on any thread.
+  // Functions for any thread while the run plays.
 
-  /// A node dies: its devices do nothing any more, and its channels end without a word.
+  /// Kills a node: its devices stop, and its channels end without a message.
   void kill(int node);
-  /// Its devices do nothing any more, and nobody hears of that.
+  /// Stops a node's devices without reporting that.
   void freeze_devices(int node);
-  /// What its devices are given from now on is never done, nor let go.
+  /// Blocks new jobs of the node's devices: they are neither done nor released.
   void block_devices(int node);
-  /// Its devices fail, and do nothing more for this process.
+  /// Makes a node's devices fail; they do nothing more for this process.
   void break_devices(int node);
-  /// The first of its stages has failed, as far as the head hears.
+  /// Tells the head that the node's first stage has failed.
   void fail_player(int node);
 
   sim_device::SimWorld& world() { return world_; }
-  /// What the head has been told by nodes whose process had to end.
+  /// Returns the messages that the head got from nodes whose process had to end.
   std::string stuck() const;
 
  private:

@@ -62,7 +62,7 @@ models::Model build(const std::string& kind, double dropout) {
   return std::move(*model);
 }
 
-/// A unit's layer that goes wrong where it is told to.
+/// A layer of a unit that fails on demand.
 class FaultyLayer final : public models::Layer {
  public:
   FaultyLayer(models::LayerPtr layer, LayerFault fault)
@@ -93,7 +93,7 @@ class FaultyLayer final : public models::Layer {
   LayerFault fault_;
 };
 
-/// Samples drawn by their number, that fit a model.
+/// Samples that fit a model, drawn from their number.
 class DrawnSamples final : public storage::Dataset {
  public:
   DrawnSamples(const models::Model& model, std::function<Status(std::int64_t)> on_read)
@@ -138,7 +138,7 @@ class DrawnSamples final : public storage::Dataset {
 
 constexpr auto ledger_path = "runs/little/ledger";
 
-/// Saves at once: a test has no other threads.
+/// A store that saves synchronously, since a test has no other threads.
 class ImmediateStore final : public CheckpointStore {
  public:
   explicit ImmediateStore(storage::Files& files) : files_(files) {}

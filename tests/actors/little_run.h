@@ -20,26 +20,25 @@
 
 namespace troupe::actors {
 
-/// What goes wrong in one unit of a model, in training: after its pass, with what came out.
+/// A fault in one unit of a model during training, applied to the output of its pass.
 struct LayerFault {
   using At = std::function<void(const models::Pass&, Tensor&)>;
 
   int unit = 0;
-  At forward;   // May be empty,
-  At backward;  // and so may this.
+  At forward;   // May be empty.
+  At backward;  // May be empty.
 };
 
-/// A small model with data that it can learn, and how it shall be trained.
+/// A small model, data that it can learn, and the training settings.
 struct Piece {
-  /// mlp, gpt2, llama, vit, resnet: each some units of a small width; wide: an mlp of 92,703
-  /// numbers.
+  /// mlp, gpt2, llama, vit or resnet: a few units of small width. wide: an mlp of 92,703 numbers.
   std::string model = "mlp";
   RoundShape shape;
-  std::vector<models::UnitRange> cuts;  // Empty: as even as can be.
+  std::vector<models::UnitRange> cuts;  // Empty: as even as possible.
   models::OptimizerConfig optimizer;
   models::StalenessOptions staleness;
   kernels::Precision precision = kernels::Precision::fp32;
-  models::LossScaling loss_scaling;  // On: products are in fp16.
+  models::LossScaling loss_scaling;  // Enabled: products are in fp16.
   Exchange exchange = Exchange::all_to_all;
   Exactness exactness = Exactness::bits;
   std::int64_t steps = 3;
@@ -49,26 +48,27 @@ struct Piece {
   double dropout = 0.1;
   bool measures_staleness = false;
   std::optional<LayerFault> layer_fault;
-  std::function<Status(std::int64_t sample)> on_read;  // Before a sample is read; may be empty.
+  // Called before a sample is read; may be empty.
+  std::function<Status(std::int64_t sample)> on_read;
 
   static Piece of(const std::string& model, const RoundShape& shape);
-  /// With products in fp16 and a loss scale that overflows in some of so many steps, the first ones
-  /// above all.
+  /// Returns the piece in fp16 with a loss scale that overflows in some of the steps, mostly the
+  /// first ones.
   Piece in_fp16(std::int64_t of_steps) const;
 };
 
-/// All that a run of a piece needs beside actors and executors.
+/// The parts of a run besides actors and executors.
 class LittleRun {
  public:
   explicit LittleRun(const Piece& piece);
   ~LittleRun();
 
-  /// What the actors are told; `make` gives an executor each time.
+  /// Returns the actors' spec; `make` is called for each executor.
   std::shared_ptr<RunSpec> spec(const std::function<Executor&()>& make);
-  /// The same samples in another order, as who sees another file cuts them.
+  /// Returns the same samples in another order, as if a loader had another file.
   const storage::MicroBatches& other_batches() const;
 
-  /// The whole model as one stage in a plain loop: what every way of playing must give.
+  /// Returns the bits of the whole model as one stage in a plain loop, which every plan must match.
   Digest plainly() const;
 
   const std::vector<Value>& events() const;
@@ -79,26 +79,26 @@ class LittleRun {
   std::unique_ptr<Parts> parts_;
 };
 
-/// The outcome's weights are those of the last step.
+/// The results of a run. The outcome's weights are those of the last step.
 struct Played {
   Outcome outcome;
   Digest weights;
-  std::vector<float> numbers;  // The same, one after another.
+  std::vector<float> numbers;  // The same weights as numbers, concatenated.
   std::uint64_t messages = 0;
   bool ended = false;
   std::vector<Value> events;
   storage::Audit audit;
-  std::size_t bytes_left = 0;              // In all pools, once everything is gone.
-  std::vector<std::size_t> most_jobs;      // By device: that ever waited at once.
-  std::size_t most_reads = 0;              // Likewise, of all loaders.
-  std::vector<std::uint64_t> allocations;  // Of all pools, at the end of each step.
+  std::size_t bytes_left = 0;              // Bytes in all pools after everything was destroyed.
+  std::vector<std::size_t> most_jobs;      // The most jobs that ever waited, by device.
+  std::size_t most_reads = 0;              // The most reads that ever waited, over all loaders.
+  std::vector<std::uint64_t> allocations;  // Allocations of all pools at the end of each step.
 
-  /// The texts of the events of a type, one line each.
+  /// Returns the texts of all events of a type, one per line.
   std::string told(const std::string& type) const;
 };
 
-/// A run in a world, which goes on from the newest checkpoint that it has. What the actors are told
-/// may be changed before begin().
+/// A run in a world, which resumes from its newest checkpoint. The spec may be changed before
+/// begin().
 class Scene {
  public:
   using MakeExecutor = std::function<Executor&(World&)>;
@@ -114,9 +114,9 @@ class Scene {
   bool ended() const { return outcome_.has_value(); }
 
   void begin();
-  /// One message more; false once the run has ended or nobody has mail.
+  /// Delivers one message; returns false once the run has ended or nobody has mail.
   bool step() { return !ended() && world_.step(); }
-  /// So many messages more, where there are so many.
+  /// Delivers up to `messages` messages.
   void play(std::uint64_t messages);
   Played finish();
 
@@ -130,15 +130,16 @@ class Scene {
   caf::actor supervisor_;
 };
 
-/// From the beginning to the end.
+/// Plays a run from the beginning to the end.
 Played play(const Piece& piece, std::uint64_t seed);
 
-/// One living actor with one of these names is killed after some of so many messages.
+/// Plays a run and kills one living actor with one of these names, after a random number of
+/// messages below `within`.
 Played play_and_kill(const Piece& piece, std::uint64_t seed, std::uint64_t within,
                      const std::set<std::string>& names);
 
 Digest digest_of_weights(std::vector<NamedTensor> weights);
-/// Of fp32, in the order of their names.
+/// Returns all fp32 weights in the order of their names.
 std::vector<float> numbers_of_weights(std::vector<NamedTensor> weights);
 
 }  // namespace troupe::actors

@@ -27,18 +27,20 @@ bool same(const Shares& a, const Shares& b) {
 
 }  // namespace
 
-TEST_CASE("neighbours are what is left after one loss or two, by kinds of nodes", "[actors]") {
+TEST_CASE("neighbours are the nodes left after one or two losses, by kinds of nodes", "[actors]") {
   CHECK(neighbours_of(sharing_with({2, 2, 2, 2})).size() == 3);
-  // C kinds: none lost, C of one, C of two of the same, and C (C - 1) / 2 of two.
+  // With C kinds: 1 without a loss, C with one loss, C with two losses of one kind, and C (C - 1) /
+  // 2 with two kinds.
   CHECK(neighbours_of(sharing_with({4, 4, 2, 2, 1, 1})).size() == 1 + 3 + 3 + 3);
-  // A kind of which there is but one cannot lose two.
+  // A kind with a single node cannot lose two.
   CHECK(neighbours_of(sharing_with({4, 2, 2})).size() == 1 + 2 + 2);
-  // Somebody is left in each.
+  // At least one node is left in each.
   CHECK(neighbours_of(sharing_with({1})).size() == 1);
   CHECK(neighbours_of(sharing_with({2, 1})).size() == 3);
 }
 
-TEST_CASE("of nodes of many kinds every single loss is foreseen, and some of two", "[actors]") {
+TEST_CASE("among many kinds of nodes plans exist for every single loss and for some double losses",
+          "[actors]") {
   std::vector<int> cores(100);
   std::iota(cores.begin(), cores.end(), 1);
   const auto all = neighbours_of(sharing_with(cores));
@@ -47,7 +49,7 @@ TEST_CASE("of nodes of many kinds every single loss is foreseen, and some of two
   CHECK(all.back().cores.size() == 98);
 }
 
-TEST_CASE("every loss of one node or two is foreseen, as it would be found then", "[actors]") {
+TEST_CASE("a plan made ahead for one or two losses equals the plan made after them", "[actors]") {
   const auto now = sharing_with({4, 4, 3, 2, 1, 1});
   LossPlans loss_plans;
   loss_plans.look_ahead(now);
@@ -64,7 +66,8 @@ TEST_CASE("every loss of one node or two is foreseen, as it would be found then"
   CHECK_FALSE(loss_plans.foresaw(sharing_with({4, 4, 4, 4})));
 }
 
-TEST_CASE("what was foreseen for other nodes goes, and what is wanted of it stays", "[actors]") {
+TEST_CASE("plans for former nodes are dropped, except for those that are still needed",
+          "[actors]") {
   const auto before = sharing_with({4, 3, 2, 1});
   const auto after = without(before, 4);
   LossPlans loss_plans;
@@ -76,7 +79,7 @@ TEST_CASE("what was foreseen for other nodes goes, and what is wanted of it stay
   CHECK_FALSE(loss_plans.foresaw(before));
 }
 
-TEST_CASE("a loss that nobody foresaw is answered nevertheless", "[actors]") {
+TEST_CASE("a loss without a plan made ahead is answered too", "[actors]") {
   std::vector<int> cores;
   std::vector<double> work;
   for (int i = 0; i < 100; ++i) {

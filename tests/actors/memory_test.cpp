@@ -1,5 +1,5 @@
-// States in the memory of nodes: players of several processes, as far as they can tell, of which
-// some are lost with all that they keep.
+// States in the memory of nodes. Players believe that they are in several processes, some of which
+// are lost with all their states.
 
 #include <signal.h>
 
@@ -30,7 +30,7 @@ using namespace troupe::actors;
 
 namespace {
 
-/// Nodes that live as long as nobody loses them; attempts come and go.
+/// Nodes that live until a test loses them, over several attempts.
 class Nodes final : public PlayerHost {
  public:
   Nodes(World& world, int nodes, int copies) : copies_(copies) {
@@ -105,7 +105,7 @@ class Nodes final : public PlayerHost {
   void refuse(PlayerId, const std::string& why) override { refused_.push_back(why); }
   const std::vector<std::string>& refused() const { return refused_; }
 
-  /// The processes of all nodes end, and others come in their place.
+  /// Ends the processes of all nodes, which are replaced by new ones.
   void end_processes() {
     const auto loss = caf::make_error(caf::sec::cannot_connect_to_node, "its process is gone");
     for (const auto& [id, player] : *players_)
@@ -113,14 +113,14 @@ class Nodes final : public PlayerHost {
         caf::anon_send(actor, caf::exit_msg{actor.address(), loss});
   }
 
-  /// The first ones: their players, and all that they keep.
+  /// Loses the first nodes: their players and all their states.
   void lose(int nodes) {
     for (const auto& [id, player] : *players_)
       if (placement_.process_of(id) < nodes)
         if (const auto actor = caf::actor_cast<caf::actor>(player)) caf_shim::kill(actor);
     state_stores_.erase(state_stores_.begin(), state_stores_.begin() + nodes);
   }
-  /// Once nobody plays: bytes that are not given back.
+  /// Drops all states after the run. Returns the bytes that are still allocated.
   std::size_t forget() {
     keepers_.clear();
     state_stores_.clear();
@@ -140,7 +140,7 @@ class Nodes final : public PlayerHost {
  private:
   using Players = std::map<PlayerId, caf::weak_actor_ptr>;
 
-  /// What an attempt says when it is over is for none of the next one.
+  /// Returns a carrier. Messages that an attempt sends after its end do not reach the next attempt.
   Carry carry(int from) {
     return [this, from, players = players_, placement = placement_, bounds = RunBounds::of(*spec_)](
                PlayerId to, WireMessage wire_message) -> Status {
@@ -155,9 +155,9 @@ class Nodes final : public PlayerHost {
   RunSpecPtr spec_;
   Placement placement_;
   std::vector<Executor*> threads_;
-  std::vector<std::shared_ptr<StateStore>> state_stores_;  // By node.
+  std::vector<std::shared_ptr<StateStore>> state_stores_;  // Indexed by node.
   std::vector<caf::actor> keepers_;
-  std::shared_ptr<Players> players_;  // Of the newest attempt.
+  std::shared_ptr<Players> players_;  // The players of the newest attempt.
   int from_memory_ = 0;
   int overs_ = 0;
   std::vector<std::string> refused_;
@@ -218,7 +218,8 @@ const Value& event_of(const Played& played, const std::string& type) {
 
 }  // namespace
 
-TEST_CASE("states in memory change no bit, and take that of two each at most", "[actors]") {
+TEST_CASE("states in memory change no bit, and take the memory of at most two states each",
+          "[actors]") {
   for (const auto& piece : pieces_in_memory()) {
     const auto wanted = play(piece, 1);
     REQUIRE(wanted.outcome.how == Outcome::How::done);
@@ -233,7 +234,7 @@ TEST_CASE("states in memory change no bit, and take that of two each at most", "
   }
 }
 
-TEST_CASE("a node is lost at any moment, and the run goes on from memory", "[actors]") {
+TEST_CASE("a run resumes from memory whenever a node is lost", "[actors]") {
   int all = 0, in_memory = 0;
   std::int64_t redone = 0;
   for (const auto& piece : pieces_in_memory()) {
@@ -248,7 +249,7 @@ TEST_CASE("a node is lost at any moment, and the run goes on from memory", "[act
       CHECK(played.audit.flaw.empty());
       CHECK(played.audit.steps == piece.steps);
       CHECK(played.told("stage.stalled").empty());
-      if (played.told("warn").empty()) continue;  // It had ended before.
+      if (played.told("warn").empty()) continue;  // The run had ended before.
       ++all;
       in_memory += from_memory;
       const Value recovered = event_of(played, "run.recovered");
@@ -256,13 +257,13 @@ TEST_CASE("a node is lost at any moment, and the run goes on from memory", "[act
       if (from_memory) redone += *recovered.find("redone")->integer();
     }
   }
-  // The others were lost before there was a line.
+  // In the remaining runs the loss came before the first recovery point.
   CAPTURE(all, in_memory, redone);
   CHECK(in_memory > all * 3 / 4);
   CHECK(redone < 5 * in_memory);
 }
 
-TEST_CASE("where all who keep a state are lost it comes from the disk", "[actors]") {
+TEST_CASE("a state is read from disk if all its keepers are lost", "[actors]") {
   auto piece = piece_in_memory("mlp", "1f1b", 4, 1);
   piece.save_every = 5;
   const auto wanted = play_and_lose(piece, 1, 0, 4, 2, 0).played;
@@ -279,7 +280,7 @@ TEST_CASE("where all who keep a state are lost it comes from the disk", "[actors
   }
 }
 
-TEST_CASE("a report that comes twice, or too early, is refused", "[actors]") {
+TEST_CASE("a report that comes twice or too early is refused", "[actors]") {
   const auto piece = piece_in_memory("mlp", "1f1b", 4, 1);
   const auto wanted = play(piece, 1);
   LittleRun run(piece);
@@ -314,7 +315,7 @@ TEST_CASE("a report that comes twice, or too early, is refused", "[actors]") {
   CHECK(there.forget() == 0);
 }
 
-TEST_CASE("a part of the state with other tensors than its optimizer's is refused", "[actors]") {
+TEST_CASE("a part of the state with tensors of another optimizer is refused", "[actors]") {
   auto piece = piece_in_memory("resnet", "1f1b", 2, 2);
   piece.save_every = 4;
   LittleRun run(piece);
@@ -357,7 +358,7 @@ TEST_CASE("a part of the state with other tensors than its optimizer's is refuse
 
 namespace {
 
-/// Ends all processes of a run whenever it comes to a step, by a signal.
+/// Ends all processes of a run by a signal whenever it comes to a step.
 std::pair<Played, int> end_at_step(std::int64_t step, int signal) {
   auto piece = piece_in_memory("mlp", "1f1b", 4, 1);
   LittleRun run(piece);
@@ -387,7 +388,7 @@ std::pair<Played, int> end_at_step(std::int64_t step, int signal) {
 
 }  // namespace
 
-TEST_CASE("a step that ends its process each time ends the run with the reason", "[actors]") {
+TEST_CASE("a step that always ends its process ends the run with the reason", "[actors]") {
   const auto [faulty, faults] = end_at_step(5, SIGSEGV);
   CHECK(faulty.outcome.how == Outcome::How::failed);
   CHECK(faults == 2);

@@ -27,10 +27,10 @@ bool comes_true(const std::function<bool()>& holds) {
   return holds();
 }
 
-/// By stage: the devices of those who hold it.
+/// The devices that hold each stage.
 using SumsOfStages = std::vector<std::vector<int>>;
 
-/// A process with one device of two, and what it says to the other one.
+/// A process with one of two devices, and its connection to the other process.
 struct OneOfTwo final : transport::Sender {
   OneOfTwo(sim_device::SimWorld& world, int here, milliseconds form, const SumsOfStages& sums)
       : edges({.epoch = {{1, 2}, 3},
@@ -45,7 +45,7 @@ struct OneOfTwo final : transport::Sender {
                .on_lost = [this](int, const std::string& why) { lost = why; }}) {
     link("played", std::to_string(here), {}, world);
   }
-  /// Better than those that it has.
+  /// Adds links that are preferred over the present ones.
   void link(const std::string& kind, const std::string& place,
             const std::vector<std::string>& reaches, sim_device::SimWorld& world) {
     device.links.insert(
@@ -74,7 +74,7 @@ struct OneOfTwo final : transport::Sender {
   std::atomic<std::int32_t> heard{0};
   std::string lost;
   OneOfTwo* other = nullptr;
-  MeshEdges edges;  // Last: it speaks of the others.
+  MeshEdges edges;  // Last: it uses the members above.
 };
 
 struct Two {
@@ -83,7 +83,7 @@ struct Two {
     one.other = &two;
     two.other = &one;
   }
-  /// Both ends at once.
+  /// Forms both ends at once.
   bool form() {
     Status first = Done{};
     std::thread sooner([&] { first = one.form(); });
@@ -109,7 +109,7 @@ struct Two {
 
 }  // namespace
 
-TEST_CASE("a word that comes before its edge is open is kept", "[actors]") {
+TEST_CASE("an edge word that arrives before its edge is open is kept", "[actors]") {
   Two pair(milliseconds(20'000));
   auto &one = pair.one, &two = pair.two;
   Status first = Done{};
@@ -128,7 +128,7 @@ TEST_CASE("a word that comes before its edge is open is kept", "[actors]") {
   CHECK(pair.world.misuses().empty());
 }
 
-TEST_CASE("a tensor that is not in the device's memory takes no edge", "[actors]") {
+TEST_CASE("a tensor outside the device's memory uses no edge", "[actors]") {
   Two pair(milliseconds(20'000));
   REQUIRE(pair.form());
   const PlayerId next{PlayerId::Kind::stage, 1}, here{PlayerId::Kind::stage, 0};
@@ -145,7 +145,7 @@ TEST_CASE("a tensor that is not in the device's memory takes no edge", "[actors]
   CHECK_FALSE(edges.edge({PlayerId::Kind::inputs, 0}, 0, all.first(1)));
 }
 
-TEST_CASE("links lead to the places that they name, or to all but their own", "[actors]") {
+TEST_CASE("links lead to the places that they name, or to all other places", "[actors]") {
   const LinkPlace far{0, "far", "a", {}}, other{1, "far", "b", {}};
   CHECK(are_linked(far, other));
   CHECK_FALSE(are_linked(far, far));
@@ -157,7 +157,7 @@ TEST_CASE("links lead to the places that they name, or to all but their own", "[
   CHECK_FALSE(are_linked(near, other));
 }
 
-TEST_CASE("of several kinds of links an edge takes the first that joins its ends", "[actors]") {
+TEST_CASE("an edge uses the first kind of links that joins its ends", "[actors]") {
   const bool joined = GENERATE(true, false);
   Two pair(milliseconds(20'000));
   pair.one.link("near", "x", {"x"}, pair.near);
@@ -169,14 +169,15 @@ TEST_CASE("of several kinds of links an edge takes the first that joins its ends
   REQUIRE(edge);
   CHECK(edge->send({}, {&tensor, 1}).ok());
   CHECK(comes_true([&] { return pair.two.heard == 7; }));
-  // Each direction is tried once, then one parcel goes.
+  // Each direction is tested once, then one parcel goes.
   CHECK(pair.near.transfers() == (joined ? 3 : 0));
   CHECK(pair.world.transfers() == (joined ? 0 : 3));
   CHECK(pair.near.misuses().empty());
   CHECK(pair.world.misuses().empty());
 }
 
-TEST_CASE("all who hold a stage add up, by the first kind of links that joins them", "[actors]") {
+TEST_CASE("the devices of a stage are summed by the first kind of links that joins them",
+          "[actors]") {
   const bool joined = GENERATE(true, false);
   Two pair(milliseconds(20'000), {{}, {1, 0}});
   pair.one.link("near", "x", {"x"}, pair.near);
@@ -195,7 +196,7 @@ TEST_CASE("all who hold a stage add up, by the first kind of links that joins th
   CHECK(ones[1]->add(some, sizes, [&] { ++done; }).ok());
   CHECK(twos[1]->add(others, sizes, [&] { ++done; }).ok());
   CHECK(comes_true([&] { return done == 2; }));
-  // The second process has the first member, and so the first number.
+  // The second process has the first member, so its number comes first.
   CHECK(others.f32()[0] == 1);
   CHECK(some.f32()[1] == 2);
   CHECK(some.f32()[2] == 3);
@@ -204,7 +205,7 @@ TEST_CASE("all who hold a stage add up, by the first kind of links that joins th
   CHECK(pair.world.misuses().empty());
 }
 
-TEST_CASE("whoever says too much of edges that are not open is given up", "[actors]") {
+TEST_CASE("a process that sends too much for edges that are not open is given up", "[actors]") {
   Two pair(milliseconds(20'000));
   const std::vector<std::byte> word(56);
   for (int i = 0; i < 4; ++i) pair.one.edges.hear(1, word);
@@ -221,7 +222,7 @@ TEST_CASE("an attempt that was given up forms no edges", "[actors]") {
   CHECK(formed.error().text == "the test says so");
 }
 
-TEST_CASE("edges of which the other end is never made are given up in time", "[actors]") {
+TEST_CASE("edges whose other end is never made are given up in time", "[actors]") {
   Two pair(milliseconds(100));
   const auto formed = pair.one.form();
   REQUIRE_FALSE(formed.ok());

@@ -18,7 +18,7 @@ using namespace troupe::actors;
 
 namespace {
 
-/// An address of this machine that is not a loopback one; empty if it has none.
+/// Returns an address of this machine that is not loopback; empty if it has none.
 std::string address_towards_others() {
   ifaddrs* all = nullptr;
   if (getifaddrs(&all) != 0) return {};
@@ -34,7 +34,7 @@ std::string address_towards_others() {
   return found.substr(0, found.rfind(':'));
 }
 
-/// What came to a process, and why it lost the other one.
+/// The messages that a process received, and the reason why it lost the other one.
 struct HeardByProcess {
   std::mutex mutex;
   std::condition_variable changed;
@@ -75,7 +75,7 @@ struct ProtectedProcess {
 };
 
 struct TwoProcesses {
-  /// Whether both could connect; a tensor goes from the first to the second then.
+  /// Connects both processes. If that succeeds, sends a tensor from the first to the second.
   Status meet(const std::string& interface, const MeshProtection& first,
               const MeshProtection& second) {
     auto mesh = one.open(0, interface, first), other = two.open(1, interface, second);
@@ -103,7 +103,8 @@ struct TwoProcesses {
 
 }  // namespace
 
-TEST_CASE("tensors leave a machine with keys, or where somebody said that they may", "[actors]") {
+TEST_CASE("tensors leave a machine only encrypted, unless the user allows plain tensors",
+          "[actors]") {
   const auto interface = address_towards_others();
   if (interface.empty()) {
     WARN("skipped: this machine has no address beside the loopback ones");

@@ -8,7 +8,7 @@ using namespace troupe;
 using namespace troupe::actors;
 using namespace std::chrono_literals;
 
-TEST_CASE("what a node told of its GPUs long ago says nothing of them now", "[actors]") {
+TEST_CASE("readings of GPUs expire after a while", "[actors]") {
   NodePool pool([](std::uint64_t, const transport::Message&) -> Status { return Done{}; });
   const Time start{};
   pool.add(7, "alpha", {});
@@ -16,12 +16,12 @@ TEST_CASE("what a node told of its GPUs long ago says nothing of them now", "[ac
   GpuReading gpu;
   gpu.number = 1;
   pool.set_gpus(7, {gpu}, start + 20s);
-  pool.set_gpus(8, {gpu, gpu}, start + 20s);  // Of nobody who is there.
+  pool.set_gpus(8, {gpu, gpu}, start + 20s);  // No node has this incarnation.
   CHECK(pool.find(7)->gpus_at(start + 29s).size() == 1);
   CHECK(pool.find(7)->gpus_at(start + 30s).empty());
 }
 
-TEST_CASE("what a GPU does not tell is absent on the wire, and stays so", "[actors]") {
+TEST_CASE("a value that a GPU does not report is absent on the wire and after it", "[actors]") {
   GpuReading gpu;
   gpu.number = 3;
   gpu.busy = 0;
@@ -33,7 +33,7 @@ TEST_CASE("what a GPU does not tell is absent on the wire, and stays so", "[acto
   CHECK(read->gpus[0].busy == 0.0);
   CHECK_FALSE(read->gpus[0].watts);
   CHECK_FALSE(read->gpus[0].slowed_by);
-  // One who knows more says more.
+  // Unknown fields of a newer version are ignored.
   message.body.find("gpus")->list()->front().set("fans", 2);
   CHECK(transport::from_message<GpuReadings>(message).ok());
 }

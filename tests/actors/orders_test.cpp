@@ -29,7 +29,8 @@ std::uint64_t messages_of_four_steps() {
   return played.messages;
 }
 
-/// A second run goes on where the first one was ended, and gives the bits of one that was not.
+/// Checks that a second run resumes where the first one was ended, with the bits of an
+/// uninterrupted run.
 template <class Order>
 void check_ended_by(Order order) {
   int stopped = 0;
@@ -63,15 +64,15 @@ void check_ended_by(Order order) {
 
 }  // namespace
 
-TEST_CASE("a run that was drained goes on to the same bits", "[actors]") {
+TEST_CASE("a run that was drained resumes to the same bits", "[actors]") {
   check_ended_by(Drain{});
 }
 
-TEST_CASE("a run that was stopped goes on to the same bits", "[actors]") {
+TEST_CASE("a run that was stopped resumes to the same bits", "[actors]") {
   check_ended_by(StopNow{});
 }
 
-TEST_CASE("a drained run has saved all that it did", "[actors]") {
+TEST_CASE("a drained run has saved all its steps", "[actors]") {
   LittleRun run(four_steps());
   Scene scene(run, 3);
   scene.begin();
@@ -87,7 +88,7 @@ TEST_CASE("a drained run has saved all that it did", "[actors]") {
   CHECK(played.outcome.step >= 1);
 }
 
-TEST_CASE("a run goes on from a checkpoint with the same bits", "[actors]") {
+TEST_CASE("a run resumes from a checkpoint with the same bits", "[actors]") {
   for (const std::int64_t first : {1, 2, 3}) {
     LittleRun run(four_steps());
     {
@@ -102,7 +103,7 @@ TEST_CASE("a run goes on from a checkpoint with the same bits", "[actors]") {
   }
 }
 
-TEST_CASE("two replicas evaluate what one does", "[actors]") {
+TEST_CASE("two replicas get the evaluation of one", "[actors]") {
   auto piece = four_steps();
   piece.eval_every = 2;
   const auto one = play(piece, 1);
@@ -119,7 +120,7 @@ TEST_CASE("two replicas evaluate what one does", "[actors]") {
   CHECK(evaluations(one) == evaluations(two));
 }
 
-TEST_CASE("a paused run waits for as long as it must", "[actors]") {
+TEST_CASE("a paused run waits until it is resumed", "[actors]") {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     LittleRun run(four_steps());
     Scene scene(run, seed);

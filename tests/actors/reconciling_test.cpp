@@ -14,7 +14,7 @@ namespace recon = troupe::actors::reconciler;
 
 namespace {
 
-/// Hands that write down what they are told to, as long as the disk is good, and remember orders.
+/// Hooks that record what they are told while the disk works, and remember orders.
 class Head {
  public:
   Head()
@@ -31,7 +31,7 @@ class Head {
     const std::lock_guard lock(mutex_);
     is_bad_ = is_bad;
   }
-  /// The first order of this kind that has not been waited for.
+  /// Waits for the first order of this kind that was not waited for yet.
   template <class Order>
   Order wait_for() {
     std::unique_lock lock(mutex_);
@@ -48,7 +48,7 @@ class Head {
     const std::lock_guard lock(mutex_);
     return written_;
   }
-  /// In order, up to the plan.
+  /// Sends the events in order up to the plan.
   recon::MakePlan begin() {
     reconciling_.take(recon::JournalRead{});
     reconciling_.take(recon::Attached{1, "alpha", 0, 0});
@@ -80,14 +80,14 @@ class Head {
 
 }  // namespace
 
-TEST_CASE("a decision is carried out when it is written down", "[actors]") {
+TEST_CASE("a decision is carried out after it is recorded", "[actors]") {
   using Kind = recon::Record::Kind;
   Head head;
   const auto plan = head.begin();
   CHECK(head.written() == std::vector{Kind::term});
   head.spoil(true);
   head->take(recon::PlanMade{plan.number, recon::PlanChoice{plan.nodes, 1, "alone"}, {}});
-  // It waits for the one before, however good the disk is then.
+  // The decision waits for the one before, even if the disk works then.
   head->take(recon::Attached{2, "beta", 0, 0});
   CHECK(head.wait_for<recon::Warn>().text.find("no space") != std::string::npos);
   CHECK(head.written() == std::vector{Kind::term});
@@ -98,7 +98,7 @@ TEST_CASE("a decision is carried out when it is written down", "[actors]") {
   CHECK(head.written() == std::vector{Kind::term, Kind::epoch});
 }
 
-TEST_CASE("what a reconciler is to do later it does later, and the rest in order", "[actors]") {
+TEST_CASE("a reconciler runs delayed work later, and all other work in order", "[actors]") {
   Head head;
   head->take(recon::JournalRead{});
   CHECK(head.wait_for<recon::SetTimer>().after == recon::Limits().start_patience);
@@ -120,7 +120,7 @@ TEST_CASE("what a reconciler is to do later it does later, and the rest in order
   CHECK(order == std::vector{1, 2, 3});
 }
 
-TEST_CASE("a reconciler that rests answers nothing any more", "[actors]") {
+TEST_CASE("a paused reconciler answers nothing", "[actors]") {
   using Kind = recon::Record::Kind;
   Head head;
   head.begin();
@@ -143,7 +143,7 @@ TEST_CASE("a reconciler that rests answers nothing any more", "[actors]") {
   CHECK(head->state().nodes.size() == 1);
 }
 
-TEST_CASE("a reconciler that has ended asks its hands for nothing any more", "[actors]") {
+TEST_CASE("a reconciler that has ended calls its hooks no more", "[actors]") {
   std::atomic<int> asked = 0;
   std::promise<void> begins, goes_on;
   Reconciling reconciling({[&](const recon::State&) {
@@ -161,7 +161,7 @@ TEST_CASE("a reconciler that has ended asks its hands for nothing any more", "[a
   reconciling.take(recon::JournalRead{});
   reconciling.take(recon::Attached{1, "alpha", 0, 0});
   begins.get_future().wait();
-  // It is in the middle of the first event.
+  // The reconciler is handling the first event.
   auto end = std::async(std::launch::async, [&] {
     reconciling.end();
     return asked.load();
@@ -169,7 +169,7 @@ TEST_CASE("a reconciler that has ended asks its hands for nothing any more", "[a
   goes_on.set_value();
   REQUIRE(end.wait_for(30s) == std::future_status::ready);
   const int in_the_end = end.get();
-  CHECK(in_the_end > 1);  // It has carried out what it decided.
+  CHECK(in_the_end > 1);  // It has carried out its decision.
   reconciling.take(recon::Lost{1, "gone"});
   reconciling.post([&] { ++asked; });
   CHECK(asked == in_the_end);

@@ -22,34 +22,35 @@ Processes keepers(const std::vector<int>& owners, const std::vector<std::string>
 
 }  // namespace
 
-TEST_CASE("copies of a state go to other machines first, and then to other processes", "[actors]") {
+TEST_CASE("copies of a state go to other machines first, then to other processes", "[actors]") {
   const std::vector<std::string> one(4, "a");
   CHECK(keepers({0, 1, 3}, one, 2) == Processes{{0, 1}, {1, 2}, {3, 0}});
   CHECK(keepers({0, 2}, one, 3) == Processes{{0, 1, 2}, {2, 3, 0}});
   CHECK(keepers({0, 3}, {"a", "a", "b", "b"}, 2) == Processes{{0, 2}, {3, 0}});
   CHECK(keepers({0}, {"a", "a", "b", "b"}, 3) == Processes{{0, 2, 1}});
   CHECK(keepers({1}, {"a", "b", "a", "c"}, 3) == Processes{{1, 2, 3}});
-  // No more than there are processes.
+  // There are no more copies than processes.
   CHECK(keepers({0, 1}, {"a", "b"}, 8) == Processes{{0, 1}, {1, 0}});
   CHECK(keepers({0}, {"a"}, 2) == Processes{{0}});
 }
 
-TEST_CASE("a run goes on from the newest step whose every state is in memory", "[actors]") {
+TEST_CASE("a run resumes from the newest step whose every state is in memory", "[actors]") {
   const std::vector<int> owners{0, 1, 2};
   const AllKept all{{{4, {0, 2}}, {6, {0, 2}}}, {{4, {1, 0}}, {6, {1, 0}}}, {{4, {2, 1}}}};
   CHECK(find_newest(all, owners, 9) == Found{6, {0, 1, 0}});
-  // What is not committed is not there.
+  // A step that is not committed does not count.
   CHECK(find_newest(all, owners, 5) == Found{4, {0, 1, 2}});
   CHECK(!find_newest(all, owners, 3));
-  // Its own process gives it, or the next one round that has it.
+  // A state comes from its own process, or else from the next process that has it.
   CHECK(find_newest(all, std::vector<int>{1, 2, 1}, 4) == Found{4, {1, 2, 2}});
   CHECK(find_newest(all, std::vector<int>{2, 0, 1}, 6) == Found{6, {0, 1, 0}});
-  // Nobody has the third one of any step.
+  // No step has the third state.
   CHECK(!find_newest(AllKept{{{4, {0, 1}}}, {{4, {1, 0}}, {6, {0, 1, 2}}}}, owners, 5));
   CHECK(!find_newest(AllKept{{}, {}}, std::vector<int>{0, 1}, 5));
 }
 
-TEST_CASE("a step is the line once all its copies are there and the ledger has it", "[actors]") {
+TEST_CASE("a step becomes the recovery point once all copies exist and the ledger has it",
+          "[actors]") {
   RecoveryPoints recovery_points(10, 2, 2, 24h);
   CHECK(recovery_points.line() == 10);
   REQUIRE(recovery_points.may_ask(0s));
@@ -58,7 +59,7 @@ TEST_CASE("a step is the line once all its copies are there and the ledger has i
   recovery_points.kept(12, 0s);
   recovery_points.entered(12);
   CHECK(recovery_points.line() == 10);
-  recovery_points.kept(11, 0s);  // Of nobody that was asked.
+  recovery_points.kept(11, 0s);  // No copy of step 11 was requested.
   CHECK(recovery_points.line() == 10);
   recovery_points.kept(12, 0s);
   CHECK(recovery_points.line() == 12);
@@ -73,7 +74,7 @@ TEST_CASE("a step is the line once all its copies are there and the ledger has i
   CHECK(recovery_points.line() == 14);
 }
 
-TEST_CASE("a step that an optimizer has missed makes room for another one", "[actors]") {
+TEST_CASE("a step that an optimizer has missed is replaced by another one", "[actors]") {
   RecoveryPoints recovery_points(0, 2, 2, 24h);
   recovery_points.ask(1, 0s);
   recovery_points.kept(1, 1ms);
@@ -91,7 +92,8 @@ TEST_CASE("a step that an optimizer has missed makes room for another one", "[ac
 
 namespace {
 
-/// A line at that time, of which each of two nodes has 0.1 s of copying, and the same of giving.
+/// Makes a recovery point at this time. Each of two nodes needs 0.1 s for copying and 0.1 s for
+/// sending.
 void make_line(RecoveryPoints& recovery_points, std::int64_t step, RecoveryPoints::Time now) {
   REQUIRE(recovery_points.may_ask(now));
   recovery_points.ask(step, now);
@@ -102,9 +104,9 @@ void make_line(RecoveryPoints& recovery_points, std::int64_t step, RecoveryPoint
 
 }  // namespace
 
-TEST_CASE("being ready takes 1 % of the time at most", "[actors]") {
+TEST_CASE("recovery points cost 1 % of the time at most", "[actors]") {
   RecoveryPoints recovery_points(0, 4, 2, 24h);
-  // In memory that is new.
+  // The first copy goes to newly allocated memory.
   make_line(recovery_points, 1, 10s);
   make_line(recovery_points, 2, 11s);
   CHECK(!recovery_points.may_ask(11'999ms));
@@ -113,10 +115,10 @@ TEST_CASE("being ready takes 1 % of the time at most", "[actors]") {
   CHECK(recovery_points.may_ask(32s));
 }
 
-TEST_CASE("where nodes are lost every minute being ready may take more", "[actors]") {
+TEST_CASE("recovery points may cost more if a node is lost every minute", "[actors]") {
   RecoveryPoints recovery_points(0, 4, 2, 60s);
   for (const int step : {1, 2, 3}) make_line(recovery_points, step, std::chrono::seconds(step));
-  // The root of 2 x 0.2 s x 60 s.
+  // The square root of 2 x 0.2 s x 60 s.
   CHECK(!recovery_points.may_ask(7'890ms));
   CHECK(recovery_points.may_ask(7'900ms));
   RecoveryPoints worst(0, 4, 2, 1ms);
@@ -125,7 +127,7 @@ TEST_CASE("where nodes are lost every minute being ready may take more", "[actor
   CHECK(worst.may_ask(4s));
 }
 
-TEST_CASE("how often nodes are lost is known from the last losses", "[actors]") {
+TEST_CASE("the rate of losses is estimated from the last losses", "[actors]") {
   LossRate losses;
   losses.lost(1s);
   losses.lost(2s);
@@ -137,12 +139,13 @@ TEST_CASE("how often nodes are lost is known from the last losses", "[actors]") 
   CHECK(losses.between(480s) == 10s);
 }
 
-TEST_CASE("who keeps nothing asks for nothing", "[actors]") {
+TEST_CASE("a run without copies never asks for a recovery point", "[actors]") {
   CHECK(!RecoveryPoints().may_ask(1h));
   CHECK(!RecoveryPoints(5, 0, 3, 24h).may_ask(1h));
 }
 
-TEST_CASE("what is in memory is newer than a checkpoint that is damaged", "[actors]") {
+TEST_CASE("a state in memory is used if it is newer than the checkpoint before a damaged one",
+          "[actors]") {
   const Found in_memory{20, {0}};
   const auto loads = [](std::int64_t step) {
     return [step]() -> Result<StartPoint> {
@@ -153,10 +156,10 @@ TEST_CASE("what is in memory is newer than a checkpoint that is damaged", "[acto
   };
   const auto fails = []() -> Result<StartPoint> { return Error{"the disk is gone"}; };
   const auto step = [](const Result<NewestState>& state) { return state ? state->step() : -1; };
-  CHECK(newest_state(in_memory, 10, fails)->in_memory);  // Nothing is read.
+  CHECK(newest_state(in_memory, 10, fails)->in_memory);  // No checkpoint is read.
   CHECK_FALSE(newest_state(in_memory, 30, loads(30))->in_memory);
   CHECK(step(newest_state(in_memory, 30, loads(30))) == 30);
-  // The checkpoint of step 30 is damaged; the one before is older than what is in memory.
+  // The checkpoint of step 30 is damaged; the previous one is older than the state in memory.
   CHECK(newest_state(in_memory, 30, loads(10))->in_memory);
   CHECK(step(newest_state(in_memory, 30, loads(10))) == 20);
   CHECK(step(newest_state(in_memory, 30, fails)) == 20);

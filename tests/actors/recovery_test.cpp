@@ -11,13 +11,13 @@ constexpr Strikes three_in_a_minute{.allowed = 3, .window = 60s};
 
 }  // namespace
 
-TEST_CASE("one failure is worth another try", "[actors]") {
+TEST_CASE("one failure leads to another try", "[actors]") {
   const auto verdict = judge({{1s, "device 0: step 1, 0F0: x"}}, three_in_a_minute);
   CHECK(verdict.what == Verdict::What::try_again);
   CHECK(verdict.reason == "it is failure 1 of at most 3 in a short time");
 }
 
-TEST_CASE("what fails twice at the same place would fail for ever", "[actors]") {
+TEST_CASE("two failures at the same place end the run", "[actors]") {
   const auto verdict = judge({{1s, "device 0: step 1, 0F0: x"},
                               {2s, "device 1: it was killed after step 0"},
                               {9h, "device 0: step 1, 0F0: x"}},
@@ -26,17 +26,17 @@ TEST_CASE("what fails twice at the same place would fail for ever", "[actors]") 
   CHECK(verdict.reason == "the same came twice at the same place");
 }
 
-TEST_CASE("what fails too often in a short time is given up", "[actors]") {
+TEST_CASE("too many failures in a short time end the run", "[actors]") {
   std::vector<Failure> failures = {{1s, "a"}, {2s, "b"}, {3s, "c"}};
   CHECK(judge(failures, three_in_a_minute).what == Verdict::What::try_again);
   failures.push_back({61s, "d"});
   CHECK(judge(failures, three_in_a_minute).reason ==
         "it is failure 4 in a short time, and limits.strikes = 3");
-  failures.back().when = 62s;  // The first one is too long ago.
+  failures.back().when = 62s;  // The first failure is too old to count.
   CHECK(judge(failures, three_in_a_minute).what == Verdict::What::try_again);
 }
 
-TEST_CASE("what fails on a node that is done without is no failure of the run", "[actors]") {
+TEST_CASE("a failure on a node that is left out is no failure of the run", "[actors]") {
   std::vector<Failure> failures;
   for (int minute = 0; minute < 10; ++minute) {
     failures.push_back({minute * 1s, "device 0: x", "sick"});
@@ -51,12 +51,12 @@ TEST_CASE("what fails on a node that is done without is no failure of the run", 
   CHECK(judge(failures, three_in_a_minute).reason == "the same came twice at the same place");
 }
 
-TEST_CASE("a node that failed again, where there are too few others, fails the run", "[actors]") {
+TEST_CASE("a run fails if a node fails again and too few others are left", "[actors]") {
   CHECK(judge({{1s, "device 0: x", "sick"}, {2s, "device 0: x"}}, three_in_a_minute).what ==
         Verdict::What::give_up);
 }
 
-TEST_CASE("a run in which somebody moves does not stand still", "[actors]") {
+TEST_CASE("a run in which an actor makes progress is not stalled", "[actors]") {
   CHECK_FALSE(find_standstill({}, {}));
   CHECK_FALSE(find_standstill({{.who = "device 0"}, {.who = "device 1"}}, {}));
   CHECK_FALSE(find_standstill({{.who = "device 0", .wait = waits("a"), .patiences = 60},
@@ -64,7 +64,7 @@ TEST_CASE("a run in which somebody moves does not stand still", "[actors]") {
                               {}));
 }
 
-TEST_CASE("who waits for a disk may wait longer", "[actors]") {
+TEST_CASE("an actor that waits for a disk may wait longer", "[actors]") {
   const auto saves = [](int patiences) {
     return find_standstill(
         {{.who = "supervisor", .wait = waits_for_disk("a"), .patiences = patiences}},
@@ -74,7 +74,7 @@ TEST_CASE("who waits for a disk may wait longer", "[actors]") {
   CHECK(saves(30));
 }
 
-TEST_CASE("at the root of a standstill is who computes", "[actors]") {
+TEST_CASE("a stall is blamed on the actor that computes", "[actors]") {
   const auto found = find_standstill({{.who = "device 0", .wait = waits("a"), .patiences = 60},
                                       {.who = "device 1", .wait = computes("b"), .patiences = 6},
                                       {.who = "device 2"}},
@@ -84,7 +84,7 @@ TEST_CASE("at the root of a standstill is who computes", "[actors]") {
   CHECK(found->what == "it still computes b, and nobody has moved for too long");
 }
 
-TEST_CASE("who is silent is told before who waits", "[actors]") {
+TEST_CASE("a stall is blamed on a silent actor before one that computes", "[actors]") {
   const auto found = find_standstill({{.who = "device 0", .wait = computes("a"), .patiences = 7},
                                       {.who = "device 1", .silent = 7}},
                                      {});
@@ -93,7 +93,7 @@ TEST_CASE("who is silent is told before who waits", "[actors]") {
   CHECK(found->what == "it does not answer any more");
 }
 
-TEST_CASE("a wait is the same as long as its text is", "[actors]") {
+TEST_CASE("waits with equal texts count as the same wait", "[actors]") {
   Patience patience;
   CHECK(patience.look(waits("a")) == 0);
   CHECK(patience.look(waits("a")) == 1);

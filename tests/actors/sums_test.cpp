@@ -1,5 +1,5 @@
-// Where samples are exact enough, gradients are added up on their way. Two addends have one sum in
-// whatever order: so two replicas have the bits of a plain loop there too.
+// With exactness = "samples" gradients are summed during transport. A sum of two addends does not
+// depend on their order, so two replicas still give the bits of a plain loop.
 
 #include <algorithm>
 #include <atomic>
@@ -65,28 +65,27 @@ constexpr std::chrono::milliseconds soon(1000), late(20'000);
 
 }  // namespace
 
-TEST_CASE("those who hold a stage may add up its gradients, where samples are enough", "[actors]") {
+TEST_CASE("with exactness samples the devices of a stage may sum its gradients in transport",
+          "[actors]") {
   auto piece = summed_piece("mlp", "1f1b", 2, 2);
   CHECK(sums_of(piece) == std::vector<std::vector<int>>{{0, 2}, {1, 3}});
   piece.exactness = Exactness::bits;
   CHECK(sums_of(piece).empty());
   CHECK(sums_of(summed_piece("mlp", "1f1b", 2, 1)) == std::vector<std::vector<int>>{{}, {}});
-  // Two directions are two holders.
+  // The two directions make two holders of each stage.
   CHECK(sums_of(summed_piece("mlp", "chimera", 2, 1)) ==
         std::vector<std::vector<int>>{{0, 1}, {1, 0}});
-  // Late gradients are mended one by one.
+  // Remedies for late gradients need each gradient.
   auto asynchronous = summed_piece("mlp", "pipedream", 2, 2);
   asynchronous.shape.flush_steps = 2;
   CHECK(sums_of(asynchronous).empty());
 }
 
-TEST_CASE(
-    "gradients of replicas are added up on their way, and near to those of the exact exchange",
-    "[actors]") {
+TEST_CASE("gradients summed in transport are close to those of the exact exchange", "[actors]") {
   auto piece = summed_piece("mlp", "gpipe", 1, 4);
   const auto summed = play_summed(piece, {.nodes = 4});
-  // All with all: once it is tried, then the first weights; then each step weights. And the sum:
-  // once it is tried, then in each step.
+  // Each pair exchanges a test and the first weights, then weights in each step. The sum is tested
+  // once, then used in each step.
   constexpr std::uint64_t pairs = 4 * 3;
   CHECK(summed.transfers == pairs * (1 + 1 + summed_steps) + 1 + summed_steps);
 
@@ -101,7 +100,7 @@ TEST_CASE(
   CHECK(most < 1e-4F);
 }
 
-TEST_CASE("two who hold a stage add up to the bits of a plain loop, by any synchronous schedule",
+TEST_CASE("sums over two holders give the bits of a plain loop with every synchronous schedule",
           "[actors]") {
   int count = 0;
   for (const auto& schedule : schedules::named_schedules()) {
@@ -116,7 +115,7 @@ TEST_CASE("two who hold a stage add up to the bits of a plain loop, by any synch
   CHECK(count > 5);
 }
 
-TEST_CASE("statistics, cut parameters and a server come to the bits of a plain loop as well",
+TEST_CASE("sums of two give the bits of a plain loop with statistics, cut parameters and a server",
           "[actors]") {
   const auto check = [](const Piece& piece) {
     const auto run = play_summed(piece, {.nodes = 2});
@@ -127,11 +126,11 @@ TEST_CASE("statistics, cut parameters and a server come to the bits of a plain l
   const auto all_to_all = check(summed_piece("wide", "gpipe", 1, 2));
   auto served = summed_piece("wide", "gpipe", 1, 2);
   served.exchange = Exchange::server;
-  // Only the server gives weights. Both edges and the sum are tried.
+  // Only the server sends weights. Both edges and the sum are tested.
   CHECK(check(served) == all_to_all - (1 + summed_steps));
 }
 
-TEST_CASE("fp16 overflows in a sum, and all skip the step", "[actors]") {
+TEST_CASE("an overflow in an fp16 sum makes all replicas skip the step", "[actors]") {
   const auto piece = summed_piece("mlp", "1f1b", 2, 2).in_fp16(8);
   const auto run = play_summed(piece, {.nodes = 2});
   CHECK(run.played.weights == bits_of_plain_loop(piece));
@@ -139,7 +138,7 @@ TEST_CASE("fp16 overflows in a sum, and all skip the step", "[actors]") {
   CHECK(run.played.outcome.skipped_steps < 8);
 }
 
-TEST_CASE("what is not linked, or is in one process, is exchanged as ever", "[actors]") {
+TEST_CASE("devices without links, or in one process, exchange gradients without sums", "[actors]") {
   const auto piece = summed_piece("mlp", "gpipe", 1, 4);
   for (const ClusterOrder& order :
        {ClusterOrder{.nodes = 4, .without_links = 2},
@@ -150,7 +149,8 @@ TEST_CASE("what is not linked, or is in one process, is exchanged as ever", "[ac
   }
 }
 
-TEST_CASE("a node that dies or fails amid steps with sums costs an epoch and no bit", "[actors]") {
+TEST_CASE("a node that dies or fails during steps with sums costs an attempt and changes no bit",
+          "[actors]") {
   auto piece = summed_piece("mlp", "1f1b", 2, 2);
   LittleCluster* here = nullptr;
   const bool dies = GENERATE(true, false);
@@ -167,7 +167,7 @@ TEST_CASE("a node that dies or fails amid steps with sums costs an epoch and no 
                          here->fail_player(0);
                      },
                  .backward = {}};
-  // Replicas are on nodes of their own, before it and after it.
+  // Before and after the failure the replicas are on separate nodes.
   const auto run =
       play_summed(piece, {.nodes = 3}, [&](LittleCluster& cluster) { here = &cluster; });
   CHECK(run.played.weights == bits_of_plain_loop(piece));
@@ -176,7 +176,7 @@ TEST_CASE("a node that dies or fails amid steps with sums costs an epoch and no 
         std::string::npos);
 }
 
-TEST_CASE("a sum that takes too long ends the attempt, and the next one has the same bits",
+TEST_CASE("a sum that takes too long ends the attempt, and the next one gives the same bits",
           "[actors]") {
   auto piece = summed_piece("mlp", "gpipe", 1, 2);
   LittleCluster* here = nullptr;

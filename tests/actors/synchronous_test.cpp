@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kinds[] = {"mlp", "gpt2", "llama", "vit", "resnet"};
 
-/// What the one-process run of a model gives; every plan must give the same.
+/// Returns the result of a one-process run of a model, which every plan must match.
 Digest wanted(const std::string& model, int micro_batches) {
   static std::map<std::pair<std::string, int>, Digest> known;
   const auto [entry, is_new] = known.try_emplace({model, micro_batches});
@@ -37,8 +37,8 @@ void check_same(const std::string& model, const RoundShape& shape, std::uint64_t
   CHECK(played.bytes_left == 0);
 }
 
-/// Calls `visit` with every shape of a synchronous schedule that there is: 1 to 4 devices, 1 to 4
-/// chunks, so many replicas, with and without recomputation.
+/// Calls `visit` with every shape of each synchronous schedule: 1 to 4 devices, 1 to 4 chunks,
+/// these numbers of replicas, with and without recomputation.
 template <class Visit>
 void for_each_shape(int micro_batches, const std::vector<int>& replicas, Visit visit) {
   for (const auto& schedule : schedules::named_schedules()) {

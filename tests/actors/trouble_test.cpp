@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t seed = 7;
 
-/// Two stages of four units each on two devices, three steps of four micro-batches.
+/// Returns two stages of four units on two devices, and three steps of four micro-batches.
 Piece two_stages() {
   RoundShape shape;
   shape.stages = 2;
@@ -48,7 +48,7 @@ void check_failed(const Played& played, std::int64_t step, const std::string& wh
   CHECK(played.bytes_left == 0);
 }
 
-/// Never tells that anything was saved.
+/// A store that never reports that a save is complete.
 class SilentStore final : public CheckpointStore {
  public:
   void save(storage::CheckpointContent, std::function<void(Status)>) override {}
@@ -57,7 +57,7 @@ class SilentStore final : public CheckpointStore {
   }
 };
 
-/// Tells that something was saved when the test says so.
+/// A store that reports a save as complete when the test says so.
 class LateStore final : public CheckpointStore {
  public:
   void save(storage::CheckpointContent, std::function<void(Status)> done) override {
@@ -74,13 +74,13 @@ class LateStore final : public CheckpointStore {
   std::vector<std::function<void(Status)>> waiting_;
 };
 
-/// What a supervisor tells of itself, and when.
+/// The supervisor's signs of life and their times.
 class Signs {
  public:
   explicit Signs(Scene& scene) : scene_(scene), last_(scene.world().now()) {
     scene.spec().alive = [this](const std::string& doing) { heard(doing); };
   }
-  /// The longest time without one.
+  /// Returns the longest time without a sign.
   caf_shim::Duration longest() const { return std::max(longest_, silence()); }
   caf_shim::Duration silence() const { return scene_.world().now() - last_; }
   const std::string& doing() const { return doing_; }
@@ -101,7 +101,7 @@ class Signs {
   int count_ = 0;
 };
 
-/// The actor of a name that was seen first.
+/// Returns the actor of this name that was seen first, or a later one.
 caf::actor find(World& world, const std::string& name, std::size_t which) {
   for (auto& [its, actor] : world.living())
     if (its == name && which-- == 0) return actor;
@@ -111,7 +111,7 @@ caf::actor find(World& world, const std::string& name, std::size_t which) {
 
 }  // namespace
 
-TEST_CASE("a layer that throws once costs a step that is done again", "[actors]") {
+TEST_CASE("a layer that throws once costs one repeated step", "[actors]") {
   auto piece = two_stages();
   bool thrown = false;
   piece.layer_fault = {.unit = 5,
@@ -128,7 +128,7 @@ TEST_CASE("a layer that throws once costs a step that is done again", "[actors]"
         "is failure 1 of at most 3 in a short time\n");
 }
 
-TEST_CASE("a layer that always throws ends the run at the second time", "[actors]") {
+TEST_CASE("a layer that always throws ends the run at the second failure", "[actors]") {
   auto piece = two_stages();
   piece.layer_fault = {
       .unit = 5, .forward = {}, .backward = [&](const models::Pass& pass, Tensor&) {
@@ -152,7 +152,7 @@ TEST_CASE("a loss that is not a number ends the run at once", "[actors]") {
                "device 1: step 3, micro-batch 1: the loss is not a number any more");
 }
 
-TEST_CASE("a gradient that is not finite ends the run with its name", "[actors]") {
+TEST_CASE("a gradient that is not finite ends the run with the parameter's name", "[actors]") {
   auto piece = two_stages();
   piece.layer_fault = {
       .unit = 2, .forward = {}, .backward = [](const models::Pass& pass, Tensor& dx) {
@@ -166,7 +166,7 @@ TEST_CASE("a gradient that is not finite ends the run with its name", "[actors]"
   CHECK(played.outcome.why.ends_with(" is not finite any more"));
 }
 
-TEST_CASE("data that ends early is told with its step and micro-batch", "[actors]") {
+TEST_CASE("an error about data that ends early names the step and the micro-batch", "[actors]") {
   auto piece = two_stages();
   int reads = 0;
   piece.on_read = [&](std::int64_t) -> Status {
@@ -182,7 +182,7 @@ TEST_CASE("data that ends early is told with its step and micro-batch", "[actors
   CHECK(played.bytes_left == 0);
 }
 
-TEST_CASE("loaders that see other data are found out where both halves meet", "[actors]") {
+TEST_CASE("loaders with different data are detected where their halves meet", "[actors]") {
   LittleRun run(two_stages());
   Scene scene(run, seed);
   scene.spec().batches = {scene.spec().batches.inputs, &run.other_batches()};
@@ -195,7 +195,7 @@ TEST_CASE("loaders that see other data are found out where both halves meet", "[
   CHECK(played.outcome.why.find("; both loaders must see the same data") != std::string::npos);
 }
 
-TEST_CASE("lanes that wait for each other are told, then the run fails", "[actors]") {
+TEST_CASE("lanes that wait for each other are reported, then the run fails", "[actors]") {
   using schedules::backward, schedules::forward;
   LittleRun run(two_stages());
   Scene scene(run, seed);
@@ -222,7 +222,7 @@ TEST_CASE("lanes that wait for each other are told, then the run fails", "[actor
   CHECK(stalls.find("supervisor: step 1 waits for 3 of 4 losses") != std::string::npos);
 }
 
-TEST_CASE("first weights may take longer than a patience, since each piece is progress",
+TEST_CASE("making the first weights may exceed the patience, since each piece is progress",
           "[actors]") {
   LittleRun run(two_stages());
   Scene scene(run, seed);
@@ -243,7 +243,7 @@ TEST_CASE("first weights may take longer than a patience, since each piece is pr
   CHECK(played.told("stage.stalled").find(" numbers are drawn or packed") != std::string::npos);
 }
 
-TEST_CASE("a run that is stopped while first weights are made gives them all", "[actors]") {
+TEST_CASE("a run that is stopped while it makes its first weights saves all of them", "[actors]") {
   for (std::uint64_t s = 1; s <= 40; ++s) {
     LittleRun run(two_stages());
     Scene scene(run, s);
@@ -258,7 +258,7 @@ TEST_CASE("a run that is stopped while first weights are made gives them all", "
   }
 }
 
-TEST_CASE("a job that never ends is told as computing", "[actors]") {
+TEST_CASE("a job that never ends is reported as computing", "[actors]") {
   LittleRun run(two_stages());
   Scene scene(run, seed);
   scene.begin();
@@ -274,7 +274,7 @@ TEST_CASE("a job that never ends is told as computing", "[actors]") {
   CHECK(played.told("warn").find("device 1: it still computes step 2, 1") != std::string::npos);
 }
 
-TEST_CASE("a read that never ends is told", "[actors]") {
+TEST_CASE("a read that never ends is reported", "[actors]") {
   LittleRun run(two_stages());
   Scene scene(run, seed);
   scene.world().freeze(*scene.spec().reader);
@@ -286,11 +286,12 @@ TEST_CASE("a read that never ends is told", "[actors]") {
         "(given up: the same came twice at the same place)");
 }
 
-TEST_CASE("an optimizer without the norms of another one tells of whom", "[actors]") {
+TEST_CASE("an optimizer that lacks another one's norms reports which one", "[actors]") {
   LittleRun run(two_stages());
   Scene scene(run, seed);
   scene.begin();
-  while (!*run.files().exists("checkpoints")) scene.step();  // Of the first step.
+  // The folder appears with the first step's save.
+  while (!*run.files().exists("checkpoints")) scene.step();
   scene.world().freeze(find(scene.world(), "optimizer actor", 1));
   const auto played = scene.finish();
   CHECK(played.outcome.how == Outcome::How::failed);
@@ -301,7 +302,7 @@ TEST_CASE("an optimizer without the norms of another one tells of whom", "[actor
   CHECK(played.outcome.why.find("it does not answer any more") != std::string::npos);
 }
 
-TEST_CASE("any player that hangs ends the run with its name", "[actors]") {
+TEST_CASE("a player that hangs ends the run with the player's name", "[actors]") {
   for (std::uint64_t s = 1; s <= 60; ++s) {
     LittleRun run(two_stages());
     Scene scene(run, s);
@@ -322,7 +323,7 @@ TEST_CASE("any player that hangs ends the run with its name", "[actors]") {
   }
 }
 
-TEST_CASE("a recorder that hangs holds the run up, and then ends it", "[actors]") {
+TEST_CASE("a recorder that hangs stalls the run and then ends it", "[actors]") {
   LittleRun run(two_stages());
   Scene scene(run, seed);
   scene.spec().most_unrecorded = 1;
@@ -345,7 +346,7 @@ TEST_CASE("a recorder that hangs holds the run up, and then ends it", "[actors]"
                                      "was told, and nobody has moved"));
 }
 
-TEST_CASE("a recorder that hangs at the end does not undo what is done", "[actors]") {
+TEST_CASE("a recorder that hangs at the end does not change the outcome", "[actors]") {
   LittleRun run(two_stages());
   Scene scene(run, seed);
   scene.begin();
@@ -368,7 +369,7 @@ TEST_CASE("a checkpoint that is never written ends the run", "[actors]") {
                "then it waits for a checkpoint to be written, for too long");
 }
 
-TEST_CASE("a checkpoint that takes long is waited for", "[actors]") {
+TEST_CASE("a slow checkpoint is waited for", "[actors]") {
   LateStore store;
   LittleRun run(two_stages());
   Scene scene(run, seed);
@@ -385,7 +386,7 @@ TEST_CASE("a checkpoint that takes long is waited for", "[actors]") {
   check_done(scene.finish());
 }
 
-TEST_CASE("a supervisor that waits gives a sign of life each patience", "[actors]") {
+TEST_CASE("a waiting supervisor gives a sign of life within each patience", "[actors]") {
   const auto patience = RunSpec().stall_patience;
   SilentStore store;
   for (std::uint64_t s = 1; s <= 40; ++s) {
@@ -428,7 +429,7 @@ TEST_CASE("a supervisor that hangs gives no sign of life", "[actors]") {
   }
 }
 
-TEST_CASE("training goes on where a checkpoint cannot be written", "[actors]") {
+TEST_CASE("training continues if a checkpoint cannot be written", "[actors]") {
   LittleRun good(two_stages());
   Scene undisturbed(good, seed);
   undisturbed.begin();
@@ -459,7 +460,7 @@ TEST_CASE("training goes on where a checkpoint cannot be written", "[actors]") {
   CHECK(failed > 0);
 }
 
-TEST_CASE("a run whose last state cannot be saved has failed", "[actors]") {
+TEST_CASE("a run whose last state cannot be saved fails", "[actors]") {
   LittleRun run(two_stages());
   Scene scene(run, seed);
   run.files().set_faults({.crash_at = {}, .failing_call = {}, .capacity = 100});

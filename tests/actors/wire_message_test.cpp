@@ -14,7 +14,7 @@ using namespace troupe::actors;
 
 namespace {
 
-/// Sends messages out of the process and in again.
+/// Converts messages to their wire form and back.
 class Journey {
  public:
   Journey() : config_(1), system_(config_), self_(system_) {
@@ -57,7 +57,7 @@ class Journey {
   std::string refused(const Message& message) {
     return refused(to_wire_message(message, memory_), receiver_of<Message>());
   }
-  /// From now on everything comes from a process that has no player.
+  /// Sends all further messages from a process that has no player.
   void speak_as_stranger() { ++process_; }
   Tensor tensor(float value) {
     Tensor made = Tensor::make(memory_, {2, 3});
@@ -67,7 +67,7 @@ class Journey {
   MemoryPool& memory() { return memory_; }
 
  private:
-  /// A player that takes such messages.
+  /// Returns a player that accepts this message type.
   template <class Message>
   static PlayerId receiver_of() {
     using Kind = PlayerId::Kind;
@@ -81,7 +81,7 @@ class Journey {
     if (std::is_same_v<Message, StateCopy>) return {Kind::keeper, 0};
     return the_supervisor;
   }
-  /// One process has all players, and is the head's too.
+  /// Returns a sender. One process has all players, and the head is in it too.
   Sender from(PlayerId to) const { return {process_, to, placement_, bounds_}; }
 
   int process_ = 0;
@@ -109,7 +109,7 @@ void check_same(const Header& a, const Header& b) {
 
 }  // namespace
 
-TEST_CASE("what players say to one another arrives as it left", "[actors]") {
+TEST_CASE("messages between players survive the wire unchanged", "[actors]") {
   Journey journey;
   const auto activation = journey.there(Activation{header, 2, journey.tensor(5)});
   check_same(activation.header, header);
@@ -156,11 +156,11 @@ TEST_CASE("what players say to one another arrives as it left", "[actors]") {
   CHECK(published.version.weights->buffers[0].f32()[0] == 6);
   REQUIRE(published.version.moments.size() == 2);
   CHECK(published.version.moments[0][0].f32()[0] == 7);
-  // They change with the next step, so they are not shared.
+  // Moments change with the next step, so they must not be shared.
   CHECK(published.version.moments[0][0].raw() != moment.raw());
 }
 
-TEST_CASE("what a supervisor hears from afar is what was said", "[actors]") {
+TEST_CASE("messages to a remote supervisor survive the wire unchanged", "[actors]") {
   Journey journey;
   const double none = std::numeric_limits<double>::quiet_NaN();
   const auto loss = journey.there(MicroBatchLoss{2, 1, 0, 33, 5, Round::Purpose::evaluation, none,
@@ -238,7 +238,7 @@ TEST_CASE("what a supervisor hears from afar is what was said", "[actors]") {
   CHECK(play.round->steps == 3);
 }
 
-TEST_CASE("a message that is none is refused with the place", "[actors]") {
+TEST_CASE("a malformed wire message is refused with the place of the error", "[actors]") {
   Journey journey;
   auto without = to_wire_message(Activation{header, 2, journey.tensor(5)}, journey.memory());
   without.tensors.clear();
@@ -270,7 +270,7 @@ TEST_CASE("a message that is none is refused with the place", "[actors]") {
   CHECK(journey.refused({"gossip", Value::Map{}, "", {}}).find("'gossip'") != std::string::npos);
 }
 
-TEST_CASE("what must not be said is refused before its player hears of it", "[actors]") {
+TEST_CASE("a forbidden message is refused before its player receives it", "[actors]") {
   Journey journey;
   const auto spans = std::make_shared<const std::vector<DeviceSpan>>();
   const RoundPlayed played{1, 0, 1, 8, Round::Purpose::training, spans, 17};
@@ -320,7 +320,7 @@ TEST_CASE("what must not be said is refused before its player hears of it", "[ac
   CHECK(journey.refused(to_wire_message(TakeSnapshot{}, journey.memory()), the_supervisor)
             .find("does not take it") != std::string::npos);
 
-  // Nothing is allocated by a number that is told.
+  // A number in a message must not cause an allocation.
   auto weights = std::make_shared<models::Weights>();
   auto greedy = to_wire_message(NewWeights{0, 0, {weights, {}}, {}}, journey.memory());
   greedy.body.set("moments", Value::List(100, Value(2'000'000'000)));

@@ -1,5 +1,5 @@
-// Players of several processes, as far as they can tell: all that would go over a wire becomes
-// dispatches, which are counted.
+// Players believe that they are in several processes. Messages that would cross a process boundary
+// become wire messages, which the test counts.
 
 #include <map>
 #include <string>
@@ -23,11 +23,11 @@ using namespace troupe::actors;
 
 namespace {
 
-/// Bytes of tensors that each process has sent to others: gradients to optimizers, and weights from
-/// them.
+/// Bytes of tensors that each process sent to other processes: gradients to optimizers, and weights
+/// from them.
 using Traffic = std::map<int, std::size_t>;
 
-/// A cast whose players know one another by envoys, as they do in processes of their own.
+/// A cast whose players use proxies for one another, as in separate processes.
 class Wires final : public PlayerHost {
  public:
   Wires(int nodes, MemoryPool& memory) : nodes_(nodes), memory_(memory) {}
@@ -112,7 +112,7 @@ Piece piece_of(const std::string& model, int stages, int replicas, Exchange exch
   return piece;
 }
 
-/// What one more step sends.
+/// Returns the traffic of one additional step.
 Traffic in_a_step(Piece piece, int nodes) {
   piece.steps = 3;
   auto more = play_over_wires(piece, nodes).exchanged;
@@ -124,7 +124,7 @@ Traffic in_a_step(Piece piece, int nodes) {
 
 }  // namespace
 
-TEST_CASE("a run over wires has the bits of a plain loop, however it exchanges", "[actors]") {
+TEST_CASE("a run over the wire has the bits of a plain loop with every exchange", "[actors]") {
   for (const std::string model : {"wide", "gpt2", "resnet"}) {
     const auto wanted = LittleRun(piece_of(model, 1, 1, Exchange::server)).plainly();
     for (const auto exchange : {Exchange::all_to_all, Exchange::server})
@@ -139,7 +139,7 @@ TEST_CASE("a run over wires has the bits of a plain loop, however it exchanges",
   }
 }
 
-TEST_CASE("what overflows in fp16 is skipped by all, over wires too", "[actors]") {
+TEST_CASE("over the wire all replicas skip a step that overflows in fp16", "[actors]") {
   const auto wanted = LittleRun(piece_of("gpt2", 1, 1, Exchange::server).in_fp16(8)).plainly();
   for (const auto exchange : {Exchange::all_to_all, Exchange::server})
     for (const int nodes : {2, 4}) {
@@ -148,7 +148,8 @@ TEST_CASE("what overflows in fp16 is skipped by all, over wires too", "[actors]"
     }
 }
 
-TEST_CASE("all send as much in an exchange with all; a server sends for all", "[actors]") {
+TEST_CASE("in an all-to-all exchange all send equally much, and a server sends for all",
+          "[actors]") {
   constexpr int replicas = 4;
   const auto piece = piece_of("wide", 1, replicas, Exchange::all_to_all);
   LittleRun run(piece);
@@ -164,7 +165,8 @@ TEST_CASE("all send as much in an exchange with all; a server sends for all", "[
   }
   CHECK(all == 92'703 * sizeof(float));
 
-  // Gradients of what others have, and weights of its own to each of them.
+  // Each replica sends gradients for the sections of the others, and the weights of its own section
+  // to each of them.
   const auto shared = in_a_step(piece, replicas);
   std::size_t sum = 0;
   for (int k = 0; k < replicas; ++k) {

@@ -77,7 +77,7 @@ World::World(std::uint64_t seed)
     : system_(config_),
       scheduler_(dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler())),
       random_(seed) {
-  // Else the system's end waits for actors that nobody runs.
+  // Without this, the destructor would wait for actors that nobody runs.
   system_.await_actors_before_shutdown(false);
   settle();
 }
@@ -113,9 +113,9 @@ std::optional<std::size_t> World::draw() {
   return frozen_.empty() ? drawn : awake[drawn];
 }
 
-/// Every actor runs once when it begins, and is seen here.
+/// Records an actor. Each actor runs once when it begins, and is seen here.
 void World::note(caf::resumable* job) {
-  // The actor system has some of its own.
+  // The actor system has actors of its own.
   if (auto* actor = dynamic_cast<caf_shim::Base*>(job))
     seen_.try_emplace(actor->id(), caf_shim::weak(*actor));
 }

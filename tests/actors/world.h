@@ -17,8 +17,8 @@
 
 namespace troupe::actors {
 
-/// Real actors in one thread, on a clock that the test owns. Which of the actors that have mail
-/// runs next is drawn by the seed: equal seeds give equal runs.
+/// Real actors in one thread, on a clock that the test owns. The seed decides which actor with mail
+/// runs next, so equal seeds give equal runs.
 class World {
  public:
   explicit World(std::uint64_t seed);
@@ -26,35 +26,34 @@ class World {
 
   caf::actor_system& system() { return system_; }
 
-  /// One message of one actor; false where nobody has mail.
+  /// Delivers one message to one actor; returns false if nobody has mail.
   bool step();
-  /// Until nobody has mail.
+  /// Runs until nobody has mail.
   void settle();
-  /// Until `done`, or until so much time has passed on the test's clock. Time passes only where
+  /// Runs until `done`, or until `patience` has passed on the test's clock. Time passes only if
   /// nobody has mail.
   bool run_until(const std::function<bool()>& done, caf_shim::Duration patience);
 
-  /// An executor whose jobs are run by an actor, so that they too come in an order drawn by the
-  /// seed.
+  /// Returns an executor whose jobs an actor runs, so that their order depends on the seed too.
   Executor& make_executor();
-  /// Likewise, of a device, which it waits for after each job.
+  /// Returns an executor for a device. It waits for the device after each job.
   Executor& make_executor(std::unique_ptr<Device> device, std::unique_ptr<MemorySource> memory);
 
-  /// Who has had mail for the longest runs next: nothing is drawn any more.
+  /// From now on runs the actor whose mail waited longest; the seed has no more influence.
   void play_in_order() { in_order_ = true; }
 
-  /// From now on it gets no mail: it hangs.
+  /// From now on the actor gets no mail: it hangs.
   void freeze(const caf::actor& actor) { frozen_.insert(actor.id()); }
   void freeze(const Executor& executor);
   void thaw() { frozen_.clear(); }
 
-  /// Actors that have not ended, with what State::name says; no executors.
+  /// The actors that have not ended, with their State::name; without executors.
   struct Living {
     std::string name;
     caf::actor actor;
   };
   std::vector<Living> living() const;
-  /// The most jobs that ever waited in an executor.
+  /// Returns the most jobs that ever waited in an executor.
   static std::size_t most_waiting(const Executor& executor);
 
   std::uint64_t steps() const { return steps_; }
@@ -67,7 +66,7 @@ class World {
   };
 
   void note(caf::resumable* job);
-  /// A place in the queue of who has mail, drawn among those that are not frozen.
+  /// Returns a random place in the queue of actors with mail, skipping frozen ones.
   std::optional<std::size_t> draw();
 
   Config config_;

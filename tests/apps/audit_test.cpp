@@ -52,7 +52,7 @@ std::string flaw_of(const Value& audit) {
   return flaw ? *flaw->text() : "";
 }
 
-/// Until a ledger is longer than it was, or its run must long be over.
+/// Waits until the ledger has grown, or until the run must have ended long ago.
 void wait_for_steps(const std::filesystem::path& ledger) {
   const auto bytes = [&] {
     std::error_code none;
@@ -68,7 +68,7 @@ void wait_for_steps(const std::filesystem::path& ledger) {
 
 }  // namespace
 
-TEST_CASE("runs that were killed at any moment used every sample once", "[apps]") {
+TEST_CASE("runs that were killed at any moment used every sample exactly once", "[apps]") {
   std::mt19937 random(5);
   std::int64_t attempts = 0;
   for (const std::vector<std::string>& more :
@@ -90,7 +90,7 @@ TEST_CASE("runs that were killed at any moment used every sample once", "[apps]"
           launch.while_it_runs = [&](pid_t child) {
             wait_for_steps(here.path() / "runs/small/ledger");
             const timespec pause{0, microseconds * 1'000};
-            nanosleep(&pause, nullptr);  // The moment of the kill is what is being tested.
+            nanosleep(&pause, nullptr);  // The test kills at a random time on purpose.
             kill(child, SIGKILL);
           };
         const Ended ended = troupe::tests::troupe(here, launch);
@@ -109,13 +109,13 @@ TEST_CASE("runs that were killed at any moment used every sample once", "[apps]"
       attempts += count(audit, "attempts");
     }
   }
-  CHECK(attempts > 9);  // Some were killed amid their steps.
+  CHECK(attempts > 9);  // Some runs were killed between steps.
 }
 
 TEST_CASE("an audit with the data proves which bytes were read", "[apps]") {
   const Workplace here;
-  // More than is read whole for the identity: a byte between its blocks is found by the steps
-  // alone.
+  // The file is larger than the part whose digest is its identity, so only the steps can detect a
+  // change between the digest's blocks.
   std::string text(std::size_t{5} << 20, 'a');
   for (std::size_t at = 0; at < text.size(); ++at) text[at] = static_cast<char>('a' + at % 23);
   here.write("book.txt", text);
@@ -149,7 +149,7 @@ steps = 40
   CHECK(good.out.find("the data was read again: 40 steps had the bytes that it has now\n") !=
         std::string::npos);
 
-  // Sample 250 is in step 32.
+  // Sample 250 belongs to step 32.
   text[250 * 64 + 384 + 1] = 'z';
   here.write("book.txt", text);
   CHECK(troupe::tests::troupe(here, {"audit", "small"}).code == 0);
@@ -162,7 +162,7 @@ steps = 40
   CHECK(troupe::tests::troupe(here, {"audit", "small", "--data"}).code == 3);
 }
 
-TEST_CASE("an audit names what is wrong with a ledger", "[apps]") {
+TEST_CASE("an audit names the flaw of a ledger", "[apps]") {
   const Workplace here;
   here.write("run.toml", small_run);
   REQUIRE(troupe::tests::troupe(here, {"train", "run.toml", "-q"}).code == 0);
@@ -181,7 +181,7 @@ TEST_CASE("an audit names what is wrong with a ledger", "[apps]") {
     return line.find("\"step\":") != std::string::npos;
   };
   REQUIRE(std::ranges::count_if(lines, is_step) == 60);
-  // Lines of saves stand between those of steps, wherever the disk was done with them.
+  // Records of saves appear among the steps, wherever the disk completed them.
   std::size_t left_out = 20;
   while (!is_step(lines.at(left_out))) ++left_out;
 
@@ -194,14 +194,14 @@ TEST_CASE("an audit names what is wrong with a ledger", "[apps]") {
   CHECK(bad.out.find("FAIL: line " + std::to_string(left_out + 1) +
                      " does not follow from those before it\n") != std::string::npos);
 
-  // What a crash may take is no flaw of the ledger, but the checkpoint knows more.
+  // A torn end is no flaw of the ledger, but the checkpoint contains more steps.
   const auto last = whole.rfind("\"step\":");
   here.write("runs/small/ledger", whole.substr(0, last));
   const Value torn = audited(here);
   CHECK(flaw_of(torn).find("480 samples in 60 steps, but 59 steps of 472 samples are committed") !=
         std::string::npos);
 
-  // A run does not go on with an account that it cannot trust.
+  // A run must not continue with a flawed ledger.
   here.write("runs/small/ledger", without);
   const Ended resumed = troupe::tests::troupe(
       here, {"train", "run.toml", "-q", "--resume", "--set", "train.steps=65"});

@@ -32,7 +32,7 @@ struct Case {
 
 }  // namespace
 
-TEST_CASE("bad input gets the right exit code and a text that names the place", "[apps]") {
+TEST_CASE("bad input gives the right exit code and an error that names the place", "[apps]") {
   const Workplace here;
   here.write("good.toml", good);
   here.write("typo.toml", good + "stepz = 3\n");
@@ -129,7 +129,8 @@ TEST_CASE("bad input gets the right exit code and a text that names the place", 
   }
 }
 
-TEST_CASE("a loss that is not a number halts with step and micro-batch", "[apps]") {
+TEST_CASE("a loss that is not a number stops the run and names the step and micro-batch",
+          "[apps]") {
   const Workplace here;
   here.write("good.toml", good);
   const Ended ended = troupe::tests::troupe(
@@ -153,8 +154,7 @@ TEST_CASE("a checkpoint of another model is refused", "[apps]") {
   CHECK(ended.err.find("width") != std::string::npos);
 }
 
-TEST_CASE("a schedule file whose updates do not end a step is refused before anything trains",
-          "[apps]") {
+TEST_CASE("a schedule file whose updates do not end a step is refused before training", "[apps]") {
   const Workplace here;
   here.write("good.toml", good);
   const auto write = [&](const std::string& name, const std::string& schedule) {

@@ -18,7 +18,7 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != text.npos;
 }
 
-/// From 4 % of the range above the lower end of the axis to 4 % below the upper one.
+/// The axis extends 4 % of the range beyond both ends.
 constexpr const char* whole_diagonal = "d=\"M58 281.19L590 60.81\"";
 
 LineChart one(const std::vector<Point>& points) {
@@ -49,19 +49,19 @@ TEST_CASE("a range without extent has no ticks", "[apps]") {
   CHECK(ticks(1e300, std::nextafter(1e300, infinity), 6).empty());
 }
 
-TEST_CASE("a curve reaches from one end of its range to the other", "[apps]") {
+TEST_CASE("a curve spans its axis from one end to the other", "[apps]") {
   CHECK(contains(to_svg(one({{0, 0}, {10, 5}})), whole_diagonal));
   CHECK(contains(to_svg(one({{1000, -3}, {3000, 7}})), whole_diagonal));
 }
 
-TEST_CASE("a curve that stays the same lies in the middle", "[apps]") {
+TEST_CASE("a constant curve lies in the middle", "[apps]") {
   for (const double value : {0.0, 3.0, -2e-8, 1e200}) {
     INFO(value);
     CHECK(contains(to_svg(one({{1, value}, {2, value}})), "d=\"M58 171L590 171\""));
   }
 }
 
-TEST_CASE("what is no finite number is left out of a chart", "[apps]") {
+TEST_CASE("a chart skips values that are not finite", "[apps]") {
   const auto good = to_svg(one({{0, 0}, {10, 5}}));
   CHECK(to_svg(one(
             {{0, 0}, {3, no_number}, {4, infinity}, {5, -infinity}, {no_number, 1}, {10, 5}})) ==
@@ -72,7 +72,7 @@ TEST_CASE("what is no finite number is left out of a chart", "[apps]") {
   CHECK(mean.points[1].y == 3);
 }
 
-TEST_CASE("a chart without points says so, and one point is a dot", "[apps]") {
+TEST_CASE("a chart without points says that, and a single point is drawn as a dot", "[apps]") {
   CHECK(contains(to_svg(one({})), "no data"));
   CHECK(contains(to_svg(one({{1, no_number}})), "no data"));
   CHECK(contains(to_svg(LineChart{}), "no data"));
@@ -80,7 +80,7 @@ TEST_CASE("a chart without points says so, and one point is a dot", "[apps]") {
   CHECK(contains(to_svg(BarChart{}), "</svg>"));
 }
 
-TEST_CASE("a few numbers far above all others do not flatten the rest", "[apps]") {
+TEST_CASE("a few very large values do not flatten the rest of a chart", "[apps]") {
   LineChart chart = one({});
   for (int i = 0; i < 100; ++i) chart.curves[0].points.push_back({double(i), double(i % 2)});
   chart.curves[0].points[0].y = 1e9;
@@ -89,14 +89,14 @@ TEST_CASE("a few numbers far above all others do not flatten the rest", "[apps]"
   CHECK_FALSE(contains(svg, "G</text>"));
 }
 
-TEST_CASE("a running mean keeps a line a line", "[apps]") {
+TEST_CASE("a running mean does not change a straight line", "[apps]") {
   Curve line{"c", {}};
   for (int i = 0; i < 600; ++i) line.points.push_back({double(i), 2.0 * i});
   const Curve mean = smoothed(line);
   for (int i = 0; i < 600; ++i) CHECK(mean.points[i].y == Approx(2.0 * i));
 }
 
-TEST_CASE("a thinned curve keeps its peaks and its ends", "[apps]") {
+TEST_CASE("a thinned curve keeps its peaks and ends", "[apps]") {
   Curve curve{"c", {}};
   for (int i = 0; i < 100000; ++i) curve.points.push_back({double(i), 0});
   curve.points[777].y = 5;
@@ -109,7 +109,7 @@ TEST_CASE("a thinned curve keeps its peaks and its ends", "[apps]") {
   CHECK(std::ranges::count(thin.points, -5, &Point::y) == 1);
 }
 
-TEST_CASE("no name of a curve becomes markup", "[apps]") {
+TEST_CASE("the name of a curve never becomes markup", "[apps]") {
   LineChart chart = one({{0, 0}, {1, 1}});
   chart.title = "</title><script>alert(1)</script>";
   chart.curves[0].name = "\"><img src=x onerror=y>\x01\xff";
@@ -122,13 +122,13 @@ TEST_CASE("no name of a curve becomes markup", "[apps]") {
   CHECK_FALSE(contains(svg, "\xff"));
 }
 
-TEST_CASE("escaping keeps good characters and replaces all others", "[apps]") {
+TEST_CASE("escaping keeps valid characters and replaces invalid ones", "[apps]") {
   CHECK(escaped("a<b>&\"c'") == "a&lt;b&gt;&amp;&quot;c&#39;");
   CHECK(escaped("Grüße, 東京, 🎭") == "Grüße, 東京, 🎭");
   CHECK(escaped(std::string("\0\x1b", 2)) == "\xef\xbf\xbd\xef\xbf\xbd");
   CHECK(escaped("\xc0\xaf") == "\xef\xbf\xbd\xef\xbf\xbd");  // An overlong "/".
   CHECK(escaped("\xed\xa0\x80") == "\xef\xbf\xbd");          // A surrogate.
-  CHECK(escaped("\xe2\x82") == "\xef\xbf\xbd\xef\xbf\xbd");  // A character's beginning.
+  CHECK(escaped("\xe2\x82") == "\xef\xbf\xbd\xef\xbf\xbd");  // An incomplete character.
   CHECK(escaped("東京東京", 2) == "東京…");
   CHECK(data_address("<a b='\"#%'>") == "data:image/svg+xml,%3Ca b=%27%22%23%25%27%3E");
 }

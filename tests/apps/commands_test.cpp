@@ -8,10 +8,10 @@
 using namespace troupe;
 using namespace troupe::tests;
 
-TEST_CASE("weights of the ecosystem come in, go out byte by byte, and can be sampled from",
-          "[apps]") {
+TEST_CASE("Hugging Face weights are imported, exported byte for byte, and sampled from", "[apps]") {
   const Workplace here;
-  // A small GPT-2 as its ecosystem saves it: made by training nothing, exported, then imported.
+  // Makes a small GPT-2 as the ecosystem saves it: trains zero steps, exports the weights and
+  // imports them.
   here.write("gpt.toml", R"(
 name = "g"
 [model]
@@ -62,7 +62,7 @@ export = "weights.safetensors"
   CHECK(parse_json(eval.out)->find("loss")->number() > 0);
 }
 
-TEST_CASE("every event has a type and a run, and numbers read back equal", "[apps]") {
+TEST_CASE("every event has a type and a run, and its numbers are read back unchanged", "[apps]") {
   const Workplace here;
   here.write("run.toml", R"(
 name = "e"
@@ -88,7 +88,7 @@ steps = 3
   CHECK(ended.out == here.read("runs/e/events.jsonl"));
 }
 
-TEST_CASE("a command that there is not is named, with the one that may be meant", "[apps]") {
+TEST_CASE("an error about an unknown command suggests a similar one", "[apps]") {
   const Workplace here;
   const auto said = [&](const std::vector<std::string>& words) {
     const Ended ended = troupe::tests::troupe(here, words);
@@ -110,7 +110,7 @@ TEST_CASE("a command that there is not is named, with the one that may be meant"
         "troupe node: Could not convert: --cores = many; see `troupe node --help`\n");
 }
 
-TEST_CASE("training is measured beside the machine's own peak", "[apps]") {
+TEST_CASE("troupe bench compares training with the machine's peak", "[apps]") {
   const Workplace here;
   const Ended ended = troupe::tests::troupe(
       here, {"bench", "train", "--alone", "--model", "gpt-tiny", "--rounds", "1"});

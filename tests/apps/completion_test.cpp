@@ -19,7 +19,7 @@ std::set<std::string> words_in(const std::string& lines) {
   return words;
 }
 
-/// What may stand in the place of the last word.
+/// Returns the completions of the last word.
 std::set<std::string> complete(std::vector<std::string> words) {
   const Workplace here;
   words.insert(words.begin(), {"complete", "--"});
@@ -50,12 +50,12 @@ TEST_CASE("commands, options, choices and keys are completed", "[apps]") {
   CHECK(complete({"train", "run.toml", "--carrier", ""}) == std::set<std::string>{"auto", "tcp"});
   CHECK(complete({"--output", "plain", "nodes", "c"}) == std::set<std::string>{"cordon"});
   CHECK(complete({"train", "run.toml", "--set", "optimizer.lr"}).contains("optimizer.lr="));
-  // A file, or a name that only a head knows.
+  // A file, or a name that only a head knows, has no completions.
   CHECK(complete({"train", ""}).empty());
   CHECK(complete({"train", "--nodes", ""}).empty());
 }
 
-TEST_CASE("bash completes with the script that is made for it", "[apps]") {
+TEST_CASE("bash completes with the generated script", "[apps]") {
   const std::string program = TROUPE_PROGRAM;
   CHECK(words_in(output_of("bash -c 'source <(\"" + program + "\" completion bash)\n" +
                            "COMP_WORDS=(\"" + program + "\" checkpoint \"\") COMP_CWORD=2\n" +

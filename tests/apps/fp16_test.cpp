@@ -1,5 +1,5 @@
-// Runs in fp16 as a user has them: skipped steps are told, and every plan and every resumption has
-// the same bits.
+// Runs in fp16 through the program: skipped steps are reported, and every plan and every resumption
+// gives the same bits.
 
 #include <signal.h>
 #include <time.h>
@@ -44,7 +44,7 @@ Ended train(const Workplace& here, const std::vector<std::string>& settings,
   return troupe::tests::troupe(here, arguments);
 }
 
-/// The digest of the final weights, as the last save told it.
+/// Returns the digest of the final weights from the last save event.
 std::string digest_of(const Ended& ended) {
   INFO(ended.err);
   REQUIRE(ended.code == 0);
@@ -66,7 +66,7 @@ std::int64_t count_skipped(const Ended& ended) {
 
 }  // namespace
 
-TEST_CASE("fp16 has the same bits by every plan, and says what was skipped", "[apps]") {
+TEST_CASE("fp16 gives the same bits with every plan and reports skipped steps", "[apps]") {
   const Workplace here;
   here.write("run.toml", run);
   const Ended one = train(here, {});
@@ -87,7 +87,7 @@ TEST_CASE("fp16 has the same bits by every plan, and says what was skipped", "[a
   CHECK(verified.code == 0);
 }
 
-TEST_CASE("a run in fp16 that was killed goes on with its scale, in no other precision", "[apps]") {
+TEST_CASE("a killed run in fp16 resumes with its scale, and only in fp16", "[apps]") {
   const Workplace undisturbed;
   undisturbed.write("run.toml", run);
   const std::string long_one = "train.steps=300";
@@ -97,7 +97,7 @@ TEST_CASE("a run in fp16 that was killed goes on with its scale, in no other pre
   Launch launch;
   launch.arguments = {"train", "run.toml", "--set", long_one};
   launch.while_it_runs = [&](pid_t child) {
-    // As soon as there is something to go on from.
+    // Waits for the first checkpoint.
     while (here.read("runs/halves/events.jsonl").find("checkpoint.saved") == std::string::npos) {
       const timespec pause{0, 1'000'000};
       nanosleep(&pause, nullptr);

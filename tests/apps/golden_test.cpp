@@ -1,5 +1,5 @@
-// The program against PyTorch's traces in float64: `troupe train` from the same weights on the same
-// data in order.
+// Compares the program with PyTorch's traces in float64: `troupe train` starts from the same
+// weights and reads the same data in order.
 
 #include <cmath>
 #include <cstring>
@@ -28,7 +28,7 @@ Value read_trace(const std::string& path) {
   return *trace;
 }
 
-/// The trace's short names are our keys.
+/// Maps the trace's short names to our keys.
 std::string key_of(const std::string& name) {
   if (name == "d") return "width";
   if (name == "ctx") return "context";
@@ -39,7 +39,7 @@ std::string key_of(const std::string& name) {
   return name;
 }
 
-/// The run that a trace is of, as a configuration.
+/// Returns the configuration of a trace's run.
 Value configuration(const std::string& model, const Value& trace) {
   Value config;
   config.set("name", "golden");
@@ -81,15 +81,15 @@ std::vector<float> numbers(const storage::TensorView& view) {
   return copy;
 }
 
-/// Whether the loss depends on this element at all: a softmax does not see what all keys have in
-/// common, so the middle third of a fused bias has a gradient of zero, and Adam makes full steps of
-/// its rounding errors.
+/// Returns whether the loss depends on this element. A softmax ignores a constant that all keys
+/// share, so the middle third of a fused bias has a gradient of zero, and Adam takes full steps
+/// from its rounding errors.
 bool counts(const std::string& name, std::size_t i, std::size_t count) {
   const bool fused = name.ends_with(".attn.c_attn.bias") || name.ends_with(".attn.qkv.bias");
   return !fused || i < count / 3 || i >= 2 * count / 3;
 }
 
-/// The distance of all parameters from the golden ones, as a share of the norm of these.
+/// Returns the distance of all parameters from the golden ones, relative to the golden norm.
 double distance_between(const std::string& found_path, const std::string& wanted_path) {
   const auto files = storage::disk_files();
   const auto found = storage::Safetensors::open(*files, found_path);
@@ -123,7 +123,7 @@ void follow(const std::string& model, const std::string& optimizer) {
   const auto steps = ended.events("step");
   const auto& wanted = *trace.find("trace")->list();
   REQUIRE(steps.size() == wanted.size());
-  // Batch statistics over few images make resnet's clipped gradients sensitive to rounding.
+  // Batch statistics of few images make resnet's clipped gradients sensitive to rounding.
   const bool sensitive = model == "resnet" && trace.find("optimizer")->find("clip_norm");
   double worst_loss = 0, worst_norm = 0;
   for (std::size_t i = 0; i < steps.size(); ++i) {

@@ -11,18 +11,18 @@ using namespace troupe::apps;
 using namespace troupe::storage;
 using troupe::tests::Workplace;
 
-// The lock is of this machine; all else is on a disk in memory.
+// The lock is on a real disk; everything else is on a disk in memory.
 
 namespace {
 
 using Entries = Survival::Entries;
 using Contents = Survival::Contents;
 
-/// What a head was told to be on the disk.
+/// The facts that a head was told are on disk.
 struct Told {
   std::uint64_t term = 0;
   std::string listened;
-  std::map<std::string, std::string> states;  // By run.
+  std::map<std::string, std::string> states;  // States by run.
 };
 
 Value config(const std::string& name) {
@@ -31,8 +31,8 @@ Value config(const std::string& name) {
   return value;
 }
 
-/// A head's life: two runs are submitted, and one of them ends. Nothing goes on once the journal
-/// cannot be opened.
+/// Plays a head's life: two runs are submitted, and one of them ends. The life ends at once if the
+/// journal cannot be opened.
 void live(const std::string& folder, const std::shared_ptr<MemoryFiles>& files, Told& told) {
   auto journal = HeadJournal::open(folder, files);
   if (!journal) return;
@@ -46,7 +46,7 @@ void live(const std::string& folder, const std::shared_ptr<MemoryFiles>& files, 
     if ((*journal)->submitted(run, ++submission, config(run)))
       told.states[run] = "running";
     else
-      // Whoever was refused does not find the run after all.
+      // A run whose submission failed must not appear later.
       CHECK_FALSE((*journal)->runs().contains(run));
   }
   if (told.states.contains("one") && (*journal)->ended("one", "done", "all steps are done", 5, 5))
@@ -63,7 +63,7 @@ void check(const std::string& folder, const std::shared_ptr<MemoryFiles>& files,
   for (const auto& [name, state] : told.states) {
     REQUIRE(runs.contains(name));
     const auto& run = runs.at(name);
-    // What was under way when the crash came may have got there.
+    // The record that was being written during the crash may be complete.
     if (state == "done") REQUIRE(run.state == "done");
     if (run.state == "done")
       REQUIRE(run.step == 5);
@@ -74,7 +74,7 @@ void check(const std::string& folder, const std::shared_ptr<MemoryFiles>& files,
 
 }  // namespace
 
-TEST_CASE("a crash at any call of a head's life loses nothing that it was told is safe", "[apps]") {
+TEST_CASE("a crash at any disk call loses nothing that a head was told is on disk", "[apps]") {
   const Workplace here;
   const std::string folder = (here.path() / "state").string();
   std::filesystem::create_directory(folder);
@@ -92,7 +92,7 @@ TEST_CASE("a crash at any call of a head's life loses nothing that it was told i
     for (std::int64_t call = 0; call <= 2 * calls; ++call) {
       const auto files = std::make_shared<MemoryFiles>();
       Told told;
-      if (call > calls) live(folder, files, told);  // Then it is the second life that is cut off.
+      if (call > calls) live(folder, files, told);  // The crash hits the second life.
       const auto first = call > calls ? files->calls() + call - calls : call;
       files->set_faults({.crash_at = first, .failing_call = {}, .capacity = {}});
       live(folder, files, told);
@@ -102,7 +102,7 @@ TEST_CASE("a crash at any call of a head's life loses nothing that it was told i
     }
 }
 
-TEST_CASE("a head whose disk fails once refuses what it cannot note, and goes on", "[apps]") {
+TEST_CASE("a head whose disk fails once refuses what it cannot record, and continues", "[apps]") {
   const Workplace here;
   const std::string folder = (here.path() / "state").string();
   std::filesystem::create_directory(folder);
@@ -122,7 +122,7 @@ TEST_CASE("a head whose disk fails once refuses what it cannot note, and goes on
   }
 }
 
-TEST_CASE("a head whose disk was full notes what comes once there is room", "[apps]") {
+TEST_CASE("a head whose disk was full records again once there is room", "[apps]") {
   const Workplace here;
   const std::string folder = (here.path() / "state").string();
   std::filesystem::create_directory(folder);
@@ -143,7 +143,7 @@ TEST_CASE("a head whose disk was full notes what comes once there is room", "[ap
   CHECK(runs.contains("three"));
 }
 
-TEST_CASE("a head does not begin with a journal that is damaged, and names it", "[apps]") {
+TEST_CASE("a head does not start with a damaged journal, and the error names it", "[apps]") {
   const Workplace here;
   const std::string folder = (here.path() / "state").string();
   const std::string path = folder + "/journal";
@@ -174,7 +174,7 @@ TEST_CASE("a head does not begin with a journal that is damaged, and names it", 
   CHECK((*HeadJournal::open(folder))->runs().at("one").state == "done");
 }
 
-TEST_CASE("a journal keeps the newest runs that have ended, for some time, and does not grow",
+TEST_CASE("a journal keeps the newest ended runs for some time, and its size is bounded",
           "[apps]") {
   const Workplace here;
   const std::string folder = (here.path() / "state").string();
@@ -206,7 +206,7 @@ TEST_CASE("a journal keeps the newest runs that have ended, for some time, and d
   journal = HeadJournal::open(folder, files, bounds);
   REQUIRE(journal);
   check_newest(**journal);
-  // What has ended is forgotten after a day; what goes on is not.
+  // Ended runs are forgotten after a day; the others are not.
   now += 24 * 3600;
   REQUIRE((*journal)->ended("last", "failed", "it had to", 1, 5));
   CHECK((*journal)->runs().size() == 2);

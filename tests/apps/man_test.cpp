@@ -1,4 +1,4 @@
-// The manual pages tell what the program does: they come from the same commands and options.
+// Manual pages are generated from the commands and options themselves.
 
 #include <filesystem>
 #include <sstream>
@@ -13,7 +13,7 @@ using namespace troupe::tests;
 
 namespace {
 
-/// The words that completion offers after these.
+/// Returns the words that completion offers after `words`.
 std::vector<std::string> offered(const Workplace& here, std::vector<std::string> words) {
   words.insert(words.begin(), {"complete", "--"});
   std::istringstream text(tests::troupe(here, words).out);
@@ -63,7 +63,7 @@ TEST_CASE("every command has a manual page with all of its options", "[apps]") {
   }
 }
 
-TEST_CASE("manual pages are written into a folder, and what is wrong is said", "[apps]") {
+TEST_CASE("manual pages are written into a folder, and errors are reported", "[apps]") {
   const Workplace here;
   std::filesystem::create_directory(here.path() / "man1");
   REQUIRE(tests::troupe(here, {"man", "--to", "man1"}).code == 0);

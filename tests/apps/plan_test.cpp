@@ -1,4 +1,4 @@
-// troupe plan: what it says is what happens, and what cannot be is said.
+// troupe plan: its figures match what happens, and its errors say what is impossible.
 
 #include <filesystem>
 
@@ -31,7 +31,7 @@ std::int64_t bytes_of(const Value& seat) {
   return total;
 }
 
-/// A GPT of 4 layers that takes about 3 MB a layer.
+/// Writes a GPT of 4 layers that takes about 3 MB per layer.
 std::string small_gpt(const Workplace& here) {
   return here.write("gpt.toml", R"(
 name = "g"
@@ -56,7 +56,7 @@ steps = 1
 
 }  // namespace
 
-TEST_CASE("a plan for the GPUs of this machine says where there are none", "[apps]") {
+TEST_CASE("a plan for the GPUs of this machine lists them, or says that there are none", "[apps]") {
   const Workplace here;
   const auto config = small_gpt(here);
   const Ended found = plan(here, {config, "--set", "train.device=cuda"});
@@ -70,7 +70,7 @@ TEST_CASE("a plan for the GPUs of this machine says where there are none", "[app
   CHECK(has(found.err, "set train.device = \"cpu\", or name machines that have some: --cluster"));
 }
 
-TEST_CASE("a plan's bytes are those that training in one process holds", "[apps]") {
+TEST_CASE("a plan's bytes equal those that training in one process holds", "[apps]") {
   const auto [config, more] = GENERATE(table<std::string, std::vector<std::string>>({
       {"gpt-tiny.toml", {}},
       {"gpt-tiny.toml", {"--set", "precision.compute=fp32"}},
@@ -87,7 +87,7 @@ TEST_CASE("a plan's bytes are those that training in one process holds", "[apps]
   std::vector<std::string> common{(configurations / config).string(), "--output", "json", "--set",
                                   "pipeline.stages=1", "--set", "pipeline.chunks=1", "--set",
                                   "optimizer.schedule.warmup_steps=0",
-                                  // One process takes micro-batches one after another.
+                                  // One process runs micro-batches one after another.
                                   "--set", "pipeline.schedule=1f1b"};
   common.insert(common.end(), more.begin(), more.end());
 
@@ -110,8 +110,7 @@ TEST_CASE("a plan's bytes are those that training in one process holds", "[apps]
   CHECK(held > 0.95 * expected);
 }
 
-TEST_CASE("replicas share out the optimizer's state, unless one of them serves the others",
-          "[apps]") {
+TEST_CASE("replicas divide the optimizer's state, unless one of them is the server", "[apps]") {
   const Workplace here;
   here.write("four.toml", "[[nodes]]\nname = \"n\"\ndevices = 4\nmemory = \"1GiB\"\n");
   const auto optimizer = [&](const std::string& exchange) {
@@ -126,12 +125,12 @@ TEST_CASE("replicas share out the optimizer's state, unless one of them serves t
     return *seat.find("bytes")->find("optimizer")->integer();
   };
   const auto all = optimizer("server"), one = optimizer("all_to_all");
-  // No section is more than a block from an even one: 65,536 numbers of two moments.
+  // A section differs from an equal share by at most a block: 65,536 numbers of two moments.
   CHECK(one >= all / 4);
   CHECK(one <= all / 4 + 2 * 4 * 65'536 + 100);
 }
 
-TEST_CASE("a cluster that is too small is told the stage, the bytes and the fewest devices",
+TEST_CASE("a plan for too small a cluster names the stage, the bytes and the fewest devices",
           "[apps]") {
   const Workplace here;
   const std::string config = small_gpt(here);
@@ -152,7 +151,7 @@ TEST_CASE("a cluster that is too small is told the stage, the bytes and the fewe
   CHECK(four.out.starts_with("1f1b, 4 stages, 1 replica, 4 devices, 4 micro-batches a step\n"));
 }
 
-TEST_CASE("boundaries that skip or repeat a layer are refused", "[apps]") {
+TEST_CASE("stage boundaries that skip or repeat a layer are refused", "[apps]") {
   const Workplace here;
   const std::string gpt = small_gpt(here), mlp = (configurations / "mlp.toml").string();
   const auto refused = [&](const std::string& config, const std::string& boundaries) {
@@ -166,7 +165,7 @@ TEST_CASE("boundaries that skip or repeat a layer are refused", "[apps]") {
   CHECK(has(refused(mlp, "[0, 1, 2]"), "ends at 2, but the model has 3 layers"));
 }
 
-TEST_CASE("a bad cluster file is told where it is wrong", "[apps]") {
+TEST_CASE("an error in a cluster file names its place", "[apps]") {
   const Workplace here;
   const std::string config = small_gpt(here);
   here.write("bad.toml", "[[nodes]]\nname = \"n\"\nmemory = 3.5\n");
@@ -176,8 +175,7 @@ TEST_CASE("a bad cluster file is told where it is wrong", "[apps]") {
   CHECK(ended.err.starts_with("error: bad.toml:3:"));
 }
 
-TEST_CASE("a plan explains its numbers, and says what becomes of it when nodes go or come",
-          "[apps]") {
+TEST_CASE("a plan explains its numbers, and how it changes when nodes leave or come", "[apps]") {
   const Workplace here;
   const std::string config = small_gpt(here);
   const std::vector<std::string> two_nodes{config, "--nodes", "2", "--set", "pipeline.stages=2"};
@@ -194,7 +192,7 @@ TEST_CASE("a plan explains its numbers, and says what becomes of it when nodes g
   CHECK(has(formulas.out, "total = weights + gradients + optimizer + activations + buffers = "));
 }
 
-TEST_CASE("a plan can be made with what was measured elsewhere", "[apps]") {
+TEST_CASE("a plan can use a profile that was measured elsewhere", "[apps]") {
   const Workplace here;
   const std::string config = small_gpt(here);
   const Ended measured =
@@ -205,6 +203,6 @@ TEST_CASE("a plan can be made with what was measured elsewhere", "[apps]") {
   const Ended first = plan(here, order);
   CAPTURE(first.err);
   CHECK(first.code == 0);
-  // What was measured once is not measured again.
+  // A profile that was measured is not measured again.
   CHECK(plan(here, order).out == first.out);
 }

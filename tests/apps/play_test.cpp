@@ -1,4 +1,4 @@
-// Scenarios, as a user plays them: a head, nodes and runs of their own, by real sockets.
+// Scenarios with a head, nodes and runs of their own, over real sockets.
 
 #include <unistd.h>
 
@@ -15,7 +15,7 @@ namespace {
 const std::string scenarios = TROUPE_TESTS "/../config/scenarios/";
 const std::string quickstart = TROUPE_TESTS "/../config/quickstart.toml";
 
-/// What could be left behind.
+/// Returns the shared memory that a process could leave behind.
 std::set<std::string> shared_memory() {
   std::set<std::string> found;
   std::error_code error;
@@ -28,7 +28,7 @@ Ended play(const Workplace& here, const std::string& acts) {
   return troupe::tests::troupe(here, {"play", here.write("scenario.toml", acts)});
 }
 
-/// A run of so many steps, as the first act of a scenario.
+/// Returns a first act that submits a run of `steps` steps.
 std::string submitted(const std::string& name, int steps, const std::string& more = "") {
   return "[[act]]\nsubmit = \"" + quickstart + "\"\nset = [\"name=" + name +
          "\", \"batch.global=8\", \"batch.micro=2\", \"train.steps=" + std::to_string(steps) +
@@ -40,7 +40,7 @@ std::string ends(const std::string& run, const std::string& state) {
 
 }  // namespace
 
-TEST_CASE("the scenarios that we ship come out well", "[apps][cluster]") {
+TEST_CASE("the scenarios that we ship succeed", "[apps][cluster]") {
   const auto before = shared_memory();
   for (const std::string name : {"loses-a-node", "pause-and-resume", "drain"}) {
     const Workplace here;
@@ -52,7 +52,8 @@ TEST_CASE("the scenarios that we ship come out well", "[apps][cluster]") {
   CHECK(shared_memory() == before);
 }
 
-TEST_CASE("an expectation that is not met ends a scenario, and is named", "[apps][cluster]") {
+TEST_CASE("an expectation that is not met ends a scenario and is named in the error",
+          "[apps][cluster]") {
   const Workplace here;
   const Ended waited = play(
       here, "[cluster]\nnodes = 1\n" + submitted("one", 20) +
@@ -85,11 +86,11 @@ TEST_CASE("an expectation that is not met ends a scenario, and is named", "[apps
   CHECK(code.err.find("found exit code 1, wanted 0") != std::string::npos);
 }
 
-TEST_CASE("a node that stood still, and one that was cut off, come back to the same bits",
+TEST_CASE("a node that was stopped or cut off rejoins, and the run has the same bits",
           "[apps][cluster]") {
   const Workplace here;
   const std::string often = "\"checkpoint.every=10 steps\"";
-  // The run goes on without the node, and may be done before it has come back.
+  // The run continues without the node, and may end before the node is back.
   const auto comes_back_to = [](const std::string& node, const std::string& run) {
     return "expect = [{ type = \"node.lost\", node = \"" + node +
            "\" }, { type = \"node.joined\", node = \"" + node +
@@ -140,7 +141,7 @@ expect = { type = "checkpoint.saved", run = "full", step = ">= 5" }
   CHECK(played.code == 0);
 }
 
-TEST_CASE("a rate that was set holds after a restart from before it, and from behind it",
+TEST_CASE("a learning rate that was set holds after a restart from before or after that step",
           "[apps][cluster]") {
   const Workplace here;
   const std::string often = "\"checkpoint.every=20 steps\"";
@@ -171,6 +172,6 @@ send = { type = "run.stop", run = "stormy", mode = "now" }
                 "[[act]]\ncommand = [\"nodes\", \"drain\", \"nobody\"]\nexit_code = 1\n");
   INFO(played.err);
   CHECK(played.code == 0);
-  CHECK(played.err.find("run stormy: done") != std::string::npos);  // Of logs.
+  CHECK(played.err.find("run stormy: done") != std::string::npos);  // Printed by logs.
   CHECK(played.err.find("the run 'stormy' is not under way: it is done") != std::string::npos);
 }

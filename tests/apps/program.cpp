@@ -48,7 +48,7 @@ std::vector<Value> Ended::events(const std::string& type) const {
 }
 
 Ended troupe(const Workplace& workplace, const Launch& launch) {
-  // Output goes to files, so that a program that prints much never waits for the test to read.
+  // Output goes to files, so that the program never blocks on a full pipe.
   const auto out = workplace.path() / ".out", err = workplace.path() / ".err",
              in = workplace.path() / ".in";
   std::ofstream(in, std::ios::binary) << launch.input;

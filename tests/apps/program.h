@@ -12,7 +12,7 @@
 
 namespace troupe::tests {
 
-/// A folder of its own, gone with the test.
+/// A temporary folder that the destructor removes.
 class Workplace {
  public:
   const std::filesystem::path& path() const { return path_; }
@@ -24,24 +24,24 @@ class Workplace {
   std::filesystem::path path_ = folder_.path();
 };
 
-/// How the program ended, and what it printed.
+/// The exit code and the output of the program.
 struct Ended {
   int code = 0;  // 128 + the signal if one ended it.
   std::string out;
   std::string err;
 
-  /// The events of a kind that it printed with --output json.
+  /// Returns the events of a type that the program printed with --output json.
   std::vector<Value> events(const std::string& type) const;
 };
 
 struct Launch {
   std::vector<std::string> arguments;
   std::string input;
-  std::function<void()> before_start;        // In the new process: limits.
-  std::function<void(pid_t)> while_it_runs;  // Signals.
+  std::function<void()> before_start;        // Runs in the new process, for example to set limits.
+  std::function<void(pid_t)> while_it_runs;  // Runs beside the process.
 };
 
-/// The program itself, as a user runs it, in the given folder.
+/// Runs the program in the folder as a user does.
 Ended troupe(const Workplace& workplace, const Launch& launch);
 Ended troupe(const Workplace& workplace, const std::vector<std::string>& arguments);
 

@@ -39,7 +39,7 @@ std::string events_of(const std::string& run, const std::string& lines) {
 
 }  // namespace
 
-TEST_CASE("a report of a run is one page that asks for nothing", "[apps]") {
+TEST_CASE("a report of a run is one self-contained page", "[apps]") {
   const Workplace here;
   here.write("run.toml", report_config);
   REQUIRE(tests::troupe(here, {"train", "run.toml"}).code == 0);
@@ -60,7 +60,7 @@ TEST_CASE("a report of a run is one page that asks for nothing", "[apps]") {
     INFO(part);
     CHECK_FALSE(contains(html, part));
   }
-  // The folder is as good a name.
+  // The folder's name works like the run's.
   CHECK(tests::troupe(here, {"report", "runs/r", "--title", "A & B"}).out == html);
 
   const Ended picture = tests::troupe(here, {"report", "r", "--format", "svg"});
@@ -69,7 +69,7 @@ TEST_CASE("a report of a run is one page that asks for nothing", "[apps]") {
   CHECK(picture.out.ends_with("</svg>\n"));
 }
 
-TEST_CASE("a run that was killed amid a line can be told of", "[apps]") {
+TEST_CASE("a report works for a run that was killed within a line", "[apps]") {
   const Workplace here;
   std::filesystem::create_directories(here.path() / "runs/k");
   here.write("runs/k/events.jsonl",
@@ -83,7 +83,7 @@ TEST_CASE("a run that was killed amid a line can be told of", "[apps]") {
   CHECK(contains(page.out, "the last line is torn"));
 }
 
-TEST_CASE("what a run's files say never becomes markup", "[apps]") {
+TEST_CASE("texts in a run's files never become markup", "[apps]") {
   const Workplace here;
   std::filesystem::create_directories(here.path() / "runs/h");
   here.write(
@@ -104,14 +104,14 @@ TEST_CASE("what a run's files say never becomes markup", "[apps]") {
   CHECK(tests::troupe(here, {"report", "h", "--format", "svg", "--title", "\xff<b>"}).code == 0);
 }
 
-TEST_CASE("a report of a run that is not there says where it looked", "[apps]") {
+TEST_CASE("a report of an unknown run says where it looked", "[apps]") {
   const Workplace here;
   const Ended ended = tests::troupe(here, {"report", "none"});
   CHECK(ended.code == 3);
   CHECK(contains(ended.err, "none/events.jsonl"));
 }
 
-TEST_CASE("steps that a run did again count once", "[apps]") {
+TEST_CASE("steps that a run repeated count once", "[apps]") {
   std::string text = events_of("a", "");
   const auto step = [](int number, const std::string& loss) {
     return "{\"type\":\"step\",\"step\":" + std::to_string(number) + ",\"loss\":" + loss + "}\n";

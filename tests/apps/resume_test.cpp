@@ -45,7 +45,7 @@ steps  = 60
 export = "final.safetensors"
 )";
 
-/// The digest of the final weights, as the last save told it.
+/// Returns the digest of the final weights from the last save event.
 std::string final_digest(const Ended& ended) {
   const auto saved = ended.events("checkpoint.saved");
   REQUIRE(!saved.empty());
@@ -73,7 +73,7 @@ std::string final_checkpoint(const Workplace& here) {
 
 }  // namespace
 
-TEST_CASE("a run that was killed at any moment goes on to the same bytes", "[apps]") {
+TEST_CASE("a run that was killed at any moment resumes to the same bytes", "[apps]") {
   const Workplace undisturbed;
   undisturbed.write("run.toml", small_run);
   const Ended whole = train(undisturbed);
@@ -87,7 +87,7 @@ TEST_CASE("a run that was killed at any moment goes on to the same bytes", "[app
   for (int round = 0; round < 20; ++round) {
     const Workplace here;
     here.write("run.toml", small_run);
-    // Killed again and again until it gets to its end.
+    // Kills the run repeatedly until it completes.
     bool resume = false;
     for (int life = 0;; ++life) {
       REQUIRE(life < 200);
@@ -95,11 +95,11 @@ TEST_CASE("a run that was killed at any moment goes on to the same bytes", "[app
       Launch launch;
       launch.arguments = {"train", "run.toml", "--output", "json"};
       if (resume) launch.arguments.push_back("--resume");
-      // A few lives at random lengths; then it may finish.
+      // A few lives end at random times; then the run may complete.
       if (life < 3) {
         launch.while_it_runs = [&](pid_t child) {
           const timespec pause{0, microseconds * 1'000};
-          nanosleep(&pause, nullptr);  // The moment of the kill is what is being tested.
+          nanosleep(&pause, nullptr);  // The test kills at a random time on purpose.
           kill(child, SIGKILL);
         };
       }
@@ -141,13 +141,13 @@ TEST_CASE("neither threads nor recomputation change a bit", "[apps]") {
   CHECK(one != with({"seed=4"}));
 }
 
-TEST_CASE("an interrupted run saves its state and says how to go on", "[apps]") {
+TEST_CASE("an interrupted run saves its state and says how to resume", "[apps]") {
   const Workplace here;
   here.write("run.toml", small_run);
   Launch launch;
   launch.arguments = {"train", "run.toml", "--set", "train.steps=100000"};
   launch.while_it_runs = [&](pid_t child) {
-    // As soon as it trains: its first event is there.
+    // Waits for the first step.
     while (here.read("runs/small/events.jsonl").find("\"step\"") == std::string::npos) {
       const timespec pause{0, 1'000'000};
       nanosleep(&pause, nullptr);
@@ -162,14 +162,14 @@ TEST_CASE("an interrupted run saves its state and says how to go on", "[apps]") 
   CHECK(std::filesystem::exists(here.path() / "runs/small/checkpoints"));
 }
 
-TEST_CASE("a full disk does not stop training, and the last good checkpoint stays", "[apps]") {
+TEST_CASE("a full disk does not stop training, and the last good checkpoint survives", "[apps]") {
   const Workplace here;
   here.write("run.toml", small_run);
   REQUIRE(train(here, {"--set", "train.steps=5"}).code == 0);
   Launch launch;
   launch.arguments = {"train", "run.toml", "--output", "json", "--resume"};
   launch.before_start = [] {
-    // Files beyond 64 KiB cannot be written: checkpoints fail, events do not.
+    // Files cannot grow beyond 64 KiB: checkpoints fail, events do not.
     signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{65536, 65536};
     setrlimit(RLIMIT_FSIZE, &limit);
@@ -181,11 +181,11 @@ TEST_CASE("a full disk does not stop training, and the last good checkpoint stay
   CHECK(std::any_of(warnings.begin(), warnings.end(), [](const Value& warning) {
     return warning.find("text")->text()->find("was not saved") != std::string::npos;
   }));
-  CHECK(ended.code == 1);  // The final state could not be saved either.
+  CHECK(ended.code == 1);  // Saving the final state failed too.
   CHECK(troupe::tests::troupe(here, {"checkpoint", "verify", "runs/small/checkpoints"}).code == 0);
 }
 
-TEST_CASE("a run that has saved steps and finds none is refused, and begins anew if told to",
+TEST_CASE("a run that has saved steps but finds no checkpoint is refused without --from-scratch",
           "[apps]") {
   const Workplace here;
   here.write("run.toml", small_run);
@@ -199,7 +199,7 @@ TEST_CASE("a run that has saved steps and finds none is refused, and begins anew
                          "below runs/small/checkpoints there is no checkpoint now") !=
         std::string::npos);
   CHECK(refused.err.find("--from-scratch") != std::string::npos);
-  // The folder is back.
+  // Restores the folder.
   std::filesystem::remove_all(root);
   std::filesystem::rename(away, root);
   const Ended resumed = train(here, {"--resume", "--set", "train.steps=20"});
@@ -215,7 +215,7 @@ TEST_CASE("a run that has saved steps and finds none is refused, and begins anew
   CHECK(troupe::tests::troupe(here, {"audit", "small"}).code == 0);
 }
 
-TEST_CASE("a run whose folder or checkpoints another process writes is refused", "[apps]") {
+TEST_CASE("a run is refused if another process writes its folder or checkpoints", "[apps]") {
   const Workplace here;
   here.write("run.toml", small_run);
   Launch launch;
@@ -249,7 +249,7 @@ TEST_CASE("a run whose folder or checkpoints another process writes is refused",
   CHECK(troupe::tests::troupe(here, {"audit", "small"}).code == 0);
 }
 
-TEST_CASE("a run whose file of data was swapped does not resume", "[apps]") {
+TEST_CASE("a run whose data file was replaced does not resume", "[apps]") {
   const Workplace here;
   here.write("run.toml", small_run);
   std::string text;
@@ -273,7 +273,8 @@ TEST_CASE("a run whose file of data was swapped does not resume", "[apps]") {
   CHECK(go("10", {"--resume"}).code == 0);
 }
 
-TEST_CASE("events that a full disk refuses are counted, and the file stays whole lines", "[apps]") {
+TEST_CASE("events that a full disk refuses are counted, and the file contains only whole lines",
+          "[apps]") {
   const Workplace here;
   here.write("run.toml", small_run);
   Launch launch;
@@ -281,7 +282,7 @@ TEST_CASE("events that a full disk refuses are counted, and the file stays whole
       "train", "run.toml", "--set", "train.steps=100000", "--set", "checkpoint.every=100000 steps"};
   constexpr rlim_t room = 5'000;
   launch.before_start = [] {
-    // Files beyond this length cannot be written, as on a full disk, until there is room again.
+    // Files cannot grow beyond this length, as on a full disk, until there is room again.
     signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{room, RLIM_INFINITY};
     setrlimit(RLIMIT_FSIZE, &limit);
@@ -322,7 +323,7 @@ TEST_CASE("events that a full disk refuses are counted, and the file stays whole
   CHECK(troupe::tests::troupe(here, {"report", "small"}).code == 0);
 }
 
-TEST_CASE("a file of events that is cut is read from the oldest that is left", "[apps]") {
+TEST_CASE("an events file that was cut is read from the oldest event that is left", "[apps]") {
   const Workplace here;
   const std::string folder = (here.path() / "runs/r").string(), path = folder + "/events.jsonl";
   std::filesystem::create_directories(folder);
@@ -337,7 +338,7 @@ TEST_CASE("a file of events that is cut is read from the oldest that is left", "
       recorder->record(step);
     }
   };
-  // Steps that a reader finds from a place on, and where it ends.
+  // Returns the steps that a reader finds from a place on.
   const auto read = [&](std::int64_t from) {
     std::vector<std::int64_t> steps;
     for (;;) {
@@ -365,7 +366,7 @@ TEST_CASE("a file of events that is cut is read from the oldest that is left", "
   tell(10);
   const auto tenth = end_of_events(path);
   CHECK(read(0).size() == 10);
-  // What a reader has not seen yet is read once, also where the file was cut meanwhile.
+  // A reader reads each new event once, even if the file was cut meanwhile.
   tell(20);
   const auto seen = end_of_events(path);
   CHECK(read(tenth).front() == 11);

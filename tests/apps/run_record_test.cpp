@@ -1,4 +1,4 @@
-// What the folder of a run says about it, and what the program says about itself.
+// The descriptions in a run's folder, and the program's description of itself.
 
 #include <filesystem>
 #include <string>
@@ -55,7 +55,7 @@ Ended trained_here(const Workplace& here, std::vector<std::string> words) {
   return ended;
 }
 
-/// The digest of the weights at a run's end.
+/// Returns the digest of the weights at a run's end.
 std::string weights_of(const Ended& ended) {
   const auto saved = ended.events("checkpoint.saved");
   REQUIRE_FALSE(saved.empty());
@@ -75,7 +75,7 @@ std::string word(const Value& life, std::size_t number) {
 
 }  // namespace
 
-TEST_CASE("the config.toml of a run's folder repeats the run", "[apps]") {
+TEST_CASE("the config.toml in a run's folder repeats the run", "[apps]") {
   const Workplace here;
   write_text(here);
   here.write("base.toml", byte_level);
@@ -83,10 +83,10 @@ TEST_CASE("the config.toml of a run's folder repeats the run", "[apps]") {
   const std::string config = here.read("runs/kept/config.toml");
   INFO(config);
   CHECK(config.find("lr = 0.003") != std::string::npos);
-  // What this machine decides is what it came to.
+  // Values that this machine chose are recorded as chosen.
   CHECK(config.find("compute = \"auto\"") == std::string::npos);
 
-  // The file lies in a folder that the second run moves aside.
+  // The second run moves the folder with this file aside.
   const Ended again = trained_here(here, {"runs/kept/config.toml"});
   CHECK(weights_of(again) == weights_of(first));
   CHECK(here.read("runs/kept/config.toml") == config);
@@ -123,7 +123,7 @@ TEST_CASE("a run's folder says who led it, from where and with which program", "
   CHECK(kept->vocabulary() == used->vocabulary());
 }
 
-TEST_CASE("a run that goes on adds to what its folder says", "[apps]") {
+TEST_CASE("a resumed run adds an entry to its folder's description", "[apps]") {
   const Workplace here;
   write_text(here);
   here.write("base.toml", byte_level);
@@ -132,7 +132,7 @@ TEST_CASE("a run that goes on adds to what its folder says", "[apps]") {
   const std::string config = here.read("runs/kept/config.toml");
   trained_here(here, {"base.toml", "--resume", "--set", "train.steps=2"});
   CHECK_FALSE(std::filesystem::exists(here.path() / "runs/kept/config.1.toml"));
-  // Its own configuration leads it on, too.
+  // The run resumes with its own configuration too.
   const auto longer =
       trained_here(here, {"runs/kept/config.toml", "--resume", "--set", "train.steps=4"});
   CHECK(weights_of(longer) == whole);
@@ -145,7 +145,7 @@ TEST_CASE("a run that goes on adds to what its folder says", "[apps]") {
   CHECK(word(lives[2], 3) == "--resume");
 }
 
-TEST_CASE("an about.json that cannot be read is kept, and a new one is begun", "[apps]") {
+TEST_CASE("an about.json that cannot be read is kept, and a new one is written", "[apps]") {
   const Workplace here;
   write_text(here);
   here.write("base.toml", byte_level);
@@ -163,7 +163,7 @@ TEST_CASE("an about.json that cannot be read is kept, and a new one is begun", "
   }
 }
 
-TEST_CASE("the program says its version, its commit and its libraries", "[apps]") {
+TEST_CASE("the program prints its version, its commit and its libraries", "[apps]") {
   const Workplace here;
   const Ended said = troupe::tests::troupe(here, {"--version"});
   CHECK(said.code == 0);

@@ -20,7 +20,7 @@ std::string complaint(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a field is as it is said to be, or compares so", "[apps]") {
+TEST_CASE("a field equals the given value or satisfies the given comparison", "[apps]") {
   CHECK(matches(45, 45));
   CHECK(matches(45, 45.0));
   CHECK(!matches(45, 46));
@@ -38,7 +38,7 @@ TEST_CASE("a field is as it is said to be, or compares so", "[apps]") {
   CHECK(!Pattern(table({{"absent", 1, {}}})).matches(table({{"field", 1, {}}})));
 }
 
-TEST_CASE("a scenario is read with its bounds", "[apps]") {
+TEST_CASE("a scenario is parsed with its limits", "[apps]") {
   const auto scenario = parse_scenario("x.toml", R"([cluster]
 nodes = 3
 
@@ -66,7 +66,7 @@ same_weights = ["a", "b"]
   CHECK(*act.send.find("what")->text() == "kill");
 }
 
-TEST_CASE("what is wrong in a scenario is told with its place", "[apps]") {
+TEST_CASE("an error in a scenario names its place", "[apps]") {
   CHECK(complaint("") == "x.toml: has no [[act]]");
   CHECK(complaint("[[act]]\nwhen = \"now\"\n").starts_with("x.toml:2:1: when: wanted a table"));
   CHECK(complaint("[[act]]\nsend = { run = \"x\" }\n").find("with its type") != std::string::npos);

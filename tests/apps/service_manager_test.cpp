@@ -1,5 +1,5 @@
-// Head and node tell the service manager that started them when they are ready, when they stop, and
-// that they live. The manager here is the test.
+// Head and node tell the service manager when they are ready, when they stop, and that they are
+// alive. The test is the manager.
 
 #include <poll.h>
 #include <signal.h>
@@ -24,7 +24,7 @@ using namespace troupe::tests;
 
 namespace {
 
-/// Variables that processes started by this object's owner inherit.
+/// Sets variables that child processes inherit.
 class Variables {
  public:
   explicit Variables(const std::map<std::string, std::string>& values) : values_(values) {
@@ -42,7 +42,7 @@ class Variables {
 
 class Manager {
  public:
-  /// Listens at a path, or at "@" and an abstract name.
+  /// Listens at a path, or at an abstract name that begins with "@".
   explicit Manager(const std::string& address)
       : file_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
     sockaddr_un at{};
@@ -65,7 +65,7 @@ class Manager {
     if (count < 0) return {};
     return std::string(bytes, static_cast<std::size_t>(count));
   }
-  /// Whether a message with this in it comes; `passed` has the messages before it.
+  /// Returns whether a message with this text comes; `passed` gets the messages before it.
   bool hears(const std::string& text) {
     passed.clear();
     while (const auto message = next()) {
@@ -91,7 +91,7 @@ std::string address_of_head(const Workplace& here) {
 
 }  // namespace
 
-TEST_CASE("a head is ready once it answers, and says when it stops", "[apps]") {
+TEST_CASE("a head reports ready once it answers, and reports when it stops", "[apps]") {
   const Workplace here;
   const auto socket = (here.path() / "notify").string();
   Manager manager(socket);
@@ -110,9 +110,9 @@ TEST_CASE("a head is ready once it answers, and says when it stops", "[apps]") {
   CHECK(head.wait() == 0);
 }
 
-TEST_CASE("a node is ready without a head, and says when one has come", "[apps]") {
+TEST_CASE("a node reports ready without a head, and reports when a head has come", "[apps]") {
   const Workplace here;
-  // A head's address, which comes back later.
+  // The address of a head that starts later.
   std::string address;
   {
     Process head(here, any_head);
@@ -139,7 +139,7 @@ TEST_CASE("a node is ready without a head, and says when one has come", "[apps]"
   CHECK(node->wait().has_value());
 }
 
-TEST_CASE("a head with a watchdog says again and again that it lives", "[apps]") {
+TEST_CASE("a head with a watchdog reports repeatedly that it is alive", "[apps]") {
   const Workplace here;
   const auto socket = (here.path() / "notify").string();
   Manager manager(socket);
@@ -167,7 +167,7 @@ TEST_CASE("a head with a watchdog says again and again that it lives", "[apps]")
   }
 }
 
-TEST_CASE("a wrong NOTIFY_SOCKET or WATCHDOG_USEC is an error with one line", "[apps]") {
+TEST_CASE("a wrong NOTIFY_SOCKET or WATCHDOG_USEC gives an error of one line", "[apps]") {
   const Workplace here;
   const auto refused = [&](const std::map<std::string, std::string>& values,
                            const std::string& what) {
@@ -187,7 +187,7 @@ TEST_CASE("a wrong NOTIFY_SOCKET or WATCHDOG_USEC is an error with one line", "[
   refused({{"NOTIFY_SOCKET", "/run/n"}, {"WATCHDOG_USEC", "-1"}}, "WATCHDOG_USEC is '-1'");
 }
 
-TEST_CASE("a head leads though its service manager is gone", "[apps]") {
+TEST_CASE("a head works even if its service manager is gone", "[apps]") {
   const Workplace here;
   const Variables variables({{"NOTIFY_SOCKET", (here.path() / "absent").string()}});
   Process head(here, any_head);

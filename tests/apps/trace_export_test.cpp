@@ -1,4 +1,4 @@
-// troupe trace export: what it says of a run is what the plan and the run's timeline say.
+// troupe trace export: its figures match the plan and the run's timeline.
 
 #include <cmath>
 #include <filesystem>
@@ -15,7 +15,7 @@ using troupe::testing::PprofReader;
 
 namespace {
 
-constexpr std::size_t memory = 0, time_spent = 1, actions = 2;  // Of a sample's values.
+constexpr std::size_t memory = 0, time_spent = 1, actions = 2;  // Indexes of a sample's values.
 
 const std::vector<std::string> two_stages = {
     (std::filesystem::path(TROUPE_TESTS).parent_path() / "config/gpt-tiny.toml").string(),
@@ -34,7 +34,7 @@ const std::vector<std::string> two_stages = {
     "--set",
     "optimizer.schedule.warmup_steps=0"};
 
-/// A command on that configuration, with more settings.
+/// Runs a command on that configuration with more settings.
 Ended with_two_stages(const Workplace& here, std::vector<std::string> command,
                       const std::vector<std::string>& more) {
   command.insert(command.end(), two_stages.begin(), two_stages.end());
@@ -73,7 +73,7 @@ std::string in_words(const std::string& action) {
   return "?";
 }
 
-/// Every stage's bytes as the plan has them, on the devices of so many replicas.
+/// Requires every stage's bytes to match the plan, on the devices of all replicas.
 void require_memory_of_plan(const PprofReader& profile, const Value& plan, int replicas) {
   std::int64_t total = 0;
   const auto& seats = *plan.find("seats")->list();
@@ -96,12 +96,12 @@ void require_memory_of_plan(const PprofReader& profile, const Value& plan, int r
   CHECK(profile.sum(memory, {}) == total);
 }
 
-/// Times and numbers of actions as the timeline's own lines add up.
+/// Requires times and counts of actions to match the sums over the timeline's lines.
 void require_times_of_timeline(const PprofReader& profile, const std::string& timeline) {
   std::map<std::set<std::string>, std::pair<double, std::int64_t>> sums;
   std::istringstream lines(timeline);
   std::string text;
-  std::getline(lines, text);  // What it is of.
+  std::getline(lines, text);  // The first line describes the file.
   std::int64_t count = 0;
   for (; std::getline(lines, text); ++count) {
     const auto line = parse_json(text);
@@ -147,7 +147,7 @@ TEST_CASE("a run's profile has the plan's bytes by layer, and the timeline's tim
   require_memory_of_plan(profile, plan, 1);
   require_times_of_timeline(profile, here.read("runs/t/timeline.jsonl"));
 
-  // Each layer is told, on the stage that has it and on no other.
+  // Each layer appears on the stage that has it and on no other.
   for (const auto& stage : *plan.find("stages")->list())
     for (const auto& unit : *stage.find("units")->list()) {
       CAPTURE(*unit.text());
@@ -158,13 +158,13 @@ TEST_CASE("a run's profile has the plan's bytes by layer, and the timeline's tim
       CHECK(profile.sum(memory, {*unit.text(), is_first ? "stage 1" : "stage 0"}) == 0);
     }
 
-  // A file and the folder are as good as standard output and the name.
+  // The output file and the folder's name work like standard output and the run's name.
   const Ended file =
       tests::troupe(here, {"trace", "export", "runs/t", "--format", "pprof", "--out", "memory.pb"});
   CHECK(file.code == 0);
   CHECK(file.out.empty());
   CHECK(here.read("memory.pb") == exported.out);
-  // Without a format it is Perfetto's.
+  // The default format is Perfetto's.
   const Ended trace = tests::troupe(here, {"trace", "export", "t"});
   CHECK(trace.out.starts_with("{\"displayTimeUnit\""));
   CHECK(trace.out == tests::troupe(here, {"trace", "export", "t", "--format", "perfetto"}).out);
@@ -178,7 +178,7 @@ TEST_CASE("a profile has the devices of every replica", "[apps]") {
                          plan_of_two_stages(here, replicas), 2);
 }
 
-TEST_CASE("a run that has left no timeline yet has a profile of its memory", "[apps]") {
+TEST_CASE("a run without a timeline has a profile of its memory", "[apps]") {
   const Workplace here;
   train_two_stages(here);
   std::filesystem::remove(here.path() / "runs/t/timeline.jsonl");
@@ -191,8 +191,7 @@ TEST_CASE("a run that has left no timeline yet has a profile of its memory", "[a
   CHECK(profile.comments.size() == 4);
 }
 
-TEST_CASE("what cannot be exported is said with the file, what was found and what to do",
-          "[apps]") {
+TEST_CASE("an export error names the file, what was found and what to do", "[apps]") {
   const Workplace here;
   const auto says = [&](const std::string& name, int code, const std::string& part) {
     const Ended ended = export_pprof(here, name);

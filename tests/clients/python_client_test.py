@@ -1,4 +1,4 @@
-"""The Python client against a real head and real nodes, each test with its own."""
+"""Tests the Python client with a head and nodes of its own for each test."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SECONDS = 30
 
 
 class Place:
-    """A folder with the processes that were started in it; all of them end with it."""
+    """A folder and the processes that were started in it, which end with it."""
 
     def __enter__(self) -> Place:
         self._stack = contextlib.ExitStack()
@@ -68,7 +68,7 @@ class Place:
         self._stack.callback(self._end, process)
         assert process.stderr
         said = ""
-        for line in process.stderr:  # It ends with the process.
+        for line in process.stderr:  # The stream ends with the process.
             said += line
             if until in line:
                 return process
@@ -80,7 +80,7 @@ class Place:
         process.communicate()
 
     def head(self, *more: str) -> str:
-        """Its address."""
+        """Starts a head and returns its address."""
         self.start("head", "--listen", "127.0.0.1:0", "--events", "127.0.0.1:0", *more, until="troupe submit")
         return (self.path / "troupe" / "head").read_text().strip()
 
@@ -95,19 +95,19 @@ class Place:
                 raise AssertionError(f"it did not come within {SECONDS} s")
 
     def weights(self, run: str) -> str:
-        """The digest of those that it has saved last."""
+        """Returns the digest of the weights that the run saved last."""
         lines = (self.path / "runs" / run / "events.jsonl").read_text().splitlines()
         return [event["weights"] for event in map(json.loads, lines) if event["type"] == "checkpoint.saved"][-1]
 
     def trained(self, name: str, *settings: str) -> str:
-        """The digest of the weights of a run in one process."""
+        """Returns the digest of the weights of a run in one process."""
         (self.path / "small.json").write_text(json.dumps({**SMALL, "name": name}))
         self.run("train", "small.json", "-q", *(word for text in settings for word in ("--set", text)))
         return self.weights(name)
 
 
 class ClusterTest(unittest.TestCase):
-    """With a head, two nodes and a client."""
+    """Tests with a head, two nodes and a client."""
 
     def setUp(self) -> None:
         self.place = self.enterContext(Place())
@@ -146,7 +146,7 @@ class ClusterTest(unittest.TestCase):
         self.assertEqual(refusal(self.client.stop, "nobody"), ("not_found", "run"))
         self.assertEqual(refusal(self.client.cordon, "gamma"), ("not_found", "node"))
         self.assertEqual(refusal(self.client.chaos, "kill", "gamma"), ("not_found", "target"))
-        # Names that are reserved, that the head says itself, and that nobody knows.
+        # Reserved names, names that only the head sends, and unknown names.
         for type in ("stage.status", "drain", "forget", "node.blah", "of.tomorrow"):
             self.assertEqual(refusal(self.client.ask, type), ("unsupported", "type"), type)
         self.assertEqual(refusal(self.client.submit, SMALL, batch__gobal=3), ("invalid", "batch.gobal"))
@@ -195,7 +195,7 @@ class ClusterTest(unittest.TestCase):
         self.assertEqual(rates, {step: 0.05 if step <= after else 0.01 for step in range(1, 201)})
         planned = self.place.trained("planned", "train.steps=200", f"optimizer.changes=0.01 from {after}")
         self.assertEqual(self.place.weights("set"), planned)
-        # Its folder repeats it, with the rate that was set.
+        # The configuration in its folder repeats the run, including the rate that was set.
         run_of_head = read_run(self.place.path / "runs" / "set")
         self.assertEqual(run_of_head.config["optimizer"]["changes"], f"0.01 from {after}")
         self.assertEqual([life["command"][1] for life in run_of_head.lives], ["head"])
@@ -219,14 +219,14 @@ class ClusterTest(unittest.TestCase):
     def test_a_node_that_is_killed_and_one_that_is_drained_change_nothing(self) -> None:
         self.place.node(self.address, "gamma")
         run = self.client.submit(SMALL, name="stormy", train__steps=400, elastic__nodes="2")
-        due = [50, 150]  # A step that is done again is told again.
+        due = [50, 150]  # A repeated step is reported again.
         for event in self.client.events(run):
             if not due or event["type"] != "step" or event["step"] < due[0]:
                 continue
             if due.pop(0) == 50:
                 self.client.chaos("kill", "alpha")
             else:
-                self.place.wait_until(lambda: len(self.client.nodes()) == 3)  # Its daemon has started it again.
+                self.place.wait_until(lambda: len(self.client.nodes()) == 3)  # Its daemon has restarted it.
                 self.client.drain("beta")
                 with self.assertRaisesRegex(HeadError, "wants 2 nodes at least"):
                     self.client.drain("gamma")
@@ -249,7 +249,7 @@ class ClusterTest(unittest.TestCase):
             made = exchanges.compare(self.client, str(config), train__steps=10, parallel__groups=2)
         self.assertLess(losses[0.05], losses[0.001])
         self.assertGreater(len(changes), 0)
-        # Of changes from one step on the last counts.
+        # The last change for a step counts.
         text = ", ".join(f"{rate!r} from {step}" for step, rate in dict(changes).items())
         again = self.place.trained("again", "train.steps=300", "optimizer.lr=1e-5", f"optimizer.changes={text}")
         self.assertEqual(self.place.weights("plateau"), again)
@@ -273,7 +273,7 @@ class OtherTest(unittest.TestCase):
             with self.assertRaisesRegex(HeadError, "as those of a node, who may ask nothing") as raised:
                 Client(address, node)
             self.assertEqual(raised.exception.code, "forbidden")
-            # Each cause is told, and sooner than an answer could come.
+            # Each cause is reported before an answer could come.
             for keys, cause in ((None, "it wants keys"), (stranger, "it does not know this key"),
                                 (misled, "its key is not the head key that was given")):
                 with self.assertRaisesRegex(NoHead, f"does not let this client in: {cause}"):
@@ -289,7 +289,7 @@ class OtherTest(unittest.TestCase):
     def test_no_head_is_said_so(self) -> None:
         with self.assertRaisesRegex(NoHead, "tcp://127.0.0.1:1 has not answered 'hello' within 0.2 s; nobody listens there"):
             Client("127.0.0.1:1", patience=0.2)
-        with socket.create_server(("127.0.0.1", 0)) as silent:  # It accepts, and says nothing.
+        with socket.create_server(("127.0.0.1", 0)) as silent:  # Accepts connections and sends nothing.
             with self.assertRaisesRegex(NoHead, "a connection is made there, but what answers is no head"):
                 Client(f"127.0.0.1:{silent.getsockname()[1]}", patience=0.2)
 

@@ -1,4 +1,4 @@
-"""What the Python client reads of runs' folders, and how it is installed. Nothing here needs a head."""
+"""Tests the reading of run folders and the installation of the client, without a head."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class RunsTest(unittest.TestCase):
         os.chdir(self.path)
 
     def told(self, *events: dict[str, object], end: str = "\n") -> Path:
-        """A run's folder with these events."""
+        """Writes a run's folder with these events."""
         folder = self.path / "runs" / "told"
         folder.mkdir(parents=True)
         (folder / "events.jsonl").write_text("\n".join(json.dumps(event) for event in events) + end)
@@ -82,7 +82,7 @@ class RunsTest(unittest.TestCase):
             self.assertNotIn(None, run.history[column], column)
         self.assertEqual((run.name, run.state, run.why), ("small", "done", ""))
         self.assertEqual([one.step for one in run.checkpoints], [10, 20])
-        # It can be moved to another place, as whoever reads results of another machine does.
+        # A run's folder can be moved, for example to another machine.
         shutil.move("runs/small", "elsewhere")
         moved = read_run("elsewhere")
         self.assertEqual(moved.checkpoints[0],
@@ -93,7 +93,7 @@ class RunsTest(unittest.TestCase):
         with self.assertRaisesRegex(FileNotFoundError, r"^nowhere/events.jsonl: No such file.*wanted the name of a run"):
             history("nowhere")
         folder = self.told({"type": "step", "step": 1, "loss": 2.0}, end='\n{"type": "st')
-        self.assertEqual(history("told")["step"], [1])  # It was killed while it wrote.
+        self.assertEqual(history("told")["step"], [1])  # The run was killed while it wrote.
         for line in ("garbage", "[]", '{"step": 1}', '{"type": "step", "loss": 1}', '{"type": "step", "step": "1"}'):
             (folder / "events.jsonl").write_text('{"type": "warn"}\n' + line + "\n")
             with self.assertRaisesRegex(ValueError, r"events.jsonl:2: found .*wanted an event"):

@@ -21,7 +21,7 @@ std::string noise(Random& random, std::size_t most) {
   return bytes;
 }
 
-/// Any socket of the head; it hangs up on what it cannot read.
+/// Sends bytes to any socket of the head, which disconnects if it cannot read them.
 void say_and_hang_up(const std::string& endpoint, const std::string& bytes) {
   RawConnection line(endpoint);
   line.send(bytes);
@@ -44,7 +44,7 @@ std::vector<std::string> about(const Target& target, const std::string& type) {
   return parts_of(message);
 }
 
-/// A body of any bytes, with a prelude that fits it.
+/// Returns message parts with an arbitrary body and a matching prelude.
 std::vector<std::string> with_body(const std::string& type, const std::string& body) {
   auto parts = parts_of(message_of(type));
   parts[2] = body;
@@ -99,9 +99,9 @@ void talk_nonsense_in_a_session(const Target& target, Random& random) {
   line.send_message(hello(random));
   const std::array bodies = {
       noise(random, 1000),
-      "\x81\xa1\x61" + std::string(1000, '\x91'),               // Deep.
-      std::string("\x81\xa1\x61\xdd\xff\xff\xff\xff"),          // Long lists,
-      std::string("\x81\xa1\x61\xdb\xff\xff\xff\xff"),          // and texts.
+      "\x81\xa1\x61" + std::string(1000, '\x91'),               // Deep nesting.
+      std::string("\x81\xa1\x61\xdd\xff\xff\xff\xff"),          // A long list.
+      std::string("\x81\xa1\x61\xdb\xff\xff\xff\xff"),          // A long text.
       std::string("\x81\xa1\x61\xcb\x7f\xf8\0\0\0\0\0\0", 12),  // NaN.
       std::string("\x80\x80"),
   };
@@ -155,7 +155,8 @@ void subscribe_to_everything(const Target& target, Random& random) {
   for (int i = 0; i < 200; ++i) line.send_message({"\1" + noise(random, 200)});
 }
 
-/// More than waits for anybody. ZeroMQ stops reading then, and learns late that we have left.
+/// Sends more than the head buffers, and leaves. ZeroMQ stops reading then, and notices the end
+/// late.
 void flood_and_leave(const Target& target, Random& random) {
   RawConnection line(random() % 2 ? target.control : target.events);
   if (!line.shake_hands()) return;
@@ -164,7 +165,7 @@ void flood_and_leave(const Target& target, Random& random) {
   line.send(flood);
 }
 
-/// Joins as an honest node does, and then reports about a run in which it has no part.
+/// Joins like an honest node, and then reports about a run in which it has no part.
 void lie_as_a_node(const Target& target, Random& random) {
   Liar liar(target.control);
   const bool claims_a_term = random() % 4 == 0;
@@ -189,7 +190,7 @@ void lie_as_a_node(const Target& target, Random& random) {
   (void)liar.is_thrown_out();
 }
 
-/// Orders that nobody can follow.
+/// Gives orders that cannot be carried out.
 void give_wild_orders(const Target& target, Random& random) {
   RawConnection line(target.control);
   if (!line.shake_hands()) return;

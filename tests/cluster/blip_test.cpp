@@ -1,4 +1,4 @@
-// Connections to the head that end while everybody lives.
+// Connections to the head that break while all processes live.
 
 #include "catch.h"
 #include "cluster/cluster.h"
@@ -7,8 +7,7 @@
 using namespace troupe;
 using namespace troupe::tests;
 
-TEST_CASE("a node whose connections to the head are cut goes on as if nothing had been",
-          "[cluster]") {
+TEST_CASE("a node whose connections to the head are cut continues without a loss", "[cluster]") {
   const Workplace here;
   here.write("gpt.toml", gpt);
   const auto one = digest_of_one(here, {"train.steps=300"});

@@ -1,4 +1,4 @@
-// Whoever dies, and whenever: the weights are those of a run to which nothing happened.
+// Whatever process dies at whatever time, the weights equal those of an undisturbed run.
 
 #include <signal.h>
 
@@ -21,7 +21,7 @@ namespace {
 
 constexpr int nodes = 4;
 
-/// A head and four nodes that train, and somebody who kills them.
+/// A head and four nodes that train, and faults that kill them.
 class Chaos {
  public:
   Chaos(const Workplace& here, const std::string& config, const std::vector<std::string>& settings,
@@ -40,7 +40,7 @@ class Chaos {
     submit_.emplace(here, words);
   }
 
-  /// So many steps further; those that are done again count too.
+  /// Waits for `steps` more steps. Repeated steps count too.
   void let_steps_pass(int steps) {
     submit_->see_all();
     for (int step = 0; step < steps; ++step) {
@@ -50,7 +50,7 @@ class Chaos {
   }
   int random(int count) { return static_cast<int>(random_() % static_cast<unsigned>(count)); }
 
-  /// Gives in words what it has done.
+  /// Injects a fault. Returns a description of it.
   std::string strike() {
     const int kind = random(10);
     const auto which = static_cast<std::size_t>(random(nodes));
@@ -80,7 +80,7 @@ class Chaos {
     return "for a while the process" + name;
   }
 
-  /// Wakes up those whose time has come.
+  /// Resumes frozen processes whose time is over.
   void thaw() {
     std::erase_if(frozen_, [](const auto& frozen) {
       if (frozen.second > Clock::now()) return false;
@@ -91,14 +91,14 @@ class Chaos {
 
   void let_time_pass(double seconds) {
     submit_->listen(std::chrono::milliseconds(std::lround(1000 * seconds)));
-    // Who speaks to a full pipe stands still.
+    // Empties the pipes, since a process that writes to a full pipe blocks.
     head_.see_all();
     for (const auto& daemon : daemons_) daemon->see_all();
   }
 
   bool is_under_way() { return !submit_->wait(std::chrono::seconds(0)); }
-  /// Gives after how many steps. It may have done some more than was told, and the head may be dead
-  /// at the moment.
+  /// Sets the run's end. Returns its number of steps. The run may be ahead of its reports, and the
+  /// head may be dead at the moment, so this retries.
   std::int64_t end_soon() {
     for (int tries = 0; tries < 100; ++tries) {
       let_time_pass(0.5);
@@ -112,7 +112,7 @@ class Chaos {
     FAIL("its steps could not be set:\n" << told());
     return 0;
   }
-  /// Waits for the end of the run, and of all processes.
+  /// Waits for the end of the run and of all processes.
   void end() {
     const auto code = submit_->wait(std::chrono::seconds(300));
     INFO(told());
@@ -133,7 +133,7 @@ class Chaos {
                                         "1", "--head", head_of(here_)});
   }
 
-  /// As far as was told.
+  /// Returns the last reported step.
   std::int64_t steps_done() const {
     const auto& said = submit_->said();
     const auto last = said.rfind("\nstep ");
@@ -162,7 +162,7 @@ TEST_CASE("thirty deaths at any moment change no bit and leave nothing behind", 
   const auto one = digest_of_one(here, settings);
   std::string victims;
   {
-    // One that is frozen wakes up after the others have gone on.
+    // A frozen process resumes after the others have continued without it.
     Chaos chaos(here, "gpt.toml", settings, 1, std::chrono::milliseconds(200));
     for (int death = 0; death < 30; ++death) {
       INFO(victims);
@@ -180,12 +180,12 @@ TEST_CASE("thirty deaths at any moment change no bit and leave nothing behind", 
   CHECK(processes_of_program(here) == 0);
 }
 
-// Half an hour together: `./dev test --chaos`.
+// These tests take half an hour together: `./dev test --chaos`.
 
 namespace {
 
-/// Deaths of anybody, two seconds apart in the mean, and freezes of up to a minute; then the run
-/// is given an end, and has to have the bits of as many steps in one process.
+/// Kills random processes every two seconds on average, and freezes some for up to a minute. Then
+/// it sets the run's end and compares the bits with a run of as many steps in one process.
 void disturb(const std::string& config, const std::vector<std::string>& settings, int deaths) {
   const Workplace here;
   const auto before = leavings(here);
@@ -234,7 +234,8 @@ TEST_CASE("a hundred deaths change no bit of a residual network", "[.chaos]") {
 }
 
 TEST_CASE("a hundred deaths change no bit of an asynchronous run", "[.chaos]") {
-  // What it keeps is of the end of a round: two seconds have to be enough for one.
+  // An asynchronous run keeps states only at the end of a round, so a round must fit into two
+  // seconds.
   disturb("gpt-tiny.toml",
           {"pipeline.stages=2", "pipeline.replicas=2", "pipeline.schedule=pipedream",
            "model.tied=false", "staleness.preset=ws", "staleness.flush_every=32"},

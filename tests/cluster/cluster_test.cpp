@@ -1,4 +1,4 @@
-// Runs over several processes, by real sockets and shared memory, with real deaths.
+// Runs over several processes, with real sockets, shared memory and kills.
 
 #include "cluster/cluster.h"
 
@@ -11,7 +11,7 @@ using namespace troupe::tests;
 
 namespace {
 
-// Batch norm: running statistics have to travel too.
+// A model with batch norm, whose running statistics must travel too.
 const std::string resnet = R"(
 seed = 5
 [model]
@@ -90,7 +90,7 @@ TEST_CASE("a run over many processes has the bits of one", "[cluster]") {
   CHECK(processes_of_program(here) == 0);
 }
 
-TEST_CASE("an asynchronous run over processes has the bits of one process", "[cluster]") {
+TEST_CASE("an asynchronous run over processes has the bits of a run in one process", "[cluster]") {
   const Workplace here;
   here.write("gpt.toml", gpt);
   for (const std::string preset : {"stale", "ws", "msnag", "ws_msnag_ga"}) {
@@ -109,7 +109,7 @@ TEST_CASE("an asynchronous run over processes has the bits of one process", "[cl
   }
 }
 
-TEST_CASE("late replicas that exchange in another way have the same bits", "[cluster]") {
+TEST_CASE("asynchronous replicas with another gradient exchange have the same bits", "[cluster]") {
   const Workplace here;
   here.write("gpt.toml", gpt);
   for (const std::string preset : {"ws", "msnag", "ws_msnag_ga"}) {
@@ -133,7 +133,7 @@ TEST_CASE("late replicas that exchange in another way have the same bits", "[clu
   }
 }
 
-TEST_CASE("a node that is killed is done without, and nothing changes", "[cluster]") {
+TEST_CASE("a run continues without a node that is killed, and has the same bits", "[cluster]") {
   const Workplace here;
   const auto before = leavings(here);
   here.write("gpt.toml", gpt);
@@ -166,14 +166,14 @@ TEST_CASE("a node that is killed is done without, and nothing changes", "[cluste
   CHECK(processes_of_program(here) == 0);
 }
 
-TEST_CASE("with keys only those come in who are on the list", "[cluster]") {
+TEST_CASE("a head with keys admits only keys on its list", "[cluster]") {
   const Workplace here;
   here.write("gpt.toml", gpt);
   const auto make_key = [&](const std::string& name, const std::string& roles) {
     const Ended made = troupe::tests::troupe(here, {"keys", "new", name, "--roles", roles});
     INFO(made.err);
     REQUIRE(made.code == 0);
-    return made.out.substr(made.out.find('\n') + 1);  // Its line for the list.
+    return made.out.substr(made.out.find('\n') + 1);  // The line for the list of hosts.
   };
   const auto key_in = [](const std::string& line) { return line.substr(line.rfind(' ') + 1, 40); };
   const auto head_key = key_in(make_key("head", "node"));
@@ -204,7 +204,7 @@ TEST_CASE("with keys only those come in who are on the list", "[cluster]") {
   CHECK(plain.code == 5);
 }
 
-TEST_CASE("what goes wrong around a head is said in a line", "[cluster]") {
+TEST_CASE("commands report an error of one line if they cannot reach or use a head", "[cluster]") {
   const Workplace here;
   here.write("gpt.toml", gpt);
   const Ended nobody = troupe::tests::troupe(here, {"submit", "gpt.toml", "--head", "127.0.0.1:1"});
@@ -238,7 +238,7 @@ TEST_CASE("what goes wrong around a head is said in a line", "[cluster]") {
   CHECK(cut.code == 3);
   CHECK(cut.err.find("pipeline.tensor = 2: this version does not cut layers") != std::string::npos);
 
-  // Nobody comes: the run says so, and ends.
+  // No node comes, so the run fails with the reason.
   const Ended alone = troupe::tests::troupe(
       here, with({"submit", "gpt.toml", "--wait", "--head", address},
                  {"name=alone", "limits.start_patience=300ms", "limits.strikes=1"}));

@@ -1,4 +1,4 @@
-// States in the memory of nodes: what a run goes on from when some of them are killed.
+// States in the memory of nodes, from which a run resumes after some nodes were killed.
 
 #include <signal.h>
 
@@ -16,7 +16,7 @@ using namespace troupe::tests;
 
 namespace {
 
-/// What a run's events tell of those of its losses that were made good.
+/// The recoveries of a run, read from its events.
 struct Recovered {
   std::string from;
   std::int64_t step = 0;
@@ -44,14 +44,14 @@ void check_audit(const Workplace& here, const std::string& run, int steps) {
 struct Case {
   const char* name;
   std::vector<std::string> settings;
-  std::vector<std::size_t> killed;  // Nodes, all at once.
+  std::vector<std::size_t> killed;  // The nodes to kill, all at once.
   const char* from;
   int nodes = 4;
 };
 
 }  // namespace
 
-TEST_CASE("after kills a run goes on from memory where copies are left", "[cluster]") {
+TEST_CASE("after kills a run resumes from memory if copies are left", "[cluster]") {
   const Workplace here;
   const auto before = leavings(here);
   here.write("gpt.toml", gpt);
@@ -86,7 +86,7 @@ TEST_CASE("after kills a run goes on from memory where copies are left", "[clust
                                "elastic.nodes=" + std::to_string(nodes - killed.size()) + ":4"}));
     INFO(submit.said() << cluster.head.said());
     REQUIRE(submit.says("step 60 "));
-    // First all stand still, so that they die together.
+    // Stops all of them first, so that they die together.
     for (const auto node : killed) kill(cluster.node_process(node), SIGSTOP);
     for (const auto node : killed) kill(cluster.node_process(node), SIGKILL);
     CHECK(submit.wait() == 0);
@@ -95,7 +95,8 @@ TEST_CASE("after kills a run goes on from memory where copies are left", "[clust
     const auto losses = recovered(here, name);
     REQUIRE(losses.size() == 1);
     CHECK(losses[0].from == from);
-    // How far back that is depends on how fast this machine is: lines_test.cpp has its own clock.
+    // The age of the state depends on this machine's speed; lines_test.cpp tests it with its own
+    // clock.
     if (losses[0].from == "memory") CHECK(losses[0].step > 0);
     if (losses[0].from == "checkpoint") CHECK(losses[0].step == 0);
     cluster.end();
@@ -104,7 +105,8 @@ TEST_CASE("after kills a run goes on from memory where copies are left", "[clust
   CHECK(processes_of_program(here) == 0);
 }
 
-TEST_CASE("nodes that stand still for a while bring back what they alone keep", "[cluster]") {
+TEST_CASE("nodes that were stopped for a while return with the states that only they keep",
+          "[cluster]") {
   const Workplace here;
   here.write("gpt.toml", gpt);
   const std::vector<std::string> settings{"train.steps=400", "checkpoint.every=1000 steps",
@@ -126,17 +128,18 @@ TEST_CASE("nodes that stand still for a while bring back what they alone keep", 
   const auto losses = recovered(here, "frozen");
   REQUIRE(losses.size() == 1);
   CHECK(losses[0].from == "memory");
-  // Of 150; how many are less depends on how fast this machine is (lines_test.cpp).
+  // The limit is half of 150 steps. The exact count depends on this machine's speed
+  // (lines_test.cpp).
   CAPTURE(losses[0].redone);
   CHECK(losses[0].redone < 75);
   cluster.end();
 }
 
-TEST_CASE("what was kept of a run is let go when it ends", "[cluster]") {
+TEST_CASE("the states of a run in memory are released when it ends", "[cluster]") {
   const Workplace here;
   here.write("gpt.toml", gpt);
   Cluster cluster(here, {"alpha", "beta"});
-  // What keeps has a thread of its own, and ends with it.
+  // The store has a thread of its own, which ends with it.
   const auto threads = [&] {
     const auto tasks = "/proc/" + std::to_string(cluster.node_process(0)) + "/task";
     return std::distance(std::filesystem::directory_iterator(tasks), {});
@@ -152,14 +155,14 @@ TEST_CASE("what was kept of a run is let go when it ends", "[cluster]") {
   const Ended stopped = troupe::tests::troupe(here, {"stop", "some", "--head", head_of(here)});
   CHECK(stopped.code == 0);
   CHECK(submit.wait() == 75);
-  // Its nodes hear of the end after others do.
+  // The nodes hear of the end later than submit does.
   for (int look = 0; look < 100 && threads() != at_first; ++look)
     cluster.nodes[0]->listen(std::chrono::milliseconds(100));
   CHECK(threads() == at_first);
   cluster.end();
 }
 
-TEST_CASE("a head that is killed finds in its next life what its nodes have kept", "[cluster]") {
+TEST_CASE("a head that is killed resumes from the states that its nodes have kept", "[cluster]") {
   const Workplace here;
   const auto before = leavings(here);
   here.write("gpt.toml", gpt);
@@ -188,10 +191,10 @@ TEST_CASE("a head that is killed finds in its next life what its nodes have kept
   CHECK(submit.wait() == 0);
   CHECK(digest(here, "many") == one);
   check_audit(here, "many", 160);
-  // Nothing was saved on the disk, and yet it was never begun anew.
+  // Nothing was saved on disk, and yet the run did not begin anew.
   const auto times = times_done(here, "many");
   CHECK(times.at(1) == 1);
-  // The processes of the nodes live on.
+  // The node processes survive.
   CHECK(nodes() == processes);
   for (Process* node : {&alpha, &beta}) node->send(SIGTERM);
   for (Process* node : {&alpha, &beta}) CHECK(node->wait() == 0);
@@ -201,7 +204,8 @@ TEST_CASE("a head that is killed finds in its next life what its nodes have kept
   CHECK(processes_of_program(here) == 0);
 }
 
-TEST_CASE("a head that ends while its run waits for nodes finds what they have kept", "[cluster]") {
+TEST_CASE("a head that ends while its run waits for nodes resumes from the states they kept",
+          "[cluster]") {
   const Workplace here;
   const auto before = leavings(here);
   here.write("gpt.toml", gpt);
@@ -231,7 +235,7 @@ TEST_CASE("a head that ends while its run waits for nodes finds what they have k
     INFO(head.said() << follow.said());
     CHECK(digest(here, "many") == one);
     check_audit(here, "many", 100);
-    // Nothing was saved on the disk before the end, and yet it was not begun anew.
+    // Nothing was saved on disk before the end, and yet the run did not begin anew.
     const auto times = times_done(here, "many");
     CHECK(times.at(1) == 1);
     for (const auto& node : cluster.nodes) node->send(SIGTERM);

@@ -1,4 +1,4 @@
-// Crash loops: a run whose processes die each time at about the same step ends, with the reason.
+// A run whose processes always die at about the same step fails with the reason.
 
 #include <signal.h>
 
@@ -11,14 +11,14 @@
 using namespace troupe;
 using namespace troupe::tests;
 
-TEST_CASE("a run ends if its node is killed whenever it comes to step 15", "[cluster]") {
+TEST_CASE("a run ends if its node is killed each time it reaches step 15", "[cluster]") {
   const Workplace here;
   here.write("gpt.toml", gpt);
   Cluster cluster(here, {"alpha"});
   Process submit(here, with({"submit", "gpt.toml", "--wait", "--output", "plain"},
                             {"name=loop", "train.steps=100000", "train.eval_every=100000",
                              "checkpoint.every=1000000 steps", "log.every=1", "limits.strikes=1"}));
-  // The first attempt and six without a new step; and those that came a step further by chance.
+  // The first attempt, six without a new step, and attempts that got a step further by chance.
   constexpr int most_deaths = 25;
   int deaths = 0;
   while (deaths <= most_deaths && submit.says_once_more("\nstep 15 ")) {

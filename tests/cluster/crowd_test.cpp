@@ -1,4 +1,4 @@
-// Many nodes at one head.
+// A head with many nodes.
 
 #include "bench/crowd.h"
 
@@ -35,7 +35,7 @@ std::set<std::string> names_of(const Ended& status) {
 
 }  // namespace
 
-TEST_CASE("two hundred nodes join a head at once, cost it little, and leave it", "[cluster]") {
+TEST_CASE("two hundred nodes join a head at once, cost little memory, and leave it", "[cluster]") {
   constexpr int count = 200;
   constexpr long most_bytes_each = 256 << 10;
   const Workplace here;
@@ -46,7 +46,7 @@ TEST_CASE("two hundred nodes join a head at once, cost it little, and leave it",
   {
     const auto crowd = bench::Crowd::gather(address, count, 60s);
     if (!crowd) FAIL(crowd.error().text);
-    // How soon, `./dev bench head` measures.
+    // `./dev bench head` measures how fast they join.
     CHECK(names_of(status_of(here, address)).size() == count);
     CHECK((resident_bytes(head.id()) - before) / count < most_bytes_each);
   }

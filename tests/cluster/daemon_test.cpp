@@ -1,4 +1,4 @@
-// A daemon and the node process that it keeps.
+// A daemon and its node process.
 
 #include <signal.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 const std::vector<std::string> settings{"train.steps=150"};
 
-/// A run over two nodes, past a step that is not the last one that was saved.
+/// A run over two nodes that is past the last saved step.
 struct RunOverTwo {
   const Workplace here;
   const std::set<std::string> before = leavings(here);
@@ -45,7 +45,8 @@ struct RunOverTwo {
 
 }  // namespace
 
-TEST_CASE_METHOD(RunOverTwo, "a node process that dies is started again, and the head hears why",
+TEST_CASE_METHOD(RunOverTwo,
+                 "a node process that dies is restarted, and the head learns the reason",
                  "[cluster]") {
   const pid_t victim = cluster.node_process(0);
   kill(victim, SIGKILL);
@@ -60,7 +61,7 @@ TEST_CASE_METHOD(RunOverTwo, "a node process that dies is started again, and the
   leaves_nothing();
 }
 
-TEST_CASE_METHOD(RunOverTwo, "a node that is asked to end leaves, and no step is done twice",
+TEST_CASE_METHOD(RunOverTwo, "a node that is asked to end leaves, and no step is repeated",
                  "[cluster]") {
   cluster.nodes[0]->send(SIGTERM);
   CHECK(cluster.nodes[0]->wait() == 0);
@@ -74,7 +75,8 @@ TEST_CASE_METHOD(RunOverTwo, "a node that is asked to end leaves, and no step is
   leaves_nothing();
 }
 
-TEST_CASE_METHOD(RunOverTwo, "a daemon that is killed takes its node process along", "[cluster]") {
+TEST_CASE_METHOD(RunOverTwo, "a daemon that is killed takes its node process with it",
+                 "[cluster]") {
   const pid_t node = cluster.node_process(1);
   cluster.nodes[1]->send(SIGKILL);
   CHECK(is_gone(node));
@@ -84,7 +86,7 @@ TEST_CASE_METHOD(RunOverTwo, "a daemon that is killed takes its node process alo
   leaves_nothing();
 }
 
-TEST_CASE("nodes on this machine are started again too", "[cluster]") {
+TEST_CASE("nodes that train starts on this machine are restarted too", "[cluster]") {
   const Workplace here;
   here.write("gpt.toml", gpt);
   const auto one = digest_of_one(here, settings);
@@ -101,7 +103,8 @@ TEST_CASE("nodes on this machine are started again too", "[cluster]") {
   CHECK(processes_of_program(here) == 0);
 }
 
-TEST_CASE("a node says once that its head is not there, and joins when it comes", "[cluster]") {
+TEST_CASE("a node reports once that its head is missing, and joins when the head comes",
+          "[cluster]") {
   const Workplace here;
   std::string address;
   {
@@ -111,7 +114,7 @@ TEST_CASE("a node says once that its head is not there, and joins when it comes"
   }
   Process node(here, {"node", "--name", "alpha", "--head", address});
   REQUIRE(node.says("the head is not there: "));
-  node.listen(std::chrono::milliseconds(1500));  // It tries several times in a second.
+  node.listen(std::chrono::milliseconds(1500));  // The node tries several times per second.
   const auto count = [&] {
     int times = 0;
     for (auto at = node.said().find("not there"); at != std::string::npos; ++times)
@@ -127,7 +130,7 @@ TEST_CASE("a node says once that its head is not there, and joins when it comes"
   CHECK(count() == 1);
 }
 
-TEST_CASE("a node that never says that it lives is lost", "[cluster]") {
+TEST_CASE("a node that never sends a heartbeat is lost", "[cluster]") {
   const Workplace here;
   Process head(here, head_words());
   REQUIRE(head.says("troupe submit"));

@@ -1,4 +1,4 @@
-// Nodes that come and go while a run is under way.
+// Nodes that come and go during a run.
 
 #include <signal.h>
 
@@ -11,7 +11,7 @@
 using namespace troupe;
 using namespace troupe::tests;
 
-TEST_CASE("a run goes from 4 nodes to 3, to 1 and to 4 again, and changes no bit", "[cluster]") {
+TEST_CASE("a run that goes from 4 nodes to 3, to 1 and to 4 again changes no bit", "[cluster]") {
   const Workplace here;
   const auto before = leavings(here);
   here.write("gpt.toml", gpt);
@@ -39,8 +39,8 @@ TEST_CASE("a run goes from 4 nodes to 3, to 1 and to 4 again, and changes no bit
     REQUIRE(submit.says_once_more("on d: device 0 1 2 3"));
     REQUIRE(submit.says_once_more("goes on after"));
     for (const std::string name : {"e", "f", "g"}) cluster.start_node(name);
-    // Not before a save point, and perhaps not all at once: who comes first decides which device
-    // each node gets. Node d has one device only where three others have one each.
+    // The nodes join at a save point, perhaps not all at once, and the order decides their devices.
+    // Node d has a single device only if three other nodes have one each.
     REQUIRE(submit.says_once_more("on d: device 0; "));
     const auto code = submit.wait();
     INFO(submit.said());
@@ -55,7 +55,7 @@ TEST_CASE("a run goes from 4 nodes to 3, to 1 and to 4 again, and changes no bit
 
 namespace {
 
-/// What was played by, in its order: "[0,2,4] x 1".
+/// Returns the plans in the order of their use: "[0,2,4] x 1".
 std::vector<std::string> plans_of(const Workplace& here) {
   std::vector<std::string> plans;
   for (const auto& told : events(here, "many", "run.chosen"))
@@ -63,7 +63,8 @@ std::vector<std::string> plans_of(const Workplace& here) {
   return plans;
 }
 
-/// 4 nodes become 3, then 1, then 4 again; each time the run goes on by another plan.
+/// Changes the nodes from 4 to 3, to 1 and to 4 again; the run uses another plan each time. Returns
+/// the plans.
 std::vector<std::string> plans_for_few_and_many(const std::vector<std::string>& settings) {
   const Workplace here;
   const auto before = leavings(here);
@@ -71,7 +72,7 @@ std::vector<std::string> plans_for_few_and_many(const std::vector<std::string>& 
   std::vector<std::string> plans;
   {
     Cluster cluster(here, {"a", "b", "c", "d"});
-    // More steps than it gets to do.
+    // More steps than the run will do.
     const auto words = with(with({"submit", "gpt.toml", "--wait", "--output", "plain"}, settings),
                             {"name=many", "train.steps=100000", "checkpoint.every=10 steps",
                              "log.every=1", "limits.gather_patience=100ms"});
@@ -104,7 +105,7 @@ std::vector<std::string> plans_for_few_and_many(const std::vector<std::string>& 
 
 }  // namespace
 
-TEST_CASE("a run is cut into as many stages as pay, when nodes go and come", "[cluster]") {
+TEST_CASE("when nodes go and come, a run gets as many stages as pay", "[cluster]") {
   const auto plans = plans_for_few_and_many({"pipeline.stages=auto"});
   REQUIRE(plans.size() >= 4);
   CHECK(plans[0] == "[0,1,2,3,4] x 1");
@@ -113,7 +114,7 @@ TEST_CASE("a run is cut into as many stages as pay, when nodes go and come", "[c
   CHECK(plans.back() != "[0,4] x 1");
 }
 
-TEST_CASE("a run has as many replicas as pay, when nodes go and come", "[cluster]") {
+TEST_CASE("when nodes go and come, a run gets as many replicas as pay", "[cluster]") {
   const auto plans = plans_for_few_and_many({"pipeline.stages=1", "pipeline.replicas=auto"});
   REQUIRE(plans.size() >= 4);
   CHECK(plans[0] == "[0,4] x 4");

@@ -1,5 +1,4 @@
-// What a head tells of its nodes' GPUs, with a library in the place of the driver's:
-// tests/fake_nvml.
+// The head's reports on its nodes' GPUs. tests/fake_nvml replaces the driver's library.
 
 #include <signal.h>
 
@@ -19,7 +18,7 @@ using namespace troupe::tests;
 
 namespace {
 
-/// For the processes that are started meanwhile.
+/// Sets an environment variable for processes that start during its life.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
@@ -49,7 +48,7 @@ bool has(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("a head knows how its nodes' GPUs are, and says so wherever it is asked", "[cluster]") {
+TEST_CASE("a head reports the state of its nodes' GPUs wherever it is asked", "[cluster]") {
   const Workplace here;
   Process head(here, head_words({"--http", "127.0.0.1:0"}));
   REQUIRE(head.says("http://"));
@@ -61,7 +60,7 @@ TEST_CASE("a head knows how its nodes' GPUs are, and says so wherever it is aske
   const auto busy = here.write("busy", "97");
   const Variable path("LD_LIBRARY_PATH", library), file("FAKE_NVML_BUSY_IN", busy.c_str());
   Process node(here, {"node", "--name", "alpha", "--cores", "1"});
-  // Once it has told.
+  // Waits until the node has sent its readings.
   REQUIRE(head.says("warning: GPU 1 of node alpha is slowed by hardware thermal slowdown"));
   const auto asked = [&](std::vector<std::string> words) {
     words.insert(words.end(), {"--head", address});
@@ -78,7 +77,7 @@ TEST_CASE("a head knows how its nodes' GPUs are, and says so wherever it is aske
     const auto text = asked({command});
     INFO(text);
     CHECK(has(text, lines));
-    CHECK(text.find("GPU 0") == text.rfind("GPU 0"));  // Of that node alone.
+    CHECK(text.find("GPU 0") == text.rfind("GPU 0"));  // Each GPU appears only once.
   }
   CHECK(has(said_by_http(head, "/", "</body>"), lines));
 
@@ -109,7 +108,7 @@ TEST_CASE("a head knows how its nodes' GPUs are, and says so wherever it is aske
   CHECK_FALSE(has(metrics, "troupe_gpu_power_watts" + second));
   CHECK_FALSE(has(metrics, "node=\"plain\",gpu"));
 
-  // A plan for them counts their memory, which all nodes of this host share, less what CUDA takes.
+  // A plan counts the GPUs' memory, minus what CUDA takes, divided among the nodes of the host.
   here.write("gpt.toml", gpt);
   const auto plan = asked({"plan", "gpt.toml", "--set", "train.device=cuda", "--set",
                            "pipeline.stages=2", "--set", "precision.compute=fp32"});
@@ -126,7 +125,7 @@ TEST_CASE("a head knows how its nodes' GPUs are, and says so wherever it is aske
   CHECK(has(full.err, "does not fit: "));
   CHECK(has(full.err, "bytes and has "));
 
-  // It is read again and again, and warned of once.
+  // GPUs are read repeatedly, but each warning comes once.
   CHECK(events.says("\"text\":\"GPU 1 of node alpha is slowed by"));
   here.write("busy.new", "41");
   std::filesystem::rename(here.path() / "busy.new", busy);
@@ -143,13 +142,12 @@ TEST_CASE("a head knows how its nodes' GPUs are, and says so wherever it is aske
   CHECK(head.said().find("warning: GPU") == head.said().rfind("warning: GPU"));
 }
 
-TEST_CASE("a node whose driver never answers serves all the same, and ends when asked to",
-          "[cluster]") {
+TEST_CASE("a node whose driver never answers works, and ends when asked to", "[cluster]") {
   const Workplace here;
   Process head(here, head_words());
   REQUIRE(head.says("troupe submit"));
   const Variable path("LD_LIBRARY_PATH", library), stuck("FAKE_NVML_STUCK", "1");
-  // By itself: nobody kills it for as long as this test looks on.
+  // The patience exceeds the test's, so the node must end by itself.
   Process node(here, {"node", "--name", "alpha", "--cores", "1", "--leave-patience", "600"});
   REQUIRE(node.says("joined"));
   const Ended status = tests::troupe(here, {"status", "--head", head_of(here)});
@@ -161,7 +159,8 @@ TEST_CASE("a node whose driver never answers serves all the same, and ends when 
   CHECK(head.wait() == 0);
 }
 
-TEST_CASE("a node whose driver is not loaded says so once, and its head nothing", "[cluster]") {
+TEST_CASE("a node whose driver is not loaded reports that once, and sends its head no readings",
+          "[cluster]") {
   const Workplace here;
   Process head(here, head_words({"--http", "127.0.0.1:0"}));
   REQUIRE(head.says("http://"));

@@ -1,4 +1,4 @@
-// A head that dies and comes back.
+// A head that dies and restarts.
 
 #include <signal.h>
 
@@ -16,7 +16,7 @@
 using namespace troupe;
 using namespace troupe::tests;
 
-TEST_CASE("a head that is killed comes back and leads its runs to their end", "[cluster]") {
+TEST_CASE("a head that is killed restarts and leads its runs to their end", "[cluster]") {
   const Workplace here;
   const auto before = leavings(here);
   here.write("gpt.toml", gpt);
@@ -44,7 +44,7 @@ TEST_CASE("a head that is killed comes back and leads its runs to their end", "[
   CHECK(head_of(here) == address);
   CHECK(digest(here, "many") == one);
 
-  // What has ended is still known.
+  // Ended runs are still known.
   const Ended runs = troupe::tests::troupe(here, {"runs", "--head", address});
   CHECK(runs.out.find("150/150") != std::string::npos);
   const Ended top = troupe::tests::troupe(here, {"top", "--head", address});
@@ -59,7 +59,7 @@ TEST_CASE("a head that is killed comes back and leads its runs to their end", "[
   CHECK(processes_of_program(here) == 0);
 }
 
-TEST_CASE("a head that is killed again and again is back soon each time", "[cluster]") {
+TEST_CASE("a head that is killed repeatedly restarts quickly each time", "[cluster]") {
   const Workplace here;
   Process head(here, head_words({"--supervised"}));
   REQUIRE(head.says("troupe submit"));
@@ -78,7 +78,7 @@ TEST_CASE("a head that is killed again and again is back soon each time", "[clus
   CHECK(head.wait() == 0);
 }
 
-TEST_CASE("a head that is asked to end goes on with its runs in its next life", "[cluster]") {
+TEST_CASE("a head that is asked to end resumes its runs in its next life", "[cluster]") {
   const Workplace here;
   here.write("gpt.toml", gpt);
   const auto one = digest_of_one(here, {"train.steps=400"});
@@ -100,19 +100,19 @@ TEST_CASE("a head that is asked to end goes on with its runs in its next life", 
   REQUIRE(head.says("run many goes on after step"));
   REQUIRE(head.says("troupe submit"));
   CHECK(head_of(here) == address);
-  // It waits for a node; by then somebody listens.
+  // The run waits for a second node, so the reader is connected before it continues.
   Process events(here, {"events", "many", "--head", address, "--output", "plain"});
   Process beta(here, {"node", "--name", "beta", "--head", address});
   INFO(head.said() << beta.said());
   REQUIRE(events.says("run many: done"));
   CHECK(digest(here, "many") == one);
-  // It was saved before it ended: no step was done twice.
+  // The run was saved before the head ended, so no step was repeated.
   const auto times = times_done(here, "many");
   CHECK(times.size() == 400);
   for (const auto& [step, count] : times) CHECK(count == 1);
 }
 
-TEST_CASE("a head whose run waits for nodes ends when it is asked to", "[cluster]") {
+TEST_CASE("a head whose run waits for nodes ends when asked to", "[cluster]") {
   const Workplace here;
   here.write("gpt.toml", gpt);
   Process head(here, head_words());
@@ -131,7 +131,7 @@ TEST_CASE("a head whose run waits for nodes ends when it is asked to", "[cluster
   CHECK(submit.wait() == 75);
 }
 
-TEST_CASE("a head that others have come after is refused and ends", "[cluster]") {
+TEST_CASE("a head that restarts with an old term is refused by nodes and ends", "[cluster]") {
   const Workplace here;
   std::string address;
   {
@@ -153,7 +153,7 @@ TEST_CASE("a head that others have come after is refused and ends", "[cluster]")
         std::string::npos);
 }
 
-TEST_CASE("two heads do not live in one folder", "[cluster]") {
+TEST_CASE("two heads cannot use one folder", "[cluster]") {
   const Workplace here;
   Process first(here, head_words());
   REQUIRE(first.says("troupe submit"));
@@ -162,7 +162,7 @@ TEST_CASE("two heads do not live in one folder", "[cluster]") {
   CHECK(second.err.find("another head lives there") != std::string::npos);
 }
 
-TEST_CASE("a head names what is damaged in its journal, and does not begin", "[cluster]") {
+TEST_CASE("a head does not start with a damaged journal, and names the damage", "[cluster]") {
   const Workplace here;
   {
     Process head(here, head_words());
@@ -178,7 +178,7 @@ TEST_CASE("a head names what is damaged in its journal, and does not begin", "[c
   CHECK(here.read(".troupe/journal") == journal);
 }
 
-TEST_CASE("what a head decides for a run is written down, and known to the next", "[cluster]") {
+TEST_CASE("a head's decisions for a run are recorded, and the next head knows them", "[cluster]") {
   const Workplace here;
   const auto before = leavings(here);
   here.write("gpt.toml", gpt);
@@ -202,12 +202,12 @@ TEST_CASE("what a head decides for a run is written down, and known to the next"
     CHECK(count("dead") == 0);
     kill(cluster.node_process(0), SIGKILL);
     CHECK(submit.wait() == 0);
-    // One for each plan, which is written down before anybody is told of it.
+    // There is one for each plan, recorded before any node hears of it.
     CHECK(count("epoch") >= 2);
     CHECK(count("active") >= 2);
     CHECK(count("dead") == 1);
 
-    // Of a run that has ended nothing is decided any more.
+    // No decisions are made for a run that has ended.
     const auto ended = here.read(decisions);
     const auto alpha = cluster.node_process(0);
     cluster.head.see_all();
@@ -232,7 +232,7 @@ TEST_CASE("what a head decides for a run is written down, and known to the next"
   CHECK(processes_of_program(here) == 0);
 }
 
-TEST_CASE("a head answers others while it opens the data of a new run", "[cluster]") {
+TEST_CASE("a head answers other requests while it opens the data of a new run", "[cluster]") {
   const Workplace here;
   std::string line = R"({"text": ")" + std::string(1000, 'x') + "\"}\n";
   std::string lines;
@@ -252,7 +252,7 @@ TEST_CASE("a head answers others while it opens the data of a new run", "[cluste
   somebody.say_unnumbered(submit);
   somebody.say_unnumbered(list);
   CHECK(somebody.answered(2) == std::vector<std::uint64_t>{2, 1});
-  // The run begins all the same, and once although the order comes again.
+  // The run starts, and only once although the order is repeated.
   somebody.say_unnumbered(submit);
   Process follow(here, {"attach", "big", "--head", head_of(here), "--output", "plain"});
   cluster.start_node("alpha");
@@ -260,7 +260,7 @@ TEST_CASE("a head answers others while it opens the data of a new run", "[cluste
   cluster.end();
 }
 
-TEST_CASE("nodes whose file of data is another one than the head's are refused with its name",
+TEST_CASE("nodes whose data file differs from the head's are refused, and the error names it",
           "[cluster]") {
   const Workplace here;
   const Workplace elsewhere;
@@ -289,7 +289,7 @@ TEST_CASE("nodes whose file of data is another one than the head's are refused w
   CHECK(times_done(here, "many").empty());
 }
 
-TEST_CASE("events that are torn or very long stand in the way of no reader", "[cluster]") {
+TEST_CASE("readers get all events despite torn and very long lines", "[cluster]") {
   const Workplace here;
   here.write("gpt.toml", gpt);
   Cluster cluster(here, {"alpha"});
@@ -303,7 +303,7 @@ TEST_CASE("events that are torn or very long stand in the way of no reader", "[c
   const auto path = "runs/" + name + "/events.jsonl";
   const std::string kept = here.read(path);
   REQUIRE_FALSE(kept.empty());
-  // As a full disk leaves it; then an event longer than a page, and one after it.
+  // Writes what a full disk leaves, then an event longer than a page, and one more event.
   here.write(path, kept + "{\"type\":\"st\n{\"type\":\"warn\",\"run\":\"" + name +
                        "\",\"text\":\"" + std::string(200'000, 'x') +
                        "\"}\n{\"type\":\"warn\",\"run\":\"" + name + "\",\"text\":\"the last\"}\n");
@@ -315,7 +315,7 @@ TEST_CASE("events that are torn or very long stand in the way of no reader", "[c
   CHECK(logs.err.find("the last") != std::string::npos);
 }
 
-TEST_CASE("a damaged checkpoint that a head passes over is told", "[cluster]") {
+TEST_CASE("a head that skips a damaged checkpoint reports that", "[cluster]") {
   const Workplace here;
   here.write("gpt.toml", gpt);
   Cluster cluster(here, {"alpha"});
@@ -345,7 +345,7 @@ TEST_CASE("a damaged checkpoint that a head passes over is told", "[cluster]") {
 
 namespace {
 
-/// How many entries a folder of a process in /proc has.
+/// Counts the entries of a folder of a process in /proc.
 std::ptrdiff_t entries_of(pid_t process, const std::string& folder) {
   const std::filesystem::directory_iterator entries("/proc/" + std::to_string(process) + "/" +
                                                     folder);
@@ -373,7 +373,7 @@ steps = 2
 
 }  // namespace
 
-TEST_CASE("a run that has ended leaves its report alone in the head", "[cluster]") {
+TEST_CASE("a head keeps only the report of a run that has ended", "[cluster]") {
   constexpr int runs = 30;
   const Workplace here;
   here.write("tiny.toml", tiny);
@@ -388,7 +388,7 @@ TEST_CASE("a run that has ended leaves its report alone in the head", "[cluster]
   };
   play(0);
   play(1);
-  // Threads of a run that has ended go soon after its last word.
+  // The threads of an ended run end soon after its last event.
   const auto settled = [&](std::ptrdiff_t threads) {
     for (int i = 0; i < 1000 && entries_of(head, "task") > threads; ++i)
       cluster.head.listen(std::chrono::milliseconds(10));
@@ -397,12 +397,12 @@ TEST_CASE("a run that has ended leaves its report alone in the head", "[cluster]
   const auto threads = settled(0), files = entries_of(head, "fd");
   for (int number = 2; number < runs; ++number) play(number);
   CHECK(settled(threads) <= threads);
-  // One who asked last may not be gone yet.
+  // The last client may still be connected.
   CHECK(entries_of(head, "fd") <= files + 4);
   const Ended listed = tests::troupe(here, {"runs", "--head", head_of(here)});
   CHECK(listed.out.find("run-0 ") != std::string::npos);
   CHECK(listed.out.find("run-29 ") != std::string::npos);
-  // Its name is free, its events are there, and it takes no orders.
+  // The run's name is free, its events are readable, and it takes no orders.
   play(0);
   CHECK(tests::troupe(here, {"logs", "run-3", "--head", head_of(here)}).code == 0);
   const Ended late =
@@ -438,7 +438,7 @@ TEST_CASE("a head with 10,000 ended runs answers at once", "[cluster]") {
   }
   Process head(here, head_words({}));
   REQUIRE(head.says("troupe submit"));
-  // The best of some: the machine may be busy.
+  // Takes the best of several, since the machine may be busy.
   auto best = std::chrono::steady_clock::duration::max();
   for (int i = 0; i < 20; ++i) {
     const auto begin = std::chrono::steady_clock::now();

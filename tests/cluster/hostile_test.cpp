@@ -1,4 +1,4 @@
-// Many who mean no good, all at once, while a run goes on.
+// Many simultaneous attackers during a run.
 
 #include <sched.h>
 #include <signal.h>
@@ -39,21 +39,21 @@ void keep_thread_on(pid_t thread, unsigned core) {
   sched_setaffinity(thread, sizeof cores, &cores);
 }
 
-/// All threads that the process has, and those that they start.
+/// Binds all threads of the process to a core. Threads that they start inherit that.
 void keep_on(pid_t process, unsigned core) {
   for (const auto& thread :
        std::filesystem::directory_iterator("/proc/" + std::to_string(process) + "/task"))
     keep_thread_on(static_cast<pid_t>(std::stol(thread.path().filename())), core);
 }
 
-/// Attacks from many threads, and as many connections that say nothing at all, until it ends.
+/// Attacks from many threads, and as many silent connections, until it is destroyed.
 class Mob {
  public:
   Mob(const Target& target, std::size_t count, std::optional<unsigned> core = {})
       : done_(all_attacks().size()) {
     for (std::size_t i = 0; i < count; ++i)
       members_.emplace_back([this, target, i, core](const std::stop_token& stop) {
-        // Those who are attacked have the cores first, as they would on machines of their own.
+        // Attackers run at the lowest priority, as if they were on other machines.
         setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19);
         if (core) keep_thread_on(gettid(), *core);
         const RawConnection silent(target.control);
@@ -69,7 +69,7 @@ class Mob {
     for (auto& member : members_) member.request_stop();
   }
 
-  /// How often each of the attacks was made so far, at least.
+  /// Returns how often each attack was made at least.
   std::size_t rounds() const {
     std::size_t fewest = done_[0];
     for (const auto& times : done_) fewest = std::min<std::size_t>(fewest, times);
@@ -87,13 +87,13 @@ std::string published_at(const std::string& said) {
   return said.substr(from, said.find(';', from) - from);
 }
 
-/// How many files a process has open.
+/// Counts the open files of a process.
 std::size_t files_of(pid_t process) {
   const std::filesystem::directory_iterator files("/proc/" + std::to_string(process) + "/fd");
   return static_cast<std::size_t>(std::distance(begin(files), end(files)));
 }
 
-/// For so long.
+/// Attacks a run of `steps` steps. Returns how long that took.
 Clock::duration attack_a_run(int steps) {
   constexpr long most_growth = long{2 * members} << 20;
   const Workplace here;
@@ -119,9 +119,9 @@ Clock::duration attack_a_run(int steps) {
   }
   const auto time = Clock::now() - begin;
   CHECK(digest(here, "many") == one);
-  // No node was lost, so nothing was done twice.
+  // No node was lost, so no step was repeated.
   for (const auto& [step, times] : times_done(here, "many")) CHECK(times == 1);
-  // Those who behave are let in as before.
+  // Honest clients are still admitted.
   const Ended nodes = tests::troupe(here, {"nodes", "--head", head});
   CHECK(nodes.out.find("alpha") != std::string::npos);
   CHECK(nodes.out.find("beta") != std::string::npos);
@@ -130,9 +130,9 @@ Clock::duration attack_a_run(int steps) {
   return time;
 }
 
-/// The mean of a run's steps while nothing but steps is done, at a head that has a core of its own,
-/// which it shares with those who attack it, if any do: the nodes have another one, as if they were
-/// on another machine.
+/// Returns the mean time of a run's steps while nothing else happens. The head has a core of its
+/// own, which it shares with the attackers, if any. The nodes have another core, as if they were on
+/// another machine.
 double seconds_of_a_step(std::size_t attackers) {
   constexpr unsigned head_core = 0, node_core = 1;
   const Workplace here;
@@ -160,10 +160,10 @@ double seconds_of_a_step(std::size_t attackers) {
 
 }  // namespace
 
-TEST_CASE("a run does not mind many who mean no good", "[cluster]") { attack_a_run(150); }
+TEST_CASE("many attackers do not disturb a run", "[cluster]") { attack_a_run(150); }
 
-// By hand, on a quiet machine: it measures.
-TEST_CASE("a step takes as long while a head is attacked", "[cluster][.hostile]") {
+// Run by hand on a quiet machine, since it measures.
+TEST_CASE("attacks on a head do not slow steps down", "[cluster][.hostile]") {
   std::vector<double> calm, attacked;
   for (int round = 0; round < 3; ++round) {
     calm.push_back(seconds_of_a_step(0));
@@ -177,12 +177,12 @@ TEST_CASE("a step takes as long while a head is attacked", "[cluster][.hostile]"
   CHECK(ratio < 1.02);
 }
 
-// By hand: it takes minutes.
-TEST_CASE("a run does not mind them for a minute", "[cluster][.hostile]") {
+// Run by hand, since it takes minutes.
+TEST_CASE("many attackers do not disturb a run for a minute", "[cluster][.hostile]") {
   CHECK(attack_a_run(6000) >= std::chrono::minutes(1));
 }
 
-TEST_CASE("strangers who say nothing take no descriptor that a head needs", "[cluster]") {
+TEST_CASE("silent connections never use up the descriptors that a head needs", "[cluster]") {
   constexpr std::size_t limit = 1024, strangers = 1200;
   raise_descriptor_limit();
   const Workplace here;
@@ -199,14 +199,14 @@ TEST_CASE("strangers who say nothing take no descriptor that a head needs", "[cl
   std::vector<std::unique_ptr<RawConnection>> silent;
   for (std::size_t i = 0; i < strangers; ++i)
     silent.push_back(std::make_unique<RawConnection>(target));
-  // Each of them was accepted, and most were ended: whoever comes now is served.
+  // All were accepted and most were closed, so a new client is served.
   const Ended runs = tests::troupe(here, {"runs", "--head", target});
   INFO(runs.err << head.said());
   CHECK(runs.code == 0);
   CHECK(runs.out.find("crowded") != std::string::npos);
   CHECK(files_of(head.id()) < limit / 2);
   CHECK(head.says("wait to be admitted"));
-  // Training and saving go on.
+  // Training and saving continue.
   submit.see_all();
   CHECK(submit.says_once_more("saved"));
   CHECK(head.said().find("is lost") == std::string::npos);

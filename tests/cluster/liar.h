@@ -12,36 +12,36 @@
 
 namespace troupe::tests {
 
-/// The keys of somebody who dials a head that has keys.
+/// The keys of a client that dials a head with keys.
 struct LiarKeys {
   transport::KeyPair own;
   std::string head_key;
 };
 
-/// Somebody who speaks to a head like a node, without faults of form, and says what it likes.
+/// A client that speaks to a head like a node, in valid messages with arbitrary content.
 class Liar {
  public:
   explicit Liar(const std::string& head, std::optional<LiarKeys> keys = {});
 
-  /// Asks to be taken in as a node. False if the head did not welcome it.
+  /// Asks to join as a node. Returns false if the head does not welcome it.
   bool join(const std::string& name, std::uint64_t term = 0);
   bool join(const actors::Join& join, std::uint64_t term = 0);
-  /// Numbered, as what a node says.
+  /// Sends a message with a sequence number, as a node does.
   void say(transport::Message message);
-  /// As it is.
+  /// Sends a message unchanged.
   void say_unnumbered(transport::Message message);
-  /// Whether the head ends the connection in time.
+  /// Returns whether the head ends the connection in time.
   bool is_thrown_out() { return line_.gone.wait(1); }
-  /// What the head said last, of this type; nothing if it says nothing of the kind in time.
+  /// Returns the head's last message of this type; nothing if none comes in time.
   std::optional<transport::Message> hear(const std::string& type);
 
-  /// Which of its questions the head has answered so far, by their ids, in the order of the
-  /// answers; waits for so many.
+  /// Waits for `count` answers. Returns the ids of the answered questions in the order of the
+  /// answers.
   std::vector<std::uint64_t> answered(std::size_t count);
 
-  /// A report about attempt 1 of a run.
+  /// Returns a report about attempt 1 of a run.
   static transport::Message about(const std::string& run, const std::string& type);
-  /// How an honest node introduces itself.
+  /// Returns the introduction of an honest node.
   static actors::Join introduction(const std::string& name);
 
  private:

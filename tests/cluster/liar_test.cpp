@@ -1,5 +1,4 @@
-// Members of a cluster that lie: they join as an honest node does, and their messages are well
-// formed.
+// Lying members of a cluster: they join like honest nodes, and their messages are well formed.
 
 #include "cluster/liar.h"
 
@@ -21,7 +20,7 @@ using namespace troupe::tests;
 
 namespace {
 
-/// An honest run of two nodes, 150 steps long, that waits to be lied about.
+/// An honest run of two nodes over 150 steps, about which other members lie.
 struct HonestRun {
   const Workplace here;
   std::string one;
@@ -40,7 +39,7 @@ struct HonestRun {
   }
   Process& head() { return cluster->head; }
 
-  /// It ends as if nobody had lied.
+  /// Checks that the run ends as if nobody had lied.
   void end() {
     const auto code = submit->wait();
     INFO(head().said() << submit->said());
@@ -65,7 +64,8 @@ transport::Message played(int device, std::int64_t first_step) {
 
 }  // namespace
 
-TEST_CASE("what a node without a part says about a run strikes the node alone", "[cluster]") {
+TEST_CASE("a report about a run in which a node has no part counts against that node only",
+          "[cluster]") {
   HonestRun run;
   Liar liar(head_of(run.here));
   REQUIRE(liar.join("evil"));
@@ -79,7 +79,7 @@ TEST_CASE("what a node without a part says about a run strikes the node alone", 
   run.end();
 }
 
-TEST_CASE("nobody but a node with a newer head's proof ends a head by its term", "[cluster]") {
+TEST_CASE("only a node with a newer head's proof can end a head by its term", "[cluster]") {
   constexpr std::uint64_t forged = 1'000'000'000;
   const Workplace here;
   Process head(here, head_words({"--supervised"}));
@@ -88,14 +88,14 @@ TEST_CASE("nobody but a node with a newer head's proof ends a head by its term",
   const auto heads = children_of(head.id());
 
   Liar liar(address);
-  CHECK_FALSE(liar.join("evil", forged));  // It waits in vain for a welcome.
+  CHECK_FALSE(liar.join("evil", forged));  // The welcome never comes.
   CHECK(head.says("found term 1000000000 without a proof, wanted at most 1"));
   auto stamped = message_of("status");
   stamped.term = forged;
   for (int i = 0; i < 10; ++i) liar.say_unnumbered(stamped);
   CHECK(liar.is_thrown_out());
 
-  // A command that everybody has.
+  // Everybody can run this command.
   const Ended node = tests::troupe(
       here, {"node-process", "--head", address, "--cores", "1", "--term", "1000000000"});
   CHECK(node.code == 5);
@@ -108,7 +108,7 @@ TEST_CASE("nobody but a node with a newer head's proof ends a head by its term",
   CHECK(head.wait() == 0);
 }
 
-TEST_CASE("a notice of a node's end is believed only with the secret of its process", "[cluster]") {
+TEST_CASE("a notice of a node's end must contain the secret of its process", "[cluster]") {
   HonestRun run;
   Liar liar(head_of(run.here));
   const auto notice = [](std::int64_t life) {
@@ -116,7 +116,7 @@ TEST_CASE("a notice of a node's end is believed only with the secret of its proc
         actors::ExitNotice{life, "was ended by signal 9 (Killed)", "\x1b]0;owned\x07", 9});
   };
   for (std::int64_t life = 1; life < 100; ++life) liar.say_unnumbered(notice(life));
-  // As nodes of older versions gave it.
+  // Notices of older versions contained host and process id instead.
   auto of_a_process = message_of("exit_notice");
   of_a_process.body.set("host", "here");
   of_a_process.body.set("pid", run.cluster->node_process(0));
@@ -126,7 +126,7 @@ TEST_CASE("a notice of a node's end is believed only with the secret of its proc
   CHECK(run.head().said().find('\x1b') == std::string::npos);
 }
 
-TEST_CASE("what a node calls itself, and what it says, reaches no terminal as it is", "[cluster]") {
+TEST_CASE("names and texts of nodes reach terminals only in printable form", "[cluster]") {
   const Workplace here;
   Cluster cluster(here, {});
   const auto address = head_of(here);
@@ -151,7 +151,7 @@ TEST_CASE("what a node calls itself, and what it says, reaches no terminal as it
 
 namespace {
 
-/// A head with keys, and those of two hosts.
+/// A head with keys, and the keys of two hosts.
 struct Keyed {
   const Workplace here;
   std::string list;
@@ -184,7 +184,7 @@ struct Keyed {
 
 }  // namespace
 
-TEST_CASE("a key stands for its host and its processes alone", "[cluster]") {
+TEST_CASE("a key is valid only for its host and its processes", "[cluster]") {
   Keyed keyed;
   auto& head = keyed.cluster->head;
   Liar beta(keyed.address(), keyed.keys("beta"));
@@ -205,7 +205,8 @@ TEST_CASE("a key stands for its host and its processes alone", "[cluster]") {
   keyed.cluster->end();
 }
 
-TEST_CASE("a host that is taken off the list is out at once, and stays out", "[cluster]") {
+TEST_CASE("a host that is removed from the list is disconnected at once and not readmitted",
+          "[cluster]") {
   Keyed keyed;
   auto& head = keyed.cluster->head;
   Liar alpha(keyed.address(), keyed.keys("alpha"));
@@ -219,14 +220,14 @@ TEST_CASE("a host that is taken off the list is out at once, and stays out", "[c
     if (!line.starts_with("beta")) alone += line;
     at = end;
   }
-  // A list with a mistake changes nothing.
+  // A list with an error changes nothing.
   keyed.allow("alpha\n");
   CHECK(head.says("the list of hosts stays as it was: hosts.allow:1: error:"));
   keyed.allow(alone);
   CHECK(head.says("hosts.allow has changed: 1 keys may come"));
   CHECK(beta.is_thrown_out());
   CHECK(head.says("node beta is lost"));
-  // It says nothing, and may be lost for that; its connection was not ended.
+  // The node is silent and may be lost for that, but its connection must not be ended.
   CHECK(head.said().find("node alpha is lost: its connection") == std::string::npos);
   keyed.cluster->end();
 }

@@ -1,4 +1,4 @@
-// What a head tells over HTTP.
+// The head's HTTP page.
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -18,7 +18,7 @@ using namespace troupe::tests;
 
 namespace {
 
-/// "tcp://127.0.0.1:40112", of a head that has said where its page is.
+/// Returns the page's endpoint from the head's output: "tcp://127.0.0.1:40112".
 std::string page_of(const std::string& said) {
   const std::string before = "http://";
   const auto from = said.find(before) + before.size();
@@ -27,7 +27,7 @@ std::string page_of(const std::string& said) {
 
 }  // namespace
 
-TEST_CASE("a head tells browsers and Prometheus how it stands, and nobody else", "[cluster]") {
+TEST_CASE("a head shows its status only to browsers and Prometheus on its machine", "[cluster]") {
   const Workplace here;
   Process head(here, head_words({"--http", "127.0.0.1:0"}));
   REQUIRE(head.says("http://"));
@@ -51,7 +51,7 @@ TEST_CASE("a head tells browsers and Prometheus how it stands, and nobody else",
   CHECK(answers("\x16\x03\x01\x02", "400 Bad Request"));
   CHECK(answers(std::string(100'000, 'x'), "400 Bad Request"));
   CHECK(answers("GET / HTTP/1.1\r\n\r\n", "no runs"));
-  // What a node says of itself is text on the page and in the metrics, whatever it is.
+  // Texts of a node are escaped on the page and in the metrics.
   {
     Liar liar(head_of(here));
     REQUIRE(liar.join("liar"));
@@ -83,7 +83,7 @@ TEST_CASE("a head tells browsers and Prometheus how it stands, and nobody else",
   CHECK(open.wait() == 0);
 }
 
-TEST_CASE("a page answers to the names of this machine alone, and to no frame", "[cluster]") {
+TEST_CASE("a page answers only to names of its machine, and forbids framing", "[cluster]") {
   const Workplace here;
   Process head(here, head_words({"--http", "127.0.0.1:0"}));
   REQUIRE(head.says("http://"));
@@ -104,14 +104,14 @@ TEST_CASE("a page answers to the names of this machine alone, and to no frame", 
   CHECK(head.wait() == 0);
 }
 
-TEST_CASE("a page that has no descriptor left for a visitor does not spin", "[cluster]") {
+TEST_CASE("a page without a free descriptor for a visitor does not spin", "[cluster]") {
   constexpr std::size_t limit = 256;
   const Workplace here;
   Process head(here, head_words({"--http", "127.0.0.1:0"}), limit);
   REQUIRE(head.says("http://"));
   REQUIRE(head.says("/\n"));
   const auto page = page_of(head.said());
-  // From now on the head can open nothing more.
+  // Leaves the head no free descriptor.
   rlim_t used = 0;
   while (std::filesystem::exists(std::filesystem::symlink_status(
       "/proc/" + std::to_string(head.id()) + "/fd/" + std::to_string(used))))

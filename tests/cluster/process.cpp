@@ -32,7 +32,7 @@ Process::Process(const Workplace& here, const std::vector<std::string>& argument
   if (id_ == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (chdir(folder.c_str()) != 0) _exit(126);
-    // The head is remembered where no other test looks.
+    // The head remembers its address in a folder that no other test uses.
     setenv("XDG_STATE_HOME", folder.c_str(), 1);
     unsetenv("TROUPE_HEAD");
     const rlimit limit{descriptors, descriptors};
@@ -54,7 +54,7 @@ Process::~Process() {
   close(output_);
 }
 
-/// False at the end of what it says, or of the wait.
+/// Reads output. Returns false at its end, or after the wait.
 bool Process::read_more(Clock::time_point end) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
   pollfd ready{output_, POLLIN, 0};

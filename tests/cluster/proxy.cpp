@@ -23,7 +23,7 @@ sockaddr_in local(int port) {
   return address;
 }
 
-/// False where there will be nothing more.
+/// Passes bytes on. Returns false at the end of the connection.
 bool pass(int from, int to) {
   char bytes[65536];
   const auto count = recv(from, bytes, sizeof bytes, 0);

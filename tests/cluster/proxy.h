@@ -7,17 +7,17 @@
 
 namespace troupe::tests {
 
-/// Passes on what comes on a port of its own to another one, both ways, and cuts connections.
+/// A TCP proxy that forwards its own port to another one, and can cut connections.
 class Proxy {
  public:
-  /// Both as "127.0.0.1:4700".
+  /// Addresses look like "127.0.0.1:4700".
   explicit Proxy(const std::string& target);
   ~Proxy();
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;
 
   const std::string& address() const { return address_; }
-  /// All connections that are there end, with what is on its way; new ones are let in.
+  /// Ends all present connections and drops data under way. New connections are accepted.
   void cut();
 
  private:
@@ -31,7 +31,7 @@ class Proxy {
   int listener_ = -1;
   int wake_ = -1;
   std::atomic<bool> stop_ = false, cut_ = false;
-  std::list<Pair> pairs_;  // The thread's own.
+  std::list<Pair> pairs_;  // Used only on the thread.
   std::thread thread_;
 };
 

@@ -1,4 +1,4 @@
-// What a head answers to what it does not do, as a script of any language sees it.
+// The head's refusals as a script in any language sees them.
 
 #include "transport/wire/refusal.h"
 
@@ -14,11 +14,11 @@ using transport::RefusalCode;
 
 namespace {
 
-/// Somebody who asks, one thing after another.
+/// A client that asks one question after another.
 class Asker {
  public:
   explicit Asker(const std::string& head) : line_(dial_options(head), 77) {
-    REQUIRE(line_.messages.wait(1));  // It is welcome.
+    REQUIRE(line_.messages.wait(1));  // Waits for the welcome.
   }
 
   transport::Refusal refused(const std::string& type, Value body) {
@@ -48,8 +48,7 @@ Value with_text(const std::string& key, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a refusal has a code, and says what of the request is wrong and what to do",
-          "[cluster]") {
+TEST_CASE("a refusal has a code, the wrong field of the request, and what to do", "[cluster]") {
   const Workplace here;
   here.write("gpt.toml", gpt);
   Cluster cluster(here, {});
@@ -72,7 +71,7 @@ TEST_CASE("a refusal has a code, and says what of the request is wrong and what 
     CHECK(asker.refused("node.drain", with_text("node", "alpha")).code == RefusalCode::not_found);
     CHECK(asker.refused("stage.status", Value::Map{}).code == RefusalCode::unsupported);
   }
-  // The program tells by its exit code what can never be from what cannot be now.
+  // The exit code distinguishes requests that are never valid from those that fail now.
   const auto code = [&](const std::vector<std::string>& words) {
     return troupe::tests::troupe(here, words).code;
   };

@@ -1,4 +1,4 @@
-// Nodes on which something fails that would not fail elsewhere.
+// Nodes with a defect that other nodes do not have.
 
 #include <signal.h>
 
@@ -31,7 +31,7 @@ std::vector<std::string> words_for_two(const std::vector<std::string>& settings)
 
 }  // namespace
 
-TEST_CASE("a run does without a node that lacks what all others have", "[cluster]") {
+TEST_CASE("a run excludes a node that lacks what all other nodes have", "[cluster]") {
   const Workplace here;
   const Workplace elsewhere;
   const auto before = leavings(here);
@@ -53,7 +53,7 @@ TEST_CASE("a run does without a node that lacks what all others have", "[cluster
     CHECK(submit.says("on beta: device 0; alpha: device 1"));
     CHECK(sick.says("no part in run many: something failed on it: "));
     CHECK(digest(here, "many") == one);
-    // It has a part where nobody else is left, and then there is no hope.
+    // The node is used if no other is left; then the run fails.
     for (const auto& node : cluster.nodes) {
       node->send(SIGTERM);
       node->wait();
@@ -72,7 +72,7 @@ TEST_CASE("a run does without a node that lacks what all others have", "[cluster
   CHECK(processes_of_program(here) == 0);
 }
 
-TEST_CASE("a run does without a node whose device never ends what it computes", "[cluster]") {
+TEST_CASE("a run excludes a node whose device never finishes a computation", "[cluster]") {
   const Workplace here;
   const auto before = leavings(here);
   here.write("gpt.toml", gpt);
@@ -107,7 +107,7 @@ TEST_CASE("a run does without a node whose device never ends what it computes", 
   CHECK(processes_of_program(here) == 0);
 }
 
-TEST_CASE("a run does without a node that does not make ready in time", "[cluster]") {
+TEST_CASE("a run excludes a node that does not prepare in time", "[cluster]") {
   const Workplace here;
   const auto before = leavings(here);
   here.write("gpt.toml", gpt);

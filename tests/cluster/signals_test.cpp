@@ -1,5 +1,5 @@
 // Service managers and schedulers send SIGTERM to every process of a service at once, and some send
-// it more than once. Each test plays one of them.
+// it twice. Each test plays one of them.
 
 #include <signal.h>
 
@@ -16,7 +16,7 @@ using namespace troupe::tests;
 
 namespace {
 
-/// A run that saves nothing by itself, so that every checkpoint comes of a signal.
+/// A run that saves only when a signal asks for it.
 const std::vector<std::string> unsaved{"name=many", "train.steps=100000", "log.every=1",
                                        "checkpoint.every=10m"};
 
@@ -25,7 +25,7 @@ std::int64_t step_of_last_save(const Workplace& here) {
   return saved.empty() ? 0 : *saved.back().find("step")->integer();
 }
 
-/// The child first: it has the signal before its parent can do anything.
+/// Signals the child first, before its parent can react.
 void terminate_with_children(const Process& process) {
   const auto children = children_of(process.id());
   REQUIRE(!children.empty());
@@ -105,7 +105,7 @@ TEST_CASE("a node that gets SIGTERM a second time after a second ends at once", 
   Cluster cluster(here, {"alpha"}, {"--leave-patience", "3600"});
   Process submit(here, with({"submit", "gpt.toml", "--wait", "--output", "plain"}, unsaved));
   REQUIRE(submit.says("step 10 "));
-  cluster.head.send(SIGSTOP);  // So that the node cannot leave.
+  cluster.head.send(SIGSTOP);  // Stopped, so that the node cannot leave.
   auto& node = *cluster.nodes.front();
   const auto first = std::chrono::steady_clock::now();
   node.send(SIGTERM);
@@ -120,8 +120,7 @@ TEST_CASE("a node that gets SIGTERM a second time after a second ends at once", 
   CHECK(std::chrono::steady_clock::now() - first >= std::chrono::seconds(1));
 }
 
-TEST_CASE("training with nodes on this machine is saved if all processes get SIGTERM at once",
-          "[cluster]") {
+TEST_CASE("a local run with nodes is saved if all processes get SIGTERM at once", "[cluster]") {
   const Workplace here;
   here.write("gpt.toml", gpt);
   Process train(here, with({"train", "gpt.toml", "--nodes", "2", "--output", "plain"}, unsaved));
@@ -133,7 +132,7 @@ TEST_CASE("training with nodes on this machine is saved if all processes get SIG
   CHECK(step_of_last_save(here) >= 10);
 }
 
-TEST_CASE("a supervised head starts a head with every option that it was given", "[cluster]") {
+TEST_CASE("a supervised head gets every option of its supervisor", "[cluster]") {
   const Workplace here;
   const Ended keys = tests::troupe(here, {"keys", "new", "me"});
   REQUIRE(keys.code == 0);
@@ -143,13 +142,13 @@ TEST_CASE("a supervised head starts a head with every option that it was given",
       {"--listen", "127.0.0.1:0"},  {"--events", "127.0.0.1:0"}, {"--http", "off"},
       {"--interface", "127.0.0.1"}, {"--state", "kept here"},    {"--keys", "me.key"},
       {"--allow", "hosts.allow"},   {"--output", "plain"},       {"--allow-path", "."}};
-  // All options of `head --help`, whichever there are.
+  // Uses every option of `head --help`.
   const auto help = tests::troupe(here, {"head", "--help"}).out;
   std::vector<std::string> words{"head"};
   std::size_t count = 0;
   for (auto at = help.find("\n  "); at != std::string::npos; at = help.find("\n  ", at + 1)) {
     auto begin = help.find_first_not_of(' ', at + 1);
-    if (help[begin] != '-') continue;  // A line that goes on.
+    if (help[begin] != '-') continue;  // A continued line.
     const auto line = help.substr(begin, help.find('\n', begin) - begin);
     const auto name =
         line.substr(line.find("--"), line.find_first_of(" \n", line.find("--")) - line.find("--"));
@@ -158,7 +157,8 @@ TEST_CASE("a supervised head starts a head with every option that it was given",
     ++count;
     words.push_back(name);
     const bool takes_value = line.find(" TEXT") != std::string::npos;
-    REQUIRE((values.contains(name) || !takes_value));  // A new option needs a value above.
+    // A new option needs a value in the table above.
+    REQUIRE((values.contains(name) || !takes_value));
     if (takes_value) words.push_back(values.at(name));
   }
   REQUIRE(count >= 9);
@@ -174,14 +174,15 @@ TEST_CASE("a supervised head starts a head with every option that it was given",
   CHECK(head.wait() == 0);
 }
 
-TEST_CASE("a node that gets SIGTERM ends with the exit code that it was given", "[cluster]") {
+TEST_CASE("a node that gets SIGTERM ends with the exit code that was configured", "[cluster]") {
   const Workplace here;
   Cluster cluster(here, {"alpha"}, {"--exit-code-on-signal", "75"});
   cluster.nodes.front()->send(SIGTERM);
   CHECK(cluster.nodes.front()->wait() == 75);
 }
 
-TEST_CASE("a node that is ended for good leaves its run, and its daemon ends with 0", "[cluster]") {
+TEST_CASE("a node that is ended for good leaves its run, and its daemon exits with 0",
+          "[cluster]") {
   const Workplace here;
   here.write("gpt.toml", gpt);
   const auto one = digest_of_one(here, {"train.steps=150"});
@@ -199,7 +200,7 @@ TEST_CASE("a node that is ended for good leaves its run, and its daemon ends wit
   CHECK(digest(here, "many") == one);
   for (const auto& [step, count] : times_done(here, "many")) CHECK(count == 1);
 
-  // Without a name all that are left.
+  // Without a name, all remaining nodes.
   CHECK(tests::troupe(here, {"nodes", "end", "--head", head_of(here)}).code == 0);
   CHECK(cluster.nodes[1]->wait() == 0);
   const Ended nobody = tests::troupe(here, {"nodes", "end", "alpha", "--head", head_of(here)});
@@ -207,7 +208,7 @@ TEST_CASE("a node that is ended for good leaves its run, and its daemon ends wit
   CHECK(nobody.err.find("there is no node 'alpha'") != std::string::npos);
 }
 
-TEST_CASE("a head that leads only what is submitted lets earlier runs wait", "[cluster]") {
+TEST_CASE("a head with --only-submitted does not resume earlier runs", "[cluster]") {
   const Workplace here;
   here.write("gpt.toml", gpt);
   const auto one = digest_of_one(here, {"train.steps=150"});

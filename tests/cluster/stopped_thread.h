@@ -12,11 +12,11 @@ struct Thread {
   std::string name;
 };
 
-/// In the order in which they began, the main one first.
+/// Returns the threads in the order of their start, the main thread first.
 std::vector<Thread> threads_of(pid_t process);
 
-/// A thread of a descendant that stands still until this object ends, as one does that waits for a
-/// disk, a device or a terminal which never answers; all others go on.
+/// Stops one thread of a descendant until this object is destroyed. It simulates a thread that
+/// waits for a disk, a device or a terminal which never answers. All other threads continue.
 class StoppedThread {
  public:
   enum class Has { stopped, ended, no_right };
@@ -27,7 +27,7 @@ class StoppedThread {
   StoppedThread& operator=(const StoppedThread&) = delete;
 
   Has has() const { return has_; }
-  /// Once its process has been ended: that is not over before this is called.
+  /// Must be called once the thread's process has been ended; only then can the process disappear.
   void see_end();
 
  private:

@@ -13,7 +13,7 @@
 using namespace troupe;
 using namespace troupe::tests;
 
-// One thread of a real run stands still for ever.
+// One thread of a real run is stopped for ever.
 
 namespace {
 
@@ -62,12 +62,12 @@ std::vector<std::string> words_to_train(const std::string& config) {
   return {"train", config, "--output", "plain"};
 }
 
-/// With the digests of all that was saved with it.
+/// Returns the manifest with the digests of all saved files.
 std::string last_manifest(const Workplace& here) {
   return here.read("runs/stuck/checkpoints/step-000000000150/manifest.json");
 }
 
-/// A run of which one thread stands still from some step on; not the one that watches all others.
+/// A run of which one thread is stopped at some step. The watchdog's thread is never stopped.
 class StuckRun {
  public:
   explicit StuckRun(std::size_t which) {
@@ -88,7 +88,7 @@ class StuckRun {
   std::size_t threads() const { return threads_; }
   bool may_be_stopped() const { return !thread_ || thread_->has() != StoppedThread::Has::no_right; }
 
-  /// Its exit code; 128 + SIGKILL where it does not end by itself.
+  /// Returns the exit code; 128 + SIGKILL if the process does not end by itself.
   std::optional<int> end() {
     process_->listen(2 * usual_patience);
     process_->send(SIGKILL);
@@ -104,8 +104,8 @@ class StuckRun {
   std::optional<StoppedThread> thread_;
 };
 
-/// A run that a head leads, of which one thread there stands still from some step on. All of them
-/// began after the one that watches them.
+/// A run under a head of which one thread is stopped at some step. Only threads that started after
+/// the watchdog's thread are stopped.
 class StuckHead {
  public:
   explicit StuckHead(std::size_t which) {
@@ -132,9 +132,9 @@ class StuckHead {
   std::size_t threads() const { return threads_; }
   bool may_be_stopped() const { return !thread_ || thread_->has() != StoppedThread::Has::no_right; }
 
-  /// Whether it has ended itself.
+  /// Returns whether the head has ended itself.
   bool has_ended() const { return head_->said().find("no sign of life for 3s") != npos; }
-  /// Looks after it; the exit code of who waits for the run, once that is there.
+  /// Handles the head's end. Returns the exit code of submit once it has ended.
   std::optional<int> look() {
     head_->listen(std::chrono::milliseconds(10));
     if (thread_ && has_ended()) thread_->see_end();
@@ -152,8 +152,7 @@ class StuckHead {
 
 }  // namespace
 
-TEST_CASE("whichever thread of a run is stuck for ever, the process ends and says how to go on",
-          "[cluster]") {
+TEST_CASE("a run with any one thread stuck ends its process and says how to resume", "[cluster]") {
   const Workplace whole;
   whole.write("run.toml", stuck_run);
   Process undisturbed(whole, words_to_train("run.toml"));
@@ -192,7 +191,7 @@ TEST_CASE("whichever thread of a run is stuck for ever, the process ends and say
   CHECK(failed >= 6);
 }
 
-TEST_CASE("whichever thread of a head's run is stuck for ever, the run ends or the head comes back",
+TEST_CASE("with any one thread of a head's run stuck, the run ends or the head restarts",
           "[cluster]") {
   const Workplace here;
   here.write("gpt.toml", gpt);
@@ -227,7 +226,7 @@ TEST_CASE("whichever thread of a head's run is stuck for ever, the run ends or t
     if (codes[i] == 0) {
       CHECK(digest(head.here(), "stuck") == wanted);
     } else {
-      // Who writes to the disk: no other process would have a better one.
+      // The thread that writes to disk: another process would have the same disk, so the run fails.
       CHECK(++failed == 1);
       CHECK(codes[i] == 1);
       CHECK(head.said().find("it waits for a checkpoint to be written, for too long") != npos);

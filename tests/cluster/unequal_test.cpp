@@ -1,4 +1,4 @@
-// Nodes that are not alike: what a run chooses by them, and keeps.
+// Unequal nodes, and the choices that a run makes for them and keeps.
 
 #include <signal.h>
 
@@ -19,7 +19,7 @@ std::vector<std::string> submit_words(const std::vector<std::string>& settings) 
 
 }  // namespace
 
-TEST_CASE("a run computes in the best that all its nodes have, and says who lacks a better one",
+TEST_CASE("a run uses the best precision of all its nodes and names those that lack a better one",
           "[cluster]") {
   const Workplace here;
   here.write("gpt.toml", gpt);
@@ -42,7 +42,8 @@ TEST_CASE("a run computes in the best that all its nodes have, and says who lack
   cluster.end();
 }
 
-TEST_CASE("what a run has begun in it stays in, whoever comes and whoever leads it", "[cluster]") {
+TEST_CASE("a run keeps its precision, whatever nodes come and whatever head leads it",
+          "[cluster]") {
   const Workplace here;
   const auto before = leavings(here);
   here.write("gpt.toml", gpt);
@@ -56,7 +57,7 @@ TEST_CASE("what a run has begun in it stays in, whoever comes and whoever leads 
     cluster.start_node("slow", {"--precision", "fp32"});
     cluster.start_node("beta", {"--precision", "bf16-pairs"});
     Process submit(here, submit_words(settings));
-    // As many as the run takes have better than the worst of all.
+    // Enough nodes for the run have a better precision than the worst node.
     CHECK(
         submit.says("computes in bf16-pairs, which enough nodes have; slow: nothing better than "
                     "fp32, and gets no part"));
@@ -68,7 +69,7 @@ TEST_CASE("what a run has begun in it stays in, whoever comes and whoever leads 
     REQUIRE(submit.says("step 30 "));
     cluster.nodes.back()->send(SIGKILL);
     cluster.nodes.pop_back();
-    // Better one than another that cannot.
+    // One node is better than two of which one lacks the precision.
     CHECK(submit.says("on alpha: device 0 1"));
     CHECK(submit.says("goes on after"));
     cluster.start_node("later", {"--precision", "fp32"});
@@ -99,9 +100,8 @@ TEST_CASE("what a run has begun in it stays in, whoever comes and whoever leads 
   CHECK(processes_of_program(here) == 0);
 }
 
-TEST_CASE("files of data that differ between the blocks of their digest are found by a step",
-          "[cluster]") {
-  constexpr std::size_t place = 16389;  // In step 17.
+TEST_CASE("a step detects data files that differ between the blocks of their digest", "[cluster]") {
+  constexpr std::size_t place = 16389;  // The byte belongs to step 17.
   const Workplace here;
   const Workplace there;
   std::string book(std::size_t{5} << 20, 'a');
@@ -130,7 +130,7 @@ TEST_CASE("files of data that differ between the blocks of their digest are foun
   cluster.end();
 }
 
-TEST_CASE("whichever schedule is best for its nodes, a run plays it", "[cluster]") {
+TEST_CASE("a run plays whichever schedule is best for its nodes", "[cluster]") {
   const Workplace here;
   here.write("gpt.toml", gpt);
   const auto one = digest_of_one(here, {});
@@ -148,7 +148,7 @@ TEST_CASE("whichever schedule is best for its nodes, a run plays it", "[cluster]
   CHECK(digest(here, "local") == one);
 }
 
-TEST_CASE("a run that is resumed computes in what its checkpoint says", "[cluster]") {
+TEST_CASE("a run that is resumed uses the precision of its checkpoint", "[cluster]") {
   const Workplace here;
   here.write("gpt.toml", gpt);
   const auto one = digest_of_one(here, {"precision.compute=bf16-pairs"});
@@ -168,7 +168,7 @@ TEST_CASE("a run that is resumed computes in what its checkpoint says", "[cluste
   CHECK(digest(here, "two") == one);
 }
 
-TEST_CASE("a run whose nodes cannot compute in what it has begun in says so", "[cluster]") {
+TEST_CASE("a run whose nodes lack its precision fails with that reason", "[cluster]") {
   const Workplace here;
   here.write("gpt.toml", gpt);
   REQUIRE(troupe::tests::troupe(
@@ -177,7 +177,7 @@ TEST_CASE("a run whose nodes cannot compute in what it has begun in says so", "[
               .code == 0);
   Cluster cluster(here, {});
   cluster.start_node("slow", {"--precision", "fp32"});
-  // Each must be shorter than the next.
+  // Each limit must be shorter than the next.
   auto words = submit_words({"limits.reconnect_patience=500ms", "limits.stuck_floor=600ms",
                              "limits.head_patience=1s", "limits.suspend_patience=1500ms"});
   words.insert(words.end(), {"--resume", "--head", head_of(here)});

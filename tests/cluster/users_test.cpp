@@ -1,4 +1,4 @@
-// Who may give a head orders, which of them is written down, and which files a run may name.
+// Users that may give a head orders, the record of their orders, and the files that a run may name.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -17,7 +17,7 @@ using namespace troupe::tests;
 
 namespace {
 
-/// A head with keys, and the words by which somebody with a key speaks to it.
+/// A head with keys, and the arguments for a client with a key.
 struct KeyedHead {
   const Workplace& here;
   std::string public_key;
@@ -40,7 +40,7 @@ struct KeyedHead {
   }
 
  private:
-  /// What the list of hosts says of a new key.
+  /// Returns the line of a new key for the list of hosts.
   std::string line_of(const std::string& name, const std::string& roles) const {
     const Ended made = tests::troupe(here, {"keys", "new", name, "--roles", roles});
     REQUIRE(made.code == 0);
@@ -57,7 +57,7 @@ bool has(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("another user of the machine is not heard by a head without keys, and hears why",
+TEST_CASE("a head without keys refuses other users of the machine and tells them why",
           "[cluster]") {
   if (geteuid() != 0) {
     WARN("skipped: only root can be another user");
@@ -68,7 +68,7 @@ TEST_CASE("another user of the machine is not heard by a head without keys, and 
   Cluster cluster(here, {"alpha"});
   Launch launch;
   launch.arguments = {"runs", "--head", head_of(here)};
-  // The folders above the program may be closed to that user, so it is opened before.
+  // Opens the program beforehand, since that user may lack access to the folders above it.
   launch.before_start = [&] {
     const int program = open(TROUPE_PROGRAM, O_PATH);
     std::vector<char*> words{const_cast<char*>("troupe")};
@@ -85,7 +85,7 @@ TEST_CASE("another user of the machine is not heard by a head without keys, and 
   cluster.end();
 }
 
-TEST_CASE("a head writes down who gave which order", "[cluster]") {
+TEST_CASE("a head records who gave which order", "[cluster]") {
   const Workplace here;
   here.write("gpt.toml", gpt);
   Cluster cluster(here, {"alpha"});
@@ -103,7 +103,7 @@ TEST_CASE("a head writes down who gave which order", "[cluster]") {
   cluster.end();
 }
 
-TEST_CASE("a head with keys opens no file out of its folders, and viewers order nothing",
+TEST_CASE("a head with keys opens no file outside its folders, and viewers cannot give orders",
           "[cluster]") {
   const Workplace here, elsewhere;
   here.write("gpt.toml", gpt);

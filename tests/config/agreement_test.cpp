@@ -6,7 +6,7 @@
 using namespace troupe;
 using namespace troupe::config;
 
-TEST_CASE("a batch is cut without a rest", "[config]") {
+TEST_CASE("a batch size must be a multiple of the micro-batch size", "[config]") {
   CHECK(complaints({"batch.global=50", "batch.micro=8", "pipeline.replicas=2"}) ==
         "--set:1:14: error: batch.global = 50 is not divisible by batch.micro = 8 x replicas = 2 "
         "(= 16); nearest: 48, 64\n"
@@ -21,7 +21,7 @@ TEST_CASE("a batch is cut without a rest", "[config]") {
   CHECK(complaints({"batch.global=48", "batch.micro=8", "pipeline.replicas=2"}).empty());
 }
 
-TEST_CASE("a stage has a layer at least", "[config]") {
+TEST_CASE("a stage has at least one layer", "[config]") {
   CHECK(
       complaint({"pipeline.stages=8"}) ==
       "error: pipeline.stages = 8, but model.layers = 6 and a stage needs at least one layer; use "
@@ -43,7 +43,7 @@ TEST_CASE("chunks divide the stages", "[config]") {
         "error: pipeline.stages = 6 is not divisible by pipeline.chunks = 4; nearest: 4, 8");
 }
 
-TEST_CASE("a model's own rules are asked", "[config]") {
+TEST_CASE("a model's own rules are checked", "[config]") {
   CHECK(complaints({"model.width=50"}) ==
         "--set:1:13: error: model.width = 50 is not divisible by model.heads = 6; nearest: 5, 10\n"
         "    1 | model.width=50\n"
@@ -57,12 +57,12 @@ TEST_CASE("the vocabulary may come from the data", "[config]") {
   CHECK(*loaded->config.model.options_for(77).find("vocab")->integer() == 77);
 }
 
-TEST_CASE("heads are spread over the shards of a layer", "[config]") {
+TEST_CASE("the number of heads must be a multiple of pipeline.tensor", "[config]") {
   CHECK(complaint({"pipeline.tensor=4"}) ==
         "error: model.heads = 6 is not divisible by pipeline.tensor = 4; nearest: 4, 8");
 }
 
-TEST_CASE("a schedule has a known name, or is a file", "[config]") {
+TEST_CASE("a schedule is a known name or a file", "[config]") {
   CHECK(complaints({"pipeline.schedule=1f2b"}) ==
         "--set:1:19: error: pipeline.schedule = \"1f2b\" is no schedule that `troupe schedule "
         "--list` shows, and no file\n"
@@ -93,7 +93,7 @@ TEST_CASE("replicas share whole groups of micro-batches", "[config]") {
       "use at most 8");
 }
 
-TEST_CASE("who wants the optimizer's state sharded or whole gets that, or an error", "[config]") {
+TEST_CASE("parallel.shard_optimizer must match parallel.exchange", "[config]") {
   CHECK(complaints({"parallel.shard_optimizer=true"}).empty());
   CHECK(complaints({"parallel.shard_optimizer=false", "parallel.exchange=server"}).empty());
   CHECK(complaint({"parallel.shard_optimizer=false"})
@@ -103,15 +103,16 @@ TEST_CASE("who wants the optimizer's state sharded or whole gets that, or an err
                        "\"all_to_all\""));
 }
 
-TEST_CASE("a learning rate warms up before it ends", "[config]") {
+TEST_CASE("a learning rate's warm-up must be shorter than its schedule", "[config]") {
   CHECK(complaints({"optimizer.schedule.kind=cosine", "optimizer.schedule.warmup_steps=1000",
                     "train.steps=2"})
-            .empty());  // A short trial, which ends before.
+            .empty());  // A short trial may end during the warm-up.
   CHECK(
       complaint({"optimizer.schedule={ kind = \"linear\", warmup_steps = 9, total_steps = 5 }"}) ==
       "error: optimizer.schedule.warmup_steps = 9 leaves nothing of "
       "optimizer.schedule.total_steps = 5; warm up for fewer steps");
-  CHECK(complaints({"optimizer.schedule.warmup_steps=5000"}).empty());  // Constant behind it.
+  // A constant schedule has no end.
+  CHECK(complaints({"optimizer.schedule.warmup_steps=5000"}).empty());
   CHECK(complaint({"optimizer.schedule.min_lr=0.1", "optimizer.lr=0.01"}) ==
         "error: optimizer.schedule.min_lr = 0.1 is more than optimizer.lr = 0.01");
 }
@@ -127,7 +128,7 @@ TEST_CASE("an evaluation needs data", "[config]") {
   CHECK(complaints({"train.eval_every=10", "data.validate=made:markov?stream=1"}).empty());
 }
 
-TEST_CASE("names and paths are such that files can have them", "[config]") {
+TEST_CASE("names and paths must be valid in file names", "[config]") {
   CHECK(
       complaint({"name=../x"}) ==
       "error: name = \"../x\" is no name for a folder; use up to 64 letters, digits, dots, dashes "
@@ -142,7 +143,7 @@ TEST_CASE("names and paths are such that files can have them", "[config]") {
       complaint({"model.init=zeros"}).starts_with("error: model.init = \"zeros\" does not end in"));
 }
 
-TEST_CASE("fp16 wants a schedule whose stages step together", "[config]") {
+TEST_CASE("fp16 needs a synchronous schedule", "[config]") {
   CHECK(complaint({"precision.compute=fp16", "pipeline.schedule=pipedream"}) ==
         "error: precision.compute = \"fp16\" cannot be had with the asynchronous schedule "
         "\"pipedream\": a step whose gradients overflow is skipped by all stages, and there each "
@@ -155,7 +156,7 @@ TEST_CASE("fp16 wants a schedule whose stages step together", "[config]") {
   CHECK(complaint({"precision.compute=fp16", "pipeline.schedule=zb-h1"}).empty());
 }
 
-TEST_CASE("who waits for another is the more patient one", "[config]") {
+TEST_CASE("a limit must exceed the limits that it includes", "[config]") {
   CHECK(complaint({"limits.silence_floor=5s"}) ==
         "error: limits.silence_floor = \"5s\" must be shorter than limits.reconnect_patience = "
         "\"1s\"");
@@ -164,7 +165,7 @@ TEST_CASE("who waits for another is the more patient one", "[config]") {
         "\"5m\"");
 }
 
-TEST_CASE("the multiples around a number leave out nothing", "[config]") {
+TEST_CASE("both multiples next to a number are suggested", "[config]") {
   CHECK(nearest_multiples(50, 16) == "48, 64");
   CHECK(nearest_multiples(4, 16) == "16");
 }

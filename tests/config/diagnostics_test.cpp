@@ -37,42 +37,42 @@ TEST_CASE("lists and numbers are underlined whole", "[config]") {
         "      |      ^~~~~~\n");
 }
 
-TEST_CASE("carets stand below the word whatever comes before it", "[config]") {
+TEST_CASE("carets stand below the word, whatever characters come before it", "[config]") {
   CHECK(rendered("\t\u00e9 = 5", {.message = "m", .position = {1, 7}}) ==
         "run.toml:1:7: error: m\n"
         "    1 | \t\u00e9 = 5\n"
         "      | \t    ^\n");
 }
 
-TEST_CASE("of a long line only the neighbourhood is shown", "[config]") {
+TEST_CASE("a diagnostic shows only the part of a long line around the word", "[config]") {
   const auto text =
       rendered(std::string(500, 'a') + " = 5", {.message = "m", .position = {1, 504}});
   CHECK(text == "run.toml:1:504: error: m\n    1 | " + std::string(57, 'a') + " = 5\n      | " +
                     std::string(60, ' ') + "^\n");
 }
 
-TEST_CASE("a line that is no text at all is shown nevertheless", "[config]") {
+TEST_CASE("a diagnostic shows a line of binary data in printable form", "[config]") {
   const auto text =
       rendered(std::string(9000, '\x80') + "= 5", {.message = "m", .position = {1, 9003}});
   CHECK(text.starts_with("run.toml:1:9003: error: m\n    1 | "));
 }
 
-TEST_CASE("a terminal is not told what a file says", "[config]") {
+TEST_CASE("control characters of a file never reach the terminal", "[config]") {
   const auto text = rendered("a = \x1b[31m", {.message = "found \x1b[2J", .position = {1, 1}});
   CHECK(text.find('\x1b') == text.npos);
 }
 
-TEST_CASE("a place beyond the text is no trouble", "[config]") {
+TEST_CASE("a position beyond the text is accepted", "[config]") {
   CHECK(rendered("a = 1", {.message = "m", .position = {1, 99}}) ==
         "run.toml:1:99: error: m\n    1 | a = 1\n      |      ^\n");
 }
 
-TEST_CASE("without a place the source is named alone", "[config]") {
+TEST_CASE("a diagnostic without a position names only the source", "[config]") {
   CHECK(rendered("a = 1", {.message = "missing", .hint = "write it"}) ==
         "run.toml: error: missing; write it\n");
 }
 
-TEST_CASE("diagnostics come in the order of the texts, fifty at most", "[config]") {
+TEST_CASE("diagnostics are sorted by position, and at most fifty are shown", "[config]") {
   Sources sources;
   Value tree;
   sources.add("run.toml", "a\nb\n", tree);
@@ -86,7 +86,7 @@ TEST_CASE("diagnostics come in the order of the texts, fifty at most", "[config]
   CHECK(found.render(sources).ends_with("and 52 more\n"));
 }
 
-TEST_CASE("warnings alone do no harm", "[config]") {
+TEST_CASE("warnings alone are no failure", "[config]") {
   Diagnostics found;
   CHECK((found.ok() && found.empty()));
   found.add({.severity = Diagnostic::Severity::warning, .message = "odd"});
@@ -95,7 +95,7 @@ TEST_CASE("warnings alone do no harm", "[config]") {
   CHECK_FALSE(found.ok());
 }
 
-TEST_CASE("each text is found again among several", "[config]") {
+TEST_CASE("each diagnostic shows the text of its own source", "[config]") {
   Sources sources;
   Value first;
   Value second = Value::List{1};
@@ -110,7 +110,7 @@ TEST_CASE("each text is found again among several", "[config]") {
   CHECK(sources.find({4, 1}).line == "d");
 }
 
-TEST_CASE("the nearest word is near", "[config]") {
+TEST_CASE("a suggested word is similar to the unknown one", "[config]") {
   const std::vector<std::string_view> words = {"global", "micro"};
   CHECK(nearest("gobal", words) == "global");
   CHECK(nearest("golbal", words) == "global");

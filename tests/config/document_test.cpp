@@ -26,7 +26,7 @@ Read read_all(std::map<std::string, std::string> files, const std::string& path,
 
 }  // namespace
 
-TEST_CASE("a file is laid over what it extends, table by table", "[config]") {
+TEST_CASE("a file is merged over the file that it extends, table by table", "[config]") {
   const auto read = read_all({{"runs/a.toml", "extends = \"base/b.toml\"\nx = 1\n[t]\nb = [9]\n"},
                               {"runs/base/b.toml", "x = 0\ny = 0\n[t]\na = 1\nb = [1, 2]\n"}},
                              "runs/a.toml");
@@ -34,7 +34,7 @@ TEST_CASE("a file is laid over what it extends, table by table", "[config]") {
   CHECK(read.tree == R"({"x":1,"y":0,"t":{"a":1,"b":[9]}})");
 }
 
-TEST_CASE("a base may be JSON and extend another", "[config]") {
+TEST_CASE("a base file may be JSON and extend another file", "[config]") {
   const auto read = read_all({{"a.toml", "extends = \"b.json\""},
                               {"b.json", R"({"extends": "sub/c.toml", "x": {"y": 1}})"},
                               {"sub/c.toml", "x.z = 2"}},
@@ -43,7 +43,7 @@ TEST_CASE("a base may be JSON and extend another", "[config]") {
   CHECK(read.tree == R"({"x":{"z":2,"y":1}})");
 }
 
-TEST_CASE("files that extend each other are named in their circle", "[config]") {
+TEST_CASE("an error about files that extend each other names the cycle", "[config]") {
   const auto read = read_all({{"a.toml", "extends = \"./b.toml\""},
                               {"b.toml", "extends = \"sub/../c.toml\""},
                               {"c.toml", "extends = \"b.toml\""}},
@@ -55,7 +55,7 @@ TEST_CASE("files that extend each other are named in their circle", "[config]") 
         "      |           ^~~~~~~~\n");
 }
 
-TEST_CASE("a chain of files has an end", "[config]") {
+TEST_CASE("the length of a chain of files is bounded", "[config]") {
   std::map<std::string, std::string> files;
   for (int i = 0; i < 40; ++i)
     files["f" + std::to_string(i)] = "extends = \"f" + std::to_string(i + 1) + "\"";
@@ -64,7 +64,7 @@ TEST_CASE("a chain of files has an end", "[config]") {
                 "f15:1:11: error: a chain of more than 16 files that extend each other\n"));
 }
 
-TEST_CASE("what cannot be read is said where it was asked for", "[config]") {
+TEST_CASE("a file that cannot be read is an error at the place that names it", "[config]") {
   CHECK(read_all({}, "a.toml").complaints == "a.toml: error: cannot read 'a.toml'\n");
   CHECK(read_all({{"a.toml", "extends = \"b.toml\""}}, "a.toml").complaints ==
         "a.toml:1:11: error: cannot read 'b.toml'\n"
@@ -75,7 +75,7 @@ TEST_CASE("what cannot be read is said where it was asked for", "[config]") {
                 "a.toml:1:11: error: extends wants the path of a file, but found an integer\n"));
 }
 
-TEST_CASE("a text that is no configuration is said with its place", "[config]") {
+TEST_CASE("a text that is no configuration is an error with its place", "[config]") {
   CHECK(read_all({{"a.toml", "a = 1\nb = \n"}}, "a.toml").complaints ==
         "a.toml:2:5: error: this is not TOML: key-value pair: expected value, saw '\\n'\n"
         "    2 | b = \n"
@@ -89,14 +89,14 @@ TEST_CASE("a text that is no configuration is said with its place", "[config]") 
         "      | ^~~\n");
 }
 
-TEST_CASE("a dash is JSON on standard input", "[config]") {
+TEST_CASE("the path - reads JSON from standard input", "[config]") {
   const auto read = read_all({{"-", "{\"a\": {\"b\": 1}}"}}, "-", {"a.b=2"});
   CHECK(read.complaints.empty());
   CHECK(read.tree == R"({"a":{"b":2}})");
   CHECK(read_all({{"-", "{\"a\" 1}"}}, "-").complaints.starts_with("<stdin>:1:6: error: "));
 }
 
-TEST_CASE("a setting is a TOML value, or a word that is a text", "[config]") {
+TEST_CASE("a setting is a TOML value, or a bare word that is a string", "[config]") {
   const auto tree = [](const std::string& setting) {
     const auto read = read_all({{"a.toml", ""}}, "a.toml", {setting});
     CHECK(read.complaints.empty());
@@ -116,12 +116,12 @@ TEST_CASE("a setting is a TOML value, or a word that is a text", "[config]") {
   CHECK(tree("a=\"\"") == R"({"a":""})");
 }
 
-TEST_CASE("of several settings the later wins", "[config]") {
+TEST_CASE("the last of several settings of a key wins", "[config]") {
   CHECK(read_all({{"a.toml", "a = 1"}}, "a.toml", {"a=2", "b.c=1", "a=3", "b.d=2"}).tree ==
         R"({"a":3,"b":{"c":1,"d":2}})");
 }
 
-TEST_CASE("a setting that is none is shown", "[config]") {
+TEST_CASE("a malformed setting is shown in the error", "[config]") {
   const auto said = [](const std::string& setting) {
     const std::string text = read_all({{"a.toml", ""}}, "a.toml", {setting}).complaints;
     return text.substr(0, text.find('\n'));
@@ -137,11 +137,11 @@ TEST_CASE("a setting that is none is shown", "[config]") {
   CHECK(said("a b=1") == "--set:1:1: error: 'a b' is no key");
 }
 
-TEST_CASE("one setting cannot bring in another", "[config]") {
+TEST_CASE("one setting cannot contain another", "[config]") {
   CHECK(read_all({{"a.toml", ""}}, "a.toml", {"a=1\nb=2"}).tree == R"({"a":"1\nb=2"})");
 }
 
-TEST_CASE("a message stands for itself", "[config]") {
+TEST_CASE("a message cannot extend a file", "[config]") {
   Diagnostics found;
   Value body;
   body.set("extends", "/etc/passwd");
@@ -153,7 +153,7 @@ TEST_CASE("a message stands for itself", "[config]") {
         "submit` does\n");
 }
 
-TEST_CASE("only files of a reasonable size are read", "[config]") {
+TEST_CASE("reading a configuration is limited to files of 1 MiB", "[config]") {
   const auto folder = std::filesystem::temp_directory_path();
   CHECK(read_text_file(folder.string()).error().text.find("is a folder") != std::string::npos);
   CHECK(read_text_file((folder / "there-is-none.toml").string())

@@ -6,18 +6,18 @@
 
 #include "config/load.h"
 
-/// A run that is good as it stands: text for settings to be laid over.
+/// A valid configuration, which tests change by settings.
 extern const std::string good_run;
 
-/// Files in memory.
+/// Returns a reader for files in memory.
 troupe::config::ReadText in_memory(std::map<std::string, std::string> files);
 
-/// What `run.toml` with this text, and these settings, comes to.
+/// Loads `run.toml` with this text and these settings.
 troupe::Result<troupe::config::Loaded> load_text(const std::string& text,
                                                  std::vector<std::string> settings = {});
 
-/// All that is said about `good_run` with these settings; empty where it is still good.
+/// Returns all diagnostics of `good_run` with these settings; empty if it is valid.
 std::string complaints(std::vector<std::string> settings);
 
-/// Of `complaints`, the line that says error or warning; the first, where there are several.
+/// Returns the first line of complaints() that says error or warning.
 std::string complaint(std::vector<std::string> settings);

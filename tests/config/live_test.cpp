@@ -15,7 +15,7 @@ Result<Loaded> set(const std::string& setting, std::int64_t steps = 100) {
 
 }  // namespace
 
-TEST_CASE("live keys are set while a run is under way", "[config]") {
+TEST_CASE("live keys can be set during a run", "[config]") {
   const auto changed = set("train.steps=2000");
   REQUIRE(changed.ok());
   CHECK(changed->config.train.steps == 2000);
@@ -23,7 +23,7 @@ TEST_CASE("live keys are set while a run is under way", "[config]") {
   CHECK(set("checkpoint.every=5 steps")->config.checkpoint.every == Interval{.steps = 5});
 }
 
-TEST_CASE("other keys are not, however they are written", "[config]") {
+TEST_CASE("other keys cannot be set during a run, however they are written", "[config]") {
   const std::string said =
       "--set:1:15: error: optimizer.eps cannot be changed while the run is under way\n"
       "    1 | optimizer.eps=0.5\n"
@@ -31,15 +31,15 @@ TEST_CASE("other keys are not, however they are written", "[config]") {
   CHECK(set("optimizer.eps=0.5").error().text == said);
   CHECK(set("optimizer={ eps = 0.5 }").error().text.find("optimizer.eps cannot be changed") !=
         std::string::npos);
-  CHECK(set("optimizer.eps=1e-8").ok());  // As it is anyway.
+  CHECK(set("optimizer.eps=1e-8").ok());  // The value is the present one.
 }
 
-TEST_CASE("a live key is checked like any other", "[config]") {
+TEST_CASE("a live key is checked like any other key", "[config]") {
   CHECK(set("train.steps=0").error().text.find("train.steps wants") != std::string::npos);
   CHECK(set("train.stops=1").error().text.find("did you mean 'train.steps'?") != std::string::npos);
 }
 
-TEST_CASE("a learning rate that is set holds from a step on, and changes none before", "[config]") {
+TEST_CASE("a live learning rate holds from a step on and changes no earlier step", "[config]") {
   const auto first = set("optimizer.lr=0.5", 100);
   REQUIRE(first.ok());
   CHECK(*value_at(first->tree, "optimizer.changes")->text() == "0.5 from 100");
@@ -55,7 +55,7 @@ TEST_CASE("a learning rate that is set holds from a step on, and changes none be
   CHECK(rate.at(200) == 250 * before.at(200));
 }
 
-TEST_CASE("a file with the same changes gives the same recipe", "[config]") {
+TEST_CASE("a file with the same learning rate changes gives the same recipe", "[config]") {
   const auto live = set("optimizer.lr=0.5", 100);
   const auto file =
       load_text(std::string(good_run) + "\n[optimizer]\nchanges = \"5e-1 from 100\"\n");
@@ -64,7 +64,7 @@ TEST_CASE("a file with the same changes gives the same recipe", "[config]") {
   CHECK(file->config.optimizer.rate.changes == live->config.optimizer.rate.changes);
 }
 
-TEST_CASE("what is set live cannot touch steps that are done", "[config]") {
+TEST_CASE("a live change cannot affect completed steps", "[config]") {
   const auto later = set("optimizer.lr=0.5", 100);
   CHECK(set_live(*later, "optimizer.lr=0.25", 50).error().text.find("was set already") !=
         std::string::npos);
@@ -75,7 +75,7 @@ TEST_CASE("what is set live cannot touch steps that are done", "[config]") {
         std::string::npos);
 }
 
-TEST_CASE("changes of a learning rate that cannot be read are told of", "[config]") {
+TEST_CASE("malformed learning rate changes are refused", "[config]") {
   for (const std::string bad :
        {"0.5", "0.5 from", "x from 1", "0.5 from -1", "1 from 20, 1 from 10", "0.5 from 1,", ""})
     CHECK(!parse_rate_changes(bad).ok());
@@ -83,7 +83,7 @@ TEST_CASE("changes of a learning rate that cannot be read are told of", "[config
         "0.001 from 120, 5e-04 from 200");
 }
 
-TEST_CASE("a recipe has the changes that have come to pass", "[config]") {
+TEST_CASE("a recipe contains the changes that have taken effect", "[config]") {
   const auto recipe = recipe_of(set("optimizer.lr=0.5", 100)->tree);
   const auto before = recipe_of(load_text(good_run)->tree);
   CHECK(recipe_changes(recipe_until(recipe, 100), before).empty());

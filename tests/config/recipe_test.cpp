@@ -19,7 +19,7 @@ std::vector<std::string> changed_by(std::vector<std::string> settings) {
 
 }  // namespace
 
-TEST_CASE("a recipe is what changes numbers, a line for each key", "[config]") {
+TEST_CASE("a recipe lists the keys that affect the numbers, one per line", "[config]") {
   CHECK(recipe_text(recipe()) ==
         "seed = 1\n"
         "exactness = \"bits\"\n"
@@ -53,7 +53,7 @@ TEST_CASE("a recipe is what changes numbers, a line for each key", "[config]") {
         "parallel.reduction = \"tree\"\n");
 }
 
-TEST_CASE("no plan changes the recipe", "[config]") {
+TEST_CASE("settings of the plan do not change the recipe", "[config]") {
   CHECK(changed_by({"pipeline.stages=3", "pipeline.replicas=2", "pipeline.schedule=gpipe",
                     "pipeline.recompute=true", "parallel.exchange=server", "elastic.nodes=1:2",
                     "checkpoint.keep=9", "train.steps=2000", "train.threads=2", "name=other",
@@ -61,7 +61,7 @@ TEST_CASE("no plan changes the recipe", "[config]") {
             .empty());
 }
 
-TEST_CASE("what changes a recipe is named", "[config]") {
+TEST_CASE("the differences between two recipes are named", "[config]") {
   CHECK(changed_by({"batch.global=64", "seed=2"}) ==
         std::vector<std::string>{"seed = 2, was 1", "batch.global = 64, was 32"});
   CHECK(changed_by({"optimizer.clip_norm=1"}) ==
@@ -70,19 +70,20 @@ TEST_CASE("what changes a recipe is named", "[config]") {
         std::vector<std::string>{"optimizer.clip_norm is not there, was 1"});
 }
 
-TEST_CASE("the shape of an asynchronous pipeline is recipe", "[config]") {
+TEST_CASE("the shape of an asynchronous pipeline belongs to the recipe", "[config]") {
   const auto changes = recipe_changes(recipe({"pipeline.schedule=pipedream", "pipeline.stages=3"}),
                                       recipe({"pipeline.schedule=pipedream", "pipeline.stages=2"}));
   CHECK(changes == std::vector<std::string>{"pipeline.stages = 3, was 2"});
 }
 
-TEST_CASE("a learning rate that ends with the run ties the recipe to its length", "[config]") {
+TEST_CASE("a learning rate schedule that ends with the run adds its length to the recipe",
+          "[config]") {
   CHECK(recipe_changes(recipe({"optimizer.schedule.kind=cosine", "train.steps=2000"}),
                        recipe({"optimizer.schedule.kind=cosine"})) ==
         std::vector<std::string>{"optimizer.schedule.total_steps = 2000, was 1000"});
 }
 
-TEST_CASE("a recipe that was kept as JSON is the same recipe", "[config]") {
+TEST_CASE("a recipe survives a round trip through JSON", "[config]") {
   const Value now = recipe({"optimizer.clip_norm=1.0", "model.dropout=0.5"});
   const Value kept = *parse_json(to_json(now));
   CHECK(recipe_text(kept) == recipe_text(now));

@@ -11,12 +11,12 @@
 using namespace troupe;
 using namespace troupe::config;
 
-TEST_CASE("a run is shown complete, with what is recipe and what is plan", "[config]") {
+TEST_CASE("a run is shown with all keys, marked as recipe or plan", "[config]") {
   check_golden(TROUPE_ROOT "/tests/config/data/show.toml",
                show(*load_text(good_run), Show::values));
 }
 
-TEST_CASE("a run is shown with the place where each value was written", "[config]") {
+TEST_CASE("a run is shown with the place of each value", "[config]") {
   const auto loaded = load(
       {.path = "runs/a.toml",
        .settings = {"log.every=1", "pipeline.schedule=pipedream", "staleness.preset=ws"},
@@ -26,7 +26,7 @@ TEST_CASE("a run is shown with the place where each value was written", "[config
   check_golden(TROUPE_ROOT "/tests/config/data/show-origin.toml", show(*loaded, Show::origins));
 }
 
-TEST_CASE("what is shown reads back as the same run", "[config]") {
+TEST_CASE("a shown run parses back to the same run", "[config]") {
   const auto loaded = load_text(good_run, {"optimizer.lr=3e-4", "pipeline.stages=[0, 2, 6]"});
   REQUIRE(loaded.ok());
   const auto again = load_text(show(*loaded, Show::origins));
@@ -43,15 +43,15 @@ TEST_CASE("values of a message have the message as their origin", "[config]") {
   CHECK(text.find("seed = 1            # recipe  default\n") != text.npos);
 }
 
-TEST_CASE("the JSON schema is the one that was reviewed", "[config]") {
+TEST_CASE("the JSON schema matches the reviewed file", "[config]") {
   check_golden(TROUPE_ROOT "/tests/config/data/schema.json", to_json_lines(json_schema()));
 }
 
-TEST_CASE("the reference page says what the program does", "[config]") {
+TEST_CASE("the reference page of keys is up to date", "[config]") {
   check_golden(TROUPE_ROOT "/docs/reference/config.md", reference_page());
 }
 
-TEST_CASE("each key completes once", "[config]") {
+TEST_CASE("each key is completed once", "[config]") {
   const auto all = completions();
   REQUIRE(all.size() > 80);
   CHECK(all.front().word == "name=");

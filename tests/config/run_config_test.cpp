@@ -7,7 +7,7 @@ using namespace troupe;
 using namespace troupe::config;
 using namespace std::chrono_literals;
 
-TEST_CASE("a run as a struct has what the file says", "[config]") {
+TEST_CASE("the struct of a run has the values of its file", "[config]") {
   const auto loaded = load_text(R"(
 name = "g"
 seed = 7
@@ -107,13 +107,13 @@ every = 1
   CHECK(config.log.every == 1);
 }
 
-TEST_CASE("what a file does not say is auto, none or a default", "[config]") {
+TEST_CASE("keys that a file omits are auto, none or a default", "[config]") {
   const auto loaded = load_text(
       "model = { kind = \"mlp\", dims = [2, 2] }\ndata.train = \"x\"\nbatch.global = 4\n"
       "train.steps = 50\n");
   REQUIRE(loaded.ok());
   const RunConfig& config = loaded->config;
-  CHECK(config.name == "run");  // As its file is called.
+  CHECK(config.name == "run");  // Named like its file.
   CHECK_FALSE(config.data.validate);
   CHECK_FALSE(config.batch.micro);
   CHECK_FALSE(config.pipeline.stages.count);
@@ -134,11 +134,11 @@ TEST_CASE("what a file does not say is auto, none or a default", "[config]") {
   CHECK(config.limits.suspend_patience == 24h);
 }
 
-TEST_CASE("a count of nodes is the fewest and the most", "[config]") {
+TEST_CASE("a single number of nodes is both the minimum and the maximum", "[config]") {
   CHECK(load_text(good_run, {"elastic.nodes=4"})->config.elastic.nodes == CountRange{4, 4});
 }
 
-TEST_CASE("a run without a name is called like its file", "[config]") {
+TEST_CASE("a run without a name is named like its file", "[config]") {
   const auto name = [](const std::string& path) {
     return load({.path = path, .read = in_memory({{path, good_run}})})->config.name;
   };

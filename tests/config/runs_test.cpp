@@ -22,7 +22,7 @@ RunConfig run(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("every run that comes with the program is good, without a warning", "[config]") {
+TEST_CASE("every configuration that we ship is valid without a warning", "[config]") {
   int seen = 0;
   for (const auto& entry : fs::directory_iterator(runs)) {
     if (entry.path().extension() != ".toml") continue;
@@ -37,7 +37,7 @@ TEST_CASE("every run that comes with the program is good, without a warning", "[
   CHECK(seen >= 7);
 }
 
-TEST_CASE("gpt-small is what its page says", "[config]") {
+TEST_CASE("gpt-small matches its description", "[config]") {
   const auto config = run("gpt-small.toml");
   CHECK(*config.model.options.find("layers")->integer() == 6);
   CHECK(*config.model.options.find("width")->integer() == 384);
@@ -52,7 +52,7 @@ TEST_CASE("gpt-small is what its page says", "[config]") {
   CHECK(config.train.eval_every == 100);
 }
 
-TEST_CASE("defaults are the optimizer's own", "[config]") {
+TEST_CASE("defaults are those of the chosen optimizer", "[config]") {
   using Config = models::OptimizerConfig;
   const std::pair<const char*, Config::Kind> kinds[] = {{"sgd", Config::Kind::sgd},
                                                         {"adam", Config::Kind::adam},

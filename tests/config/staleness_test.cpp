@@ -13,7 +13,8 @@ std::vector<std::string> asynchronous(std::vector<std::string> settings) {
 
 }  // namespace
 
-TEST_CASE("what is asynchronous may be combined freely, but for what follows", "[config]") {
+TEST_CASE("asynchronous settings may be combined freely except for a few listed combinations",
+          "[config]") {
   for (const std::string predict : {"none", "msnag", "aggmsnag", "linear"})
     for (const std::string at : {"current", "forward", "extrapolated"})
       for (const std::string gap : {"none", "elementwise", "tensor_norm"})
@@ -28,14 +29,14 @@ TEST_CASE("what is asynchronous may be combined freely, but for what follows", "
           }
 }
 
-TEST_CASE("a penalty at the newest weights needs their activations", "[config]") {
+TEST_CASE("a gap penalty at the newest weights needs recomputed activations", "[config]") {
   CHECK(complaint(asynchronous({"staleness.gap_penalty=elementwise"})) ==
         "error: staleness.gap_penalty = \"elementwise\" with staleness.linearize_at = \"current\" "
         "needs activations of the newest weights, but pipeline.recompute = false keeps old ones; "
         "set pipeline.recompute = true, or staleness.linearize_at = \"forward\"");
 }
 
-TEST_CASE("the last update tells a gap of one step", "[config]") {
+TEST_CASE("gap_source last_update is valid only for a gap of one step", "[config]") {
   const auto with = [](const char* stages, const char* micro) {
     return complaint(asynchronous({"staleness.preset=ws_ga", "staleness.gap_source=last_update",
                                    std::string("pipeline.stages=") + stages,
@@ -50,7 +51,7 @@ TEST_CASE("the last update tells a gap of one step", "[config]") {
   CHECK(with("6", "4").empty());
 }
 
-TEST_CASE("two versions of the weights do where steps are seldom", "[config]") {
+TEST_CASE("pipedream-2bw needs enough micro-batches between steps", "[config]") {
   const auto with = [](const char* micro) {
     return complaint({"pipeline.schedule=pipedream-2bw", "pipeline.stages=6",
                       std::string("batch.micro=") + micro});
@@ -62,21 +63,21 @@ TEST_CASE("two versions of the weights do where steps are seldom", "[config]") {
   CHECK(with("4").empty());
 }
 
-TEST_CASE("a step is a batch", "[config]") {
+TEST_CASE("step_every must match the batch size", "[config]") {
   CHECK(complaint(asynchronous({"staleness.step_every=4"})) ==
         "error: staleness.step_every = 4 x batch.micro = 4 x replicas = 1 (= 16) is not "
         "batch.global = 32; set staleness.step_every = 8, or batch.global = 16");
   CHECK(complaint(asynchronous({"staleness.step_every=8"})).empty());
 }
 
-TEST_CASE("a flush is a whole number of steps", "[config]") {
+TEST_CASE("a flush interval is a whole number of steps", "[config]") {
   CHECK(complaint(asynchronous({"staleness.flush_every=100"})) ==
         "error: staleness.flush_every = 100 micro-batches are not a whole number of steps of 8; "
         "nearest: 96, 104");
   CHECK(complaint(asynchronous({"staleness.flush_every=96"})).empty());
 }
 
-TEST_CASE("how stale weights are must not depend on the cluster", "[config]") {
+TEST_CASE("staleness must not depend on the cluster", "[config]") {
   CHECK(complaint(asynchronous({"pipeline.stages=auto"}))
             .starts_with("error: pipeline.stages = \"auto\" cannot be had with the asynchronous "
                          "schedule \"pipedream\""));
@@ -85,7 +86,7 @@ TEST_CASE("how stale weights are must not depend on the cluster", "[config]") {
                          "schedule \"pipedream\""));
 }
 
-TEST_CASE("only known optimizers are predicted and penalised", "[config]") {
+TEST_CASE("predictions and penalties support only known optimizers", "[config]") {
   CHECK(complaint(asynchronous({"optimizer.kind=muon", "staleness.predict=msnag"})) ==
         "error: staleness.predict = \"msnag\" cannot tell the next weights of optimizer.kind = "
         "\"muon\"; it can for sgd, adam and adamw");
@@ -95,12 +96,12 @@ TEST_CASE("only known optimizers are predicted and penalised", "[config]") {
   CHECK(complaint(asynchronous({"optimizer.kind=nadamw", "staleness.preset=ws"})).empty());
 }
 
-TEST_CASE("a look-ahead needs a prediction", "[config]") {
+TEST_CASE("nag needs a prediction", "[config]") {
   CHECK(complaint(asynchronous({"staleness.nag=true"})) ==
         "error: staleness.nag looks ahead with a prediction, but staleness.predict = \"none\"");
 }
 
-TEST_CASE("the last update tells no prediction's gap", "[config]") {
+TEST_CASE("gap_source last_update cannot be combined with a prediction", "[config]") {
   const std::vector<std::string> last_update = {"staleness.preset=ws_ga",
                                                 "staleness.gap_source=last_update",
                                                 "optimizer.kind=sgd", "optimizer.momentum=0.9"};
@@ -118,7 +119,7 @@ TEST_CASE("the last update tells no prediction's gap", "[config]") {
   CHECK(with("staleness.spike_compensation=true").empty());
 }
 
-TEST_CASE("a spike needs a momentum to make up for", "[config]") {
+TEST_CASE("spike compensation needs sgd with momentum", "[config]") {
   const auto with = [](std::string kind, std::string momentum) {
     std::vector<std::string> settings = {"staleness.spike_compensation=true",
                                          "optimizer.kind=" + kind};
@@ -134,7 +135,7 @@ TEST_CASE("a spike needs a momentum to make up for", "[config]") {
   CHECK(with("sgd", "0.9").empty());
 }
 
-TEST_CASE("two versions leave no choice of weights", "[config]") {
+TEST_CASE("pipedream-2bw fixes the weights that passes use", "[config]") {
   const auto with = [](std::string setting) {
     return complaint({"pipeline.schedule=pipedream-2bw", std::move(setting)});
   };
@@ -147,7 +148,7 @@ TEST_CASE("two versions leave no choice of weights", "[config]") {
   CHECK(with("staleness.preset=stale").empty());
 }
 
-TEST_CASE("what changes nothing is a warning", "[config]") {
+TEST_CASE("a setting without effect gives a warning", "[config]") {
   CHECK(complaints({"staleness.predict=msnag"}) ==
         "--set:1:19: warning: staleness.predict = \"msnag\" changes nothing: the schedule \"1f1b\" "
         "is synchronous, so no weight is stale\n"
@@ -157,7 +158,7 @@ TEST_CASE("what changes nothing is a warning", "[config]") {
       complaint(asynchronous({"pipeline.stages=1", "staleness.preset=ws"})) ==
       "warning: staleness.linearize_at = \"forward\" changes nothing: with one stage no weight is "
       "stale");
-  // A look-ahead predicts with one stage, too.
+  // A look-ahead predicts even with one stage.
   CHECK(
       complaint(asynchronous({"pipeline.stages=1", "staleness.predict=msnag"})) ==
       "warning: staleness.predict = \"msnag\" changes nothing: with one stage no weight is stale");
@@ -169,7 +170,7 @@ TEST_CASE("what changes nothing is a warning", "[config]") {
         "pipeline.replicas = 2; msnag is used in its place");
 }
 
-TEST_CASE("stages may recompute one by one, where it is said which they are", "[config]") {
+TEST_CASE("recomputing single stages needs explicit stage boundaries", "[config]") {
   CHECK(complaint({"pipeline.recompute=[true, false]"}) ==
         "error: pipeline.recompute has an entry for each stage, but pipeline.stages does not say "
         "which layers these are; write boundaries such as pipeline.stages = [0, 3, 6], which "
@@ -182,7 +183,7 @@ TEST_CASE("stages may recompute one by one, where it is said which they are", "[
   CHECK(with("[true, true]") ==
         "error: pipeline.recompute has 2 entries, but there are 3 stages; it must have one for "
         "each");
-  // The last stage is never late.
+  // The last stage never has a delay.
   CHECK(with("[true, true, false]").empty());
   CHECK(with("[true, false, true]")
             .starts_with("error: staleness.gap_penalty = \"elementwise\" with "
@@ -190,7 +191,7 @@ TEST_CASE("stages may recompute one by one, where it is said which they are", "[
                          "weights, but pipeline.recompute = [true, false, true] keeps old ones"));
 }
 
-TEST_CASE("a gap is mended once, and compensated for by the old weights", "[config]") {
+TEST_CASE("delay compensation needs the old weights and excludes a gap penalty", "[config]") {
   CHECK(complaint(asynchronous({"staleness.preset=ws_ga", "staleness.delay_compensation=0.5"})) ==
         "error: staleness.delay_compensation = 0.5 and staleness.gap_penalty = \"elementwise\" "
         "both mend a gradient for the same gap; use one of them");
@@ -201,7 +202,7 @@ TEST_CASE("a gap is mended once, and compensated for by the old weights", "[conf
   CHECK(complaint(asynchronous({"staleness.delay_compensation=0.5"})).empty());
 }
 
-TEST_CASE("steps that are synchronous anyway need not be asked for", "[config]") {
+TEST_CASE("synchronous_steps gives a warning with a synchronous schedule", "[config]") {
   CHECK(complaint({"staleness.synchronous_steps=10"}) ==
         "warning: staleness.synchronous_steps = 10 changes nothing: the schedule \"1f1b\" is "
         "synchronous, so no weight is stale");

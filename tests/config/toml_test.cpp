@@ -27,7 +27,7 @@ TEST_CASE("TOML becomes a tree whose keys keep their order", "[config]") {
         R"({"z":1,"a":2.5,"table":{"list":[1,"two",true],"inline":{"y":1,"x":-2}}})");
 }
 
-TEST_CASE("every key and value knows where it stands", "[config]") {
+TEST_CASE("every key and value has a position", "[config]") {
   const auto read = parse_toml("[model]\nkind = \"gpt2\"\n\n[batch]\n  micro = 4\n");
   REQUIRE(read.ok());
   CHECK(read->find("model")->position == Position{1, 1});
@@ -37,13 +37,13 @@ TEST_CASE("every key and value knows where it stands", "[config]") {
   CHECK(entry.value.position == Position{5, 11});
 }
 
-TEST_CASE("columns count bytes, as everywhere else", "[config]") {
+TEST_CASE("columns count bytes", "[config]") {
   const auto read = parse_toml("a = { \"\u00e9\" = 1, b = 2 }\n");
   REQUIRE(read.ok());
   CHECK(read->find("a")->find("b")->position == Position{1, 21});
 }
 
-TEST_CASE("what is not TOML is an error with a place", "[config]") {
+TEST_CASE("invalid TOML is an error with a position", "[config]") {
   CHECK(error_of("a = 1\nb = \n") ==
         "2:5: this is not TOML: key-value pair: expected value, saw '\\n'");
   CHECK(error_of("a = 1\na = 2\n").starts_with("2:5: this is not TOML: "));
@@ -54,7 +54,7 @@ TEST_CASE("what is not TOML is an error with a place", "[config]") {
         "1:5: no key takes a date or a time; put quotes around it if it is a text");
 }
 
-TEST_CASE("nothing that is nested endlessly is read", "[config]") {
+TEST_CASE("nesting is limited", "[config]") {
   CHECK(error_of(repeated("a.", 200000) + "a = 1").find("a key of more than 32 parts") !=
         std::string::npos);
   CHECK(error_of("[" + repeated("a . ", 200000) + "a]").find("more than 32 parts") !=
@@ -65,7 +65,7 @@ TEST_CASE("nothing that is nested endlessly is read", "[config]") {
   CHECK(error_of(std::string(2 << 20, '#')).find("at most 1048576 are read") != std::string::npos);
 }
 
-TEST_CASE("quotes and brackets stand in the middle of no key or value", "[config]") {
+TEST_CASE("quotes and brackets inside a bare key or value are errors", "[config]") {
   for (const std::string text : {"a = 0\"\xce\xa3\"", "a = 0.\"\xce\xa3\"", "a = [1, 2'\xce\xa3']",
                                  "a = {b = +\"\xce\xa3\"}", "a = [\n1\"\xce\xa3\"]", "a\"b\" = 1"})
     CHECK(error_of(text).find("a quote in the middle of a key or a value") != std::string::npos);
@@ -86,7 +86,7 @@ s = {t = [ ], u = ''}
   REQUIRE(good);
 }
 
-TEST_CASE("beyond ASCII, characters stand in quotes and comments", "[config]") {
+TEST_CASE("characters beyond ASCII are allowed only in quotes and comments", "[config]") {
   CHECK(error_of("x = 1\n\u00e9 = 2\n") ==
         "2:1: this is not TOML: outside of quotes only ASCII may stand; put a key or a text in "
         "quotes");
@@ -103,7 +103,7 @@ TEST_CASE("beyond ASCII, characters stand in quotes and comments", "[config]") {
   CHECK(*read->find("z")->text() == "\u00e9\\");
 }
 
-TEST_CASE("dots in numbers and comments are no nested keys", "[config]") {
+TEST_CASE("dots in numbers and comments do not count as nested keys", "[config]") {
   CHECK(parse_toml("a = [" + repeated("0.5, ", 100) + "1.0]  # " + repeated(".", 100)).ok());
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("a value is written as TOML reads it", "[config]") {
   CHECK(to_toml(table) == "{ kind = \"cosine\", \"two words\" = 1 }");
 }
 
-TEST_CASE("what was written as TOML reads back equal", "[config]") {
+TEST_CASE("values written as TOML parse back equal", "[config]") {
   for (const Value& value :
        {Value(0.1), Value(1e300), Value(5e-324), Value(1e16), Value(-0.5), Value(INT64_MIN),
         Value("\u00e9 \\ \t"), Value(Value::List{1.5, "x", Value::List{}})}) {

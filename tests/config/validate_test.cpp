@@ -14,7 +14,7 @@ std::string complaint_about(const std::string& text) { return load_text(text).er
 
 }  // namespace
 
-TEST_CASE("an unknown key is shown with the one that was meant", "[config]") {
+TEST_CASE("an error about an unknown key suggests a similar key", "[config]") {
   const std::string text =
       "[model]\nkind = \"mlp\"\ndims = [2, 2]\n[data]\ntrain = \"made:gaussians\"\n"
       "[train]\nsteps = 1\n[batch]\nglobal = 4\ngobal = 64\n";
@@ -24,7 +24,7 @@ TEST_CASE("an unknown key is shown with the one that was meant", "[config]") {
         "      | ^~~~~ did you mean 'batch.global'?   (keys here: global, micro)\n");
 }
 
-TEST_CASE("a key that stands in the wrong table is found in the right one", "[config]") {
+TEST_CASE("an error about a key in the wrong table names the right table", "[config]") {
   CHECK(complaints({"batch.lr=1"}) ==
         "--set:1:7: error: unknown key 'batch.lr'\n"
         "    1 | batch.lr=1\n"
@@ -33,19 +33,19 @@ TEST_CASE("a key that stands in the wrong table is found in the right one", "[co
   CHECK(complaints({"steps=1"}).find("did you mean 'train.steps'?") != std::string::npos);
 }
 
-TEST_CASE("a key that is like no other is shown with those that exist", "[config]") {
+TEST_CASE("an error about an unknown key without a similar one lists the keys", "[config]") {
   CHECK(complaints({"log.banana=1"}) ==
         "--set:1:5: error: unknown key 'log.banana'\n"
         "    1 | log.banana=1\n"
         "      |     ^~~~~~ (keys here: every, staleness)\n");
 }
 
-TEST_CASE("a key with a dot in it is not the path it looks like", "[config]") {
+TEST_CASE("a quoted key with a dot is not a path", "[config]") {
   CHECK(complaint_about("\"batch.global\" = 3\n" + good_run).find("unknown key 'batch.global'") !=
         std::string::npos);
 }
 
-TEST_CASE("all that is wrong is said at once", "[config]") {
+TEST_CASE("all errors are reported at once", "[config]") {
   const auto all =
       complaints({"batch.gobal=1", "seed=x", "optimizer.kind=adamx", "model.layers=0"});
   CHECK(all.find("unknown key 'batch.gobal'") != all.npos);
@@ -57,7 +57,7 @@ TEST_CASE("all that is wrong is said at once", "[config]") {
         all.npos);
 }
 
-TEST_CASE("missing keys are named with what they want", "[config]") {
+TEST_CASE("missing keys are named with their types", "[config]") {
   CHECK(complaint_about("[model]\nkind = \"gpt2\"\nlayers = 1\nwidth = 1\nheads = 1\ncontext = 1\n"
                         "[batch]\nmicro = 1\n") ==
         "run.toml: error: missing key 'data.train': a string\n"
@@ -73,7 +73,7 @@ TEST_CASE("missing keys are named with what they want", "[config]") {
       "run.toml: error: missing key 'model.kind': one of mlp, gpt2, llama, vit, resnet\n"));
 }
 
-TEST_CASE("a key of another kind is said to be one", "[config]") {
+TEST_CASE("a key of another model or optimizer kind is reported as such", "[config]") {
   CHECK(complaints({"optimizer.momentum=0.9"}) ==
         "--set:1:11: error: optimizer.momentum has no meaning with optimizer.kind = \"adamw\"; it "
         "belongs to sgd, muon\n"
@@ -85,7 +85,7 @@ TEST_CASE("a key of another kind is said to be one", "[config]") {
         "error: model.dims has no meaning with model.kind = \"gpt2\"; it belongs to mlp");
 }
 
-TEST_CASE("with a wrong kind nothing is said about its keys", "[config]") {
+TEST_CASE("if a kind is wrong, its keys are not checked", "[config]") {
   const auto all = complaints({"model.kind=gtp2"});
   CHECK(all ==
         "--set:1:12: error: model.kind wants one of mlp, gpt2, llama, vit, resnet, but found a "
@@ -94,7 +94,7 @@ TEST_CASE("with a wrong kind nothing is said about its keys", "[config]") {
         "      |            ^~~~ did you mean 'gpt2'?\n");
 }
 
-TEST_CASE("a table is no value and a value is no table", "[config]") {
+TEST_CASE("a table is rejected for a value, and a value for a table", "[config]") {
   CHECK(complaint({"optimizer=adamw"}) ==
         "error: optimizer is a table of keys, but found a string \"adamw\"");
   CHECK(complaint({"batch.global={ a = 1 }"}) ==
@@ -102,7 +102,7 @@ TEST_CASE("a table is no value and a value is no table", "[config]") {
   CHECK(complaint({"model=1"}) == "error: model is a table of keys, but found an integer 1");
 }
 
-TEST_CASE("each type says what it wants", "[config]") {
+TEST_CASE("each type's error says what is expected", "[config]") {
   const std::pair<const char*, const char*> cases[] = {
       {"batch.global=1.5", "batch.global wants an integer of at least 1, but found a number 1.5"},
       {"batch.micro=some",
@@ -157,21 +157,21 @@ TEST_CASE("each type says what it wants", "[config]") {
     CHECK(complaint({setting}) == "error: " + std::string(wanted));
 }
 
-TEST_CASE("a list of sizes has at least one", "[config]") {
+TEST_CASE("a list of sizes is not empty", "[config]") {
   const std::string text = "[model]\nkind = \"mlp\"\ndims = []\n";
   CHECK(complaint_about(text).find(
             "model.dims wants a list of integers of at least 1, but found a list []") !=
         std::string::npos);
 }
 
-TEST_CASE("a JSON null is no value", "[config]") {
+TEST_CASE("a JSON null is rejected", "[config]") {
   Value body = load_text(good_run)->tree;
   body.set("seed", Value());
   CHECK(load_message(body, "run.submit").error().text ==
         "run.submit: error: seed wants an integer of at least 0, but found nothing\n");
 }
 
-TEST_CASE("what is not written has its default, by the kind that was chosen", "[config]") {
+TEST_CASE("an omitted key gets the default of the chosen kind", "[config]") {
   const auto lr = [](const char* kind) {
     return value_at(load_text(good_run, {std::string("optimizer.kind=") + kind})->tree,
                     "optimizer.lr")
@@ -186,7 +186,7 @@ TEST_CASE("what is not written has its default, by the kind that was chosen", "[
         R"("total_steps":"auto","min_lr":0}})");
 }
 
-TEST_CASE("a complete tree is complete: checked again it stays the same", "[config]") {
+TEST_CASE("validating a complete tree changes nothing", "[config]") {
   const auto loaded = load_text(good_run);
   REQUIRE(loaded.ok());
   const auto again = load_message(loaded->tree, "run.submit");
@@ -194,7 +194,7 @@ TEST_CASE("a complete tree is complete: checked again it stays the same", "[conf
   CHECK(again->tree == loaded->tree);
 }
 
-TEST_CASE("a preset stands for three keys, each of which may be written", "[config]") {
+TEST_CASE("a preset sets three keys, each of which may be overridden", "[config]") {
   const auto staleness = [](std::vector<std::string> settings) {
     settings.push_back("pipeline.schedule=pipedream");
     const auto loaded = load_text(good_run, settings);

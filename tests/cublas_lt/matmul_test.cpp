@@ -1,4 +1,4 @@
-// What cuBLASLt says without a GPU. A handle, and with it an algorithm, needs a driver.
+// cuBLASLt's answers without a GPU. A handle, and so an algorithm, needs a driver.
 
 #include "kernels/cuda/cublas_lt/matmul.h"
 
@@ -9,7 +9,7 @@ namespace {
 
 std::string error_of(const Result<Library>& result) { return result ? "" : result.error().text; }
 
-/// y = x w, where `w` lies by row or by column.
+/// Returns y = x w, where `w` is stored by row or by column.
 template <class Number = BFloat16>
 DeviceProduct<Number> product(std::int64_t rows, std::int64_t depth, std::int64_t columns) {
   alignas(256) static Number numbers[1];
@@ -36,7 +36,7 @@ Epilogue<Number> epilogue(EpilogueKind kind) {
 
 }  // namespace
 
-TEST_CASE("cuBLASLt has all functions that are looked for", "[cublas_lt]") {
+TEST_CASE("cuBLASLt has all functions that we load", "[cublas_lt]") {
   CHECK(error_of(library()) == "");
   REQUIRE(library().ok());
   INFO(library()->name());
@@ -48,9 +48,9 @@ TEMPLATE_TEST_CASE("cuBLASLt takes our descriptors", "[cublas_lt]", float, Float
   REQUIRE(library().ok());
   auto forward = product<TestType>(300, 64, 48);
   CHECK_NOTHROW(Matmul(Form::of(forward)));
-  forward.start = forward.c;  // One row.
+  forward.start = forward.c;  // A single row.
   CHECK_NOTHROW(Matmul(Form::of(forward)));
-  forward.start_stride = forward.c_stride;  // Its own result.
+  forward.start_stride = forward.c_stride;  // Accumulates onto its own result.
   CHECK_NOTHROW(Matmul(Form::of(forward)));
   auto back = product<TestType>(300, 48, 64);
   back.b = {back.b.data, 1, 48};
@@ -78,8 +78,7 @@ TEMPLATE_TEST_CASE("cuBLASLt takes our descriptors of epilogues", "[cublas_lt]",
   }
 }
 
-TEST_CASE("gelu is possible within a product whose rows are whole, and lie where they should",
-          "[cublas_lt]") {
+TEST_CASE("gelu in a product needs whole rows at aligned addresses", "[cublas_lt]") {
   const auto gelu = epilogue<BFloat16>(EpilogueKind::gelu);
   CHECK(Form::of(product(3, 5, 48), gelu).is_possible());
   CHECK(!Form::of(product(3, 5, 47), gelu).is_possible());
@@ -89,19 +88,19 @@ TEST_CASE("gelu is possible within a product whose rows are whole, and lie where
   CHECK(!Form::of(product(3, 5, 48), elsewhere).is_possible());
 }
 
-TEST_CASE("a form has what decides which algorithm is good for it", "[cublas_lt]") {
+TEST_CASE("a form contains what decides which algorithm suits it", "[cublas_lt]") {
   const auto whole = product(8, 8, 8);
   auto odd = whole;
   odd.c += 1;
   CHECK(Form::of(whole).c_alignment == 64);
   CHECK(Form::of(odd).c_alignment == sizeof(float));
-  auto elsewhere = whole;  // Where memory happens to begin is no matter.
+  auto elsewhere = whole;  // The absolute address does not matter.
   elsewhere.c += 16;
   CHECK(Form::of(whole) == Form::of(elsewhere));
   CHECK(Form::of(whole) != Form::of(odd));
   CHECK(Form::of(whole) != Form::of(product<Float16>(8, 8, 8)));
   CHECK(Form::of(whole) != Form::of(product<float>(8, 8, 8)));
-  // A single column lies by row as well as by column: as the stride suffices for.
+  // A single column is stored by row and by column alike; the order that fits the stride is used.
   auto column = product(5, 7, 1);
   column.b = {column.b.data, 1, 1};
   CHECK(Form::of(column).b.order == Form::Factor::Order::by_row);
@@ -110,7 +109,7 @@ TEST_CASE("a form has what decides which algorithm is good for it", "[cublas_lt]
   CHECK(Form::of(row).b.order == Form::Factor::Order::by_column);
 }
 
-TEST_CASE("a handle is made where there is a driver, and else the reason is told", "[cublas_lt]") {
+TEST_CASE("a handle is made if there is a driver, else the error gives the reason", "[cublas_lt]") {
   REQUIRE(library().ok());
   cublasLtHandle_t handle = nullptr;
   const auto outcome = library()->create(&handle);
@@ -128,7 +127,7 @@ TEST_CASE("a handle is made where there is a driver, and else the reason is told
     CHECK(has_algorithm(product<Float16>(304, 64, columns), Epilogue<Float16>{}));
     CHECK(has_algorithm(product<BFloat16>(304, 64, columns), Epilogue<BFloat16>{}));
   }
-  // Where there is none a kernel of our own is behind the product.
+  // Without a library algorithm our own kernel runs after the product.
   for (const auto kind : {EpilogueKind::rounded, EpilogueKind::gelu, EpilogueKind::gelu_slope,
                           EpilogueKind::rows_of_a, EpilogueKind::columns_of_b}) {
     if (!has_algorithm(product<Float16>(304, 64, 48), epilogue<Float16>(kind)))

@@ -4,7 +4,7 @@
 
 namespace troupe::kernels::cuda {
 
-TEST_CASE("a library that is not there is named, and what to do", "[cublas_lt]") {
+TEST_CASE("an error about a missing library names it and says what to do", "[cublas_lt]") {
   const auto found = SharedLibrary::open("libtroupe-has-none.so.7");
   REQUIRE(!found.ok());
   CHECK(found.error().text.starts_with("libtroupe-has-none.so.7: "));
@@ -12,7 +12,7 @@ TEST_CASE("a library that is not there is named, and what to do", "[cublas_lt]")
       "; install it, or name the folder that has it in LD_LIBRARY_PATH"));
 }
 
-TEST_CASE("a library that lacks a function is of no use", "[cublas_lt]") {
+TEST_CASE("a library that lacks a function is rejected", "[cublas_lt]") {
   auto found = SharedLibrary::open("libm.so.6");
   REQUIRE(found.ok());
   double (*sine)(double) = nullptr;

@@ -1,5 +1,5 @@
-// What layers give each other in 16 bits: what the kernels for fp32 make of the same numbers,
-// rounded once. Those are compared with the cores' by kernels_test.cpp.
+// The 16-bit tensors between layers equal the fp32 kernels' results, rounded once. kernels_test.cpp
+// compares the fp32 kernels with the cores.
 
 #include "kernels/between_layers.h"
 
@@ -11,7 +11,7 @@
 namespace troupe::kernels {
 namespace {
 
-/// A device's stream, on which numbers are made in 16 bits and the same ones in fp32.
+/// A device's stream that makes the same numbers in 16 bits and in fp32.
 class There {
  public:
   std::unique_ptr<Device> device = open_tensor_cores();
@@ -41,7 +41,7 @@ class There {
     const Tensor narrow = as_type(stream_, wide(shape, seed), narrow_);
     return {narrow, as_type(stream_, narrow, DType::f32)};
   }
-  /// Room for what is made.
+  /// Returns uninitialized tensors for results.
   Two room(const Shape& shape) { return {stream_.make(shape, narrow_), stream_.make(shape)}; }
 
   bool same(const Tensor& found, const Tensor& wanted) {
@@ -63,7 +63,7 @@ constexpr std::int64_t rows = 131, columns = 37;
 
 }  // namespace
 
-TEST_CASE("norms give 16 bits and take gradients of 16") {
+TEST_CASE("norms output 16 bits and accept gradients of 16 bits") {
   There there(GENERATE(values(types)));
   if (!there.device) return;
   Stream& stream = there.stream();
@@ -101,7 +101,7 @@ TEST_CASE("norms give 16 bits and take gradients of 16") {
   CHECK(there.same(dweight, other_dweight));
 }
 
-TEST_CASE("activations of 16 bits are those of fp32, rounded") {
+TEST_CASE("activations in 16 bits equal the fp32 results, rounded") {
   There there(GENERATE(values(types)));
   if (!there.device) return;
   Stream& stream = there.stream();
@@ -136,8 +136,8 @@ TEST_CASE("activations of 16 bits are those of fp32, rounded") {
   CHECK(there.same(turned.narrow, turned.wide));
 }
 
-// Rows of several chunks, of which the last is not whole.
-TEST_CASE("logits of 16 bits have the losses of the same numbers in fp32") {
+// The rows take several chunks, the last of them partial.
+TEST_CASE("logits in 16 bits give the losses of the same numbers in fp32") {
   There there(GENERATE(values(types)));
   if (!there.device) return;
   Stream& stream = there.stream();

@@ -1,5 +1,5 @@
-// Of the played device alone: that a recording is spoilt by what CUDA refuses meanwhile; and which
-// graphs are kept.
+// Recording and caching of graphs. Tests of the simulated device: calls that CUDA refuses during a
+// capture invalidate it.
 
 #include <cuda_runtime.h>
 
@@ -14,7 +14,7 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-/// Pinned memory, which a queue of the played device writes to by copying.
+/// Pinned memory that queues of the simulated device write to by copying.
 class Numbers {
  public:
   Numbers() {
@@ -45,7 +45,7 @@ cudaError_t copy(const std::uint64_t& from, std::uint64_t& to, cudaStream_t queu
   return cudaMemcpyAsync(&to, &from, sizeof to, cudaMemcpyDefault, queue);
 }
 
-TEST_CASE("what is recorded is done when it is played, as often as it is") {
+TEST_CASE("recorded work runs each time that its graph is launched") {
   Numbers numbers;
   Queue queue;
   check(cudaStreamBeginCapture(queue.raw, cudaStreamCaptureModeThreadLocal));
@@ -69,7 +69,7 @@ TEST_CASE("what is recorded is done when it is played, as often as it is") {
   check(cudaGraphExecDestroy(ready));
 }
 
-TEST_CASE("who waits, asks, allocates or copies from common memory spoils a recording") {
+TEST_CASE("waiting, polling, allocating and pageable copies invalidate a capture") {
   Numbers numbers;
   Queue queue, other;
   cudaEvent_t event = nullptr;
@@ -103,7 +103,8 @@ void give_copy(WorkList::Told told, cudaStream_t queue) {
   check(copy(*from, *to, queue));
 }
 
-TEST_CASE("what came twice is a graph, until others were played more lately") {
+TEST_CASE(
+    "a work list becomes a graph when it repeats, and the least recently played are evicted") {
   Numbers numbers;
   Queue queue, recorder;
   constexpr std::size_t more_than_are_kept = 300;
@@ -120,7 +121,7 @@ TEST_CASE("what came twice is a graph, until others were played more lately") {
     CHECK(graphs.counts().played == 2 * all.size());
     graphs.play(all.back());
     CHECK(graphs.counts().played == 2 * all.size() + 1);
-    // Gone, and so new.
+    // Its graph was evicted, so it counts as new.
     graphs.play(all.front());
     CHECK(graphs.counts().plain == all.size() + 1);
     numbers.from() = 5;
@@ -131,7 +132,7 @@ TEST_CASE("what came twice is a graph, until others were played more lately") {
 
 void give_what_waits(WorkList::Told, cudaStream_t queue) { check(cudaStreamSynchronize(queue)); }
 
-TEST_CASE("work that CUDA does not record is played as it comes") {
+TEST_CASE("work that CUDA cannot record runs directly") {
   Queue queue, recorder;
   WorkList work;
   work.add(give_what_waits);
@@ -141,14 +142,14 @@ TEST_CASE("work that CUDA does not record is played as it comes") {
   CHECK(graphs.counts().refused == 1);
 }
 
-/// With room between its members.
+/// A struct with padding between its members.
 struct Gaps {
   char letter;
   std::int64_t number;
   char other;
 };
 
-TEST_CASE("lists are equal where they tell equal things") {
+TEST_CASE("work lists are equal if their arguments are equal") {
   const auto list_of = [](unsigned char between, char letter) {
     alignas(Gaps) std::array<unsigned char, sizeof(Gaps)> bytes;
     bytes.fill(between);

@@ -17,7 +17,7 @@ DevicesRun play(const Piece& piece, const Make& make, const std::function<void()
   LittleRun run(piece);
   std::vector<std::unique_ptr<Executor>> executors;
   const auto spec = run.spec([&]() -> Executor& { return *executors.emplace_back(make()); });
-  // One that hangs is noticed soon.
+  // A short patience, so that a hanging device is noticed soon.
   spec->stall_patience = std::chrono::milliseconds(is_sanitized ? 5000 : 500);
   DevicesRun played;
   spec->record = [&, record = spec->record](const Value& event) {
@@ -52,7 +52,7 @@ DevicesRun play(const Piece& piece, const Make& make, const std::function<void()
     CHECK(executor->memory().counters().bytes_in_use == 0);
     if (auto fault = executor->fault())
       played.faults.push_back(*fault);
-    else  // One that has failed may copy from there yet, and to there.
+    else  // A failed device may still be copying from and to host memory.
       CHECK(executor->host_memory().counters().bytes_in_use == 0);
   }
   return played;

@@ -12,20 +12,20 @@
 
 namespace troupe::actors {
 
-/// A run of actors with all their threads, to its end.
+/// The result of a complete run of actors with real threads.
 struct DevicesRun {
   Outcome::How how = Outcome::How::failed;
   std::string why;
-  Digest weights;  // Where it is done.
+  Digest weights;  // The final weights, if the run is done.
   std::vector<std::string> faults;
-  std::vector<std::uint64_t> allocations;  // Of all pools, at the end of each step.
-  std::uint64_t reserved = 0;              // Bytes of all pools, at the end of the last step.
+  std::vector<std::uint64_t> allocations;  // Allocations of all pools at the end of each step.
+  std::uint64_t reserved = 0;              // Bytes of all pools at the end of the last step.
 };
 
-/// On the cores,
+/// Plays the run on the cores.
 DevicesRun play_on_cores(const Piece& piece);
-/// or on a device for each of its lanes. `ended` is called before its threads are waited for; may
-/// be empty.
+/// Plays the run on a device for each of its lanes. Calls `ended`, unless empty, before it waits
+/// for the threads.
 DevicesRun play_on_devices(const Piece& piece, DeviceLimits limits = {},
                            const std::function<void()>& ended = {});
 

@@ -1,4 +1,4 @@
-// The benchmark of a GPT's kernels, where it is small.
+// The benchmark of a GPT's kernels with a small GPT.
 
 #include <cmath>
 
@@ -8,7 +8,7 @@
 namespace troupe::bench {
 namespace {
 
-TEST_CASE("each kernel of a GPT is measured, and told with its share") {
+TEST_CASE("each kernel of a GPT is measured and reported with its share") {
   const auto device = kernels::open_tensor_cores();
   if (!device) return;
   MemoryPool memory(kernels::device_memory());
@@ -32,7 +32,7 @@ TEST_CASE("each kernel of a GPT is measured, and told with its share") {
       CHECK(table.find("\n" + kernel.kernel + " ") != table.npos);
     }
   }
-  // Two products forward and four back in a feed-forward network, and two of attention's own.
+  // Feed-forward: two products forward and four backward; attention: two of its own.
   const auto count = [&](const std::string& kernel) {
     for (const auto& found : figures.micro_batch)
       if (found.kernel == kernel) return found.times;

@@ -1,4 +1,4 @@
-// Passes that come again are played as one piece of work, and give the same bits.
+// Repeated passes run as graphs and give the same bits.
 
 #include "kernels/cuda/device.h"
 #include "same.h"
@@ -11,7 +11,7 @@ using kernels::cuda::graph_counts;
 
 struct Played {
   Digest digest;
-  kernels::cuda::GraphCounts early, late;  // After half of the steps, and after all.
+  kernels::cuda::GraphCounts early, late;  // The counts after half of the steps and after all.
   std::uint64_t early_allocations = 0, late_allocations = 0;
 };
 
@@ -45,7 +45,7 @@ void check_steady(const Played& played) {
   CHECK(played.late_allocations == played.early_allocations);
 }
 
-TEST_CASE("every model comes to be trained by graphs alone, with the bits of the cores") {
+TEST_CASE("every model ends up training by graphs only, with the bits of the cores") {
   for (const auto& model : small_models())
     for (const bool is_split : {false, true}) {
       const auto device = kernels::open_device();
@@ -66,7 +66,7 @@ TEST_CASE("every model comes to be trained by graphs alone, with the bits of the
     }
 }
 
-TEST_CASE("an optimizer's steps are played by graphs, with other numbers each time") {
+TEST_CASE("an optimizer's steps run as graphs with new numbers each time") {
   using Kind = OptimizerConfig::Kind;
   for (const auto kind : {Kind::sgd, Kind::adam, Kind::adamw, Kind::nadamw, Kind::muon}) {
     const auto device = kernels::open_device();
@@ -81,14 +81,14 @@ TEST_CASE("an optimizer's steps are played by graphs, with other numbers each ti
     const auto played = play(recipe, {}, 12, device.get());
     CHECK(played.digest == play(recipe, {}, 12, nullptr).digest);
     check_steady(played);
-    // In a step two passes of each micro-batch, the norm and the update, in both stages. Muon waits
-    // for norms in the midst of its own.
+    // A step has two passes of each micro-batch, the norm and the update, in both stages. Muon
+    // waits for norms within its update.
     const auto in_step = (played.late.played - played.early.played) / 6;
     CHECK((kind == Kind::muon ? in_step > 12 : in_step == 12));
   }
 }
 
-TEST_CASE("a graph draws other numbers in each step, and takes another loss scale") {
+TEST_CASE("a graph uses new random numbers and a new loss scale in each step") {
   const auto device = kernels::open_device();
   if (!device) return;
   const auto models = small_models();
@@ -104,7 +104,7 @@ TEST_CASE("a graph draws other numbers in each step, and takes another loss scal
   CHECK(played.late.refused == 0);
 }
 
-TEST_CASE("in bf16 graphs have NVIDIA's libraries in them, and give the same bits") {
+TEST_CASE("in bf16 graphs contain NVIDIA's libraries and give the same bits") {
   for (const auto& model : small_models()) {
     const auto device = kernels::open_tensor_cores();
     if (!device) return;

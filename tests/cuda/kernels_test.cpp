@@ -1,4 +1,4 @@
-// Each kernel for GPUs gives the bits that the cores give.
+// Each GPU kernel gives the bits of the cores.
 
 #include <algorithm>
 #include <array>
@@ -26,7 +26,7 @@ Tensor made(Stream& stream, const Shape& shape, std::uint64_t seed, float most =
   for (auto& number : all) number *= most;
   return tensor(stream, all, shape);
 }
-/// All positive.
+/// Returns positive numbers.
 Tensor positive(Stream& stream, const Shape& shape, std::uint64_t seed) {
   auto all = numbers(shape.count(), seed);
   for (auto& number : all) number = number * number + 1e-6f;
@@ -41,7 +41,7 @@ Tensor tokens(Stream& stream, std::int64_t count, std::int64_t classes, std::uin
   return stream.to_here(std::move(all));
 }
 
-/// Numbers of all sizes, and those that are none.
+/// Returns numbers of all magnitudes, including infinities and NaN.
 Tensor wild(Stream& stream, std::int64_t count) {
   auto all = numbers(count, 1);
   const std::array special = {0.0f,      -0.0f,    infinity, -infinity, 1e-40f,  -1e-40f,
@@ -83,7 +83,7 @@ TEST_CASE("activations have the bits of the cores") {
   }));
 }
 
-TEST_CASE("what moves and weighs numbers has the bits of the cores") {
+TEST_CASE("copies, sums and scalings have the bits of the cores") {
   CHECK(same_on_device([](Stream& stream) {
     const Tensor x = made(stream, {7, 33}, 1), row = made(stream, {33}, 2);
     Tensor y = stream.make({7, 33}), z = stream.make({7, 33}), filled = stream.make({300});
@@ -245,7 +245,7 @@ TEST_CASE("linear layers with gelu have the bits of the cores") {
   }));
 }
 
-TEST_CASE("in bf16 a device does as the cores do") {
+TEST_CASE("bf16 precisions of the cores have the same bits on a device") {
   const auto precision = GENERATE(Precision::bf16_pairs, Precision::bf16_blocks);
   CHECK(same_on_device([&](Stream& stream) {
     const LinearShape shape{.inputs = 33, .outputs = 18, .precision = precision};
@@ -271,7 +271,7 @@ TEST_CASE("attention has the bits of the cores") {
   const auto mask = GENERATE(Mask::full, Mask::causal);
   const std::int64_t length = GENERATE(1, 33, 70, 531);
   const std::int64_t kv_heads = GENERATE(1, 2);
-  // A long one, which takes several blocks of keys, need not have more than that.
+  // The long case tests several blocks of keys, so one batch and few heads are enough.
   const std::int64_t batch = length > 100 ? 1 : 2, heads = length > 100 ? kv_heads : 2, width = 6;
   CHECK(same_on_device([&](Stream& stream) {
     const AttentionShape shape{batch, length, heads, kv_heads, width, mask};
@@ -316,7 +316,7 @@ TEST_CASE("the loss and its gradient have the bits of the cores") {
 }
 
 TEST_CASE("embeddings have the bits of the cores") {
-  // So many words that most have no row or one, and so few that each has many.
+  // With many words most rows have one use or none; with few words each has many.
   const std::int64_t words = GENERATE(1, 11, 1000), columns = GENERATE(1, 37, 300);
   CHECK(same_on_device([&](Stream& stream) {
     const std::int64_t rows = 301;
@@ -369,7 +369,7 @@ TEST_CASE("steps of optimizers have the bits of the cores") {
   }));
 }
 
-TEST_CASE("what mends late gradients has the bits of the cores") {
+TEST_CASE("remedies for late gradients have the bits of the cores") {
   const std::int64_t count = 1000;
   const auto decay = GENERATE(WeightDecay::coupled, WeightDecay::decoupled);
   const auto second =

@@ -1,5 +1,5 @@
-// Predicted weights, and gradients that are mended because they come late, are work that comes
-// again, too: with other numbers each time.
+// Weight prediction and remedies for late gradients are repeated work too, with new numbers each
+// time.
 
 #include "kernels/cuda/device.h"
 #include "models/stale/training_stage.h"
@@ -15,11 +15,11 @@ using S = StalenessOptions;
 struct Trained {
   Digest digest;
   kernels::cuda::GraphCounts early,
-      late;  // Ten steps after the other, which has as many before it.
+      late;  // Ten steps after `early`.
 };
 
-/// One stage that is a forward pass ahead and steps behind every backward pass, on the cores where
-/// there is no device.
+/// Trains one stage that is a forward pass ahead and steps after every backward pass. Uses the
+/// cores if `device` is null.
 Trained train(const Model& model, const OptimizerConfig& config, const S& staleness, int steps,
               Device* device) {
   MemoryPool memory(device ? kernels::device_memory() : host_memory());
@@ -66,7 +66,7 @@ Trained train(const Model& model, const OptimizerConfig& config, const S& stalen
 
 struct Remedy {
   const char* name;
-  int graphs;  // In a step beside those of both passes, the norm and the update.
+  int graphs;  // Graphs in a step besides those of both passes, the norm and the update.
   void (*choose)(S& staleness);
   OptimizerConfig::Kind kind = OptimizerConfig::Kind::adamw;
 };
@@ -88,7 +88,7 @@ const auto remedies = {
     Remedy{"compensated", 1, [](S& s) { s.delay_compensation = 0.1; }, OptimizerConfig::Kind::sgd},
 };
 
-TEST_CASE("what late gradients want is played by graphs, with the bits of the cores") {
+TEST_CASE("remedies for late gradients run as graphs, with the bits of the cores") {
   const auto remedy = GENERATE(values(remedies));
   const auto device = kernels::open_device();
   if (!device) return;

@@ -1,4 +1,4 @@
-// Runs over nodes whose GPUs are linked by memory that they share, or by NCCL.
+// Runs over nodes whose GPUs are linked by shared memory or by NCCL.
 
 #include <nccl.h>
 
@@ -50,7 +50,7 @@ ClusterOrder cluster_of(int nodes) {
           }};
 }
 
-/// Each is another one: NCCL joins none with itself.
+/// Opens a different GPU each time, since NCCL cannot link a GPU with itself.
 LittleDevice make_gpu_with_nccl(int number, const std::shared_ptr<DeviceProgress>& devices) {
   auto gpu = kernels::cuda::open_device(number);
   auto memory = kernels::cuda::device_memory(number);
@@ -100,7 +100,7 @@ void check_bits(const Played& played, Piece piece) {
   CHECK(played.bytes_left == 0);
 }
 
-TEST_CASE("nodes whose GPUs share memory train to the bits of a plain loop") {
+TEST_CASE("nodes whose GPUs share memory give the bits of a plain loop") {
   cuda_on_cores::set_temper({});
   for (const auto& [model, stages, replicas, nodes] :
        {std::tuple("gpt2", 3, 1, 3), std::tuple("mlp", 1, 4, 4), std::tuple("mlp", 2, 2, 2)}) {
@@ -113,11 +113,11 @@ TEST_CASE("nodes whose GPUs share memory train to the bits of a plain loop") {
   }
 }
 
-TEST_CASE("nodes whose GPUs NCCL links train to the bits of a plain loop") {
+TEST_CASE("nodes whose GPUs are linked by NCCL give the bits of a plain loop") {
   cuda_on_cores::set_temper({});
   for (const auto& [model, stages, replicas, exactness] :
        {std::tuple("gpt2", 3, 1, Exactness::bits), std::tuple("mlp", 1, 4, Exactness::bits),
-        // Two addends have one sum in whatever order.
+        // The sum of two addends does not depend on their order.
         std::tuple("mlp", 2, 2, Exactness::samples)}) {
     CAPTURE(model, stages, replicas);
     auto piece = piece_of(model, stages, replicas);
@@ -132,7 +132,7 @@ TEST_CASE("nodes whose GPUs NCCL links train to the bits of a plain loop") {
   }
 }
 
-/// How it goes where one dies in the midst of a step.
+/// Plays a run in which a node dies in the middle of a step.
 void play_with_a_death(const ClusterOrder& order) {
   cuda_on_cores::set_temper({});
   auto piece = piece_of("mlp", 3, 1);
@@ -150,13 +150,13 @@ void play_with_a_death(const ClusterOrder& order) {
   check_bits(cluster.play(), piece);
 }
 
-TEST_CASE("a node that dies in the midst of a step costs its neighbours an epoch and no bit") {
+TEST_CASE("a node that dies in the middle of a step costs an attempt and changes no bit") {
   const auto before = cuda_on_cores::pieces_imported();
   play_with_a_death(cluster_of(3));
   CHECK(cuda_on_cores::pieces_imported() > before);
 }
 
-TEST_CASE("a node that dies ends what NCCL had with it, and nothing is left of that") {
+TEST_CASE("the death of a node ends its NCCL communicators, and nothing of them is left") {
   const auto before = cuda_on_cores::operations_put();
   play_with_a_death(cluster_with_nccl(3));
   CHECK(cuda_on_cores::operations_put() > before);

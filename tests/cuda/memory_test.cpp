@@ -1,4 +1,4 @@
-// Memory of a device's own, and the ways to it and back.
+// A device's memory, and transfers to it and back.
 
 #include <algorithm>
 #include <caf/all.hpp>
@@ -22,7 +22,7 @@ using kernels::open_device;
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-TEST_CASE("blocks of all sizes lie side by side, and what goes is used again") {
+TEST_CASE("blocks of all sizes are adjacent, and released blocks are reused") {
   if (!open_device()) return;
   const auto source = device_memory();
   std::vector<std::pair<std::byte*, std::size_t>> blocks;
@@ -34,12 +34,12 @@ TEST_CASE("blocks of all sizes lie side by side, and what goes is used again") {
     CHECK(reinterpret_cast<std::uintptr_t>(begin) % 512 == 0);
     CHECK(begin + (bytes + 511) / 512 * 512 == blocks[i].first);
   }
-  // Three neighbours become one place again, in whichever order they go.
+  // Three released neighbours merge into one free range, whatever the order of their release.
   for (const std::size_t i : {1, 3, 2}) source->release(blocks[i].first, blocks[i].second);
   CHECK(source->allocate_lasting(8 * mib + 1024) == blocks[1].first);
 }
 
-TEST_CASE("what belongs to a pass lies behind what is held from step to step") {
+TEST_CASE("blocks for a pass and blocks for the whole run grow from opposite ends") {
   if (!open_device()) return;
   const auto source = device_memory();
   auto* const passing = static_cast<std::byte*>(source->allocate(512));
@@ -49,7 +49,7 @@ TEST_CASE("what belongs to a pass lies behind what is held from step to step") {
   CHECK(lasting + 512 < passing - 512);
 }
 
-TEST_CASE("a device without memory left says what was wanted and what there is") {
+TEST_CASE("an error about a full device says what was wanted and what is free") {
   if (!open_device()) return;
   MemoryPool pool(device_memory());
   pool.expect(123);
@@ -71,18 +71,18 @@ TEST_CASE("a device without memory left says what was wanted and what there is")
   }
 }
 
-TEST_CASE("what nobody holds makes room for a block of another size") {
+TEST_CASE("unused cached blocks are freed for a block of another size") {
   if (!open_device()) return;
   MemoryPool pool(device_memory());
   const auto room = device_memory()->room();
   REQUIRE(room);
-  // Each is more than half of what there is.
+  // Each block is larger than half of the free memory.
   { const auto gone = pool.take(room->free / 2 + mib); }
   const auto other = pool.take(room->free / 4 * 3);
   CHECK(pool.counters().bytes_reserved == other.get()->bytes);
 }
 
-TEST_CASE("numbers go to a device and come back, while the host goes on") {
+TEST_CASE("numbers travel to a device and back while the host continues") {
   const auto device = open_device();
   if (!device) return;
   MemoryPool memory(device_memory());
@@ -97,7 +97,7 @@ TEST_CASE("numbers go to a device and come back, while the host goes on") {
   here = {};
   CHECK(there.place() == device->place());
   CHECK(stream.to_here(there).raw() == there.raw());
-  // The device may not have read it yet: another one gets other memory.
+  // The device may not have read the host buffer yet, so a new tensor must get another one.
   Tensor other = Tensor::make(stream.host_memory(), {1000});
   std::ranges::fill(other.numbers<float>(), -1.0f);
   const Tensor back = stream.to_host(there);
@@ -108,7 +108,7 @@ TEST_CASE("numbers go to a device and come back, while the host goes on") {
   work.idle();
 }
 
-TEST_CASE("what is exported of a device's memory is found at the same place where it is imported") {
+TEST_CASE("exported device memory has the same contents where it is imported") {
   const auto device = open_device();
   if (!device) return;
   auto source = device_memory();
@@ -117,7 +117,7 @@ TEST_CASE("what is exported of a device's memory is found at the same place wher
   const ExportedMemory& memory = **exported;
   MemoryPool pool(std::move(source));
   Stream stream(pool, *device);
-  // More than a piece.
+  // Larger than one piece.
   const auto blocks = {stream.make({1000}), stream.make({4'000'000}), stream.make({1000})};
   auto imported = kernels::cuda::import_memory(0, memory.reserved());
   REQUIRE(imported.ok());
@@ -158,7 +158,7 @@ using kernels::tensor;
 
 Executor& on_device(World& world) { return world.make_executor(open_device(), device_memory()); }
 
-TEST_CASE("from the third step on neither a device nor the host allocates memory") {
+TEST_CASE("after the second step neither a device nor the host allocates memory") {
   if (!open_device()) return;
   for (const std::string schedule : {"gpipe", "1f1b", "zb-h1", "seq"}) {
     auto piece = Piece::of("gpt2", {.schedule = schedule, .stages = 2, .micro_batches = 4});
@@ -177,7 +177,7 @@ TEST_CASE("from the third step on neither a device nor the host allocates memory
   }
 }
 
-TEST_CASE("what micro-batches leave until the step ends does not keep the memory of their passes") {
+TEST_CASE("data kept until the step's end does not keep the memory of passes in use") {
   if (!open_device()) return;
   const auto reserved = [](int micro_batches) {
     const auto piece =
@@ -190,7 +190,7 @@ TEST_CASE("what micro-batches leave until the step ends does not keep the memory
   CHECK(reserved(8) < 1.25 * reserved(2));
 }
 
-TEST_CASE("a run on devices that loses a player goes on from what was saved, with the same bits") {
+TEST_CASE("a run on devices that loses a player resumes from a checkpoint with the same bits") {
   if (!open_device()) return;
   auto piece = Piece::of("llama", {.schedule = "1f1b", .stages = 2, .micro_batches = 2});
   piece.steps = 5;
@@ -211,7 +211,7 @@ TEST_CASE("a run on devices that loses a player goes on from what was saved, wit
   CHECK(played.bytes_left == 0);
 }
 
-/// So much of a device's memory, and no more.
+/// A memory source with a limited number of bytes.
 class Part final : public MemorySource {
  public:
   explicit Part(std::size_t bytes) : left_(bytes) {}
@@ -230,7 +230,7 @@ class Part final : public MemorySource {
   std::size_t left_;
 };
 
-TEST_CASE("a run whose device is full ends with where that was and what was wanted") {
+TEST_CASE("a run whose device is full fails with the place and the size that was wanted") {
   if (!open_device()) return;
   auto piece = Piece::of("gpt2", {.schedule = "gpipe", .stages = 2, .micro_batches = 4});
   LittleRun run(piece);
@@ -249,7 +249,7 @@ TEST_CASE("a run whose device is full ends with where that was and what was want
   CHECK(has(": there is no memory left for it on GPU 0: wanted "));
 }
 
-TEST_CASE("what an envoy takes to another process lies with the host, in the order it came") {
+TEST_CASE("messages to another process have their tensors in host memory, and keep their order") {
   if (!open_device()) return;
   World world(1);
   auto& executor = on_device(world);

@@ -1,4 +1,4 @@
-// Runs of actors on devices whose queues are late, in drawn orders, fail, or stop.
+// Runs of actors on devices whose queues are slow, in random orders, fail, or hang.
 
 #include <algorithm>
 #include <cstdlib>
@@ -13,16 +13,17 @@
 namespace troupe::actors {
 namespace {
 
-// Late is not failed, however slow the machine is.
+// Long, since slow is not failed, however slow the machine is.
 constexpr auto patient = std::chrono::minutes(10);
 
-/// Queues that are always late, that come along, or that are done at the first look.
+/// Returns queues that are always late, that follow at a moderate pace, or that are done at the
+/// first query.
 cuda_on_cores::Temper drawn(std::uint32_t seed) {
   constexpr unsigned paces[] = {1, 4, 200};
   return {.seed = seed, .most_at_a_look = paces[seed % 3], .fails_after = {}, .stops_after = {}};
 }
 
-TEST_CASE("every schedule has the same bits on devices that are late as they like") {
+TEST_CASE("every schedule gives the same bits on arbitrarily slow devices") {
   std::uint32_t seed = 0;
   for (const auto& schedule : schedules::named_schedules())
     for (const int chunks : {1, 2}) {
@@ -45,7 +46,7 @@ TEST_CASE("every schedule has the same bits on devices that are late as they lik
   CHECK(seed >= 10);
 }
 
-TEST_CASE("runs play graphs, with the same bits, as late as queues may be") {
+TEST_CASE("runs play graphs with the same bits on arbitrarily slow devices") {
   std::uint32_t seed = 0;
   for (const char* schedule : {"1f1b", "zb-h1", "pipedream"}) {
     RoundShape shape{.schedule = schedule, .stages = 2, .micro_batches = 2, .groups = 2};
@@ -60,25 +61,25 @@ TEST_CASE("runs play graphs, with the same bits, as late as queues may be") {
     const auto run = play_on_devices(piece, {.ahead = 2, .patience = patient});
     CAPTURE(schedule, run.why);
     CHECK(run.weights == (late ? play_on_cores(piece).weights : LittleRun(piece).plainly()));
-    // How often addresses come again depends on who is late.
+    // How often addresses repeat depends on the queues' timing.
     CHECK(cuda_on_cores::recordings_played() > played);
     CHECK(cuda_on_cores::recordings_spoilt() == spoilt);
   }
 }
 
-TEST_CASE("a stage's device goes on after another one's without the host") {
+TEST_CASE("a stage's device continues after another one's without the host") {
   cuda_on_cores::set_temper(drawn(3));
   const auto before = cuda_on_cores::waits_put();
-  // Tied weights: loans go over as well.
+  // Tied weights: loans cross devices too.
   auto piece =
       Piece::of("gpt2", {.schedule = "1f1b", .stages = 2, .micro_batches = 4, .groups = 4});
   piece.steps = 6;
   CHECK(play_on_devices(piece).weights == LittleRun(piece).plainly());
-  // Some are passed by the time that the other device is told.
+  // Some marks have passed by the time that the other device would wait.
   CHECK(cuda_on_cores::waits_put() > before);
 }
 
-TEST_CASE("a run ends with the reason when a device fails in mid-queue") {
+TEST_CASE("a run ends with the reason if a device fails within its queue") {
   const auto after = GENERATE(1, 40, 120);
   cuda_on_cores::set_temper(
       {.seed = 1, .most_at_a_look = 3, .fails_after = after, .stops_after = {}});
@@ -91,7 +92,7 @@ TEST_CASE("a run ends with the reason when a device fails in mid-queue") {
   cuda_on_cores::set_temper({});
 }
 
-TEST_CASE("a run ends with the reason when a device never answers") {
+TEST_CASE("a run ends with the reason if a device hangs") {
   const auto after = GENERATE(1, 40, 120);
   cuda_on_cores::set_temper(
       {.seed = 1, .most_at_a_look = 3, .fails_after = {}, .stops_after = after});
@@ -100,14 +101,14 @@ TEST_CASE("a run ends with the reason when a device never answers") {
                                       cuda_on_cores::let_all_fail);
   CAPTURE(after, played.why);
   CHECK(played.how == Outcome::How::failed);
-  // Who waits for it in the middle of a job cannot tell; then the supervisor says who computes.
+  // A job that waits for the device cannot report it; then the supervisor reports who computes.
   const bool told = played.why.find("the device has done nothing") != std::string::npos ||
                     played.why.find("it still computes") != std::string::npos;
   CHECK(told);
   cuda_on_cores::set_temper({});
 }
 
-TEST_CASE("a run on devices comes to make no events and to take no memory any more") {
+TEST_CASE("a run on devices stops making events and allocating memory") {
   cuda_on_cores::set_temper(drawn(1));
   auto piece = Piece::of("mlp", {.schedule = "1f1b", .stages = 2, .micro_batches = 4, .groups = 4});
   piece.steps = 40;
@@ -115,14 +116,15 @@ TEST_CASE("a run on devices comes to make no events and to take no memory any mo
   const auto played = play_on_devices(piece);
   REQUIRE(played.how == Outcome::How::done);
   REQUIRE(played.allocations.size() == 40);
-  // Two devices and a reader, each with two jobs ahead, which have two marks if they follow others.
+  // Two devices and a reader. Each has two jobs ahead, and a job has two marks if it follows
+  // another device.
   CHECK(cuda_on_cores::events_made() - before <= 3 * 2 * 2);
   CAPTURE(played.allocations);
-  // A pool grows to the most that was ever held at once, which may come late.
+  // A pool grows to its peak, which may come late.
   CHECK(played.allocations[39] <= played.allocations[9] * 5 / 4);
 }
 
-TEST_CASE("a GPU has no more queues than connections") {
+TEST_CASE("a GPU has at most as many queues as connections") {
   REQUIRE(::unsetenv("CUDA_DEVICE_MAX_CONNECTIONS") == 0);
   CHECK(kernels::cuda::check_queues(8));
   CHECK_FALSE(kernels::cuda::check_queues(9));
@@ -135,7 +137,7 @@ TEST_CASE("a GPU has no more queues than connections") {
         "GPUs or fewer devices");
 }
 
-TEST_CASE("tools that look on see what is computed for which action") {
+TEST_CASE("profilers see which action each computation belongs to") {
   cuda_on_cores::set_temper({});
   (void)cuda_on_cores::take_ranges();
   REQUIRE(play_on_devices(Piece::of("mlp", {.schedule = "1f1b", .stages = 2})).how ==

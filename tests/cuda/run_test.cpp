@@ -1,4 +1,4 @@
-// Runs of actors whose executors give their work to devices, on threads of their own.
+// Runs of actors whose executors give work to devices on their own threads.
 
 #include <utility>
 
@@ -32,14 +32,15 @@ TEST_CASE("an asynchronous run has the same bits on devices and on the cores") {
   CHECK(play_on_devices(piece).weights == play_on_cores(piece).weights);
 }
 
-TEST_CASE("a run on tensor cores has the same bits, whatever its plan") {
+TEST_CASE("a run on tensor cores gives the same bits with every plan") {
   if (!kernels::open_tensor_cores()) return;
   using kernels::Precision;
   const auto precision = GENERATE(Precision::tf32, Precision::fp16_gpu, Precision::bf16_gpu);
   CAPTURE(to_string(precision));
   const auto weights = [&](const RoundShape& shape) {
     auto piece = Piece::of("gpt2", shape);
-    if (kernels::is_fp16(precision)) piece = piece.in_fp16(10);  // Steps are skipped, by all.
+    // In fp16 all replicas skip some steps.
+    if (kernels::is_fp16(precision)) piece = piece.in_fp16(10);
     piece.precision = precision;
     return play_on_devices(piece).weights;
   };

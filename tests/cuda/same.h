@@ -11,7 +11,7 @@
 
 namespace troupe::kernels {
 
-/// Null where there is no GPU: then the test is left out, and says why.
+/// Opens a GPU. Returns null and prints the reason if there is none; then the test is skipped.
 inline std::unique_ptr<Device> open_device() {
   auto device = cuda::open_device(0);
   if (device) return std::move(*device);
@@ -19,14 +19,14 @@ inline std::unique_ptr<Device> open_device() {
   return nullptr;
 }
 
-/// Of the device that open_device() gives.
+/// Returns the memory of the device that open_device() gives.
 inline std::unique_ptr<MemorySource> device_memory() {
   auto memory = cuda::device_memory(0);
   REQUIRE(memory.ok());
   return std::move(*memory);
 }
 
-/// The same device where its tensor cores can be used.
+/// Opens a GPU if its tensor cores can be used.
 inline std::unique_ptr<Device> open_tensor_cores() {
   const auto libraries = cuda::tensor_core_libraries();
   if (libraries) return open_device();
@@ -34,14 +34,14 @@ inline std::unique_ptr<Device> open_tensor_cores() {
   return nullptr;
 }
 
-/// What a kernel has made.
+/// Appends the numbers of a result.
 inline void append(std::vector<float>& all, Stream& stream, const Tensor& made) {
   const Tensor here = stream.to_host(made);
   stream.wait();
   all.insert(all.end(), here.numbers<float>().begin(), here.numbers<float>().end());
 }
 
-/// Whether the body, which gives all numbers that kernels make on a stream, gives the same bits on
+/// Returns whether `body`, which returns the results of kernels on a stream, gives the same bits on
 /// the cores and on a device.
 template <class Body>
 bool same_on_device(Body body) {

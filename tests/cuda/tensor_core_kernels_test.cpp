@@ -1,5 +1,5 @@
-// What a device computes on its tensor cores, by libraries and in their order: not to the bit, but
-// as close to the numbers themselves as rounding allows.
+// Kernels on tensor cores, computed by libraries in their own order. They are compared within
+// rounding errors, not bit by bit.
 
 #include <algorithm>
 #include <cmath>
@@ -15,20 +15,20 @@
 namespace troupe::kernels {
 namespace {
 
-/// Sums of so few terms are exact but for their own rounding.
+/// Sums of so few terms have only their own rounding error.
 constexpr double in_fp32 = 1e-5;
-/// Rounded to 8 bits on the way, or to 11, several times.
+/// Rounded to 8 or 11 bits several times.
 constexpr double rounded_to(DType type) {
   return type == DType::bf16 ? 2e-2 : type == DType::f16 ? 2.5e-3 : in_fp32;
 }
 
-/// A device's stream, and the cores to compare it with.
+/// A device's stream, and the cores for comparison.
 struct Both {
   std::unique_ptr<Device> device = open_tensor_cores();
   MemoryPool host, shared{device ? device_memory() : host_memory()};
   Stream cores{host};
 
-  /// Numbers that are the same in this precision, which for tf32 are those of fp16.
+  /// Returns numbers that this precision represents exactly; for tf32 those of fp16.
   Tensor made(Precision precision, const Shape& shape, std::uint64_t seed) {
     const DType type = is_bf16(precision) ? DType::bf16 : DType::f16;
     const auto all = numbers(shape.count(), seed);
@@ -39,12 +39,12 @@ struct Both {
     stream.copy(numbers, copy);
     return as_type(stream, copy, type);
   }
-  /// All the same number.
+  /// Returns a tensor with one number in all places.
   Tensor full_of(Stream& stream, const Shape& shape, float number, DType type) {
     const std::vector<float> all(static_cast<std::size_t>(shape.count()), number);
     return there(stream, tensor(cores, all, shape), type);
   }
-  /// `difference` as a share of the largest number.
+  /// Returns whether the results differ by at most `difference` times the largest number.
   bool near(Stream& stream, const Tensor& found, const Tensor& wanted, double difference) {
     const Tensor wide = stream.to_host(as_type(stream, found, DType::f32));
     stream.wait();
@@ -67,7 +67,7 @@ float first_of(Stream& stream, const Tensor& made) {
   return here.f32()[0];
 }
 
-TEST_CASE("numbers are rounded and widened as the cores do it") {
+TEST_CASE("numbers are rounded and widened as on the cores") {
   const auto type = GENERATE(DType::bf16, DType::f16);
   CHECK(same_on_device([&](Stream& stream) {
     std::vector<float> all = numbers(1000, 1);
@@ -79,7 +79,7 @@ TEST_CASE("numbers are rounded and widened as the cores do it") {
   }));
 }
 
-TEST_CASE("linear layers on tensor cores are products of rounded numbers") {
+TEST_CASE("linear layers on tensor cores multiply rounded numbers") {
   Both both;
   if (!both.device) return;
   const auto precision = GENERATE(Precision::tf32, Precision::fp16_gpu, Precision::bf16_gpu);
@@ -156,10 +156,10 @@ TEST_CASE("linear layers on tensor cores are products of rounded numbers") {
   CHECK(both.near(stream, found.db_with_fresh, wanted.db_with_fresh, in_fp32));
 }
 
-// The library has the form with tanh for rows of whole pieces of 8 numbers of 16 bits, and its
-// stand-in for more than one row; the others are our own. Never a single number: near -0.75 the
-// slope is 0, and rounding changes it by more than its share.
-TEST_CASE("linear layers with gelu on tensor cores are those of the cores, rounded") {
+// The library has gelu with tanh for rows of multiples of 8 numbers, and its simulation for more
+// than one row. Our own kernels do the rest. Compares whole tensors: near -0.75 the slope is 0, so
+// a single number may change by more than the tolerance.
+TEST_CASE("linear layers with gelu on tensor cores equal those of the cores, rounded") {
   Both both;
   if (!both.device) return;
   const auto precision = GENERATE(Precision::tf32, Precision::fp16_gpu, Precision::bf16_gpu);
@@ -202,9 +202,10 @@ TEST_CASE("linear layers with gelu on tensor cores are those of the cores, round
   CHECK(found.backward.for_bias.raw() == found.backward.operand.raw());
 }
 
-// The sum is 1, and the bias a little above half of what follows there: rounded itself it is half,
-// and then 1 the nearest. So we see who has added it.
-TEST_CASE("within cuBLASLt's product the bias is rounded too, whoever takes gelu of it") {
+// The sum is 1, and the bias is slightly above half of the spacing there. A bias that is rounded
+// first equals half of the spacing, and the total rounds to 1. So the result shows whether the bias
+// was rounded.
+TEST_CASE("within cuBLASLt's product the bias is rounded, whichever kernel computes gelu") {
   Both both;
   if (!both.device) return;
   const auto precision = GENERATE(Precision::fp16_gpu, Precision::bf16_gpu);
@@ -223,9 +224,9 @@ TEST_CASE("within cuBLASLt's product the bias is rounded too, whoever takes gelu
   for (const float number : pre.numbers<float>()) CHECK(number == 1);
 }
 
-// Heads of 8 numbers are cuDNN's, those of 6 our own kernel's, as is the way back of 1 position,
-// and of 64 without a mask.
-TEST_CASE("attention on tensor cores is that of the cores, rounded") {
+// cuDNN computes heads of 8 numbers. Our own kernel computes heads of 6 numbers, and backward
+// passes of 1 position, or of 64 positions without a mask.
+TEST_CASE("attention on tensor cores equals that of the cores, rounded") {
   Both both;
   if (!both.device) return;
   const auto precision = GENERATE(Precision::fp16_gpu, Precision::bf16_gpu);
@@ -261,7 +262,7 @@ TEST_CASE("attention on tensor cores is that of the cores, rounded") {
   CHECK(both.near(stream, found.dqkv, wanted.dqkv, rounded_to(type_there)));
 }
 
-TEST_CASE("convolutions on tensor cores are those of the cores, rounded") {
+TEST_CASE("convolutions on tensor cores equal those of the cores, rounded") {
   Both both;
   if (!both.device) return;
   const auto precision = GENERATE(Precision::tf32, Precision::fp16_gpu, Precision::bf16_gpu);
@@ -300,8 +301,8 @@ TEST_CASE("convolutions on tensor cores are those of the cores, rounded") {
   CHECK(both.near(stream, found.dw, wanted.dw, rounded_to(activation_type(precision))));
 }
 
-// So that the loss scale sees it, whoever made it.
-TEST_CASE("what fp16 cannot hold becomes infinite on its way out of a convolution") {
+// Infinity lets the loss scale detect the overflow, whichever kernel made the number.
+TEST_CASE("an fp16 overflow in a convolution becomes infinite") {
   Both both;
   if (!both.device) return;
   constexpr float infinity = std::numeric_limits<float>::infinity();
@@ -320,7 +321,7 @@ TEST_CASE("what fp16 cannot hold becomes infinite on its way out of a convolutio
   CHECK(first_of(stream, dw) == -infinity);  // 16 * 200 * -100
 }
 
-/// Who takes gelu(): the library, or a kernel of our own behind its product.
+/// The kernel that computes gelu: the library, or our own after the product.
 struct Taker {
   bool is_library;
   Gelu form;
@@ -329,7 +330,7 @@ struct Taker {
 const auto takers = {Taker{true, Gelu::tanh, 8}, Taker{false, Gelu::tanh, 9},
                      Taker{false, Gelu::erf, 8}};
 
-TEST_CASE("what fp16 cannot hold becomes infinite on its way out of a product with gelu") {
+TEST_CASE("an fp16 overflow in a product with gelu becomes infinite") {
   Both both;
   if (!both.device) return;
   constexpr float infinity = std::numeric_limits<float>::infinity();
@@ -367,7 +368,7 @@ TEST_CASE("what fp16 cannot hold becomes infinite on its way out of a product wi
                              numbers, gradient, nullptr, dw.f32(), db.f32());
   CHECK(first_of(stream, dw) == infinity);
   CHECK(first_of(stream, db) == infinity);
-  // What the library makes of -infinity is not known.
+  // The library's result for -infinity is unspecified.
   if (!is_library) CHECK(back(low.pre, 1) == 0);
 }
 

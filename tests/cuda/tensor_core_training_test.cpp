@@ -1,5 +1,4 @@
-// Whole training on a device's tensor cores: near to PyTorch's in float64, and the same bits each
-// time.
+// Training on tensor cores is close to PyTorch's in float64, and repeatable to the bit.
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +17,7 @@ Way on(Device& device) {
   return {.cuts = {1}, .device = &device, .memory = kernels::device_memory};
 }
 
-/// A scale, where the precision wants one.
+/// Returns a loss scale if the precision needs one.
 LossScaling scaling(Precision precision, int power) {
   if (!kernels::is_fp16(precision)) return {};
   return {.initial_power = power, .growth_interval = 4};
@@ -32,7 +31,7 @@ struct Nearness {
 TEST_CASE("training on tensor cores follows PyTorch's trace") {
   const auto device = kernels::open_tensor_cores();
   if (!device) return;
-  // A gradient near zero has another sign in few bits, and AdamW steps as far for it as for others.
+  // A gradient near zero may change its sign in few bits, and AdamW takes a full step for it.
   const auto near =
       GENERATE(Nearness{Precision::tf32, 5e-3, 3e-2}, Nearness{Precision::fp16_gpu, 1e-2, 5e-2},
                Nearness{Precision::bf16_gpu, 2e-2, 5e-2});
@@ -62,7 +61,7 @@ TEST_CASE("training on tensor cores follows PyTorch's trace") {
   CHECK(pipeline.loss_scale().skipped_steps == 0);
 }
 
-TEST_CASE("training on tensor cores has the same bits each time, and however it is done") {
+TEST_CASE("training on tensor cores has the same bits each time and in every way of running it") {
   const auto device = kernels::open_tensor_cores();
   if (!device) return;
   const auto precision = GENERATE(Precision::tf32, Precision::fp16_gpu, Precision::bf16_gpu);
@@ -92,8 +91,8 @@ TEST_CASE("training on tensor cores has the same bits each time, and however it 
   }
 }
 
-/// Weights of convolutions so small that the batch norms behind them, which undo that on the way
-/// there, have large gradients on the way back.
+/// Returns convolution weights so small that the following batch norms, which undo that in the
+/// forward pass, have large gradients in the backward pass.
 std::vector<NamedTensor> with_steep_norms(const Model& model, Stream& stream) {
   Pipeline pipeline(
       {.model = model, .optimizer = OptimizerConfig::of(OptimizerConfig::Kind::adamw)}, {});
@@ -107,8 +106,8 @@ std::vector<NamedTensor> with_steep_norms(const Model& model, Stream& stream) {
   return all;
 }
 
-// What the cores compute in fp16 has these gradients in fp32: they do not overflow there.
-TEST_CASE("the loss scale sees what overflows between layers") {
+// The cores' fp16 precision keeps these gradients in fp32, so they do not overflow there.
+TEST_CASE("the loss scale detects an overflow between layers") {
   const auto device = kernels::open_tensor_cores();
   if (!device) return;
   const auto models = small_models();
@@ -131,7 +130,7 @@ TEST_CASE("the loss scale sees what overflows between layers") {
   CHECK(scale_after(1, Precision::fp16_chain, {.cuts = {1}}).skipped_steps == 0);
   CHECK(scale_after(1, Precision::fp16_gpu, on(*device)).skipped_steps == 1);
   const auto scale = scale_after(12, Precision::fp16_gpu, on(*device));
-  CHECK(scale.skipped_steps < 12);  // It has come down to where nothing overflows.
+  CHECK(scale.skipped_steps < 12);  // The scale has dropped to where nothing overflows.
   CHECK(scale.power == 16 - scale.skipped_steps);
 }
 

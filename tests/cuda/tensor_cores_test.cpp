@@ -1,4 +1,4 @@
-// What NVIDIA's libraries are asked for on which GPU. Of the played device alone.
+// Requests to NVIDIA's libraries for each GPU. Tests of the simulated device.
 
 #include "kernels/cuda/tensor_cores.h"
 
@@ -26,7 +26,7 @@ std::unique_ptr<TensorCores> open_on(const char* capability) {
   return cores;
 }
 
-TEST_CASE("gelu is taken within products only on GPUs that do it in one kernel") {
+TEST_CASE("gelu is computed within products only on GPUs that do it in one kernel") {
   using cublas_lt::EpilogueKind;
   alignas(64) static BFloat16 numbers[5][64];
   const DeviceProduct<BFloat16> product{
@@ -55,7 +55,7 @@ cudnn::AttentionProblem attention(std::int64_t length, Mask mask, std::int64_t w
           .out_row = width};
 }
 
-TEST_CASE("cuDNN is not asked for a way back of attention that it gets wrong") {
+TEST_CASE("cuDNN is not used for a backward pass of attention that it computes wrongly") {
   const auto cores = open();
   const auto goes_back = [&](std::int64_t length, Mask mask) {
     CHECK(cores->attention_forward(attention(length, mask)) != nullptr);
@@ -75,7 +75,7 @@ TEST_CASE("cuDNN is not asked for a way back of attention that it gets wrong") {
   CHECK(!goes_back(1, Mask::causal));
 }
 
-TEST_CASE("what cuDNN does not compute is told when it comes for the first time") {
+TEST_CASE("a computation that cuDNN does not support is reported once") {
   std::vector<std::string> told;
   const auto cores = open([&](const std::string& remark) { told.push_back(remark); });
   for (int time = 0; time < 2; ++time) {

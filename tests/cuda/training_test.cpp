@@ -1,4 +1,4 @@
-// Whole training on a device: the same weights and moments, to the last bit.
+// Training on a device gives the same weights and moments to the last bit.
 
 #include "training.h"
 
@@ -17,7 +17,7 @@ Digest trained(const Pipeline::Recipe& recipe, int steps, Device* device) {
   return pipeline.digest();
 }
 
-TEST_CASE("every model trains on a device to the bits of the cores") {
+TEST_CASE("every model trains on a device with the bits of the cores") {
   const auto device = kernels::open_device();
   if (!device) return;
   for (const auto& model : small_models()) {
@@ -30,7 +30,7 @@ TEST_CASE("every model trains on a device to the bits of the cores") {
   }
 }
 
-TEST_CASE("in fp16 a device skips what the cores skip, and has their bits") {
+TEST_CASE("in fp16 a device skips the same steps as the cores and has their bits") {
   const auto device = kernels::open_device();
   if (!device) return;
   const auto models = small_models();

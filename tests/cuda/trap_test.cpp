@@ -1,4 +1,4 @@
-// Of the played device alone: that it finds out who reads or writes its memory without it.
+// The simulated device detects accesses to its memory from outside. Tests of the simulated device.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 namespace troupe::kernels {
 namespace {
 
-/// The signal that ends a process which does so; 0 where it lives.
+/// Returns the signal that ends a process which runs `body`; 0 if the process survives.
 template <class Body>
 int signal_that_ends(Body body) {
   const pid_t child = fork();
@@ -27,7 +27,7 @@ int signal_that_ends(Body body) {
   return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
-TEST_CASE("a host that touches memory of the played device ends there") {
+TEST_CASE("a host that touches memory of the simulated device is killed") {
   const auto device = open_device();
   MemoryPool memory(device_memory());
   Stream stream(memory, *device);
@@ -37,13 +37,13 @@ TEST_CASE("a host that touches memory of the played device ends there") {
           const volatile float* first = x.f32();
           (void)*first;
         }) == SIGSEGV);
-  // After a kernel it is as before.
+  // After a kernel the memory is protected again.
   fill(stream, 2, x.f32(), 8);
   stream.wait();
   CHECK(signal_that_ends([&] { x.f32()[0] = 1; }) == SIGSEGV);
 }
 
-TEST_CASE("a kernel of the played device that is given memory of the host ends there") {
+TEST_CASE("a kernel of the simulated device that touches host memory is killed") {
   const auto device = open_device();
   MemoryPool memory(device_memory());
   Stream stream(memory, *device);
@@ -54,7 +54,7 @@ TEST_CASE("a kernel of the played device that is given memory of the host ends t
         }) == SIGSEGV);
 }
 
-TEST_CASE("what nobody has written on the played device is no number") {
+TEST_CASE("uninitialized memory of the simulated device is NaN") {
   const auto device = open_device();
   MemoryPool memory(device_memory());
   Stream stream(memory, *device);

@@ -20,14 +20,14 @@ constexpr std::size_t stack_bytes = std::size_t{128} << 10;
 
 enum class At { ready, block_barrier, warp_barrier, end };
 
-/// Where a jump goes to: the compiler's own kind, which asks neither the kernel for anything nor a
-/// sanitizer, who would clear what it knows of all stacks.
+/// The target of a jump by the compiler's builtin, which needs no system call and no sanitizer
+/// hook. A sanitizer's longjmp would clear its records of all stacks.
 using Place = void* [5];
-/// Not in the function that marks a place: the compiler wants that.
+/// Must not be in the function that sets the target: the compiler requires that.
 [[noreturn, gnu::noinline]] void go_to(Place& place) { __builtin_longjmp(place, 1); }
 
-/// A thread of one block after the other, with a stack of its own. It begins by its context, once;
-/// from then on it is gone to and come back from by jumps.
+/// A thread with its own stack that runs one block after another. It is entered by its context
+/// once, and then by jumps.
 struct Fiber {
   ucontext_t context = {};
   Place place = {};
@@ -38,19 +38,20 @@ struct Fiber {
 
 /// The block that this core runs now.
 struct Block {
-  std::vector<std::unique_ptr<Fiber>> fibers;  // Kept from block to block.
+  std::vector<std::unique_ptr<Fiber>> fibers;  // Kept for the next blocks.
   std::size_t threads = 0;
   std::size_t running = 0;
   Place scheduler = {};
   const std::function<void()>* kernel = nullptr;
-  int said = 0, heard = 0;  // At the barrier of the block: by those who came, and by all.
+  // Values at the block's barrier: of the threads that came so far, and of all.
+  int said = 0, heard = 0;
   struct Exchanged {
     std::array<std::array<std::byte, 8>, warp> numbers;
   };
-  // Two of each warp, in turns: a thread that is ahead gives the next number before others have
-  // taken this one.
+  // Two buffers of each warp, used alternately: a fast thread writes its next number before the
+  // others have read the present one.
   std::vector<std::array<Exchanged, 2>> exchanged;
-  std::vector<std::size_t> turns;  // By thread: exchanges that it has taken part in.
+  std::vector<std::size_t> turns;  // Exchanges that each thread took part in.
 
   void run_all();
   [[gnu::noinline]] void resume(std::size_t thread);
@@ -102,7 +103,7 @@ bool Block::release_block() {
   return true;
 }
 
-/// Those who go together: all of them must come, as CUDA wants it.
+/// Releases warps whose threads have all arrived, as CUDA requires.
 bool Block::release_warps() {
   bool any = false;
   for (std::size_t first = 0; first < threads; first += warp) {
@@ -121,7 +122,7 @@ void Block::run_all() {
   exchanged.resize((threads + warp - 1) / warp);
   turns.assign(threads, 0);
   for (std::size_t t = 0; t < threads; ++t) fibers[t]->at = At::ready;
-  // Every other block from the last thread to the first.
+  // Every other block runs from the last thread to the first.
   const bool backwards = blockIdx.x % 2 == 1;
   for (;;) {
     bool moved = false;

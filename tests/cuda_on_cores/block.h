@@ -7,7 +7,7 @@
 #include <cstring>
 #include <functional>
 
-/// How a grid of threads runs on one core.
+/// Runs a grid of threads on one core.
 namespace cuda_on_cores {
 
 struct dim3 {
@@ -17,17 +17,16 @@ struct dim3 {
 
 extern thread_local dim3 gridDim, blockDim, blockIdx, threadIdx;
 
-/// Runs `kernel` by all threads of all blocks. Ends the process where threads of a block wait for
-/// one another in vain.
+/// Runs `kernel` in all threads of all blocks. Ends the process if threads of a block deadlock.
 void run(const dim3& grid, const dim3& block, const std::function<void()>& kernel);
 
-// By a thread of a block.
+// Functions for a thread of a block.
 
-/// Until all of the block have come here, or ended. Gives the "or" of what they say.
+/// Waits until all threads of the block have arrived or ended. Returns the "or" of their values.
 int wait_for_block(int value);
-/// Its place among the 32 that go together.
+/// Returns the thread's index in its warp of 32.
 int lane();
-/// Gives `mine`, and gets what the thread at `from` of those 32 gives.
+/// Gives `mine` to the warp, and gets the value of the thread at `from`.
 void exchange_bytes(const void* mine, void* theirs, std::size_t bytes, int from);
 template <class T>
 T exchange(T mine, int from) {

@@ -1,8 +1,7 @@
-// cuBLASLt as far as kernels/cuda/cublas_lt uses it, on the cores: so what it is asked for is
-// computed where there is no GPU. It takes descriptors at their word, and refuses what the library
-// would refuse or compute wrongly: matrices that do not fit, strides that are too short, addresses
-// that are less aligned than was said, an algorithm of another product, epilogues without what they
-// want.
+// The part of cuBLASLt that kernels/cuda/cublas_lt uses, on the cores, so that products are tested
+// without a GPU. It refuses what the library would refuse or compute wrongly: matrices that do not
+// fit, strides that are too short, addresses that are less aligned than stated, an algorithm of
+// another product, and epilogues without their operands.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -12,8 +12,8 @@ struct cublasLtMatmulDescOpaque_t {
   cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
   cublasOperation_t turn_a = CUBLAS_OP_N, turn_b = CUBLAS_OP_N;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  void* bias = nullptr;  // Of the result's type.
-  void* aux = nullptr;   // As well.
+  void* bias = nullptr;  // Has the result's type.
+  void* aux = nullptr;   // Has the result's type.
   std::int64_t aux_stride = 0;
 
   bool is_fused() const {
@@ -26,7 +26,7 @@ struct cublasLtMatmulDescOpaque_t {
     return epilogue != CUBLASLT_EPILOGUE_DEFAULT && epilogue != CUBLASLT_EPILOGUE_DGELU;
   }
 };
-/// Column by column.
+/// Stored column by column.
 struct cublasLtMatrixLayoutOpaque_t {
   cudaDataType_t type = CUDA_R_32F;
   std::int64_t rows = 0, columns = 0, stride = 0;
@@ -68,8 +68,7 @@ bool fit(const Operation& op, const Layout& a, const Layout& b, const Layout& c,
   if (op.wants_aux() &&
       (op.aux_stride % 8 != 0 || op.aux_stride < d.rows || !is_aligned(op.aux, 16)))
     return false;
-  // Floats are computed otherwise where nothing is said of tf32, and with it nothing else is
-  // wanted.
+  // Without tf32 the library computes floats differently; with tf32 it accepts only floats.
   const bool in_tf32 = op.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
   return a.type == b.type && (a.type == CUDA_R_32F) == in_tf32 && c.type == d.type &&
          (d.type == CUDA_R_32F || d.type == a.type) && rows_of(a, op.turn_a) == d.rows &&
@@ -77,15 +76,15 @@ bool fit(const Operation& op, const Layout& a, const Layout& b, const Layout& c,
          columns_of(b, op.turn_b) == d.columns && c.rows == d.rows && c.columns == d.columns;
 }
 
-/// What an algorithm was chosen for.
+/// Returns an algorithm that encodes the problem it was chosen for.
 cublasLtMatmulAlgo_t choice(const Operation& op, const Layout& a, const Layout& d) {
   const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
   return {{number(d.rows), number(d.columns), number(columns_of(a, op.turn_a)),
            number(op.turn_a) * 2 + number(op.turn_b), number(op.epilogue)}};
 }
 
-/// To nearest, ties away from zero, as a GPU's cvt.rna does it; whether the library rounds so
-/// before its tensor cores drop the last 13 digits is not known.
+/// Rounds to nearest, ties away from zero, like a GPU's cvt.rna. Whether the library rounds like
+/// that before its tensor cores drop the last 13 digits is unknown.
 float rounded_to_tf32(float number) {
   if (!std::isfinite(number)) return number;
   const auto bits = std::bit_cast<std::uint32_t>(number);
@@ -124,7 +123,7 @@ float element(const void* numbers, const Layout& layout, cublasOperation_t turn,
   return layout.type == CUDA_R_32F ? rounded_to_tf32(found) : found;
 }
 
-/// The form with tanh, which is the only one that the library has.
+/// Computes gelu with tanh, the only form that the library has.
 float gelu(float x) {
   return 0.5f * x * (1 + std::tanh(0.7978845608f * (x + 0.044715f * x * x * x)));
 }
@@ -133,7 +132,8 @@ float gelu_slope(float x) {
   return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * 0.7978845608f * (1 + 3 * 0.044715f * x * x);
 }
 
-/// The gradient of a bias: what the rows of the library's a, or the columns of its b, add up to.
+/// Computes the gradient of a bias: the sums over the rows of the library's a, or the columns of
+/// its b.
 void add_up(const Operation& op, const void* a, const Layout& at, const void* b, const Layout& bt,
             cudaDataType_t type) {
   const bool of_a = op.epilogue == CUBLASLT_EPILOGUE_BGRADA;
@@ -148,7 +148,7 @@ void add_up(const Operation& op, const void* a, const Layout& at, const void* b,
   }
 }
 
-/// What an epilogue makes of a sum.
+/// Applies the epilogue to a sum.
 float finished(const Operation& op, cudaDataType_t type, std::int64_t row, std::int64_t column,
                float sum) {
   const std::int64_t in_aux = row + column * op.aux_stride;
@@ -258,9 +258,9 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               cublasLtMatmulHeuristicResult_t results[],
                                               int* found) {
   *found = 0;
-  // The library says that a value is invalid; but whoever asks may take that for an answer.
+  // The library returns INVALID_VALUE here, which a caller may take for a valid answer.
   if (!fit(*desc, *a, *b, *c, *d) || wanted != 1) return CUBLAS_STATUS_INTERNAL_ERROR;
-  // As the library may, for some.
+  // The library may refuse such products too.
   if (desc->is_fused() && d->columns == 1) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (desc->is_fused() && d->rows == 1) return CUBLAS_STATUS_INVALID_VALUE;
   if (d->type != CUDA_R_32F && d->rows % 8 != 0) return CUBLAS_STATUS_NOT_SUPPORTED;

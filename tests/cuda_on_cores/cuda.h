@@ -1,4 +1,4 @@
-// CUDA's driver as far as kernels/cuda uses it.
+// The part of CUDA's driver that kernels/cuda uses.
 #pragma once
 
 #include "tests/cuda_on_cores/driver.h"

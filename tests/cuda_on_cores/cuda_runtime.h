@@ -1,8 +1,7 @@
-// CUDA's runtime as far as kernels/cuda uses it, on the cores: so its kernels are tested where
-// there is no GPU. A queue does nothing before somebody waits for it, or asks for an event in it,
-// so that a host which reads too early is found out; threads of a block run in turn, so that one
-// which reads what another has yet to write is too; and a host that touches memory of the device
-// ends then and there.
+// The part of CUDA's runtime that kernels/cuda uses, on the cores, so that its kernels are tested
+// without a GPU. A queue works only while somebody waits or queries an event, so tests detect a
+// host that reads too early. Threads of a block run in turn, so tests detect a thread that reads
+// before another one has written. A host that touches device memory crashes at once.
 #pragma once
 
 #include <math.h>
@@ -48,7 +47,7 @@ enum cudaDriverEntryPointQueryResult {
 constexpr unsigned cudaStreamNonBlocking = 1, cudaHostAllocPortable = 1, cudaHostAllocMapped = 2,
                    cudaEventDisableTiming = 2;
 constexpr unsigned long long cudaEnableDefault = 0;
-// Of the names that headers know which include nothing of CUDA.
+// Has the name that headers use which do not include CUDA.
 struct CUstream_st : cuda_on_cores::Queue {
   const int device = cuda_on_cores::current_device();
 };
@@ -114,7 +113,7 @@ inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* queue, unsigned) {
   *queue = new CUstream_st;
   return cudaSuccess;
 }
-/// No queue goes before another one.
+/// All queues have the same priority.
 inline cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* most) {
   *least = *most = 0;
   return cudaSuccess;
@@ -195,7 +194,7 @@ inline cudaError_t cudaFreeHost(void* memory) {
   cuda_on_cores::release_host_memory(memory);
   return cudaSuccess;
 }
-/// What only libraries touch.
+/// Memory for libraries only.
 inline cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   if (cuda_on_cores::spoils_recording()) return cudaErrorStreamCaptureUnsupported;
   *memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
@@ -213,7 +212,7 @@ inline cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** fun
   *outcome = *function ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
   return *function ? cudaSuccess : cudaErrorSymbolNotFound;
 }
-/// A copy of memory that is mapped for another device alone goes wrong.
+/// Fails for memory that is mapped only for another device.
 inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
                                    cudaStream_t queue) {
   if (!cuda_on_cores::may_read(queue->device, from)) return cudaErrorLaunchFailure;
@@ -221,7 +220,7 @@ inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes
   if (!all_reachable && cuda_on_cores::spoils_recording()) return cudaErrorStreamCaptureUnsupported;
   return outcome_of(queue->put([=] { std::memcpy(to, from, bytes); }));
 }
-/// What it cannot read it has by way of the host.
+/// Copies through the host what the device cannot read.
 inline cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes,
                                        cudaStream_t queue) {
   cuda_on_cores::count_staged_copy();

@@ -26,13 +26,14 @@ namespace {
 
 constexpr std::size_t page = 4096;
 constexpr std::size_t granule = std::size_t{64} << 10;
-// As a float it is no number, and as an integer no token: who reads before writing finds out.
+// A byte that makes floats NaN and integers invalid tokens, which reveals reads of uninitialized
+// memory.
 constexpr int nothing = 0xff;
 
 std::atomic<std::uint64_t> staged = 0;
 
-/// All devices' together: there is one. Each piece is a file without a name, which is mapped where
-/// the piece is.
+/// The memory of all devices. Each piece is an anonymous file that is mapped at the piece's
+/// address.
 struct Memory {
   struct Created {
     std::size_t bytes = 0;
@@ -45,13 +46,13 @@ struct Memory {
   };
 
   std::mutex mutex;
-  int open = 0;  // How many work with it now.
+  int open = 0;  // The number of threads that may access it now.
   CUmemGenericAllocationHandle last = 0;
   std::uint64_t imported = 0;
   std::map<CUmemGenericAllocationHandle, Created> created;
   std::map<CUdeviceptr, Mapped> mapped;
   std::map<void*, std::size_t> of_host;
-  std::set<int> used;  // GPUs.
+  std::set<int> used;  // Numbers of GPUs.
 
   const Mapped* piece_at(CUdeviceptr at) const {
     const auto next = mapped.upper_bound(at);
@@ -73,22 +74,22 @@ struct Memory {
   }
 };
 
-/// Whether no other thread is there.
+/// Returns whether the process has no other thread.
 bool is_alone() {
   const std::filesystem::directory_iterator threads("/proc/self/task");
   return std::distance(begin(threads), end(threads)) == 1;
 }
 
-/// Of the machine's GPUs, the one that this process has as its first.
+/// Returns the machine's number of this process' first GPU.
 int first_gpu() {
   const char* number = std::getenv("CUDA_ON_CORES_GPU");
   return number ? std::atoi(number) : 0;
 }
 
 thread_local int current = 0;
-thread_local bool alone = false;  // As it was when this thread began to work off a queue.
+thread_local bool alone = false;  // As of when this thread began to work off a queue.
 
-/// Outlives whoever ends late.
+/// Never destroyed, since some users end late.
 Memory& memory() {
   static auto* memory = new Memory;
   return *memory;
@@ -303,7 +304,7 @@ CUresult cuMemUnmap(CUdeviceptr at, std::size_t bytes) {
   const std::lock_guard lock(all.mutex);
   const auto found = all.mapped.find(at);
   if (found == all.mapped.end() || found->second.bytes != bytes) return CUDA_ERROR_INVALID_VALUE;
-  // The addresses remain reserved.
+  // The addresses stay reserved.
   (void)mmap(std::bit_cast<void*>(at), bytes, PROT_NONE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   all.mapped.erase(found);

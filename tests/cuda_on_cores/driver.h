@@ -4,41 +4,40 @@
 #include <cstdint>
 #include <set>
 
-/// The memory of a device that there is not. Its addresses are real ones, but its pages can be read
-/// and written only while work of a queue runs: whoever does so at another time gets a segmentation
-/// fault there. What is new in it is no number. And while kernels run, they find the host's memory
-/// shut, as far as the host itself does not need it.
+/// The memory of a simulated device. Its addresses are real, but its pages are accessible only
+/// while queues work; any other access is a segmentation fault. New memory contains NaN. While
+/// kernels run, host memory is protected as far as the host does not need it.
 namespace cuda_on_cores {
 
-/// All that it has: 256 MiB, or as many bytes as CUDA_ON_CORES_MEMORY says.
+/// Returns the size of the memory: 256 MiB, or CUDA_ON_CORES_MEMORY bytes.
 std::size_t device_memory();
 std::size_t device_memory_taken();
-/// How often another one's was taken in.
+/// Returns how often memory of another process was imported.
 std::uint64_t pieces_imported();
 
-/// Which of the machine's GPUs it is: this process has CUDA_ON_CORES_GPUS of them (one), from
-/// CUDA_ON_CORES_GPU on.
+/// Returns the machine's number of a GPU. This process has CUDA_ON_CORES_GPUS of them (default 1),
+/// beginning with CUDA_ON_CORES_GPU.
 int number_on_machine(int device);
 int gpus_of_process();
-/// Whether they reach each other's memory: CUDA_ON_CORES_PEERS.
+/// Returns whether GPUs reach each other's memory: CUDA_ON_CORES_PEERS.
 bool gpus_reach_each_other();
-/// Whether memory, if it is a device's at all, is mapped for that one.
+/// Returns whether the device may read this memory. Memory of no device is always readable.
 bool may_read(int device, const void* memory);
-/// How often one was given a copy of what it cannot read.
+/// Returns how often a device got a copy of memory that it cannot read.
 std::uint64_t staged_copies();
 void count_staged_copy();
-/// Those of which this process has a context.
+/// Returns the GPUs on which this process has a context.
 std::set<int> gpus_in_use();
 void leave_current_device();
 
-/// The first number of its compute capability: 9, or what CUDA_ON_CORES_CAPABILITY says.
+/// Returns the major compute capability: CUDA_ON_CORES_CAPABILITY, or 9.
 int compute_capability();
 
-/// What the next calls of this thread are about; the first one where nobody has said.
+/// Sets the device of this thread's next calls; the default is the first one.
 void set_current_device(int number);
 int current_device();
 
-/// While there is one, any thread may read and write it.
+/// Makes device memory accessible to all threads while it exists.
 class OpenMemory {
  public:
   OpenMemory();
@@ -47,12 +46,12 @@ class OpenMemory {
   OpenMemory& operator=(const OpenMemory&) = delete;
 };
 
-/// Of the host, that a device copies from and to. Null where there is none left.
+/// Takes host memory that the device can copy from and to. Returns null if none is left.
 void* take_host_memory(std::size_t bytes);
 void release_host_memory(void* memory);
 
-/// While there is one, memory of that kind can be neither read nor written; unless there are other
-/// threads, which may have to.
+/// Protects such host memory from any access while it exists, unless there are other threads, which
+/// may need it.
 class ShutHostMemory {
  public:
   ShutHostMemory();
@@ -64,11 +63,11 @@ class ShutHostMemory {
   bool shut_;
 };
 
-/// Whether it is memory of the device, or of the host and the device can copy from there and to
-/// there by itself.
+/// Returns whether the device can access the memory by itself: device memory, or host memory from
+/// take_host_memory().
 bool is_reachable(const void* memory);
 
-// With the names that CUDA's driver has.
+// Functions with the names of CUDA's driver.
 
 enum CUresult { CUDA_SUCCESS = 0, CUDA_ERROR_INVALID_VALUE = 1, CUDA_ERROR_OUT_OF_MEMORY = 2 };
 enum CUdevice_attribute {
@@ -109,7 +108,7 @@ struct CUmemAccessDesc {
 CUresult cuDeviceGet(CUdevice* device, int number);
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device);
 CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device);
-/// Used is what a thread has made its current device, since the last reset.
+/// A context is active if a thread made the device current after the last reset.
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* active);
 CUresult cuMemGetAllocationGranularity(std::size_t* granule, const CUmemAllocationProp* kind,
                                        CUmemAllocationGranularity_flags flags);
@@ -125,13 +124,13 @@ CUresult cuMemUnmap(CUdeviceptr at, std::size_t bytes);
 CUresult cuMemSetAccess(CUdeviceptr at, std::size_t bytes, const CUmemAccessDesc* access,
                         std::size_t count);
 CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location, CUdeviceptr at);
-/// The file is real, and so another process can open the memory by it.
+/// The file is real, so another process can open the memory through it.
 CUresult cuMemExportToShareableHandle(void* file, CUmemGenericAllocationHandle handle,
                                       CUmemAllocationHandleType type, unsigned long long flags);
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* file,
                                         CUmemAllocationHandleType type);
 
-/// Null where the driver has none of that name.
+/// Returns null if the driver has no function of that name.
 void* find_driver_function(const char* name);
 
 }  // namespace cuda_on_cores

@@ -1,5 +1,5 @@
-// In cuDNN's place: graphs are interpreted, and those are refused that cuDNN refuses for their
-// width (tests/cudnn asks it).
+// Replaces cuDNN: interprets graphs, and refuses graphs that cuDNN refuses for their width
+// (tests/cudnn checks that against cuDNN).
 #include "kernels/cuda/cudnn/graph_runner.h"
 
 #include <cassert>
@@ -15,7 +15,7 @@ namespace troupe::kernels::cudnn {
 namespace {
 
 constexpr std::int64_t width_step = 8;
-constexpr std::int64_t alignment = 16;  // Bytes, as OperationGraph tells cuDNN.
+constexpr std::int64_t alignment = 16;  // Bytes, as OperationGraph promises to cuDNN.
 constexpr std::int64_t workspace_bytes = 256;
 
 const Operand& operand_of(const Graph& graph, Term term) {
@@ -41,7 +41,7 @@ std::vector<float> read(const Operand& operand, const void* memory) {
   return numbers;
 }
 
-/// What lies between the elements is not touched.
+/// Writes a tensor without touching the memory between its elements.
 void write(const Operand& operand, const std::vector<float>& numbers, void* memory) {
   const auto& [sizes, strides] = operand.layout;
   for (std::int64_t a = 0; a < sizes[0]; ++a)
@@ -66,7 +66,7 @@ class InterpretedGraph final : public ReadyGraph {
            cudaStream_t queue) const override {
     const auto inputs = graph_.given(), results = graph_.made();
     assert(given.size() == inputs.size() && made.size() == results.size());
-    std::vector<float> launched;  // Numbers are read now, tensors when their turn comes.
+    std::vector<float> launched;  // Scalars are read now, tensors when the queue runs.
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const bool is_number = operand_of(graph_, inputs[i]).home == Home::launch;
       launched.push_back(is_number ? *static_cast<const float*>(given[i]) : 0);

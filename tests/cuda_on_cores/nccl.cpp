@@ -29,7 +29,7 @@ namespace {
 
 constexpr std::string_view prefix = "troupe-played-nccl-";
 
-/// Of this thread.
+/// The group of this thread.
 struct Group {
   int depth = 0;
   ncclResult_t error = ncclSuccess;
@@ -44,7 +44,7 @@ ncclResult_t refuse(ncclResult_t why, const std::string& text) {
   return why;
 }
 
-/// NCCL wants one caller at a time for each device.
+/// Checks that each device has one caller at a time, as NCCL requires.
 void enter(int device) {
   const auto found = nccl_world().groups.find(device);
   if (found != nccl_world().groups.end() && found->second != std::this_thread::get_id())
@@ -74,7 +74,7 @@ ncclResult_t add(ncclComm_t which, const Part& part, cudaStream_t stream) {
   return ncclSuccess;
 }
 
-/// What was begun is handed over by NCCL's own thread: the stream is NCCL's until then.
+/// Submits the group as NCCL's own thread does; the stream belongs to NCCL until then.
 void post_group() {
   for (const auto& [communicator, part] : std::exchange(group.parts, {})) {
     if (communicator->parts.empty()) communicator->stream->keep_for_library();
@@ -83,7 +83,8 @@ void post_group() {
   }
 }
 
-/// To clean up waits for the device, and so for all that occupy it. The group waits for that.
+/// Cleaning up waits for the device, and so for everything that occupies it. The group waits for
+/// that too.
 void forget(const std::vector<ncclComm_t>& aborted) {
   for (const auto* one : aborted)
     if (nccl_world().is_occupied(one->device))
@@ -92,7 +93,7 @@ void forget(const std::vector<ncclComm_t>& aborted) {
 }
 
 std::uint64_t host_id() {
-  static const auto id = [] {  // Looked at once, as NCCL does.
+  static const auto id = [] {  // Read once, as NCCL does.
     const char* name = std::getenv("NCCL_HOSTID");
     return std::hash<std::string_view>()(name ? name : "this machine");
   }();
@@ -138,7 +139,7 @@ const char* ncclGetErrorString(ncclResult_t outcome) {
   return "what nobody knows";
 }
 
-/// One word of all threads.
+/// Returns the last error of any thread.
 const char* ncclGetLastError(ncclComm_t) {
   thread_local char copy[256];
   const std::lock_guard lock(nccl_world().mutex);
@@ -187,8 +188,8 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t* state)
   return ncclSuccess;
 }
 
-/// The device lets go of what is in its queue, and what is not in it yet either gets there or never
-/// does.
+/// Removes the communicator's work from the queue. Work that is not in it yet either gets there or
+/// never does.
 ncclResult_t ncclCommAbort(ncclComm_t communicator) {
   const std::lock_guard lock(nccl_world().mutex);
   auto& aborted = alive(communicator);

@@ -1,10 +1,10 @@
-// NCCL as far as transport uses it, on the cores: so the ends of links meet where there is no GPU,
-// in one process or in several of one machine. Of its communicators it has those that do not block,
-// and makes no more haste than it has to: whatever is called is under way until somebody asks often
-// enough. What NCCL answers by an error it answers so, too: two members with one GPU, a send to
-// oneself that nobody receives, a member that is gone. What NCCL does not notice, and goes wrong
-// some time, ends the process with a word on it: a call before the last one is settled, work that
-// is put into a stream meanwhile, sizes that differ, an abort that waits for ever.
+// The part of NCCL that transport uses, on the cores, so that links are tested without a GPU,
+// within a process or between processes of one machine. It has only non-blocking communicators, and
+// is as slow as allowed: every call is in progress until it was polled often enough. It reports the
+// errors that NCCL reports: two members with one GPU, a send to oneself without a receive, a lost
+// member. Misuse that NCCL does not detect ends the process with a message: a call before the last
+// one is complete, work that is put into a stream meanwhile, sizes that differ, an abort that would
+// wait for ever.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -59,11 +59,11 @@ ncclResult_t ncclReduce(const void* memory, void* sum, std::size_t count, ncclDa
 
 namespace cuda_on_cores {
 
-/// That were made and not aborted.
+/// Returns how many were made and not aborted.
 std::size_t communicators_left();
-/// How often one was given something to do.
+/// Returns how many operations communicators were given.
 std::uint64_t operations_put();
-/// The next one that is begun goes wrong at once: there it is, and its first answer is an error.
+/// Makes the next new communicator fail at once: it exists, and its first answer is an error.
 void let_next_go_wrong();
 
 }  // namespace cuda_on_cores

@@ -13,7 +13,7 @@ constexpr unsigned most_looks = 3;
 
 }  // namespace
 
-/// Outlives whoever ends late.
+/// Never destroyed, since some users end late.
 cuda_on_cores::NcclWorld& cuda_on_cores::nccl_world() {
   static auto* world = new NcclWorld;
   return *world;
@@ -71,7 +71,7 @@ void ncclComm::settle_later() {
   looks_left_ = static_cast<unsigned>(nccl_world().random()) % (most_looks + 1);
 }
 
-/// What a member sends to itself it receives in the same group.
+/// Returns whether a send to oneself has no matching receive in the group, or the reverse.
 bool ncclComm::has_unpaired() const {
   std::vector<std::size_t> sends, receives;
   for (const auto& part : parts) {

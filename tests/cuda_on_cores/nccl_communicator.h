@@ -15,16 +15,16 @@
 #include "tests/cuda_on_cores/nccl_operation.h"
 #include "tests/cuda_on_cores/nccl_wires.h"
 
-/// One member's end of a communicator. It goes on only where somebody asks how far it is.
+/// One member's end of a communicator. It makes progress only while it is polled.
 struct ncclComm {
   enum class Phase { meets, connects, settles, settled, failed };
 
   ncclComm(const std::string& name, const cuda_on_cores::Introduction& own);
 
-  /// So far it has come by itself. To begin, and to connect by its first operation, takes memory of
-  /// the device and waits for whatever occupies that.
+  /// Makes as much progress as possible. Initialization, and connecting at the first operation,
+  /// allocate device memory and so wait for everything that occupies the device.
   void go_on();
-  /// What it was given, so that the device does it.
+  /// Puts the submitted parts into the stream, so that the device does them.
   void put_into_stream();
   void fail(ncclResult_t why, const std::string& text);
 
@@ -33,9 +33,9 @@ struct ncclComm {
   const std::shared_ptr<cuda_on_cores::Membership> membership;
   Phase phase = Phase::meets;
   ncclResult_t failure = ncclSuccess;
-  bool is_connected = false;  // As from its first operation on.
+  bool is_connected = false;  // Connected at its first operation.
   cudaStream_t stream = nullptr;
-  std::vector<cuda_on_cores::Part> parts;  // Not in the stream yet.
+  std::vector<cuda_on_cores::Part> parts;  // Parts that are not in the stream yet.
 
  private:
   void meet();
@@ -43,22 +43,22 @@ struct ncclComm {
   void settle_later();
   bool has_unpaired() const;
 
-  unsigned looks_left_ = 0;  // So often it is asked before it has settled.
+  unsigned looks_left_ = 0;  // How often it is still polled before it has settled.
 };
 
 namespace cuda_on_cores {
 
-/// What all threads of a process have of NCCL, each while it has locked it.
+/// The NCCL state of a process, guarded by its mutex.
 struct NcclWorld {
   std::mutex mutex;
   std::minstd_rand random{1};
-  std::set<ncclComm_t> alive;             // Neither gone nor aborted.
-  std::map<int, std::thread::id> groups;  // Which thread has one, by device.
+  std::set<ncclComm_t> alive;             // Communicators that have neither ended nor been aborted.
+  std::map<int, std::thread::id> groups;  // The thread that has a group open, by device.
   std::string last_error;
   std::uint64_t operations = 0;
   bool next_goes_wrong = false;
 
-  /// Whether a device is by what nobody has met yet.
+  /// Returns whether the device is occupied by an operation without a counterpart.
   bool is_occupied(int device) const;
 };
 NcclWorld& nccl_world();

@@ -65,7 +65,7 @@ void Operation::add_incoming(const Part& part, int from, std::byte* memory) {
   incoming_.push_back({from, memory, {number, adds ? 1u : 0u, part.bytes, 0}});
 }
 
-/// Those with one peer go one after another.
+/// Moves the transfers on. Those with one peer run one after another.
 bool Operation::go_on(std::vector<Transfer>& transfers, bool (Operation::*move)(Transfer&)) {
   std::vector<bool> waits(membership_->sent.size());
   bool all_over = true;
@@ -101,7 +101,8 @@ bool Operation::receive(Transfer& transfer) {
   return true;
 }
 
-/// What a member sends to itself: in pairs, as its communicator has seen to.
+/// Copies what a member sends to itself. The communicator has checked that sends and receives
+/// match.
 void Operation::copy_own() {
   std::vector<const Part*> sends, receives;
   for (const auto& part : parts_) {
@@ -112,7 +113,7 @@ void Operation::copy_own() {
     std::memcpy(receives[i]->memory, sends[i]->memory, sends[i]->bytes);
 }
 
-/// In an order that is another one with each size.
+/// Adds in an order that depends on the size.
 void Operation::add_up(const Part& part) {
   const std::size_t count = part.bytes / sizeof(float);
   const std::size_t others = addends_.size();

@@ -10,20 +10,20 @@
 
 namespace cuda_on_cores {
 
-/// What every byte is where an aborted receive has left garbage, and where a sum is another's.
+/// The byte that fills the memory of an aborted receive, and of a sum that another member gets.
 constexpr int nccl_garbage = 0xA5;
 
-/// What one call within a group asks for.
+/// The request of one call within a group.
 struct Part {
   enum class Kind : std::uint8_t { send, receive, reduce };
 
   Kind kind = Kind::send;
-  int peer = 0;  // Of a sum: who is to have it.
+  int peer = 0;  // For a sum: the member that gets it.
   std::byte* memory = nullptr;
   std::size_t bytes = 0;
 };
 
-/// What both outlive: a communicator, and what it has put into a queue.
+/// State that outlives both a communicator and its operations in queues.
 struct Membership {
   Membership(const std::string& name, const Introduction& own)
       : wires(name, own),
@@ -34,19 +34,19 @@ struct Membership {
   Wires wires;
   const int member;
   std::atomic<bool> is_aborted = false;
-  std::atomic<int> in_queue = 0;  // Operations.
-  // Of the queue alone, and so of one operation after another: parts for each of the others, and of
-  // them.
+  std::atomic<int> in_queue = 0;  // Operations in the queue.
+  // Used only by the queue, so by one operation at a time: parts sent to and received from each
+  // other member.
   std::vector<std::uint64_t> sent, received;
 };
 
-/// All parts of a group as a device does them: none before the other. It occupies its queue until
-/// each has met what it belongs to.
+/// All parts of a group, which progress together as on a device. The operation occupies its queue
+/// until each part has met its counterpart.
 class Operation {
  public:
   Operation(std::shared_ptr<Membership> of, std::vector<Part> parts);
 
-  /// By the queue. True once it is over.
+  /// Called by the queue. Returns true once the operation is over.
   bool go_on();
 
  private:
@@ -71,7 +71,7 @@ class Operation {
   const std::vector<Part> parts_;
   bool is_begun_ = false;
   std::vector<Transfer> outgoing_, incoming_;
-  std::vector<std::unique_ptr<std::byte[]>> addends_;  // Others', one after another.
+  std::vector<std::unique_ptr<std::byte[]>> addends_;  // From the other members, concatenated.
 };
 
 }  // namespace cuda_on_cores

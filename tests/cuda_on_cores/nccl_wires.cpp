@@ -14,7 +14,7 @@
 namespace cuda_on_cores {
 namespace {
 
-/// Without a place in the file system: it goes with whoever has made it.
+/// An abstract socket address, which disappears with its owner.
 struct Address {
   explicit Address(const std::string& name) {
     address.sun_family = AF_UNIX;
@@ -84,7 +84,7 @@ bool Wires::meet() {
   return all;
 }
 
-/// One with a lower number, by its name; once it listens.
+/// Connects to a member with a lower number by its name, once it listens.
 void Wires::reach(std::size_t member) {
   const Address there(name_of(name_, static_cast<int>(member)));
   const int socket = new_socket();
@@ -94,7 +94,7 @@ void Wires::reach(std::size_t member) {
     close(socket);
 }
 
-/// One with a higher number, who says which.
+/// Accepts a member with a higher number, which introduces itself.
 void Wires::accept_one() {
   const int stranger = accept4(listening_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (stranger >= 0) strangers_.push_back(stranger);

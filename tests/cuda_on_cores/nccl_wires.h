@@ -7,29 +7,29 @@
 #include <string>
 #include <vector>
 
-/// How the members of a played communicator speak to one another: each two of them by a socket,
-/// which a process that is killed lets go. Nothing here waits.
+/// The sockets between the members of a simulated communicator, one for each pair. They close when
+/// a process is killed. No function blocks.
 namespace cuda_on_cores {
 
-/// Ends the process: nobody would notice it with NCCL before it is too late.
+/// Ends the process, since real NCCL would not detect the misuse in time.
 [[noreturn]] void end_by_misuse(const std::string& what);
 
-/// What a member tells the others of itself.
+/// A member's description of itself for the other members.
 struct Introduction {
   std::int32_t member = 0;
   std::int32_t of = 0;
-  std::uint64_t host = 0;  // Where it believes to be.
+  std::uint64_t host = 0;  // The host that the member claims to be on.
   std::array<char, 32> bus{};
 };
 
-/// A part of what one member has for another one.
+/// A piece of a part that one member sends to another.
 struct Packet {
   static constexpr std::size_t most = std::size_t{32} << 10;
 
-  std::uint64_t operation = 0;  // So many it has had for that one before.
+  std::uint64_t operation = 0;  // The number of earlier operations for that member.
   std::uint64_t kind = 0;
-  std::uint64_t bytes = 0;   // Of it all.
-  std::uint64_t offset = 0;  // Where this part begins; it goes on as far as it can.
+  std::uint64_t bytes = 0;   // The total size of the part.
+  std::uint64_t offset = 0;  // The offset of this piece, which is as long as possible.
 
   std::size_t size() const { return bytes - offset < most ? bytes - offset : most; }
 };
@@ -41,24 +41,24 @@ class Wires {
   Wires(const Wires&) = delete;
   Wires& operator=(const Wires&) = delete;
 
-  /// Goes on with it; true once all have met.
+  /// Makes progress; returns true once all members have met.
   bool meet();
-  /// Of all who have met, one who has the same GPU as this one; -1 where there is none.
+  /// Returns a member with the same GPU as this one; -1 if there is none.
   int twin() const;
-  /// Once they have met: whether all say that they connect. This one says so by asking.
+  /// Returns whether all members are connecting, and announces that this one does. Call it after
+  /// meet().
   bool connect();
-  /// Whether one has hung up or died, although it may have sent something before.
+  /// Returns whether a member has hung up or died, even if data of it is still unread.
   bool has_lost_one() const;
-  /// For all others to see. Any thread.
+  /// Tells all other members that this one has hung up. Any thread.
   void hang_up();
 
-  // Once they are connected.
+  // These functions require that the members are connected.
 
-  /// False where there is no room for it yet, or nobody any more.
+  /// Returns false if there is no room yet, or if the member is gone.
   bool send(int to, const Packet& packet, const std::byte* memory);
-  /// Which part comes next, where one has come.
+  /// Returns the next packet's header without taking it, if one has come.
   bool look(int from, Packet& packet);
-  /// Takes it.
   void take(int from, std::byte* memory);
 
  private:
@@ -75,8 +75,8 @@ class Wires {
   const std::string name_;
   const Introduction own_;
   int listening_ = -1;
-  std::vector<int> strangers_;  // That have yet to introduce themselves.
-  std::vector<Peer> peers_;     // By member; nobody at its own place.
+  std::vector<int> strangers_;  // Connections that have not introduced themselves yet.
+  std::vector<Peer> peers_;     // Indexed by member; this member's own place is empty.
   bool has_said_connect_ = false;
 };
 

@@ -13,23 +13,23 @@
 namespace cuda_on_cores {
 namespace {
 
-// Of all queues and events.
+// State of all queues and events.
 std::mutex mutex;
 std::condition_variable changed;
 Temper next_temper;
-bool all_failed = false;      // As an error of one kernel is one of all queues of its process.
-bool somebody_waits = false;  // Then those that he waits for are worked off too.
+bool all_failed = false;      // A kernel's error affects all queues of its process.
+bool somebody_waits = false;  // Queues that the waiting thread depends on are worked off too.
 std::uint64_t made = 0, waits = 0;
 std::int64_t queues = 0, events = 0;
-// How long somebody waits who can hardly be woken.
+// The poll interval for waits that nobody can wake.
 constexpr std::chrono::milliseconds a_while{1};
 std::uint64_t recorded = 0, played = 0, spoilt = 0;
-thread_local Queue* recorder = nullptr;  // That records what this thread puts into it,
-thread_local bool is_spoilt = false;     // and whether in vain.
+thread_local Queue* recorder = nullptr;  // The queue that records this thread's work.
+thread_local bool is_spoilt = false;     // The recording is invalid.
 std::vector<std::string> ranges;
 int ranges_open = 0;
 
-/// Queues that are made one after another are not alike.
+/// Returns the temper with a new seed, so that queues differ.
 Temper take_temper() {
   const std::lock_guard lock(mutex);
   ++next_temper.seed;
@@ -168,7 +168,7 @@ bool Queue::put(std::function<void()> work) {
   });
 }
 
-/// By the library that has it, or by others while none has.
+/// Called by the library that reserved the queue, or by others if none has.
 bool Queue::put_until(std::function<bool()> is_done) {
   if (recorder == this) return !spoils_recording();
   const std::lock_guard lock(mutex);
@@ -177,7 +177,7 @@ bool Queue::put_until(std::function<bool()> is_done) {
   return true;
 }
 
-/// Piece by piece: it is one for the host alone.
+/// Adds the recording piece by piece; only for the host it is one unit.
 bool Queue::put(PlayableRecording& playable) {
   if (spoils_recording()) return false;
   const std::lock_guard lock(mutex);
@@ -214,7 +214,7 @@ bool Queue::put_wait(Event& event) {
   const std::lock_guard lock(mutex);
   ++waits;
   return add([state = event.state_, number = event.state_->put] {
-    // Whoever waits for this queue waits for the other one's work too; who only asks lets it go on.
+    // A thread that waits for this queue also works off the other one. A query only lets it go on.
     do {
       if (state->reached >= number) return true;
     } while (state->queue->step() && somebody_waits);
@@ -222,7 +222,7 @@ bool Queue::put_wait(Event& event) {
   });
 }
 
-/// False where it cannot go on.
+/// Does one piece of work. Returns false if it cannot.
 bool Queue::step() {
   if (pieces_.empty() || all_failed) return false;
   if (temper_.stops_after && done_ >= *temper_.stops_after) return false;

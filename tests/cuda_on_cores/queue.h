@@ -9,27 +9,29 @@
 #include <string>
 #include <vector>
 
-/// How a device's queues come to do what was put into them. Any thread; one does something at a
-/// time.
+/// The scheduling of simulated queues. Any thread may call these functions; only one thread works
+/// at a time.
 namespace cuda_on_cores {
 
-/// How queues behave.
+/// The behavior of queues.
 struct Temper {
   std::uint32_t seed = 1;
-  /// Who asks for an event lets its queue do so many pieces of work at most; how many is drawn.
-  /// With 0 nothing is done but for those who wait.
+  /// A query of an event lets its queue do at most this many pieces of work; the number is random.
+  /// With 0, queues work only while somebody waits.
   unsigned most_at_a_look = 3;
-  std::optional<std::uint64_t> fails_after;  // So many pieces of work; and all others with it.
-  std::optional<std::uint64_t> stops_after;  // Then it does nothing any more, and never says so.
+  // After this many pieces of work the queue and all others fail.
+  std::optional<std::uint64_t> fails_after;
+  // After this many pieces of work the queue hangs silently.
+  std::optional<std::uint64_t> stops_after;
 };
-/// For those that are made from now on; none has failed.
+/// Applies to queues that are made from now on; clears failures.
 void set_temper(const Temper& temper);
-/// All queues fail: whoever waits for one that has stopped goes on.
+/// Makes all queues fail, so that threads which wait for a hanging queue continue.
 void let_all_fail();
 
 class Queue;
 
-/// A place in a queue, which may be put elsewhere as often as one likes.
+/// A position in a queue. An event can be put into queues repeatedly.
 class Event {
  public:
   Event();
@@ -39,31 +41,31 @@ class Event {
 
  private:
   friend class Queue;
-  /// Outlives it, since queues come by it yet.
+  /// Outlives the event, since queues may still reach it.
   struct State {
-    Queue* queue = nullptr;  // Where it was put last.
+    Queue* queue = nullptr;  // The queue that it was put into last.
     std::uint64_t put = 0, reached = 0;
   };
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };
-/// That were ever made,
+/// Returns how many events were ever made.
 std::uint64_t events_made();
-/// of them those that are left,
+/// Returns how many events exist.
 std::int64_t events_left();
-/// and how often a queue was told to wait for one.
+/// Returns how often a queue was told to wait for an event.
 std::uint64_t waits_put();
 
-/// What was put into a queue that recorded: its work as it was told then, none of it done.
+/// The work that was put into a recording queue, with its arguments. None of it was done.
 struct Recording {
   std::vector<std::function<void()>> works;
 };
 
-/// A recording that can be put into queues, again and again; into another one only when it is done
-/// in the one before.
+/// A recording that can be put into queues repeatedly. It can go into another queue only after the
+/// previous queue has done it.
 class PlayableRecording {
  public:
   explicit PlayableRecording(const Recording& recording);
-  /// Ends the process where a queue has yet to do it.
+  /// Ends the process if a queue has not done it yet.
   ~PlayableRecording();
   PlayableRecording(const PlayableRecording&) = delete;
   PlayableRecording& operator=(const PlayableRecording&) = delete;
@@ -72,24 +74,24 @@ class PlayableRecording {
   friend class Queue;
   struct State {
     Recording recording;
-    Queue* queue = nullptr;  // Where it was put last.
+    Queue* queue = nullptr;  // The queue that it was put into last.
     std::uint64_t put = 0, done = 0;
   };
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };
-/// That were made,
+/// Returns how many were made.
 std::uint64_t recordings_made();
-/// and how often one was played.
+/// Returns how often one was played.
 std::uint64_t recordings_played();
 
-/// Whether this thread records; then what CUDA refuses to do meanwhile spoils the recording.
+/// Returns whether this thread records; if so, the refused call invalidates the recording.
 bool spoils_recording();
-/// How often that was.
+/// Returns how often a recording was invalidated.
 std::uint64_t recordings_spoilt();
 
 enum class Answer { done, not_yet, failed };
 
-/// Work that waits until somebody waits for it, or asks how far it is.
+/// A queue whose work runs only when somebody waits for it or queries an event.
 class Queue {
  public:
   Queue();
@@ -97,31 +99,31 @@ class Queue {
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
 
-  // False, or `failed`, where it has failed.
+  // These functions return false, or `failed`, if the queue has failed.
 
   bool put(std::function<void()> work);
   bool put(Event& event);
-  /// What comes after that waits until the event is reached where it was put last.
+  /// Makes all later work wait until the event is reached at its last position.
   bool put_wait(Event& event);
   bool put(PlayableRecording& playable);
-  /// What comes after waits until this has said that it is done. It is asked now and then, as what
-  /// it waits for is another process' and wakes nobody here.
+  /// Makes all later work wait until `is_done` returns true. It is polled, since it waits for
+  /// another process, which wakes nobody here.
   bool put_until(std::function<bool()> is_done);
   bool work_off();
   static Answer ask(const Event& event);
 
-  /// A library goes on with it on its own, until it lets go: whoever puts anything into it
-  /// meanwhile ends the process.
+  /// Reserves the queue for a library until let_go(). Putting anything into it meanwhile ends the
+  /// process.
   void keep_for_library();
   void let_go();
 
-  /// What this thread puts into it from now on is recorded.
+  /// Records all work that this thread puts into the queue from now on.
   bool begin_recording();
-  /// Null where the recording is spoilt.
+  /// Returns null if the recording is invalid.
   std::unique_ptr<Recording> end_recording();
 
  private:
-  using Piece = std::function<bool()>;  // False: not yet.
+  using Piece = std::function<bool()>;  // Returns false if it is not done yet.
 
   bool add(Piece piece);
   bool step();
@@ -129,17 +131,17 @@ class Queue {
   const Temper temper_;
   std::mt19937 random_;
   std::deque<Piece> pieces_;
-  bool is_kept_ = false;  // For a library.
+  bool is_kept_ = false;  // Reserved for a library.
   std::uint64_t done_ = 0;
   std::unique_ptr<Recording> recording_;
 };
 
-/// Queues that are left of all that were made.
+/// Returns how many queues exist.
 std::int64_t queues_left();
 
-/// The names of ranges on all threads that were begun since somebody asked last.
+/// Returns the names of ranges that began on all threads since the last call.
 std::vector<std::string> take_ranges();
-/// And how many are open.
+/// Returns how many ranges are open.
 int open_ranges();
 void begin_range(const char* name);
 void end_range();

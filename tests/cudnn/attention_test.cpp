@@ -1,4 +1,4 @@
-// Whether engines of cuDNN take the graphs of attention on an H200. No GPU is asked.
+// Checks that cuDNN has engines for our attention graphs on an H200. No GPU is used.
 
 #include "kernels/cuda/cudnn/attention.h"
 
@@ -10,8 +10,8 @@
 namespace troupe::kernels::cudnn {
 namespace {
 
-/// q, k and v beside each other in one row, as models/layers/self_attention.h and
-/// rotary_attention.h have them.
+/// Returns a problem with q, k and v side by side in one row, as in models/layers/self_attention.h
+/// and rotary_attention.h.
 AttentionProblem side_by_side(const AttentionShape& shape) {
   const std::int64_t row = (shape.heads + 2 * shape.kv_heads) * shape.width;
   return {.shape = shape,
@@ -44,7 +44,7 @@ void for_each_shape(Body body) {
 
 }  // namespace
 
-TEST_CASE("attention has the form that engines know", "[cudnn]") {
+TEST_CASE("attention has the form that cuDNN's engines support", "[cudnn]") {
   const auto operations = [](const Graph& graph) { return graph.operations().size(); };
   CHECK(operations(attention_forward(gpt_small(Mask::causal))) == 14);
   CHECK(operations(attention_forward(gpt_small(Mask::full))) == 10);
@@ -54,14 +54,16 @@ TEST_CASE("attention has the form that engines know", "[cudnn]") {
   CHECK(operations(attention_backward(gpt_small(Mask::full), Sums::in_order)) == 17);
 }
 
-TEST_CASE("attention forward is taken for lengths 17 to 2048, widths 32 to 128", "[cudnn]") {
+TEST_CASE("cuDNN accepts attention forward for lengths 17 to 2048 and widths 32 to 128",
+          "[cudnn]") {
   const Gpu gpu = h200();
   for_each_shape([&](const AttentionProblem& problem) {
     CHECK(error_of(engines_for(attention_forward(problem), gpu)) == "");
   });
 }
 
-TEST_CASE("attention backward is taken for the same, either way to sum up", "[cudnn]") {
+TEST_CASE("cuDNN accepts attention backward for these shapes, with both ways of summing",
+          "[cudnn]") {
   const Gpu gpu = h200();
   for_each_shape([&](const AttentionProblem& problem) {
     CHECK(error_of(engines_for(attention_backward(problem, Sums::as_they_come), gpu)) == "");
@@ -69,7 +71,7 @@ TEST_CASE("attention backward is taken for the same, either way to sum up", "[cu
   });
 }
 
-TEST_CASE("heads of keys may serve several of queries", "[cudnn]") {
+TEST_CASE("a head of keys may serve several heads of queries", "[cudnn]") {
   const Gpu gpu = h200();
   for (const std::int64_t kv_heads : {1, 2, 4}) {
     INFO(kv_heads << " heads of keys for 8 of queries");
@@ -81,7 +83,7 @@ TEST_CASE("heads of keys may serve several of queries", "[cudnn]") {
   }
 }
 
-TEST_CASE("attention in fp16 is taken as it is in bf16", "[cudnn]") {
+TEST_CASE("cuDNN accepts attention in fp16 as in bf16", "[cudnn]") {
   const Gpu gpu = h200();
   for (const std::int64_t length : {17, 256, 1024})
     for (const std::int64_t kv_heads : {4, 12})
@@ -99,7 +101,7 @@ TEST_CASE("attention in fp16 is taken as it is in bf16", "[cudnn]") {
       }
 }
 
-TEST_CASE("kernels of attention are made up to where a driver loads them", "[cudnn]") {
+TEST_CASE("attention kernels compile up to the point at which a driver loads them", "[cudnn]") {
   const Gpu gpu = h200();
   auto in_fp16 = gpt_small();
   in_fp16.element = Element::f16;
@@ -113,7 +115,7 @@ TEST_CASE("kernels of attention are made up to where a driver loads them", "[cud
   }
 }
 
-TEST_CASE("where no driver loads the kernels of any engine, none takes the graph", "[cudnn]") {
+TEST_CASE("without a driver that loads kernels no engine accepts the graph", "[cudnn]") {
   const Gpu gpu = h200();
   const auto graph = attention_forward(gpt_small());
   if (plan_for(graph, gpu)) {
@@ -135,8 +137,9 @@ TEST_CASE("a width that is no multiple of 8 is refused", "[cudnn]") {
         says(error_of(engines_for(attention_backward(problem, sums), gpu)), "not a multiple of 8"));
 }
 
-// Forward an engine offers itself, with tensor cores; without a way back it is of no use.
-TEST_CASE("attention in fp32 has no way back", "[cudnn]") {
+// For the forward pass an engine with tensor cores exists, but without a backward pass it is
+// useless.
+TEST_CASE("attention in fp32 has no backward pass", "[cudnn]") {
   auto problem = gpt_small();
   problem.element = Element::f32;
   for (const Sums sums : {Sums::as_they_come, Sums::in_order})

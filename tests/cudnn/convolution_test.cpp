@@ -1,4 +1,4 @@
-// Whether engines of cuDNN take our convolutions on an H200. No GPU is asked.
+// Checks that cuDNN has engines for our convolutions on an H200. No GPU is used.
 
 #include "kernels/cuda/cudnn/convolution.h"
 
@@ -10,8 +10,8 @@
 namespace troupe::kernels::cudnn {
 namespace {
 
-/// Those of config/resnet-tiny.toml, in the order of the model; then the widest of ResNet-18 on
-/// images of 32 x 32.
+/// The shapes of config/resnet-tiny.toml in the order of the model, then the widest of ResNet-18
+/// for images of 32 x 32.
 constexpr std::array<Conv2dShape, 11> shapes{{
     {16, 1, 28, 28, 16, 3, 1, 1},
     {16, 16, 28, 28, 16, 3, 1, 1},
@@ -39,22 +39,22 @@ void check_all(const ConvolutionProblem& problem) {
 
 }  // namespace
 
-TEST_CASE("convolutions in fp32 are taken as they lie in memory", "[cudnn]") {
+TEST_CASE("cuDNN accepts convolutions in fp32 with our memory layout", "[cudnn]") {
   for (const auto& shape : shapes) check_all({.shape = shape});
 }
 
-TEST_CASE("convolutions in bf16 are taken, images by channel or by pixel", "[cudnn]") {
+TEST_CASE("cuDNN accepts convolutions in bf16 with images by channel or by pixel", "[cudnn]") {
   for (const auto& shape : shapes)
     for (const Images images : {Images::by_channel, Images::by_pixel})
       check_all({.shape = shape, .images = images, .element = Element::bf16});
 }
 
-TEST_CASE("convolutions in fp16 are taken as they lie in memory", "[cudnn]") {
+TEST_CASE("cuDNN accepts convolutions in fp16 with our memory layout", "[cudnn]") {
   for (const auto& shape : shapes) check_all({.shape = shape, .element = Element::f16});
 }
 
-// Tensor cores want channels innermost: images that lie otherwise are copied to where they do.
-TEST_CASE("images by pixel spare a convolution its workspace", "[cudnn]") {
+// Tensor cores need channels innermost; the library copies images with another layout.
+TEST_CASE("a convolution of images by pixel needs no workspace for copies", "[cudnn]") {
   const auto workspace = [](Images images) {
     const ConvolutionProblem problem{
         .shape = shapes.back(), .images = images, .element = Element::bf16};
@@ -68,8 +68,9 @@ TEST_CASE("images by pixel spare a convolution its workspace", "[cudnn]") {
   CHECK(workspace(Images::by_channel) > image);
 }
 
-// As a plan counts it (kernels/rehearsed_device.cpp).
-TEST_CASE("in 16 bits a convolution takes copies of its three tensors, and some sums", "[cudnn]") {
+// The planner counts the same (kernels/rehearsed_device.cpp).
+TEST_CASE("a 16-bit convolution needs workspace for copies of its three tensors and for sums",
+          "[cudnn]") {
   constexpr std::int64_t beside = 256, sums = 2 << 20;
   const auto in_steps = [](std::int64_t channels) { return (channels + 7) / 8 * 8; };
   const Gpu gpu = h200();

@@ -1,4 +1,4 @@
-// cuDNN takes wrong formulas too: whether ours are the right ones the cores must say.
+// cuDNN would accept wrong formulas too, so the cores check ours.
 
 #include <limits>
 #include <vector>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-/// Attention of which q, k and v lie beside each other.
+/// An attention problem with q, k and v side by side.
 struct Example {
   AttentionShape shape;
   std::int64_t row = (shape.heads + 2 * shape.kv_heads) * shape.width;
@@ -24,7 +24,7 @@ struct Example {
   float scale = 1 / std::sqrt(static_cast<float>(shape.width));
   std::vector<float> qkv = numbers(positions * row, 1);
   std::vector<float> dout = numbers(positions * out_row, 2);
-  // What the cores find.
+  // The results of the cores.
   std::vector<float> out = std::vector<float>(dout.size());
   std::vector<float> logsumexp =
       std::vector<float>(static_cast<std::size_t>(positions * shape.heads));
@@ -41,7 +41,7 @@ struct Example {
                                 {dqkv.data() + keys, row}, {dqkv.data() + values, row});
   }
 
-  /// With what a mask wants as well.
+  /// Adds the inputs that a mask needs.
   std::vector<std::vector<float>> masked(std::vector<std::vector<float>> given) const {
     if (shape.mask == Mask::causal) given.push_back({-infinity});
     return given;
@@ -61,7 +61,7 @@ std::vector<float> from(const std::vector<float>& all, std::int64_t first) {
   return {all.begin() + first, all.end()};
 }
 
-/// Whether `found` has, at the places of heads in rows, the numbers that `wanted` has there.
+/// Returns whether `found` has the numbers of `wanted` at the heads' places in the rows.
 bool same_heads(const Example& example, std::int64_t heads, const std::vector<float>& found,
                 const std::vector<float>& wanted) {
   std::vector<float> ours;
@@ -91,7 +91,7 @@ void for_each_example(Body body) {
 
 }  // namespace
 
-TEST_CASE("the graph of attention forward is what the cores compute", "[cudnn]") {
+TEST_CASE("the graph of attention forward computes what the cores compute", "[cudnn]") {
   for_each_example([](const Example& e) {
     const auto made =
         interpret(attention_forward(e.problem()),
@@ -102,7 +102,7 @@ TEST_CASE("the graph of attention forward is what the cores compute", "[cudnn]")
   });
 }
 
-TEST_CASE("the graph of attention backward is what the cores compute", "[cudnn]") {
+TEST_CASE("the graph of attention backward computes what the cores compute", "[cudnn]") {
   for_each_example([](const Example& e) {
     for (const Sums sums : {Sums::as_they_come, Sums::in_order}) {
       const auto made =
@@ -122,7 +122,7 @@ TEST_CASE("the graph of attention backward is what the cores compute", "[cudnn]"
   });
 }
 
-TEST_CASE("the graphs of convolutions are what the cores compute", "[cudnn]") {
+TEST_CASE("the graphs of convolutions compute what the cores compute", "[cudnn]") {
   const Conv2dShape shape =
       GENERATE(Conv2dShape{2, 3, 7, 6, 4, 3, 1, 1}, Conv2dShape{2, 3, 7, 6, 4, 3, 2, 1},
                Conv2dShape{1, 2, 5, 5, 3, 1, 2, 0});

@@ -20,27 +20,27 @@ Graph little_attention() {
 
 }  // namespace
 
-TEST_CASE("cuDNN has all functions that are looked for", "[cudnn]") {
+TEST_CASE("cuDNN has all functions that we load", "[cudnn]") {
   CHECK(error_of(library()) == "");
   REQUIRE(library().ok());
   CHECK(library()->name().starts_with("cuDNN " + std::to_string(CUDNN_MAJOR) + "."));
 }
 
-TEST_CASE("what a GPU is decides what is taken", "[cudnn]") {
+TEST_CASE("the properties of a GPU decide which graphs are accepted", "[cudnn]") {
   auto properties = parse_json(h200_properties());
   REQUIRE(properties.ok());
   properties->set("deviceVer", 750);
   const auto turing = Gpu::described(to_json(*properties));
-  REQUIRE(error_of(turing) == "");  // Tensor cores, but of an earlier kind.
+  REQUIRE(error_of(turing) == "");  // Has tensor cores of an earlier generation.
   CHECK(says(error_of(engines_for(little_attention(), *turing)), "no engine of cuDNN"));
 }
 
-TEST_CASE("properties that say nothing are refused", "[cudnn]") {
+TEST_CASE("invalid GPU properties are refused", "[cudnn]") {
   CHECK(says(error_of(Gpu::described("{}")), "properties of a GPU: "));
   CHECK(says(error_of(Gpu::described("not JSON")), "properties of a GPU: "));
 }
 
-TEST_CASE("the GPU that is here takes attention", "[cudnn]") {
+TEST_CASE("the present GPU accepts attention", "[cudnn]") {
   const auto gpu = Gpu::here();
   if (!gpu) {
     WARN("skipped: " << gpu.error().text);

@@ -11,7 +11,7 @@
 
 namespace troupe::kernels::cudnn {
 
-/// An H200, which need not be here: its properties in JSON.
+/// Returns the properties of an H200 in JSON, so that no GPU is needed.
 inline std::string h200_properties() {
   std::ifstream file(TROUPE_TEST_DATA "/data/h200.json");
   return {std::istreambuf_iterator<char>(file), {}};
@@ -24,19 +24,20 @@ inline Gpu h200() {
   return std::move(*gpu);
 }
 
-/// Empty where it went well.
+/// Returns the error; empty on success.
 template <class T>
 std::string error_of(const Result<T>& result) {
   return result ? "" : result.error().text;
 }
 
-/// Whether an error has these words; else the test shows what it has.
+/// Returns whether an error contains these words, and shows the error if the test fails.
 inline bool says(const std::string& error, const std::string& words) {
   UNSCOPED_INFO("the error: " << error);
   return error.find(words) != std::string::npos;
 }
 
-/// Empty too where nothing but a driver was missing, which loads the kernels that cuDNN has made.
+/// Returns the error. Also empty if only a driver was missing, which loads the kernels that cuDNN
+/// has made.
 inline std::string refusal_of(const Result<Plan>& plan) {
   const std::string error = error_of(plan);
   return error.find("cuLibraryLoadData") == std::string::npos ? error : "";

@@ -16,12 +16,12 @@ namespace {
 constexpr int rank = 4;
 using Index = std::array<std::int64_t, rank>;
 
-/// A tensor's numbers at their strides.
+/// A tensor's elements at their strides.
 struct Numbers {
   Layout layout;
   std::vector<float> all;
 
-  /// A size of 1 serves every index, fewer of a dimension serve neighbours.
+  /// Broadcasts: a size of 1 serves every index; a smaller size serves groups of neighbours.
   float& at(const Index& index, const Shape& of) {
     std::size_t place = 0;
     for (int d = 0; d < rank; ++d) {
@@ -57,7 +57,7 @@ void multiply_matrices(Numbers& a, Numbers& b, Numbers& y) {
   });
 }
 
-/// Calls body(x, w, y) with the elements of images and weights that meet in one of the results.
+/// Calls body(x, w, y) for every image element and weight that contribute to a result.
 template <class Body>
 void sweep_over(const Sweep& sweep, Numbers& x, Numbers& w, Numbers& y, Body body) {
   const Shape &image = x.layout.sizes, &weights = w.layout.sizes;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t many_looks = 50;
 
-/// What jobs tell, from their thread.
+/// A log that jobs write from their thread.
 class Log {
  public:
   void add(std::string text) {
@@ -29,7 +29,7 @@ class Log {
     const std::lock_guard lock(mutex_);
     return texts_;
   }
-  /// Once there are so many.
+  /// Waits for `count` entries and returns them.
   std::vector<std::string> first(std::size_t count) {
     std::unique_lock lock(mutex_);
     came_.wait(lock, [&] { return texts_.size() >= count; });
@@ -72,7 +72,7 @@ struct Scene {
 
 }  // namespace
 
-TEST_CASE("what a job says is said when the device has done it, in order", "[devices]") {
+TEST_CASE("a job's messages are sent in order, once the device has done the job", "[devices]") {
   Scene scene;
   scene.post("first");
   scene.post("second");
@@ -87,7 +87,7 @@ TEST_CASE("what a job says is said when the device has done it, in order", "[dev
   CHECK(scene.log.first(4) == Texts{"first says", "first done", "second says", "second done"});
 }
 
-TEST_CASE("a device has no more jobs ahead than it may", "[devices]") {
+TEST_CASE("a device has at most the allowed number of jobs ahead", "[devices]") {
   const std::size_t ahead = GENERATE(1, 2, 3);
   CAPTURE(ahead);
   Scene scene({.ahead = ahead, .patience = std::chrono::minutes(10)});
@@ -100,7 +100,7 @@ TEST_CASE("a device has no more jobs ahead than it may", "[devices]") {
   }
 }
 
-TEST_CASE("all jobs of a device that has failed are lost, and it is given no other", "[devices]") {
+TEST_CASE("a failed device drops all its jobs and accepts no new one", "[devices]") {
   Scene scene;
   for (const char* name : {"first", "second", "third"}) scene.post(name);
   scene.queue->wait_for_marks(2);
@@ -114,7 +114,7 @@ TEST_CASE("all jobs of a device that has failed are lost, and it is given no oth
   CHECK(scene.queue->marked() == 2);
 }
 
-TEST_CASE("a device that never answers has failed", "[devices]") {
+TEST_CASE("a device that never answers counts as failed", "[devices]") {
   Scene scene({.ahead = 2, .patience = std::chrono::milliseconds(2)});
   scene.post("first");
   scene.post("second");
@@ -124,7 +124,7 @@ TEST_CASE("a device that never answers has failed", "[devices]") {
   CHECK(scene.thread.fault());
 }
 
-TEST_CASE("memory that a device which failed may write is never given out again", "[devices]") {
+TEST_CASE("memory that a failed device may still write is never reused", "[devices]") {
   Scene scene;
   auto& pool = scene.thread.memory();
   const std::byte* place = nullptr;
@@ -139,7 +139,7 @@ TEST_CASE("memory that a device which failed may write is never given out again"
   CHECK(pool.take(256).get()->memory != place);
 }
 
-TEST_CASE("the times of jobs follow one another, and are the device's", "[devices]") {
+TEST_CASE("the times of jobs are the device's and do not overlap", "[devices]") {
   struct Timed final : Job {
     Timed(std::vector<WorkTime>& times, Log& log) : times(times), log(log) {}
     void work(Stream&) override {}
@@ -168,7 +168,7 @@ TEST_CASE("the times of jobs follow one another, and are the device's", "[device
   }
 }
 
-TEST_CASE("a job that follows another device begins when that is there", "[devices]") {
+TEST_CASE("a job that depends on another device begins when that device is ready", "[devices]") {
   Scene scene;
   PlayedDevice other(std::make_shared<PlayedQueue>());
   struct Following final : Job {
@@ -186,7 +186,7 @@ TEST_CASE("a job that follows another device begins when that is there", "[devic
   };
   WorkTime time;
   scene.thread.post(std::make_unique<Following>(other, time, scene.log));
-  scene.queue->wait_for_marks(2);  // Where it begins, and where it ends.
+  scene.queue->wait_for_marks(2);  // The marks of the job's beginning and end.
   const auto given = std::chrono::steady_clock::now();
   scene.queue->wait_for_looks(many_looks);
   scene.queue->pass(1);
@@ -200,7 +200,7 @@ TEST_CASE("a job that follows another device begins when that is there", "[devic
   CHECK(time.end > begun);
 }
 
-TEST_CASE("what is handed over goes at once, with the mark behind it", "[devices]") {
+TEST_CASE("a hand-over happens at once and carries the mark that follows it", "[devices]") {
   Scene scene;
   scene.thread.post([&](Stream&) {
     auto& withheld = *Withheld::of_this_thread();
@@ -216,7 +216,7 @@ TEST_CASE("what is handed over goes at once, with the mark behind it", "[devices
   CHECK(scene.log.first(2) == Texts{"handed over, after 1", "said"});
 }
 
-TEST_CASE("who waits for a device's thread waits for the device", "[devices]") {
+TEST_CASE("waiting for a device's thread waits for the device", "[devices]") {
   Scene scene;
   scene.thread.post([](Stream& stream) { (void)stream.make({64}); });
   scene.queue->wait_for_marks(1);

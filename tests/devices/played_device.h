@@ -13,15 +13,15 @@
 
 namespace troupe {
 
-/// A device that does what a test says, and when.
+/// A device whose progress the test controls.
 class PlayedQueue {
  public:
-  /// Returns when so many places have been marked.
+  /// Waits until this many marks were made.
   void wait_for_marks(Device::Mark marks) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return marked_ >= marks; });
   }
-  /// Returns when the device's thread has looked so often from now on.
+  /// Waits until the device's thread has polled this many more times.
   void wait_for_looks(std::uint64_t more) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this, until = looks_ + more] { return looks_ >= until; });
@@ -30,7 +30,7 @@ class PlayedQueue {
     const std::lock_guard lock(mutex_);
     return marked_;
   }
-  /// All before the mark is done.
+  /// Completes everything up to the mark.
   void pass(Device::Mark mark) {
     const std::lock_guard lock(mutex_);
     passed_ = mark;

@@ -15,7 +15,7 @@ namespace {
 
 using Turn = SteadyMemory::Turn;
 
-/// The heap, where no more than so many bytes are to be had at a time.
+/// A memory source with a limited number of bytes.
 class LittleMemory final : public MemorySource {
  public:
   explicit LittleMemory(std::size_t bytes) : left_(bytes) {}
@@ -46,7 +46,7 @@ struct Scene {
   SteadyMemory memory;
 };
 
-/// Two blocks of a size in passing, and one that outlives the turn.
+/// Two temporary blocks of one size, and one that outlives the turn.
 struct Taken {
   std::vector<const void*> places;
   Tensor kept;
@@ -61,9 +61,9 @@ Taken take_turn(Scene& scene, SteadyMemory::Work work) {
   return taken;
 }
 
-TEST_CASE("work that comes again finds its memory where it was, whatever others take") {
+TEST_CASE("repeated work gets the same memory, whatever other work takes") {
   Scene scene;
-  // What a turn keeps is not known before its end: so the first ones take some from all.
+  // Blocks that outlive a turn are known only at its end, so the first turns of both share blocks.
   for (const SteadyMemory::Work work : {7, 8}) (void)take_turn(scene, work);
   const auto wanted = take_turn(scene, 7).places;
   CHECK(wanted[0] == wanted[1]);
@@ -76,7 +76,7 @@ TEST_CASE("work that comes again finds its memory where it was, whatever others 
   CHECK(scene.pool.counters().allocations == allocated);
 }
 
-TEST_CASE("what somebody holds is not taken again, and then it is") {
+TEST_CASE("a block is reused only after nobody holds it") {
   Scene scene;
   std::set<const void*> places;
   std::vector<Taken> held;
@@ -89,7 +89,7 @@ TEST_CASE("what somebody holds is not taken again, and then it is") {
   CHECK(places.contains(take_turn(scene, 1).places[2]));
 }
 
-TEST_CASE("what another device is to read is taken again when it has done so") {
+TEST_CASE("a block that another device reads is reused only after the reading") {
   const bool has_seen = GENERATE(true, false), has_done = GENERATE(true, false);
   Scene scene;
   DeviceWork mine(*scene.devices);
@@ -109,8 +109,7 @@ TEST_CASE("what another device is to read is taken again when it has done so") {
   mine.idle();
 }
 
-TEST_CASE(
-    "a turn that takes other things gets other memory, and gives back what it does not take") {
+TEST_CASE("a turn with other requests gets other memory, and releases what it does not use") {
   Scene scene;
   (void)take_turn(scene, 1);
   const auto wanted = take_turn(scene, 1);
@@ -127,7 +126,7 @@ TEST_CASE(
 
 const std::size_t block = MemoryPool::size_of_block(100 * sizeof(float));
 
-TEST_CASE("a full device lets go what is kept for speed, and nothing that is held") {
+TEST_CASE("a full device releases cached blocks, and no block in use") {
   Scene scene(std::make_unique<LittleMemory>(6 * block));
   DeviceWork mine(*scene.devices);
   mine.begin_job();
@@ -141,14 +140,14 @@ TEST_CASE("a full device lets go what is kept for speed, and nothing that is hel
     CHECK_THROWS_AS(scene.stream.make({100, 100}), OutOfMemory);
   }
   CHECK(std::all_of(held.data<float>(), held.data<float>() + 100, [](float x) { return x == 7; }));
-  // From now on the pool serves, and nothing more is kept.
+  // From here on the pool serves all requests, and nothing more is cached.
   (void)take_turn(scene, 1);
   CHECK(scene.pool.counters().bytes_in_use == block);
   (void)mine.end_job();
   mine.idle();
 }
 
-TEST_CASE("a turn goes on when the device is full in its midst") {
+TEST_CASE("a turn continues if the device fills up within it") {
   Scene scene(std::make_unique<LittleMemory>(5 * block));
   for (int turn = 0; turn < 2; ++turn) (void)take_turn(scene, 1);
   {
@@ -160,7 +159,7 @@ TEST_CASE("a turn goes on when the device is full in its midst") {
   CHECK(scene.pool.counters().bytes_in_use == 0);
 }
 
-TEST_CASE("a full device does not take what another one may still read") {
+TEST_CASE("a full device does not take a block that another device may still read") {
   const bool has_done = GENERATE(true, false);
   Scene scene(std::make_unique<LittleMemory>(4 * block));
   DeviceWork mine(*scene.devices);
@@ -184,7 +183,7 @@ TEST_CASE("a full device does not take what another one may still read") {
   mine.idle();
 }
 
-TEST_CASE("on the cores the pool serves") {
+TEST_CASE("on the cores the pool serves all requests") {
   MemoryPool pool;
   Stream stream(pool);
   SteadyMemory memory;

@@ -1,6 +1,6 @@
-// Stands for the library of NVIDIA's driver: two GPUs, of which the second has no sensor for its
-// power. Variables of the environment say how they are. Without headers of ours: it has the forms
-// that NVML documents, so that a slip of ours shows.
+// Replaces NVIDIA's driver library: two GPUs, of which the second has no power sensor. Environment
+// variables set their state. It includes no header of ours and follows NVML's documentation, so
+// that it reveals mistakes in our declarations.
 
 #include <unistd.h>
 
@@ -35,7 +35,7 @@ unsigned long long said(const char* name, unsigned long long otherwise) {
   return text ? strtoull(text, nullptr, 0) : otherwise;
 }
 
-/// What that file has, which a test may write anew while others read.
+/// Returns the number in the file, which a test may replace atomically.
 unsigned in_file(const char* path, unsigned otherwise) {
   FILE* file = path ? fopen(path, "r") : nullptr;
   if (!file) return otherwise;
@@ -100,7 +100,7 @@ Return nvmlDeviceGetMemoryInfo(nvmlDevice_t gpu, nvmlMemory_t* memory) {
   return success;
 }
 Return nvmlDeviceGetPowerUsage(nvmlDevice_t gpu, unsigned* milliwatts) {
-  *milliwatts = 12345;  // Whoever reads it though it is not supported has it in his figures.
+  *milliwatts = 12345;  // A reader that ignores not_supported would report this number.
   if (gpu->milliwatts == 0) return not_supported;
   *milliwatts = gpu->milliwatts;
   return success;
@@ -115,7 +115,7 @@ Return nvmlDeviceGetTemperature(nvmlDevice_t gpu, unsigned sensor, unsigned* cel
   *celsius = gpu->celsius;
   return success;
 }
-// By the name that drivers before 2023 know.
+// The name in drivers before 2023.
 Return nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t gpu, unsigned long long* reasons) {
   constexpr unsigned long long idle = 0x1, hardware_and_its_heat = 0x48;
   *reasons = gpu == &gpus[0] ? idle : said("FAKE_NVML_REASONS", hardware_and_its_heat);

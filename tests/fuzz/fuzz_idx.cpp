@@ -5,7 +5,7 @@
 using namespace troupe;
 using namespace troupe::storage;
 
-/// Any bytes as an IDX file: an error with words, or as many values as the shape says.
+/// Reads any bytes as an IDX file: gives an error, or as many values as the shape requires.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto array = IdxArray::parse(Bytes::copy_of(std::as_bytes(std::span(data, size))));
   if (!array) {

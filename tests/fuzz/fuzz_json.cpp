@@ -8,8 +8,8 @@
 
 using namespace troupe;
 
-/// Any text as JSON: a tree that is written as it was read, or an error; and any tree as the body
-/// of a message.
+/// Reads any text as JSON: gives an error, or a tree that is written as it was read and can be the
+/// body of a message.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto tree = parse_json({reinterpret_cast<const char*>(data), size});
   if (!tree) return 0;

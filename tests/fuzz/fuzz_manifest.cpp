@@ -5,8 +5,8 @@
 using namespace troupe;
 using namespace troupe::storage;
 
-/// Any bytes as the manifest of a checkpoint, with a digest that is right: an error with words, or
-/// a manifest that is the same after it was written and read.
+/// Reads any bytes as the manifest of a checkpoint, with a valid digest: gives an error, or a
+/// manifest that survives writing and reading.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::string text(reinterpret_cast<const char*>(data), size);
   constexpr std::size_t digits = 32;

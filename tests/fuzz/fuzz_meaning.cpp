@@ -31,7 +31,7 @@ std::vector<std::string> names_of(std::tuple<Message...>*) {
   return {std::string(Message::type)...};
 }
 
-/// What is known of a run that plays its second round, and who plays what: two nodes and the head.
+/// A run in its second round, on two nodes and the head.
 class Run {
  public:
   Run() : model_(make_model()), rounds_(make_rounds()), config_(1), system_(config_) {
@@ -60,7 +60,7 @@ class Run {
       if (told.error().text.empty()) std::abort();
       return;
     }
-    // The supervisor's part, as Course has it.
+    // Acts like the supervisor in Course.
     progress_.attempt_begins(spec_);
     progress_.go_on_after(3);
     progress_.give_out({spec_.round(3, 1), 3});
@@ -103,7 +103,7 @@ class Run {
   void take(const RoundPlayed& played) {
     if (!progress_.expects(played)) return;
     progress_.add(played);
-    if (progress_.expects(played)) std::abort();  // It was told twice.
+    if (progress_.expects(played)) std::abort();  // The same report must not be expected twice.
   }
   void take(const Snapshot& snapshot) {
     if (check(snapshot, spec_)) (void)checkpoint_content(spec_, snapshot.step, {snapshot}, memory_);
@@ -121,7 +121,7 @@ class Run {
 };
 
 /// The input: type, sender, kind and index of the receiver, number of tensors and their size, two
-/// bytes for the size of the body, the body as msgpack; the rest are the bytes beside it.
+/// bytes for the size of the body, and the body as msgpack. The remaining bytes are the payload.
 struct Input {
   WireMessage wire_message;
   int process = 0;
@@ -151,10 +151,10 @@ std::optional<Input> read(const std::uint8_t* data, std::size_t size, MemoryPool
 
 }  // namespace
 
-/// Any message of one process of a run to another one: it is refused with words, or harmless.
+/// Handles any message from one process of a run to another: it must be refused or harmless.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static MemoryPool memory;
-  // Never destroyed: an actor system does not survive the destructors of static objects.
+  // Never destroyed, since an actor system does not survive the destructors of static objects.
   static Run& run = *new Run;
   if (auto input = read(data, size, memory))
     run.hear(std::move(input->wire_message), input->process, input->to);

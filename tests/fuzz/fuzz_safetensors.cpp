@@ -6,8 +6,8 @@
 using namespace troupe;
 using namespace troupe::storage;
 
-/// Any bytes as a safetensors file: an error with words, or tensors that lie within the bytes, can
-/// be copied, and are the same after they were written and read.
+/// Reads any bytes as a safetensors file: gives an error, or tensors that lie within the bytes, can
+/// be copied, and survive writing and reading.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto file = Safetensors::parse(Bytes::copy_of(std::as_bytes(std::span(data, size))));
   if (!file) {

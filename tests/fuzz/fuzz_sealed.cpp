@@ -30,16 +30,16 @@ using Bytes = std::vector<std::byte>;
 constexpr Epoch epoch{{1, 2}, 3};
 constexpr Bound bound{100'000, 4};
 
-/// What somebody says at the door of a receiver, after the first byte of the input:
+/// The data that a client sends to a receiver after the first byte of the input.
 enum class Says : std::uint8_t {
-  anything,        // at once,
-  after_greeting,  // once it was let in, but with none of the keys that were agreed on,
-  sealed,          // or with them: records, each a size in two bytes and its bytes.
-  offer,           // A right hello with another offer.
+  anything,        // Arbitrary bytes at once.
+  after_greeting,  // Arbitrary bytes after the greeting, without the agreed keys.
+  sealed,          // Records with the agreed keys, each a size in two bytes and its bytes.
+  offer,           // A valid hello with another offer.
   kinds,
 };
 
-/// The keys of both, made once.
+/// The keys of both ends, made once.
 struct Keys {
   KeyPair sender = make_key_pair().value(), receiver = make_key_pair().value();
   std::shared_ptr<const ChannelKeys> of_sender =
@@ -65,7 +65,7 @@ void say(int socket, std::span<const std::byte> bytes) {
   (void)!::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
 }
 
-/// What a sender with the right keys says: records.
+/// Seals the input as records of a sender with the right keys.
 Bytes seal_records(std::span<const std::byte> input, const SealTerms& terms) {
   RecordSeal seal(terms);
   Bytes all;
@@ -85,8 +85,8 @@ Bytes seal_records(std::span<const std::byte> input, const SealTerms& terms) {
 
 }  // namespace
 
-/// Somebody at the door of an encrypted channel. Without the keys no parcel of his arrives; with
-/// them only sane ones within the bound do, and nothing else happens than that the channel ends.
+/// A client of an encrypted channel. Without the keys none of its parcels arrives. With them only
+/// valid parcels within the bound arrive. At worst the channel ends.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const Keys keys;
   if (size == 0) return 0;
@@ -102,7 +102,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Listener listener{[&](const Parcel& parcel) {
                             std::size_t bytes = 0;
                             for (const auto& tensor : parcel.tensors) bytes += tensor.bytes();
-                            // Beyond the bound there may be what aligns the tensors.
+                            // Alignment of tensors may exceed the bound.
                             if (bytes > bound.bytes + parcel.tensors.size() * payload_alignment)
                               std::abort();
                             ++parcels;
@@ -149,7 +149,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (says != Says::sealed && parcels > 0) std::abort();
       return 0;
     }
-    // The door has heard all of it once it hangs up.
+    // The receiver hangs up after it has read everything.
     shutdown(socket->number(), SHUT_WR);
     std::array<std::byte, 256> some;
     pollfd ready{socket->number(), POLLIN, 0};

@@ -7,7 +7,7 @@
 using namespace troupe;
 using namespace troupe::storage;
 
-/// Any bytes as a token shard: an error with words, or samples whose tokens are in the vocabulary.
+/// Reads any bytes as a token shard: gives an error, or samples whose tokens are in the vocabulary.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   MemoryFiles files;
   if (!write_new_file(files, "shard.bin", {std::as_bytes(std::span(data, size))})) std::abort();

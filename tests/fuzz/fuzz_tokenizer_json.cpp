@@ -5,8 +5,8 @@
 using namespace troupe;
 using namespace troupe::storage;
 
-/// Any bytes as a tokenizer.json: an error with words, or a tokenizer by which texts decode to
-/// themselves, and which is the same after it was written and read.
+/// Reads any bytes as a tokenizer.json: gives an error, or a tokenizer that decodes texts to
+/// themselves and survives writing and reading.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   auto tables = parse_tokenizer_json(text);

@@ -9,8 +9,8 @@
 
 using namespace troupe;
 
-/// Any text as a configuration: it is good and shown as text that reads back, or it gives an error
-/// that can be printed.
+/// Reads any text as a configuration: gives a printable error, or a configuration whose shown form
+/// parses back.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   if (const auto tree = config::parse_toml(text))
@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (!again) std::abort();
     }
 
-  // A file that extends itself ends in an error like any other.
+  // A file that extends itself must give an ordinary error.
   const auto loaded =
       config::load({.path = "run.toml",
                     .settings = {text.substr(0, 64)},

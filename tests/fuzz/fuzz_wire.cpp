@@ -13,8 +13,8 @@ using namespace troupe::transport;
 
 namespace {
 
-/// The input: a byte, then for each part its size in two bytes and its bytes. Where the first byte
-/// is odd the prelude gets the sizes that the parts have, which no fuzzer would find out.
+/// The input: a byte, then for each part its size in two bytes and its bytes. If the first byte is
+/// odd, the prelude gets the parts' real sizes, which a fuzzer would not guess.
 std::vector<std::string> parts_of(const std::uint8_t* data, std::size_t size) {
   std::vector<std::string> parts;
   if (size == 0) return parts;
@@ -40,8 +40,8 @@ std::vector<std::string_view> views_of(const std::vector<std::string>& parts) {
 
 }  // namespace
 
-/// Any parts as a message: an error with words, or a message that is the same after it was written
-/// and read; and no more memory than was promised.
+/// Reads any parts as a message: gives an error, or a message that survives writing and reading.
+/// Memory stays within its bound.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto parts = parts_of(data, size);
   const auto views = views_of(parts);
@@ -57,7 +57,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const auto written = encode(*message);
   if (!written) {
-    // A number of four bytes is written with eight, and a type has a bound.
+    // A four-byte float is written with eight bytes, and a type has a size bound.
     constexpr std::size_t within_any_bound = 512;
     if (parts[2].size() <= within_any_bound) std::abort();
     return 0;

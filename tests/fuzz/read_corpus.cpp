@@ -7,8 +7,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
-/// Stands in for libFuzzer's main where the compiler has none: gives every file of the folders that
-/// are named to the target, once.
+/// Replaces libFuzzer's main if the compiler has none: runs the target once on every file of the
+/// given folders.
 int main(int count, char** arguments) {
   int files = 0;
   for (int i = 1; i < count; ++i)

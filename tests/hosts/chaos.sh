@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Trains over three nodes while processes of nodes and of the head die and paths between machines are cut, for a time or one
-# way only. Cuts and deaths overlap. The weights must be those of the run in one process.
+# Trains over three nodes while processes of nodes and of the head are killed and paths between
+# machines are cut for a while, some in one direction only. Cuts and kills overlap. The weights must
+# equal those of a run in one process.
 #
-#     chaos.sh TROUPE        exits with 77 where namespaces cannot be made
+#     chaos.sh TROUPE        exits with 77 if namespaces cannot be made
 #
-# TROUPE_CHAOS_EVENTS: how many deaths and cuts, else 12. TROUPE_CHAOS_SEED: what draws them.
+# TROUPE_CHAOS_EVENTS: the number of kills and cuts (default 12). TROUPE_CHAOS_SEED: the seed of the
+# random choices.
 set -euo pipefail
 # shellcheck source=tests/hosts/inside.sh
 . "$(dirname "${BASH_SOURCE[0]}")/inside.sh"
@@ -22,7 +24,7 @@ on head env TROUPE_KEYS=/mnt/me.key troupe submit run.toml --set name=chaos --se
 last_step() { grep -o '"type":"step".*' "$story" 2>/dev/null | grep -o '"step":[0-9]*' | tail -n 1 | cut -d : -f 2; }
 steps_told() { grep -c '"type":"step"' "$story" 2>/dev/null || true; }
 declare -A cut_until=()
-mend_due() { # Mends the paths whose time has come; with `all`, every path.
+mend_due() { # Restores the paths whose time is over; with `all`, every path.
   local path
   for path in "${!cut_until[@]}"; do
     if [ "${1:-}" = all ] || [ "${cut_until[$path]}" -le "$SECONDS" ]; then
@@ -31,7 +33,7 @@ mend_due() { # Mends the paths whose time has come; with `all`, every path.
     fi
   done
 }
-# Waits until the run has told of more steps. Repeated steps count. Mends paths meanwhile.
+# Waits until the run has reported COUNT more steps. Repeated steps count. Restores paths meanwhile.
 let_steps_pass() { # COUNT
   local wanted=$(($(steps_told) + $1)) end=$((SECONDS + 120))
   until [ "$(steps_told)" -ge "$wanted" ]; do
@@ -67,7 +69,7 @@ done
 mend_due all
 let_steps_pass 20
 
-# The head may be dead at the moment, so the order is given until it is heard.
+# The head may be dead at the moment, so the order is repeated until it succeeds.
 steps=''
 for ((try = 0; try < 100; ++try)); do
   steps=$(($(last_step) + 40))

@@ -1,4 +1,4 @@
-"""Whether a file is what Kubernetes takes for a run: check_kubernetes.py FLAVOUR FILE. Says what is wrong, and exits with 1."""
+"""Checks that a file is a valid Kubernetes manifest of a run: check_kubernetes.py FLAVOUR FILE. Prints what is wrong, and exits with 1."""
 
 import json
 import sys
@@ -28,7 +28,7 @@ def want(is_so: bool, what: str) -> None:
 
 
 def pods(thing: dict[str, Any]) -> list[dict[str, Any]]:
-    """The pod templates of a workload."""
+    """Returns the pod templates of a workload."""
     spec = thing["spec"]
     if thing["kind"] == "JobSet":
         return [one["template"]["spec"]["template"] for one in spec["replicatedJobs"]]
@@ -53,7 +53,7 @@ def check_pod(template: dict[str, Any], things: dict[str, dict[str, Any]]) -> No
         want(claim in things["PersistentVolumeClaim"], "the claim for runs/")
     (container,) = spec["containers"]
     want(bool(container["image"]), "an image")
-    # What the `restricted` level of Pod Security asks for, and a group that can read the keys.
+    # The requirements of Pod Security's `restricted` level, and a group that can read the keys.
     pod, rights = spec["securityContext"], container["securityContext"]
     want(pod["runAsNonRoot"] and pod["runAsUser"] > 0 and pod["fsGroup"] > 0, "a user that is not root")
     want(pod["seccompProfile"] == {"type": "RuntimeDefault"}, "the seccomp profile of the runtime")

@@ -22,7 +22,7 @@ void expect(const Check& check, Verdict verdict, const std::string& says) {
 
 }  // namespace
 
-TEST_CASE("a check is a line, and one more that says what to do", "[hosts]") {
+TEST_CASE("a check is printed as a line, with a second line if there is a fix", "[hosts]") {
   CHECK(to_text({"memory", Verdict::ok, "3.0 GiB", ""}) == "ok    memory          3.0 GiB\n");
   CHECK(to_text({"open files", Verdict::fail, "256", "ulimit -n 65536"}) ==
         "FAIL  open files      256\n      fix: ulimit -n 65536\n");
@@ -32,7 +32,7 @@ TEST_CASE("a check is a line, and one more that says what to do", "[hosts]") {
   CHECK(from_event(Value::Map{}).verdict == Verdict::fail);
 }
 
-TEST_CASE("a processor that does not fuse is slow, and still right", "[hosts]") {
+TEST_CASE("a processor without fused multiply-add is slow but valid", "[hosts]") {
   expect(judge_processor({"Xeon", true, true, "bf16-blocks"}), Verdict::ok, "AVX-512");
   expect(judge_processor({"Core 2", false, false, "fp32"}), Verdict::warn, "same bits come slowly");
   CHECK(determinism_class({"a", true, true, "bf16-pairs"}) !=
@@ -41,7 +41,7 @@ TEST_CASE("a processor that does not fuse is slow, and still right", "[hosts]") 
         determinism_class({"b", true, false, "fp32"}));
 }
 
-TEST_CASE("cores are what the control group gives, not what the machine has", "[hosts]") {
+TEST_CASE("the number of cores is limited by the control group", "[hosts]") {
   expect(judge_cores({.online = 8, .usable = 8}), Verdict::ok, "8 cores");
   expect(judge_cores({.online = 8, .usable = 2}), Verdict::ok, "2 cores of 8");
   expect(judge_cores({.online = 8, .usable = 8, .quota = 2.5, .used = 2}), Verdict::ok,
@@ -52,21 +52,21 @@ TEST_CASE("cores are what the control group gives, not what the machine has", "[
   expect(judge_cores({.online = 64, .usable = 64, .numa_nodes = 2}), Verdict::warn, "numactl");
 }
 
-TEST_CASE("memory is what is free and what the control group allows", "[hosts]") {
+TEST_CASE("available memory is what is free and what the control group allows", "[hosts]") {
   expect(judge_memory({8 * gib, 4 * gib, {}}), Verdict::ok, "4.0 GiB of 8.0 GiB");
   expect(judge_memory({8 * gib, 512 * mib, {}}), Verdict::warn, "");
   expect(judge_memory({8 * gib, 64 * mib, {}}), Verdict::fail, "");
   expect(judge_memory({8 * gib, 4 * gib, 100 * mib}), Verdict::fail, "control group");
 }
 
-TEST_CASE("channels need memory without a name; a small /dev/shm is odd only", "[hosts]") {
+TEST_CASE("missing anonymous shared memory is a failure, a small /dev/shm a warning", "[hosts]") {
   expect(judge_shared_memory({8 * gib, true}), Verdict::ok, "");
   expect(judge_shared_memory({64 * mib, true}), Verdict::warn, "medium: Memory");
   expect(judge_shared_memory({0, true}), Verdict::warn, "--shm-size");
   expect(judge_shared_memory({8 * gib, false}), Verdict::fail, "--carrier tcp");
 }
 
-TEST_CASE("limits", "[hosts]") {
+TEST_CASE("limits of open files and locked memory are judged", "[hosts]") {
   expect(judge_open_files({65536, 65536}), Verdict::ok, "");
   expect(judge_open_files({{}, {}}), Verdict::ok, "any number");
   expect(judge_open_files({512, 4096}), Verdict::warn, "ulimit -n");
@@ -86,7 +86,7 @@ TEST_CASE("limits", "[hosts]") {
   expect(judge_gpu_libraries(none, 0), Verdict::skip, "libcudnn.so.9: it is not there");
 }
 
-TEST_CASE("a library of another series, or without what we need", "[hosts]") {
+TEST_CASE("a library of another series, or without a needed feature, is reported", "[hosts]") {
   const LibraryFacts good{"ZeroMQ", "4.3.4", "4.3.5", "with CURVE", ""};
   expect(judge_libraries({good}), Verdict::ok, "ZeroMQ 4.3.5 with CURVE");
   const LibraryFacts older{"ZeroMQ", "4.3.4", "4.1.7", "with CURVE", ""};
@@ -95,12 +95,12 @@ TEST_CASE("a library of another series, or without what we need", "[hosts]") {
   expect(judge_libraries({bare, older}), Verdict::fail, "without CURVE");
 }
 
-TEST_CASE("a slow machine stands out", "[hosts]") {
+TEST_CASE("a slow machine gives a warning", "[hosts]") {
   expect(judge_speed({2, 100e9, 10e9}), Verdict::ok, "100 GFLOP/s in fp32 by 2 threads");
   expect(judge_speed({2, 1e9, 10e9}), Verdict::warn, "somebody else");
 }
 
-TEST_CASE("loopback and ports", "[hosts]") {
+TEST_CASE("loopback connections and listening ports are judged", "[hosts]") {
   expect(judge_loopback(std::chrono::nanoseconds(41'600)), Verdict::ok, "in 42 us");
   expect(judge_loopback(Error{"Network is unreachable"}), Verdict::fail, "ip link set lo up");
   expect(judge_ports({{4700, {}}, {4701, {}}}), Verdict::ok, "4700, 4701 are free");
@@ -108,7 +108,7 @@ TEST_CASE("loopback and ports", "[hosts]") {
          "has 4700 (Address already in use)");
 }
 
-TEST_CASE("the interface for others is neither lo nor a bridge to containers", "[hosts]") {
+TEST_CASE("the interface for other machines is neither lo nor a bridge to containers", "[hosts]") {
   const Interface lo{"lo", "127.0.0.1", true, true, {}}, docker{"docker0", "172.17.0.1", true},
       eth0{"eth0", "10.0.0.1", true, false, 1000}, ib0{"ib0", "10.1.0.1", true, false, 100'000},
       eth6{"eth0", "[2001:db8::1]", true, false, 1000},
@@ -129,7 +129,7 @@ TEST_CASE("the interface for others is neither lo nor a bridge to containers", "
   expect(judge_interfaces({lo, docker}), Verdict::warn, "ip link set");
 }
 
-TEST_CASE("who listens everywhere is dialed by an address of that machine", "[hosts]") {
+TEST_CASE("a listener on all interfaces is dialed by an address of its machine", "[hosts]") {
   CHECK(reached_at("tcp://0.0.0.0:4701", "tcp://10.0.0.1:4700") == "tcp://10.0.0.1:4701");
   CHECK(reached_at("tcp://*:4701", "10.0.0.1") == "tcp://10.0.0.1:4701");
   CHECK(reached_at("tcp://10.0.0.9:4701", "10.0.0.1") == "tcp://10.0.0.9:4701");
@@ -140,7 +140,7 @@ TEST_CASE("who listens everywhere is dialed by an address of that machine", "[ho
   CHECK(*address_towards("tcp://127.0.0.1:4700") == "127.0.0.1");
 }
 
-TEST_CASE("a clock before the program was made is wrong", "[hosts]") {
+TEST_CASE("a clock that is before the program's build is wrong", "[hosts]") {
   using Clock = std::chrono::system_clock;
   const Clock::time_point made{Days(20'000)};
   expect(judge_clock({made + Days(1), made, {}}), Verdict::ok, "2024-10-05");
@@ -150,7 +150,7 @@ TEST_CASE("a clock before the program was made is wrong", "[hosts]") {
   expect(judge_clock({made, made, std::chrono::nanoseconds(-1)}), Verdict::fail, "went back");
 }
 
-TEST_CASE("a disk that is full or slow", "[hosts]") {
+TEST_CASE("a full or slow disk is reported", "[hosts]") {
   const DiskFacts good{"/data", std::uint64_t{50} << 30, 400e6};
   expect(judge_disk(good), Verdict::ok, "/data: 50.0 GiB free, writes 400 MB/s");
   expect(judge_disk(DiskFacts{"/data", std::uint64_t{1} << 30, 400e6}), Verdict::warn, "make room");
@@ -161,7 +161,7 @@ TEST_CASE("a disk that is full or slow", "[hosts]") {
          "Read-only");
 }
 
-TEST_CASE("the world of this machine can be read", "[hosts]") {
+TEST_CASE("the facts of this machine can be read", "[hosts]") {
   CHECK(read_cores().usable >= 1);
   const auto memory = read_memory();
   CHECK(memory.total > memory.available);

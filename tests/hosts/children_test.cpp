@@ -31,7 +31,7 @@ using Lines = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("a child's lines come whole, from both streams, and then its code", "[hosts]") {
+TEST_CASE("a child's lines arrive whole from both streams, and then its exit code", "[hosts]") {
   Children children;
   Heard heard;
   children.start(heard.order(
@@ -42,7 +42,7 @@ TEST_CASE("a child's lines come whole, from both streams, and then its code", "[
   CHECK(heard.codes == std::vector{3});
 }
 
-TEST_CASE("a child reads what it is given, whatever its size", "[hosts]") {
+TEST_CASE("a child can read input of any size", "[hosts]") {
   Children children;
   Heard heard;
   auto order = heard.order({"wc", "-c"});
@@ -52,7 +52,8 @@ TEST_CASE("a child reads what it is given, whatever its size", "[hosts]") {
   CHECK(heard.out == Lines{"300000"});
 }
 
-TEST_CASE("who cannot be started, and who is ended by a signal", "[hosts]") {
+TEST_CASE("a program that cannot start, and one that a signal ends, have their exit codes",
+          "[hosts]") {
   Children children;
   Heard nobody, killed;
   children.start(nobody.order({"/there/is/no/such/program"}));
@@ -62,10 +63,10 @@ TEST_CASE("who cannot be started, and who is ended by a signal", "[hosts]") {
   CHECK(killed.codes == std::vector{128 + SIGTERM});
 }
 
-TEST_CASE("after the patience a child is killed with all that it started", "[hosts]") {
+TEST_CASE("after its time limit a child is killed with all its descendants", "[hosts]") {
   Children children;
   Heard heard;
-  // Its own child holds the pipes: only if it ends, too, is there nobody left to hold them.
+  // The grandchild holds the pipes, so wait() returns early only if it dies too.
   children.start(heard.order({"sh", "-c", "sleep 1000 & echo $!; wait"}, 300ms));
   const auto start = std::chrono::steady_clock::now();
   children.wait();
@@ -73,7 +74,7 @@ TEST_CASE("after the patience a child is killed with all that it started", "[hos
   CHECK(heard.codes == std::vector{128 + SIGKILL});
   REQUIRE(heard.out.size() == 1);
   const pid_t sleeper = std::stoi(heard.out[0]);
-  // It was killed; whoever adopts it may not have buried it yet.
+  // The killed process may still be a zombie until its new parent reaps it.
   const auto until = std::chrono::steady_clock::now() + 10s;
   bool runs = true;
   while (runs && std::chrono::steady_clock::now() < until) {
@@ -87,7 +88,7 @@ TEST_CASE("after the patience a child is killed with all that it started", "[hos
   if (runs) kill(sleeper, SIGKILL);
 }
 
-TEST_CASE("one who leaves somebody behind with its pipes has ended all the same", "[hosts]") {
+TEST_CASE("a child has ended even if a descendant still holds its pipes", "[hosts]") {
   Children children;
   Heard heard;
   children.start(heard.order({"sh", "-c", "setsid sleep 3 & echo done"}));
@@ -98,7 +99,7 @@ TEST_CASE("one who leaves somebody behind with its pipes has ended all the same"
   CHECK(heard.codes == std::vector{0});
 }
 
-TEST_CASE("many run at once, a bounded number, and lines may start others", "[hosts]") {
+TEST_CASE("a bounded number of children run at once, and callbacks may start others", "[hosts]") {
   Children children(3);
   Heard heard;
   int started = 0;
@@ -112,7 +113,7 @@ TEST_CASE("many run at once, a bounded number, and lines may start others", "[ho
   CHECK(heard.out.size() == 20);
 }
 
-TEST_CASE("a line without an end comes in pieces", "[hosts]") {
+TEST_CASE("a long line without an end arrives in pieces", "[hosts]") {
   Children children;
   Heard heard;
   children.start(heard.order({"sh", "-c", "head -c 300000 /dev/zero | tr '\\0' x"}));

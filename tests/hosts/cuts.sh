@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Cuts the paths of a run over three machines: between the head and a node, and between the two nodes, both ways and each
-# way alone. After each cut the weights must be those of the run in one process.
+# Cuts the paths of a run over three machines: between the head and a node, and between the two
+# nodes, in both directions and in each direction alone. After each cut the weights must equal those
+# of a run in one process.
 #
-#     cuts.sh TROUPE        exits with 77 where namespaces cannot be made
+#     cuts.sh TROUPE        exits with 77 if namespaces cannot be made
 #
-# Then a run goes over paths of 50 ms that lose 1 % of their packets (slow_hub.py).
+# Then a run uses paths with a delay of 50 ms that lose 1 % of their packets (slow_hub.py).
 #
-# TROUPE_CUT_SECONDS: how long each cut lasts, such as "5 30 120"; else 5.
+# TROUPE_CUT_SECONDS: the durations of the cuts, such as "5 30 120" (default 5).
 set -euo pipefail
 # shellcheck source=tests/hosts/inside.sh
 . "$(dirname "${BASH_SOURCE[0]}")/inside.sh"
@@ -45,11 +46,11 @@ for length in ${TROUPE_CUT_SECONDS:-5}; do
   run "head-$length" "$length" 'head:alpha alpha:head'
   run "to-node-$length" "$length" 'head:alpha'
   run "from-node-$length" "$length" 'alpha:head'
-  # With one node less.
+  # The run has one node less.
   run "fewer-$length" "$length" 'alpha:beta beta:alpha' --set elastic.nodes=1:2
 done
 
-# A path of 50 ms that loses 1 % of its packets, in place of the bridge.
+# Replaces the bridge by a path with a delay of 50 ms that loses 1 % of its packets.
 slow() {
   local hub one code=0 wanted weights
   local -a settings=(--set train.steps=10)

@@ -10,7 +10,8 @@
 using namespace troupe;
 using namespace troupe::tests;
 
-TEST_CASE("the doctor says a line a check, and its code says whether one failed", "[hosts]") {
+TEST_CASE("the doctor prints a line for each check, and its exit code tells whether one failed",
+          "[hosts]") {
   const Workplace here;
   const Ended ended = with_ssh(here, {"doctor"});
   INFO(ended.out << ended.err);
@@ -33,12 +34,12 @@ TEST_CASE("the doctor says a line a check, and its code says whether one failed"
        {"version", "processor", "cores", "memory", "shared memory", "open files", "loopback",
         "interface", "ports", "clock", "disk", "libraries", "GPU", "keys", "speed"})
     CHECK(ended.out.find("  " + name + " ") != std::string::npos);
-  // What it tried on the disk is gone.
+  // The doctor's test file was removed.
   for (const auto& entry : std::filesystem::directory_iterator(here.path()))
     CHECK(entry.path().filename().string().find("doctor") == std::string::npos);
 }
 
-TEST_CASE("the doctor finds what is wrong in a real world", "[hosts]") {
+TEST_CASE("the doctor reports real problems of a machine", "[hosts]") {
   const Workplace here;
   const auto few_files = [] {
     const rlimit limit{100, 100};
@@ -62,7 +63,7 @@ TEST_CASE("the doctor finds what is wrong in a real world", "[hosts]") {
   CHECK(bad.out.find("chmod 600") != std::string::npos);
 }
 
-TEST_CASE("for programs a check is an event", "[hosts]") {
+TEST_CASE("with --output json each check is an event", "[hosts]") {
   const Workplace here;
   const Ended ended = with_ssh(here, {"doctor", "--output", "json"});
   INFO(ended.out << ended.err);
@@ -72,7 +73,7 @@ TEST_CASE("for programs a check is an event", "[hosts]") {
   CHECK(hosts[0].find("version")->text() != nullptr);
 }
 
-TEST_CASE("the doctor looks at many machines, and one failure hides no other", "[hosts]") {
+TEST_CASE("the doctor checks many machines, and a failure of one hides no other", "[hosts]") {
   const Workplace here;
   here.write("hosts", "alpha\nbeta slots=2\nlocked\nlate\nnowhere\n");
   const Ended ended = with_ssh(here, {"doctor", "--hosts", "hosts", "--without-links"});
@@ -86,7 +87,7 @@ TEST_CASE("the doctor looks at many machines, and one failure hides no other", "
     CHECK(ended.out.find(says) != std::string::npos);
 }
 
-TEST_CASE("the doctor measures what lies between machines", "[hosts]") {
+TEST_CASE("the doctor measures the links between machines", "[hosts]") {
   const Workplace here;
   here.write("hosts", "alpha\nbeta\n");
   const Ended ended = with_ssh(here, {"doctor", "--hosts", "hosts"});
@@ -95,7 +96,7 @@ TEST_CASE("the doctor measures what lies between machines", "[hosts]") {
   CHECK(ended.out.find("FAIL  link") == std::string::npos);
 }
 
-TEST_CASE("a hostfile with a typo is told before anybody is asked", "[hosts]") {
+TEST_CASE("a typo in a hostfile is reported before any machine is contacted", "[hosts]") {
   const Workplace here;
   here.write("hosts", "alpha\nbeta slot=2\n");
   for (const std::vector<std::string>& words :
@@ -110,7 +111,7 @@ TEST_CASE("a hostfile with a typo is told before anybody is asked", "[hosts]") {
   CHECK(with_ssh(here, {"doctor", "--hosts", "nothing"}).code == 3);
 }
 
-TEST_CASE("two processes measure what lies between them", "[hosts]") {
+TEST_CASE("two processes measure the link between them", "[hosts]") {
   const Workplace here;
   CHECK(tests::troupe(here, {"bench", "link"}).code == 2);
   const Ended nonsense = tests::troupe(here, {"bench", "link", "10.0.0.1:4711"});

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What scripts/gpu-host packs is enough: a program that finds its libraries in the pack alone, and a table.
+# Checks that the pack of scripts/gpu-host is complete: the program finds all libraries in the pack,
+# and prints a table.
 set -euo pipefail
 program=$1
 source=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -12,13 +13,13 @@ trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 tar -xf pack.tar.xz
 
-# Not one of ours comes from this machine.
+# No library of the toolkit may come from this machine.
 elsewhere=$(LD_LIBRARY_PATH=troupe-gpu/libraries ldd troupe-gpu/{troupe,*cuda*} |
   awk '/=>/ {print $3}' | grep -v '^troupe-gpu/libraries/' |
   grep -v -e '/libc\.so' -e '/libm\.so' -e '/libdl\.so' -e '/librt\.so' -e '/libpthread\.so' -e '/libresolv\.so' || true)
 [ -z "$elsewhere" ] || { echo "not in the pack: $elsewhere"; exit 1; }
 
-# Each line says how it went, and why it was left out.
+# Each line of the table gives the result, or the reason why the test was skipped.
 troupe-gpu/gpu-host run | tee told
 grep -q '^| host ' told
 for what in "tests of kernels and training" "tests of memory shared by two processes" "tests of two processes with NCCL" "kernels under compute-sanitizer: memcheck" \
@@ -29,7 +30,8 @@ done
 for type in fp32 tf32 fp16 bf16; do grep -q "^| gpt-small, $type, cuda .*\(skipped\|tokens/s\)" told; done
 grep -q '^| gpt-small, fp32, cpu .* tokens/s' told
 
-# What is not played without a GPU is rehearsed, so that nothing of it is tried there for the first time.
+# Parts that are not simulated without a GPU are rehearsed, so that nothing runs for the first time
+# on the GPU host.
 troupe-gpu/gpu-host rehearse | tee rehearsed
 for what in "parity: "{mlp,quickstart,llama-tiny,vit-tiny,resnet-tiny} "late gradients: ws_msnag_ga_jfl" \
   "four stages have the bits of one, "{fp32,bf16} {fp16,bf16}": "{mlp,quickstart,llama-tiny,vit-tiny,resnet-tiny} "a node is killed: the same weights"; do

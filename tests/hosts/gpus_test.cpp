@@ -1,4 +1,4 @@
-// What is said of GPUs, with a library in the place of the driver's: tests/fake_nvml.
+// Checks of GPUs. tests/fake_nvml replaces the driver's library.
 
 #include <dlfcn.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-/// With the library of that folder, if any.
+/// Runs the doctor with the library of that folder, if any.
 Ended doctor_with(const std::string& folder, const Variables& variables = {},
                   std::vector<std::string> more = {}) {
   const Workplace here;
@@ -41,7 +41,7 @@ std::size_t times(const std::string& what, const std::string& in) {
   return count;
 }
 
-/// The lines that speak of GPUs by NVML.
+/// Counts the lines about GPUs that NVML provides.
 std::size_t gpu_lines(const Ended& ended) {
   return times("  GPU driver ", ended.out) + times("  GPU 0 ", ended.out) +
          times("  GPU 1 ", ended.out);
@@ -49,7 +49,7 @@ std::size_t gpu_lines(const Ended& ended) {
 
 }  // namespace
 
-TEST_CASE("the doctor says how each GPU is, and warns of one that is too hot", "[hosts]") {
+TEST_CASE("the doctor reports the state of each GPU and warns of a hot one", "[hosts]") {
   const Ended ended = doctor_with(whole);
   INFO(ended.out << ended.err);
   CHECK(ended.out.find("ok    GPU 0           NVIDIA H200, 97 % busy, 70.5 of 141.0 GiB, 655 W, "
@@ -61,7 +61,7 @@ TEST_CASE("the doctor says how each GPU is, and warns of one that is too hot", "
   CHECK(ended.code == doctor_with("").code);
 }
 
-TEST_CASE("a power cap slows a GPU as somebody wants it to be, and is no matter", "[hosts]") {
+TEST_CASE("a power cap that somebody has set is no warning", "[hosts]") {
   const Ended capped = doctor_with(whole, {{"FAKE_NVML_REASONS", "0x4"}});
   INFO(capped.out);
   CHECK(capped.out.find("ok    GPU 1           NVIDIA A2") != std::string::npos);
@@ -73,7 +73,7 @@ TEST_CASE("a power cap slows a GPU as somebody wants it to be, and is no matter"
   CHECK(times(", 0 % busy, ", idle.out) == 2);
 }
 
-TEST_CASE("a GPU that does not answer is told, and the others are as well", "[hosts]") {
+TEST_CASE("a GPU that does not answer is reported, and the others too", "[hosts]") {
   const Ended ended = doctor_with(whole, {{"FAKE_NVML_LOST", "0"}});
   INFO(ended.out);
   CHECK(ended.out.find("warn  GPU 0           does not answer: GPU is lost\n      fix: ") !=
@@ -81,7 +81,7 @@ TEST_CASE("a GPU that does not answer is told, and the others are as well", "[ho
   CHECK(ended.out.find("  GPU 1           NVIDIA A2") != std::string::npos);
 }
 
-TEST_CASE("for programs a GPU is a check like any other", "[hosts]") {
+TEST_CASE("with --output json a GPU is a check like any other", "[hosts]") {
   const Ended ended = doctor_with(whole, {}, {"--output", "json"});
   int seen = 0;
   for (const auto& check : ended.events("check")) {
@@ -94,7 +94,7 @@ TEST_CASE("for programs a GPU is a check like any other", "[hosts]") {
   CHECK(seen == 2);
 }
 
-TEST_CASE("without a driver's library, or without GPUs, nothing is said of them", "[hosts]") {
+TEST_CASE("without a driver library, or without GPUs, the doctor prints no GPU checks", "[hosts]") {
   CHECK(gpu_lines(doctor_with(whole, {{"FAKE_NVML_GPUS", "0"}})) == 0);
   if (void* own = dlopen("libnvidia-ml.so.1", RTLD_LAZY)) {
     dlclose(own);
@@ -107,7 +107,7 @@ TEST_CASE("without a driver's library, or without GPUs, nothing is said of them"
   CHECK(times("  GPU ", ended.out) == 1);
 }
 
-TEST_CASE("a driver's library that is of no use is told once, with what it says", "[hosts]") {
+TEST_CASE("an unusable driver library is reported once, with its error", "[hosts]") {
   const Workplace here;
   here.write("libnvidia-ml.so.1", "no library at all");
   for (const auto& [folder, variables, says] :
@@ -122,7 +122,7 @@ TEST_CASE("a driver's library that is of no use is told once, with what it says"
   }
 }
 
-TEST_CASE("a driver that cannot be asked matters where there are GPUs", "[hosts]") {
+TEST_CASE("a driver that cannot be asked is a warning only if there are GPUs", "[hosts]") {
   const Error why{"libnvidia-ml.so.1: Driver Not Loaded"};
   CHECK(judge_gpu_driver(why, 0).verdict == Verdict::skip);
   CHECK(judge_gpu_driver(why, 0).found == why.text);
@@ -130,17 +130,17 @@ TEST_CASE("a driver that cannot be asked matters where there are GPUs", "[hosts]
   CHECK_FALSE(judge_gpu_driver(why, 1).fix.empty());
 }
 
-TEST_CASE("NVML's reasons have names, and those that nobody knows their number", "[hosts]") {
+TEST_CASE("NVML's reasons have names, and unknown ones their number", "[hosts]") {
   using Names = std::vector<std::string>;
   CHECK(what_slows(0).empty());
-  CHECK(what_slows(0x1).empty());  // It has nothing to do.
+  CHECK(what_slows(0x1).empty());  // The GPU is idle.
   CHECK(what_slows(0x4) == Names{"power cap"});
   CHECK(what_slows(0x20) == Names{"thermal slowdown"});
   CHECK(what_slows(0x88) == Names{"power brake", "hardware slowdown"});
   CHECK(what_slows(0x1205) == Names{"power cap", "reason 0x1200"});
 }
 
-TEST_CASE("what a GPU does not tell is not said", "[hosts]") {
+TEST_CASE("values that a GPU does not report are omitted", "[hosts]") {
   actors::GpuReading gpu;
   gpu.name = "Tesla";
   CHECK(to_text(gpu) == "Tesla");
@@ -148,6 +148,6 @@ TEST_CASE("what a GPU does not tell is not said", "[hosts]") {
   CHECK(to_text(gpu) == "Tesla");
   CHECK(judge_gpu(gpu).verdict == Verdict::ok);
   gpu.watts = 0.4;
-  gpu.used = 0;  // Of so many as it does not tell.
+  gpu.used = 0;  // The total is not reported.
   CHECK(to_text(gpu) == "Tesla, 0 W");
 }

@@ -8,7 +8,8 @@
 
 namespace troupe::tests {
 
-/// The program in a place of its own, where `ssh` stays on this machine: tests/hosts/bin/ssh.
+/// Runs the program in its own folder, with an `ssh` that stays on this machine:
+/// tests/hosts/bin/ssh.
 inline Ended with_ssh(const Workplace& here, const std::vector<std::string>& arguments) {
   const std::string folder = here.path().string();
   return troupe(

@@ -15,7 +15,7 @@ HostReport report(const std::string& host) {
 
 }  // namespace
 
-TEST_CASE("a report survives its way as an event", "[hosts]") {
+TEST_CASE("a machine's report survives conversion to an event and back", "[hosts]") {
   const auto again = report_from(to_event(report("alpha")));
   REQUIRE(again);
   CHECK(again->version == "0.1.0");
@@ -25,7 +25,8 @@ TEST_CASE("a report survives its way as an event", "[hosts]") {
   CHECK(!report_from(Value::Map{}));
 }
 
-TEST_CASE("machines must have one version, one time, and should be alike", "[hosts]") {
+TEST_CASE("machines must have equal versions and clocks, and should have equal processors",
+          "[hosts]") {
   auto alpha = report("alpha"), beta = report("beta"), gamma = report("gamma");
   CHECK(judge_versions("0.1.0", {alpha, beta}).verdict == Verdict::ok);
   CHECK(judge_clocks({alpha, beta}).verdict == Verdict::ok);
@@ -52,7 +53,7 @@ TEST_CASE("machines must have one version, one time, and should be alike", "[hos
         "beta reaches 50 % of what most reach on a core");
 }
 
-TEST_CASE("a link that is broken fails, and one that is slow stands out", "[hosts]") {
+TEST_CASE("a broken link is a failure, and a slow one a warning", "[hosts]") {
   const bench::LinkFigures good{50e-6, 1e9}, slow{60e-6, 0.3e9}, late{900e-6, 1e9};
   const auto checks = judge_links({{"a", "b", good},
                                    {"a", "c", good},
@@ -69,7 +70,7 @@ TEST_CASE("a link that is broken fails, and one that is slow stands out", "[host
   CHECK(checks[5].found == "c - d: Connection refused");
 }
 
-TEST_CASE("every pair meets once, and nobody twice in a round", "[hosts]") {
+TEST_CASE("every pair appears once, and nobody is in two pairs of a round", "[hosts]") {
   for (std::size_t count = 0; count <= 17; ++count) {
     std::set<std::pair<std::size_t, std::size_t>> met;
     const auto rounds = rounds_of_pairs(count);

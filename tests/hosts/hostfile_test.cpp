@@ -6,7 +6,7 @@
 using namespace troupe;
 using namespace troupe::apps;
 
-TEST_CASE("hostfiles are read as Open MPI, DeepSpeed and Horovod write them", "[hosts]") {
+TEST_CASE("hostfiles are read in the formats of Open MPI, DeepSpeed and Horovod", "[hosts]") {
   const auto hosts = parse_hostfile(
       "# the rack in the cellar\n"
       "alpha slots=2\n"
@@ -25,7 +25,7 @@ TEST_CASE("hostfiles are read as Open MPI, DeepSpeed and Horovod write them", "[
   CHECK(machine_of((*hosts)[1]) == "10.0.0.7");
 }
 
-TEST_CASE("each mistake in a hostfile is told with its line and column", "[hosts]") {
+TEST_CASE("each error in a hostfile has its line and column", "[hosts]") {
   struct Case {
     std::string text, place, says;
   };
@@ -55,7 +55,7 @@ TEST_CASE("each mistake in a hostfile is told with its line and column", "[hosts
   }
 }
 
-TEST_CASE("all mistakes of a hostfile are told at once", "[hosts]") {
+TEST_CASE("all errors of a hostfile are reported at once", "[hosts]") {
   const auto hosts = parse_hostfile("alpha slot=1\nbeta slots=0\nalpha\n", "hosts");
   REQUIRE(!hosts);
   for (const std::string place : {"hosts:1:7:", "hosts:2:6:", "hosts:3:1:"}) {
@@ -64,7 +64,7 @@ TEST_CASE("all mistakes of a hostfile are told at once", "[hosts]") {
   }
 }
 
-TEST_CASE("a .deepspeed_env is NAME=VALUE, the value as it stands", "[hosts]") {
+TEST_CASE("a .deepspeed_env is NAME=VALUE, and values are taken verbatim", "[hosts]") {
   const auto read = parse_environment(
       "# for the fabric\nNCCL_DEBUG=INFO\nWORDS=two words = one value \nEMPTY=\nNCCL_DEBUG=WARN\n",
       ".deepspeed_env");

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# For scripts that read it first, with the program as their argument: runs them in namespaces of their own, as user root of
-# them, in an empty folder that is gone with them, and ends all that they started. Exits with 77 where that cannot be done.
-# Afterwards `troupe` and `wanted_digest` are there, and `fail TEXT`.
+# Sourced first by other scripts, whose argument is the program. Runs the script in new namespaces
+# as their root user, in a temporary folder, and ends all its processes. Exits with 77 if that is
+# not possible. Afterwards `troupe`, `wanted_digest` and `fail TEXT` are defined.
 
 if [ -z "${TROUPE_INSIDE:-}" ]; then
   spaces=(--net --mount --pid --uts --fork --kill-child --mount-proc)
@@ -54,7 +54,7 @@ every = 1
 steps = 600
 RUN
 
-# The digest of the weights that a run below this folder has saved last.
+# Prints the digest of the weights that the run below this folder has saved last.
 digest() { sed -n 's/.*"type":"checkpoint.saved".*"weights":"\([0-9a-f]*\)".*/\1/p' "$1/runs/small/events.jsonl" | tail -n 1; }
 
 mkdir one

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# Plays the part of Slurm and of Kubernetes for what `troupe render` prints: the run is started, gets notice, is saved, is
-# started again, and ends with the weights of a run that nothing happened to.
+# Acts as Slurm and Kubernetes for the output of `troupe render`: starts the run, gives notice,
+# waits for the save and starts it again. The weights must equal those of an uninterrupted run.
 #
-#     jobs.sh TROUPE        exits with 77 where namespaces cannot be made
+#     jobs.sh TROUPE        exits with 77 if namespaces cannot be made
 set -euo pipefail
 # shellcheck source=tests/hosts/inside.sh
 . "$(dirname "${BASH_SOURCE[0]}")/inside.sh"
 
-# twice FOLDER COMMAND...: runs a job there until it is at step 10, gives it notice, and runs it again.
+# twice FOLDER COMMAND...: runs a job there until step 10, gives it notice, and runs it again.
 twice() {
   local folder=$1 code=0 job
   shift
   (cd "$folder" && exec "$@") >"$folder/first.log" 2>&1 &
   job=$!
-  # Not a pipe: who writes to one that nobody reads any more has failed.
+  # Not a pipe, since writing to a pipe without a reader fails.
   grep -q -m 1 '^step 10 ' < <(timeout 60 tail -n +1 -s 0.05 -f "$folder/first.log") || fail "$folder: no step was seen"
   kill -TERM "$job"
   wait "$job" || code=$?
@@ -26,7 +26,7 @@ twice() {
 mkdir slurm
 cat >bin/srun <<'SRUN'
 #!/bin/sh
-# Notes that it was asked to end: a real one then says that it cancels its step.
+# Records that it was asked to end. The real srun then prints that it cancels its step.
 while [ "${1#-}" != "$1" ]; do shift; done
 "$@" &
 node=$!
@@ -51,7 +51,7 @@ chmod +x bin/*
 troupe render slurm run.toml --nodes 1 >slurm/job.sh
 export SLURM_JOB_ID=4711
 twice slurm bash job.sh
-# With notice the nodes are cancelled; at the end of the run they end by themselves.
+# After the notice the nodes are cancelled; at the end of the run they end by themselves.
 [ "$(cat slurm/srun.log)" = "cancelled
 code 0
 code 0" ] || fail "srun: $(cat slurm/srun.log)"
@@ -60,7 +60,7 @@ code 0" ] || fail "srun: $(cat slurm/srun.log)"
 grep -qx "requeue 4711" slurm/requeued || fail "the job was not put back into the queue"
 [ -z "$(find slurm -name '*.key')" ] || fail "keys were left behind"
 
-# The script of the pod that leads, at the paths that it has there, and beside it a node.
+# Runs the script of the leading pod, with the paths of the pod, and a node beside it.
 troupe render k8s run.toml --flavour jobset >job.yaml
 mkdir pod keys
 (
@@ -82,7 +82,7 @@ export TROUPE_HEAD_KEY POD_IP=127.0.0.1
 troupe node --head 127.0.0.1:4700 --keys keys/node.key --exit-code-on-signal 75 >node.log 2>&1 &
 node=$!
 twice pod sh lead.sh
-# The run is done: its node has ended, so that the Job of the nodes is complete.
+# The run is done, so its node has ended, and the Job of the nodes is complete.
 code=0
 wait "$node" || code=$?
 [ "$code" = 0 ] || fail "the node of a run that is done ended with $code, wanted 0"

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t mib = std::int64_t{1} << 20, gib = mib << 10;
 
-/// A /proc and a /sys of 8 processors and 16 GiB.
+/// A /proc and a /sys of a machine with 8 processors and 16 GiB.
 struct Machine {
   Workplace here;
 
@@ -54,7 +54,7 @@ TEST_CASE("without limits a process has the whole machine", "[hosts]") {
   CHECK(machine.share().memory() == 16 * gib);
 }
 
-TEST_CASE("a cpuset and a quota bound the threads, the least of them", "[hosts]") {
+TEST_CASE("the smaller of a cpuset and a quota bounds the threads", "[hosts]") {
   Machine machine;
   machine.write("/proc/self/status", "Cpus_allowed_list:\t0-1,4,6-7\n");
   CHECK(machine.share().usable == 5);
@@ -71,7 +71,7 @@ TEST_CASE("a cpuset and a quota bound the threads, the least of them", "[hosts]"
   CHECK(machine.share().cores() == 5);
 }
 
-TEST_CASE("the least limit of a group and of those above it counts", "[hosts]") {
+TEST_CASE("the smallest limit among a group and its ancestors counts", "[hosts]") {
   Machine machine;
   machine.write("/proc/self/mountinfo", version_2);
   machine.write("/proc/self/cgroup", "0::/system.slice/pod/container\n");
@@ -85,7 +85,7 @@ TEST_CASE("the least limit of a group and of those above it counts", "[hosts]") 
   CHECK(machine.share().memory() == 4 * gib);
 }
 
-TEST_CASE("limits of version 1 count, each in its hierarchy", "[hosts]") {
+TEST_CASE("version 1 limits count, each in its own hierarchy", "[hosts]") {
   Machine machine;
   machine.write("/proc/self/mountinfo",
                 "31 23 0:28 / /sys/fs/cgroup rw shared:9 - tmpfs tmpfs rw\n"
@@ -103,23 +103,23 @@ TEST_CASE("limits of version 1 count, each in its hierarchy", "[hosts]") {
   CHECK(machine.share().memory() == 512 * mib);
 }
 
-TEST_CASE("a container that sees its group as the root has that group's limits", "[hosts]") {
+TEST_CASE("a container that sees its group as the root gets that group's limits", "[hosts]") {
   Machine machine;
-  // The host's path, of which only the end is mounted here.
+  // The host's path, of which only the last part is mounted here.
   machine.write("/proc/self/mountinfo",
                 "30 23 0:28 /docker/0f3a /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n");
   machine.write("/proc/self/cgroup", "4:memory:/docker/0f3a\n");
   machine.write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "1073741824\n");
   CHECK(machine.share().memory() == 1 * gib);
-  // A path that leads out of what is mounted: the root is what there is.
+  // A path outside the mount: only the root is visible.
   machine.write("/proc/self/mountinfo", version_2);
   machine.write("/proc/self/cgroup", "0::/../other\n");
   machine.write("/sys/fs/cgroup/cpu.max", "100000 100000\n");
   CHECK(machine.share().cores() == 1);
 }
 
-TEST_CASE("a real control group bounds the doctor and a node", "[hosts]") {
-  // The groups of version 1 of this process, or that of version 2.
+TEST_CASE("a real control group limits the doctor and a node", "[hosts]") {
+  // This process' groups of version 1, or its group of version 2.
   std::string cpu, memory;
   std::ifstream file("/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {

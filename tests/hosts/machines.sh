@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# For scripts that have read inside.sh and have set `nodes`: makes a machine for the head and one for each node, and starts
-# a head and daemons there. A machine is a network namespace with a name of its own; a bridge joins all of them. A path is
-# cut by the neighbour table: frames go to an address that nobody has, so that packets are lost without an error, as with a
-# broken cable.
+# Sourced by scripts that have sourced inside.sh and have set `nodes`. Makes a machine for the head
+# and one for each node, and starts a head and daemons there. A machine is a network namespace with
+# its own host name; a bridge joins all of them. Cutting a path sets a wrong address in the
+# neighbour table, so that packets are lost without an error, as with a broken cable.
 
 ip link add bridge type bridge 2>why || { echo "skipped: there is no bridge here: $(cat why)"; exit 77; }
 ip link set bridge up
@@ -23,7 +23,7 @@ machine() { # NAME NUMBER
 on() { nsenter --net --uts --target "$(cat "/mnt/$1.pid")" "${@:2}"; }
 for index in "${!machines[@]}"; do machine "${machines[index]}" $((index + 1)); done
 
-# Loses all that FROM sends to TO.
+# Drops everything that FROM sends to TO.
 cut_way() { on "$1" ip neigh replace "${address[$2]}" lladdr 02:00:00:00:00:99 dev cable nud permanent; }
 mend_way() { on "$1" ip neigh del "${address[$2]}" dev cable; }
 
@@ -41,7 +41,7 @@ wait_for() { # TEXT FILE SECONDS
     sleep 0.05
   done
 }
-# Starts a program on a machine. `started` has the process by the machine's name.
+# Starts a program on a machine. `started` maps the machine's name to the process.
 start() { # MACHINE COMMAND
   nsenter --net --uts --target "$(cat "/mnt/$1.pid")" "${@:2}" >"$1.log" 2>&1 &
   started[$1]=$!

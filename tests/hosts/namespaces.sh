@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# A run over two machines, as far as one machine has them: two network namespaces, each with a name of its own, and a cable
-# between. The head and a node on alpha, a node on beta, keys for all. The weights must be those of the run in one process.
+# Runs over two simulated machines: two network namespaces with host names of their own and a cable
+# between. The head and a node are on alpha, another node is on beta, and all use keys. The weights
+# must equal those of a run in one process.
 #
-#     namespaces.sh TROUPE        exits with 77 where namespaces cannot be made
+#     namespaces.sh TROUPE        exits with 77 if namespaces cannot be made
 set -euo pipefail
 here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 # shellcheck source=tests/hosts/inside.sh
@@ -11,14 +12,14 @@ here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 # shellcheck source=tests/hosts/two_machines.sh
 . "$here/two_machines.sh"
 
-# What must not be taken for a way to others.
+# Interfaces that must not be chosen for other machines.
 on alpha ip link add docker0 type veth peer name inside
 on alpha ip address add 172.17.0.1/16 dev docker0
 on alpha ip link set docker0 up
 
 cat >bin/ssh <<'SSH'
 #!/usr/bin/env bash
-# The way from one namespace to the other.
+# The interface between the namespaces.
 while [ "$1" != -- ]; do shift; done
 exec nsenter --net --uts --target "$(cat "/mnt/$2.pid")" sh -c "${*:3}"
 SSH

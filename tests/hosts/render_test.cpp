@@ -37,15 +37,14 @@ std::string ssh() {
                      std::chrono::seconds(30)});
 }
 
-/// With TROUPE_WRITE_GOLDEN set the file is written anew.
+/// Compares a text with a reviewed file. Rewrites the file if TROUPE_WRITE_GOLDEN is set.
 void check_golden(const std::string& name, const std::string& text) {
   if (std::getenv("TROUPE_WRITE_GOLDEN")) std::ofstream(folder + name) << text;
   std::ifstream file(folder + name);
   CHECK(text == std::string(std::istreambuf_iterator<char>(file), {}));
 }
 
-/// Whether a program finds nothing wrong with a text that it reads from a file; what it said is
-/// shown where it does.
+/// Returns whether a checker accepts the text in a file. Shows its output if it does not.
 bool passes(const std::string& program, const std::string& text) {
   const Workplace here;
   const std::string path = here.write("text", text);
@@ -59,9 +58,10 @@ const std::string check_kubernetes = "/usr/bin/python3 " TROUPE_TEST_DATA "/chec
 
 }  // namespace
 
-TEST_CASE("the script for Slurm", "[hosts]") {
+TEST_CASE("the rendered script for Slurm matches the reviewed file and passes shellcheck",
+          "[hosts]") {
   auto order = job();
-  order.memory = "16G";  // As Slurm writes it.
+  order.memory = "16G";  // Slurm's notation.
   const auto text = render_slurm({order, "2-00:00:00", "gpu"});
   check_golden("slurm.sh", text);
   CHECK(passes(shellcheck + "bash", text));
@@ -74,7 +74,7 @@ TEST_CASE("the script for Slurm", "[hosts]") {
   CHECK(render_slurm({whole, "1:00:00", ""}).find("#SBATCH --exclusive\n") != std::string::npos);
 }
 
-TEST_CASE("the objects for Kubernetes, in three flavours", "[hosts]") {
+TEST_CASE("the rendered Kubernetes objects match the reviewed files in three flavours", "[hosts]") {
   using Flavour = KubernetesOrder::Flavour;
   for (const auto& [flavour, name] : {std::pair(Flavour::job, "job"),
                                       {Flavour::jobset, "jobset"},
@@ -82,13 +82,13 @@ TEST_CASE("the objects for Kubernetes, in three flavours", "[hosts]") {
     const auto text = kubernetes(flavour);
     check_golden(std::string(name) + ".yaml", text);
     CHECK(passes(check_kubernetes + name, text));
-    // The check can fail.
+    // The checker itself must be able to fail.
     CHECK(!passes(check_kubernetes + name, text.substr(0, text.size() * 2 / 3)));
   }
   CHECK(!passes(check_kubernetes + "job", kubernetes(Flavour::jobset)));
 }
 
-TEST_CASE("the script that leads a run in a pod is a good one", "[hosts]") {
+TEST_CASE("the script that leads a run in a pod passes shellcheck", "[hosts]") {
   const auto text = kubernetes(KubernetesOrder::Flavour::job);
   const auto begin = text.find("  lead.sh: |\n") + 13, end = text.find("  run.json: |");
   std::string script;
@@ -100,7 +100,7 @@ TEST_CASE("the script that leads a run in a pod is a good one", "[hosts]") {
   CHECK(passes(shellcheck + "sh", script));
 }
 
-TEST_CASE("the script for ssh, and what `up` says there", "[hosts]") {
+TEST_CASE("the rendered script for ssh, and the scripts of up, pass shellcheck", "[hosts]") {
   check_golden("ssh.sh", ssh());
   CHECK(passes(shellcheck + "bash", ssh()));
   const NodesOrder order{"up-00", "tcp://10.0.0.1:4700", "", "", {"/opt/troupe", "/data", {}}};
@@ -108,7 +108,7 @@ TEST_CASE("the script for ssh, and what `up` says there", "[hosts]") {
   CHECK(passes(shellcheck + "sh", script_that_ends("up-00", std::chrono::seconds(5))));
 }
 
-TEST_CASE("what is rendered holds the run, whole", "[hosts]") {
+TEST_CASE("a rendered job contains the complete configuration", "[hosts]") {
   const Workplace here;
   const std::string config = R"(
 name = "tiny"
@@ -143,7 +143,7 @@ steps = 7
   CHECK(tests::troupe(here, {"render", "k8s", "nothing.toml"}).code == 3);
 }
 
-TEST_CASE("a script for ssh takes the head's key from the environment as well", "[hosts]") {
+TEST_CASE("the script for ssh may take the head's key from the environment", "[hosts]") {
   const Workplace here;
   here.write("hosts", "alpha\n");
   const auto render = [&](const char* key) {
@@ -159,9 +159,9 @@ TEST_CASE("a script for ssh takes the head's key from the environment as well", 
   CHECK(render(key.c_str()).out.find("TROUPE_HEAD_KEY=" + key) != std::string::npos);
 }
 
-TEST_CASE("a rendered script starts and ends what it says", "[hosts]") {
+TEST_CASE("a rendered ssh script starts and ends the nodes", "[hosts]") {
   const Workplace here;
-  // In the node's place somebody who joins in words and waits.
+  // Replaces the node: prints that it has joined, and waits.
   const auto node =
       here.write("node", "#!/bin/sh\necho joined \"$3\" as \"$5\"\nexec sleep 1000\n");
   std::filesystem::permissions(node, std::filesystem::perms::owner_all);
@@ -185,6 +185,6 @@ TEST_CASE("a rendered script starts and ends what it says", "[hosts]") {
     CHECK(here.read("said").find(says) != std::string::npos);
   CHECK(run("down") == 1);
   INFO(here.read("said"));
-  // Both machines are this one: whoever comes first ends all three.
+  // Both machines are this one, so the first script ends all three processes.
   CHECK(here.read("said").find("ended 3 processes") != std::string::npos);
 }

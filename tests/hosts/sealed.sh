@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# What a reader of the cable between two machines sees of a run: no weights. With --plain-tensors he sees them, so that this test
-# can fail. The weights are the same both times.
+# Checks that a reader of the cable between two machines sees no weights of a run. With
+# --plain-tensors the reader does see them, which shows that the test can fail. The weights are
+# equal in both runs.
 #
-#     sealed.sh TROUPE        exits with 77 where namespaces cannot be made
+#     sealed.sh TROUPE        exits with 77 if namespaces cannot be made
 set -euo pipefail
 here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 # shellcheck source=tests/hosts/inside.sh
@@ -12,7 +13,7 @@ here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 
 export TROUPE_HEAD=10.77.0.1:4700
 
-# A run over both machines, whose head has these options, beside a reader of the cable.
+# Runs over both machines with these options of the head, while a reader captures the cable.
 run_and_read() { # FOLDER OPTION...
   local folder=$1 head node
   mkdir "$folder"
@@ -37,7 +38,7 @@ run_and_read() { # FOLDER OPTION...
   kill -INT "$reader"
   read -r -u "$ready" packets || fail "the reader of the cable ended"
   exec {ready}<&-
-  # Of the last checkpoint, as many pieces of 32 bytes as the cable has seen.
+  # The pieces of 32 bytes of the last checkpoint that were seen on the cable.
   found=$(python3 "$here/wire.py" search "$folder/wire.bytes" "$folder"/runs/small/checkpoints)
   echo "$folder: $packets, $found"
 }
@@ -47,7 +48,7 @@ run_and_read sealed
 run_and_read plain --plain-tensors
 [[ $found != "0 of "* ]] || fail "the reader of the cable finds no weights where they are in the clear"
 
-# Without keys tensors do not leave a machine unless somebody says that they may.
+# Without keys, tensors leave a machine only if the user allows that.
 cd plain
 status=0
 on alpha troupe head --listen 127.0.0.1:4700 --interface 10.77.0.1 >refused.log 2>&1 || status=$?

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Joins network devices as a hub does, in user space: each frame is late, and some are lost.
+"""Joins network devices like a hub, in user space. Delays each frame and drops some.
 
     slow_hub.py DELAY_SECONDS LOSS DEVICE...
     slow_hub.py --whole-frames DEVICE     on the sender's side, first
@@ -18,7 +18,8 @@ import sys
 import time
 
 SIOCETHTOOL = 0x8946
-# Frames leave whole and with checksums: ETHTOOL_SRXCSUM, STXCSUM, STSO, SGSO, SGRO.
+# Turns offloads off, so that frames are complete and have checksums: ETHTOOL_SRXCSUM, STXCSUM,
+# STSO, SGSO, SGRO.
 OFFLOADS = (0x15, 0x17, 0x1F, 0x24, 0x2C)
 ETH_P_ALL = 3
 PACKET_OUTGOING = 4
@@ -32,7 +33,7 @@ def switch_off_offloads(device: str) -> None:
             try:
                 fcntl.ioctl(control, SIOCETHTOOL, request)
             except OSError:
-                pass  # This device has no such offload.
+                pass  # This device lacks the offload.
 
 
 def main() -> None:
@@ -57,7 +58,7 @@ def main() -> None:
             try:
                 ports[to].send(frame)
             except OSError:
-                pass  # Lost, as on a full link.
+                pass  # Dropped, as on a full link.
         wait = max(0.0, late[0][0] - now) if late else None
         for port in select.select(ports, [], [], wait)[0]:
             try:

@@ -6,7 +6,7 @@
 
 using namespace troupe::apps;
 
-TEST_CASE("what is quoted comes out of a shell as it went in", "[hosts]") {
+TEST_CASE("quoted words come out of a shell unchanged", "[hosts]") {
   for (const std::string word : {"plain", "two words", "it's", "$HOME `id` \"x\" \\ !", "", "*",
                                  "a\nb", "-n", "~", "#x", "a;b|c&d"}) {
     Children children;
@@ -22,7 +22,7 @@ TEST_CASE("what is quoted comes out of a shell as it went in", "[hosts]") {
   }
 }
 
-TEST_CASE("ssh never asks, and its options end before the machine's name", "[hosts]") {
+TEST_CASE("ssh never asks questions, and its options end before the machine's name", "[hosts]") {
   const auto words = over_ssh("alpha");
   CHECK(shell_line(words) ==
         "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=10 -- alpha "
@@ -30,7 +30,7 @@ TEST_CASE("ssh never asks, and its options end before the machine's name", "[hos
   CHECK(words[words.size() - 2] == "alpha");
 }
 
-TEST_CASE("each way for ssh to fail has its sentence and its remedy", "[hosts]") {
+TEST_CASE("each failure of ssh has an explanation and a fix", "[hosts]") {
   struct Case {
     std::string said, found, fix;
   };
@@ -54,7 +54,7 @@ TEST_CASE("each way for ssh to fail has its sentence and its remedy", "[hosts]")
   CHECK(ssh_failure("alpha", 1, "Permission denied").found.empty());
 }
 
-TEST_CASE("how a machine was reached", "[hosts]") {
+TEST_CASE("exit code and output tell whether a machine was reached", "[hosts]") {
   const RemotePlace place{"/usr/bin/troupe", "/data", {}};
   CHECK(judge_reached("alpha", 0, "", place).verdict == Verdict::ok);
   CHECK(judge_reached("alpha", 127, "sh: exec: not found", place).found ==
@@ -62,12 +62,12 @@ TEST_CASE("how a machine was reached", "[hosts]") {
   CHECK(judge_reached("alpha", 120, "", place).found == "there is no folder /data");
   CHECK(judge_reached("alpha", 137, "", place).verdict == Verdict::fail);
   CHECK(judge_reached("alpha", 3, "first\nlast\n", place).found == "exit code 3: last");
-  // What another machine says reaches no terminal as it is.
+  // Output of another machine must be made printable.
   CHECK(judge_reached("alpha", 3, "\x1b]0;title\a\n", place).found == "exit code 3: ?]0;title?");
   CHECK(ssh_failure("alpha", 255, "\x1b[2Jcut\r\n").found == "ssh failed: ?[2Jcut");
 }
 
-TEST_CASE("a script goes to the folder, sets the variables and becomes the program", "[hosts]") {
+TEST_CASE("a script enters the folder, sets the variables and executes the program", "[hosts]") {
   Children children;
   std::vector<std::string> lines;
   const auto run = [&](const RemotePlace& place) {

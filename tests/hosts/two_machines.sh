@@ -1,8 +1,9 @@
 # shellcheck shell=bash
-# For scripts that have read inside.sh: two network namespaces, alpha (10.77.0.1) and beta (10.77.0.2), each with a name of its
-# own, and a cable between. `on MACHINE COMMAND...` runs a command there. The head, both machines and `me` have keys.
+# Sourced by scripts that have sourced inside.sh. Makes two network namespaces, alpha (10.77.0.1)
+# and beta (10.77.0.2), with host names of their own and a cable between. `on MACHINE COMMAND...`
+# runs a command there. The head, both machines and `me` have keys.
 
-# A machine is a process that does nothing, in namespaces of its own; it says so when it is in them.
+# A machine is an idle process in its own namespaces; it reports when it has entered them.
 machine() {
   local ready
   exec {ready}< <(exec unshare --net --uts sh -c "hostname $1 && ip link set lo up && echo && exec sleep infinity")

@@ -1,4 +1,4 @@
-// Nodes that `troupe up` starts are real processes; only ssh does not leave this machine.
+// `troupe up` starts real node processes; only ssh stays on this machine.
 
 #include <signal.h>
 
@@ -16,7 +16,7 @@ using namespace troupe::tests;
 
 namespace {
 
-/// Processes with a variable in their environment that begins so.
+/// Counts the processes with a variable that begins with this text.
 int processes_with(const std::string& variable) {
   int count = 0;
   std::error_code error;
@@ -28,7 +28,7 @@ int processes_with(const std::string& variable) {
   return count;
 }
 
-/// The variable by which `up` finds its processes again.
+/// Returns the variable by which `up` finds its processes.
 std::string mark(const Workplace& here) {
   const auto state = parse_json(here.read("troupe/up.json"));
   REQUIRE(state.ok());
@@ -50,7 +50,7 @@ struct Head {
 
 }  // namespace
 
-TEST_CASE("up starts nodes on all machines, and down ends them and nobody else", "[hosts]") {
+TEST_CASE("up starts nodes on all machines, and down ends only them", "[hosts]") {
   const Workplace here;
   Head head(here);
   const std::string word = "TROUPE_TEST_WORD=it's " + here.path().string();
@@ -71,7 +71,7 @@ TEST_CASE("up starts nodes on all machines, and down ends them and nobody else",
   CHECK(processes_with(word) >= 3);
   CHECK(processes_with(mark(here)) == processes_with(word));
 
-  // For another head: not beside these.
+  // `up` refuses a second head beside the first.
   const Ended other = with_ssh(here, {"up", "hosts", "--head", "127.0.0.1:1"});
   CHECK(other.code == 2);
   CHECK(other.err.find("end them first: troupe down") != std::string::npos);
@@ -86,10 +86,10 @@ TEST_CASE("up starts nodes on all machines, and down ends them and nobody else",
   CHECK(nothing.code == 0);
   CHECK(nothing.out == "nothing is up\n");
   head.process.send(SIGTERM);
-  CHECK(head.process.wait() == 0);  // It was nobody's to end but ours.
+  CHECK(head.process.wait() == 0);  // Only the test may end the head.
 }
 
-TEST_CASE("machines on which nothing was started are not remembered", "[hosts]") {
+TEST_CASE("up does not remember machines on which nothing was started", "[hosts]") {
   const Workplace here;
   Head head(here);
   here.write("hosts", "nowhere\nlocked\n");
@@ -102,36 +102,37 @@ TEST_CASE("machines on which nothing was started are not remembered", "[hosts]")
   CHECK(with_ssh(here, {"down"}).out == "nothing is up\n");
 }
 
-TEST_CASE("up again adds what is missing and starts nothing twice", "[hosts]") {
+TEST_CASE("a second up adds missing nodes and starts nothing twice", "[hosts]") {
   const Workplace here;
   Head head(here);
   here.write("hosts", "alpha\nnowhere\n");
   CHECK(with_ssh(here, {"up", "hosts", "--head", head.address}).code == 1);
   const auto marked = mark(here);
   const int of_alpha = processes_with(marked);
-  here.write("hosts", "alpha\nbeta\n");  // The name is mended.
+  here.write("hosts", "alpha\nbeta\n");  // Corrects the name of a machine.
   const Ended again = with_ssh(here, {"up", "hosts", "--head", head.address});
   INFO(again.out << again.err);
   CHECK(again.code == 0);
   CHECK(mark(here) == marked);
   CHECK(processes_with(marked) == 2 * of_alpha);
   const Ended nodes = with_ssh(here, {"nodes", "--head", head.address, "--output", "json"});
-  CHECK(nodes.out.find("\"alpha-2\"") == std::string::npos);  // What a second alpha is called.
+  // The name that a second node on alpha would get.
+  CHECK(nodes.out.find("\"alpha-2\"") == std::string::npos);
   CHECK(nodes.out.find("\"beta\"") != std::string::npos);
   CHECK(with_ssh(here, {"down"}).code == 0);
   CHECK(processes_with(marked) == 0);
 }
 
-TEST_CASE("a machine that is gone can be forgotten", "[hosts]") {
+TEST_CASE("down can forget a machine that is gone", "[hosts]") {
   const Workplace here;
   Head head(here);
   here.write("hosts", "alpha\nbeta\n");
   CHECK(with_ssh(here, {"up", "hosts", "--head", head.address}).code == 0);
-  here.write("unplugged", "beta");  // For the ssh of the tests.
+  here.write("unplugged", "beta");  // Read by the tests' ssh.
   const Ended down = with_ssh(here, {"down"});
   INFO(down.out << down.err);
   CHECK(down.code == 1);
-  // ssh ends its lines as terminals do.
+  // ssh ends its lines with \r\n.
   CHECK(down.err.find("beta: error: ssh failed: Connection to beta closed by remote host.; try it "
                       "by hand: ssh beta\n") != std::string::npos);
   CHECK(down.err.find("troupe down --forget HOST") != std::string::npos);
@@ -144,13 +145,13 @@ TEST_CASE("a machine that is gone can be forgotten", "[hosts]") {
   CHECK(with_ssh(here, {"down"}).out == "nothing is up\n");
 }
 
-TEST_CASE("variables of nodes stand on no command line", "[hosts]") {
+TEST_CASE("values of environment variables for nodes appear on no command line", "[hosts]") {
   const Workplace here;
   Head head(here);
   const std::string secret = "secret-" + here.path().filename().string();
   here.write(".deepspeed_env", "TROUPE_TEST_KEY=" + secret + "\n");
   here.write("hosts", "alpha\n");
-  // In the node's place somebody who notes what every user can see while `up` and its ssh run.
+  // Replaces the node: records everything that other users can see while `up` and its ssh run.
   const auto spy = here.write("spy",
                               "#!/bin/sh\n"
                               "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n' >lines\n"
@@ -162,16 +163,16 @@ TEST_CASE("variables of nodes stand on no command line", "[hosts]") {
   CHECK(up.code == 0);
   CHECK(here.read("variable") == secret + "\n");
   const auto lines = here.read("lines");
-  CHECK(lines.find("\nup\nhosts\n") != std::string::npos);  // `up` was there.
+  CHECK(lines.find("\nup\nhosts\n") != std::string::npos);  // The record includes `up` itself.
   CHECK(lines.find(secret) == std::string::npos);
   CHECK(with_ssh(here, {"down"}).code == 0);
 }
 
-TEST_CASE("a node that does not join is told with its log, and ended with the others", "[hosts]") {
+TEST_CASE("the log of a node that does not join is shown, and down ends its siblings", "[hosts]") {
   const Workplace here;
   Head head(here);
   here.write("hosts", "alpha\n");
-  // A key file that is not there: the node ends at once, and says why.
+  // The key file does not exist, so the node ends at once with an error.
   const Ended up =
       with_ssh(here, {"up", "hosts", "--head", head.address, "--node-keys", "/nowhere/{host}.key",
                       "--head-key", std::string(40, '0'), "--print"});
@@ -190,11 +191,11 @@ TEST_CASE("a node that does not join is told with its log, and ended with the ot
   CHECK(down.out == "alpha: ended 0 processes\n");
 }
 
-TEST_CASE("one who does not end is killed, with its children", "[hosts]") {
+TEST_CASE("a node that does not end in time is killed with its children", "[hosts]") {
   const Workplace here;
   Head head(here);
   here.write("hosts", "alpha\n");
-  // In the node's place somebody who joins in words only, and does not listen to SIGTERM.
+  // Replaces the node: pretends to join, and ignores SIGTERM.
   const auto stubborn = here.write(
       "stubborn", "#!/bin/sh\ntrap '' TERM\necho joined as nobody\nsleep 1000 &\nwait\nwait\n");
   std::filesystem::permissions(stubborn, std::filesystem::perms::owner_all);
@@ -210,7 +211,7 @@ TEST_CASE("one who does not end is killed, with its children", "[hosts]") {
   CHECK(processes_with(marked) == 0);
 }
 
-TEST_CASE("without a head, or without the program, nothing is started", "[hosts]") {
+TEST_CASE("up starts nothing if the head or the program is missing", "[hosts]") {
   const Workplace here;
   here.write("hosts", "alpha\n");
   const Ended nobody = with_ssh(here, {"up", "hosts", "--head", "127.0.0.1:1"});

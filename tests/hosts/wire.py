@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reads the packets of an interface, and looks for the weights of a checkpoint in them.
+"""Captures the packets of an interface, and searches them for the weights of a checkpoint.
 
     wire.py capture INTERFACE FILE     prints a line once it reads, and another one after SIGINT
     wire.py search FILE FOLDER         "3 of 64 pieces": of the safetensors below the folder
@@ -18,7 +18,7 @@ BUFFER = 1 << 28
 
 def capture(interface: str, path: str) -> None:
     wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ALL_PROTOCOLS))
-    wire.setsockopt(socket.SOL_SOCKET, 33, BUFFER)  # SO_RCVBUFFORCE: no packet is dropped.
+    wire.setsockopt(socket.SOL_SOCKET, 33, BUFFER)  # SO_RCVBUFFORCE: a large buffer, so that no packet is dropped.
     wire.bind((interface, 0))
     wire.settimeout(0.1)
     ends = False
@@ -46,7 +46,7 @@ def pieces_of(folder: str) -> list[bytes]:
     weights = b"".join(file.read_bytes() for file in sorted(pathlib.Path(folder).rglob("*.safetensors")))
     step = max(PIECE, len(weights) // PIECES)
     pieces = [weights[at : at + PIECE] for at in range(0, len(weights) - PIECE, step)]
-    # What has many zeros, or is text, is no weight.
+    # Pieces with many zeros, or of text, are no weights.
     return [piece for piece in pieces if len(set(piece)) > PIECE // 2 and not piece.isascii()]
 
 

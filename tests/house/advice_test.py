@@ -1,4 +1,4 @@
-"""Whether every command, option and key that a message of the program names exists: advice_test.py TROUPE ROOT.
+"""Checks that every command, option and key that a message of the program names exists: advice_test.py TROUPE ROOT.
 
 A message is a string literal of the program's sources. Names the file, the line and the word that does not exist.
 """
@@ -9,15 +9,15 @@ import sys
 from pathlib import Path
 
 FOLDERS = ["core", "kernels", "models", "storage", "schedules", "transport", "config", "actors", "simulation", "apps"]
-# Scripts of other programs, whose options are theirs.
+# Scripts that name options of other programs.
 NO_MESSAGES = ["node_scripts.cpp", "render_kubernetes.cpp", "render_slurm.cpp", "render_ssh.cpp", "completion.cpp"]
 OPTIONS_OF_OTHERS = {"--cpunodebind", "--membind", "--shm-size"}  # numactl, docker
-# Words behind `troupe` in a sentence, and names of others.
+# Words after `troupe` in a sentence, and names of other things.
 NO_COMMANDS = {"in", "is", "term"}
 
 
 def literals(text: str) -> list[tuple[int, str]]:
-    """The string literals of a source with their lines; neighbours count as one."""
+    """Returns the string literals of a source with their lines. Joins adjacent literals."""
     found = []
     code = re.sub(r"//[^\n\"]*\n", lambda comment: "\n", text)
     for match in re.finditer(r'"(?:[^"\\\n]|\\.)*"(?:\s*"(?:[^"\\\n]|\\.)*")*', code):
@@ -58,7 +58,7 @@ def main() -> int:
             for one in re.findall(r"\btroupe ([a-z][a-z-]+)(?![\w-])", text):
                 if one not in commands and one not in NO_COMMANDS:
                     wrong.append(f"{where}: there is no command `troupe {one}`")
-            # "set KEY = VALUE": a section and a key, or a key alone.
+            # "set KEY = VALUE" names a section and a key, or only a key.
             for one in re.findall(r"\b(?:set|use|write) ([a-z_]+(?:\.[a-z_]+)*) = ", text):
                 if not re.search(rf"\b{re.escape(one.rsplit('.')[-1])}\b", reference):
                     wrong.append(f"{where}: there is no key {one}")

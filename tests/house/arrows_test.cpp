@@ -13,7 +13,7 @@ namespace {
 
 using Folders = std::set<std::string>;
 
-/// Who may include whom.
+/// The folders that each folder may include.
 const std::map<std::string, Folders> allowed = {
     {"core", {}},
     {"kernels", {"core"}},
@@ -31,8 +31,8 @@ const std::map<std::string, Folders> allowed = {
      {"core", "kernels", "models", "storage", "schedules", "transport", "config", "actors"}},
 };
 
-/// The subfolders that a subfolder may include, beside itself. A folder that is absent here has no
-/// arrows between its subfolders.
+/// The other subfolders that a subfolder may include. A folder that is missing here has no
+/// restriction among its subfolders.
 const std::map<std::string, Folders> allowed_within = {
     {"core", {}},
     {"core/memory", {"core"}},
@@ -95,12 +95,13 @@ const std::map<std::string, Folders> allowed_within = {
       "apps/node", "apps/report", "apps/run"}},
 };
 
-/// The program's main function, which knows all commands.
+/// The program's main file, which includes all commands.
 const std::string main_function = "apps/troupe.cpp";
 
 constexpr std::size_t most_files = 40;
 
-/// The only places where a library may be named. apps/run/version.cpp says the versions of all.
+/// The only folders that may include a library. apps/run/version.cpp includes all of them to print
+/// their versions.
 const std::map<std::string, Folders> library_belongs_to = {
     {"caf/", {"actors", "apps", "bench"}},
     {"zmq", {"transport", "bench/peers/zmq_peer.cpp"}},
@@ -119,7 +120,7 @@ const std::map<std::string, Folders> library_belongs_to = {
 };
 
 struct Include {
-  std::string file;  // From the root: "models/train/stage.cpp".
+  std::string file;  // Relative to the root: "models/train/stage.cpp".
   std::string what;
   bool ours = false;
 };

@@ -1,4 +1,4 @@
-// A key that nothing reads is a promise that nobody keeps.
+// Every configured limit must have a reader.
 
 #include <filesystem>
 #include <fstream>
@@ -11,12 +11,14 @@
 
 namespace {
 
-/// The sources of a run, a head and a node. What only the simulator reads has no effect in a run.
+/// Returns the sources of runs, heads and nodes. A key that only the simulator reads has no effect
+/// in a run.
 std::string sources_of_runs() {
   const std::set<std::string> not_in_runs = {"sim.cpp", "sim_request.cpp"};
   std::string text;
   for (const std::string folder : {"apps", "actors"})
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(TROUPE_ROOT "/" + folder)) {
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(TROUPE_ROOT "/" + folder)) {
       if (!entry.is_regular_file() || not_in_runs.contains(entry.path().filename().string()))
         continue;
       std::ifstream file(entry.path());

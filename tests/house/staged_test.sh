@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `./dev check --staged` and `./dev hook` in a repository of their own.
+# Tests `./dev check --staged` and `./dev hook` in a temporary repository.
 set -euo pipefail
 root=$1
 for program in git clang-format g++; do
@@ -13,7 +13,7 @@ git init -q
 git config user.name test
 git config user.email test@example.org
 cp "$root/dev" "$root/.clang-format" .
-printf '[build]\n[check]\n' >packages.txt  # Nothing is installed by a test.
+printf '[build]\n[check]\n' >packages.txt  # The test installs no packages.
 mkdir core
 git add -A
 git commit -qm 'first'
@@ -46,7 +46,7 @@ git add core/c.h
 passes 'both are staged'
 
 ./dev hook
-./dev hook  # It is there already.
+./dev hook  # The hook exists already.
 git commit -qm 'second'
 git rm -q core/b.h
 echo 'int  crooked ;' >core/c.h

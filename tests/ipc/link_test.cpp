@@ -1,5 +1,5 @@
-// Links alone, with both ends in this process and GPUs whose queues stand still as long as the test
-// wants; and with other ends that are not sane.
+// Tests of links alone, with both ends in this process and GPUs whose queues stop as long as the
+// test wants, and with faulty other ends.
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -35,7 +35,7 @@ std::unique_ptr<LinkedGpu> open_gpu(unsigned most_at_a_look) {
   return std::move(*gpu);
 }
 
-/// Does nothing but for those who wait.
+/// Opens a GPU that works only while somebody waits.
 std::unique_ptr<LinkedGpu> open_late_gpu() { return open_gpu(0); }
 std::unique_ptr<LinkedGpu> open_prompt_gpu() { return open_gpu(8); }
 
@@ -76,7 +76,7 @@ struct Pair {
       if (receives) (void)receives->report();
     }
   }
-  /// The receiver has room, and the sender posts numbers that its device has made.
+  /// Makes room at the receiver; the sender posts numbers that its device has made.
   void post(float number) {
     Stream stream(*sender.pool, *sender.computes);
     kernels::fill(stream, number, from.f32(), count);
@@ -99,12 +99,12 @@ struct Pair {
   Tensor from, to;
 };
 
-/// A word that another end says.
+/// Returns a word of the other end.
 IpcWord word(IpcKind kind, std::uint64_t number, std::vector<MemoryRange> ranges) {
   return {kind, number, std::move(ranges), {}};
 }
 
-/// A receiving link, and the test at its other end.
+/// A receiving link; the test acts as the other end.
 struct Received {
   Received() : gpu(open_prompt_gpu()) {
     auto named = listen_for_ipc();
@@ -135,13 +135,13 @@ struct Received {
   std::unique_ptr<LinkedGpu> gpu;
   std::unique_ptr<Link> link;
   std::optional<IpcSocket> other;
-  int number = -1;  // Of its socket.
+  int number = -1;  // The number of its socket.
   BlockHandle room;
 };
 
 }  // namespace
 
-TEST_CASE("a tensor goes although both devices have work that they have yet to begin") {
+TEST_CASE("a tensor is transferred although both devices have earlier work pending") {
   const auto from = open_late_gpu(), to = open_late_gpu();
   Pair pair(*from, *to);
   pair.post(7);
@@ -163,7 +163,7 @@ TEST_CASE("a tensor goes although both devices have work that they have yet to b
   from->computes->wait();
 }
 
-TEST_CASE("what is copied is issued when it is there, and no sooner") {
+TEST_CASE("a copy is issued only once its data is ready") {
   const auto from = open_prompt_gpu(), to = open_late_gpu();
   Pair pair(*from, *to);
   pair.post(7);
@@ -178,7 +178,7 @@ TEST_CASE("what is copied is issued when it is there, and no sooner") {
   CHECK(pair.received() == 7);
 }
 
-TEST_CASE("what was given up while it was being copied is dropped") {
+TEST_CASE("a transfer that is given up during its copy is dropped") {
   const auto from = open_prompt_gpu(), to = open_late_gpu();
   Pair pair(*from, *to);
   pair.post(7);
@@ -192,7 +192,7 @@ TEST_CASE("what was given up while it was being copied is dropped") {
         "the other end is gone: its process has ended, or has given the link up");
 }
 
-TEST_CASE("who gives up while it copies has let go when the copies are over") {
+TEST_CASE("a link that ends during a copy releases its memory when the copy is done") {
   const auto from = open_prompt_gpu(), to = open_late_gpu();
   Pair pair(*from, *to);
   pair.post(7);
@@ -206,7 +206,7 @@ TEST_CASE("who gives up while it copies has let go when the copies are over") {
   CHECK(pair.sends->report().phase == Phase::broken);
 }
 
-TEST_CASE("an end whose other goes in peace is as it was, until it is used again") {
+TEST_CASE("a link stays usable after the other end closed, until its next use") {
   const auto from = open_prompt_gpu(), to = open_prompt_gpu();
   Pair pair(*from, *to);
   pair.post(7);
@@ -230,7 +230,7 @@ TEST_CASE("a device that fails breaks the links by which it receives") {
   cuda_on_cores::set_temper({});
 }
 
-TEST_CASE("a link that nobody has named is reached by nobody") {
+TEST_CASE("nobody can reach a link that was not named") {
   const auto gpu = open_prompt_gpu();
   const LinkId id;
   CHECK_FALSE(gpu->fabric->begin(id, LinkSide::sends).ok());
@@ -243,7 +243,7 @@ TEST_CASE("a link that nobody has named is reached by nobody") {
   CHECK(reached.error().text == "cannot reach the other end of a link: Connection refused");
 }
 
-TEST_CASE("another user does not get in") {
+TEST_CASE("another user cannot connect to a link") {
   if (geteuid() != 0) {
     WARN("skipped: only root can play another user");
     return;
@@ -261,7 +261,7 @@ TEST_CASE("another user does not get in") {
   CHECK(accept_ipc(named->listening));
 }
 
-TEST_CASE("a receiver believes nothing") {
+TEST_CASE("a receiver rejects every invalid message") {
   constexpr std::size_t reserved = std::size_t{1} << 20;
   Received received;
   auto& other = *received.other;
@@ -333,7 +333,7 @@ TEST_CASE("a receiver believes nothing") {
   }
 }
 
-TEST_CASE("a sender believes nothing") {
+TEST_CASE("a sender rejects every invalid message") {
   const auto gpu = open_prompt_gpu();
   const auto id = gpu->fabric->name_link();
   REQUIRE(id.ok());
@@ -349,7 +349,7 @@ TEST_CASE("a sender believes nothing") {
   Pair::end(*gpu, *link);
 }
 
-TEST_CASE("what is said while there is no room goes later, in order") {
+TEST_CASE("messages that find no room are sent later, in order") {
   int numbers[2] = {};
   REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, numbers) == 0);
   IpcSocket one{Descriptor(numbers[0])}, other{Descriptor(numbers[1])};
@@ -362,6 +362,6 @@ TEST_CASE("what is said while there is no room goes later, in order") {
     REQUIRE(heard->has_value());
     CHECK((*heard)->number == number);
     CHECK((*heard)->ranges == many);
-    (void)one.hear();  // It looks after what it has to say.
+    (void)one.hear();  // Flushes its pending messages.
   }
 }

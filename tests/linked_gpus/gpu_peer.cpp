@@ -1,12 +1,12 @@
-// The other one of two processes with a GPU, for tests. Told by lines what to do:
+// The second of two processes with a GPU. It reads orders from its input, one per line:
 //
-//     open HERE EPOCH        it is side HERE of two, and says where its words knock
-//     connect ADDRESS        its own words knock there, and it says "connected"
-//     form                   it says "ready" once its edges are
-//     play COUNT             it sends and looks at so many parcels, and says "played"
-//     leave                  it lets go of everything, and says "left"
+//     open HERE EPOCH        become side HERE of two; prints the address for edge words
+//     connect ADDRESS        connect to the other side; prints "connected"
+//     form                   wait for the edges; prints "ready"
+//     play COUNT             send and check COUNT parcels; prints "played"
+//     leave                  release everything; prints "left"
 //
-// Where something goes wrong it says "failed: " and why.
+// On an error it prints "failed: " and the reason.
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -32,7 +32,7 @@ void say(const Status& how, const std::string& line) {
 }  // namespace
 
 int main() {
-  // A driver may hang: it ends with whoever tells it what to do, all the same.
+  // Ends this process with its parent, even if a driver hangs.
   (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
   auto gpu = LinkedGpu::open();
   if (!gpu) return say(gpu.error(), ""), 1;

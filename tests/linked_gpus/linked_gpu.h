@@ -9,16 +9,16 @@
 
 namespace troupe::transport {
 
-/// A GPU with links to those of other processes. Of which kind they are depends on the source that
-/// is built in.
+/// A GPU with links to GPUs of other processes. The kind of links depends on the source file that
+/// is linked in.
 struct LinkedGpu {
   static Result<std::unique_ptr<LinkedGpu>> open();
 
   std::unique_ptr<Device> computes;
-  Device* copies = nullptr;  // The fabric's, where it has one.
+  Device* copies = nullptr;  // The fabric's device for copies, if it has one.
   std::unique_ptr<MemoryPool> pool;
   std::unique_ptr<Fabric> fabric;
-  /// Whether two processes may be refused a link although each has opened this GPU.
+  /// Whether a link between two processes may be refused although both opened the GPU.
   bool may_be_refused = false;
 };
 

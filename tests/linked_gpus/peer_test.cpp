@@ -1,4 +1,4 @@
-// Two processes with a GPU: the same one, or one that is played for each.
+// Two processes with a GPU each: the same real one, or a simulated one for each.
 
 #include "peer.h"
 
@@ -19,7 +19,8 @@ using namespace troupe::transport;
 
 namespace {
 
-/// Tries it with two processes which can be ended whatever they hang in. Empty where they can.
+/// Tries a link between two processes, which can be killed if they hang. Returns the reason if it
+/// fails.
 std::string why_two_cannot_meet() {
   Peer peers[2] = {Peer({}), Peer({})};
   std::string addresses[2];
@@ -39,7 +40,7 @@ std::string why_two_cannot_meet() {
   return "";
 }
 
-/// Null where there is no GPU: then the test is left out, and says why.
+/// Opens a GPU. Returns null and prints the reason if there is none; then the test is skipped.
 std::unique_ptr<LinkedGpu> open_gpu() {
   auto gpu = LinkedGpu::open();
   if (!gpu) {
@@ -53,7 +54,7 @@ std::unique_ptr<LinkedGpu> open_gpu() {
   return nullptr;
 }
 
-/// Both processes are ready to play, in this epoch.
+/// Prepares both processes to play in this epoch.
 std::unique_ptr<Side> begin(LinkedGpu& gpu, Peer& peer, std::uint64_t epoch, std::uint64_t count) {
   auto side = std::make_unique<Side>(0, gpu, epoch);
   peer.say("open 1 " + std::to_string(epoch));
@@ -89,7 +90,7 @@ std::ptrdiff_t open_files() {
   return std::distance(begin(files), end(files));
 }
 
-/// What libraries give up, they give up in their own time.
+/// Waits, since libraries release resources asynchronously.
 bool comes_true(const std::function<bool()>& what) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (!what() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
@@ -97,22 +98,22 @@ bool comes_true(const std::function<bool()>& what) {
 }
 
 constexpr std::uint64_t without_end = 1'000'000'000;
-// Of a GPU that others use, too.
+// Other programs may use the GPU too, so small differences are ignored.
 constexpr std::size_t hardly_any_memory = std::size_t{64} << 20;
 
 }  // namespace
 
-TEST_CASE("tensors go between the GPUs of two processes, bit by bit") {
+TEST_CASE("tensors travel between the GPUs of two processes without any changed bit") {
   const auto gpu = open_gpu();
   if (!gpu) return;
   Peer peer({});
   play_all(*gpu, peer, 1, 80);
 }
 
-TEST_CASE("each epoch has links of its own, and leaves neither files nor memory behind") {
+TEST_CASE("each epoch has its own links and leaves neither files nor memory behind") {
   const auto gpu = open_gpu();
   if (!gpu) return;
-  // As much memory as it will ever need: a piece more would be a file more where GPUs are played.
+  // Reserves all memory beforehand, since another piece would be another file with simulated GPUs.
   (void)gpu->pool->take(std::size_t{64} << 20);
   gpu->pool->trim();
   Peer peer({});
@@ -126,7 +127,7 @@ TEST_CASE("each epoch has links of its own, and leaves neither files nor memory 
       comes_true([&] { return kernels::cuda::room_of(0)->free + hardly_any_memory > room->free; }));
 }
 
-TEST_CASE("what came from a process that is killed is right, and another one takes its place") {
+TEST_CASE("data from a process that is killed is intact, and a new process can replace it") {
   const auto gpu = open_gpu();
   if (!gpu) return;
   for (std::uint64_t epoch = 1; epoch <= 4; ++epoch) {
@@ -152,7 +153,7 @@ TEST_CASE("what came from a process that is killed is right, and another one tak
   play_all(*gpu, peer, 5, 20);
 }
 
-TEST_CASE("a process that leaves in the midst of it is noticed, and stays sane itself") {
+TEST_CASE("a process notices that the other one leaves, and remains usable") {
   const auto gpu = open_gpu();
   if (!gpu) return;
   Peer peer({});

@@ -15,7 +15,8 @@ constexpr std::chrono::seconds limit{60};
 constexpr Bound bound{std::size_t{64} << 20, 4};
 constexpr Token token{0x1234};
 
-/// Small ones, some without a number, and now and then one that is longer than a piece of memory.
+/// Returns the sizes of a parcel's tensors: small ones, some empty, and sometimes one larger than a
+/// piece of memory.
 std::vector<std::int64_t> counts_of(std::uint64_t parcel) {
   std::vector<std::int64_t> counts;
   for (std::uint64_t t = 0; t <= parcel % 3; ++t)
@@ -28,20 +29,20 @@ float number_of(std::uint64_t parcel, std::size_t tensor) {
   return static_cast<float>(parcel * 8 + tensor);
 }
 
-// A parcel has a sum beside it now and then.
+// Every so many parcels come with a sum.
 constexpr std::uint64_t parcels_for_sum = 4;
-constexpr std::uint64_t most_sums = 2;  // At once, as an edge has places.
+constexpr std::uint64_t most_sums = 2;  // At once, as an edge allows.
 
-// While a parcel goes its device has others to make.
+// A device makes further parcels while one is sent.
 constexpr std::size_t most_made = 2;
 
-/// Of the two pieces of a sum; now and then the second has no number.
+/// Returns the sizes of a sum's two pieces; sometimes the second is empty.
 std::vector<std::int64_t> sizes_of(std::uint64_t sum) {
   return {static_cast<std::int64_t>(100 + sum % 7 * 20'000),
           static_cast<std::int64_t>(sum % 3 * 5000)};
 }
 
-/// What a member adds; floats have such sums without rounding.
+/// Returns a member's addend; sums of these numbers are exact in floats.
 float addend_of(std::uint64_t sum, std::size_t piece, int member) {
   return static_cast<float>(sum * 4 + piece * 2 + static_cast<std::uint64_t>(member));
 }
@@ -109,7 +110,7 @@ Status Side::form() {
   return Error{why.empty() ? "the edges were not ready in time" : why};
 }
 
-/// Given away once the device has made them.
+/// Sends parcels once the device has made them.
 Status Side::send_more(std::uint64_t most) {
   for (; sent_ < most; ++sent_, made_.pop_front()) {
     while (made_.size() < most_made && sent_ + made_.size() < most) make_next();
@@ -196,7 +197,7 @@ Status Side::look() {
   }
 }
 
-/// This one has the piece of its number.
+/// Checks a sum. This side has the piece of its own number.
 Status Side::look_at(const Tensor& sum) {
   const auto sizes = sizes_of(summed_);
   const auto piece = static_cast<std::size_t>(here_);
@@ -248,7 +249,7 @@ bool Side::leave() {
   sender_.reset();
   receiver_.reset();
   adder_.reset();
-  words_in_.reset();  // From now on nobody hears of anything.
+  words_in_.reset();  // From here on no message is received.
   words_out_.reset();
   edges_.reset();
   stream_.wait();

@@ -20,38 +20,40 @@
 
 namespace troupe::transport {
 
-/// One of two processes with a GPU each, perhaps the same, and edges from each to the other; and
-/// one that adds up, where the fabric has such. As a node has them. What goes along an edge follows
+/// One of two processes with a GPU each, perhaps the same GPU. It has the edges of a node: one in
+/// each direction, and one that sums if the fabric supports that. The contents of a parcel follow
 /// from its number.
 class Side {
  public:
-  /// `here` is 0 or 1. `gpu` outlives it.
+  /// `here` is 0 or 1. `gpu` outlives the object.
   Side(int here, LinkedGpu& gpu, std::uint64_t epoch);
   ~Side();
   Side(const Side&) = delete;
   Side& operator=(const Side&) = delete;
 
-  /// Where the other one's words knock.
+  /// Returns the address for the other side's edge words.
   std::string address() const { return door_->address(); }
-  /// Before the other one begins. The other one's door is open.
+  /// Connects to the other side, whose door must be open already. Call it before the other side
+  /// begins.
   Status connect(const std::string& address);
   /// Waits until the edges are ready.
   Status form();
 
-  /// As many as may be under way, at once. Every fourth parcel has a sum beside it.
+  /// Sends as many parcels as may be under way, up to number `most`. Every fourth parcel comes with
+  /// a sum.
   Status send_more(std::uint64_t most);
-  /// Looks at what has come; an error where it is wrong, or where the edge has ended.
+  /// Checks the parcels that have come. Fails if one is wrong or the edge has ended.
   Status look();
   std::uint64_t sent() const { return sent_; }
   std::uint64_t looked() const { return looked_; }
-  /// So many parcels have gone and come, with all sums beside them.
+  /// Returns how the edges ended; empty while they have not.
   bool has_played(std::uint64_t count) const;
   /// How the edges have ended; empty while they have not.
   std::string end() const;
-  /// Waits until `holds`, and does all that can be done meanwhile.
+  /// Waits until `holds` is true, and makes all possible progress meanwhile.
   Status play(std::uint64_t most, const std::function<bool()>& holds);
 
-  /// Everything is let go in time.
+  /// Ends the side. Returns whether everything was released in time.
   bool leave();
 
  private:
@@ -60,7 +62,7 @@ class Side {
     std::vector<Tensor> tensors;
   };
 
-  /// What the device makes, once it has passed the mark.
+  /// Tensors that the device makes; ready once it has passed the mark.
   struct Made {
     std::vector<Tensor> tensors;
     Device::Mark mark = 0;
@@ -85,12 +87,12 @@ class Side {
   std::unique_ptr<Edges> edges_;
   std::unique_ptr<Sender> sender_;
   std::unique_ptr<Receiver> receiver_;
-  std::unique_ptr<Adder> adder_;  // Null where the fabric adds up nothing.
-  std::deque<Made> made_;         // What is sent next, and what then.
-  std::optional<Made> addend_;    // What is added up next.
+  std::unique_ptr<Adder> adder_;  // Null if the fabric does not sum.
+  std::deque<Made> made_;         // The next parcels to send.
+  std::optional<Made> addend_;    // The next addend.
   std::uint64_t sent_ = 0;
   std::uint64_t looked_ = 0;
-  std::uint64_t added_ = 0;  // Sums that were begun, and those that were looked at.
+  std::uint64_t added_ = 0;  // The number of sums that were begun, and of those that were checked.
   std::uint64_t summed_ = 0;
 
   mutable std::mutex mutex_;

@@ -14,10 +14,10 @@
 namespace troupe::transport {
 namespace {
 
-/// NCCL refuses two members of one machine that have one GPU. So each process of these tests is a
-/// machine of its own, which reaches the others over the network; and what belongs to large
-/// machines is left out. What it has to say must not be taken for answers of the other process.
-/// Before NCCL looks at it, and once.
+/// Makes this process look like a machine of its own to NCCL, which refuses two members of one
+/// machine with the same GPU. The processes then connect over the network. It disables features of
+/// large machines, and keeps NCCL's log off stdout, which carries the answers. Call it once, before
+/// NCCL reads its environment.
 void be_a_machine() {
   (void)setenv("NCCL_HOSTID", ("process " + std::to_string(getpid())).c_str(), 1);
   constexpr std::pair<const char*, const char*> variables[] = {
@@ -39,11 +39,11 @@ Result<std::unique_ptr<LinkedGpu>> LinkedGpu::open() {
   if (!memory) return memory.error();
   gpu->computes = std::move(*computes);
   gpu->pool = std::make_unique<MemoryPool>(std::move(*memory));
-  // As much as it will ever need: whether more can be taken while a link waits is not known.
+  // Reserves all memory beforehand, since allocating while a link waits might block.
   (void)gpu->pool->take(std::size_t{64} << 20);
   gpu->pool->trim();
   auto* const queue = kernels::cuda::native_queue(*gpu->computes);
-  // Both processes' links must fit on one GPU at once.
+  // The links of both processes must fit on one GPU at once.
   auto fabric = open_nccl_fabric({.device = 0,
                                   .queue = static_cast<CUstream_st*>(queue),
                                   .most_blocks = 1,

@@ -1,4 +1,4 @@
-// Of played GPUs alone: links whose ends are several GPUs of one process.
+// Tests of simulated GPUs: links between several GPUs of one process.
 
 #include <cuda_runtime.h>
 #include <nccl.h>
@@ -27,7 +27,7 @@ using Phase = LinkReport::Phase;
 
 constexpr std::chrono::seconds longest{60};
 
-/// A GPU with one link at most.
+/// A GPU with at most one link.
 struct Member {
   explicit Member(int gpu) : gpu(gpu) {
     enter();
@@ -44,7 +44,7 @@ struct Member {
   Member(const Member&) = delete;
   Member& operator=(const Member&) = delete;
 
-  /// Whoever calls about a GPU has it as the current one.
+  /// Makes the GPU current, as every call about it requires.
   void enter() const { (void)cudaSetDevice(gpu); }
   void begin(const LinkId& id, LinkSide side) { keep((enter(), fabric->begin(id, side))); }
   void begin(const LinkId& id, LinkMember member) {
@@ -87,7 +87,7 @@ Members make_members(int count) {
   return members;
 }
 
-/// Until it holds for all.
+/// Polls until the condition holds for all members.
 template <class Holds>
 void look(const Members& members, Holds holds) {
   const auto until = std::chrono::steady_clock::now() + longest;
@@ -101,7 +101,7 @@ void look(const Members& members, Holds holds) {
   }
 }
 
-/// Each piece k adds up at member k, in every round.
+/// Sums in several rounds. Piece k is summed at member k.
 void add_up_once(int count, std::span<const std::size_t> counts) {
   const auto members = make_members(count);
   const auto id = members[0]->fabric->name_link();
@@ -129,7 +129,7 @@ void add_up_once(int count, std::span<const std::size_t> counts) {
   }
 }
 
-/// With devices that are prompt, and with such that are not.
+/// Sums with fast and slow devices.
 void add_up(int count, std::span<const std::size_t> counts) {
   for (std::uint32_t seed = 1; seed <= 10; ++seed) {
     cuda_on_cores::set_temper(
@@ -141,16 +141,16 @@ void add_up(int count, std::span<const std::size_t> counts) {
 
 }  // namespace
 
-TEST_CASE("each member of three has the sum of its piece", "[nccl]") {
+TEST_CASE("each of three members gets the sum of its piece", "[nccl]") {
   add_up(3, std::vector<std::size_t>{1000, 70'000, 31});
 }
 
-TEST_CASE("a member whose piece is empty gets nothing and is waited for", "[nccl]") {
+TEST_CASE("a member whose piece is empty gets nothing but takes part", "[nccl]") {
   add_up(3, std::vector<std::size_t>{500, 0, 40'000});
   add_up(2, std::vector<std::size_t>{0, 500});
 }
 
-TEST_CASE("two members with one GPU are refused, with NCCL's reason", "[nccl]") {
+TEST_CASE("two members with one GPU are refused with NCCL's reason", "[nccl]") {
   Member one(0), twin(0);
   const auto id = one.fabric->name_link();
   REQUIRE(id.ok());
@@ -163,7 +163,7 @@ TEST_CASE("two members with one GPU are refused, with NCCL's reason", "[nccl]") 
         "members 0 and 1 have one GPU, 0000:01:00.0");
 }
 
-TEST_CASE("what has gone wrong at once is told, and nothing of it is left", "[nccl]") {
+TEST_CASE("a failure at the start is reported and leaves nothing behind", "[nccl]") {
   Member one(0);
   const auto id = one.fabric->name_link();
   REQUIRE(id.ok());
@@ -176,8 +176,8 @@ TEST_CASE("what has gone wrong at once is told, and nothing of it is left", "[nc
   CHECK(cuda_on_cores::communicators_left() == 0);
 }
 
-TEST_CASE("numbers go although both GPUs have work that they have yet to begin", "[nccl]") {
-  // What a GPU is given it does for those who wait; what links are given it does at once.
+TEST_CASE("numbers are transferred although both GPUs have earlier work pending", "[nccl]") {
+  // The GPUs' own queues work only while somebody waits; the links' queues work at once.
   cuda_on_cores::set_temper({.seed = 1, .most_at_a_look = 0, .fails_after = {}, .stops_after = {}});
   const auto members = make_members(2);
   cuda_on_cores::set_temper({});
@@ -201,7 +201,7 @@ TEST_CASE("numbers go although both GPUs have work that they have yet to begin",
   CHECK((others == std::vector<float>{7, 7}));
 }
 
-TEST_CASE("an aborted receive lets go of the device and leaves garbage", "[nccl]") {
+TEST_CASE("an aborted receive releases the device and leaves garbage", "[nccl]") {
   const auto members = make_members(2);
   const auto id = members[0]->fabric->name_link();
   REQUIRE(id.ok());
@@ -233,13 +233,13 @@ TEST_CASE("an aborted receive lets go of the device and leaves garbage", "[nccl]
   std::memset(garbage.data(), cuda_on_cores::nccl_garbage, garbage.size() * sizeof(float));
   CHECK(std::memcmp(second.data(), garbage.data(), garbage.size() * sizeof(float)) == 0);
 
-  // The other end finds it by asking.
+  // The other end discovers it by polling.
   members[0]->enter();
   CHECK(members[0]->link->report().phase == Phase::broken);
   CHECK(members[0]->link->why_broken().starts_with("NCCL: another member is gone"));
 }
 
-TEST_CASE("nothing is left of links that have ended", "[nccl]") {
+TEST_CASE("links that have ended leave nothing behind", "[nccl]") {
   const auto queues = cuda_on_cores::queues_left();
   const auto events = cuda_on_cores::events_left();
   add_up(3, std::vector<std::size_t>{10, 20, 30});

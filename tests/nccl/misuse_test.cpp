@@ -1,4 +1,4 @@
-// Of the played NCCL alone: that it finds out who does not use it as it wants to be used.
+// Tests of the simulated NCCL: it detects misuse.
 
 #include <cuda_runtime.h>
 #include <nccl.h>
@@ -13,7 +13,7 @@
 
 namespace {
 
-/// A communicator of two, with both ends in this process; and memory.
+/// A communicator of two members, both in this process, and memory.
 struct TwoMembers {
   struct End {
     ncclComm_t communicator = nullptr;
@@ -63,7 +63,7 @@ struct TwoMembers {
   std::vector<End> ends = std::vector<End>(2);
 };
 
-/// What a process says that ends itself by doing so; empty where it lives.
+/// Returns the last output of a process that `body` ends; empty if the process survives.
 template <class Body>
 std::string last_words_of(Body body) {
   int both[2];
@@ -90,7 +90,7 @@ std::string last_words_of(Body body) {
 
 }  // namespace
 
-TEST_CASE("the played NCCL lives with those who use it well", "[nccl]") {
+TEST_CASE("the simulated NCCL accepts correct use", "[nccl]") {
   CHECK(last_words_of([] {
           TwoMembers ends;
           ends.settle();
@@ -102,7 +102,7 @@ TEST_CASE("the played NCCL lives with those who use it well", "[nccl]") {
         }) == "");
 }
 
-TEST_CASE("the played NCCL finds out calls before the last one is settled", "[nccl]") {
+TEST_CASE("the simulated NCCL detects calls before the last one is complete", "[nccl]") {
   CHECK(last_words_of([] { TwoMembers().send(10); }) ==
         "NCCL, played: a communicator is used before it has settled\n");
   CHECK(last_words_of([] {
@@ -113,7 +113,7 @@ TEST_CASE("the played NCCL finds out calls before the last one is settled", "[nc
         }) == "NCCL, played: a communicator is used before it has settled\n");
 }
 
-TEST_CASE("the played NCCL finds out work in a stream that it has yet to let go", "[nccl]") {
+TEST_CASE("the simulated NCCL detects work in a stream that it has reserved", "[nccl]") {
   CHECK(last_words_of([] {
           TwoMembers ends;
           ends.settle();
@@ -125,7 +125,7 @@ TEST_CASE("the played NCCL finds out work in a stream that it has yet to let go"
         }) == "something is put into a queue that a library has yet to let go\n");
 }
 
-TEST_CASE("the played NCCL finds out sizes that differ", "[nccl]") {
+TEST_CASE("the simulated NCCL detects sizes that differ", "[nccl]") {
   CHECK(last_words_of([] {
           TwoMembers ends;
           ends.settle();
@@ -138,8 +138,8 @@ TEST_CASE("the played NCCL finds out sizes that differ", "[nccl]") {
         "NCCL, played: member 1 wants 11 bytes, and member 0 has 10, perhaps for something else\n");
 }
 
-TEST_CASE("the played NCCL finds out an abort that would wait for others", "[nccl]") {
-  // Connected, and then with an operation each that nobody has asked about.
+TEST_CASE("the simulated NCCL detects an abort that would wait for other members", "[nccl]") {
+  // Both are connected, and each has an operation that nobody has polled.
   struct Occupied {
     Occupied() {
       for (auto* ends : {&one, &other}) {
@@ -169,7 +169,7 @@ TEST_CASE("the played NCCL finds out an abort that would wait for others", "[ncc
         }) == "");
 }
 
-TEST_CASE("the played NCCL finds out a communicator that is gone", "[nccl]") {
+TEST_CASE("the simulated NCCL detects use of a destroyed communicator", "[nccl]") {
   CHECK(last_words_of([] {
           TwoMembers ends;
           (void)ncclCommAbort(ends.at(0).communicator);

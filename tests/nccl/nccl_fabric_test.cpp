@@ -9,7 +9,7 @@
 using namespace troupe;
 using namespace troupe::transport;
 
-TEST_CASE("the library of NCCL is found when it is wanted, and says what it is", "[nccl]") {
+TEST_CASE("NCCL's library is loaded on demand and reports its version", "[nccl]") {
   const auto kind = kind_of_nccl();
   if (!kind) {
     CHECK(kind.error().text.starts_with("NCCL: "));
@@ -19,13 +19,13 @@ TEST_CASE("the library of NCCL is found when it is wanted, and says what it is",
   CHECK(kind->starts_with("nccl 2."));
 }
 
-TEST_CASE("where there is no GPU, that is why there are no links", "[nccl]") {
+TEST_CASE("without a GPU the error says that this is why there are no links", "[nccl]") {
   const auto fabric = open_nccl_fabric({});
   if (fabric || !kind_of_nccl()) return;
   CHECK(fabric.error().text.starts_with("GPU 0: CUDA: "));
 }
 
-TEST_CASE("an end that never meets its other is given up", "[nccl]") {
+TEST_CASE("an end that never meets its peer is given up", "[nccl]") {
   auto fabric = open_nccl_fabric({});
   if (!fabric) {
     WARN("skipped: " << fabric.error().text);

@@ -1,6 +1,6 @@
-// NCCL's library with one GPU and one process: a communicator of one member, who sends to itself.
-// So far it can be tried anywhere: how communicators begin, that they do not block, groups, the
-// order within a stream, and how several are aborted.
+// NCCL's library with one GPU and one process: a communicator of one member that sends to itself.
+// This tests what any machine with a GPU can test: initialization, non-blocking calls, groups, the
+// order within a stream, and aborting several communicators.
 
 #include <cuda_runtime.h>
 #include <nccl.h>
@@ -22,7 +22,8 @@ namespace {
 
 constexpr std::chrono::seconds limit{60};
 
-/// Null where there is no GPU or no library: then the test is left out, and says why.
+/// Returns the library. Returns null and prints the reason if there is no GPU or library; then the
+/// test is skipped.
 const NcclLibrary* library() {
   if (auto fabric = open_nccl_fabric({}); !fabric) {
     WARN("skipped: " << fabric.error().text);
@@ -31,7 +32,7 @@ const NcclLibrary* library() {
   return *nccl_library();
 }
 
-/// A communicator of one, with a stream and memory of the GPU.
+/// A communicator of one member, with a stream and GPU memory.
 struct Alone {
   explicit Alone(const NcclLibrary& nccl) : nccl(nccl) {
     REQUIRE(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
@@ -65,7 +66,7 @@ struct Alone {
       std::this_thread::yield();
     return state;
   }
-  /// Its bytes go to itself.
+  /// Sends bytes to itself and checks them.
   void exchange(std::byte value) {
     const std::vector<std::byte> wanted(bytes, value);
     std::vector<std::byte> got(bytes);
@@ -113,7 +114,7 @@ TEST_CASE("a communicator of one member sends to itself", "[nccl]") {
   abort_all(*nccl, {&alone});
 }
 
-TEST_CASE("two communicators of a GPU take turns, and are aborted in one group", "[nccl]") {
+TEST_CASE("two communicators of a GPU take turns and are aborted in one group", "[nccl]") {
   const auto* nccl = library();
   if (!nccl) return;
   Alone one(*nccl), other(*nccl);
@@ -124,7 +125,7 @@ TEST_CASE("two communicators of a GPU take turns, and are aborted in one group",
   abort_all(*nccl, {&one, &other});
 }
 
-TEST_CASE("what a member receives from itself and nobody sends is an error", "[nccl]") {
+TEST_CASE("a receive from oneself without a send is an error", "[nccl]") {
   const auto* nccl = library();
   if (!nccl) return;
   Alone alone(*nccl);

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Installs the .deb and the tar.gz of build/packages on a bare Debian, uses both, and purges the .deb.
-# Nothing may be left.
+# Installs the .deb and the tar.gz of build/packages on a bare Debian, uses both, and purges the
+# .deb. Nothing may be left.
 #
 #     tests/package/bare-root.sh [RELEASE] [ROOT]
 #
-# RELEASE is 12 or 13, without it the release of this machine. ROOT is the folder of a bare system of that release, which is
-# copied; without it debootstrap makes one.
+# RELEASE is 12 or 13 (default: this machine's release). ROOT is the folder of a bare system of that
+# release, which is copied; without it debootstrap makes one.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 packages=$(cd "$here/../.." && pwd)/build/packages
@@ -24,7 +24,7 @@ deb=$(one_of "$packages"/troupe_*~deb"$release"_*.deb)
 archive=$(one_of "$packages"/troupe-*-linux-*.tar.gz)
 
 root=$(mktemp -d)
-chmod 755 "$root"  # The program runs as nobody in it.
+chmod 755 "$root"  # The program runs as user nobody in it.
 trap 'rm -rf "$root"' EXIT
 if [ $# -ge 2 ]; then
   cp -a "$2/." "$root"
@@ -42,7 +42,7 @@ fi
 
 mkdir "$root/package"
 cp "$deb" "$archive" "$here/inside.sh" "$root/package"
-# No process and no mount of it outlives this command.
+# No process or mount may outlive this command.
 # shellcheck disable=SC2016
 unshare --mount --pid --fork --kill-child bash -euc '
   mount --make-rprivate /

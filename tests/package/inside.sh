@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The part of bare-root.sh that runs in the bare system. It may change all of it.
+# The part of bare-root.sh that runs in the bare system, and may change all of it.
 set -euo pipefail
 
 fail() { echo "inside.sh: $*" >&2; exit 1; }
 as_nobody() { setpriv --reuid nobody --regid nogroup --clear-groups env HOME=/nonexistent "$@"; }
 
-train() {  # train TROUPE CONFIG: as nobody, in an empty folder.
+train() {  # train TROUPE CONFIG: trains as user nobody in an empty folder.
   local folder log; folder=$(mktemp -d) log=$(mktemp)
   chown nobody:nogroup "$folder"
   (cd "$folder" && as_nobody "$1" train "$2" --output plain) >"$log" 2>&1 || { cat "$log"; fail "$1 train $2"; }
@@ -14,7 +14,7 @@ train() {  # train TROUPE CONFIG: as nobody, in an empty folder.
   rm -rf "$folder" "$log"
 }
 
-snapshot() {  # Every file with its mode, owner and content; lists and logs of apt and dpkg change by themselves.
+snapshot() {  # Lists every file with mode, owner and content, except for lists and logs of apt and dpkg, which always change.
   find / -xdev \( -path /proc -o -path /dev -o -path /sys -o -path /package -o -path /tmp -o -path /run -o -path /var/cache \
     -o -path /var/log -o -path /var/lib/apt -o -path /var/lib/dpkg/status -o -path /var/lib/dpkg/status-old -o -path /var/lib/dpkg/available \
     -o -path '/etc/*-' -o -path '/var/lib/dpkg/*lock*' -o -path /var/lib/dpkg/triggers -o -path /var/lib/dpkg/info/format \) -prune -o \
@@ -44,8 +44,8 @@ getent passwd troupe
 train troupe /usr/share/troupe/config/quickstart.toml
 
 echo "== the commands of the services, by hand"
-install -d -m 750 -o troupe -g troupe /var/lib/troupe  # What StateDirectory= does.
-service() {  # service UNIT: its command, as its user, with its variables.
+install -d -m 750 -o troupe -g troupe /var/lib/troupe  # As StateDirectory= does.
+service() {  # service UNIT: runs its command as its user with its variables.
   local unit=/usr/lib/systemd/system/$1 words variable
   [ -f "$unit" ] || unit=/lib/systemd/system/$1
   read -ra words < <(sed -n 's/^ExecStart=//p' "$unit" | sed 's/ \$TROUPE_OPTIONS//')

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the program into an empty folder, runs it there, and takes parts away.
+# Installs the program into an empty folder, runs it there, and removes parts.
 #
 #     tests/package/installed.sh CMAKE BUILD_FOLDER
 set -euo pipefail
@@ -13,7 +13,7 @@ fail() { echo "failed: $*" >&2; exit 1; }
 cd "$folder"
 troupe=$folder/usr/bin/troupe
 
-# All that belongs there, and no library or header of ours.
+# All expected files, and no library or header of ours.
 for file in bin/troupe share/troupe/config/quickstart.toml share/troupe/config/base/gpt.toml \
   share/doc/troupe/README.md share/doc/troupe/LICENSE share/doc/troupe/docs/how-to/install.md share/man/man1/troupe.1.gz \
   share/bash-completion/completions/troupe share/zsh/site-functions/_troupe \
@@ -25,13 +25,13 @@ unwanted=$(find usr -name '*.a' -o -name '*.h' -o -name '*.so*' -o -path '*/etc/
 [ -z "$unwanted" ] || fail "installed without need: $unwanted"
 [ -z "$(objdump -p "$troupe" | grep -E 'RPATH|RUNPATH')" ] || fail "the installed program looks for libraries beside itself"
 
-# A page for each command.
+# Each command has a manual page.
 for command in $("$troupe" complete -- "" | cut -f 1); do
   [ -s "usr/share/man/man1/troupe-$command.1.gz" ] || fail "there is no page troupe-$command(1)"
 done
 bash -n usr/share/bash-completion/completions/troupe
 
-# Every configuration is valid where it lies, and the first one trains in an empty folder.
+# Every configuration is valid in its installed place, and the first one trains in an empty folder.
 for config in usr/share/troupe/config/*.toml; do
   "$troupe" config check "$config" >log 2>&1 || { cat log; fail "$config"; }
 done
@@ -41,7 +41,7 @@ mkdir empty && cd empty
 [ -s runs/quickstart/events.jsonl ] || fail "train left no events"
 cd ..
 
-# The archive: with a folder of libraries, from a folder with blanks.
+# The archive works with its own libraries, and in a folder with blanks in its name.
 "$cmake" --install "$build" --component archive --prefix "$folder/an archive" >log || { cat log; fail "the archive"; }
 mkdir bin && ln -s "$folder/an archive/bin/troupe" bin/troupe
 version=$("$troupe" version)
@@ -76,7 +76,7 @@ refuses 'libstdc++.so.6 is missing; unpack the whole archive again'
 rm -r "$libraries"
 refuses 'lib/troupe/troupe is missing; unpack the whole archive again'
 
-# A folder that was configured and not built.
+# A build folder that was configured but not built.
 sed "s|$build/apps/troupe|$folder/nowhere/troupe|g" "$build/cmake_install.cmake" >unbuilt.cmake
 if "$cmake" -DCMAKE_INSTALL_PREFIX="$folder/unbuilt" -P unbuilt.cmake >log 2>&1; then fail "what is not built was installed"; fi
 tr -s '\n ' ' ' <log | grep -q 'nowhere/troupe does not exist. Build it first: cmake --build' || { cat log; fail "no hint to build first"; }

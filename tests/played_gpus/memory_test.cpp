@@ -1,4 +1,4 @@
-// A run beside what its plan says that it takes.
+// The memory of a run compared with its plan.
 
 #include <algorithm>
 #include <cstdint>
@@ -13,7 +13,7 @@ using namespace troupe::tests;
 
 namespace {
 
-/// Wide enough that a GPU's granule is little beside it.
+/// Models wide enough that a GPU's allocation granule is small beside them.
 const std::vector<Kind> wide = {
     {"kind = \"mlp\"\ndims = [64, 256, 256, 8]", "made:gaussians?dims=64&classes=8"},
     {"kind = \"gpt2\"\nvocab = 64\ncontext = 32\nwidth = 64\nheads = 2\nlayers = 2",
@@ -28,16 +28,16 @@ const std::vector<Kind> wide = {
      "made:glyphs?size=16"}};
 
 constexpr std::int64_t granule = 64 << 10;
-// A plan counts what is held, not what lies unused between blocks because it is too short for those
-// that are wanted: in models as little as these some ranges of the size of their tensors.
+// A plan does not count free ranges that are too short to be used. In these small models there are
+// a few of the size of a tensor.
 constexpr std::int64_t holes = 4 * granule;
-// What a device maps at once, where there is so much.
+// The size that a device maps at once, if it has that much.
 constexpr std::int64_t piece = 32 * granule;
 
 std::int64_t rounded_up(std::int64_t bytes, std::int64_t to) { return (bytes + to - 1) / to * to; }
 
-/// What a GPU must have so that each of its devices has, in whole parts of this size, what the plan
-/// of `run.toml` has for the one that holds most.
+/// Returns the memory that a GPU needs so that each of its devices has the plan's maximum for
+/// `run.toml`, in multiples of `in`.
 std::int64_t planned(const Workplace& here, const Settings& settings, std::int64_t in = granule) {
   const Ended ended =
       troupe::tests::troupe(here, with({"plan", "run.toml", "--output", "json"}, settings));
@@ -47,7 +47,7 @@ std::int64_t planned(const Workplace& here, const Settings& settings, std::int64
   REQUIRE(plan);
   const auto* seats = plan->find("seats");
   REQUIRE((seats && seats->list()));
-  std::map<std::int64_t, std::int64_t> held;  // By device.
+  std::map<std::int64_t, std::int64_t> held;  // Bytes by device.
   for (const auto& seat : *seats->list()) {
     const auto* device = seat.find("position");
     const auto* total = seat.find("bytes")->find("total");
@@ -61,7 +61,7 @@ std::int64_t planned(const Workplace& here, const Settings& settings, std::int64
 
 }  // namespace
 
-TEST_CASE("a run fits into a GPU that has what the plan says", "[apps]") {
+TEST_CASE("a run fits into a GPU with the memory that its plan states", "[apps]") {
   for (const auto& kind : wide) {
     const Workplace here;
     here.write("run.toml", configuration(kind));
@@ -77,7 +77,7 @@ TEST_CASE("a run fits into a GPU that has what the plan says", "[apps]") {
   }
 }
 
-TEST_CASE("so do several devices, by whatever schedule, each with what is planned for it",
+TEST_CASE("several devices fit into a GPU with every schedule, each with its planned memory",
           "[apps]") {
   const Workplace here;
   here.write("run.toml", configuration({"kind = \"gpt2\"\nvocab = 64\ncontext = 32\nwidth = 64\n"
@@ -97,7 +97,7 @@ TEST_CASE("so do several devices, by whatever schedule, each with what is planne
   }
 }
 
-TEST_CASE("a run that a GPU has no memory for is refused by its plan", "[apps]") {
+TEST_CASE("a run that needs more memory than its GPU has is refused by its plan", "[apps]") {
   const Workplace here;
   here.write("run.toml", configuration(wide.front()));
   const Variable memory("CUDA_ON_CORES_MEMORY", std::to_string(planned(here, on_gpu) / 2));

@@ -1,4 +1,4 @@
-// Runs over nodes that have GPUs, each a process of its own.
+// Runs over nodes with GPUs, each a process of its own.
 
 #include <signal.h>
 
@@ -14,7 +14,8 @@ namespace {
 
 enum class Gpus { one_for_all, one_each };
 
-/// What two processes tell that have used such GPUs, and a way between them if that has a name.
+/// Returns the records of two processes with such GPUs, and of the link between them if `way` names
+/// one.
 Lines tale_of_two(Gpus gpus, const std::string& way) {
   Lines lines{"GPU 0", gpus == Gpus::one_each ? "GPU 1" : "GPU 0"};
   if (!way.empty()) lines.insert({way, way});
@@ -23,19 +24,19 @@ Lines tale_of_two(Gpus gpus, const std::string& way) {
 
 }  // namespace
 
-TEST_CASE("a run over nodes with GPUs has the bits of one process, by every way between them",
+TEST_CASE("a run over nodes with GPUs has the bits of one process over every kind of link",
           "[cluster]") {
   const Workplace here;
   here.write("run.toml", configuration(gpt2));
   const auto wanted = train(here, {});
-  // Of two replicas, whose sums have one order.
+  // With two replicas the order of a sum does not matter.
   const Settings sums{"pipeline.stages=2", "pipeline.replicas=2", "exactness=samples"};
   const auto with_sums = train(here, on_gpu + sums);
   const auto in_bf16 = train(here, on_gpu + Settings{"precision.compute=bf16"});
   struct Way {
     Gpus gpus;
     std::vector<std::string> words;
-    std::string way;  // As the processes tell; empty: by the host.
+    std::string way;  // As the processes record it; empty: through the host.
   };
   for (const auto& [gpus, words, way] : std::vector<Way>{
            {Gpus::one_for_all, {}, "shared memory"},
@@ -71,7 +72,7 @@ TEST_CASE("a run over nodes with GPUs has the bits of one process, by every way 
   }
 }
 
-TEST_CASE("nodes of one's own take turns with the GPUs of the machine, whose leader uses none",
+TEST_CASE("nodes that train starts take turns with the machine's GPUs, and train itself uses none",
           "[cluster]") {
   const Workplace here;
   here.write("run.toml", configuration(gpt2));
@@ -86,7 +87,7 @@ TEST_CASE("nodes of one's own take turns with the GPUs of the machine, whose lea
   }
 }
 
-TEST_CASE("a node with a GPU that is killed is done without, and nothing changes", "[cluster]") {
+TEST_CASE("a run continues without a killed node with a GPU, and has the same bits", "[cluster]") {
   const Settings longer{"train.steps=30", "pipeline.stages=2", "log.every=5"};
   const Workplace here;
   here.write("run.toml", configuration(gpt2));

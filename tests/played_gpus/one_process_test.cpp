@@ -1,4 +1,4 @@
-// `troupe train` with GPUs, in one process.
+// `troupe train` with GPUs in one process.
 
 #include <signal.h>
 #include <time.h>
@@ -10,7 +10,7 @@
 using namespace troupe;
 using namespace troupe::tests;
 
-TEST_CASE("a GPU has the bits of the cores in fp32, in one stage and in several", "[apps]") {
+TEST_CASE("in fp32 a GPU has the bits of the cores, with one stage and with several", "[apps]") {
   for (const auto& kind : kinds) {
     const Workplace here;
     here.write("run.toml", configuration(kind));
@@ -22,7 +22,7 @@ TEST_CASE("a GPU has the bits of the cores in fp32, in one stage and in several"
   }
 }
 
-TEST_CASE("two GPUs of a process read each other's memory where they reach it", "[apps]") {
+TEST_CASE("two GPUs of a process read each other's memory if they reach it", "[apps]") {
   const Workplace here;
   here.write("run.toml", configuration(gpt2));
   const auto wanted = train(here, {});
@@ -37,7 +37,7 @@ TEST_CASE("two GPUs of a process read each other's memory where they reach it", 
   CHECK(tale_at(path) == Lines{"GPU 0", "GPU 1"});
 }
 
-TEST_CASE("with tensor cores a GPU has the same bits by every plan", "[apps]") {
+TEST_CASE("with tensor cores a GPU has the same bits with every plan", "[apps]") {
   const Workplace here;
   here.write("run.toml", configuration(gpt2));
   for (const std::string precision : {"bf16", "fp16", "tf32"}) {
@@ -50,7 +50,7 @@ TEST_CASE("with tensor cores a GPU has the same bits by every plan", "[apps]") {
   }
 }
 
-TEST_CASE("a run says once what a slower kernel computes in place of cuDNN", "[apps]") {
+TEST_CASE("a run reports once that a slower kernel replaces cuDNN", "[apps]") {
   const Workplace here;
   here.write("run.toml", configuration({"kind = \"gpt2\"\nvocab = 32\ncontext = 16\nwidth = 12\n"
                                         "heads = 2\nlayers = 2",
@@ -66,7 +66,7 @@ TEST_CASE("a run says once what a slower kernel computes in place of cuDNN", "[a
   CHECK(*warnings[1].find("text")->text() == who + "the way back of " + what);
 }
 
-TEST_CASE("late gradients are the same on GPUs and on the cores", "[apps]") {
+TEST_CASE("late gradients have the same bits on GPUs and on the cores", "[apps]") {
   const Workplace here;
   here.write("run.toml", configuration(gpt2));
   for (const std::string preset : {"stale", "ws", "msnag", "ws_msnag_ga"}) {
@@ -76,8 +76,7 @@ TEST_CASE("late gradients are the same on GPUs and on the cores", "[apps]") {
   }
 }
 
-TEST_CASE("a run on a GPU that was killed goes on with the same bits, also on the cores",
-          "[apps]") {
+TEST_CASE("a killed run on a GPU resumes with the same bits, also on the cores", "[apps]") {
   const Settings longer{"train.steps=30", "checkpoint.every=2 steps"};
   const Workplace undisturbed;
   undisturbed.write("run.toml", configuration(gpt2));

@@ -19,13 +19,13 @@ inline Settings operator+(Settings some, const Settings& more) {
   return some;
 }
 
-/// A model, and what it can learn.
+/// A model and data that it can learn.
 struct Kind {
   std::string model;
   std::string data;
 };
 
-/// Small: a core that plays a GPU takes some hundred times as long as by itself.
+/// Small models, since a core simulates a GPU some hundred times slower than it computes.
 inline const std::vector<Kind> kinds = {
     {"kind = \"mlp\"\ndims = [4, 16, 16, 3]", "made:gaussians?dims=4&classes=3"},
     {"kind = \"gpt2\"\nvocab = 32\ncontext = 16\nwidth = 16\nheads = 2\nlayers = 4\ndropout = 0.1",
@@ -47,7 +47,7 @@ inline std::string configuration(const Kind& kind) {
          "1.0\n[precision]\ncompute = \"fp32\"\n[pipeline]\nstages = 1\n[train]\nsteps = 3\n";
 }
 
-/// Trains `run.toml`; the digest of the final weights.
+/// Trains `run.toml`. Returns the digest of the final weights.
 inline std::string train(const Workplace& here, const Settings& settings,
                          const std::vector<std::string>& more = {}) {
   const auto words = with({"train", "run.toml", "-q"}, settings) + more;
@@ -60,7 +60,7 @@ inline std::string train(const Workplace& here, const Settings& settings,
 
 inline const Settings on_gpu = {"train.device=cuda"};
 
-/// For the processes that are started meanwhile.
+/// Sets an environment variable for processes that start during its life.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) {
@@ -74,7 +74,7 @@ class Variable {
   const char* name_;
 };
 
-/// What processes have told at CUDA_ON_CORES_TALE (tale.cpp), in any order.
+/// The records that processes wrote to CUDA_ON_CORES_TALE (tale.cpp), in any order.
 using Lines = std::multiset<std::string>;
 inline Lines tale_at(const std::string& path) {
   std::ifstream file(path);

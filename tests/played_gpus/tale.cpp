@@ -1,4 +1,4 @@
-// A process with played GPUs tells at its end what it had with those of others.
+// A process with simulated GPUs records at its end how it was linked to GPUs of other processes.
 
 #include <nccl.h>
 

@@ -93,7 +93,7 @@ class SimFabric final : public Fabric {
   bool ended() override {
     const SimWorld::Lock lock(world_.mutex_);
     world_.meanwhile(device_);
-    return !device_.ending || !device_.alive;  // A dead one touches nothing.
+    return !device_.ending || !device_.alive;  // A dead device touches no memory.
   }
 
   Poison& poison() override { return poison_; }
@@ -119,7 +119,7 @@ class SimFabric final : public Fabric {
     return std::unique_ptr<Link>(std::make_unique<SimLink>(world_, *place));
   }
 
-  /// What was not issued either gets into the queue before the abort, or never does.
+  /// Items that were not issued either all get into the queue before the abort, or never do.
   void drop_posting(End& end) {
     if (world_.random_() % 2 == 0)
       for (auto& item : end.posting) end.queue.push_back(std::move(item));

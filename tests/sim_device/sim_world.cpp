@@ -10,7 +10,7 @@ using troupe::transport::Piece;
 
 namespace {
 
-// What a link takes from a sender before its receive is posted.
+// How much a link accepts from a sender before the receive is posted.
 constexpr std::size_t most_ahead = 256;
 constexpr std::size_t most_on_the_way = 2;
 
@@ -178,7 +178,8 @@ void SimWorld::find_step_of_transfer(End& end) {
     if (has_transfer(sender->queue) && !sender->queue.front().met) may(&SimWorld::meet);
 }
 
-/// Once all have come to it. Whoever has gone ahead is at the next one.
+/// Adds the event of a sum once all members have reached it. A member that is ahead is at the next
+/// sum.
 void SimWorld::find_step_of_sum(End& end) {
   if (!end.on_the_way.empty()) return;
   for (const auto* one : bonds_[end.bond].ends) {
@@ -204,7 +205,7 @@ void SimWorld::find_steps_of_end(End& end) {
         peers, [this](const End* peer) { return !peer->posting.empty() && quiet(*peer->device); });
     if (met && all_ask && idle) may(&SimWorld::connect);
   } else if (!end.posting.empty()) {
-    // The first operation takes memory, and loads what the device runs.
+    // The first operation allocates memory and loads code onto the device.
     if (end.posted > 1 || idle) may(&SimWorld::issue);
   }
   const bool one_is_dead = std::ranges::any_of(
@@ -266,7 +267,7 @@ void SimWorld::take_sent(const Step& step) {
   leave(step);
 }
 
-/// Each end leaves by itself afterwards.
+/// Copies from the send to the receive. Each end leaves the operation by itself afterwards.
 void SimWorld::meet(const Step& step) {
   auto& receive = step.queue->front();
   auto& send = bonds_[step.end->bond].ends[0]->queue.front();
@@ -278,7 +279,7 @@ void SimWorld::meet(const Step& step) {
   ++transfers_;
 }
 
-/// In an order that is drawn. Each end leaves by itself afterwards.
+/// Sums in a random order. Each end leaves the operation by itself afterwards.
 void SimWorld::add_up(const Step& step) {
   const auto& pieces = step.queue->front().pieces;
   std::vector<End*> present;

@@ -22,7 +22,7 @@ void* allocate(std::size_t size) {
 
 }  // namespace
 
-// In place of the library's, for the whole program.
+// Replace the library's operators in the whole program.
 void* operator new(std::size_t size) { return allocate(size); }
 void* operator new[](std::size_t size) { return allocate(size); }
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {

@@ -3,14 +3,14 @@
 #include <cstddef>
 #include <cstdint>
 
-/// The bytes that this thread has asked the heap for since the object was made. What was given back
-/// counts as well.
+/// The bytes that this thread has allocated since the object was made, including those that were
+/// freed again.
 class Allocations {
  public:
   Allocations();
   std::size_t bytes() const;
 
-  /// How often any thread of the process has asked so far.
+  /// Returns how many allocations all threads have made so far.
   static std::uint64_t of_process();
 
  private:

@@ -12,8 +12,8 @@ using namespace troupe;
 using namespace troupe::transport;
 using namespace std::chrono_literals;
 
-/// What comes from the network and should not: the head goes on, holds no more than before, and
-/// says what it dropped.
+/// Invalid input from the network: the head continues, uses no more memory than before, and reports
+/// what it dropped.
 
 namespace {
 
@@ -23,14 +23,14 @@ std::string bytes(std::initializer_list<int> values) {
   return out;
 }
 
-/// A hello of one incarnation.
+/// Returns a hello of an incarnation.
 std::vector<std::string> hello(std::uint64_t incarnation = 0) {
   auto message = message_of("hello");
   message.incarnation = incarnation;
   return parts_of(message);
 }
 
-/// Good parts with another body, of whatever bytes.
+/// Returns valid parts with another body of arbitrary bytes.
 std::vector<std::string> with_body(const std::string& type, const std::string& body) {
   auto parts = parts_of(message_of(type));
   parts[2] = body;
@@ -45,7 +45,7 @@ std::vector<std::string> of_version(int major) {
   return parts;
 }
 
-/// A node that opened a session and may then say anything.
+/// A node that opened a session and can then send anything.
 struct Speaker {
   explicit Speaker(Head& head, std::uint64_t incarnation = 0) : line(head.socket->endpoint()) {
     const auto before = head.messages.count();
@@ -59,7 +59,7 @@ struct Speaker {
   bool admitted = false;
 };
 
-/// Whether the head still serves those who behave.
+/// Returns whether the head still serves honest nodes.
 bool serves(Head& head) {
   const auto before = head.messages.count();
   Node node(dial_options(head.socket->endpoint()), 4711);
@@ -70,7 +70,7 @@ std::uint64_t count(const Head& head, Count what) { return head.socket->counters
 
 }  // namespace
 
-TEST_CASE("what is no ZeroMQ is not let in", "[transport]") {
+TEST_CASE("data that is not ZeroMQ ends its connection", "[transport]") {
   Head head;
   std::mt19937 random(1);
   std::string noise(1000, '\0');
@@ -78,7 +78,7 @@ TEST_CASE("what is no ZeroMQ is not let in", "[transport]") {
   const std::vector<std::string> things = {
       noise,
       "GET /status HTTP/1.1\r\nHost: head\r\n\r\n",
-      // A TLS client's hello, 64 KiB of zeros, and a greeting of a version that is none.
+      // A TLS client's hello, 64 KiB of zeros, and a greeting with an invalid version.
       bytes({0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3}) + std::string(500, '\x5a'),
       std::string(65536, '\0'),
       "\xff" + std::string(8, '\0') + "\x7f" + std::string(200, '\x09'),
@@ -86,7 +86,7 @@ TEST_CASE("what is no ZeroMQ is not let in", "[transport]") {
   for (const auto& thing : things) {
     RawConnection line(head.socket->endpoint());
     line.send(thing);
-    // Some of it might be the beginning of something: the end of what comes is awaited.
+    // Some of the data might be the beginning of a valid greeting, so the test also ends the input.
     line.finish();
     CHECK(line.closed());
   }
@@ -95,13 +95,13 @@ TEST_CASE("what is no ZeroMQ is not let in", "[transport]") {
   CHECK(head.connected.count() == 1);
 }
 
-TEST_CASE("a frame that claims to be huge ends its connection, and takes no memory",
+TEST_CASE("a frame that claims a huge size ends its connection and takes no memory",
           "[transport]") {
   Head head;
   Speaker speaker(head);
   REQUIRE(speaker.admitted);
   const auto before = heap_bytes();
-  // A last frame of 2^62 bytes, of which a few come.
+  // The frame claims to be the last one and to have 2^62 bytes; a few of them follow.
   speaker.line.send(bytes({2, 0x40, 0, 0, 0, 0, 0, 0, 0}) + std::string(1000, 'x'));
   CHECK(speaker.line.closed());
   REQUIRE(head.gone.wait());
@@ -110,7 +110,7 @@ TEST_CASE("a frame that claims to be huge ends its connection, and takes no memo
   CHECK(serves(head));
 }
 
-TEST_CASE("a message that was cut off is never seen", "[transport]") {
+TEST_CASE("a message that was cut off is never delivered", "[transport]") {
   Head head;
   {
     Speaker speaker(head);
@@ -124,17 +124,18 @@ TEST_CASE("a message that was cut off is never seen", "[transport]") {
   CHECK(count(head, Count::malformed) == 0);
 }
 
-TEST_CASE("a message of parts without end ends its connection", "[transport]") {
+TEST_CASE("a message of endless parts ends its connection", "[transport]") {
   Head head;
   Speaker speaker(head);
   REQUIRE(speaker.admitted);
-  // Empty parts, each of which says that there are more; two bytes here, many more in the head.
+  // Empty parts, each with the flag that more follow. A part has two bytes here, but many more in
+  // the head's memory.
   const std::string parts = [] {
     std::string some;
     for (int i = 0; i < 1 << 16; ++i) some += std::string("\1\0", 2);
     return some;
   }();
-  // Twice what any message may have is enough; the connection ends in the midst of it.
+  // Twice the largest message is enough; the connection ends before that.
   for (int i = 0; i < 1000 && head.gone.count() == 0; ++i) speaker.line.send(parts);
   REQUIRE(head.gone.wait());
   CHECK(head.gone[0].gone == Gone::closed);
@@ -143,8 +144,7 @@ TEST_CASE("a message of parts without end ends its connection", "[transport]") {
   CHECK(serves(head));
 }
 
-TEST_CASE("a peer that speaks another major version is told so once, and sent away",
-          "[transport]") {
+TEST_CASE("a peer with another major version is told so once and disconnected", "[transport]") {
   Head head;
   RawConnection line(head.socket->endpoint());
   REQUIRE(line.shake_hands());
@@ -162,17 +162,17 @@ TEST_CASE("a peer that speaks another major version is told so once, and sent aw
   CHECK(serves(head));
 }
 
-TEST_CASE("ten bad messages, and a peer is cut off and kept out", "[transport]") {
+TEST_CASE("ten bad messages get a peer disconnected and quarantined", "[transport]") {
   const std::string text = bytes({0x81, 0xa1}) + "a";
   const std::vector<std::vector<std::string>> bad = {
       {"", "", ""},
       {"one part"},
       {"", "", "", "", "", "", "", "", "", "", "", "", "", "", ""},
-      with_body("node.heartbeat", text),                                          // Cut off.
-      with_body("node.heartbeat", text + std::string(1000, '\x91')),              // Deep.
+      with_body("node.heartbeat", text),                              // Cut off.
+      with_body("node.heartbeat", text + std::string(1000, '\x91')),  // Nested too deep.
       with_body("node.heartbeat", text + bytes({0xdd, 0xff, 0xff, 0xff, 0xff})),  // Long.
       with_body("node.heartbeat", text + bytes({0xdb, 0xff, 0xff, 0xff, 0xff})),  // Long.
-      with_body("node.heartbeat", bytes({0x80, 0x80})),                           // Trailing.
+      with_body("node.heartbeat", bytes({0x80, 0x80})),                           // Trailing bytes.
       with_body("node.heartbeat", std::string(4000, '\xc0')),                     // Too large.
       with_body("node.heartbeat", text + bytes({0xcb, 0x7f, 0xf8, 0, 0, 0, 0, 0, 0})),  // NaN.
   };
@@ -182,7 +182,7 @@ TEST_CASE("ten bad messages, and a peer is cut off and kept out", "[transport]")
   REQUIRE(speaker.admitted);
   for (std::size_t i = 0; i + 1 < bad.size(); ++i) speaker.line.send_message(bad[i]);
   speaker.line.send_message(parts_of(message_of("ack")));
-  // Nine of them only cost themselves.
+  // Nine bad messages are only dropped.
   REQUIRE(head.messages.wait(2));
   CHECK(head.messages[1].message.type == "ack");
   CHECK(count(head, Count::malformed) == 9);
@@ -195,7 +195,7 @@ TEST_CASE("ten bad messages, and a peer is cut off and kept out", "[transport]")
         "is not known is left out");
   CHECK(speaker.line.closed());
   CHECK(count(head, Count::struck_off) == 1);
-  // It is told of the first only; the others are counted.
+  // The peer is told of the first only; the others are counted.
   CHECK(head.refused.count() == 1);
 
   RawConnection again(head.socket->endpoint());
@@ -204,11 +204,11 @@ TEST_CASE("ten bad messages, and a peer is cut off and kept out", "[transport]")
   CHECK(again.wait_for("quarantined"));
   CHECK(again.closed());
   CHECK(count(head, Count::quarantined) == 1);
-  // Another life of the same host is another matter.
+  // Another incarnation on the same host is not affected.
   CHECK(serves(head));
 }
 
-TEST_CASE("what a caller finds bad counts as well", "[transport]") {
+TEST_CASE("messages that a caller rejects count as strikes too", "[transport]") {
   auto options = server_options();
   options.strikes.most = 2;
   Head head(options);
@@ -222,7 +222,7 @@ TEST_CASE("what a caller finds bad counts as well", "[transport]") {
   CHECK(speaker.line.closed());
 }
 
-TEST_CASE("a message that a role may not send is refused, and a strike", "[transport]") {
+TEST_CASE("a message that a role may not send is refused and counts as a strike", "[transport]") {
   const auto head_keys = *make_key_pair();
   const auto node_keys = *make_key_pair();
   auto options = server_options();
@@ -246,7 +246,7 @@ TEST_CASE("a message that a role may not send is refused, and a strike", "[trans
   REQUIRE(node.socket->send(message_of("run.stop")));
   REQUIRE(head.gone.wait());
   CHECK(head.gone[0].gone == Gone::struck_off);
-  // Who asks is told why it gets nothing; what expects no answer gets none.
+  // A question gets a refusal; a message that expects no answer gets none.
   REQUIRE(node.messages.wait(3));
   CHECK(node.messages[0].re == 7);
   const auto forbidden = from_message<Refusal>(node.messages[0]);
@@ -260,7 +260,7 @@ TEST_CASE("a message that a role may not send is refused, and a strike", "[trans
   CHECK(node.messages[2].type == "node.reject");
 }
 
-TEST_CASE("without a session nothing but a hello is heard", "[transport]") {
+TEST_CASE("without a session only a hello is accepted", "[transport]") {
   Head head;
   RawConnection line(head.socket->endpoint());
   REQUIRE(line.shake_hands());
@@ -273,7 +273,7 @@ TEST_CASE("without a session nothing but a hello is heard", "[transport]") {
   CHECK(count(head, Count::before_hello) == 50);
 }
 
-TEST_CASE("a type that only newer ones know is answered as unsupported, and no strike",
+TEST_CASE("a question of a newer version's type is answered as unsupported, without a strike",
           "[transport]") {
   Head head;
   Node asker(dial_options(head.socket->endpoint()), 77);
@@ -288,7 +288,7 @@ TEST_CASE("a type that only newer ones know is answered as unsupported, and no s
   CHECK(refusal->text == "'of.tomorrow' is nothing that this head does");
 }
 
-TEST_CASE("a type that only newer ones know and that expects no answer is dropped, and no strike",
+TEST_CASE("a message of a newer version's type without an answer is dropped, without a strike",
           "[transport]") {
   Head head;
   Speaker speaker(head);
@@ -302,7 +302,7 @@ TEST_CASE("a type that only newer ones know and that expects no answer is droppe
   CHECK(head.gone.count() == 0);
 }
 
-TEST_CASE("hellos beyond the rate are not heard", "[transport]") {
+TEST_CASE("hellos beyond the rate limit are refused", "[transport]") {
   auto options = server_options();
   options.hellos_of_address = {.per_second = 0.001, .at_once = 3};
   Head head(options);
@@ -318,13 +318,14 @@ TEST_CASE("hellos beyond the rate are not heard", "[transport]") {
   for (int i = 0; i < 20; ++i) fourth.send_message(hello());
   REQUIRE(head.refused.wait());
   CHECK(head.refused[0] == "says hello too often");
-  // Those who are in do not say hello too often, however often they say it.
+  // A peer with a session is not limited.
   lines[0]->send_message(hello());
   REQUIRE(head.messages.wait(4));
   CHECK(head.connected.count() == 3);
 }
 
-TEST_CASE("a flood of noise is counted, cut off, and takes no memory", "[transport]") {
+TEST_CASE("a flood of random bytes is counted, ends its connections and takes no memory",
+          "[transport]") {
   Head head;
   REQUIRE(serves(head));
   const auto flood = [&] {
@@ -337,19 +338,19 @@ TEST_CASE("a flood of noise is counted, cut off, and takes no memory", "[transpo
   const auto before = heap_bytes();
   for (int i = 0; i < 20; ++i) REQUIRE(flood());
   CHECK(heap_bytes() < before + (std::size_t{4} << 20));
-  // After the first ten each connection had one message left, or none.
+  // After the first ten bad messages each new connection could send at most one.
   CHECK(count(head, Count::malformed) >= 30);
   CHECK(count(head, Count::malformed) < 2000);
   CHECK(serves(head));
 }
 
-TEST_CASE("a node does not listen to a head that talks nonsense", "[transport]") {
+TEST_CASE("a node disconnects from a head that sends invalid messages", "[transport]") {
   zmq::context_t context;
   zmq::socket_t head(context, zmq::socket_type::router);
   head.set(zmq::sockopt::linger, 0);
   head.bind("tcp://127.0.0.1:0");
   Node node(dial_options(head.get(zmq::sockopt::last_endpoint)));
-  // Its hello tells the routing id.
+  // The node's hello contains its routing id.
   zmq::message_t id;
   REQUIRE(head.recv(id));
   const auto say = [&](const std::vector<std::string>& parts) {
@@ -373,8 +374,8 @@ TEST_CASE("a node does not listen to a head that talks nonsense", "[transport]")
   CHECK(node.gone[0].gone == Gone::struck_off);
 }
 
-TEST_CASE("what answers a node and is no head is left alone", "[transport]") {
-  // A listener that is full of HTTP.
+TEST_CASE("a node refuses a server that is no head", "[transport]") {
+  // The server answers with HTTP.
   zmq::context_t context;
   zmq::socket_t web(context, zmq::socket_type::stream);
   web.set(zmq::sockopt::linger, 0);

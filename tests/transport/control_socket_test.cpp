@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A head and the keys of a node that it knows.
+/// The keys of a head and of a node that it knows.
 struct Keys {
   KeyPair head = *make_key_pair();
   KeyPair node = *make_key_pair();
@@ -46,7 +46,7 @@ std::string why_not(ServerOptions options) {
   return bound ? "" : bound.error().text;
 }
 
-/// A message that fills a connection soon.
+/// Returns a message that soon fills a connection.
 Message large(std::string type) {
   auto message = message_of(std::move(type));
   message.payload = {std::string(std::size_t{3} << 20, 'x')};
@@ -55,7 +55,7 @@ Message large(std::string type) {
 
 }  // namespace
 
-TEST_CASE("a node and a head talk, over tcp and ipc", "[transport]") {
+TEST_CASE("a node and a head exchange messages over tcp and ipc", "[transport]") {
   const TemporaryDirectory directory;
   for (const auto& endpoint : {std::string("tcp://127.0.0.1:0"), "ipc://" + (directory / "head")}) {
     INFO(endpoint);
@@ -84,7 +84,7 @@ TEST_CASE("a node and a head talk, over tcp and ipc", "[transport]") {
   CHECK(std::filesystem::is_empty(directory / "."));
 }
 
-TEST_CASE("messages arrive in the order in which they were sent, both ways", "[transport]") {
+TEST_CASE("messages arrive in the order of sending, in both directions", "[transport]") {
   Head head;
   head.answer_with([&](const Peer& peer, const Message& message) {
     if (message.type == "ack") (void)head.socket->send(peer.id, message);
@@ -97,7 +97,7 @@ TEST_CASE("messages arrive in the order in which they were sent, both ways", "[t
   for (std::uint64_t i = 1; i <= count; ++i) REQUIRE(node.messages[i - 1].id == i);
 }
 
-TEST_CASE("with keys a peer is known by its key, with its host and its roles", "[transport]") {
+TEST_CASE("with keys a peer is identified by its key, with its host and roles", "[transport]") {
   const Keys keys;
   Head head(keys.server({Role::node, Role::daemon}));
   Node node(keys.client(head.socket->endpoint()));
@@ -110,13 +110,13 @@ TEST_CASE("with keys a peer is known by its key, with its host and its roles", "
   CHECK(node.messages.wait());
 }
 
-TEST_CASE("a key that is not on the list does not get in, and is told why", "[transport]") {
+TEST_CASE("a key that is not on the list is refused with the reason", "[transport]") {
   const Keys keys;
   Head head(keys.server({Role::node}));
   auto stranger = keys.client(head.socket->endpoint());
   stranger.keys = *make_key_pair();
   Node node(stranger);
-  // It dials again after each refusal.
+  // The node dials again after each refusal.
   REQUIRE(node.refused.wait(3));
   CHECK(node.refused[0] == head.socket->endpoint() +
                                ": the head does not know our key; its list of hosts must have it");
@@ -126,7 +126,7 @@ TEST_CASE("a key that is not on the list does not get in, and is told why", "[tr
   CHECK(head.connected.count() == 0);
 }
 
-TEST_CASE("who was refused gets in once the list has its key", "[transport]") {
+TEST_CASE("a refused node is admitted once the list has its key", "[transport]") {
   const TemporaryDirectory directory;
   const Keys keys;
   const auto endpoint = "ipc://" + (directory / "head");
@@ -140,7 +140,8 @@ TEST_CASE("who was refused gets in once the list has its key", "[transport]") {
   CHECK(head->messages.wait());
 }
 
-TEST_CASE("a key that is taken off the list loses its session, and no other does", "[transport]") {
+TEST_CASE("a key that is removed from the list loses its session, and no other key does",
+          "[transport]") {
   const Keys keys;
   auto options = keys.server({Role::node});
   const auto other = *make_key_pair();
@@ -158,13 +159,13 @@ TEST_CASE("a key that is taken off the list loses its session, and no other does
   REQUIRE(head.gone.wait());
   CHECK(head.gone[0].peer.host == "alpha");
   CHECK(head.gone[0].gone == Gone::cut);
-  REQUIRE(node.refused.wait());  // It dials again, in vain.
+  REQUIRE(node.refused.wait());  // It dials again without success.
   REQUIRE(stays.socket->send(message_of("node.heartbeat")));
   REQUIRE(head.messages.wait(3));
   CHECK(head.gone.count() == 1);
 }
 
-TEST_CASE("keys at one end alone, or another head's key, make no connection", "[transport]") {
+TEST_CASE("keys at one end only, or another head's key, make no connection", "[transport]") {
   const Keys keys;
   Head head(keys.server({Role::node}));
   {
@@ -183,13 +184,13 @@ TEST_CASE("keys at one end alone, or another head's key, make no connection", "[
   CHECK(head.connected.count() + open.connected.count() == 0);
 }
 
-TEST_CASE("the end of a node is told, after all that it has said", "[transport]") {
+TEST_CASE("the end of a node is reported after all its messages", "[transport]") {
   Head head;
   {
     Node node(dial_options(head.socket->endpoint()));
     REQUIRE(node.connected.wait());
     REQUIRE(head.messages.wait());
-    // What is with the system when a process ends still arrives.
+    // Data that the system already has when a process ends still arrives.
     RawConnection last(head.socket->endpoint());
     REQUIRE(last.shake_hands());
     last.send_message(parts_of(message_of("hello")));
@@ -205,9 +206,9 @@ TEST_CASE("the end of a node is told, after all that it has said", "[transport]"
   }
 }
 
-TEST_CASE("a peer that is silent for longer than it said is gone", "[transport]") {
+TEST_CASE("a peer that is silent for longer than it announced is gone", "[transport]") {
   Head head(server_options());
-  // Asks once, as ZeroMQ does by itself: it means to be silent for a tenth of a second at most.
+  // Sends one ZMTP ping, which announces silence of at most a tenth of a second.
   RawConnection frozen(head.socket->endpoint());
   REQUIRE(frozen.shake_hands());
   frozen.send_message(parts_of(message_of("hello")));
@@ -216,20 +217,20 @@ TEST_CASE("a peer that is silent for longer than it said is gone", "[transport]"
   CHECK(head.gone[0].gone == Gone::closed);
 }
 
-TEST_CASE("a head that is silent for too long is gone", "[transport]") {
+TEST_CASE("a head that is silent for too long is reported as gone", "[transport]") {
   const RawListener head;
   auto options = dial_options(head.endpoint());
   options.link.ask_every = 20ms;
   options.link.silence = 60ms;
   Node node(options, 1);
-  // Says who it is, and never answers what ZeroMQ asks.
+  // Completes the handshake and then never answers pings.
   RawConnection frozen = head.accept();
   REQUIRE(frozen.shake_hands("ROUTER"));
   REQUIRE(node.gone.wait());
   CHECK(node.gone[0].gone == Gone::closed);
 }
 
-TEST_CASE("a node comes back to a head that was away", "[transport]") {
+TEST_CASE("a node reconnects to a head that was away", "[transport]") {
   const TemporaryDirectory directory;
   const auto endpoint = "ipc://" + (directory / "head");
   auto head = std::make_unique<Head>(server_options(endpoint));
@@ -249,8 +250,7 @@ TEST_CASE("a node comes back to a head that was away", "[transport]") {
   CHECK(node.connected.wait(2));
 }
 
-TEST_CASE("a peer that does not take what is sent is cut off, and nobody waits for it",
-          "[transport]") {
+TEST_CASE("a peer that does not read is disconnected, and nobody waits for it", "[transport]") {
   auto options = server_options();
   options.link.high_water = 4;
   Head head(options);
@@ -270,14 +270,14 @@ TEST_CASE("a peer that does not take what is sent is cut off, and nobody waits f
 
   Node other(dial_options(head.socket->endpoint()));
   REQUIRE(head.messages.wait(2));
-  // A message to one that is gone is counted, and no error.
+  // A message to a peer that is gone is counted and is no error.
   REQUIRE(head.socket->send(peer.id, message_of("welcome")));
   REQUIRE(head.socket->send(head.messages[1].peer.id, message_of("welcome")));
   REQUIRE(other.messages.wait());
   CHECK(head.socket->counters()[Count::no_such_peer] >= 1);
 }
 
-TEST_CASE("a node cuts off a head that does not take what is sent", "[transport]") {
+TEST_CASE("a node disconnects from a head that does not read", "[transport]") {
   zmq::context_t context;
   zmq::socket_t head(context, zmq::socket_type::router);
   head.set(zmq::sockopt::linger, 0);
@@ -293,7 +293,7 @@ TEST_CASE("a node cuts off a head that does not take what is sent", "[transport]
   CHECK(node.socket->counters()[Count::too_slow] == 1);
 }
 
-TEST_CASE("a head ends a connection that it does not want, and it alone", "[transport]") {
+TEST_CASE("a head can end one connection without affecting others", "[transport]") {
   Head head;
   Node first(dial_options(head.socket->endpoint()), 1);
   REQUIRE(head.messages.wait(1));
@@ -305,26 +305,26 @@ TEST_CASE("a head ends a connection that it does not want, and it alone", "[tran
   CHECK(head.gone[0].peer.id == peer.id);
   CHECK(head.gone[0].gone == Gone::cut);
   CHECK(head.gone[0].why == "the run is over");
-  // It dials again, and is another peer then.
+  // The node dials again, as another peer.
   REQUIRE(first.gone.wait());
   REQUIRE(head.messages.wait(3));
   CHECK(head.messages[2].peer.incarnation == 1);
   CHECK(head.messages[2].peer.id != peer.id);
   CHECK(second.gone.count() == 0);
-  // To cut off who is gone already is nothing.
+  // Cutting a peer that is gone has no effect.
   REQUIRE(head.socket->cut(peer.id, "again"));
   REQUIRE(head.socket->send(head.messages[1].peer.id, message_of("welcome")));
   REQUIRE(second.messages.wait());
   CHECK(head.gone.count() == 1);
 }
 
-TEST_CASE("what waits for a socket's thread is bounded", "[transport]") {
+TEST_CASE("the queue of a socket's thread is bounded", "[transport]") {
   auto options = server_options();
   options.link.queue = 3;
   Head head(options);
   Told<std::string> errors;
   head.answer_with([&](const Peer& peer, const Message&) {
-    // The socket's thread is here, so nothing leaves.
+    // The socket's thread is in this callback, so nothing is sent meanwhile.
     for (int i = 0; i < 5; ++i)
       if (auto status = head.socket->send(peer.id, message_of("welcome")); !status)
         errors.add(status.error().text);
@@ -337,7 +337,7 @@ TEST_CASE("what waits for a socket's thread is bounded", "[transport]") {
   CHECK(errors.count() == 2);
 }
 
-TEST_CASE("an address that is taken, or is none, is a clear error", "[transport]") {
+TEST_CASE("an address that is in use or invalid gives a clear error", "[transport]") {
   const TemporaryDirectory directory;
   Head head;
   const auto taken = head.socket->endpoint();
@@ -359,8 +359,7 @@ TEST_CASE("an address that is taken, or is none, is a clear error", "[transport]
       "tcp://192.0.2.1:0: no network interface of this machine has this address; \"*\" takes all");
 }
 
-TEST_CASE("a socket file that is in use is left alone, one that a crash left is replaced",
-          "[transport]") {
+TEST_CASE("a socket file in use is kept, and one that a crash left is replaced", "[transport]") {
   const TemporaryDirectory directory;
   const auto path = directory / "head";
   const auto endpoint = "ipc://" + path;
@@ -392,7 +391,7 @@ TEST_CASE("a socket file that is in use is left alone, one that a crash left is 
   CHECK(std::filesystem::file_size(path) == 4);
 }
 
-TEST_CASE("plain messages do not leave the machine unless that is asked for", "[transport]") {
+TEST_CASE("plain connections stay on the machine unless that is allowed", "[transport]") {
   for (const auto* endpoint : {"tcp://0.0.0.0:0", "tcp://*:0", "tcp://192.0.2.1:4711"}) {
     INFO(endpoint);
     CHECK(why_not(server_options(endpoint)) ==
@@ -410,7 +409,7 @@ TEST_CASE("plain messages do not leave the machine unless that is asked for", "[
   CHECK(why_not(keyed).empty());
 }
 
-TEST_CASE("dialing what can never be reached is an error at once", "[transport]") {
+TEST_CASE("dialing an impossible address fails at once", "[transport]") {
   const auto why = [](DialOptions options) {
     const auto dialled = ControlClient::dial(std::move(options), {});
     return dialled ? "" : dialled.error().text;
@@ -425,7 +424,7 @@ TEST_CASE("dialing what can never be reached is an error at once", "[transport]"
         "head prints it when it starts");
 }
 
-TEST_CASE("many nodes come at once, talk and go", "[transport]") {
+TEST_CASE("many nodes connect at once, exchange messages and leave", "[transport]") {
   auto options = server_options();
   options.hellos_of_address = {.per_second = 1000, .at_once = 1000};
   Head head(options);
@@ -445,7 +444,7 @@ TEST_CASE("many nodes come at once, talk and go", "[transport]") {
   CHECK(head.gone.wait(32));
 }
 
-TEST_CASE("without keys a head hears its own user alone", "[transport]") {
+TEST_CASE("without keys a head accepts only its own user", "[transport]") {
   if (geteuid() != 0) {
     WARN("skipped: only root can be another user");
     return;
@@ -464,12 +463,12 @@ TEST_CASE("without keys a head hears its own user alone", "[transport]") {
         std::string::npos);
   CHECK(head.socket->counters()[Count::other_user] == 1);
   CHECK(head.connected.count() == 0);
-  // Its own user comes by the same descriptor.
+  // A client of the head's user is accepted.
   Node node(dial_options(head.socket->endpoint()));
   REQUIRE(head.connected.wait());
   CHECK(head.connected[0].user == geteuid());
 
-  // With keys the key proves who somebody is.
+  // With keys, the key and not the user counts.
   const Keys keys;
   Head keyed(keys.server({Role::operator_}));
   {
@@ -479,7 +478,7 @@ TEST_CASE("without keys a head hears its own user alone", "[transport]") {
   }
 }
 
-TEST_CASE("another user who says all at once and hangs up is not heard as who comes next",
+TEST_CASE("another user who sends and disconnects at once is never taken for the next client",
           "[transport]") {
   if (geteuid() != 0) {
     WARN("skipped: only root can be another user");
@@ -489,7 +488,7 @@ TEST_CASE("another user who says all at once and hangs up is not heard as who co
   constexpr std::uint64_t foreign = 666;
   Head head;
   std::atomic<bool> ends = false;
-  // Descriptors go from one user to the other and back.
+  // Descriptors are reused alternately by both users.
   std::thread own([&] {
     while (!ends) {
       RawConnection client(head.socket->endpoint());
@@ -514,7 +513,7 @@ TEST_CASE("another user who says all at once and hangs up is not heard as who co
   }
   ends = true;
   own.join();
-  // The last of them was dealt with before one who comes now.
+  // The head handled all earlier connections before this one.
   Node node(dial_options(head.socket->endpoint()), 2);
   const auto is_there = [&] {
     for (std::size_t i = 0; i < head.connected.count(); ++i)
@@ -528,7 +527,7 @@ TEST_CASE("another user who says all at once and hangs up is not heard as who co
   CHECK(head.socket->counters()[Count::other_user] > 0);
 }
 
-TEST_CASE("one who may look may not order", "[transport]") {
+TEST_CASE("a viewer cannot give orders", "[transport]") {
   const Keys keys;
   Head head(keys.server({Role::viewer}));
   Node viewer(keys.client(head.socket->endpoint()));

@@ -17,7 +17,7 @@ Message order(int number) {
   return message;
 }
 
-/// Two ends, and a connection that loses what is on its way when it is cut.
+/// Two ends, and a connection that loses everything under way when it is cut.
 struct Pair {
   Conversation head{11}, node{22};
   std::deque<Message> to_head, to_node;
@@ -25,7 +25,7 @@ struct Pair {
   int acks = 0;
 
   void connect() {
-    // The node says its hello, the head its welcome.
+    // The node sends its hello, the head its welcome.
     REQUIRE(head.resume(22, node.ack(), into(to_node)));
     REQUIRE(node.resume(11, head.ack(), into(to_head)));
   }
@@ -64,7 +64,7 @@ std::vector<int> up_to(int count) {
 
 }  // namespace
 
-TEST_CASE("what is said over connections that end arrives once and in order", "[transport]") {
+TEST_CASE("messages over breaking connections arrive once and in order", "[transport]") {
   for (unsigned seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
     Pair pair;
@@ -73,7 +73,7 @@ TEST_CASE("what is said over connections that end arrives once and in order", "[
     for (int i = 0; i < 400; ++i) switch (random() % 8) {
         case 0:
           pair.cut();
-          // What is said now waits for the next connection.
+          // A message sent now waits for the next connection.
           REQUIRE(pair.head.say(order(said++)));
           pair.connect();
           break;
@@ -99,7 +99,8 @@ TEST_CASE("what is said over connections that end arrives once and in order", "[
   }
 }
 
-TEST_CASE("one who only listens says what it has heard, so that much can be said", "[transport]") {
+TEST_CASE("an end that only receives still acknowledges, so the other one can go on sending",
+          "[transport]") {
   Pair pair;
   pair.connect();
   for (int i = 0; i < 5000; ++i) {
@@ -111,7 +112,7 @@ TEST_CASE("one who only listens says what it has heard, so that much can be said
   CHECK(pair.acks == 5000 / 64);
 }
 
-TEST_CASE("one who never acknowledges is as good as gone", "[transport]") {
+TEST_CASE("an end that never acknowledges is given up", "[transport]") {
   Pair pair;
   pair.connect();
   Status said = Done{};
@@ -122,7 +123,7 @@ TEST_CASE("one who never acknowledges is as good as gone", "[transport]") {
   CHECK(said.error().text.find("prepare: the other end has not acknowledged 1024 messages") == 0);
 }
 
-TEST_CASE("what need not arrive is dropped without a connection", "[transport]") {
+TEST_CASE("a message that need not arrive is dropped if there is no connection", "[transport]") {
   Pair pair;
   Message pulse = order(7);
   pulse.type = "player_pulse";
@@ -134,7 +135,7 @@ TEST_CASE("what need not arrive is dropped without a connection", "[transport]")
   CHECK(pair.head_heard == std::vector<int>{7});
 }
 
-TEST_CASE("another process at the other end is not taken for the one of before", "[transport]") {
+TEST_CASE("another process at the other end is not taken for the previous one", "[transport]") {
   Pair pair;
   pair.connect();
   pair.cut();

@@ -35,7 +35,7 @@ using Seqs = std::vector<std::uint64_t>;
 
 }  // namespace
 
-TEST_CASE("what is sent is numbered, and kept until it is acknowledged", "[transport]") {
+TEST_CASE("sent messages are numbered and kept until they are acknowledged", "[transport]") {
   SendWindow window;
   for (std::uint64_t i = 1; i <= 3; ++i) {
     auto message = numbered("step_done");
@@ -45,7 +45,7 @@ TEST_CASE("what is sent is numbered, and kept until it is acknowledged", "[trans
   CHECK(seqs_of(window.unacknowledged()) == Seqs{1, 2, 3});
   REQUIRE(window.acknowledge(2));
   CHECK(seqs_of(window.unacknowledged()) == Seqs{3});
-  // An old acknowledgement that comes late says nothing.
+  // A late, old acknowledgement has no effect.
   REQUIRE(window.acknowledge(1));
   CHECK(window.waiting() == 1);
   CHECK(window.acknowledge(4).error().text ==
@@ -54,7 +54,7 @@ TEST_CASE("what is sent is numbered, and kept until it is acknowledged", "[trans
   CHECK(window.waiting() == 0);
 }
 
-TEST_CASE("what is not acknowledged is kept up to a bound", "[transport]") {
+TEST_CASE("the number of unacknowledged messages is bounded", "[transport]") {
   SendWindow window({.messages = 2, .bytes = std::size_t{1} << 20});
   auto message = numbered("step_done");
   REQUIRE(window.stamp(message));
@@ -72,7 +72,7 @@ TEST_CASE("what is not acknowledged is kept up to a bound", "[transport]") {
   CHECK(narrow.stamp(message));
 }
 
-TEST_CASE("what comes in order is passed on at once", "[transport]") {
+TEST_CASE("messages that arrive in order are delivered at once", "[transport]") {
   ReceiveWindow window(life);
   for (std::uint64_t i = 1; i <= 3; ++i) {
     const auto verdict = window.accept(step_done(i));
@@ -82,7 +82,7 @@ TEST_CASE("what comes in order is passed on at once", "[transport]") {
   CHECK(window.ack() == 3);
 }
 
-TEST_CASE("a message that was seen is dropped, whichever way it comes again", "[transport]") {
+TEST_CASE("a message that was seen is dropped, however it is repeated", "[transport]") {
   ReceiveWindow window(life);
   (void)window.accept(step_done(1));
   CHECK(window.accept(step_done(1)).what == What::repeated);
@@ -92,7 +92,7 @@ TEST_CASE("a message that was seen is dropped, whichever way it comes again", "[
   CHECK(window.ack() == 1);
 }
 
-TEST_CASE("after a gap messages wait for those before them", "[transport]") {
+TEST_CASE("after a gap messages wait for the missing ones", "[transport]") {
   ReceiveWindow window(life);
   CHECK(window.accept(step_done(2)).what == What::held);
   CHECK(window.accept(step_done(4)).what == What::held);
@@ -103,19 +103,19 @@ TEST_CASE("after a gap messages wait for those before them", "[transport]") {
   CHECK(window.held() == 0);
 }
 
-TEST_CASE("a heartbeat does not wait for what was lost before it", "[transport]") {
+TEST_CASE("a heartbeat does not wait for missing messages", "[transport]") {
   ReceiveWindow window(life);
   const auto beat = window.accept(numbered("node.heartbeat", 2));
   CHECK(beat.what == What::passed);
   CHECK(seqs_of(beat.now) == Seqs{2});
   CHECK(window.ack() == 0);
   CHECK(window.accept(numbered("node.heartbeat", 2)).what == What::repeated);
-  // It comes only once, although it is counted in its place.
+  // The heartbeat was delivered once and still counts in the order.
   CHECK(seqs_of(window.accept(step_done(1)).now) == Seqs{1});
   CHECK(window.ack() == 2);
 }
 
-TEST_CASE("what is held is bounded in number and in bytes", "[transport]") {
+TEST_CASE("waiting messages are bounded in number and bytes", "[transport]") {
   ReceiveWindow window(life, {.messages = 4, .bytes = std::size_t{1} << 20});
   CHECK(window.accept(step_done(5)).what == What::beyond);
   CHECK(window.accept(step_done(4)).what == What::held);
@@ -133,7 +133,7 @@ TEST_CASE("what is held is bounded in number and in bytes", "[transport]") {
   CHECK(narrow.accept(large).what == What::passed);
 }
 
-TEST_CASE("a message of another life, or without a number, is a stranger's", "[transport]") {
+TEST_CASE("a message of another incarnation, or without a number, is ignored", "[transport]") {
   ReceiveWindow window(life);
   auto other = step_done(1);
   other.incarnation = life + 1;
@@ -142,7 +142,7 @@ TEST_CASE("a message of another life, or without a number, is a stranger's", "[t
   CHECK(window.ack() == 0);
 }
 
-TEST_CASE("over connections that break, every message arrives once and in order", "[transport]") {
+TEST_CASE("every message arrives once and in order, even if connections break", "[transport]") {
   for (unsigned seed = 1; seed <= 50; ++seed) {
     INFO("seed " << seed);
     std::mt19937 random(seed);
@@ -153,7 +153,7 @@ TEST_CASE("over connections that break, every message arrives once and in order"
     std::vector<std::uint64_t> beats;
     for (int round = 0; round < 5000; ++round) {
       switch (random() % 8) {
-        case 0: {  // The connection breaks: what is on the line is lost, and said again.
+        case 0: {  // The connection breaks: messages under way are lost and retransmitted.
           line.clear();
           for (auto& message : sender.unacknowledged()) line.push_back(std::move(message));
           break;

@@ -36,7 +36,7 @@ TEST_CASE("an endpoint is a host and a port, or a path", "[transport]") {
   CHECK(no_endpoint("ipc://" + std::string(108, 'x')).find("at most 107") != std::string::npos);
 }
 
-TEST_CASE("what only this machine reaches is local", "[transport]") {
+TEST_CASE("an endpoint is local if only this machine can reach it", "[transport]") {
   for (const auto* local : {"tcp://127.0.0.1:1", "tcp://127.8.8.8:1", "tcp://localhost:1",
                             "tcp://[::1]:1", "ipc://head"})
     CHECK(is_local(*parse_endpoint(local)));
@@ -45,7 +45,7 @@ TEST_CASE("what only this machine reaches is local", "[transport]") {
     CHECK_FALSE(is_local(*parse_endpoint(far)));
 }
 
-TEST_CASE("a file that is no socket is never in the way of being removed", "[transport]") {
+TEST_CASE("a file that is no socket is never removed", "[transport]") {
   const TemporaryDirectory directory;
   const auto path = directory / "notes.txt";
   std::ofstream(path) << "mine";

@@ -53,7 +53,7 @@ std::string refusal(const std::string& json) {
 
 }  // namespace
 
-TEST_CASE("a struct becomes a body and comes back", "[transport]") {
+TEST_CASE("a struct survives conversion to a body and back", "[transport]") {
   const Report report{.node = "alpha",
                       .step = 3,
                       .loss = 0.5,
@@ -75,7 +75,7 @@ TEST_CASE("a struct becomes a body and comes back", "[transport]") {
   CHECK(back->patience == 2s);
 }
 
-TEST_CASE("what is optional keeps its default, and what is unknown is skipped", "[transport]") {
+TEST_CASE("optional fields keep their defaults, and unknown fields are skipped", "[transport]") {
   const auto report =
       from_value<Report>(*parse_json(R"({"node":"a","step":1,"colour":"red"})"), "x");
   REQUIRE(report);
@@ -86,7 +86,7 @@ TEST_CASE("what is optional keeps its default, and what is unknown is skipped", 
   CHECK_FALSE(to_value(*report).find("loss"));
 }
 
-TEST_CASE("an error names the field, what was found and what was wanted", "[transport]") {
+TEST_CASE("an error names the field, what was found and what was expected", "[transport]") {
   CHECK(refusal("[]") == "stage.status.body: found a list, wanted a table");
   CHECK(refusal(R"({"node":"a"})") == "stage.status.body.step: is missing");
   CHECK(refusal(R"({"node":7,"step":1})") == "stage.status.body.node: found 7, wanted a string");

@@ -28,7 +28,7 @@ void write(const std::string& path, const std::string& text, mode_t mode) {
   REQUIRE(chmod(path.c_str(), mode) == 0);
 }
 
-/// A real key, so that its 32 bytes can be told from its 40 characters.
+/// A real key, so that its 32 bytes differ from its 40 characters.
 const std::string key = "Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID";
 const std::string key_bytes =
     "\xbb\x88\x47\x1d\x65\xe2\x65\x9b\x30\xc5\x5a\x53\x21\xce\xbb\x5a\xab\x2b\x70\xa3\x98\x64\x5c"
@@ -42,7 +42,8 @@ AllowList list_of(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a key pair is read as it was written, by its owner alone", "[transport]") {
+TEST_CASE("a key pair survives writing and reading, and only its owner can read it",
+          "[transport]") {
   const TemporaryDirectory directory;
   const auto path = directory / "head.key";
   const auto keys = make_key_pair();
@@ -64,7 +65,7 @@ TEST_CASE("a key pair is read as it was written, by its owner alone", "[transpor
   CHECK(read_key_pair(path)->public_key == keys->public_key);
 }
 
-TEST_CASE("a secret that others can read is refused", "[transport]") {
+TEST_CASE("a secret that other users can read is refused", "[transport]") {
   const TemporaryDirectory directory;
   const auto path = directory / "head.key";
   REQUIRE(write_key_pair(path, *make_key_pair()));
@@ -81,7 +82,7 @@ TEST_CASE("a secret that others can read is refused", "[transport]") {
   CHECK(read_key_pair(path));
 }
 
-TEST_CASE("a secret as Kubernetes gives it to a pod with an fsGroup is read", "[transport]") {
+TEST_CASE("a secret is accepted as Kubernetes mounts it in a pod with an fsGroup", "[transport]") {
   if (geteuid() != 0) {
     WARN("skipped: only root can give a file away");
     return;
@@ -92,7 +93,7 @@ TEST_CASE("a secret as Kubernetes gives it to a pod with an fsGroup is read", "[
   const auto path = directory / "node.key";
   REQUIRE(write_key_pair(path, *make_key_pair()));
   REQUIRE(chmod((directory / ".").c_str(), 0755) == 0);
-  /// As a process that is not root: of the group, or of another one.
+  /// Reads the file in a process that is not root, with this group.
   const auto is_read_by = [&](gid_t own_group) {
     const pid_t child = fork();
     if (child == 0) {
@@ -107,19 +108,19 @@ TEST_CASE("a secret as Kubernetes gives it to a pod with an fsGroup is read", "[
   REQUIRE(chmod(path.c_str(), 0440) == 0);
   CHECK(is_read_by(group) == 0);
   CHECK(is_read_by(other_group) == 1);
-  CHECK_FALSE(read_key_pair(path));  // Root needs no group to read it.
+  CHECK_FALSE(read_key_pair(path));  // Root needs no group to read the file, so it is refused.
   for (const mode_t mode : {0460, 0444, 0450}) {
     CAPTURE(mode);
     REQUIRE(chmod(path.c_str(), mode) == 0);
     CHECK(is_read_by(group) == 1);
   }
-  // A file of somebody else, who may read it as well.
+  // A file of another user, who can read it too.
   REQUIRE(chown(path.c_str(), user - 1, group) == 0);
   REQUIRE(chmod(path.c_str(), 0440) == 0);
   CHECK(is_read_by(group) == 1);
 }
 
-TEST_CASE("a file that holds no pair is refused", "[transport]") {
+TEST_CASE("a file without a key pair is refused", "[transport]") {
   const TemporaryDirectory directory;
   const auto path = directory / "bad.key";
   const auto one = *make_key_pair();
@@ -140,7 +141,7 @@ TEST_CASE("a file that holds no pair is refused", "[transport]") {
   CHECK(text_of(path).find(one.secret_key) != std::string::npos);
 }
 
-TEST_CASE("a list of hosts says who may do what", "[transport]") {
+TEST_CASE("a list of hosts assigns roles to keys", "[transport]") {
   const auto list = list_of("# our hosts\n\n  alpha\tnode,daemon  " + key +
                             "  \r\nlaptop operator " + std::string(40, '#') + "\n");
   CHECK(list.size() == 2);
@@ -151,7 +152,7 @@ TEST_CASE("a list of hosts says who may do what", "[transport]") {
   CHECK_FALSE(list.find(std::string(40, 'x')));
 }
 
-TEST_CASE("errors of a list of hosts name the line", "[transport]") {
+TEST_CASE("errors in a list of hosts name the line", "[transport]") {
   const auto list = AllowList::parse("# host roles key\nalpha node\nbeta boss " + key +
                                          "\ngamma node short\nde/lta node " + key +
                                          "\nepsilon node " + key + "\nzeta head " + key +
@@ -174,7 +175,7 @@ TEST_CASE("errors of a list of hosts name the line", "[transport]") {
         "etc/hosts.allow:9: error: there is no role; wanted node, operator, viewer or daemon");
 }
 
-TEST_CASE("a list that everybody may change is refused", "[transport]") {
+TEST_CASE("a list that everybody can change is refused", "[transport]") {
   const TemporaryDirectory directory;
   const auto path = directory / "hosts.allow";
   CHECK_FALSE(AllowList::read(path));
@@ -186,7 +187,7 @@ TEST_CASE("a list that everybody may change is refused", "[transport]") {
             path);
 }
 
-TEST_CASE("who is on the list gets in, and nobody else", "[transport]") {
+TEST_CASE("only keys on the list are admitted", "[transport]") {
   const auto list = list_of("alpha node " + key + "\n");
   const std::vector<std::string> question = {"1.0", "7",     "troupe", "10.0.0.1",
                                              "",    "CURVE", key_bytes};

@@ -10,7 +10,7 @@ namespace {
 
 using Verdict = Strikes::Verdict;
 
-/// So many strikes at once; the verdict of the last.
+/// Adds several strikes at once. Returns the last verdict.
 Verdict strike_often(Strikes& strikes, int times, TimePoint now) {
   auto verdict = Verdict::noted;
   for (int i = 0; i < times; ++i) verdict = strikes.strike("alpha", now);
@@ -21,7 +21,7 @@ const TimePoint start{100h};
 
 }  // namespace
 
-TEST_CASE("ten strikes in a minute and one is out", "[transport]") {
+TEST_CASE("ten strikes within a minute lead to quarantine", "[transport]") {
   Strikes strikes;
   CHECK(strike_often(strikes, 9, start) == Verdict::noted);
   CHECK_FALSE(strikes.quarantine_left("alpha", start));
@@ -47,26 +47,26 @@ TEST_CASE("each quarantine is twice as long as the one before, up to an hour", "
     CHECK(strike_often(strikes, 9, now) == Verdict::noted);
     CHECK(strikes.strike("alpha", now) == Verdict::out);
     CHECK(*strikes.quarantine_left("alpha", now) == minutes);
-    // More of it makes it no longer.
+    // Further strikes do not extend the quarantine.
     CHECK(strikes.strike("alpha", now) == Verdict::out);
     CHECK(*strikes.quarantine_left("alpha", now) == minutes);
     now += minutes;
     CHECK_FALSE(strikes.quarantine_left("alpha", now));
   }
-  // An hour without a strike, and all is forgotten.
+  // After an hour without a strike the history is forgotten.
   now += 1h;
   strike_often(strikes, 10, now);
   CHECK(*strikes.quarantine_left("alpha", now) == 1min);
 }
 
-TEST_CASE("made-up subjects do not fill the memory", "[transport]") {
+TEST_CASE("invented subjects cannot fill the memory", "[transport]") {
   Strikes strikes({.subjects = 100});
   strike_often(strikes, 10, start);
   for (int i = 0; i < 10'000; ++i) strikes.strike("subject " + std::to_string(i), start + 1ms * i);
   CHECK(strikes.remembered() == 100);
 }
 
-TEST_CASE("a rate holds for each and for all", "[transport]") {
+TEST_CASE("a rate limit holds for each subject and for all together", "[transport]") {
   RateLimit limit({.per_second = 10, .at_once = 3}, {.per_second = 100, .at_once = 5});
   for (int i = 0; i < 3; ++i) CHECK(limit.admit("a", start));
   CHECK_FALSE(limit.admit("a", start));
@@ -79,7 +79,7 @@ TEST_CASE("a rate holds for each and for all", "[transport]") {
   CHECK(limit.admit("d", start + 101ms));
 }
 
-TEST_CASE("made-up addresses do not fill the memory of a rate", "[transport]") {
+TEST_CASE("invented addresses cannot fill the memory of a rate limit", "[transport]") {
   RateLimit limit({.per_second = 10, .at_once = 3}, {.per_second = 1e9, .at_once = 1e9}, 100);
   for (int i = 0; i < 10'000; ++i) CHECK(limit.admit(std::to_string(i), start));
   CHECK(limit.remembered() == 100);
@@ -87,7 +87,7 @@ TEST_CASE("made-up addresses do not fill the memory of a rate", "[transport]") {
   CHECK(limit.remembered() == 1);
 }
 
-TEST_CASE("a back-off doubles up to its longest, and never all at once", "[transport]") {
+TEST_CASE("a back-off doubles up to its maximum and is randomized", "[transport]") {
   Backoff backoff({.first = 50ms, .longest = 2s}, 1);
   for (const auto most : {50ms, 100ms, 200ms, 400ms, 800ms, 1600ms, 2000ms, 2000ms}) {
     const auto time = backoff.next();

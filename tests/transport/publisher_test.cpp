@@ -41,7 +41,7 @@ struct Stage {
 
   Told<std::string> subscribed;
   Told<std::string> refused;
-  std::unique_ptr<Publisher> socket;  // Ends first.
+  std::unique_ptr<Publisher> socket;  // Destroyed first.
 };
 
 struct Listener {
@@ -63,12 +63,12 @@ struct Listener {
   Told<std::pair<std::string, std::uint64_t>> missed;
   Told<std::string> gone;
   Told<std::string> refused;
-  std::unique_ptr<Subscriber> socket;  // Ends first.
+  std::unique_ptr<Subscriber> socket;  // Destroyed first.
 };
 
 }  // namespace
 
-TEST_CASE("who listens to a run hears its events, in order, and no others", "[transport]") {
+TEST_CASE("a subscriber of a run gets its events in order, and no others", "[transport]") {
   const TemporaryDirectory directory;
   for (const auto& endpoint :
        {std::string("tcp://127.0.0.1:0"), "ipc://" + (directory / "events")}) {
@@ -103,7 +103,7 @@ TEST_CASE("who listens to a run hears its events, in order, and no others", "[tr
   CHECK(std::filesystem::is_empty(directory / "."));
 }
 
-TEST_CASE("an event is a topic and a message, for any language", "[transport]") {
+TEST_CASE("an event is a topic and a message in a documented form", "[transport]") {
   Stage stage;
   zmq::context_t context;
   zmq::socket_t script(context, zmq::socket_type::sub);
@@ -127,7 +127,7 @@ TEST_CASE("an event is a topic and a message, for any language", "[transport]") 
   CHECK(event->run == "gpt");
 }
 
-TEST_CASE("a listener that is too slow is told how many events it missed", "[transport]") {
+TEST_CASE("a subscriber that is too slow is told how many events it missed", "[transport]") {
   auto options = publisher_options();
   options.link.high_water = 4;
   Stage stage(options);
@@ -144,11 +144,11 @@ TEST_CASE("a listener that is too slow is told how many events it missed", "[tra
   event.body.set("lanes", lanes);
   constexpr std::uint64_t count = 100;
   for (std::uint64_t i = 0; i < count; ++i) REQUIRE(stage.socket->publish(event));
-  // The publisher waits for nobody.
+  // The publisher never waits.
   REQUIRE(stage.socket->publish(event_of("other", "step")));
   REQUIRE(quick.events.wait());
   go_on.set_value();
-  // The last one tells of a gap before it; by now there is room for it.
+  // The last event reveals the gap before it; by now there is room for it.
   REQUIRE(slow.events.wait());
   std::uint64_t last = 0;
   for (int tries = 0; last < count; ++tries) {
@@ -160,7 +160,8 @@ TEST_CASE("a listener that is too slow is told how many events it missed", "[tra
   }
   REQUIRE(slow.missed.wait());
   CHECK(slow.missed[0].first == "gpt");
-  // More may be on their way: what was seen and what was missed add up as soon as all have come.
+  // More events may be under way. The counts of received and missed events add up once all have
+  // come.
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   bool adds_up = false;
   while (!adds_up && std::chrono::steady_clock::now() < end) {
@@ -174,7 +175,7 @@ TEST_CASE("a listener that is too slow is told how many events it missed", "[tra
   CHECK(slow.missed[0].second > 0);
 }
 
-TEST_CASE("listeners come back to a publisher that was away", "[transport]") {
+TEST_CASE("subscribers reconnect to a publisher that was away", "[transport]") {
   const TemporaryDirectory directory;
   const auto endpoint = "ipc://" + (directory / "events");
   auto stage = std::make_unique<Stage>(publisher_options(endpoint));
@@ -188,12 +189,12 @@ TEST_CASE("listeners come back to a publisher that was away", "[transport]") {
   REQUIRE(stage->subscribed.wait());
   REQUIRE(stage->socket->publish(event_of("gpt", "step", 2)));
   REQUIRE(listener.events.wait(2));
-  // The new one counts from 1 again, and nothing was missed.
+  // The new publisher counts from 1 again, and nothing was missed.
   CHECK(listener.events[1].seq == 1);
   CHECK(listener.missed.count() == 0);
 }
 
-TEST_CASE("with keys only who is on the list may listen", "[transport]") {
+TEST_CASE("with keys only keys on the list may subscribe", "[transport]") {
   const auto head_keys = *make_key_pair();
   const auto known = *make_key_pair();
   auto options = publisher_options();
@@ -217,9 +218,9 @@ TEST_CASE("with keys only who is on the list may listen", "[transport]") {
   CHECK(stage.socket->counters()[Count::unknown_key] >= 1);
 }
 
-TEST_CASE("who subscribes to too much is cut off", "[transport]") {
+TEST_CASE("a subscriber with too many topics is disconnected", "[transport]") {
   auto options = publisher_options();
-  options.topic_bytes = 70;  // Ten of seven.
+  options.topic_bytes = 70;  // Ten topics of seven bytes.
   Stage stage(options);
   RawConnection greedy(stage.socket->endpoint());
   REQUIRE(greedy.shake_hands("SUB"));
@@ -230,7 +231,7 @@ TEST_CASE("who subscribes to too much is cut off", "[transport]") {
   CHECK(stage.refused[0] == "subscribes to too much, or says what is no subscription");
 }
 
-TEST_CASE("who says what is no subscription is cut off", "[transport]") {
+TEST_CASE("a peer that sends something other than subscriptions is disconnected", "[transport]") {
   Stage stage;
   RawConnection chatty(stage.socket->endpoint());
   REQUIRE(chatty.shake_hands("SUB"));
@@ -238,7 +239,8 @@ TEST_CASE("who says what is no subscription is cut off", "[transport]") {
   CHECK(chatty.closed());
 }
 
-TEST_CASE("who subscribes to what is too long is cut off, and others still hear", "[transport]") {
+TEST_CASE("a peer that subscribes to an overlong topic is disconnected, and others are served",
+          "[transport]") {
   Stage stage;
   RawConnection long_winded(stage.socket->endpoint());
   REQUIRE(long_winded.shake_hands("SUB"));
@@ -250,7 +252,7 @@ TEST_CASE("who subscribes to what is too long is cut off, and others still hear"
   CHECK(listener.events.wait());
 }
 
-TEST_CASE("events that no listener can take are refused or counted", "[transport]") {
+TEST_CASE("events that no subscriber could decode are refused", "[transport]") {
   Stage stage;
   auto event = event_of("gpt", "step");
   event.body = 3;

@@ -8,7 +8,7 @@
 using namespace troupe;
 using namespace troupe::transport;
 
-TEST_CASE("every run of config/ travels as the body of run.submit", "[transport]") {
+TEST_CASE("every configuration of config/ fits into the body of run.submit", "[transport]") {
   int runs = 0;
   for (const auto& entry : std::filesystem::directory_iterator(TROUPE_TEST_CONFIG)) {
     if (entry.path().extension() != ".toml") continue;

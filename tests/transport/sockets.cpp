@@ -70,7 +70,7 @@ void Head::answer_with(Answer answer) {
 }
 
 Node::Node(DialOptions options, std::uint64_t incarnation) {
-  // The first connection may be there before the socket is known here.
+  // The first connection may come before `socket` is set.
   auto known = std::make_shared<std::shared_future<void>>(ready.get_future());
   ClientEvents events;
   events.connected = [this, known, incarnation] {
@@ -188,7 +188,7 @@ void RawConnection::greet(const std::string& type) {
 }
 
 AnotherUser::AnotherUser() {
-  // As a system call it is of this thread alone.
+  // The system call affects only this thread; the library function would change all threads.
   const auto changed = syscall(SYS_setresuid, -1, user, -1);
   assert(changed == 0);
   (void)changed;

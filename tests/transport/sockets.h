@@ -14,13 +14,12 @@
 
 #include "transport/control/control_socket.h"
 
-/// What the tests of sockets share: both ends with all that they tell written down, and ends that
-/// do not behave.
+/// Helpers for tests of sockets: both ends with a record of their events, and ends that misbehave.
 
-/// Longer than anything takes on a busy machine; who waits in vain fails.
+/// Longer than any operation takes on a busy machine; a longer wait fails the test.
 constexpr std::chrono::seconds patience{30};
 
-/// What another thread tells, for a test to wait for.
+/// A list that another thread appends to and a test waits for.
 template <class T>
 class Told {
  public:
@@ -29,7 +28,7 @@ class Told {
     things_.push_back(std::move(thing));
     added_.notify_all();
   }
-  /// Whether so many were told in time.
+  /// Waits for `count` entries. Returns whether they came in time.
   bool wait(std::size_t count = 1) {
     std::unique_lock lock(mutex_);
     return added_.wait_for(lock, patience, [&] { return things_.size() >= count; });
@@ -49,7 +48,7 @@ class Told {
   std::vector<T> things_;
 };
 
-/// Patient, so that a busy machine is not taken for a silent peer.
+/// Returns long limits, so that a busy machine is not taken for a silent peer.
 troupe::transport::LinkOptions patient_link();
 troupe::transport::ServerOptions server_options(std::string endpoint = "tcp://127.0.0.1:0");
 troupe::transport::DialOptions dial_options(const std::string& endpoint);
@@ -74,7 +73,8 @@ struct Head {
   Told<Ended> gone;
   Told<std::string> refused;
 
-  /// Called from now on for each message, on the socket's thread, before it is written down.
+  /// Calls `answer` on the socket's thread for each message from now on, before the message is
+  /// recorded.
   using Answer =
       std::function<void(const troupe::transport::Peer&, const troupe::transport::Message&)>;
   void answer_with(Answer answer);
@@ -84,10 +84,10 @@ struct Head {
   Answer answer_;
 
  public:
-  std::unique_ptr<troupe::transport::ControlServer> socket;  // Ends first.
+  std::unique_ptr<troupe::transport::ControlServer> socket;  // Destroyed first.
 };
 
-/// Says hello whenever it is connected.
+/// A client that says hello on each connection.
 struct Node {
   struct Ended {
     troupe::transport::Gone gone;
@@ -101,37 +101,37 @@ struct Node {
   Told<Ended> gone;
   Told<std::string> refused;
   std::promise<void> ready;
-  std::unique_ptr<troupe::transport::ControlClient> socket;  // Ends first.
+  std::unique_ptr<troupe::transport::ControlClient> socket;  // Destroyed first.
 };
 
-/// A TCP connection that says whatever a test wants.
+/// A TCP connection that sends whatever a test wants.
 class RawConnection {
  public:
   explicit RawConnection(const std::string& endpoint);
-  /// Of a socket that is connected already.
+  /// Takes over a connected socket.
   explicit RawConnection(int socket) : socket_(socket) {}
   ~RawConnection();
   RawConnection(const RawConnection&) = delete;
   RawConnection& operator=(const RawConnection&) = delete;
 
-  /// What does not fit any more is left out: the other end may have closed.
+  /// Sends bytes. Drops what does not fit, since the other end may have closed.
   void send(std::string_view bytes);
-  /// Says that nothing more will come.
+  /// Closes the sending half.
   void finish();
-  /// Reads until the other end has closed; false where it does not in time.
+  /// Reads until the other end closes; returns false if it does not in time.
   bool closed();
-  /// How often the bytes have come so far.
+  /// Returns how often the bytes have come so far.
   std::size_t times(std::string_view bytes) const;
   /// Reads until the bytes come.
   bool wait_for(std::string_view bytes);
   const std::string& received() const { return read_; }
 
-  /// Says what a ZeroMQ socket of a type says first (ZMTP 3.0, no keys), and waits for the
-  /// other end to have done so.
+  /// Sends the greeting of a ZeroMQ socket of this type (ZMTP 3.0, no keys), and waits for the
+  /// other end's greeting.
   bool shake_hands(const std::string& type = "DEALER");
-  /// The same without waiting.
+  /// Sends the greeting without waiting.
   void greet(const std::string& type = "DEALER");
-  /// The parts of one message, as ZMTP has them.
+  /// Sends the parts of a message as ZMTP frames.
   void send_message(const std::vector<std::string>& parts);
 
  private:
@@ -142,8 +142,8 @@ class RawConnection {
   bool ended_ = false;
 };
 
-/// The thread that has it is another user of this machine, as far as the sockets that it opens
-/// tell. Only root can be that.
+/// Makes the current thread another user of this machine, as seen by the sockets that it opens.
+/// Requires root.
 class AnotherUser {
  public:
   static constexpr uid_t user = 65534;
@@ -154,7 +154,7 @@ class AnotherUser {
   AnotherUser& operator=(const AnotherUser&) = delete;
 };
 
-/// Listens, and does nothing with those who come but hand them over.
+/// A listener that accepts connections and hands them over.
 class RawListener {
  public:
   RawListener();
@@ -170,8 +170,8 @@ class RawListener {
   std::string endpoint_;
 };
 
-/// The parts of a good message.
+/// Returns the parts of a valid message.
 std::vector<std::string> parts_of(const troupe::transport::Message& message);
 
-/// What the program's heap holds.
+/// Returns the bytes in use on the heap.
 std::size_t heap_bytes();

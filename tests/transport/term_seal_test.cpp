@@ -11,7 +11,7 @@
 using namespace troupe;
 using namespace troupe::transport;
 
-TEST_CASE("a proof is of one term and of one secret", "[transport]") {
+TEST_CASE("a proof is valid for one term and one secret", "[transport]") {
   const auto seal = TermSeal::of_key("a secret key of a head");
   const auto proof = seal.prove(7);
   CHECK(proof.size() == 64);
@@ -24,7 +24,7 @@ TEST_CASE("a proof is of one term and of one secret", "[transport]") {
   CHECK_FALSE(TermSeal().proves(7, TermSeal().prove(7)));
 }
 
-TEST_CASE("heads of one user share a secret that others cannot read", "[transport]") {
+TEST_CASE("heads of one user share a secret that other users cannot read", "[transport]") {
   const auto folder = *storage::TemporaryFolder::make();
   const auto path = (std::filesystem::path(folder.path()) / "state" / "secret").string();
   const auto first = TermSeal::of_file(path);

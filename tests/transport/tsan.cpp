@@ -1,3 +1,3 @@
-/// ThreadSanitizer sees the packaged ZeroMQ from outside only, where what it hands from thread to
-/// thread looks like a race. Hides only what has ZeroMQ's own frames on its stack.
+/// Suppressions for the packaged ZeroMQ, which is not instrumented, so that ThreadSanitizer reports
+/// races in it. Hides only reports with ZeroMQ's frames on the stack.
 extern "C" const char* __tsan_default_suppressions() { return "race:libzmq.so\n"; }

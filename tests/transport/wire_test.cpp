@@ -30,7 +30,7 @@ std::string prelude(std::size_t envelope, std::size_t body) {
   return out;
 }
 
-// {"type": "run.get"} and {"type": "run.submit"}, as any other language would write it.
+// {"type": "run.get"} and {"type": "run.submit"} in plain msgpack, as any language writes it.
 const std::string run_get = bytes({0x81, 0xa4}) + "type" + bytes({0xa7}) + "run.get";
 const std::string run_submit = bytes({0x81, 0xa4}) + "type" + bytes({0xaa}) + "run.submit";
 
@@ -70,7 +70,7 @@ Message a_message() {
 
 }  // namespace
 
-TEST_CASE("a message comes back as it was sent", "[transport]") {
+TEST_CASE("a message survives encoding and decoding", "[transport]") {
   const auto parts = encode(a_message());
   REQUIRE(parts);
   const auto back = decode_parts(*parts);
@@ -90,7 +90,7 @@ TEST_CASE("a message comes back as it was sent", "[transport]") {
   CHECK(back->payload == sent.payload);
 }
 
-TEST_CASE("a message has the bytes that its description says", "[transport]") {
+TEST_CASE("a message is encoded to the documented bytes", "[transport]") {
   Message message;
   message.type = "run.get";
   message.id = 5;
@@ -104,7 +104,7 @@ TEST_CASE("a message has the bytes that its description says", "[transport]") {
                                            envelope, body});
 }
 
-TEST_CASE("a type is all that an envelope needs, and unknown names are skipped", "[transport]") {
+TEST_CASE("an envelope needs only a type, and unknown names are skipped", "[transport]") {
   const auto least = decode_parts(parts_of(bytes({0x80}), run_get));
   REQUIRE(least);
   CHECK(least->type == "run.get");
@@ -116,14 +116,14 @@ TEST_CASE("a type is all that an envelope needs, and unknown names are skipped",
   CHECK(decode_parts(parts_of(bytes({0x80}), more)));
 }
 
-TEST_CASE("a message of a type that nobody knows can be read", "[transport]") {
+TEST_CASE("a message of an unknown type can be decoded", "[transport]") {
   const std::string envelope = bytes({0x81, 0xa4}) + "type" + bytes({0xa5}) + "later";
   const auto message = decode_parts(parts_of(bytes({0x80}), envelope));
   REQUIRE(message);
   CHECK(message->type == "later");
 }
 
-TEST_CASE("an error of decoding says where, what was found and what was wanted", "[transport]") {
+TEST_CASE("a decoding error says where, what was found and what was expected", "[transport]") {
   const std::string a = bytes({0x81, 0xa1}) + "a";
   struct Case {
     std::vector<std::string> parts;
@@ -185,8 +185,8 @@ TEST_CASE("an error of decoding says where, what was found and what was wanted",
   for (const auto& [parts, says] : cases) CHECK(undecodable(parts) == says);
 }
 
-TEST_CASE("lists and maps nest eight deep, and no deeper", "[transport]") {
-  // A map, and so many lists in it.
+TEST_CASE("lists and maps may be nested eight deep, and no deeper", "[transport]") {
+  // Returns a map that contains nested lists.
   const auto nested = [](int lists) {
     return bytes({0x81, 0xa1}) + "a" + std::string(static_cast<std::size_t>(lists), '\x91') +
            bytes({1});
@@ -210,7 +210,7 @@ TEST_CASE("a text has at most 64 KiB", "[transport]") {
         "run.submit.body.a: found a text of 65537 bytes, wanted at most 65536");
 }
 
-TEST_CASE("a key that comes twice is found in long maps, too", "[transport]") {
+TEST_CASE("a repeated key is detected in long maps too", "[transport]") {
   std::string body = bytes({0xde, 0, 100});
   for (int i = 0; i < 100; ++i)
     body += bytes({0xa3}) + std::to_string(i == 99 ? 150 : 100 + i) + bytes({1});
@@ -218,7 +218,7 @@ TEST_CASE("a key that comes twice is found in long maps, too", "[transport]") {
         "run.submit.body: the key \"150\" comes twice in one map; keep one of them");
 }
 
-TEST_CASE("a body is at most as large as its type may be", "[transport]") {
+TEST_CASE("the size of a body is limited by its type", "[transport]") {
   Message message;
   message.type = "node.heartbeat";
   message.body.set("a", std::string(3000, 'x'));
@@ -241,7 +241,7 @@ TEST_CASE("a body is at most as large as its type may be", "[transport]") {
   CHECK_FALSE(encode(message));
 }
 
-TEST_CASE("what decode() would refuse is not sent", "[transport]") {
+TEST_CASE("a message that decode() would refuse is not encoded", "[transport]") {
   Message message;
   message.type = "run.submit";
   message.body = 3;
@@ -257,7 +257,7 @@ TEST_CASE("what decode() would refuse is not sent", "[transport]") {
   CHECK_FALSE(encode(message));
 }
 
-TEST_CASE("numbers that are not finite are sent as nothing", "[transport]") {
+TEST_CASE("numbers that are not finite are encoded as nil", "[transport]") {
   Message message;
   message.type = "step";
   message.body.set("loss", std::nan(""));
@@ -267,7 +267,7 @@ TEST_CASE("numbers that are not finite are sent as nothing", "[transport]") {
   CHECK(to_json(back->body) == R"({"loss":null,"norm":null})");
 }
 
-TEST_CASE("texts are UTF-8 or refused", "[transport]") {
+TEST_CASE("texts must be valid UTF-8", "[transport]") {
   const auto reads = [](const std::string& text) {
     return decode_parts(parts_of(bytes({0x81, 0xa1}) + "a" +
                                  bytes({0xa0 + static_cast<int>(text.size())}) + text))
@@ -277,7 +277,7 @@ TEST_CASE("texts are UTF-8 or refused", "[transport]") {
     INFO(good);
     CHECK(reads(good));
   }
-  // Cut off, continued for no reason, longer than needed, a surrogate, beyond the last character.
+  // Cut off, stray continuation, overlong, surrogate, beyond the last character.
   for (const auto* bad : {"\xc3", "\x80", "\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80",
                           "\xf4\x90\x80\x80", "\xf8\x88\x80\x80\x80", "\xe2\x82"})
     CHECK_FALSE(reads(bad));
@@ -294,7 +294,8 @@ TEST_CASE("decoding allocates at most twice the message and 64 KiB", "[transport
     CHECK(allocations.bytes() <= 2 * size + (std::size_t{64} << 10));
     return read;
   };
-  // Small values are the dearest; the longest list of them that is read is near the limit.
+  // Small values cost the most memory per byte; the longest list that is accepted is near the
+  // limit.
   int longest = 0;
   for (const int count : {1, 100, 500, 700, 900, 1000, 1100, 1500, 5000, 65535}) {
     const std::string list = bytes({0x81, 0xa1}) + "a" + bytes({0xdc, count >> 8, count & 0xff}) +
@@ -322,13 +323,13 @@ TEST_CASE("decoding allocates at most twice the message and 64 KiB", "[transport
   CHECK(check(with_payload));
 }
 
-TEST_CASE("any bytes give a message or an error with words", "[transport]") {
+TEST_CASE("arbitrary bytes give a message or an error with a text", "[transport]") {
   const auto good = *encode(a_message());
   std::mt19937 random(1);
   const auto below = [&](std::size_t count) { return random() % count; };
   for (int round = 0; round < 20'000; ++round) {
     auto parts = good;
-    // Change, cut or lengthen; then make the sizes right again, or nothing would be looked at.
+    // Changes, cuts or extends parts, then corrects the sizes, so that decoding gets further.
     for (auto changes = 1 + below(4); changes > 0; --changes) {
       auto& part = parts[below(3)];
       if (part.empty()) continue;
@@ -357,7 +358,7 @@ TEST_CASE("any bytes give a message or an error with words", "[transport]") {
   }
 }
 
-TEST_CASE("every message type is in its place", "[transport]") {
+TEST_CASE("every message type is found at its index", "[transport]") {
   for (const auto& type : message_types()) {
     INFO(type.name);
     CHECK(find_message_type(type.name) == &type);
@@ -369,11 +370,11 @@ TEST_CASE("every message type is in its place", "[transport]") {
   CHECK(largest_message() == std::size_t{4} << 20);
 }
 
-TEST_CASE("the page of messages says what the table has", "[transport]") {
+TEST_CASE("the documentation page of messages matches the table", "[transport]") {
   check_golden(TROUPE_ROOT "/docs/reference/messages.md", messages_page());
 }
 
-TEST_CASE("a role sends what is its own to send", "[transport]") {
+TEST_CASE("each role may send its own types", "[transport]") {
   CHECK(may_send({Role::operator_}, "run.stop"));
   CHECK_FALSE(may_send({Role::node}, "run.stop"));
   CHECK(may_send({Role::head}, "start"));

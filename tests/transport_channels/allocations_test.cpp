@@ -31,8 +31,8 @@ TEST_CASE("a channel allocates nothing in steady state", "[transport]") {
     return comes_true([&] { return arrived >= sent; });
   };
   bool all_sent = true;
-  // What is under way at once, and so what has to be there, depends on how threads take turns. A
-  // channel that allocates for each parcel never has a hundred steps without.
+  // The needed memory depends on how threads take turns, so a few steps may allocate. A channel
+  // that allocates for each parcel never has a hundred steps without an allocation.
   const auto made = [&] {
     return Allocations::of_process() + ends.sender_pool.counters().allocations +
            ends.receiver_pool.counters().allocations;

@@ -8,7 +8,7 @@ using namespace troupe::transport;
 
 namespace {
 
-/// Keeps a listener in its first call until it is opened.
+/// Blocks a listener in its first call until open() is called.
 class Gate {
  public:
   Inbox::Look look() {
@@ -27,7 +27,8 @@ class Gate {
   std::shared_future<void> opened_ = open_promise_.get_future().share();
 };
 
-/// However a test ends, the thread in the gate must get out before its channel ends.
+/// Opens the gate when a test ends, since the channel can end only after its thread has left the
+/// gate.
 struct OpenedAtTheEnd {
   Gate& gate;
   ~OpenedAtTheEnd() { gate.open(); }
@@ -42,7 +43,7 @@ TEST_CASE("more parcels than the bound are an error, and nothing of them is sent
   Inbox back, inbox(gate.look());
   Ends ends(by, {1'000, 4}, inbox, back);
   const OpenedAtTheEnd opened{gate};
-  // Within shared memory a parcel's credit is back once the listener has been called with it.
+  // In shared memory a parcel's credit returns once the listener was called with it.
   int sent = 0;
   Status last = Done{};
   for (; sent < 100; ++sent) {
@@ -75,7 +76,7 @@ TEST_CASE("more bytes than the bound are an error", "[transport]") {
   CHECK(inbox.wait_for(1));
 }
 
-TEST_CASE("sending waits for nobody, and tensors are kept until they are sent", "[transport]") {
+TEST_CASE("sending never blocks, and tensors are kept until they are sent", "[transport]") {
   const auto by = GENERATE(By::shm, By::tcp, By::tcp_sealed);
   INFO(to_string(by));
   Gate gate;
@@ -86,7 +87,7 @@ TEST_CASE("sending waits for nobody, and tensors are kept until they are sent", 
   });
   Ends ends(by, {80'000'000, 20}, inbox, back);
   const OpenedAtTheEnd opened{gate};
-  // 80 MB: more than connections take while nobody reads.
+  // 80 MB: more than connections buffer while nobody reads.
   for (int i = 0; i < 20; ++i) {
     Tensor tensor = Tensor::make(ends.sender_pool, {1'000'000});
     tensor.f32()[999'999] = static_cast<float>(i);
@@ -99,7 +100,7 @@ TEST_CASE("sending waits for nobody, and tensors are kept until they are sent", 
   CHECK(ends.sender_pool.counters().bytes_in_use == 0);
 }
 
-TEST_CASE("closing delivers all that was sent", "[transport]") {
+TEST_CASE("closing delivers everything that was sent", "[transport]") {
   const auto by = GENERATE(By::hand, By::shm, By::tcp, By::tcp_sealed);
   INFO(to_string(by));
   Inbox back, inbox;
@@ -130,7 +131,7 @@ TEST_CASE("closing does not wait for ever", "[transport]") {
   gate.open();
 }
 
-TEST_CASE("a sender hears that its receiver has closed", "[transport]") {
+TEST_CASE("a sender is told that its receiver has closed", "[transport]") {
   const auto by = GENERATE(By::hand, By::shm, By::tcp, By::tcp_sealed);
   INFO(to_string(by));
   Inbox back, inbox;

@@ -1,9 +1,10 @@
-// The other end of a channel, as a process of its own, for tests.
+// The other end of a channel as a process of its own, for tests.
 //
 //     channel_peer send    shm|tcp ADDRESS COUNT SEED
 //     channel_peer receive shm|tcp COUNT SEED
 //
-// A sender says "sent" and a receiver its address, then "received"; both end with their input.
+// A sender prints "sent". A receiver prints its address and then "received". Both end when their
+// input ends.
 
 #include <unistd.h>
 
@@ -32,7 +33,7 @@ int fail(const std::string& why) {
   return 1;
 }
 
-/// Until the test closes the other end.
+/// Waits until the test closes the other end.
 void wait_for_input_to_end() {
   char byte = 0;
   while (read(STDIN_FILENO, &byte, 1) > 0) continue;

@@ -13,7 +13,7 @@ using namespace troupe::transport;
 
 namespace {
 
-/// Segments with a name that could be ours.
+/// Counts the shared memory segments with names like ours.
 int segments() {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
@@ -28,7 +28,7 @@ bool is_bound(const std::string& name) {
   return false;
 }
 
-/// Mappings of segments of channels that this process has.
+/// Counts this process' mappings of channel segments.
 int mappings() {
   std::ifstream maps("/proc/self/maps");
   int count = 0;
@@ -65,11 +65,11 @@ TEST_CASE("a receiver hears at once that its sender was killed", "[transport]") 
     CHECK(std::chrono::steady_clock::now() - killed_at < std::chrono::seconds(5));
     CHECK(end->why == ChannelEnd::Why::lost);
     CHECK(end->text.find("the sender is lost") == 0);
-    // What had left the sender arrives all the same: over TCP that may be less than all.
+    // Data that had left the sender still arrives; over TCP that may be less than everything.
     if (by == "shm") CHECK(inbox.parcels() == 20);
     CHECK(wrong == "");
   }
-  // Tensors stay, whatever has become of the sender and of the channel.
+  // Received tensors stay valid, whatever happens to the sender and the channel.
   for (const auto& tensor : kept) {
     const auto* bytes = static_cast<const std::byte*>(tensor.raw());
     CHECK(std::accumulate(bytes, bytes + tensor.bytes(), 0u,
@@ -115,9 +115,9 @@ TEST_CASE("a sender hears at once that its receiver was killed", "[transport]") 
   if (by == "shm") CHECK(!is_bound(address));
 }
 
-TEST_CASE("a sender that was killed while the receiver did not look had sent what it had sent",
+TEST_CASE("everything that a sender had sent before it was killed arrives, even at a busy receiver",
           "[transport]") {
-  // The receiver's thread is kept busy, so the records lie in the segment when the sender dies.
+  // The receiver's thread is blocked, so the records are still in the segment when the sender dies.
   std::promise<void> gate;
   auto opened = gate.get_future().share();
   std::string wrong;

@@ -19,23 +19,23 @@
 
 namespace troupe::transport {
 
-/// How long a test waits for what is to come before it fails.
+/// The longest wait of a test before it fails.
 constexpr std::chrono::seconds wait_limit{120};
 
 constexpr Epoch this_epoch{{0x1234, 0x5678}, 7};
 constexpr Token this_token{0x0123456789abcdef};
 
-/// What a receiver's listener has had, and a way to wait for it.
+/// The parcels that a receiver's listener has received, and a way to wait for them.
 class Inbox {
  public:
-  /// Called with each parcel and its place in the order, on the channel's thread.
+  /// Called with each parcel and its index on the channel's thread.
   using Look = std::function<void(Parcel, std::uint64_t)>;
   explicit Inbox(Look look = {}) : look_(std::move(look)) {}
 
   Listener listener();
   OnEnd on_end();
 
-  /// False where it takes longer than a test waits.
+  /// Returns false if it takes longer than the limit.
   bool wait_for(std::uint64_t parcels);
   std::optional<ChannelEnd> wait_for_end();
   std::uint64_t parcels() const;
@@ -51,18 +51,18 @@ class Inbox {
 enum class By : std::uint8_t { hand, shm, tcp, tcp_without_checksums, tcp_sealed };
 std::string to_string(By by);
 
-/// The keys of two processes that know each other, as each of them has them.
+/// The keys of two processes that know each other, as each process holds them.
 struct KeysOfTwo {
   std::shared_ptr<const ChannelKeys> sender;
   std::shared_ptr<const ChannelKeys> receiver;
 };
 KeysOfTwo make_keys_of_two();
 
-/// On the heap: where a mutex lies on the stack, ThreadSanitizer takes it for those that lay there
-/// before, and sees orders of locking that never were.
+/// A thread on the heap. ThreadSanitizer confuses a mutex on the stack with earlier mutexes at the
+/// same address, and reports lock orders that never happened.
 using OwnThread = std::unique_ptr<ChannelThread>;
 
-/// Both ends of a channel in this process, each with a thread and a pool of its own.
+/// Both ends of a channel in this process, each with its own thread and pool.
 struct Ends {
   Ends(By by, Bound bound, Inbox& inbox, Inbox& back);
   ~Ends();
@@ -76,11 +76,11 @@ struct Ends {
   std::unique_ptr<Sender> sender;
 };
 
-/// Sends where the bound allows it, and tries again where it does not yet.
+/// Sends, and retries while the bound does not allow it.
 Status send_in_time(Sender& sender, std::span<const std::byte> head,
                     std::span<const Tensor> tensors);
 
-/// True as soon as `holds` is; false where it takes longer than a test waits.
+/// Waits until `holds` returns true. Returns false if that takes longer than the limit.
 bool comes_true(const std::function<bool()>& holds);
 
 }  // namespace troupe::transport

@@ -12,7 +12,7 @@ namespace {
 
 constexpr Expected expected{7, 3, {1'000, 4}};
 
-/// The header and the rest of the front of a parcel with one tensor, as a sane sender writes it.
+/// The header and the remaining front of a parcel with one tensor, as a valid sender writes them.
 struct Front {
   Front() {
     const Tensor tensor = Tensor::make(pool, {5, 10}, DType::f32);
@@ -38,7 +38,7 @@ struct Front {
 
 }  // namespace
 
-TEST_CASE("a sane front is read as it was written", "[transport]") {
+TEST_CASE("a valid front is read as it was written", "[transport]") {
   Front front;
   const auto bytes = check_header(front.header, expected);
   REQUIRE(bytes.ok());
@@ -51,7 +51,7 @@ TEST_CASE("a sane front is read as it was written", "[transport]") {
   CHECK(front.header.payload_bytes == 256);
 }
 
-TEST_CASE("a header that no sane sender writes is refused", "[transport]") {
+TEST_CASE("an invalid header is refused", "[transport]") {
   Front front;
   auto& header = front.header;
   SECTION("magic") { header.magic = 0x20544547; }
@@ -66,7 +66,7 @@ TEST_CASE("a header that no sane sender writes is refused", "[transport]") {
   CHECK(!check_header(header, expected).ok());
 }
 
-TEST_CASE("a record that no sane sender writes is refused", "[transport]") {
+TEST_CASE("an invalid record is refused", "[transport]") {
   Front front;
   auto& record = front.record;
   SECTION("type") { record.type = 8; }
@@ -91,7 +91,7 @@ TEST_CASE("a record that no sane sender writes is refused", "[transport]") {
   CHECK(!front.check_record().ok());
 }
 
-TEST_CASE("a front with another bit has another checksum", "[transport]") {
+TEST_CASE("changing any bit of a front changes its checksum", "[transport]") {
   Front front;
   SECTION("in the header") { front.header.payload_bytes ^= 64; }
   SECTION("in the head") { front.rest[1] ^= std::byte{4}; }
@@ -99,7 +99,7 @@ TEST_CASE("a front with another bit has another checksum", "[transport]") {
   CHECK(!check_front_checksum(front.header, front.rest).ok());
 }
 
-TEST_CASE("a checksum does not depend on how tensors travel", "[transport]") {
+TEST_CASE("a checksum does not depend on how tensors are transferred", "[transport]") {
   std::vector<std::byte> bytes(1'000'003);
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7 >> 3);
   RunningChecksum at_once;

@@ -26,7 +26,7 @@ std::byte* bytes_of(auto& message) { return reinterpret_cast<std::byte*>(&messag
 
 }  // namespace
 
-TEST_CASE("both ends agree on the same keys, other ones each time", "[transport]") {
+TEST_CASE("both ends agree on equal keys, and on new ones each time", "[transport]") {
   const auto keys = make_keys_of_two();
   const auto hello = sealed_hello();
   const auto asker = KeyAsker::begin(*keys.sender, hello);
@@ -41,14 +41,13 @@ TEST_CASE("both ends agree on the same keys, other ones each time", "[transport]
   CHECK(terms->forth.cipher ==
         ((ciphers_here() & 2) != 0 ? Cipher::aes256_gcm : Cipher::chacha20_poly1305));
   CHECK(!same(terms->forth.key, terms->back.key));
-  // The same offer again, by somebody who has recorded it: he cannot compute the keys, and they are
-  // other ones.
+  // An attacker who replays the offer cannot compute the keys, and they are new ones anyway.
   const auto again = agree(*keys.receiver, hello, asker->offer());
   REQUIRE(again.ok());
   CHECK(!same(again->terms.forth.key, terms->forth.key));
 }
 
-TEST_CASE("two processes with the key of one host agree as well", "[transport]") {
+TEST_CASE("two processes with the key of one host can agree too", "[transport]") {
   const auto host = make_key_pair().value();
   const ChannelKeys keys{host, host.public_key};
   const auto asker = KeyAsker::begin(keys, sealed_hello());
@@ -58,7 +57,7 @@ TEST_CASE("two processes with the key of one host agree as well", "[transport]")
   CHECK(asker->finish(agreement->answer).ok());
 }
 
-TEST_CASE("an end whose key is another one is refused by the other end", "[transport]") {
+TEST_CASE("an end with another key is refused by the other end", "[transport]") {
   const auto keys = make_keys_of_two();
   const auto hello = sealed_hello();
   const auto stranger = make_key_pair().value();
@@ -75,7 +74,7 @@ TEST_CASE("an end whose key is another one is refused by the other end", "[trans
   SECTION("a stranger answers, who knows both public keys") {
     const auto asker = KeyAsker::begin(*keys.sender, hello);
     REQUIRE(asker.ok());
-    // He can make an answer of the right form, for an offer of his own.
+    // The stranger can make a well-formed answer to an offer of his own.
     const ChannelKeys his{stranger, keys.sender->own.public_key};
     const auto own = KeyAsker::begin({keys.sender->own, stranger.public_key}, hello);
     const auto agreement = agree(his, hello, own->offer());
@@ -87,7 +86,7 @@ TEST_CASE("an end whose key is another one is refused by the other end", "[trans
     CHECK(!KeyAsker::begin({{}, keys.sender->peer}, hello).ok());
   }
   SECTION("a key whose products are all the same") {
-    // Z85 of 32 bytes of zero.
+    // Z85 of 32 zero bytes.
     const auto asker = KeyAsker::begin({keys.sender->own, std::string(40, '0')}, hello);
     CHECK(!asker.ok());
     auto offer = KeyAsker::begin(*keys.sender, hello)->offer();
@@ -96,7 +95,7 @@ TEST_CASE("an end whose key is another one is refused by the other end", "[trans
   }
 }
 
-TEST_CASE("no byte of an agreement can be changed on the way", "[transport]") {
+TEST_CASE("no byte of an agreement can be changed in transit", "[transport]") {
   const auto keys = make_keys_of_two();
   const auto hello = sealed_hello();
   const auto asker = KeyAsker::begin(*keys.sender, hello);

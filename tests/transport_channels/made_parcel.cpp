@@ -8,7 +8,7 @@
 namespace troupe::transport {
 namespace {
 
-/// Words that follow from what they are for.
+/// A stream of random words that follow from seed and index.
 class Words {
  public:
   Words(std::uint64_t seed, std::uint64_t index) : key_{.seed = seed ^ (index << 20)} {}
@@ -66,7 +66,7 @@ Forms forms_of(std::uint64_t seed, std::uint64_t index, const ParcelSizes& sizes
   return forms;
 }
 
-/// Bytes to be cut out: a tensor's are those from a random place on.
+/// Returns bytes from which tensors copy a range at a random offset.
 const std::vector<std::byte>& source() {
   static const auto bytes = [] {
     std::vector<std::byte> made(std::size_t{256} << 10);

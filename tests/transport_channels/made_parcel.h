@@ -10,24 +10,24 @@
 
 namespace troupe::transport {
 
-/// How large the parcels of a test are. What the most is all together must be within the bound.
+/// The sizes of a test's parcels. The largest parcel must fit into the bound.
 struct ParcelSizes {
   int most_tensors = 6;
   std::int64_t most_elements = 4000;
 };
 
-/// A parcel to send whose every byte follows from a seed and its place in the order.
+/// A parcel to send, whose bytes follow from a seed and its index.
 struct MadeParcel {
   std::vector<std::byte> head;
   std::vector<Tensor> tensors;
 };
 
-/// Some tensors are lent by the sender, the others are in memory of the pool; some parcels have
-/// hundreds of tensors, some none, and some tensors no element.
+/// Makes a parcel. Some tensors are lent by the sender, others are in the pool's memory. Some
+/// parcels have hundreds of tensors, some none, and some tensors are empty.
 MadeParcel made_parcel(std::uint64_t seed, std::uint64_t index, const ParcelSizes& sizes,
                        Sender& sender, MemoryPool& pool);
 
-/// Empty where what has come is that parcel bit by bit; else what differs.
+/// Returns how a received parcel differs from the expected one; empty if all bits are equal.
 std::string difference(const Parcel& parcel, std::uint64_t seed, std::uint64_t index,
                        const ParcelSizes& sizes);
 

@@ -12,12 +12,12 @@
 
 namespace troupe::transport {
 
-/// Somebody between a sender and a door who reads all that travels, and may change it. Serves one
-/// connection.
+/// A man in the middle between a sender and a door. It reads all bytes and can change some. It
+/// serves one connection.
 class Middleman {
  public:
   using Bytes = std::vector<std::byte>;
-  /// Bytes of one direction that are held back until all of them have come, and then changed.
+  /// A range of bytes of one direction that is held back until it is complete, and then changed.
   struct Window {
     std::size_t begin = 0;
     std::size_t size = 0;
@@ -29,18 +29,18 @@ class Middleman {
   ~Middleman();
 
   std::string address() const;
-  /// All that the sender has said, as it was said.
+  /// Returns everything that the sender has sent, unchanged.
   Bytes said() const;
 
  private:
   struct Direction {
     std::optional<Window> window;
-    std::size_t passed = 0;  // Bytes before the window.
+    std::size_t passed = 0;  // The number of bytes before the window that were passed on.
     Bytes held;
   };
 
   void serve();
-  /// False at the end of the connection.
+  /// Returns false at the end of the connection.
   bool pass_on(int from, int to, Direction& direction);
 
   std::string door_;

@@ -10,7 +10,7 @@
 using namespace troupe;
 using namespace troupe::transport;
 
-TEST_CASE("parcels arrive in order and bit by bit", "[transport]") {
+TEST_CASE("parcels arrive in order and unchanged", "[transport]") {
   const auto by = GENERATE(By::hand, By::shm, By::tcp, By::tcp_without_checksums, By::tcp_sealed);
   INFO(to_string(by));
   constexpr ParcelSizes sizes;
@@ -38,7 +38,7 @@ TEST_CASE("parcels arrive in order and bit by bit", "[transport]") {
   CHECK(inbox.parcels() == count);
 }
 
-TEST_CASE("what several threads send arrives once, each thread's in its order", "[transport]") {
+TEST_CASE("parcels of several threads arrive once, each thread's in its order", "[transport]") {
   const auto by = GENERATE(By::hand, By::shm, By::tcp, By::tcp_sealed);
   INFO(to_string(by));
   constexpr std::uint32_t threads = 4, count = 1000;
@@ -69,7 +69,7 @@ TEST_CASE("what several threads send arrives once, each thread's in its order", 
   CHECK(in_order);
 }
 
-TEST_CASE("parcels arrive bit by bit from another process", "[transport]") {
+TEST_CASE("parcels from another process arrive unchanged", "[transport]") {
   const std::string by = GENERATE("shm", "tcp");
   INFO(by);
   constexpr std::uint64_t count = 3000;
@@ -95,7 +95,7 @@ TEST_CASE("parcels arrive bit by bit from another process", "[transport]") {
   CHECK(wrong == "");
 }
 
-TEST_CASE("parcels arrive bit by bit in another process", "[transport]") {
+TEST_CASE("parcels arrive unchanged in another process", "[transport]") {
   const std::string by = GENERATE("shm", "tcp");
   INFO(by);
   constexpr std::uint64_t count = 3000;
@@ -118,7 +118,7 @@ TEST_CASE("parcels arrive bit by bit in another process", "[transport]") {
   CHECK(peer.exit_status() == 0);
 }
 
-TEST_CASE("a listener that sends on is not called within its own call", "[transport]") {
+TEST_CASE("a listener that sends is not called within its own call", "[transport]") {
   MemoryPool pool;
   std::vector<std::size_t> heads;
   std::unique_ptr<Sender> sender;

@@ -7,8 +7,8 @@
 
 namespace troupe::transport {
 
-/// The program CHANNEL_PEER, which lies beside this one, running. Killed and waited for with its
-/// owner.
+/// A running process of the program CHANNEL_PEER, which lies beside this one. The destructor kills
+/// it and waits for it.
 class Peer {
  public:
   explicit Peer(const std::vector<std::string>& words);
@@ -16,11 +16,11 @@ class Peer {
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
 
-  /// To its input.
+  /// Writes a line to its input.
   void say(const std::string& line);
-  /// The next line that it prints; empty once it is over, or takes longer than a test waits.
+  /// Returns the next line of its output; empty at its end, or if it takes longer than the limit.
   std::string line();
-  /// Kills it without a word, and waits until it is gone.
+  /// Kills it with SIGKILL and waits until it is gone.
   void kill();
   /// Waits until it has ended.
   int exit_status();
@@ -28,7 +28,7 @@ class Peer {
 
  private:
   pid_t id_ = -1;
-  int input_ = -1;  // It ends when this is closed.
+  int input_ = -1;  // Closing this ends the process.
   int output_ = -1;
   std::string read_;
 };

@@ -5,7 +5,7 @@
 
 namespace troupe::transport {
 
-/// What a test and its channel_peer agree on.
+/// The constants that a test and its channel_peer share.
 constexpr Epoch peer_epoch{{1, 2}, 3};
 constexpr Token peer_token{4};
 constexpr Bound peer_bound{2'000'000, 64};

@@ -44,7 +44,7 @@ Record seal(RecordSeal& by, const Bytes& plain) {
   return record;
 }
 
-/// What was sealed; nothing if it does not open.
+/// Returns the plain bytes; nothing if the record does not open.
 std::optional<Bytes> open(RecordSeal& by, Record record) {
   if (!by.open(record.bytes, record.tag)) return {};
   return record.bytes;
@@ -54,7 +54,7 @@ constexpr Cipher all_ciphers[] = {Cipher::chacha20_poly1305, Cipher::aes256_gcm}
 
 }  // namespace
 
-TEST_CASE("records of any size open as they were sealed", "[transport]") {
+TEST_CASE("records of any size open to the bytes that were sealed", "[transport]") {
   for (const auto cipher : all_ciphers) {
     RecordSeal sender(terms(cipher)), receiver(terms(cipher));
     for (const std::size_t size : {0, 1, 15, 16, 17, 48, 1000, 131'072, 16 << 20, 0}) {
@@ -64,7 +64,7 @@ TEST_CASE("records of any size open as they were sealed", "[transport]") {
       if (size >= 16) CHECK(record.bytes != plain);
       CHECK(open(receiver, record) == plain);
     }
-    // In place as well.
+    // Seals in place too.
     auto bytes = made_bytes(500, 1);
     const auto plain = bytes;
     const auto tag = sender.seal(bytes, bytes.data());
@@ -73,12 +73,12 @@ TEST_CASE("records of any size open as they were sealed", "[transport]") {
   }
 }
 
-TEST_CASE("a record is bound to its key, its cipher, its bytes and its place", "[transport]") {
+TEST_CASE("a record is bound to its key, cipher, content and position", "[transport]") {
   for (const auto cipher : all_ciphers) {
     const auto plain = made_bytes(1000, 3);
     RecordSeal sender(terms(cipher)), receiver(terms(cipher));
     auto first = seal(sender, plain), second = seal(sender, plain);
-    // The same bytes twice are not the same record twice.
+    // Equal bytes give different records.
     CHECK(first.bytes != second.bytes);
     CHECK(first.tag != second.tag);
     SECTION("a changed byte") {
@@ -114,7 +114,7 @@ TEST_CASE("a record is bound to its key, its cipher, its bytes and its place", "
   }
 }
 
-TEST_CASE("a key serves so many records, and then its successor", "[transport]") {
+TEST_CASE("a key is replaced after a number of records", "[transport]") {
   for (const auto cipher : all_ciphers) {
     const auto plain = made_bytes(100, 4);
     RecordSeal sender(terms(cipher, 3)), receiver(terms(cipher, 3)), faithful(terms(cipher));
@@ -124,7 +124,7 @@ TEST_CASE("a key serves so many records, and then its successor", "[transport]")
       for (const auto& before : records) CHECK(record.bytes != before.bytes);
       records.push_back(record);
       CHECK(open(receiver, record) == plain);
-      // One that keeps the first key cannot follow.
+      // A receiver that keeps the first key cannot follow.
       CHECK(open(faithful, record).has_value() == (i < 3));
     }
   }

@@ -21,7 +21,7 @@ namespace {
 
 constexpr Bound sealed_bound{40'000'000, 8};
 
-/// An address of this machine that is not a loopback one; empty if it has none.
+/// Returns an address of this machine that is not loopback; empty if it has none.
 std::string outer_address() {
   ifaddrs* all = nullptr;
   if (getifaddrs(&all) != 0) return {};
@@ -37,7 +37,7 @@ std::string outer_address() {
   return found.substr(0, found.rfind(':'));
 }
 
-/// A receiver with a door, and the keys of both.
+/// A receiver with a door, and the keys of both ends.
 struct SealedHost {
   explicit SealedHost(const std::string& interface = "127.0.0.1") {
     door = open_tcp_door(*thread, interface + ":0", {this_epoch, std::chrono::seconds(60)}).value();
@@ -50,7 +50,7 @@ struct SealedHost {
   }
 
   KeysOfTwo keys = make_keys_of_two();
-  std::vector<std::byte> last;  // Of the tensor that came last.
+  std::vector<std::byte> last;  // The bytes of the last tensor.
   Inbox back, inbox{[this](const Parcel&parcel, std::uint64_t) {
     const auto bytes = parcel.tensors[0].host_bytes();
     last.assign(bytes.begin(), bytes.end());
@@ -75,7 +75,7 @@ Tensor made_tensor(MemoryPool& pool, std::int64_t bytes, std::uint64_t seed) {
 
 std::span<const std::byte> head_bytes() { return std::as_bytes(std::span("head", 4)); }
 
-// What a parcel with a head of 4 bytes and a tensor of 1,000 is on the way.
+// The sizes in transit of a parcel with a head of 4 bytes and a tensor of 1,000 bytes.
 constexpr std::size_t greeting_bytes = sizeof(Hello) + sizeof(KeyOffer);
 constexpr std::size_t header_bytes = sizeof(FrameHeader) + seal_tag_bytes;
 constexpr std::size_t front_bytes = 4 + sizeof(TensorRecord) + seal_tag_bytes;
@@ -88,12 +88,13 @@ bool contains(const Middleman::Bytes& all, std::span<const std::byte> piece) {
 
 }  // namespace
 
-TEST_CASE("who reads an encrypted channel sees neither head nor tensor", "[transport]") {
+TEST_CASE("an eavesdropper on an encrypted channel sees neither head nor tensor", "[transport]") {
   const bool sealed = GENERATE(true, false);
   SealedHost host;
   const Middleman reader(host.door->address(), {});
   auto sending = host.sending();
-  if (!sealed) sending.keys = nullptr;  // Which a receiver takes from this machine alone.
+  if (!sealed)
+    sending.keys = nullptr;  // A receiver accepts a plain channel only from this machine.
   auto sender = connect_tcp(*host.sender_thread, reader.address(), sending);
   REQUIRE(sender.ok());
   const std::string head = "what the players say: 0123456789abcdef";
@@ -109,7 +110,7 @@ TEST_CASE("who reads an encrypted channel sees neither head nor tensor", "[trans
   CHECK((*sender)->close(wait_limit).ok());
 }
 
-TEST_CASE("large, small and empty tensors cross an encrypted channel bit by bit", "[transport]") {
+TEST_CASE("large, small and empty tensors cross an encrypted channel unchanged", "[transport]") {
   SealedHost host;
   auto sender = connect_tcp(*host.sender_thread, host.door->address(), host.sending());
   REQUIRE(sender.ok());
@@ -125,7 +126,7 @@ TEST_CASE("large, small and empty tensors cross an encrypted channel bit by bit"
   CHECK(host.inbox.wait_for_end()->why == ChannelEnd::Why::closed);
 }
 
-TEST_CASE("what is changed on the way of an encrypted channel ends it", "[transport]") {
+TEST_CASE("a change in transit ends an encrypted channel", "[transport]") {
   SealedHost host;
   Middleman::Window window{greeting_bytes, 2 * parcel_bytes, {}};
   std::uint64_t arrives = 0;
@@ -189,7 +190,7 @@ TEST_CASE("what is changed on the way of an encrypted channel ends it", "[transp
   CHECK(host.pool.counters().bytes_in_use == 0);
 }
 
-TEST_CASE("what is changed on the way back ends an encrypted channel as well", "[transport]") {
+TEST_CASE("a change on the way back ends an encrypted channel too", "[transport]") {
   constexpr std::size_t answer_bytes = sizeof(Answer) + sizeof(KeyAnswer);
   constexpr std::size_t word_bytes = sizeof(Arrived) + seal_tag_bytes;
   SealedHost host;
@@ -214,7 +215,7 @@ TEST_CASE("what is changed on the way back ends an encrypted channel as well", "
 }
 
 TEST_CASE("no byte of the greeting of an encrypted channel can be changed", "[transport]") {
-  // What tells the door that there is a greeting at all: see the test of what is in the clear.
+  // Excludes the field that says whether there is a greeting; the test of plain channels covers it.
   const auto protection = [](std::size_t at) {
     return at >= offsetof(Hello, protection) && at < sizeof(Hello);
   };
@@ -244,7 +245,7 @@ TEST_CASE("no byte of the greeting of an encrypted channel can be changed", "[tr
   }
 }
 
-TEST_CASE("a door refuses a sender with another key and says so", "[transport]") {
+TEST_CASE("a door refuses a sender with another key and reports that", "[transport]") {
   SealedHost host;
   auto sending = host.sending();
   sending.keys =
@@ -254,13 +255,13 @@ TEST_CASE("a door refuses a sender with another key and says so", "[transport]")
   CHECK(stranger.error().text.find("its key is another one than the head has told") !=
         std::string::npos);
   CHECK(host.door->counters().not_proved == 1);
-  // The token is still good for the one who was meant.
+  // The token is still valid for the right sender.
   CHECK(connect_tcp(*host.sender_thread, host.door->address(), host.sending()).ok());
 }
 
 TEST_CASE("a sender refuses a receiver with another key", "[transport]") {
   SealedHost host;
-  // The same token at the door of somebody else, whom the sender's key is known to.
+  // The token is used at the door of another receiver, which knows the sender's key.
   const auto stranger = make_key_pair().value();
   auto sending = host.sending();
   sending.keys =
@@ -268,7 +269,7 @@ TEST_CASE("a sender refuses a receiver with another key", "[transport]") {
   CHECK(!connect_tcp(*host.sender_thread, host.door->address(), sending).ok());
 }
 
-TEST_CASE("tensors in the clear are taken from this machine alone", "[transport]") {
+TEST_CASE("plain tensors are accepted only from this machine", "[transport]") {
   const auto outer = outer_address();
   if (outer.empty()) {
     WARN("skipped: this machine has no address beside the loopback ones");
@@ -294,7 +295,7 @@ TEST_CASE("tensors in the clear are taken from this machine alone", "[transport]
   CHECK(connect_tcp(*host.sender_thread, host.door->address(), sending).ok());
 }
 
-TEST_CASE("loopback addresses are known from others", "[transport]") {
+TEST_CASE("loopback addresses are recognized", "[transport]") {
   for (const auto* local : {"127.0.0.1:1", "127.9.8.7:1", "[::1]:1", "[::ffff:127.0.0.1]:1"})
     CHECK(is_loopback(tcp_address(local).value()));
   for (const auto* other :

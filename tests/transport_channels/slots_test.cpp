@@ -20,7 +20,7 @@ bool is_numbered(const Tensor& tensor, float number) {
 
 }  // namespace
 
-TEST_CASE("a tensor that was lent is not copied on its way through shared memory", "[transport]") {
+TEST_CASE("a lent tensor is not copied on its way through shared memory", "[transport]") {
   std::vector<Tensor> kept;
   Inbox back, inbox([&](const Parcel&parcel, std::uint64_t) {
     kept.push_back(std::move(parcel.tensors[0]));
@@ -35,13 +35,14 @@ TEST_CASE("a tensor that was lent is not copied on its way through shared memory
   CHECK(ends.receiver->counters().copied == 0);
   CHECK(ends.sender_pool.counters().allocations == 0);
   CHECK(ends.receiver_pool.counters().allocations == 0);
-  // It is the same memory at two addresses: this test alone may write to it.
+  // Both ends see the same memory at two addresses. Only this test writes to it.
   lent.f32()[5] = 7;
   CHECK(kept[0].f32()[5] == 7);
   kept.clear();
 }
 
-TEST_CASE("a part of what was lent goes without a copy too, and to several", "[transport]") {
+TEST_CASE("a part of a lent tensor is not copied either, even for several receivers",
+          "[transport]") {
   std::vector<Tensor> kept;
   Inbox back, inbox([&](const Parcel&parcel, std::uint64_t) {
     for (auto& tensor : parcel.tensors) kept.push_back(std::move(tensor));
@@ -62,7 +63,8 @@ TEST_CASE("a part of what was lent goes without a copy too, and to several", "[t
   kept.clear();
 }
 
-TEST_CASE("slots come back when the last handle goes, whoever lets it go", "[transport]") {
+TEST_CASE("slots return when the last handle is released, whichever end releases it",
+          "[transport]") {
   constexpr std::size_t bytes = 400'000;
   std::vector<Tensor> kept(2);
   std::uint64_t right = 0;
@@ -71,8 +73,8 @@ TEST_CASE("slots come back when the last handle goes, whoever lets it go", "[tra
     kept[index % 2] = std::move(parcel.tensors[0]);
   });
   Ends ends(By::shm, {bytes, 1}, inbox, back);
-  // Two bounds' worth of slots can be lent. Two are held there and one is here, so the third
-  // cannot: but as soon as one is let go there, one is free here.
+  // Slots for two bounds can be lent. Two are held at the receiver and one here, so a third loan
+  // must wait until the receiver releases one.
   for (int i = 0; i < 1'000; ++i) {
     const Tensor lent = numbered(ends.sender->lend({bytes / 4}, DType::f32), static_cast<float>(i));
     REQUIRE(send_in_time(*ends.sender, {}, {&lent, 1}).ok());
@@ -81,14 +83,14 @@ TEST_CASE("slots come back when the last handle goes, whoever lets it go", "[tra
   CHECK(right == 1'000);
   CHECK(ends.sender->counters().bytes == 1'000 * bytes);
   kept.clear();
-  // All is back: both slots can be lent at once.
+  // Everything was returned, so both slots can be lent at once.
   std::vector<Tensor> all;
   for (int i = 0; i < 2; ++i) all.push_back(ends.sender->lend({bytes / 4}, DType::f32));
   const auto made = ends.sender_pool.counters().bytes_in_use;
   CHECK(made == 0);
 }
 
-TEST_CASE("a receiver that holds everything for ever does not stop the sender", "[transport]") {
+TEST_CASE("a receiver that keeps all tensors for ever does not stop the sender", "[transport]") {
   const bool lends = GENERATE(true, false);
   INFO((lends ? "lent" : "not lent"));
   std::vector<Tensor> kept;
@@ -121,7 +123,7 @@ TEST_CASE("a receiver that holds thousands of tensors does not stop the sender",
     for (auto& tensor : parcel.tensors) kept.push_back(std::move(tensor));
   });
   Ends ends(By::shm, {4'000'000, 16}, inbox, back);
-  constexpr std::uint64_t count = 12'000;  // More than slots can be out.
+  constexpr std::uint64_t count = 12'000;  // More than the number of slots.
   for (std::uint64_t i = 0; i < count; ++i) {
     const Tensor tensor = numbered(ends.sender->lend({8}, DType::f32), static_cast<float>(i));
     REQUIRE(send_in_time(*ends.sender, {}, {&tensor, 1}).ok());
@@ -134,7 +136,7 @@ TEST_CASE("a receiver that holds thousands of tensors does not stop the sender",
   kept.clear();
 }
 
-TEST_CASE("lent tensors and held tensors may outlive both ends", "[transport]") {
+TEST_CASE("lent and held tensors may outlive both ends", "[transport]") {
   std::vector<Tensor> kept;
   Tensor lent;
   {
@@ -150,7 +152,7 @@ TEST_CASE("lent tensors and held tensors may outlive both ends", "[transport]") 
   CHECK(is_numbered(kept[0], 4));
 }
 
-TEST_CASE("free parts join again, in whatever order they come back", "[transport]") {
+TEST_CASE("free ranges merge, whatever the order of their release", "[transport]") {
   FreeParts parts(1'024, 1'024 + 64'000, 100);
   const RandomKey key{.seed = 3};
   std::vector<std::pair<std::size_t, std::size_t>> taken;

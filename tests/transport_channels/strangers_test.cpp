@@ -28,7 +28,7 @@ std::span<const std::byte> bytes_of_struct(const T& value) {
   return std::as_bytes(std::span(&value, 1));
 }
 
-/// Somebody who talks to a door by hand.
+/// A client that talks to a door in raw bytes.
 class Stranger {
  public:
   explicit Stranger(const std::string& address) {
@@ -38,10 +38,11 @@ class Stranger {
   }
 
   void say(std::span<const std::byte> bytes) { send_now(socket_.number(), bytes); }
-  /// Hangs up this side's half: nothing more is said.
+  /// Closes the sending half of the connection.
   void fall_silent() { shutdown(socket_.number(), SHUT_WR); }
 
-  /// All that comes until the other end hangs up; nothing where it does not in time.
+  /// Reads until the other end closes and returns the number of bytes; nothing if it does not close
+  /// in time.
   std::optional<std::size_t> heard_until_the_end() {
     std::size_t bytes = 0;
     const bool ended = comes_true([&] {
@@ -65,7 +66,7 @@ class Stranger {
   Descriptor socket_;
 };
 
-/// A door at which one sender is expected, and what came of it.
+/// A door that expects one sender, and its results.
 struct Host {
   explicit Host(std::chrono::milliseconds patience = std::chrono::seconds(60)) {
     door = open_tcp_door(*thread, "127.0.0.1:0", {this_epoch, patience}).value();
@@ -73,7 +74,7 @@ struct Host {
   }
 
   Sending sending() { return {this_epoch, this_token, bound, &pool, {}}; }
-  /// That a sane sender is let in and its parcel comes: the door still works.
+  /// Returns whether a valid sender is admitted and its parcel arrives.
   bool works() {
     auto sender = connect_tcp(*thread, door->address(), sending());
     return sender && (*sender)->send({}, {}).ok() && inbox.wait_for(1) &&
@@ -91,7 +92,7 @@ Hello sane_hello() {
   return hello_of({this_epoch, this_token, bound, nullptr, {}}, Carrier::tcp, Checksums::on);
 }
 
-/// One whom the host has let in.
+/// Returns a client that the host has admitted.
 Stranger let_in(Host& host) {
   Stranger stranger(host.door->address());
   stranger.say(bytes_of_struct(sane_hello()));
@@ -101,7 +102,7 @@ Stranger let_in(Host& host) {
   return stranger;
 }
 
-/// A parcel with a tensor of 1,000 bytes as it travels.
+/// Returns a parcel with a tensor of 1,000 bytes in its wire form.
 std::vector<std::byte> frame(std::uint64_t sequence) {
   MemoryPool pool;
   const Tensor tensor = Tensor::make(pool, {1'000}, DType::u8);
@@ -121,7 +122,7 @@ std::vector<std::byte> frame(std::uint64_t sequence) {
 
 }  // namespace
 
-TEST_CASE("a sender of another run, epoch, token or bound is turned away", "[transport]") {
+TEST_CASE("a sender with another run, epoch, token or bound is refused", "[transport]") {
   Host host;
   auto sending = host.sending();
   std::string wanted;
@@ -160,7 +161,7 @@ TEST_CASE("a sender of another run, epoch, token or bound is turned away", "[tra
   CHECK(host.door->counters().welcome == 1);
 }
 
-TEST_CASE("a token is good for one sender", "[transport]") {
+TEST_CASE("a token is valid for one sender", "[transport]") {
   Host host;
   const auto first = connect_tcp(*host.thread, host.door->address(), host.sending());
   CHECK(first.ok());
@@ -168,7 +169,7 @@ TEST_CASE("a token is good for one sender", "[transport]") {
   CHECK(!second.ok());
 }
 
-TEST_CASE("shared memory turns away whom it does not expect", "[transport]") {
+TEST_CASE("shared memory refuses unexpected senders", "[transport]") {
   MemoryPool pool;
   const OwnThread thread = std::make_unique<ChannelThread>();
   Inbox inbox;
@@ -182,7 +183,7 @@ TEST_CASE("shared memory turns away whom it does not expect", "[transport]") {
   CHECK(connect_shm(*thread, door->address(), sending).ok());
 }
 
-TEST_CASE("nothing to connect to is an error that says so", "[transport]") {
+TEST_CASE("connecting to nothing gives a clear error", "[transport]") {
   MemoryPool pool;
   const OwnThread thread = std::make_unique<ChannelThread>();
   std::string address;
@@ -200,7 +201,7 @@ TEST_CASE("nothing to connect to is an error that says so", "[transport]") {
   CHECK(!connect_shm(*thread, "troupe/nobody", sending).ok());
 }
 
-TEST_CASE("one who does not answer is given up in time", "[transport]") {
+TEST_CASE("a door that does not answer is given up in time", "[transport]") {
   const auto deaf = listen_at(tcp_address("127.0.0.1:0").value()).value();
   MemoryPool pool;
   const OwnThread thread = std::make_unique<ChannelThread>();
@@ -210,7 +211,7 @@ TEST_CASE("one who does not answer is given up in time", "[transport]") {
   CHECK(sender.error().text.find("no answer to a hello in time") != std::string::npos);
 }
 
-TEST_CASE("garbage at the door is counted, and the door goes on", "[transport]") {
+TEST_CASE("invalid data at the door is counted, and the door keeps working", "[transport]") {
   Host host;
   const RandomKey key{.seed = 11};
   constexpr int strangers = 60;
@@ -236,7 +237,7 @@ TEST_CASE("garbage at the door is counted, and the door goes on", "[transport]")
   CHECK(host.works());
 }
 
-TEST_CASE("who stands at the door without a word is sent away", "[transport]") {
+TEST_CASE("a client that sends nothing is disconnected", "[transport]") {
   Host host(std::chrono::milliseconds(30));
   Stranger silent(host.door->address()), slow(host.door->address());
   slow.say(bytes_of_struct(sane_hello()).first(40));
@@ -245,7 +246,7 @@ TEST_CASE("who stands at the door without a word is sent away", "[transport]") {
   CHECK(host.door->counters().silent == 2);
 }
 
-TEST_CASE("a crowd at the door does not grow beyond its bound", "[transport]") {
+TEST_CASE("the number of clients that wait at the door is bounded", "[transport]") {
   Host host;
   std::vector<Stranger> crowd;
   for (int i = 0; i < 200; ++i) crowd.emplace_back(host.door->address());
@@ -253,7 +254,7 @@ TEST_CASE("a crowd at the door does not grow beyond its bound", "[transport]") {
   CHECK(host.door->counters().crowded_out >= 200 + 1 - 64 - 1);
 }
 
-TEST_CASE("a frame that no sane sender sends ends the channel", "[transport]") {
+TEST_CASE("an invalid frame ends the channel", "[transport]") {
   Host host;
   auto stranger = let_in(host);
   auto bytes = frame(0);
@@ -287,7 +288,7 @@ TEST_CASE("a frame that no sane sender sends ends the channel", "[transport]") {
   CHECK(!connect_tcp(*host.thread, host.door->address(), host.sending()).ok());
 }
 
-TEST_CASE("a sane frame byte by byte arrives, and a part of one never does", "[transport]") {
+TEST_CASE("a valid frame arrives even byte by byte, and a part of one never does", "[transport]") {
   Host host;
   auto stranger = let_in(host);
   for (const auto& byte : frame(0)) stranger.say({&byte, 1});
@@ -302,7 +303,7 @@ TEST_CASE("a sane frame byte by byte arrives, and a part of one never does", "[t
   CHECK(host.pool.counters().bytes_in_use == 0);
 }
 
-TEST_CASE("a receiver that says what has no meaning ends the channel", "[transport]") {
+TEST_CASE("a receiver that sends invalid data ends the channel", "[transport]") {
   const auto listening = listen_at(tcp_address("127.0.0.1:0").value()).value();
   const auto address = to_text(address_of(listening));
   Inbox back;

@@ -7,8 +7,7 @@ using namespace edges_play;
 
 namespace {
 
-/// Aborts an epoch after a drawn number of steps, one process after the other, and waits until all
-/// have ended.
+/// Aborts an epoch in one process after another, at a random step. Waits until all have ended.
 void abort_somewhere(Play& play) {
   const auto before = static_cast<int>(play.draw(3000));
   for (int i = 0; i < before; ++i) play.step();
@@ -36,8 +35,7 @@ TEST_CASE("an abort ends all edges, and no garbage is applied", "[edges]") {
   CHECK(with_work_left_out > static_cast<int>(orders(100)));
 }
 
-TEST_CASE("work behind a receive that does not look at the poison word applies garbage",
-          "[edges]") {
+TEST_CASE("work after a receive that ignores the poison word applies garbage", "[edges]") {
   int wrong = 0;
   for (std::uint64_t seed = 1; seed <= orders(1000); ++seed) {
     auto layout = drawn_layout(seed);
@@ -53,7 +51,7 @@ TEST_CASE("work behind a receive that does not look at the poison word applies g
   CHECK(wrong > static_cast<int>(orders(50)));
 }
 
-TEST_CASE("an abort at one end alone ends its edges, and the other end's in its own time",
+TEST_CASE("an abort at one end ends its edges at once, and the other end's edges later",
           "[edges]") {
   for (std::uint64_t seed = 1; seed <= orders(500); ++seed) {
     Play play(seed, {.devices = 2, .edges = {{0, 1}, {1, 0}}, .parcels = 50});
@@ -76,7 +74,7 @@ TEST_CASE("an abort at one end alone ends its edges, and the other end's in its 
   }
 }
 
-TEST_CASE("after an abort nothing is sent, and every end says why", "[edges]") {
+TEST_CASE("after an abort nothing is sent, and every end gives the reason", "[edges]") {
   Play play(1, {.devices = 2, .edges = {{0, 1}}, .parcels = 100});
   play.begin_epoch(1);
   REQUIRE(play.run_until([&] { return play.edge(0).heard >= 3; }));
@@ -91,7 +89,7 @@ TEST_CASE("after an abort nothing is sent, and every end says why", "[edges]") {
         "the test says so");
 }
 
-TEST_CASE("edges that were closed end in peace", "[edges]") {
+TEST_CASE("edges that were closed end without an error", "[edges]") {
   for (std::uint64_t seed = 1; seed <= orders(150); ++seed) {
     const auto layout = drawn_layout(seed);
     Play play(seed, layout);

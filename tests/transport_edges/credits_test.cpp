@@ -13,7 +13,7 @@ TEST_CASE("nothing is posted before the receiver has granted it", "[edges]") {
     for (int i = 0; i < 3000; ++i) play.step();
     INFO("seed " << seed);
     REQUIRE(play.edge(0).sent == 4);
-    REQUIRE(play.world().most_under_way() == 1);  // The first exchange.
+    REQUIRE(play.world().most_under_way() == 1);  // Only the test exchange was under way.
     REQUIRE(play.world().idle(play.process_at(0).device));
   }
 }
@@ -29,7 +29,7 @@ TEST_CASE("no more is posted than the receiver has places for", "[edges]") {
   CHECK(play.wrong() == "");
 }
 
-TEST_CASE("what is under way is bounded, and more is an error at once", "[edges]") {
+TEST_CASE("the number of parcels under way is bounded, and more are an error at once", "[edges]") {
   Play play(1, {.devices = 2, .edges = {{0, 1}}, .parcels = 0, .bound = {100'000, 4}});
   play.begin_epoch(1);
   for (int i = 0; i < 4; ++i) CHECK(play.send(0).ok());
@@ -40,7 +40,7 @@ TEST_CASE("what is under way is bounded, and more is an error at once", "[edges]
   CHECK(play.run_until([&] { return play.send(0).ok(); }));
 }
 
-TEST_CASE("shapes that do not go into one word are refused", "[edges]") {
+TEST_CASE("shapes that do not fit into one word are refused", "[edges]") {
   Play play(1, {.devices = 2, .edges = {{0, 1}}, .parcels = 0});
   play.begin_epoch(1);
   const std::vector<std::byte> head(most_head_bytes);
@@ -54,8 +54,9 @@ TEST_CASE("shapes that do not go into one word are refused", "[edges]") {
   CHECK_FALSE(fits_an_edge(1000, 900));
 }
 
-TEST_CASE("a device occupies itself with edges only once it has all of them", "[edges]") {
-  // Each of the three waits for the next: were links made while others are tried, none would end.
+TEST_CASE("a device is occupied by tests of its edges only once all edges are linked", "[edges]") {
+  // Each of the three devices waits for the next one. If links were made while others are tested,
+  // none would finish.
   for (std::uint64_t seed = 1; seed <= orders(200); ++seed) {
     Play play(seed, {.devices = 3, .edges = {{0, 1}, {1, 2}, {2, 0}, {1, 0}, {2, 1}, {0, 2}}});
     play.send_nothing();
@@ -74,7 +75,8 @@ TEST_CASE("in steady state no memory is allocated", "[edges]") {
   const auto sends_up_to = [&](std::uint64_t parcels) {
     return play.run_until(
         [&] {
-          // The device keeps what it has yet to use, and no link waits for that.
+          // Keeps few parcels under way. The device holds on to what it has not used yet, and no
+          // link waits for that.
           if (play.left_out() < 4) {
             const auto tensor = edge.sender->lend({100}, DType::i32);
             (void)edge.sender->send({}, {&tensor, 1}).ok();

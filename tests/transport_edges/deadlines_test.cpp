@@ -11,7 +11,7 @@ constexpr int long_enough = 20'000;
 
 const Layout one_edge{.devices = 2, .edges = {{0, 1}}, .parcels = 20};
 
-/// What an end says after the patience has passed.
+/// Returns the reason that an end gives after the patience has passed.
 std::string reason_after(Play& play, const std::optional<ChannelEnd>& end) {
   play.pass(patience);
   (void)play.run_until([&] { return end.has_value(); }, long_enough);
@@ -20,7 +20,7 @@ std::string reason_after(Play& play, const std::optional<ChannelEnd>& end) {
 
 }  // namespace
 
-TEST_CASE("a receiver waits for the name of its link no longer than it may", "[edges]") {
+TEST_CASE("a receiver waits only for a limited time for the name of its link", "[edges]") {
   Play play(1, one_edge);
   play.lose(EdgeWordKind::name);
   play.begin_epoch(1);
@@ -31,7 +31,7 @@ TEST_CASE("a receiver waits for the name of its link no longer than it may", "[e
         "edge 0: its link was not made within 1000 ms");
 }
 
-TEST_CASE("a sender waits for a grant no longer than it may", "[edges]") {
+TEST_CASE("a sender waits only for a limited time for a grant", "[edges]") {
   Play play(1, one_edge);
   play.lose(EdgeWordKind::grant);
   play.begin_epoch(1);
@@ -40,7 +40,7 @@ TEST_CASE("a sender waits for a grant no longer than it may", "[edges]") {
         "edge 0: the receiver granted nothing within 1000 ms");
 }
 
-TEST_CASE("an operation that is posted waits for the other end no longer than it may", "[edges]") {
+TEST_CASE("a posted operation waits only for a limited time for the other end", "[edges]") {
   Play play(3, one_edge);
   play.lose(EdgeWordKind::parcel);
   play.send_nothing();
@@ -54,9 +54,8 @@ TEST_CASE("an operation that is posted waits for the other end no longer than it
         "edge 0: a parcel's send was not done within 1000 ms");
 }
 
-TEST_CASE("what has left its device but not arrived is waited for no longer than it may",
-          "[edges]") {
-  // As many places as may be under way: nothing is left that waits for a grant.
+TEST_CASE("a parcel that has left its device is waited for only for a limited time", "[edges]") {
+  // As many places as may be under way, so no parcel waits for a grant.
   for (std::uint64_t seed = 1; seed <= orders(200); ++seed) {
     Play play(seed, {.devices = 2, .edges = {{0, 1}}, .parcels = 20, .bound = {100'000, 2}});
     play.begin_epoch(1);
@@ -68,7 +67,7 @@ TEST_CASE("what has left its device but not arrived is waited for no longer than
   }
 }
 
-TEST_CASE("after a failure nothing is posted, and an order is waited for", "[edges]") {
+TEST_CASE("after a failure nothing is posted, and the end waits for an order", "[edges]") {
   Play play(3, {.devices = 3, .edges = {{0, 1}, {0, 2}}, .parcels = 1'000'000});
   play.begin_epoch(1);
   REQUIRE(play.run_until([&] { return play.all_are(Edges::Phase::ready); }));
@@ -87,7 +86,7 @@ TEST_CASE("after a failure nothing is posted, and an order is waited for", "[edg
   CHECK(play.edge(1).sender_end->text == "an edge has failed, and nobody has given an order");
 }
 
-TEST_CASE("where a device does not let go, that is known in time", "[edges]") {
+TEST_CASE("a device that does not release memory is reported in time", "[edges]") {
   Play play(5, {.devices = 2, .edges = {{0, 1}}, .parcels = 20, .handed_over = HandedOver::at_end});
   play.begin_epoch(1);
   REQUIRE(play.run_until([&] { return play.all_are(Edges::Phase::ready); }));
@@ -97,7 +96,7 @@ TEST_CASE("where a device does not let go, that is known in time", "[edges]") {
   const auto& edges = *play.process_at(1).edges;
   CHECK_FALSE(play.run_until([&] { return edges.phase() == Edges::Phase::over; }, 5000));
   CHECK(edges.phase() == Edges::Phase::ending);
-  CHECK(play.process_at(1).pool->counters().bytes_in_use > 0);  // It may be written yet.
+  CHECK(play.process_at(1).pool->counters().bytes_in_use > 0);  // The device may still write to it.
   play.pass(patience);
   CHECK(play.run_until([&] { return edges.phase() == Edges::Phase::stuck; }, long_enough));
 }

@@ -7,7 +7,8 @@ using namespace edges_play;
 
 namespace {
 
-/// Time passes until whoever is left has noticed, given up waiting for an order, and ended.
+/// Advances the clock until the remaining processes have noticed, have given up waiting for an
+/// order, and have ended. Returns whether they have.
 bool ends_by_itself(Play& play) {
   for (int i = 0; i < 8 && !play.all_are(Edges::Phase::over); ++i) {
     play.pass(patience);
@@ -18,7 +19,7 @@ bool ends_by_itself(Play& play) {
 
 }  // namespace
 
-TEST_CASE("a process may die at any moment: the others end in time, and go on with new edges",
+TEST_CASE("if a process dies at any moment, the others end in time and can form new edges",
           "[edges]") {
   const auto deaths =
       GENERATE(sim_device::SimWorld::Deaths::silent, sim_device::SimWorld::Deaths::told);
@@ -31,7 +32,7 @@ TEST_CASE("a process may die at any moment: the others end in time, and go on wi
     for (int i = 0; i < before; ++i) play.step();
     play.kill(static_cast<int>(play.draw(static_cast<std::uint64_t>(layout.devices))));
     INFO("seed " << seed << ", after " << before << " steps");
-    // One whose edges were idle hears of it from whoever found out.
+    // A process whose edges were idle is told by a process that noticed.
     for (int i = 0; i < 4000; ++i) play.step();
     play.abort_all();
     REQUIRE(ends_by_itself(play));
@@ -43,8 +44,7 @@ TEST_CASE("a process may die at any moment: the others end in time, and go on wi
   }
 }
 
-TEST_CASE("where nobody gives an order, whoever waits for a dead process ends by itself",
-          "[edges]") {
+TEST_CASE("without an order a process that waits for a dead one ends by itself", "[edges]") {
   for (std::uint64_t seed = 1; seed <= orders(500); ++seed) {
     Play play(seed, {.devices = 2, .edges = {{0, 1}, {1, 0}}, .parcels = 1000});
     play.begin_epoch(1);
@@ -58,7 +58,8 @@ TEST_CASE("where nobody gives an order, whoever waits for a dead process ends by
   }
 }
 
-TEST_CASE("epochs follow one another, whatever of the last one is still on its way", "[edges]") {
+TEST_CASE("epochs may follow one another while words of the previous one are under way",
+          "[edges]") {
   std::uint64_t late_words = 0;
   for (std::uint64_t seed = 1; seed <= orders(150); ++seed) {
     const auto layout = drawn_layout(seed);
@@ -78,7 +79,7 @@ TEST_CASE("epochs follow one another, whatever of the last one is still on its w
   CHECK(late_words > orders(300));
 }
 
-TEST_CASE("a link's name is good for one link", "[edges]") {
+TEST_CASE("the name of a link is valid for one link", "[edges]") {
   sim_device::SimWorld world(1);
   const auto device = world.add_device();
   const auto fabric = world.fabric(device);

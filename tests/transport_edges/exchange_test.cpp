@@ -5,7 +5,7 @@ using namespace troupe;
 using namespace troupe::transport;
 using namespace edges_play;
 
-TEST_CASE("parcels go from device to device, in order and bit by bit", "[edges]") {
+TEST_CASE("parcels go from device to device in order and unchanged", "[edges]") {
   for (std::uint64_t seed = 1; seed <= orders(2000); ++seed) {
     Play play(seed, drawn_layout(seed));
     play.begin_epoch(1);
@@ -15,7 +15,7 @@ TEST_CASE("parcels go from device to device, in order and bit by bit", "[edges]"
   }
 }
 
-TEST_CASE("parcels and sums wait for no work that the devices have yet to do", "[edges]") {
+TEST_CASE("parcels and sums do not wait for pending work of the devices", "[edges]") {
   for (std::uint64_t seed = 1; seed <= orders(500); ++seed) {
     const auto layout = drawn_layout(seed);
     Play play(seed, layout);

@@ -24,12 +24,13 @@ std::uint64_t mixed(std::uint64_t x) {
   return x ^ (x >> 33);
 }
 
-/// What a parcel's content follows from.
+/// Returns the seed of a parcel's content.
 std::uint64_t seed_of(std::uint64_t epoch, std::size_t edge, std::uint64_t parcel) {
   return mixed(epoch * 1'000'003 + edge * 1009 + parcel + 1);
 }
 
-/// Some parcels have no tensor, some tensors no element; some go ahead of their receive.
+/// Returns the sizes of a parcel's tensors. Some parcels have no tensor, some tensors are empty,
+/// and some are sent before their receive.
 std::vector<std::int64_t> counts_of(std::uint64_t seed) {
   std::vector<std::int64_t> counts;
   for (std::uint64_t i = 0; i < seed % 4; ++i)
@@ -60,7 +61,7 @@ std::int64_t expected_sum(std::uint64_t epoch, std::size_t edge, std::uint64_t p
   return sum;
 }
 
-/// How many numbers member k gets of a sum: some get none, and some sums are small.
+/// Returns how many numbers of a sum each member gets. Some get none, and some sums are small.
 std::vector<std::int64_t> sizes_of(std::uint64_t seed, std::size_t members) {
   std::vector<std::int64_t> sizes(members);
   for (std::size_t k = 0; k < members; ++k)
@@ -69,14 +70,14 @@ std::vector<std::int64_t> sizes_of(std::uint64_t seed, std::size_t members) {
   return sizes;
 }
 
-/// Whole numbers, whose sum is the same in whatever order they are added.
+/// Returns a whole number, so that sums do not depend on the order.
 float addend_of(std::uint64_t seed, std::size_t member, std::int64_t i) {
   return static_cast<float>(mixed(seed + 97 * member + static_cast<std::uint64_t>(i)) % 1000);
 }
 
 }  // namespace
 
-/// The ordinary channel of words between two processes: they arrive in order, some time.
+/// The ordinary channel of words between two processes. Words arrive in order after a random time.
 class Play::Words final : public Sender {
  public:
   Tensor lend(const Shape&, DType) override { return {}; }
@@ -141,7 +142,7 @@ void Play::end_epoch() {
     auto& edges = process.edges;
     if (!edges) continue;
     edges->abort("the epoch is over");
-    // A device that does not let go is done away with.
+    // Kills a device that does not release its memory.
     if (edges->phase() == Edges::Phase::stuck) world_.kill(process.device);
     for (int i = 0; i < 100'000 && edges->phase() != Edges::Phase::over; ++i) {
       edges->advance(now_);
@@ -235,7 +236,7 @@ void Play::check_sum(std::size_t number, const Tensor& numbers) {
   }
 }
 
-/// The device adds up what has come: work that changes what outlives a step.
+/// Lets the device process what has come, by work that changes data which outlives a step.
 void Play::hear(std::size_t number, Parcel parcel) {
   auto& edge = edges_[number];
   const auto seed = seed_of(epoch_, number, edge.heard);

@@ -18,36 +18,37 @@
 #include "transport/links/edge_word.h"
 #include "transport/links/edges.h"
 
-/// A few processes, each with a device, and edges between them; on one thread, with a clock of its
-/// own. What happens next is drawn: a device's step, a word that arrives, a process that looks
-/// after its edges, a parcel that is sent, numbers that are given to be added up.
+/// A simulation of a few processes, each with a device, and edges between them, on one thread with
+/// a simulated clock. The seed decides the next event: a step of a device, the arrival of a word, a
+/// process that advances its edges, the sending of a parcel, or an addend for a sum.
 namespace edges_play {
 
 constexpr std::chrono::milliseconds patience{1000};
 
-/// So many orders of what happens are drawn.
+/// Returns how many random event orders to test.
 constexpr std::uint64_t orders(std::uint64_t without_sanitizer) {
   return is_sanitized ? without_sanitizer / 10 : without_sanitizer;
 }
 
-/// Whether what a device does with a parcel looks at the poison word first, as it must.
+/// Whether the work of a device on a parcel checks the poison word first, as it must.
 enum class Steps : std::uint8_t { look_at_poison, do_not_look };
 
 struct Layout {
   int devices = 2;
   std::vector<std::pair<int, int>> edges{{0, 1}};
-  std::vector<std::vector<int>> sums{};  // Edges that add up: the devices of each.
-  std::uint64_t parcels = 6;             // Along each edge, and so many sums.
+  std::vector<std::vector<int>> sums{};  // Edges that sum: the devices of each.
+  std::uint64_t parcels = 6;             // The parcels along each edge, and the number of sums.
   troupe::transport::Bound bound{100'000, 4};
   std::size_t places = 2;
   troupe::transport::HandedOver handed_over = troupe::transport::HandedOver::at_issue;
   Steps steps = Steps::look_at_poison;
 };
 
-/// As many devices as are drawn, edges in any directions, and perhaps some that add up.
+/// Returns a random layout: a number of devices, edges in random directions, and perhaps some that
+/// sum.
 Layout drawn_layout(std::uint64_t seed);
 
-/// What the device at the end of an edge has made of what came, in the epoch.
+/// The results of the device at the end of an edge in this epoch.
 struct Applied {
   std::uint64_t parcels = 0;
   std::int64_t sum = 0;
@@ -58,42 +59,42 @@ class Play {
   Play(std::uint64_t seed, Layout layout);
   ~Play();
 
-  /// All processes begin anew. A dead one has a new process and a new device in its place.
+  /// Begins an epoch in all processes. A dead process is replaced by a new one with a new device.
   void begin_epoch(std::uint64_t number);
 
-  /// One thing happens, and a little time passes.
+  /// Performs one event, and advances the clock a little.
   void step();
-  /// False where that is not so after so many.
+  /// Steps until `holds`. Returns false if that takes too many steps.
   bool run_until(const std::function<bool()>& holds, int steps = 100'000);
   void pass(std::chrono::milliseconds time) { now_ += time; }
 
   void abort(int process) { process_at(process).edges->abort("the test says so"); }
   void abort_all();
-  /// The process is gone, with its device.
+  /// Kills a process and its device.
   void kill(int process);
-  /// It no longer looks after its edges; its device goes on.
+  /// Stops a process from advancing its edges; its device continues.
   void freeze(int process) { process_at(process).frozen = true; }
   void thaw(int process) { process_at(process).frozen = false; }
-  /// Its device does nothing any more.
+  /// Stops the process' device.
   void block(int process);
-  /// All devices do nothing that they are given from now on, before they go on. Their links do.
+  /// Makes all later work of the devices wait until let_all_go_on(). Their links continue.
   void hold_up_all();
   void let_all_go_on();
-  /// Words of this kind do not arrive any more.
+  /// Drops all words of this kind from now on.
   void lose(troupe::transport::EdgeWordKind kind) { lost_ = kind; }
-  /// What is sent is sent by the test.
+  /// Stops automatic sending, so that only the test sends.
   void send_nothing() { sends_ = false; }
 
   bool all_are(troupe::transport::Edges::Phase phase) const;
-  /// So far as the hosts know.
+  /// Returns whether everything was received as far as the hosts know.
   bool all_heard() const;
-  /// And the devices have done with it.
+  /// Returns whether everything was received and processed by the devices.
   bool all_arrived() const;
-  /// Parcels that were handed over, and of which the devices made nothing.
+  /// Returns how many parcels were handed over and then dropped by the devices.
   std::uint64_t left_out() const;
-  /// Whether nothing is held any more, but for what lies in lines of words.
+  /// Returns whether nothing is held any more, except in queues of words.
   bool all_given_back() const;
-  /// What is not as it must be; empty where all is.
+  /// Returns what is wrong; empty if everything is right.
   std::string wrong() const;
 
   struct Process {
@@ -113,9 +114,9 @@ class Play {
     std::optional<troupe::transport::ChannelEnd> receiver_end;
     std::shared_ptr<Applied> applied = std::make_shared<Applied>();
   };
-  /// One end of an edge that adds up.
+  /// One end of an edge that sums.
   struct SumEnd {
-    std::size_t sum = 0;  // In the layout.
+    std::size_t sum = 0;  // An index into the layout.
     std::size_t member = 0;
     std::uint64_t given = 0;
     std::uint64_t heard = 0;
@@ -124,12 +125,12 @@ class Play {
   };
   Process& process_at(int process) { return processes_[static_cast<std::size_t>(process)]; }
   Edge& edge(std::size_t number) { return edges_[number]; }
-  /// All members of the first sum, then of the next one.
+  /// Returns an end by its number: all members of the first sum come first, then those of the next.
   SumEnd& sum_end(std::size_t number) { return sum_ends_[number]; }
   sim_device::SimWorld& world() { return world_; }
-  /// One parcel more along the edge, as send() answers.
+  /// Sends one more parcel along the edge. Returns the result of send().
   troupe::Status send(std::size_t number);
-  /// What this end adds to its next sum, as add() answers.
+  /// Adds this end's part of its next sum. Returns the result of add().
   troupe::Status add(std::size_t number);
   std::uint64_t draw(std::uint64_t below) { return random_() % below; }
 
@@ -152,7 +153,7 @@ class Play {
   std::vector<std::unique_ptr<troupe::MemoryPool>> pools_;  // Outlive what devices hold.
   sim_device::SimWorld world_;
   std::mt19937_64 random_;
-  std::uint64_t slowness_;  // Of devices, beside their hosts.
+  std::uint64_t slowness_;  // The slowness of devices compared with their hosts.
   troupe::transport::EdgeTime now_{};
   std::uint64_t epoch_ = 0;
   bool sends_ = true;
@@ -160,7 +161,7 @@ class Play {
   std::vector<Process> processes_;
   std::vector<Edge> edges_;
   std::vector<SumEnd> sum_ends_;
-  std::vector<std::unique_ptr<Words>> words_;  // From each process to each.
+  std::vector<std::unique_ptr<Words>> words_;  // The word queues from each process to each other.
   std::string wrong_;
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int many_steps = 20'000;
 
-/// Three processes that add up, ready; what they give is given by the test.
+/// Three processes that form a sum and are ready. The test gives the addends.
 struct OneSum {
   OneSum() : play(1, {.devices = 3, .edges = {}, .sums = {{0, 1, 2}}}) {
     play.send_nothing();
@@ -57,7 +57,8 @@ const std::vector<std::int64_t> large{300, 300, 300};
 
 }  // namespace
 
-TEST_CASE_METHOD(OneSum, "who waits for others to come to a sum occupies no device, for any time",
+TEST_CASE_METHOD(OneSum,
+                 "waiting for other members of a sum occupies no device, however long it takes",
                  "[edges]") {
   REQUIRE(add(0, large).ok());
   REQUIRE(add(2, large).ok());
@@ -73,10 +74,11 @@ TEST_CASE_METHOD(OneSum, "who waits for others to come to a sum occupies no devi
   CHECK(play.wrong() == "");
 }
 
-TEST_CASE_METHOD(OneSum, "a sum that another end does not post is waited for no longer than it may",
+TEST_CASE_METHOD(OneSum,
+                 "a sum that another end does not post is waited for only for a limited time",
                  "[edges]") {
   for (const std::size_t member : {0u, 1u, 2u}) REQUIRE(add(member, large).ok());
-  // It has said that it will.
+  // Process 1 has announced its part.
   play.process_at(1).edges->advance(EdgeTime());
   play.freeze(1);
   REQUIRE(play.run_until([&] { return occupied(0) && occupied(2); }));
@@ -85,7 +87,7 @@ TEST_CASE_METHOD(OneSum, "a sum that another end does not post is waited for no 
   CHECK(sums == 0);
 }
 
-TEST_CASE_METHOD(OneSum, "pieces of other sizes are not added up", "[edges]") {
+TEST_CASE_METHOD(OneSum, "pieces of different sizes are not summed", "[edges]") {
   REQUIRE(add(0, large).ok());
   REQUIRE(add(1, {300, 301, 299}).ok());
   REQUIRE(add(2, large).ok());
@@ -101,7 +103,7 @@ TEST_CASE_METHOD(OneSum, "more sums than there are places are refused", "[edges]
   CHECK(reason(0) == "2 sums wait already, and no more may");
 }
 
-TEST_CASE_METHOD(OneSum, "an end that was let go is no hindrance to the others", "[edges]") {
+TEST_CASE_METHOD(OneSum, "an end that was released does not hinder the others", "[edges]") {
   for (const std::size_t member : {0u, 1u, 2u}) REQUIRE(add(member, large).ok());
   play.sum_end(1).adder.reset();
   CHECK(play.run_until([&] { return sums == 2; }));
@@ -110,7 +112,8 @@ TEST_CASE_METHOD(OneSum, "an end that was let go is no hindrance to the others",
   CHECK_FALSE((occupied(0) || occupied(1) || occupied(2)));
 }
 
-TEST_CASE_METHOD(OneSum, "after an abort nothing is added up, and every end says why", "[edges]") {
+TEST_CASE_METHOD(OneSum, "after an abort nothing is summed, and every end gives the reason",
+                 "[edges]") {
   REQUIRE(add(0, large).ok());
   play.abort_all();
   REQUIRE(play.run_until([&] { return play.all_are(Edges::Phase::over); }));
@@ -121,7 +124,7 @@ TEST_CASE_METHOD(OneSum, "after an abort nothing is added up, and every end says
   CHECK(play.all_given_back());
 }
 
-TEST_CASE_METHOD(OneSum, "an end of a sum believes nothing", "[edges]") {
+TEST_CASE_METHOD(OneSum, "an end of a sum rejects every invalid word", "[edges]") {
   const std::vector<std::int64_t> sizes{1, 1, 1};
   const auto good = std::as_bytes(std::span(sizes));
   SECTION("who it is") {

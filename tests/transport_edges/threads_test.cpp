@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::chrono::seconds wait_limit{120};
 
-/// Plays devices on a thread of their own.
+/// Runs the simulated devices on a thread of its own.
 class DevicesThread {
  public:
   explicit DevicesThread(sim_device::SimWorld& world)
@@ -33,7 +33,7 @@ class DevicesThread {
   std::thread thread_;
 };
 
-/// A process: a device and the thread that looks after its edges.
+/// A process: a device, and the thread that advances its edges.
 struct Process {
   explicit Process(sim_device::SimWorld& world) : fabric(world.fabric(world.add_device())) {}
 
@@ -59,7 +59,7 @@ struct Process {
   EdgeThread thread;
 };
 
-/// What is sent from a to b, and back, until somebody has it aborted.
+/// The traffic from a to b and back, until it is aborted.
 struct Traffic {
   Traffic(Process& a, Process& b, std::uint64_t number)
       : words(make_local_channel(a.pool, {0, 64}, hearing(*b.edges), {})),
@@ -81,7 +81,7 @@ struct Traffic {
     return {[&edges](Parcel parcel) { edges.hear(parcel.head); }, {}};
   }
 
-  /// Until it is refused for good.
+  /// Sends until a send is refused for good.
   void send_all() {
     for (std::int32_t i = 0;; ++i) {
       auto tensor = sender->lend({1 + i % 300}, DType::i32);
@@ -105,7 +105,7 @@ struct Traffic {
 
 }  // namespace
 
-TEST_CASE("edges serve threads that send, and end while they do", "[edges]") {
+TEST_CASE("edges serve several sending threads, and can end meanwhile", "[edges]") {
   sim_device::SimWorld world(1);
   Process a(world), b(world);
   const DevicesThread devices(world);

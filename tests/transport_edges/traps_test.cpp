@@ -12,8 +12,7 @@ using namespace sim_device;
 
 namespace {
 
-/// What the links of two devices do, without the rules of edges.h: so the traps are seen to be
-/// there.
+/// The links of two devices without the rules of edges.h, which shows that the traps exist.
 struct TwoDevices {
   void connect(std::size_t links) {
     for (std::size_t i = 0; i < links; ++i) {
@@ -62,8 +61,7 @@ struct TwoDevices {
 
 }  // namespace
 
-TEST_CASE_METHOD(TwoDevices, "a receive that nobody meets holds up all that is behind it",
-                 "[edges]") {
+TEST_CASE_METHOD(TwoDevices, "a receive without a send blocks everything behind it", "[edges]") {
   connect(1);
   bool done = false;
   post(1, 0, to);
@@ -79,7 +77,7 @@ TEST_CASE_METHOD(TwoDevices, "a receive that nobody meets holds up all that is b
   CHECK(to == from);
 }
 
-TEST_CASE_METHOD(TwoDevices, "what is posted waits for no work of its device", "[edges]") {
+TEST_CASE_METHOD(TwoDevices, "a posted operation does not wait for its device's work", "[edges]") {
   connect(1);
   bool done[2] = {};
   for (int i = 0; i < 2; ++i) {
@@ -97,7 +95,7 @@ TEST_CASE_METHOD(TwoDevices, "what is posted waits for no work of its device", "
   CHECK(world.misuses().empty());
 }
 
-TEST_CASE_METHOD(TwoDevices, "to post what its device has yet to use is a misuse", "[edges]") {
+TEST_CASE_METHOD(TwoDevices, "posting memory that pending work still uses is a misuse", "[edges]") {
   connect(1);
   const int device = GENERATE(0, 1);
   auto& memory = device == 0 ? from : to;
@@ -116,7 +114,7 @@ TEST_CASE_METHOD(TwoDevices, "links that are aborted one after the other hang", 
   CHECK_FALSE(ends_in_time(1));
 }
 
-TEST_CASE_METHOD(TwoDevices, "links that are aborted together do not", "[edges]") {
+TEST_CASE_METHOD(TwoDevices, "links that are aborted together do not hang", "[edges]") {
   connect(2);
   post(1, 0, to);
   post(1, 1, to);
@@ -126,7 +124,7 @@ TEST_CASE_METHOD(TwoDevices, "links that are aborted together do not", "[edges]"
   CHECK(ends_in_time(1));
 }
 
-TEST_CASE_METHOD(TwoDevices, "an aborted receive ends with garbage, and what is behind it begins",
+TEST_CASE_METHOD(TwoDevices, "an aborted receive ends with garbage, and later work begins",
                  "[edges]") {
   connect(1);
   std::byte seen{};
@@ -139,7 +137,7 @@ TEST_CASE_METHOD(TwoDevices, "an aborted receive ends with garbage, and what is 
   CHECK(seen == garbage);
 }
 
-TEST_CASE_METHOD(TwoDevices, "the death of a device is found by asking, where it is told at all",
+TEST_CASE_METHOD(TwoDevices, "the death of a device is found by polling, if it is reported at all",
                  "[edges]") {
   connect(1);
   post(1, 0, to);
@@ -154,7 +152,7 @@ TEST_CASE_METHOD(TwoDevices, "the death of a device is found by asking, where it
 
 namespace {
 
-/// Two devices that add up, and one operation of each.
+/// Two devices that sum, and one operation of each.
 struct TwoThatAdd : TwoDevices {
   TwoThatAdd() {
     const auto id = fabrics[0]->name_link().value();
@@ -166,7 +164,7 @@ struct TwoThatAdd : TwoDevices {
     settle();
     REQUIRE(world.transfers() == 1);
   }
-  /// So many numbers for either.
+  /// Posts an operation with these numbers of elements for the two members.
   void post(int device, std::size_t first, std::size_t second) {
     auto& own = numbers[static_cast<std::size_t>(device)];
     own.assign(first + second, static_cast<float>(1 + device));
@@ -185,7 +183,8 @@ struct TwoThatAdd : TwoDevices {
 
 }  // namespace
 
-TEST_CASE_METHOD(TwoThatAdd, "a sum to which one does not come holds up who gets some of it",
+TEST_CASE_METHOD(TwoThatAdd,
+                 "a sum that a member does not join blocks the members that get a part of it",
                  "[edges]") {
   post(0, 100, 100);
   CHECK(world.occupied(0));
@@ -193,12 +192,13 @@ TEST_CASE_METHOD(TwoThatAdd, "a sum to which one does not come holds up who gets
   CHECK_FALSE(world.occupied(0));
   CHECK(numbers[0][99] == 3);
   CHECK(numbers[1][100] == 3);
-  // Of the other's piece there is nothing left.
+  // Nothing of the other member's piece is left here.
   CHECK(numbers[0][100] != 3);
   CHECK(numbers[0][100] != 1);
 }
 
-TEST_CASE_METHOD(TwoThatAdd, "who gets nothing of a small sum may be through before others come",
+TEST_CASE_METHOD(TwoThatAdd,
+                 "a member that gets nothing of a small sum may finish before others join",
                  "[edges]") {
   post(0, 0, 8);
   CHECK(ended(0) == 2);
@@ -215,7 +215,7 @@ TEST_CASE_METHOD(TwoThatAdd, "an aborted sum ends with garbage", "[edges]") {
   CHECK(numbers[0][0] != 1);
 }
 
-TEST_CASE_METHOD(TwoThatAdd, "sums of other sizes are a misuse", "[edges]") {
+TEST_CASE_METHOD(TwoThatAdd, "sums of different sizes are a misuse", "[edges]") {
   post(0, 100, 100);
   post(1, 101, 99);
   CHECK(world.misuses() == std::set<std::string>{"a sum met one of another size"});

@@ -17,12 +17,12 @@ EdgeWord word_of(EdgeWordKind kind) {
   return word;
 }
 
-/// Two processes with one edge, ready; the test plays a peer that is not sane.
+/// Two processes with one edge, ready; the test acts as a faulty peer.
 struct OneEdge {
   OneEdge() : play(1, {.devices = 2, .edges = {{0, 1}}, .parcels = 0}) {
     play.begin_epoch(1);
     REQUIRE(play.run_until([&] { return play.all_are(Edges::Phase::ready); }));
-    for (int i = 0; i < 1000; ++i) play.step();  // The grant arrives.
+    for (int i = 0; i < 1000; ++i) play.step();  // Waits for the grant.
   }
 
   void tell(int process, const EdgeWord& word, std::span<const std::byte> rest = {}) {
@@ -48,7 +48,8 @@ struct OneEdge {
 
 }  // namespace
 
-TEST_CASE_METHOD(OneEdge, "words of other epochs and runs, of no edge, and of nobody are refused",
+TEST_CASE_METHOD(OneEdge,
+                 "words of other epochs, runs or edges, and of unknown senders, are refused",
                  "[edges]") {
   auto word = word_of(EdgeWordKind::cut);
   word.epoch = 2;
@@ -74,17 +75,17 @@ TEST_CASE_METHOD(OneEdge, "words of other epochs and runs, of no edge, and of no
   CHECK(play.all_are(Edges::Phase::ready));
 }
 
-TEST_CASE_METHOD(OneEdge, "a parcel out of order is not taken", "[edges]") {
+TEST_CASE_METHOD(OneEdge, "a parcel out of order is refused", "[edges]") {
   tell_receiver_parcel(1);
   CHECK(reason(play.edge(0).receiver_end) == "a frame's number is 1, wanted 0");
 }
 
-TEST_CASE_METHOD(OneEdge, "more than was granted is not taken", "[edges]") {
+TEST_CASE_METHOD(OneEdge, "a parcel beyond the grant is refused", "[edges]") {
   for (std::uint64_t i = 0; i < 3; ++i) tell_receiver_parcel(i);
   CHECK(reason(play.edge(0).receiver_end) == "the sender posts more than it was granted");
 }
 
-TEST_CASE_METHOD(OneEdge, "a parcel larger than the bound is not taken", "[edges]") {
+TEST_CASE_METHOD(OneEdge, "a parcel larger than the bound is refused", "[edges]") {
   MemoryPool pool;
   const auto tensor = Tensor::make(pool, {200'000}, DType::u8);
   tell_receiver_parcel(0, {&tensor, 1});
@@ -92,7 +93,7 @@ TEST_CASE_METHOD(OneEdge, "a parcel larger than the bound is not taken", "[edges
         "a frame has 200000 bytes of tensors, at most 100064 may be");
 }
 
-TEST_CASE_METHOD(OneEdge, "a receive that no send meets is waited for no longer than it may",
+TEST_CASE_METHOD(OneEdge, "a receive without a matching send is waited for only for a limited time",
                  "[edges]") {
   MemoryPool pool;
   const auto tensor = Tensor::make(pool, {1000}, DType::u8);
@@ -105,17 +106,17 @@ TEST_CASE_METHOD(OneEdge, "a receive that no send meets is waited for no longer 
         "edge 0: a parcel's receive was not done within 1000 ms");
 }
 
-TEST_CASE_METHOD(OneEdge, "a parcel without a front is not taken", "[edges]") {
+TEST_CASE_METHOD(OneEdge, "a parcel without a front is refused", "[edges]") {
   tell(1, word_of(EdgeWordKind::parcel));
   CHECK(reason(play.edge(0).receiver_end) == "a parcel has no front");
 }
 
-TEST_CASE_METHOD(OneEdge, "a link is named once", "[edges]") {
+TEST_CASE_METHOD(OneEdge, "a link must be named exactly once", "[edges]") {
   tell(1, word_of(EdgeWordKind::name), LinkId{}.bytes);
   CHECK(reason(play.edge(0).receiver_end) == "the sender names its link twice, or not at all");
 }
 
-TEST_CASE_METHOD(OneEdge, "a grant is not taken back, and is not for what was not sent",
+TEST_CASE_METHOD(OneEdge, "a grant must not shrink or include parcels that were not sent",
                  "[edges]") {
   auto word = word_of(EdgeWordKind::grant);
   const auto [granted, arrived, text] =
@@ -127,14 +128,15 @@ TEST_CASE_METHOD(OneEdge, "a grant is not taken back, and is not for what was no
   CHECK(reason(play.edge(0).sender_end) == text);
 }
 
-TEST_CASE_METHOD(OneEdge, "each end says what is its to say", "[edges]") {
+TEST_CASE_METHOD(OneEdge, "each end may send only its own kinds of words", "[edges]") {
   tell(0, word_of(EdgeWordKind::parcel));
   CHECK(reason(play.edge(0).sender_end) == "the receiver says what only a sender has to say");
   tell(1, word_of(EdgeWordKind::grant));
   CHECK(reason(play.edge(0).receiver_end) == "the sender says what only a receiver has to say");
 }
 
-TEST_CASE_METHOD(OneEdge, "a receiver that is gone is a closed channel, a sender a lost one",
+TEST_CASE_METHOD(OneEdge,
+                 "a receiver that is released closes the channel, and a lost sender breaks it",
                  "[edges]") {
   SECTION("receiver") {
     play.freeze(1);
@@ -146,7 +148,7 @@ TEST_CASE_METHOD(OneEdge, "a receiver that is gone is a closed channel, a sender
     REQUIRE(play.run_until([&] { return play.edge(0).sender_end.has_value(); }));
     CHECK(play.edge(0).sender_end->why == ChannelEnd::Why::closed);
     CHECK_FALSE(play.send(0).ok());
-    // What was announced is received yet: no device is held up.
+    // A parcel that was announced is still received, so no device is blocked.
     CHECK(play.run_until([&] { return play.world().idle(play.process_at(0).device); }));
     CHECK(play.all_are(Edges::Phase::ready));
   }

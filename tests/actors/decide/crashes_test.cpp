@@ -22,14 +22,15 @@ Crash killed(std::chrono::nanoseconds when, const std::string& node) {
 
 }  // namespace
 
-TEST_CASE("one death says nothing against a step", "[actors]") {
+TEST_CASE("one death does not count against a step", "[actors]") {
   Crashes crashes;
   CHECK(crashes.judge(crash(15, "alpha", SIGSEGV), three_in_a_minute).what == What::go_on);
   CHECK(crashes.judge(crash(16, "alpha", SIGSEGV), three_in_a_minute).what == What::go_on);
   CHECK(crashes.judge(crash(17, "beta", SIGKILL), three_in_a_minute).what == What::go_on);
 }
 
-TEST_CASE("a step that ends the processes of two nodes in the same way is given up", "[actors]") {
+TEST_CASE("a run ends at a step at which the processes of two nodes end in the same way",
+          "[actors]") {
   Crashes crashes;
   crashes.judge(crash(15, "alpha", SIGSEGV), three_in_a_minute);
   const auto verdict = crashes.judge(crash(15, "beta", SIGSEGV), three_in_a_minute);
@@ -40,7 +41,7 @@ TEST_CASE("a step that ends the processes of two nodes in the same way is given 
         "process was ended");
 }
 
-TEST_CASE("a node whose processes alone end is done without", "[actors]") {
+TEST_CASE("a node is excluded if only its processes end", "[actors]") {
   Crashes crashes;
   crashes.judge(crash(15, "alpha", SIGBUS), three_in_a_minute);
   const auto verdict = crashes.judge(crash(15, "alpha", SIGBUS), three_in_a_minute);
@@ -49,7 +50,7 @@ TEST_CASE("a node whose processes alone end is done without", "[actors]") {
   CHECK(crashes.judge(crash(15, "beta", SIGBUS), three_in_a_minute).what == What::give_up);
 }
 
-TEST_CASE("processes that are killed from outside say nothing against a step", "[actors]") {
+TEST_CASE("processes that are killed from outside do not count against a step", "[actors]") {
   Crashes crashes;
   for (int death = 0; death < 10; ++death)
     for (const auto* node : {"alpha", "beta"}) {
@@ -59,7 +60,7 @@ TEST_CASE("processes that are killed from outside say nothing against a step", "
     }
 }
 
-TEST_CASE("a node on which most processes end is done without", "[actors]") {
+TEST_CASE("a node is excluded if most ended processes are its own", "[actors]") {
   Crashes crashes;
   crashes.judge(killed(0s, "beta"), three_in_a_minute);
   for (int death = 1; death <= 3; ++death)
@@ -69,11 +70,12 @@ TEST_CASE("a node on which most processes end is done without", "[actors]") {
   CHECK(verdict.reason ==
         "4 processes have ended on node alpha, and 1 on all others (limits.strikes = 3); the last "
         "one its process was ended");
-  // Once it is back, it may die as often again.
+  // After its return the node may lose as many processes again.
   CHECK(crashes.judge(killed(5s, "alpha"), three_in_a_minute).what == What::go_on);
 }
 
-TEST_CASE("deaths that are spread over nodes or over time say nothing against a node", "[actors]") {
+TEST_CASE("deaths that are spread over nodes or over time do not count against a node",
+          "[actors]") {
   Crashes spread;
   for (int death = 0; death < 40; ++death)
     for (const auto* node : {"alpha", "beta"})

@@ -11,7 +11,7 @@
 
 namespace troupe::actors::reconciler {
 
-/// A head as far as it decides, and what it has ordered last.
+/// The deciding part of a head, and its last orders.
 class Head {
  public:
   explicit Head(Limits limits = {.fewest = 2, .most = 3, .steps = 100}) : limits(limits) {}
@@ -39,7 +39,7 @@ class Head {
   Row come(Life life) { return on(Attached{life, name(life)}); }
   static std::string name(Life life) { return "n" + std::to_string(life); }
 
-  /// Up to the plan that the planner would make.
+  /// Continues until the plan that the planner would make.
   Row plan(double rate = 1) {
     const auto* asked = ordered<MakePlan>();
     REQUIRE(asked);
@@ -69,7 +69,7 @@ class Head {
     on(ShardsWritten{saving.save});
     return on(reconciler::Saved{saving.save, saving.step});
   }
-  /// Three nodes, and a plan in force.
+  /// Begins with three nodes and a plan in force.
   void run() {
     begin();
     for (const Life life : {1, 2, 3}) come(life);
@@ -86,7 +86,7 @@ class Head {
   Time now{std::chrono::hours(1)};
   Answer answer;
   std::vector<Record> records;
-  std::int64_t kept = 0;  // The newest step that nodes have in memory.
+  std::int64_t kept = 0;  // The newest step in the memory of nodes.
 };
 
 }  // namespace troupe::actors::reconciler

@@ -20,7 +20,7 @@ Pulses regular(Duration every, int count) {
 
 Evidence heard(const Pulses& pulses) { return {pulses, {}, {}, 0}; }
 
-/// After how much silence a node is given up.
+/// Returns the silence after which a node is declared dead.
 Duration patience_with(const Pulses& pulses, const DetectorLimits& limits, int witnesses = 0) {
   Evidence evidence = heard(pulses);
   evidence.witnesses = witnesses;
@@ -31,15 +31,15 @@ Duration patience_with(const Pulses& pulses, const DetectorLimits& limits, int w
 
 }  // namespace
 
-TEST_CASE("phi grows with silence, and is 0 while a pause means nothing", "[actors]") {
+TEST_CASE("phi grows with silence, and is 0 for a pause within the floor", "[actors]") {
   const DetectorLimits limits;
   const auto pulses = regular(100ms, 300);
   CHECK(pulses.count() == 200);
   CHECK(pulses.mean() == Approx(0.1));
   CHECK(phi(pulses, pulses.last() + 400ms, limits) == 0);
-  // One deviation, which is 20 ms at least, beyond 400 ms: a tail of 0.1587.
+  // One standard deviation (at least 20 ms) beyond 400 ms: a tail of 0.1587.
   CHECK(phi(pulses, pulses.last() + 420ms, limits) == Approx(0.7995).epsilon(0.001));
-  // Six of them: 9.866e-10.
+  // Six standard deviations: 9.866e-10.
   CHECK(phi(pulses, pulses.last() + 520ms, limits) == Approx(9.0059).epsilon(0.001));
   double before = 0;
   for (auto silence = 410ms; silence < 100s; silence += 10ms) {
@@ -49,7 +49,7 @@ TEST_CASE("phi grows with silence, and is 0 while a pause means nothing", "[acto
   }
 }
 
-TEST_CASE("the more nodes there are, the more silence each may have", "[actors]") {
+TEST_CASE("with more nodes each of them may be silent longer", "[actors]") {
   DetectorLimits limits;
   limits.nodes = 32;
   CHECK(deadly_phi(limits) == Approx(8.9).margin(0.05));
@@ -59,7 +59,8 @@ TEST_CASE("the more nodes there are, the more silence each may have", "[actors]"
   CHECK(deadly_phi(limits) == Approx(11.4).margin(0.05));
 }
 
-TEST_CASE("a silent node is suspect, then dead, and sooner where others miss it too", "[actors]") {
+TEST_CASE("a silent node becomes suspect, then dead, and sooner if other nodes miss it too",
+          "[actors]") {
   DetectorLimits limits;
   limits.nodes = 32;
   const auto pulses = regular(100ms, 300);
@@ -70,7 +71,7 @@ TEST_CASE("a silent node is suspect, then dead, and sooner where others miss it 
   CHECK(alone > 500ms);
   CHECK(alone < 800ms);
   CHECK(missed < alone);
-  // Whose heartbeats come and go is given more time.
+  // A node with irregular heartbeats gets more time.
   Pulses unsteady(start);
   std::mt19937 random(1);
   Time now = start;
@@ -81,7 +82,7 @@ TEST_CASE("a silent node is suspect, then dead, and sooner where others miss it 
   CHECK(patience_with(unsteady, limits) > 2 * alone);
 }
 
-TEST_CASE("a closed connection is no death until nobody comes back", "[actors]") {
+TEST_CASE("a node whose connection closed is dead only after the reconnect patience", "[actors]") {
   const DetectorLimits limits;
   const auto pulses = regular(100ms, 50);
   Evidence evidence = heard(pulses);
@@ -94,7 +95,7 @@ TEST_CASE("a closed connection is no death until nobody comes back", "[actors]")
   CHECK(judge(evidence, pulses.last() + 1000ms, limits).is == Is::alive);
 }
 
-TEST_CASE("a process that has ended is dead at once", "[actors]") {
+TEST_CASE("a node whose process has ended is dead at once", "[actors]") {
   const auto pulses = regular(100ms, 50);
   Evidence evidence = heard(pulses);
   evidence.exited = "signal 9";
@@ -103,7 +104,7 @@ TEST_CASE("a process that has ended is dead at once", "[actors]") {
   CHECK(found.reason == "its process has ended: signal 9");
 }
 
-TEST_CASE("a head that stood still holds that against nobody", "[actors]") {
+TEST_CASE("a pause of the head itself counts against no node", "[actors]") {
   const DetectorLimits limits;
   const auto pulses = regular(100ms, 50);
   const auto all_of = [&](int nodes) {
@@ -120,15 +121,15 @@ TEST_CASE("a head that stood still holds that against nobody", "[actors]") {
   auto all = all_of(6);
   const Time then = pulses.last() + 50ms;
   CHECK(dead_after(all, then, then + 30s) == 0);
-  // From now on their silence counts again.
+  // From here on their silence counts again.
   CHECK(dead_after(all, then + 30s, then + 30s + 50ms) == 0);
   CHECK(dead_after(all, then + 31s, then + 31s + 50ms) == 6);
 
-  // It looked on time: all of them are gone, or the network is.
+  // The head was not paused: either all nodes are gone, or the network is.
   auto gone = all_of(6);
   CHECK(dead_after(gone, then + 30s - 50ms, then + 30s) == 6);
 
-  // It stood still, but only one of six is silent.
+  // The head was paused, but only one of six nodes is silent.
   auto one = all_of(6);
   for (auto& [name, evidence] : one)
     if (name != "node3") evidence.pulses.heard(then + 29950ms);

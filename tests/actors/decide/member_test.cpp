@@ -17,7 +17,7 @@ std::optional<Deed> done(const MemberAnswer& answer) {
 
 }  // namespace
 
-TEST_CASE("a node that was stopped says so to the head that adopts it", "[actors]") {
+TEST_CASE("a node that stopped its attempt reports that to the head that adopts it", "[actors]") {
   Member member;
   member.life = 1;
   member.epoch = 3;
@@ -28,8 +28,7 @@ TEST_CASE("a node that was stopped says so to the head that adopts it", "[actors
   CHECK_FALSE(done<Tell>(heard(member, 4, Adopt{4, 2, {1}})));
 }
 
-TEST_CASE("a node that is told again of a state that was bad stays with the one before it",
-          "[actors]") {
+TEST_CASE("a node that is told again of a bad state keeps the previous state", "[actors]") {
   Member member;
   member.life = 1;
   const auto hears = [&](const HeadSays& order) {

@@ -1,4 +1,4 @@
-// How a head begins: with a new run, or with what an earlier one has left.
+// The beginnings of a head: with a new run, or with the journal of an earlier head.
 
 #include "deciding_head.h"
 
@@ -27,7 +27,7 @@ TEST_CASE("a new run waits for nodes, plans, prepares, loads and runs", "[actors
   CHECK(head.state.phase == Phase::run);
 }
 
-TEST_CASE("a new run begins with fewer nodes once patience is over", "[actors]") {
+TEST_CASE("a new run begins with fewer nodes after its patience", "[actors]") {
   Head head;
   head.begin();
   head.come(1);
@@ -44,7 +44,7 @@ TEST_CASE("a new run begins with fewer nodes once patience is over", "[actors]")
   CHECK(alone.state.phase == Phase::plan);
 }
 
-TEST_CASE("a head that comes back adopts an epoch whose nodes play on", "[actors]") {
+TEST_CASE("a restarted head adopts an attempt whose nodes still play", "[actors]") {
   Head head;
   head.run();
   head.run_to(7);
@@ -61,7 +61,7 @@ TEST_CASE("a head that comes back adopts an epoch whose nodes play on", "[actors
   CHECK(next.on(StepDecided{1, 8}) == Row::run_decided);
 }
 
-TEST_CASE("a node that an earlier head has stopped does not keep the one that adopts it waiting",
+TEST_CASE("adopting an attempt does not wait for a node that an earlier head has stopped",
           "[actors]") {
   Head head;
   head.run();
@@ -74,7 +74,7 @@ TEST_CASE("a node that an earlier head has stopped does not keep the one that ad
   CHECK(head.state.phase == Phase::plan);
 }
 
-TEST_CASE("a head that comes back without all nodes recovers", "[actors]") {
+TEST_CASE("a restarted head recovers if a node is missing", "[actors]") {
   Head head;
   head.run();
   const auto back = [&] {
@@ -91,13 +91,13 @@ TEST_CASE("a head that comes back without all nodes recovers", "[actors]") {
   CHECK(late.freeze_all() == Row::recover_plans);
   Head lost = back();
   CHECK(lost.on(Lost{2, "gone"}) == Row::gather_lost);
-  // One of them has begun a new life: it plays nothing any more.
+  // Node 3 has restarted, so it plays nothing any more.
   Head reborn = back();
   CHECK(reborn.on(Attached{33, "n2", 1, 0}) == Row::gather_lost);
   CHECK(reborn.state.phase == Phase::gather);
   CHECK(reborn.on(Attached{3, "n3", 1, 1}) == Row::gather_again);
   CHECK(reborn.ordered<Freeze>()->nodes == std::vector<Life>{1, 3});
-  // None of them plays any more.
+  // None of the nodes plays any more.
   Head idle;
   idle.records = head.records;
   idle.begin();
@@ -107,7 +107,7 @@ TEST_CASE("a head that comes back without all nodes recovers", "[actors]") {
   CHECK(idle.ordered<MakePlan>()->nodes == std::vector<Life>{11, 12, 13});
 }
 
-TEST_CASE("a journal tells what happened to it", "[actors]") {
+TEST_CASE("a head begins with a torn journal, and refuses a damaged one", "[actors]") {
   Head torn;
   torn.run();
   const auto records = torn.records;
@@ -120,11 +120,12 @@ TEST_CASE("a journal tells what happened to it", "[actors]") {
   CHECK(damaged.ordered<End>()->code == 1);
 }
 
-TEST_CASE("an epoch that was written down and never in force is not used again", "[actors]") {
+TEST_CASE("the number of an attempt that was recorded but never in force is not used again",
+          "[actors]") {
   Head head;
   head.begin();
   for (const Life life : {1, 2, 3}) head.come(life);
-  head.plan();  // Epoch 1 is on the disk, and the head dies.
+  head.plan();  // Attempt 1 is on disk, and the head dies.
   Head next;
   next.records = head.records;
   next.begin();

@@ -1,4 +1,4 @@
-// From a plan to its being in force, and what may come between.
+// The way from a plan to an attempt in force, and the events that may interrupt it.
 
 #include "deciding_head.h"
 
@@ -6,7 +6,7 @@ using namespace troupe::actors;
 using namespace troupe::actors::reconciler;
 using namespace std::chrono_literals;
 
-TEST_CASE("a planner that is late or finds nothing does not stop a run", "[actors]") {
+TEST_CASE("a planner that is late or finds no plan does not stop a run", "[actors]") {
   Head head;
   head.begin();
   for (const Life life : {1, 2, 3}) head.come(life);
@@ -19,7 +19,7 @@ TEST_CASE("a planner that is late or finds nothing does not stop a run", "[actor
   CHECK(head.on(PlanMade{number, PlanChoice{{1}, 1, "too late"}, {}}) == Row::of_the_past);
 }
 
-TEST_CASE("a loss while an epoch is made aborts it, an arrival waits", "[actors]") {
+TEST_CASE("a loss while an attempt is prepared aborts it, and an arrival waits", "[actors]") {
   for (const int how_far : {0, 1, 2}) {
     Head head;
     head.begin();
@@ -37,7 +37,7 @@ TEST_CASE("a loss while an epoch is made aborts it, an arrival waits", "[actors]
   }
 }
 
-TEST_CASE("who cannot prepare or load is out of the next plan", "[actors]") {
+TEST_CASE("a node that cannot prepare or load is not in the next plan", "[actors]") {
   const auto prepared = [] {
     Head head;
     head.begin();
@@ -59,7 +59,7 @@ TEST_CASE("who cannot prepare or load is out of the next plan", "[actors]") {
   CHECK(loading.on(LoadFailed{3, 1, 0, LoadFailed::Cause::node, "no file"}) ==
         Row::load_failed_node);
   CHECK(loading.ordered<MakePlan>()->nodes == std::vector<Life>{1, 2});
-  // Where too few are left, they are better than none.
+  // If too few nodes would be left, the failed ones are kept.
   Head few = prepared();
   few.on(Lost{3, "gone"});
   few.freeze_all();
@@ -68,7 +68,7 @@ TEST_CASE("who cannot prepare or load is out of the next plan", "[actors]") {
   CHECK(few.ordered<MakePlan>()->nodes == std::vector<Life>{1, 2});
 }
 
-TEST_CASE("a bad checkpoint is passed over for the one before it", "[actors]") {
+TEST_CASE("a bad checkpoint is skipped for the one before it", "[actors]") {
   Head head;
   head.begin({10, 20});
   for (const Life life : {1, 2, 3}) head.come(life);
@@ -78,16 +78,16 @@ TEST_CASE("a bad checkpoint is passed over for the one before it", "[actors]") {
   CHECK(head.on(LoadFailed{1, 1, 20, LoadFailed::Cause::checkpoint, "a bit"}) ==
         Row::load_failed_checkpoint);
   CHECK(head.ordered<Load>()->step == 10);
-  // Of the bad one, told before it was heard that it is bad.
+  // The report about the bad checkpoint was sent before the node heard that it is bad.
   CHECK(head.on(Loaded{2, 1, 20, "late"}) == Row::of_the_past);
   head.on(Loaded{1, 1, 10, "one"});
   head.on(Loaded{2, 1, 10, "another"});
-  // Nobody can say who is right.
+  // With three different digests nobody can say which is right.
   CHECK(head.on(Loaded{3, 1, 10, "a third"}) == Row::load_differs);
   CHECK(head.state.phase == Phase::halted);
 }
 
-TEST_CASE("a run goes on from what is in memory, where that is newer than what is saved",
+TEST_CASE("a run resumes from memory if the state there is newer than the newest checkpoint",
           "[actors]") {
   const auto prepared = [](std::vector<std::int64_t> saved, std::int64_t kept) {
     Head head;
@@ -102,7 +102,7 @@ TEST_CASE("a run goes on from what is in memory, where that is newer than what i
   CHECK(prepared({}, 25).ordered<Load>()->step == 25);
   Head head = prepared({10, 20}, 25);
   CHECK(head.ordered<Load>()->step == 25);
-  // Where it is not there after all, no checkpoint is the worse for it.
+  // If the state is missing in memory, the checkpoints keep their standing.
   const LoadFailed gone{1, 1, 25, LoadFailed::Cause::checkpoint, "gone"};
   CHECK(head.on(gone) == Row::load_failed_checkpoint);
   CHECK(head.ordered<Load>()->step == 20);
@@ -112,7 +112,7 @@ TEST_CASE("a run goes on from what is in memory, where that is newer than what i
   CHECK(fresh.ordered<Load>()->step == 0);
 }
 
-TEST_CASE("a node that reads other weights than most is passed over, and no checkpoint given up",
+TEST_CASE("a node that reads other weights than most is excluded, and its checkpoint stays valid",
           "[actors]") {
   Head head;
   head.begin({10, 20});
@@ -128,7 +128,7 @@ TEST_CASE("a node that reads other weights than most is passed over, and no chec
   CHECK(head.state.saved == std::vector<std::int64_t>{10, 20});
 }
 
-TEST_CASE("epochs that come to nothing slow a run down", "[actors]") {
+TEST_CASE("attempts that make no progress slow a run down", "[actors]") {
   Head head({.fewest = 1, .most = 2, .steps = 100});
   head.begin();
   head.come(1);
@@ -144,7 +144,7 @@ TEST_CASE("epochs that come to nothing slow a run down", "[actors]") {
   }
   CHECK(head.freeze_all() == Row::recover_futile);
   CHECK(head.ordered<SetTimer>()->after == 1s);
-  // Who comes and goes meanwhile makes it no longer.
+  // Nodes that come and go meanwhile do not extend the wait.
   const auto timer = head.state.timer;
   head.come(next);
   CHECK(head.on(Lost{next, "gone again"}) == Row::recover_merges);
@@ -155,7 +155,8 @@ TEST_CASE("epochs that come to nothing slow a run down", "[actors]") {
 
 namespace {
 
-/// One node, which is lost after each of these steps and comes back: until the run ends.
+/// Plays one node that is lost after each of these steps and returns, until the run ends. Returns
+/// the number of losses.
 int losses_until_end(Head& head, std::int64_t step, std::chrono::seconds between, int most) {
   head.begin();
   head.come(1);
@@ -175,19 +176,19 @@ int losses_until_end(Head& head, std::int64_t step, std::chrono::seconds between
 
 }  // namespace
 
-TEST_CASE("steps that are done again are no progress: a crash loop ends the run", "[actors]") {
+TEST_CASE("repeated steps are no progress: a crash loop ends the run", "[actors]") {
   Head head({.fewest = 1, .most = 1, .steps = 100});
   CHECK(losses_until_end(head, 15, 1s, 30) == 9);
   CHECK(head.answer.rows.back() == Row::recover_hopeless);
   CHECK(head.ordered<End>()->code == 1);
   CHECK(head.ordered<End>()->why.find("8 attempts in a row ended before step 16 was done") !=
         std::string::npos);
-  // However long each attempt takes.
+  // The bound does not depend on the duration of attempts.
   Head slow({.fewest = 1, .most = 1, .steps = 100});
   CHECK(losses_until_end(slow, 15, 3600s, 30) == 9);
 }
 
-TEST_CASE("attempts that end before they do anything end a run after a minute only", "[actors]") {
+TEST_CASE("attempts that end without any step end a run only after a minute", "[actors]") {
   Head quick({.fewest = 1, .most = 1, .steps = 100});
   quick.begin();
   quick.come(1);
@@ -210,7 +211,7 @@ TEST_CASE("attempts that end before they do anything end a run after a minute on
   CHECK(quick.state.phase == Phase::halted);
 }
 
-TEST_CASE("a new step makes all attempts before it count no more", "[actors]") {
+TEST_CASE("a new step resets the count of earlier attempts", "[actors]") {
   Head head({.fewest = 1, .most = 1, .steps = 100});
   head.begin();
   head.come(1);

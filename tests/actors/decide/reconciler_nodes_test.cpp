@@ -1,4 +1,4 @@
-// Nodes that come, go and fail while a run is under way.
+// Nodes that come, go and fail during a run.
 
 #include "deciding_head.h"
 
@@ -6,7 +6,7 @@ using namespace troupe::actors;
 using namespace troupe::actors::reconciler;
 using namespace std::chrono_literals;
 
-TEST_CASE("a loss freezes all, and the run goes on from the newest checkpoint", "[actors]") {
+TEST_CASE("a loss freezes all nodes, and the run resumes from the newest checkpoint", "[actors]") {
   Head head;
   head.run();
   head.run_to(10);
@@ -34,7 +34,7 @@ TEST_CASE("losses during a recovery are merged into it", "[actors]") {
   CHECK(head.on(Lost{3, "gone too"}) == Row::recover_merges);
   CHECK(head.freeze_all() == Row::recover_plans);
   CHECK(head.ordered<MakePlan>()->nodes == std::vector<Life>{1, 4});
-  // Who does not say that it has stopped is dead.
+  // A node that does not confirm the freeze counts as dead.
   Head silent;
   silent.run();
   silent.on(Lost{1, "gone"});
@@ -44,7 +44,7 @@ TEST_CASE("losses during a recovery are merged into it", "[actors]") {
   CHECK_FALSE(silent.state.nodes.contains(3));
 }
 
-TEST_CASE("too few nodes suspend a run, and it ends once that lasts too long", "[actors]") {
+TEST_CASE("too few nodes suspend a run, which fails if that lasts too long", "[actors]") {
   Head head;
   head.run();
   head.on(Lost{2, "gone"});
@@ -62,7 +62,7 @@ TEST_CASE("too few nodes suspend a run, and it ends once that lasts too long", "
   CHECK(head.state.phase == Phase::plan);
 }
 
-TEST_CASE("a spare may be lost, and a suspect is only told of", "[actors]") {
+TEST_CASE("the loss of a spare node and a suspicion only cause an event", "[actors]") {
   Head head;
   head.run();
   head.come(4);
@@ -74,7 +74,7 @@ TEST_CASE("a spare may be lost, and a suspect is only told of", "[actors]") {
   CHECK(head.on(Slow{2, "1.6 times"}) == Row::run_slow);
 }
 
-TEST_CASE("an arrival is used at a save point if that pays", "[actors]") {
+TEST_CASE("a new node is used at a save point if that pays", "[actors]") {
   Head head;
   head.run();
   head.run_to(10);
@@ -94,14 +94,14 @@ TEST_CASE("an arrival is used at a save point if that pays", "[actors]") {
   head.save_all();
   CHECK(head.ordered<reconciler::Prepare>()->plan.members == std::vector<Life>{1, 2, 3, 4});
   head.prepare_all();
-  CHECK(head.ordered<Load>()->step == 11);  // No step is done twice.
+  CHECK(head.ordered<Load>()->step == 11);  // No step is repeated.
   head.load_all();
-  // Not again so soon.
+  // A second switch must not follow so soon.
   head.come(5);
   CHECK(head.plan(2.0) == Row::run_not_better);
 }
 
-TEST_CASE("a switch pays by its gain and by how long it lasts", "[actors]") {
+TEST_CASE("a switch pays depending on its gain and on the time until the next one", "[actors]") {
   State state;
   state.begun = Time{1h};
   state.plan.rate = 1;
@@ -110,7 +110,7 @@ TEST_CASE("a switch pays by its gain and by how long it lasts", "[actors]") {
   const PlanChoice better{{1}, 1.1, ""};
   CHECK(pays(state, better, later, limits));
   CHECK_FALSE(pays(state, PlanChoice{{1}, 1.02, ""}, later, limits));
-  // A node comes or goes every minute: it takes less than 2 min x 9 % for granted, which is less
+  // A node comes or goes every minute. A switch then counts on less than 2 min x 9 %, which is less
   // than 15 s.
   for (int minute = 0; minute < 60; ++minute) state.changes.push_back(later - minute * 1min);
   CHECK(time_to_next_change(state, later) < 2min + 1s);
@@ -122,7 +122,7 @@ TEST_CASE("a switch pays by its gain and by how long it lasts", "[actors]") {
   CHECK_FALSE(pays(state, better, later, limits));
 }
 
-TEST_CASE("a notice is used to leave at a boundary, if there is time", "[actors]") {
+TEST_CASE("a node with a notice leaves at a boundary if there is time", "[actors]") {
   Head head;
   head.run();
   head.run_to(3);
@@ -149,7 +149,7 @@ TEST_CASE("a notice is used to leave at a boundary, if there is time", "[actors]
   CHECK(head.on(DrainAsked{"n3"}) == Row::drain_asked);
 }
 
-TEST_CASE("a node that fails its step is restarted; a step that fails everywhere ends the run",
+TEST_CASE("a node that fails its step is restarted, and a step that fails everywhere ends the run",
           "[actors]") {
   Head head;
   head.run();
@@ -165,8 +165,7 @@ TEST_CASE("a node that fails its step is restarted; a step that fails everywhere
   CHECK(head.ordered<End>()->code == 1);
 }
 
-TEST_CASE("a step that fails on two nodes for two reasons is no step that fails everywhere",
-          "[actors]") {
+TEST_CASE("failures of a step on two nodes for different reasons do not end the run", "[actors]") {
   Head head;
   head.run();
   CHECK(head.on(reconciler::StepFailed{2, 1, 5, "not finite"}) == Row::step_failed);
@@ -179,7 +178,7 @@ TEST_CASE("a step that fails on two nodes for two reasons is no step that fails 
   CHECK(head.recorded(Record::Kind::strike));
 }
 
-TEST_CASE("a failure that comes while the run recovers is held against its node", "[actors]") {
+TEST_CASE("a failure during a recovery counts against its node", "[actors]") {
   Head head;
   head.run();
   head.on(Lost{1, "gone"});
@@ -190,7 +189,7 @@ TEST_CASE("a failure that comes while the run recovers is held against its node"
   CHECK(head.ordered<Retire>()->life == 2);
 }
 
-TEST_CASE("a node whose process ended is struck by its name", "[actors]") {
+TEST_CASE("a node whose process ended gets a strike under its name", "[actors]") {
   Head head;
   head.run();
   head.on(Lost{2, "its process was ended by signal 11"});
@@ -199,7 +198,7 @@ TEST_CASE("a node whose process ended is struck by its name", "[actors]") {
   CHECK(head.answer.records.back().names == std::vector<std::string>{Head::name(2)});
 }
 
-TEST_CASE("of two processes of one name the one that was there is told to begin anew", "[actors]") {
+TEST_CASE("of two processes with one name the earlier one is told to restart", "[actors]") {
   Head head;
   head.begin();
   head.come(1);
@@ -209,7 +208,7 @@ TEST_CASE("of two processes of one name the one that was there is told to begin 
   CHECK(head.state.nodes.size() == 1);
 }
 
-TEST_CASE("who fails too often is out for a while", "[actors]") {
+TEST_CASE("a node that fails too often is excluded for a while", "[actors]") {
   Head head({.fewest = 1, .most = 3, .steps = 100});
   head.run();
   Life life = 3;
@@ -222,7 +221,7 @@ TEST_CASE("who fails too often is out for a while", "[actors]") {
     head.plan();
     head.prepare_all();
     REQUIRE(head.load_all() == Row::loaded_all);
-    // Its daemon has started it again, by the same name.
+    // Its daemon has restarted it under the same name.
     CHECK(head.on(Lost{life, "it was restarted"}) == Row::run_spare_lost);
     life += 100;
     head.state.saves_since_switch = 1000;
@@ -236,7 +235,7 @@ TEST_CASE("who fails too often is out for a while", "[actors]") {
     REQUIRE(head.load_all() == Row::loaded_all);
   }
   CHECK(failures == head.limits.strikes.most);
-  // It is better than nobody.
+  // An excluded node is better than none.
   Head alone = head;
   alone.on(Lost{1, "gone"});
   alone.on(Lost{2, "gone"});
@@ -248,7 +247,7 @@ TEST_CASE("who fails too often is out for a while", "[actors]") {
 
 namespace {
 
-/// Both say so, and their epoch ends.
+/// Both nodes report the loss, and their attempt ends.
 void lose_pair(Head& head, Life one, Life other) {
   const auto epoch = head.state.epoch;
   CHECK(head.on(PairLost{one, other, epoch, "n1 has lost n2"}) == Row::pair_lost);
@@ -265,7 +264,7 @@ void begin_planned(Head& head) {
 
 }  // namespace
 
-TEST_CASE("no plan has both of two nodes that have lost each other", "[actors]") {
+TEST_CASE("no plan contains two nodes that have lost each other", "[actors]") {
   Head head;
   head.run();
   head.run_to(4);
@@ -278,7 +277,7 @@ TEST_CASE("no plan has both of two nodes that have lost each other", "[actors]")
   CHECK(usable(head.state, head.now, head.limits) == std::vector<Life>{1, 2, 3});
 }
 
-TEST_CASE("of many pairs the node goes that has lost most others", "[actors]") {
+TEST_CASE("of many lost pairs the node with the most lost peers is left out", "[actors]") {
   Head head;
   head.run();
   const auto epoch = head.state.epoch;
@@ -287,7 +286,7 @@ TEST_CASE("of many pairs the node goes that has lost most others", "[actors]") {
   CHECK(usable(head.state, head.now, head.limits) == std::vector<Life>{2, 3});
 }
 
-TEST_CASE("a run that needs both waits, tries the path again, and is never given up for it",
+TEST_CASE("retries of a lost path are no failures if the run needs both nodes of the pair",
           "[actors]") {
   Head head({.fewest = 2, .most = 2, .steps = 100});
   head.begin();
@@ -304,7 +303,7 @@ TEST_CASE("a run that needs both waits, tries the path again, and is never given
     begin_planned(head);
   }
   CHECK(head.state.phase == Phase::run);
-  // The path is there again; when it is lost next, the wait is short again.
+  // The path works again; after the next loss the wait is short again.
   head.run_to(5);
   CHECK(head.state.lost_pairs.empty());
   lose_pair(head, 1, 2);
@@ -328,7 +327,8 @@ TEST_CASE("a path that stays lost ends the run after suspend_patience", "[actors
   CHECK(head.answer.rows.back() == Row::suspend_over);
 }
 
-TEST_CASE("a process that died is no lost path: its attempts count", "[actors]") {
+TEST_CASE("attempts that the death of a process ended count, even if a lost path was reported",
+          "[actors]") {
   Head head({.fewest = 1, .most = 2, .steps = 100});
   head.begin();
   head.come(1);
@@ -345,7 +345,7 @@ TEST_CASE("a process that died is no lost path: its attempts count", "[actors]")
 
 namespace {
 
-/// Three nodes in force at step 14; each state is kept by two of them.
+/// Returns a head with three nodes in force at step 14, where two nodes keep each state.
 Head with_keepers() {
   Head head({.fewest = 1, .most = 3, .steps = 100});
   head.run();
@@ -356,11 +356,11 @@ Head with_keepers() {
 
 }  // namespace
 
-TEST_CASE("silent nodes are waited for if they keep what nobody else has", "[actors]") {
+TEST_CASE("a head waits for silent nodes that alone keep a part of the state", "[actors]") {
   Head head = with_keepers();
   head.on(Lost{2, "silent for 0.5 s", true});
   Head one = head;
-  CHECK(one.freeze_all() == Row::recover_plans);  // Node 1 and node 3 keep all.
+  CHECK(one.freeze_all() == Row::recover_plans);  // Nodes 1 and 3 keep all states.
   head.on(Lost{3, "silent for 0.5 s", true});
   CHECK(head.freeze_all() == Row::recover_gathers);
   CHECK(head.ordered<SetTimer>()->after == 5s);
@@ -382,14 +382,15 @@ TEST_CASE("silent nodes are waited for if they keep what nobody else has", "[act
   }
 }
 
-TEST_CASE("nobody waits for silent nodes if a part of the state is lost for good", "[actors]") {
+TEST_CASE("a head does not wait for silent nodes if a part of the state is lost for good",
+          "[actors]") {
   Head head({.fewest = 1, .most = 3, .steps = 100});
   head.run();
   head.on(KeptBy{head.state.epoch, {{1, 2}, {2}, {3}}});
   head.on(Lost{2, "signal 9"});
   head.on(Lost{3, "silent for 0.5 s", true});
   CHECK(head.freeze_all() == Row::recover_plans);
-  // Without copies nothing is kept.
+  // Without copies no state is kept.
   Head bare({.fewest = 1, .most = 3, .steps = 100});
   bare.run();
   bare.on(Lost{2, "silent for 0.5 s", true});

@@ -1,4 +1,4 @@
-// Saves, and the end that needs one.
+// Saves, and the last save of a run.
 
 #include "deciding_head.h"
 
@@ -6,7 +6,7 @@ using namespace troupe::actors;
 using namespace troupe::actors::reconciler;
 using namespace std::chrono_literals;
 
-TEST_CASE("one save at a time, and three tries", "[actors]") {
+TEST_CASE("a head makes one save at a time and tries it three times", "[actors]") {
   Head head;
   head.run();
   head.run_to(10);
@@ -29,7 +29,8 @@ TEST_CASE("one save at a time, and three tries", "[actors]") {
   CHECK(head.recorded(Record::Kind::saved));
 }
 
-TEST_CASE("a save point that is told again, after all have gone on, is none", "[actors]") {
+TEST_CASE("a save point that is reported again after all nodes have continued is ignored",
+          "[actors]") {
   Head head;
   head.run();
   head.run_to(10);
@@ -42,7 +43,7 @@ TEST_CASE("a save point that is told again, after all have gone on, is none", "[
   CHECK(head.on(SavePoint{1, 14}) == Row::save_begins);
 }
 
-TEST_CASE("a checkpoint that was complete when it was given up is gone on from", "[actors]") {
+TEST_CASE("a checkpoint that was complete when it was given up is resumed from", "[actors]") {
   Head head;
   head.run();
   head.on(SavePoint{1, 10});
@@ -58,7 +59,7 @@ TEST_CASE("a checkpoint that was complete when it was given up is gone on from",
   CHECK(head.state.line == 10);
 }
 
-TEST_CASE("a checkpoint that becomes complete while the next epoch prepares is gone on from",
+TEST_CASE("a checkpoint that becomes complete while the next attempt prepares is resumed from",
           "[actors]") {
   Head head;
   head.run();
@@ -74,11 +75,11 @@ TEST_CASE("a checkpoint that becomes complete while the next epoch prepares is g
   CHECK(head.ordered<Load>()->step == 10);
 }
 
-TEST_CASE("what is saved counts, whatever newer checkpoint turns out to be bad", "[actors]") {
+TEST_CASE("a new save is kept although a bad checkpoint has a higher step", "[actors]") {
   Head head;
   head.limits.keep = 1;
   head.run();
-  head.state.saved = {30};  // An earlier head has gone back behind it.
+  head.state.saved = {30};  // An earlier head went back behind step 30.
   for (const std::int64_t step : {10, 20}) {
     head.run_to(step);
     head.on(SavePoint{1, step});
@@ -88,7 +89,7 @@ TEST_CASE("what is saved counts, whatever newer checkpoint turns out to be bad",
   }
 }
 
-TEST_CASE("a run whose last step is saved is done, whoever is lost before that is written down",
+TEST_CASE("a run whose last step is saved is done, even if a node is lost before that is recorded",
           "[actors]") {
   Head head;
   head.run();
@@ -102,7 +103,7 @@ TEST_CASE("a run whose last step is saved is done, whoever is lost before that i
   CHECK(head.state.phase == Phase::done);
 }
 
-TEST_CASE("a run ends when its last step is saved, or when it is told to", "[actors]") {
+TEST_CASE("a run ends when its last step is saved, or when it is stopped", "[actors]") {
   Head head;
   head.run();
   head.run_to(100);

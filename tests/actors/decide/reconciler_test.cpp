@@ -4,7 +4,7 @@ using namespace troupe::actors;
 using namespace troupe::actors::reconciler;
 using namespace std::chrono_literals;
 
-TEST_CASE("nothing is decided while nothing can be written down", "[actors]") {
+TEST_CASE("nothing is decided while decisions cannot be recorded", "[actors]") {
   Head head;
   head.run();
   CHECK(head.on(JournalFailed{"no room"}) == Row::journal_failed);
@@ -18,7 +18,7 @@ TEST_CASE("nothing is decided while nothing can be written down", "[actors]") {
   CHECK(head.state.phase == Phase::halted);
 }
 
-TEST_CASE("a head that sees a later one ends at once", "[actors]") {
+TEST_CASE("a head that sees a newer one ends at once", "[actors]") {
   Head head;
   head.run();
   CHECK(head.on(Deposed{1}) == Row::of_the_past);
@@ -27,7 +27,7 @@ TEST_CASE("a head that sees a later one ends at once", "[actors]") {
   CHECK(head.answer.records.empty());
 }
 
-TEST_CASE("every event in every state has an answer", "[actors]") {
+TEST_CASE("every event has an answer in every state", "[actors]") {
   std::vector<Head> heads(1);
   const auto keep = [&](Head head) { heads.push_back(std::move(head)); };
   Head head;
@@ -87,13 +87,13 @@ TEST_CASE("every event in every state has an answer", "[actors]") {
         for (const auto& event : events) {
           const auto answer = react(at, event, before.now, before.limits);
           CAPTURE(static_cast<int>(at.phase), event.index(), to_string(answer.row()));
-          // Whoever is told of an epoch is told after it was written down.
+          // An attempt must be recorded before any node is told of it.
           for (const auto& order : answer.orders)
             if (const auto* prepare = std::get_if<reconciler::Prepare>(&order))
               REQUIRE(std::ranges::any_of(answer.records, [&](const Record& record) {
                 return record.kind == Record::Kind::epoch && record.epoch == prepare->epoch;
               }));
-          // Every wait has an end.
+          // Every waiting phase must have a timer.
           const auto phase = answer.state.phase;
           const bool needs_timer = phase == Phase::gather || phase == Phase::plan ||
                                    phase == Phase::prepare || phase == Phase::load ||

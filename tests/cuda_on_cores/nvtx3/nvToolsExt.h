@@ -1,4 +1,4 @@
-// The names that NVIDIA's tools would show.
+// Records the range names that NVIDIA's profilers would show.
 #pragma once
 
 #include "tests/cuda_on_cores/queue.h"
