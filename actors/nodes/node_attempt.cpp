@@ -153,7 +153,7 @@ NodeAttempt::~NodeAttempt() {
     state_->proxies.clear();
   }
   if (system_) system_->await_all_actors_done();
-  if (order_.keep) order_.keep->settle();
+  if (order_.state_store) order_.state_store->settle();
   system_.reset();
   if (mesh_)
     if (auto ended = mesh_->end(); !ended) order_.stuck(ended.error().text);
@@ -219,7 +219,7 @@ LinkedDevices NodeAttempt::linked() const {
   return {std::move(devices), traffic_of(*spec_, order_.prepare.placement), order_.edges};
 }
 
-Route NodeAttempt::way() {
+Route NodeAttempt::route() {
   const auto process_of = [this](PlayerId to) { return order_.prepare.placement.process_of(to); };
   return {.carry = [this, process_of](PlayerId to, WireMessage wire_message) -> Status {
             if (to.kind != PlayerId::Kind::supervisor || !wire_message.tensors.empty())
@@ -251,7 +251,7 @@ Status NodeAttempt::check_start(const Start& start) const {
                  std::to_string(placement.optimizers.size()) + " optimizers"};
   for (const auto& keepers : start.keepers)
     for (const int process : keepers)
-      if (process >= placement.head() || !order_.keep)
+      if (process >= placement.head() || !order_.state_store)
         return Error{"found process " + std::to_string(process) +
                      " as a keeper, but nothing is kept there"};
   for (const int process : start.states)
@@ -266,7 +266,7 @@ Status NodeAttempt::give_states(const Start& start) {
   for (std::size_t i = 0; i < start.states.size(); ++i) {
     const PlayerId optimizer{PlayerId::Kind::optimizer, static_cast<int>(i)};
     if (start.states[i] != order_.prepare.here || is_here(optimizer)) continue;
-    const auto state = order_.keep ? order_.keep->find(optimizer.index, start.step) : std::nullopt;
+    const auto state = order_.state_store ? order_.state_store->find(optimizer.index, start.step) : std::nullopt;
     if (!state)
       return Error{"the state of the " + title_of(*spec_, optimizer) + " after step " +
                    std::to_string(start.step) + " is not kept here any more"};
@@ -284,7 +284,7 @@ Result<StartPoint> NodeAttempt::state_of(PlayerId optimizer, int from, std::int6
   };
   std::optional<Snapshot> snapshot;
   if (from == order_.prepare.here) {
-    if (order_.keep) snapshot = order_.keep->find(optimizer.index, step);
+    if (order_.state_store) snapshot = order_.state_store->find(optimizer.index, step);
     if (!snapshot) return missing(": it is not kept here any more");
   } else {
     auto wire_message = state_->take_state(optimizer, from, end);
@@ -317,14 +317,14 @@ Status NodeAttempt::start(const Start& start) {
     if (!state) return state.error();
     starts[optimizer] = std::move(*state);
   }
-  if (order_.keep) order_.keep->begin(start.step);
+  if (order_.state_store) order_.state_store->begin(start.step);
 
   const std::lock_guard lock(state_->gate);
-  const auto proxy = [&](PlayerId id) { return spawn_proxy(*system_, id, way(), *memory_); };
+  const auto proxy = [&](PlayerId id) { return spawn_proxy(*system_, id, route(), *memory_); };
   const auto supervisor = proxy(the_supervisor);
   state_->proxies.emplace(the_supervisor, supervisor);
   const auto spawn = [&](PlayerId id) {
-    if (id.kind == PlayerId::Kind::keeper) return spawn_keeper(*system_, order_.keep);
+    if (id.kind == PlayerId::Kind::keeper) return spawn_keeper(*system_, order_.state_store);
     auto from = starts.contains(id) ? std::move(starts.at(id)) : StartPoint{start.step, {}, {}, {}};
     return spawn_player(*system_, spec_, id, std::move(from));
   };

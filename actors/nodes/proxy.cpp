@@ -14,7 +14,7 @@ namespace {
 
 class Proxy {
  public:
-  static constexpr const char* name = "envoy";
+  static constexpr const char* name = "proxy";
 
   Proxy(caf_shim::Base* self, PlayerId player, Route route, MemoryPool* memory)
       : self_(self), player_(player), route_(std::move(route)), memory_(memory) {}

@@ -29,22 +29,22 @@ std::vector<NamedTensor> copies_of(const std::vector<NamedTensor>& tensors, Memo
 
 }  // namespace
 
-Keep::StateStore(std::shared_ptr<Executor> thread) : thread_(std::move(thread)) {}
+StateStore::StateStore(std::shared_ptr<Executor> thread) : thread_(std::move(thread)) {}
 
-Keep::~StateStore() {
+StateStore::~StateStore() {
   ++settled_;
   const std::lock_guard lock(mutex_);
   states_.clear();  // The states return memory to a pool that must still exist.
 }
 
-void Keep::put(StateCopy copy, Done done) {
+void StateStore::put(StateCopy copy, Done done) {
   thread_->post(
       [this, settled = settled_.load(), copy = std::move(copy), done = std::move(done)](Stream&) {
         if (settled == settled_) this->copy(copy, done);
       });
 }
 
-void Keep::copy(const StateCopy& copy, const Done& done) {
+void StateStore::copy(const StateCopy& copy, const Done& done) {
   const auto began = computed();
   const auto& [state, line] = copy;
   {
@@ -68,7 +68,7 @@ void Keep::copy(const StateCopy& copy, const Done& done) {
   done(computed() - began);
 }
 
-std::vector<KeptStep> Keep::kept() const {
+std::vector<KeptStep> StateStore::kept() const {
   std::map<std::int64_t, std::vector<int>> by_step;
   {
     const std::lock_guard lock(mutex_);
@@ -81,7 +81,7 @@ std::vector<KeptStep> Keep::kept() const {
   return kept;
 }
 
-std::optional<Snapshot> Keep::find(int optimizer, std::int64_t step) const {
+std::optional<Snapshot> StateStore::find(int optimizer, std::int64_t step) const {
   const std::lock_guard lock(mutex_);
   const auto states = states_.find(optimizer);
   if (states == states_.end()) return {};
@@ -89,13 +89,13 @@ std::optional<Snapshot> Keep::find(int optimizer, std::int64_t step) const {
   return state == states->second.end() ? std::nullopt : std::optional(state->second);
 }
 
-void Keep::begin(std::int64_t step) {
+void StateStore::begin(std::int64_t step) {
   const std::lock_guard lock(mutex_);
   for (auto& [optimizer, states] : states_)
     std::erase_if(states, [step](const auto& entry) { return entry.first != step; });
 }
 
-void Keep::settle() {
+void StateStore::settle() {
   ++settled_;
   std::promise<void> reached;
   thread_->post([&](Stream&) { reached.set_value(); });

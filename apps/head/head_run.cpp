@@ -51,10 +51,10 @@ HeadRun::HeadRun(config::Loaded loaded, RunSetup setup, RunStart start, Context 
       around_(std::move(around)),
       disk_(*files_),
       setup_(std::move(setup)),
-      leader_(loaded_.config.name),
+      supervisor_(loaded_.config.name),
       watchdog_(loaded_.config.limits.head_patience,
                 [this](const std::string& last) { end_head(loaded_.config, last); }),
-      switching_(
+      replanner_(
           in_milliseconds(loaded_.config.limits.gather_patience), [this] { return standing(); },
           [this] { begin_switch(); }) {
   report_.name = loaded_.config.name;
@@ -236,7 +236,7 @@ void HeadRun::run() {
   {
     const std::lock_guard lock(mutex_);
     record_ = record_event;
-    report_.state = leader_.is_paused() ? "paused" : "running";
+    report_.state = supervisor_.is_paused() ? "paused" : "running";
     report_.step = run_->step();
     report_.began = before;
   }
@@ -269,7 +269,7 @@ void HeadRun::run() {
     report_.lacks_nodes =
         outcome.how == How::failed && (lacks_nodes_ || player_host_->lacked_nodes());
   }
-  leader_.leave(state);
+  supervisor_.leave(state);
   // Stuck threads still use this object.
   if (outcome.all_gone) around_.over();
 }
@@ -295,7 +295,7 @@ actors::Outcome HeadRun::play() {
                      .record = record_,
                      .player_host = player_host_.get(),
                      .claim = &*place_.checkpoints,
-                     .led_by = [this](const caf::actor& leader) { leader_.change(leader); }});
+                     .led_by = [this](const caf::actor& supervisor) { supervisor_.change(supervisor); }});
 }
 
 void HeadRun::record(Recorder& recorder, const Value& event) {
@@ -308,7 +308,7 @@ void HeadRun::record(Recorder& recorder, const Value& event) {
     report_.recovered = *event.find("why")->text() + "; " + sentence(event);
   }
   around_.publish(told);
-  if (type == "checkpoint.saved") switching_.saved();
+  if (type == "checkpoint.saved") replanner_.saved();
 }
 
 void HeadRun::end(const std::string& state, const std::string& why) {
@@ -317,7 +317,7 @@ void HeadRun::end(const std::string& state, const std::string& why) {
     report_.state = state;
     report_.why = why;
   }
-  leader_.leave(state);
+  supervisor_.leave(state);
   tell_head(state, why);
   around_.over();
 }
@@ -359,13 +359,13 @@ RunStanding HeadRun::report() const {
 }
 
 void HeadRun::stop_now() {
-  leader_.stop_now();
+  supervisor_.stop_now();
   ends_ = true;
   around_.nodes.wake();
 }
 
 void HeadRun::pause(bool paused) {
-  leader_.pause(paused);
+  supervisor_.pause(paused);
   const std::lock_guard lock(mutex_);
   if (report_.state == "running" || report_.state == "paused")
     report_.state = paused ? "paused" : "running";
@@ -398,14 +398,14 @@ void HeadRun::heard(std::uint64_t node, transport::Message message) {
   player_host_->heard(node, std::move(message));
 }
 void HeadRun::lost(const actors::NodeHere& node, const actors::NodeLoss& loss) {
-  switching_.node_went();
+  replanner_.node_went();
   player_host_->lost(node, loss);
 }
 
 void HeadRun::arrived(const actors::NodeHere& node) {
   if (!can_use(node)) return tell_unfit(node);
   player_host_->arrived();
-  switching_.node_came();
+  replanner_.node_came();
 }
 
 void HeadRun::learn(const Value& step) {
@@ -418,7 +418,7 @@ void HeadRun::learn(const Value& step) {
     report_.goodput = step.find("goodput")->number();
     steps = report_.steps;
   }
-  switching_.stepped(done, steps, step.find("seconds")->number());
+  replanner_.stepped(done, steps, step.find("seconds")->number());
 }
 
 }  // namespace troupe::apps

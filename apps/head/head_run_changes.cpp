@@ -12,10 +12,10 @@
 
 namespace troupe::apps {
 
-void HeadRun::save(Answer answer) { leader_.hold({.change = {}, .done = std::move(answer)}); }
+void HeadRun::save(Answer answer) { supervisor_.hold({.change = {}, .done = std::move(answer)}); }
 
 void HeadRun::cast_anew(Answer answer) {
-  leader_.hold({.change = [this](std::int64_t) { return Result(run_->changed(*now())); },
+  supervisor_.hold({.change = [this](std::int64_t) { return Result(run_->changed(*now())); },
                 .done = std::move(answer)});
 }
 
@@ -30,7 +30,7 @@ std::optional<Refusal> HeadRun::set(const std::string& setting, std::optional<st
   if (auto good = config::set_live(*now(), setting, std::max(from.value_or(step), step)); !good)
     return transport::refusal(RefusalCode::invalid, setting.substr(0, setting.find('=')),
                               good.error().text);
-  leader_.hold({.change = [this, setting,
+  supervisor_.hold({.change = [this, setting,
                            from](std::int64_t reached) { return change(setting, from, reached); },
                 .done = std::move(answer)});
   return {};
@@ -66,10 +66,10 @@ Result<actors::RunSpecPtr> HeadRun::change(const std::string& setting,
 
 // Changes of nodes and plan.
 
-std::optional<Switching::Standing> HeadRun::standing() const {
+std::optional<Replanner::Standing> HeadRun::standing() const {
   const std::lock_guard lock(mutex_);
-  if (!leader_.is_there() || !lineup_) return {};
-  Switching::Standing standing{lineup_->nodes, player_host_->choose(around_.nodes.usable(least_)),
+  if (!supervisor_.is_there() || !lineup_) return {};
+  Replanner::Standing standing{lineup_->nodes, player_host_->choose(around_.nodes.usable(least_)),
                                *choice_, *now_};
   const auto is_usable = [&](const actors::NodeHere& node) {
     return std::ranges::count(standing.usable, node.incarnation, &actors::NodeHere::incarnation) >
@@ -88,12 +88,12 @@ void HeadRun::open_plan(config::Loaded& loaded) const {
 }
 
 void HeadRun::begin_switch() {
-  leader_.hold({.change = [this](std::int64_t) -> Result<actors::RunSpecPtr> {
-                  const auto choice = switching_.take();
+  supervisor_.hold({.change = [this](std::int64_t) -> Result<actors::RunSpecPtr> {
+                  const auto choice = replanner_.take();
                   if (!choice) return Error{"the nodes that had come have a part, or are gone"};
                   return switch_to(*choice);
                 },
-                .done = [this](const Result<std::int64_t>& step) { switching_.over(bool(step)); }});
+                .done = [this](const Result<std::int64_t>& step) { replanner_.over(bool(step)); }});
 }
 
 /// Called on the supervisor's thread while nothing is in flight.

@@ -22,7 +22,7 @@ Result<std::unique_ptr<LocalNodes>> LocalNodes::start(int count, int devices,
   options.listening.endpoint = "tcp://127.0.0.1:0";
   options.patience = patience;
   GateEvents events;
-  // Nodes start only after `casting_` is set, so no event comes earlier.
+  // Nodes start only after `player_host_` is set, so no event comes earlier.
   events.joined = [local = local.get()](const actors::NodeHere&) {
     local->player_host_->arrived();
   };

@@ -71,7 +71,7 @@ class Home final : public actors::RunHome {
     home->run_ = std::move(*run);
     if (const auto& why = home->run_->why_not_linked(); !why.empty())
       say("tensors from GPU to GPU go by way of the host where no link takes them: " + why);
-    home->run_->remarks().pass_on_to(say);
+    home->run_->device_notes().pass_on_to(say);
     return std::shared_ptr<actors::RunHome>(std::move(home));
   }
   actors::RunSpecPtr spec() override { return run_->spec(); }

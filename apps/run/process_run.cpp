@@ -57,7 +57,7 @@ Result<std::unique_ptr<ProcessRun>> ProcessRun::make(const config::Loaded& loade
   run->whom_ = whom;
   auto staged = run->stage(config);
   if (!staged) return staged.error();
-  run->staging_ = std::move(*staged);
+  run->prepared_plan_ = std::move(*staged);
   run->batches_.emplace(*run->setup_.train, terms_of(config, run->setup_).samples(),
                         config.batch.global, run->setup_.micro);
   if (run->setup_.validate) {
@@ -65,7 +65,7 @@ Result<std::unique_ptr<ProcessRun>> ProcessRun::make(const config::Loaded& loade
     const storage::SampleOrder order(storage::SampleOrder::Kind::sequential, 0, validate.count());
     run->validation_.emplace(validate, order, config.batch.global, run->setup_.micro);
   }
-  auto devices = RunDevices::open(config, *precision, *run->staging_, here);
+  auto devices = RunDevices::open(config, *precision, *run->prepared_plan_, here);
   if (!devices) return devices.error();
   run->devices_ = std::move(*devices);
   return run;
@@ -83,12 +83,12 @@ Value ProcessRun::recipe_of(Value tree) const {
 
 /// Writes the plan's memory to the run's folder, for reports during and after the run.
 void ProcessRun::keep_memory() {
-  if (kept_ == staging_) return;
+  if (kept_ == prepared_plan_) return;
   watchdog_->sign("it keeps what its plan holds");
-  if (auto kept = write_memory(files_, "runs/" + config_.name + "/memory.jsonl", staging_->memory);
+  if (auto kept = write_memory(files_, "runs/" + config_.name + "/memory.jsonl", prepared_plan_->memory);
       !kept)
     warn(kept.error().text);
-  kept_ = staging_;
+  kept_ = prepared_plan_;
 }
 
 void ProcessRun::warn(const std::string& text) {
@@ -126,7 +126,7 @@ Value ProcessRun::chosen(Value tree) const {
 
 std::shared_ptr<actors::RunSpec> ProcessRun::spec(const config::RunConfig& config,
                                                   const Value& recipe) {
-  const auto& [plan, memory, rounds] = *staging_;
+  const auto& [plan, memory, rounds] = *prepared_plan_;
   auto spec = std::make_shared<actors::RunSpec>();
   spec->name = config.name;
   spec->model = &setup_.model;
@@ -158,8 +158,8 @@ std::shared_ptr<actors::RunSpec> ProcessRun::spec(const config::RunConfig& confi
   spec->samples_in_step = config.batch.global;
   spec->targets_in_step = config.batch.global * setup_.train->shape().target.count();
   if (setup_.of_tokens()) spec->tokens_in_sample = setup_.train->shape().input[0];
-  spec->round = [staging = staging_](std::int64_t first, std::int64_t left) {
-    return staging->rounds.at(first, left);
+  spec->round = [prepared_plan = prepared_plan_](std::int64_t first, std::int64_t left) {
+    return prepared_plan->rounds.at(first, left);
   };
   const auto evaluated = config.train.eval_batches * (config.batch.global / setup_.micro);
   spec->evaluation = actors::evaluation_round(*rounds.of_one_step(), static_cast<int>(evaluated));
@@ -226,7 +226,7 @@ actors::Outcome ProcessRun::play(const Context& around) {
   store_ = std::make_unique<DiskCheckpoints>(
       DiskCheckpoints::Context{config_, files_, *ledger_, record_, around.claim});
   player_host_ = around.player_host;
-  remarks().pass_on_to([this](const std::string& remark) { warn(remark); });
+  device_notes().pass_on_to([this](const std::string& remark) { warn(remark); });
   std::mutex mutex;
   std::optional<actors::Outcome> outcome;
   const auto has_ended = [&] {

@@ -56,7 +56,7 @@ class ProcessRun {
   std::vector<actors::LinkedDevice*> linked() const { return devices_.linked(); }
   const std::string& why_not_linked() const { return devices_.why_not_linked(); }
   /// Notes of the devices here. play() records them as warnings.
-  Remarks& remarks() const { return devices_.remarks(); }
+  DeviceNotes& device_notes() const { return devices_.device_notes(); }
 
   /// The environment of a playing run.
   struct Context {

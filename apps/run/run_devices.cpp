@@ -35,9 +35,9 @@ Result<int> find_gpus(int devices) {
 }  // namespace
 
 Result<RunDevices> RunDevices::open(const config::RunConfig& config, kernels::Precision precision,
-                                    const Staging& staging, const DevicesHere& here) {
+                                    const PreparedPlan& prepared_plan, const DevicesHere& here) {
   RunDevices opened;
-  const auto& round = *staging.rounds.of_one_step();
+  const auto& round = *prepared_plan.rounds.of_one_step();
   const int count = round.devices() * round.replicas;
   int how_many = 0;
   for (int device = 0; device < count; ++device) how_many += here.are_here(device) ? 1 : 0;
@@ -69,7 +69,7 @@ Result<RunDevices> RunDevices::open(const config::RunConfig& config, kernels::Pr
   for (int device = 0; device < count; ++device)
     if (auto& executor = opened.devices_[static_cast<std::size_t>(device)])
       executor->memory().expect(
-          static_cast<std::size_t>(staging.plan.memory_at(device % round.devices())),
+          static_cast<std::size_t>(prepared_plan.plan.memory_at(device % round.devices())),
           static_cast<std::size_t>(on_one));
   opened.reader_ = std::make_unique<actors::ComputingThread>(1);
   return opened;
@@ -80,7 +80,7 @@ Status RunDevices::add_gpu(const Turn& turn, const config::RunConfig& config,
                            const DevicesHere& here) {
   const int gpus = static_cast<int>(turn.gpus.size());
   const int number = turn.gpus[static_cast<std::size_t>(turn.number % gpus)];
-  auto opened = open_gpu(number, [all = remarks_](const std::string& remark) { all->add(remark); });
+  auto opened = open_gpu(number, [all = device_notes_](const std::string& remark) { all->add(remark); });
   if (!opened) return within("train.device", opened.error());
   auto memory = gpu_memory(number, turn.gpus);
   if (!memory) return within("train.device", memory.error());

@@ -243,7 +243,7 @@ class LittleNode {
     auto node_attempt = NodeAttempt::open(
         channels_, {.home = home_,
                     .prepare = std::move(order),
-                    .keep = nullptr,
+                    .state_store = nullptr,
                     .attempt = static_cast<int>(message.epoch),
                     .epoch = epoch_of(message.run, message.epoch),
                     .carriers = cluster_.order_.carriers,
@@ -321,7 +321,7 @@ LittleCluster::LittleCluster(const Piece& piece, const ClusterOrder& order)
                                                                 .most = order.nodes,
                                                                 .carriers = order.carriers,
                                                                 .placed = {}},
-                                                    Decisions{});
+                                                    DecisionLog{});
   for (int i = 0; i < order.nodes; ++i) {
     nodes_.push_back(std::make_unique<LittleNode>(*this, i));
     Inventory inventory;

@@ -254,9 +254,9 @@ TEST_CASE("messages to another process have their tensors in host memory, and ke
   World world(1);
   auto& executor = on_device(world);
   MemoryPool memory;
-  std::vector<Dispatch> sent;
-  const auto carry = [&](PlayerId, Dispatch dispatch) {
-    sent.push_back(std::move(dispatch));
+  std::vector<WireMessage> sent;
+  const auto carry = [&](PlayerId, WireMessage wire_message) {
+    sent.push_back(std::move(wire_message));
     return Status(Done{});
   };
   auto proxy = spawn_proxy(world.system(), {PlayerId::Kind::stage, 0},

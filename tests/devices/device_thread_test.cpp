@@ -174,7 +174,7 @@ TEST_CASE("a job that depends on another device begins when that device is ready
   struct Following final : Job {
     Following(Device& other, WorkTime& time, Log& log) : other(other), time(time), log(log) {}
     void work(Stream& stream) override {
-      Withheld::of_this_thread()->begin_after(*stream.device(), {&other, 1});
+      DeferredSends::of_this_thread()->begin_after(*stream.device(), {&other, 1});
     }
     void done(const WorkTime& worked) override {
       time = worked;
@@ -203,9 +203,9 @@ TEST_CASE("a job that depends on another device begins when that device is ready
 TEST_CASE("a hand-over happens at once and carries the mark that follows it", "[devices]") {
   Scene scene;
   scene.thread.post([&](Stream&) {
-    auto& withheld = *Withheld::of_this_thread();
-    withheld.add(Withheld::Saying([&] { scene.log.add("said"); }));
-    withheld.add(Withheld::Handing([&](const After& after) {
+    auto& deferred_sends = *DeferredSends::of_this_thread();
+    deferred_sends.add(DeferredSends::Saying([&] { scene.log.add("said"); }));
+    deferred_sends.add(DeferredSends::Handing([&](const DeviceMark& after) {
       scene.log.add("handed over, after " + std::to_string(after.mark));
     }));
   });
