@@ -30,18 +30,26 @@ Digest digest_of_samples(const SampleOrder& order, std::int64_t first, std::int6
   return digest_of_samples(samples);
 }
 
+SampleShape MicroBatches::shape() const {
+  SampleShape shape = dataset_->shape();
+  shape.input = batch_of(micro_, shape.input);
+  shape.target = batch_of(micro_, shape.target);
+  return shape;
+}
+
 Result<Batch> MicroBatches::read(MemoryPool& memory, std::int64_t step, int m) const {
-  const SampleShape& shape = dataset_->shape();
-  Batch batch{Tensor::make(memory, batch_of(micro_, shape.input), shape.input_type),
-              Tensor::make(memory, batch_of(micro_, shape.target), shape.target_type),
+  const SampleShape& sample = dataset_->shape();
+  const SampleShape whole = shape();
+  Batch batch{Tensor::make(memory, whole.input, whole.input_type),
+              Tensor::make(memory, whole.target, whole.target_type),
               {},
               {}};
   std::vector<Place> samples;
   samples.reserve(static_cast<std::size_t>(micro_));
   for (std::int64_t i = 0; i < micro_; ++i) {
     const Place place = order_.at(step * global_ + m * micro_ + i);
-    const Status read = dataset_->read(place.sample, part_of(batch.input, i, shape.input_bytes()),
-                                       part_of(batch.target, i, shape.target_bytes()));
+    const Status read = dataset_->read(place.sample, part_of(batch.input, i, sample.input_bytes()),
+                                       part_of(batch.target, i, sample.target_bytes()));
     if (!read) return read.error();
     samples.push_back(place);
   }

@@ -36,6 +36,8 @@ class MicroBatches {
       : dataset_(&dataset), order_(order), global_(global), micro_(micro) {}
 
   int per_step() const { return static_cast<int>(global_ / micro_); }
+  /// The shapes and types of a micro-batch as read() gives it.
+  SampleShape shape() const;
 
   /// Reads a micro-batch. Nodes that read the same one must agree on both digests (see Ledger).
   Result<Batch> read(MemoryPool& memory, std::int64_t step, int m) const;
