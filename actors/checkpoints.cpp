@@ -154,53 +154,6 @@ StartPoint part_of(const StartPoint& start, const RunSpec& spec, int optimizer) 
   return part;
 }
 
-Status check(const Snapshot& part, const RunSpec& spec) {
-  const auto [stage, number] = place_of(spec, part.optimizer);
-  const auto index = static_cast<std::size_t>(stage);
-  const models::Stage passes(*spec.model, spec.stages[index], {});
-  const auto& section = spec.sections[index][static_cast<std::size_t>(number)];
-  struct Wanted {
-    std::int64_t count = 0;
-    bool is_whole = true;
-  };
-  std::map<std::string, Wanted, std::less<>> parameters, weights;
-  for (const auto& piece : section.pieces) {
-    const auto& parameter = passes.parameters()[piece.slot];
-    parameters[parameter.name] = {piece.count, piece.count == parameter.shape.count()};
-  }
-  weights = parameters;
-  if (section.has_buffers)
-    for (const auto& buffer : passes.buffers()) weights[buffer.name] = {buffer.shape.count(), true};
-  const auto wrong = [&](const std::string& what) {
-    return Error{"the state of optimizer " + std::to_string(part.optimizer) + ": " + what};
-  };
-  const auto has = [](const NamedTensor& tensor) {
-    return tensor.name + " with " + std::to_string(tensor.tensor.count()) + " numbers";
-  };
-  const auto lies_here = [](const NamedTensor& tensor) {
-    return !tensor.tensor.empty() && tensor.tensor.place().is_host();
-  };
-  for (const auto& weight : part.weights) {
-    const auto found = weights.find(weight.name);
-    if (found == weights.end()) return wrong("found " + has(weight) + " once too often");
-    if (!lies_here(weight) || weight.tensor.count() != found->second.count)
-      return wrong("found " + has(weight) + ", wanted " + std::to_string(found->second.count));
-    weights.erase(found);
-  }
-  if (!weights.empty()) return wrong("found no " + weights.begin()->first);
-  std::set<std::string_view> moments;
-  for (const auto& moment : part.moments) {
-    const auto found = parameters.find(parameter_of(moment.name));
-    if (found == parameters.end() || !moments.insert(moment.name).second)
-      return wrong("found the moment " + has(moment) + " once too often");
-    // An update rule may keep less than a whole parameter.
-    const auto [count, is_whole] = found->second;
-    if (!lies_here(moment) || (moment.tensor.count() != count && !is_whole))
-      return wrong("found the moment " + has(moment) + ", wanted " + std::to_string(count));
-  }
-  return Done{};
-}
-
 storage::CheckpointContent checkpoint_content(const RunSpec& spec, std::int64_t step,
                                               std::vector<Snapshot> snapshots, MemoryPool& memory) {
   storage::CheckpointContent content;

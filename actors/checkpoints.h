@@ -25,12 +25,8 @@ Result<StartPoint> start_point(const storage::Checkpoint& checkpoint, MemoryPool
 /// Returns an optimizer's part of a start point: the pieces of its section. It shares their memory.
 StartPoint part_of(const StartPoint& start, const RunSpec& spec, int optimizer);
 
-/// Checks that a part of the state, which came from another process, has exactly the tensors of its
-/// optimizer, in their sizes.
-Status check(const Snapshot& part, const RunSpec& spec);
-
 /// Assembles a checkpoint from the parts of all optimizers. The result does not depend on stages
-/// and sections; tensors that were cut are joined in `memory`. Each part must have passed check().
+/// and sections; tensors that were cut are joined in `memory`. TensorBounds has checked each part.
 storage::CheckpointContent checkpoint_content(const RunSpec& spec, std::int64_t step,
                                               std::vector<Snapshot> snapshots, MemoryPool& memory);
 

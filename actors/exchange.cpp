@@ -1,5 +1,6 @@
 #include "actors/exchange.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -61,6 +62,20 @@ int optimizer_of(const RunSpec& spec, OptimizerPlace place) {
 Holder home_of(const RunSpec& spec, int optimizer) {
   const auto [stage, section] = place_of(spec, optimizer);
   return holders_of(*spec.round(0, 1), stage)[static_cast<std::size_t>(section)];
+}
+
+std::vector<int> clipped_with(const RunSpec& spec, int optimizer) {
+  std::vector<int> all;
+  const int stage = place_of(spec, optimizer).stage;
+  for (int other = 0; other < optimizers_of(spec); ++other)
+    if (spec.clip == ClipScope::all_stages || place_of(spec, other).stage == stage)
+      all.push_back(other);
+  return all;
+}
+
+bool stages_use_moments(const RunSpec& spec) {
+  return models::looks_ahead(spec.staleness) ||
+         std::ranges::any_of(spec.delays, [](int delay) { return delay > 0; });
 }
 
 std::vector<Giving> given_by(const RunSpec& spec, int stage) {

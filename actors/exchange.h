@@ -31,6 +31,13 @@ int optimizer_of(const RunSpec& spec, OptimizerPlace place);
 /// Returns the holder on whose device the optimizer computes.
 Holder home_of(const RunSpec& spec, int optimizer);
 
+/// Returns the optimizers that clip by the same norm as this one, itself among them, in order.
+std::vector<int> clipped_with(const RunSpec& spec, int optimizer);
+
+/// Returns whether stages predict weights or correct gradients, so that optimizers publish their
+/// moments with new weights. Look-ahead (nag) predicts weights even without delays.
+bool stages_use_moments(const RunSpec& spec);
+
 /// The part of a stage's gradients that goes to an optimizer, in the slots of that stage: the
 /// optimizer's section for its own stage, and the borrowed parameters for other stages.
 struct Giving {

@@ -13,11 +13,17 @@ namespace {
 using Who = PlayerId::Kind;
 
 // Far beyond any run's needs, and far below what could overflow a sum or product.
-constexpr std::int64_t most_steps = std::int64_t{1} << 48;
+constexpr std::int64_t most_steps = std::int64_t{1} << 40;
 constexpr std::int64_t most_micro_batches = std::int64_t{1} << 24;
 constexpr std::int64_t most_mail = 1 << 20;
 constexpr std::chrono::hours longest_copy{24};
 constexpr std::chrono::hours longest_round{24 * 30};
+
+/// Returns whether a span is ordered, and short enough that sums of spans fit their type.
+bool can_be(const WorkTime& time) {
+  const auto start = time.start.time_since_epoch(), end = time.end.time_since_epoch();
+  return start.count() >= 0 && end >= start && end - start <= longest_round;
+}
 
 /// The examination of one message; it keeps the first error.
 class Examination {
@@ -36,7 +42,11 @@ class Examination {
   Examination& step(std::int64_t found) { return within("step", found, 0, most_steps); }
   Examination& header(const Header& header) {
     step(header.first_step).within("micro-batch", header.m, 0, most_micro_batches);
-    return that(std::isfinite(header.gap_factor), "found a gap factor that is not finite");
+    return that(std::isfinite(header.gap_factor) && header.gap_factor >= 1,
+                "found a gap factor that is not finite, or below 1");
+  }
+  Examination& worked(const WorkTime& time) {
+    return that(can_be(time), "found times that cannot be");
   }
   Examination& that(bool is_so, const std::string& complaint) {
     if (!is_so) complain(complaint);
@@ -44,7 +54,9 @@ class Examination {
   }
 
   Examination& to(Who kind) {
-    return that(from_.to.kind == kind, "found it addressed to a player that does not take it");
+    return that(from_.to.kind == kind, "found it addressed to a player that does not take it")
+        .that(has_player(from_.placement, from_.to),
+              "found it addressed to a player that the run does not have");
   }
   Examination& by_head() {
     return that(from_.process == from_.placement.head(),
@@ -73,6 +85,35 @@ class Examination {
     index("holder", holder, static_cast<int>(places.size()));
     return outcome_ ? by(Who::stage, places[static_cast<std::size_t>(holder)]) : *this;
   }
+  /// The sender has a device that holds this stage in the replica of the receiver.
+  Examination& by_neighbour(int stage) {
+    if (!outcome_) return *this;
+    const auto& places = bounds().holders[static_cast<std::size_t>(stage)];
+    const bool has_one = std::ranges::any_of(places, [&](int place) {
+      return place / bounds().devices == replica_of_receiver() &&
+             from_.placement.process_of({Who::stage, place}) == from_.process;
+    });
+    return that(has_one, "found it from process " + std::to_string(from_.process) +
+                             ", which has no device with stage " + std::to_string(stage) +
+                             " in replica " + std::to_string(replica_of_receiver()));
+  }
+  Examination& by_loader(Who kind) { return by(kind, replica_of_receiver()); }
+  /// The receiver holds this stage.
+  Examination& for_holder(int stage) {
+    index("stage", stage, bounds().stages);
+    if (!outcome_) return *this;
+    const auto& places = bounds().holders[static_cast<std::size_t>(stage)];
+    return that(std::ranges::count(places, from_.to.index) > 0,
+                "found it for device " + std::to_string(from_.to.index) +
+                    ", which does not hold stage " + std::to_string(stage));
+  }
+  /// Everything before was good, and this is, too.
+  template <class Check>
+  Examination& agrees(Check check) {
+    if (!outcome_) return *this;
+    const Status checked = check(*bounds().tensors);
+    return that(checked.ok(), checked ? "" : checked.error().text);
+  }
   Examination& by_optimizer(int optimizer) {
     return index("optimizer", optimizer, bounds().optimizers).by(Who::optimizer, optimizer);
   }
@@ -81,6 +122,7 @@ class Examination {
 
  private:
   const RunBounds& bounds() const { return from_.bounds; }
+  int replica_of_receiver() const { return from_.to.index / bounds().devices; }
   void complain(const std::string& what) {
     if (outcome_) outcome_ = Error{std::string(type_) + ": " + what};
   }
@@ -100,13 +142,11 @@ bool is_good(const schedules::Action& action, const RunBounds& bounds) {
          action.micro_batch <= most_micro_batches;
 }
 
-/// Returns whether each span is ordered and their sum fits its type.
 bool are_good(const std::vector<DeviceSpan>& spans) {
   std::chrono::nanoseconds sum{};
   for (const auto& [action, time] : spans) {
-    const auto start = time.start.time_since_epoch(), end = time.end.time_since_epoch();
-    if (start.count() < 0 || end < start || end - start > longest_round) return false;
-    sum += end - start;
+    if (!can_be(time)) return false;
+    sum += time.end - time.start;
     if (sum > longest_round) return false;
   }
   return true;
@@ -129,6 +169,7 @@ RunBounds RunBounds::of(const RunSpec& spec) {
     for (const auto& holder : holders_of(*usual, stage))
       places.push_back(holder.replica * bounds.devices + holder.device);
   }
+  bounds.tensors = std::make_shared<const TensorBounds>(spec);
   return bounds;
 }
 
@@ -181,30 +222,43 @@ Status may(const Sender& from, const KeepStep& message) {
 // Messages between players.
 
 Status may(const Sender& from, const Activation& message) {
-  return examine(from, message)
-      .to(Who::stage)
-      .header(message.header)
-      .index("stage", message.stage, from.bounds.stages)
-      .outcome();
+  auto examination = examine(from, message);
+  examination.to(Who::stage).header(message.header).for_holder(message.stage);
+  message.stage == 0 ? examination.by_loader(Who::inputs)
+                     : examination.by_neighbour(message.stage - 1);
+  return examination.agrees([&](const auto& tensors) { return tensors.check(message); }).outcome();
 }
 
 Status may(const Sender& from, const Targets& message) {
-  return examine(from, message).to(Who::stage).header(message.header).outcome();
+  return examine(from, message)
+      .to(Who::stage)
+      .header(message.header)
+      .for_holder(from.bounds.stages - 1)
+      .by_loader(Who::targets)
+      .agrees([&](const auto& tensors) { return tensors.check(message); })
+      .outcome();
 }
 
 Status may(const Sender& from, const Gradient& message) {
   return examine(from, message)
       .to(Who::stage)
       .header(message.header)
-      .index("stage", message.stage, from.bounds.stages)
+      .for_holder(message.stage)
+      .index("stage before another one", message.stage, from.bounds.stages - 1)
+      .by_neighbour(message.stage + 1)
+      .agrees([&](const auto& tensors) { return tensors.check(message); })
       .outcome();
 }
 
 Status may(const Sender& from, const LoanFor& message) {
+  const int owner = from.bounds.tensors->owner_of(message.loan.name);
   return examine(from, message)
       .to(Who::stage)
       .header(message.header)
-      .index("stage", message.stage, from.bounds.stages)
+      .for_holder(message.stage)
+      .that(owner >= 0, "found a parameter that no stages share")
+      .by_neighbour(owner)
+      .agrees([&](const auto& tensors) { return tensors.check(message); })
       .outcome();
 }
 
@@ -221,7 +275,7 @@ Status may(const Sender& from, const StepGradients& message) {
       .to(Who::optimizer)
       .step(message.step)
       .by_holder(message.stage, message.holder)
-      .that(std::isfinite(message.gradients->rate_share), "found a share that is not finite")
+      .agrees([&](const auto& tensors) { return tensors.check(message, from.to.index); })
       .outcome();
 }
 
@@ -230,15 +284,19 @@ Status may(const Sender& from, const Norms& message) {
       .to(Who::optimizer)
       .step(message.step)
       .by_optimizer(message.optimizer)
+      .agrees([&](const auto& tensors) { return tensors.check(message, from.to.index); })
       .outcome();
 }
 
 Status may(const Sender& from, const NewWeights& message) {
   return examine(from, message)
       .to(Who::stage)
-      .index("stage", message.stage, from.bounds.stages)
+      .for_holder(message.stage)
       .index("section", message.section, from.bounds.sections)
       .by(Who::optimizer, std::int64_t{message.stage} * from.bounds.sections + message.section)
+      .within("version", message.version.weights->version, 0, most_steps)
+      .worked(message.worked)
+      .agrees([&](const auto& tensors) { return tensors.check(message); })
       .outcome();
 }
 
@@ -248,6 +306,7 @@ Status may(const Sender& from, const StateCopy& message) {
       .step(message.state.step)
       .step(message.line)
       .by_optimizer(message.state.optimizer)
+      .agrees([&](const auto& tensors) { return tensors.check(message.state); })
       .outcome();
 }
 
@@ -323,6 +382,7 @@ Status may(const Sender& from, const Snapshot& message) {
       .to(Who::supervisor)
       .step(message.step)
       .by_optimizer(message.optimizer)
+      .agrees([&](const auto& tensors) { return tensors.check(message); })
       .outcome();
 }
 

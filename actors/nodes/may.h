@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,13 +10,15 @@
 #include "actors/nodes/placement.h"
 #include "actors/player_id.h"
 #include "actors/run_spec.h"
+#include "actors/tensor_bounds.h"
 #include "core/result.h"
 
 /// Checks of messages from other processes. Such a message is well formed, but its numbers are
 /// untrusted, so may() is called before anything else uses it. It checks that the sender has the
-/// player for which the message speaks, that the receiver takes such messages, and that every
-/// number used as an index, a size or a time is in range. Course::expects() checks what also
-/// depends on the moment (a round that is not in flight, a repeated report).
+/// player for which the message speaks, that the receiver takes such messages, that every number
+/// used as an index, a size or a time is in range, and that tensors have the shapes, types and
+/// number that the run expects (tensor_bounds.h). Course::expects() checks what also depends on the
+/// moment (a round that is not in flight, a repeated report).
 namespace troupe::actors {
 
 /// The numbers of a run that limit its messages.
@@ -28,7 +31,9 @@ struct RunBounds {
   int micro_batches = 1;                  // Per step, over all replicas.
   int evaluated = 0;                      // Micro-batches of an evaluation.
   std::vector<std::vector<int>> holders;  // Places of each stage's holders among all devices.
+  std::shared_ptr<const TensorBounds> tensors;
 
+  /// The specification must outlive what this returns.
   static RunBounds of(const RunSpec& spec);
 };
 

@@ -293,11 +293,31 @@ Result<StartPoint> NodeAttempt::state_of(PlayerId optimizer, int from, std::int6
       return missing(lost ? ": " + lost->why : "");
     }
     auto came = to_snapshot(std::move(*wire_message));
-    if (!came) return came.error();
+    if (came)
+      if (auto good = check_state(*came, optimizer, from, step); !good) came = good.error();
+    if (!came) return missing(": " + name_of(from) + ": " + came.error().text);
     snapshot = std::move(*came);
   }
   return StartPoint{snapshot->step, std::move(snapshot->weights), std::move(snapshot->moments),
                     snapshot->loss_scale};
+}
+
+/// The tensors of a checkpoint, which the head sends, are the optimizer's own to check.
+Status NodeAttempt::check_state(const Snapshot& state, PlayerId optimizer, int from,
+                                std::int64_t step) const {
+  if (state.optimizer != optimizer.index || state.step != step)
+    return Error{std::string(Snapshot::type) + ": found the state of optimizer " +
+                 std::to_string(state.optimizer) + " after step " + std::to_string(state.step) +
+                 ", wanted optimizer " + std::to_string(optimizer.index) + " after step " +
+                 std::to_string(step)};
+  if (from == order_.prepare.placement.head()) return Done{};
+  if (auto good = bounds_.tensors->check(state); !good)
+    return Error{std::string(Snapshot::type) + ": " + good.error().text};
+  return Done{};
+}
+
+std::string NodeAttempt::name_of(int process) const {
+  return name_of_process(process, order_.prepare.placement.head(), order_.attempt);
 }
 
 Status NodeAttempt::start(const Start& start) {
@@ -374,10 +394,9 @@ void NodeAttempt::arrived(int from, PlayerId to, WireMessage wire_message) {
   const auto delivered = deliver(from, to, std::move(wire_message));
   if (delivered || state_->here.empty()) return;
   // The receiver may not exist here, so the report names one of the local players.
-  const auto sender = name_of_process(from, order_.prepare.placement.head(), order_.attempt);
   const auto teller = state_->here.contains(to) ? to : state_->here.begin()->first;
   (void)order_.tell_head(
-      transport::to_message(StageFailed{teller, sender + ": " + delivered.error().text}));
+      transport::to_message(StageFailed{teller, name_of(from) + ": " + delivered.error().text}));
 }
 
 }  // namespace troupe::actors

@@ -86,6 +86,8 @@ class NodeAttempt {
   Status give_states(const Start& start);
   Result<StartPoint> state_of(PlayerId optimizer, int from, std::int64_t step,
                               std::chrono::steady_clock::time_point end);
+  Status check_state(const Snapshot& state, PlayerId optimizer, int from, std::int64_t step) const;
+  std::string name_of(int process) const;
 
   NodeAttemptOrder order_;
   RunSpecPtr spec_;

@@ -37,6 +37,24 @@ HeldStage held(const RunSpec& spec, int stage, int holder, const models::Share& 
 
 }  // namespace
 
+Status HeldStage::expects(const NewWeights& part) const {
+  const auto& weights = *part.version.weights;
+  const auto found = "found version " + std::to_string(weights.version) + " of the weights";
+  if (published.at(static_cast<std::size_t>(part.section))) return Error{found + " twice"};
+  if (version && weights.version != *version + 1)
+    return Error{found + ", wanted version " + std::to_string(*version + 1)};
+  for (const auto& other : published) {
+    if (!other) continue;
+    const auto& others = *other->version.weights;
+    if (others.version != weights.version)
+      return Error{found + ", wanted version " + std::to_string(others.version) +
+                   " as from another section"};
+    if (others.loss_scale != weights.loss_scale)
+      return Error{found + " with another loss scale than from another section"};
+  }
+  return Done{};
+}
+
 int HeldStage::missing_section() const {
   const auto found =
       std::ranges::find_if(published, [](const auto& part) { return !part.has_value(); });
@@ -50,6 +68,7 @@ std::optional<WorkTime> HeldStage::worked_here() const {
 
 std::vector<models::Version> HeldStage::take_published() {
   std::vector<models::Version> parts;
+  version = published[0]->version.weights->version;
   for (auto& part : published) parts.push_back(std::exchange(part, {})->version);
   return parts;
 }

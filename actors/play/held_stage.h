@@ -33,9 +33,13 @@ struct HeldStage {
   };
   std::vector<std::optional<Part>> published;  // Indexed by section; not adopted yet.
   bool has_weights = false;
-  int steps_given = 0;  // In the current round.
+  std::optional<std::int64_t> version;  // Of the newest weights taken.
+  int steps_given = 0;                  // In the current round.
   int steps_taken = 0;
 
+  /// Checks that a section sends its part of the next weights once, and that the part has the version
+  /// that is due.
+  Status expects(const NewWeights& part) const;
   bool is_published() const { return missing_section() == static_cast<int>(published.size()); }
   /// Returns the first section whose new weights are missing.
   int missing_section() const;

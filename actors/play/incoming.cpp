@@ -26,6 +26,18 @@ bool is_last(const Play& play, Action action) {
 
 }  // namespace
 
+void PassInput::check() const {
+  const auto check_shape = [](const Tensor& tensor, const TensorForm& form,
+                              const std::string& what) {
+    if (tensor.shape() != form.shape)
+      throw std::runtime_error("found " + what + " of shape " + to_string(tensor.shape()) +
+                               ", wanted " + to_string(form.shape));
+  };
+  check_shape(input->value, forms->inputs[static_cast<std::size_t>(stage)], "an input");
+  if (targets) check_shape(targets->value, forms->targets, "targets");
+  check_halves();
+}
+
 void PassInput::check_halves() const {
   if (!targets) return;
   const auto& one = input->header;
@@ -97,7 +109,10 @@ std::string Incoming::missing(const Play& play, Action action, const HeldStage& 
 }
 
 PassInput Incoming::take_input(const Play& play, Action action, const HeldStage& held) {
+  const bool is_training = play.round->purpose == Round::Purpose::training;
   PassInput in;
+  in.stage = action.stage;
+  in.forms = is_training ? of_training_ : of_evaluation_;
   in.input = inbox_.take(address(play, What::input, action.stage, action));
   if (is_last(play, action)) in.targets = inbox_.take(address(play, What::targets, 0, action));
   for (const auto& loan : held.borrowed)

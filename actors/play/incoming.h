@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "actors/play/held_stage.h"
 #include "actors/play/inbox.h"
 #include "actors/run_spec.h"
+#include "actors/tensor_bounds.h"
 #include "core/memory/device.h"
 #include "schedules/schedule.h"
 
@@ -22,7 +24,16 @@ struct PassInput {
   /// Checks that inputs and targets, which come from different loaders, belong to the same samples.
   /// Throws if they do not.
   void check_halves() const;
+  int stage = 0;
+  std::shared_ptr<const BatchForms> forms;  // Of the round's samples.
+
+  /// Throws if the tensors are those of another kind of round, whose samples have other shapes, or
+  /// if inputs and targets, which took different ways here, are of other samples.
+  void check() const;
   std::vector<models::Loan> take_loans() const;
+
+ private:
+  void check_halves() const;
 };
 
 /// Makes the executor's device wait for data that another device may still compute.
@@ -32,7 +43,10 @@ void follow(Stream& stream, const PassInput& in);
 /// Finds out what the actions of a device wait for, and takes it once it has arrived.
 class Incoming {
  public:
-  explicit Incoming(RunSpecPtr spec) : spec_(std::move(spec)) {}
+  explicit Incoming(RunSpecPtr spec)
+      : spec_(std::move(spec)),
+        of_training_(BatchForms::of(*spec_, spec_->batches)),
+        of_evaluation_(BatchForms::of(*spec_, spec_->validation)) {}
 
   Inbox& inbox() { return inbox_; }
   /// Returns the most parcels that were in the inbox at once.
@@ -49,6 +63,7 @@ class Incoming {
 
  private:
   RunSpecPtr spec_;
+  std::shared_ptr<const BatchForms> of_training_, of_evaluation_;
   Inbox inbox_;
 };
 

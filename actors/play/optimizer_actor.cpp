@@ -16,6 +16,7 @@
 #include "actors/messages.h"
 #include "actors/play/job.h"
 #include "actors/play/players.h"
+#include "actors/tensor_bounds.h"
 
 namespace troupe::actors {
 namespace {
@@ -65,6 +66,14 @@ Tensor copy_on_host(Stream& stream, const Tensor& tensor) {
 /// The gradients of several stages, by stage, then holder.
 using Given = std::map<std::pair<int, int>, std::shared_ptr<models::GradientShare>>;
 
+/// Returns the gradients of one stage, in the order of its holders.
+std::vector<const models::GradientShare*> shares_of(const Given& given, int stage) {
+  std::vector<const models::GradientShare*> shares;
+  for (const auto& [from, share] : given)
+    if (from.first == stage) shares.push_back(share.get());
+  return shares;
+}
+
 /// Sums the gradients of the holders of one stage.
 models::StageGradients join(Stream& stream, Given& given, int stage) {
   std::vector<models::GradientShare> shares;
@@ -82,6 +91,7 @@ class OptimizerActor {
         spec_(std::move(spec)),
         number_(optimizer),
         stage_(place_of(*spec_, optimizer).stage),
+        clip_with_(clipped_with(*spec_, optimizer)),
         usual_(spec_->round(0, 1)),
         beginning_(std::make_shared<Beginning>(
             Beginning{std::move(start), spec_->seed, spec_->first_weights_at_once, {}})),
@@ -89,9 +99,6 @@ class OptimizerActor {
         jobs_(executor_at(home_of(*spec_, optimizer)), caf_shim::weak(*self)) {
     assert((!spec_->loss_scaling.is_on() || spec_->clip == ClipScope::all_stages) &&
            "who does not hear of all overflows cannot skip what others skip");
-    for (int other = 0; other < optimizers_of(*spec_); ++other)
-      if (spec_->clip == ClipScope::all_stages || place_of(*spec_, other).stage == stage_)
-        clip_with_.push_back(other);
     const auto index = static_cast<std::size_t>(stage_);
     const models::Stage passes(*spec_->model, spec_->stages[index], {});
     auto config = spec_->optimizer;
@@ -132,7 +139,12 @@ class OptimizerActor {
           begin();
         },
         [this](StepGradients& in) {
-          given_[in.step].emplace(std::pair(in.stage, in.holder), std::move(in.gradients));
+          const std::pair from(in.stage, in.holder);
+          auto& of_step = given_[in.step];
+          if (in.step < step_ || !of_step.emplace(from, std::move(in.gradients)).second)
+            return self_->fail("found the gradients of step " + std::to_string(in.step + 1) +
+                               " from holder " + std::to_string(in.holder) + " of stage " +
+                               std::to_string(in.stage) + " twice");
           advance();
         },
         [this](const Begun& begun) {
@@ -203,6 +215,8 @@ class OptimizerActor {
     if (phase_ != Phase::gathering) return;
     const auto found = given_.find(step_);
     if (found == given_.end() || found->second.size() < givers_.size()) return;
+    if (const auto good = check_given(found->second); !good)
+      return self_->fail(place() + ": " + good.error().text);
     phase_ = Phase::measuring;
     jobs_.post(
         place(),
@@ -224,6 +238,16 @@ class OptimizerActor {
           workshop->worked += time.end - time.start;
         });
     given_.erase(found);
+  }
+
+  /// Whether the gradients of each stage add up to one sum.
+  Status check_given(const Given& given) const {
+    std::set<int> stages;
+    for (const auto& [giver, holder] : givers_) stages.insert(giver.first);
+    for (const int stage : stages)
+      if (auto good = fit_together(shares_of(given, stage)); !good)
+        return within("stage " + std::to_string(stage), good.error());
+    return Done{};
   }
 
   void normed(Normed in) {
@@ -251,7 +275,11 @@ class OptimizerActor {
     std::vector<models::SquaredNorm> squares;
     for (auto& [optimizer, its] : of_step) std::ranges::move(its, std::back_inserter(squares));
     squares_.erase(in.step);
-    step(models::global_norm(squares));
+    const double norm = models::global_norm(squares);
+    if (!std::isfinite(norm) && !can_skip())
+      return self_->fail(place() + ": the norm of the gradients is not finite, but no optimizer " +
+                         "has found a gradient that is not");
+    step(norm);
   }
 
   void step(double norm) {
@@ -272,7 +300,7 @@ class OptimizerActor {
 
   void publish(Stepped in) {
     const auto scale_before = std::exchange(loss_scale_, in.version.weights->loss_scale);
-    if (!stages_use_moments()) in.version.moments.clear();
+    if (!stages_use_moments(*spec_)) in.version.moments.clear();
     const NewWeights part{stage_, place_of(*spec_, number_).section, std::move(in.version),
                           in.worked};
     for (const auto& holder : holders_of(*usual_, stage_))
@@ -383,12 +411,6 @@ class OptimizerActor {
            " numbers are drawn or packed";
   }
 
-  /// Returns whether stages predict weights or correct gradients. Look-ahead (nag) predicts weights
-  /// even without delays.
-  bool stages_use_moments() const {
-    return models::looks_ahead(spec_->staleness) ||
-           std::ranges::any_of(spec_->delays, [](int delay) { return delay > 0; });
-  }
   std::string place() const { return "step " + std::to_string(step_ + 1); }
 
   /// Returns the first optimizer that clips with this one and has not sent its norm.

@@ -67,6 +67,9 @@ class StageActor {
         },
         [this](NewWeights& in) {
           auto& on = held(in.stage);
+          if (const auto expected = on.expects(in); !expected)
+            return self_->fail(sender_of(in) + ": " + std::string(NewWeights::type) + ": " +
+                               expected.error().text);
           on.published.at(static_cast<std::size_t>(in.section)) = {std::move(in.version),
                                                                    in.worked};
           if (!on.has_weights && on.is_published()) adopt(on);
@@ -85,6 +88,13 @@ class StageActor {
     throw std::logic_error("device " + std::to_string(device_) + " has no stage " +
                            std::to_string(stage));
   }
+
+  std::string sender_of(const NewWeights& in) const {
+    const int optimizer = optimizer_of(*spec_, {in.stage, in.section});
+    return actors::title_of(*spec_, {PlayerId::Kind::optimizer, optimizer});
+  }
+
+  // The round that is being played.
 
   const Play& play() const { return to_play_.front(); }
   const Round& round() const { return *play().round; }
@@ -176,7 +186,7 @@ class StageActor {
         [=, stage = on.stage, in = take_input(action, on),
          loss = outgoing_.loss(play(), id.step, place), next = outgoing_.output(play(), action),
          lent = outgoing_.loans(play(), action, on)](Stream& stream) {
-          in.check_halves();
+          in.check();
           follow(stream, in);
           const Header header = in.input->header;
           Tensor y =
@@ -193,7 +203,7 @@ class StageActor {
                  loss = outgoing_.loss(play(), first_step(), place),
                  next = outgoing_.output(play(), action),
                  lent = outgoing_.loans(play(), action, on)](Stream& stream) {
-      in.check_halves();
+      in.check();
       follow(stream, in);
       const Header header = in.input->header;
       Tensor y =

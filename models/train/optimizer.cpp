@@ -6,6 +6,7 @@
 #include <functional>
 #include <set>
 #include <span>
+#include <stdexcept>
 #include <utility>
 
 #include "kernels/late.h"
@@ -243,9 +244,14 @@ Tensor Optimizer::penalised(Stream& stream, const StageGradients& gradients, std
                             const Tensor& first, const Tensor& later) const {
   const auto sets = GradientSets::of(config_, lateness_.staleness);
   const auto times_share = [&](const Tensor& gradient, int set) {
+    const Tensor& share =
+        gradients.slots[static_cast<std::size_t>(set) * parameters_.size() + slot];
+    // Holders of two stages have made them.
+    if (share.empty())
+      throw std::runtime_error("found gradients of " + parameters_[slot].name +
+                               " by weights that its own stage has not seen");
     Tensor product = copied(stream, gradient);
-    multiply(stream, gradients.slots[static_cast<std::size_t>(set) * parameters_.size() + slot],
-             product);
+    multiply(stream, share, product);
     return product;
   };
   Tensor sum = times_share(first, sets.first_share);

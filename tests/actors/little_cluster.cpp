@@ -100,12 +100,15 @@ class LittleHome final : public RunHome {
   }
   std::chrono::nanoseconds head_patience() const override { return std::chrono::minutes(1); }
 
-  std::size_t bytes_in_use() {
+  void finish_jobs() {
     std::vector<Executor*> all;
     for (const auto& executor : executors_) all.push_back(executor.get());
     finish(all);
+  }
+  std::size_t bytes_in_use() {
+    finish_jobs();
     std::size_t bytes = 0;
-    for (auto* executor : all) bytes += executor->memory().counters().bytes_in_use;
+    for (const auto& executor : executors_) bytes += executor->memory().counters().bytes_in_use;
     return bytes;
   }
 
@@ -241,7 +244,7 @@ class LittleNode {
     if (number_ == cluster_.order_.born_frozen && std::exchange(is_first_, false))
       cluster_.freeze_devices(number_);
     auto node_attempt = NodeAttempt::open(
-        channels_, {.home = home_,
+        channels_, {.home = in_the_hands_of_a_site(),
                     .prepare = std::move(order),
                     .state_store = nullptr,
                     .attempt = static_cast<int>(message.epoch),
@@ -263,6 +266,11 @@ class LittleNode {
     if (!node_attempt) return tell(message.epoch, PrepareFailed{node_attempt.error().text});
     node_attempt_ = std::move(*node_attempt);
     tell(message.epoch, Prepared{node_attempt_->address(), {}});
+  }
+
+  /// In a process of its own the site has the only one: when it lets go, jobs are finished first.
+  std::shared_ptr<RunHome> in_the_hands_of_a_site() const {
+    return {home_.get(), [home = home_](RunHome*) { home->finish_jobs(); }};
   }
 
   void end() {
@@ -397,8 +405,12 @@ void LittleCluster::break_devices(int node) {
 
 void LittleCluster::fail_player(int node) {
   const auto& at = *nodes_[static_cast<std::size_t>(node)];
-  auto message = transport::to_message(
-      StageFailed{{PlayerId::Kind::stage, at.player()}, "the test has said so", EndCause::lost});
+  say(node, transport::to_message(StageFailed{
+                {PlayerId::Kind::stage, at.player()}, "the test has said so", EndCause::lost}));
+}
+
+void LittleCluster::say(int node, transport::Message message) {
+  const auto& at = *nodes_[static_cast<std::size_t>(node)];
   message.run = "little";
   message.epoch = at.attempt();
   heard(at.incarnation(), std::move(message));

@@ -74,6 +74,9 @@ class LittleCluster {
   /// Tells the head that the node's first stage has failed.
   void fail_player(int node);
 
+  /// It says this about its attempt to the head.
+  void say(int node, transport::Message message);
+
   sim_device::SimWorld& world() { return world_; }
   /// Returns the messages that the head got from nodes whose process had to end.
   std::string stuck() const;

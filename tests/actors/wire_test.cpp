@@ -1,7 +1,13 @@
 // Players believe that they are in several processes. Messages that would cross a process boundary
 // become wire messages, which the test counts.
 
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <iterator>
 #include <map>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,10 +33,14 @@ namespace {
 /// from them.
 using Traffic = std::map<int, std::size_t>;
 
+/// Changes a message that one process sends to another.
+using Lie = std::function<void(int from, WireMessage& wire_message)>;
+
 /// A cast whose players use proxies for one another, as in separate processes.
 class Wires final : public PlayerHost {
  public:
-  Wires(int nodes, MemoryPool& memory) : nodes_(nodes), memory_(memory) {}
+  Wires(int nodes, MemoryPool& memory, Lie lie = {})
+      : nodes_(nodes), memory_(memory), lie_(std::move(lie)) {}
 
   const Traffic& exchanged() const { return exchanged_; }
 
@@ -69,12 +79,21 @@ class Wires final : public PlayerHost {
         for (const auto& tensor : wire_message.tensors) exchanged_[from] += tensor.bytes();
       const auto player = caf::actor_cast<caf::actor>(players_.at(to));
       if (!player) return Error{"it has ended"};
-      return deliver(std::move(wire_message), {from, to, placement_, bounds}, *spec_, player);
+      if (lie_) lie_(from, wire_message);
+      auto delivered =
+          deliver(std::move(wire_message), {from, to, placement_, bounds}, *spec_, player);
+      // As a node does: one of the players that are there tells of it.
+      if (!delivered)
+        caf::anon_send(player,
+                       caf::exit_msg{player.address(), caf::make_error(caf::sec::runtime_error,
+                                                                       delivered.error().text)});
+      return Done{};
     };
   }
 
   int nodes_;
   MemoryPool& memory_;
+  Lie lie_;
   RunSpecPtr spec_;
   Placement placement_;
   std::map<PlayerId, caf::weak_actor_ptr> players_;
@@ -179,4 +198,146 @@ TEST_CASE("in an all-to-all exchange all send equally much, and a server sends f
   const auto served = in_a_step(piece_of("wide", 1, replicas, Exchange::server), replicas);
   CHECK(served.at(0) == (replicas - 1) * all);
   for (int k = 1; k < replicas; ++k) CHECK(served.at(k) == all);
+}
+
+namespace {
+
+/// A run with a tied parameter and buffers or not, over wires, in which one process lies. Its end:
+/// a peer's lie costs attempts, and ends the run with the reason if it comes again and again.
+Played play_with_liar(const Piece& piece, Lie lie) {
+  MemoryPool memory;
+  LittleRun run(piece);
+  Scene scene(run, 7);
+  Wires wires(4, memory, std::move(lie));
+  scene.spec().player_host = &wires;
+  scene.begin();
+  auto played = scene.finish();
+  CHECK(played.ended);
+  CHECK(played.bytes_left == 0);
+  CHECK(memory.counters().bytes_in_use == 0);
+  return played;
+}
+
+Tensor other_shape(const Tensor& tensor, MemoryPool& memory) {
+  Shape shape{tensor.count() + 1};
+  Tensor other = Tensor::make(memory, shape, tensor.dtype());
+  std::ranges::fill(other.host_bytes(), std::byte{0});
+  return other;
+}
+
+/// Gives numbers in the body of a message, the parts of a list too, other values.
+void change_numbers(Value& value, std::mt19937_64& random) {
+  const auto one_in = [&](int count) {
+    return std::uniform_int_distribution<int>(1, count)(random) == 1;
+  };
+  if (const auto* map = value.map()) {
+    for (const auto& entry : Value::Map(*map)) {
+      Value changed = entry.value;
+      change_numbers(changed, random);
+      value.set(entry.key, std::move(changed));
+    }
+  } else if (const auto* list = value.list()) {
+    Value::List changed = *list;
+    for (auto& entry : changed) change_numbers(entry, random);
+    value = std::move(changed);
+  } else if (const auto number = value.integer(); number && one_in(3)) {
+    const std::int64_t wild[] = {0, 1, -1, 2, *number + 1, *number - 1, 1 << 20};
+    value = wild[std::uniform_int_distribution<std::size_t>(0, std::size(wild) - 1)(random)];
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a peer whose tensors have other forms fails the attempt with the reason", "[actors]") {
+  MemoryPool memory;
+  for (const std::string model : {"gpt2", "resnet"})
+    for (const std::string type :
+         {"activation", "gradient", "loan_for", "step_gradients", "new_weights", "norms"}) {
+      if (type == "loan_for" && model == "resnet") continue;
+      CAPTURE(model, type);
+      const auto played = play_with_liar(
+          piece_of(model, 2, 2, Exchange::all_to_all), [&](int, WireMessage& wire_message) {
+            if (wire_message.type != type) return;
+            if (wire_message.tensors.empty())
+              wire_message.bytes += wire_message.bytes;
+            else
+              wire_message.tensors.back() = other_shape(wire_message.tensors.back(), memory);
+          });
+      CHECK(played.outcome.how == Outcome::How::failed);
+      INFO(played.outcome.why);
+      CHECK(played.outcome.why.find(type + ": found ") != std::string::npos);
+    }
+}
+
+TEST_CASE("a peer that sends good tensors at a bad time fails the attempt", "[actors]") {
+  const auto with = [](const std::string& type, const std::function<void(WireMessage&)>& change) {
+    const auto played = play_with_liar(piece_of("mlp", 2, 2, Exchange::all_to_all),
+                                       [&, sent = 0](int, WireMessage& wire_message) mutable {
+                                         if (wire_message.type == type && ++sent % 5 == 0)
+                                           change(wire_message);
+                                       });
+    CHECK(played.outcome.how == Outcome::How::failed);
+    return played.outcome.why;
+  };
+  CHECK(with("new_weights", [](WireMessage& it) { it.body.set("version", 7); }).find("version 7") !=
+        std::string::npos);
+  CHECK(with("step_gradients", [](WireMessage& it) {
+          it.body.set("first_groups", Value::List{3});
+        }).find("group") != std::string::npos);
+  CHECK(with("step_gradients", [](WireMessage& it) {
+          it.body.set("rate_share", 0.5);
+        }).find("another length") != std::string::npos);
+  CHECK(with("step_gradients", [](WireMessage& it) { it.body.set("step", 0); }).find("twice") !=
+        std::string::npos);
+  CHECK(with("norms", [](WireMessage& it) {
+          const double huge = 1e308;
+          for (std::size_t at = 0; at < it.bytes.size(); at += sizeof huge)
+            std::memcpy(it.bytes.data() + at, &huge, sizeof huge);
+        }).find("norm") != std::string::npos);
+}
+
+TEST_CASE("whatever one peer sends, a run ends, and with words", "[actors]") {
+  MemoryPool memory;
+  int failed = 0;
+  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+    CAPTURE(seed);
+    std::mt19937_64 random(seed);
+    const auto draw = [&](int most) { return std::uniform_int_distribution<int>(0, most)(random); };
+    const std::string models[] = {"gpt2", "resnet", "mlp"};
+    auto piece = piece_of(models[seed % 3], 2, 2, Exchange::all_to_all);
+    if (seed % 5 == 0) {
+      piece.shape.schedule = "pipedream";
+      piece.shape.replicas = 1;
+      piece.staleness.gap_penalty = models::StalenessOptions::GapPenalty::elementwise;
+    }
+    const int when = 1 + draw(60), liar = draw(1);
+    const auto played =
+        play_with_liar(piece, [&, sent = 0](int from, WireMessage& wire_message) mutable {
+          if (from != liar || ++sent < when) return;
+          if (draw(1) == 0) change_numbers(wire_message.body, random);
+          if (wire_message.tensors.empty()) return;
+          auto& tensor = wire_message.tensors[static_cast<std::size_t>(
+              draw(static_cast<int>(wire_message.tensors.size()) - 1))];
+          switch (draw(3)) {
+            case 0:
+              tensor = other_shape(tensor, memory);
+              break;
+            case 1:
+              if (bytes_of(tensor.dtype()) == 4) {
+                tensor = Tensor::over(tensor.holding(), 0, Shape{tensor.count()}, DType::i32);
+              }
+              break;
+            case 2:
+              wire_message.tensors.pop_back();
+              break;
+            default:
+              break;
+          }
+        });
+    if (played.outcome.how == Outcome::How::failed) {
+      ++failed;
+      CHECK_FALSE(played.outcome.why.empty());
+    }
+  }
+  CHECK(failed > 50);
 }
