@@ -309,6 +309,8 @@ Status same_data(const RunSpec& spec, const std::vector<DataHere>& there) {
 
 /// Needs no lock: the placement is fixed before any process takes part.
 Status Attempt::take_from(int process, PlayerId to, WireMessage wire_message) const {
+  if (to != the_supervisor)
+    return Error{wire_message.type + ": found it addressed to a player that is not here"};
   auto supervisor = caf::actor_cast<caf::actor>(supervisor_);
   if (!supervisor) return Done{};
   return deliver(std::move(wire_message), {process, to, placement_, bounds_}, *spec_, supervisor);

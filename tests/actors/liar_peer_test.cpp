@@ -56,3 +56,27 @@ TEST_CASE("tensors of another shape from a node cost the attempt, and tell its n
                         "0 as f32 [3, 5], wanted f32 [2, 5]") != std::string::npos);
   }
 }
+
+TEST_CASE("what a node says to players that are not at the head ends its part alone", "[actors]") {
+  auto piece = linked_piece("mlp", "1f1b", 2);
+  LittleCluster* here = nullptr;
+  piece.layer_fault = {.unit = 0,
+                       .forward =
+                           [&, said = std::make_shared<std::atomic<bool>>(false)](
+                               const models::Pass& pass, Tensor&) {
+                             if (pass.key.step != 1 || said->exchange(true)) return;
+                             MemoryPool memory;
+                             here->say(0, as_message({PlayerId::Kind::inputs, 0},
+                                                     to_wire_message(Taken{0}, memory)));
+                           },
+                       .backward = {}};
+  LittleCluster cluster(piece, {.nodes = 2});
+  here = &cluster;
+  const auto played = cluster.play();
+  INFO(played.outcome.why);
+  INFO(played.told("warn"));
+  CHECK(played.outcome.how == Outcome::How::done);
+  CHECK(played.weights == bits_of_plain_loop(piece));
+  CHECK(played.told("warn").find("taken: found it addressed to a player that is not here") !=
+        std::string::npos);
+}
