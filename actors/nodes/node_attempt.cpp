@@ -266,7 +266,8 @@ Status NodeAttempt::give_states(const Start& start) {
   for (std::size_t i = 0; i < start.states.size(); ++i) {
     const PlayerId optimizer{PlayerId::Kind::optimizer, static_cast<int>(i)};
     if (start.states[i] != order_.prepare.here || is_here(optimizer)) continue;
-    const auto state = order_.state_store ? order_.state_store->find(optimizer.index, start.step) : std::nullopt;
+    const auto state =
+        order_.state_store ? order_.state_store->find(optimizer.index, start.step) : std::nullopt;
     if (!state)
       return Error{"the state of the " + title_of(*spec_, optimizer) + " after step " +
                    std::to_string(start.step) + " is not kept here any more"};

@@ -37,8 +37,8 @@ struct HeldStage {
   int steps_given = 0;                  // In the current round.
   int steps_taken = 0;
 
-  /// Checks that a section sends its part of the next weights once, and that the part has the version
-  /// that is due.
+  /// Checks that a section sends its part of the next weights once, and that the part has the
+  /// version that is due.
   Status expects(const NewWeights& part) const;
   bool is_published() const { return missing_section() == static_cast<int>(published.size()); }
   /// Returns the first section whose new weights are missing.

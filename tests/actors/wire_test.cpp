@@ -296,7 +296,7 @@ TEST_CASE("a peer that sends good tensors at a bad time fails the attempt", "[ac
         }).find("norm") != std::string::npos);
 }
 
-TEST_CASE("whatever one peer sends, a run ends, and with words", "[actors]") {
+TEST_CASE("a run ends with a reason whatever one peer sends", "[actors]") {
   MemoryPool memory;
   int failed = 0;
   for (std::uint64_t seed = 1; seed <= 150; ++seed) {
