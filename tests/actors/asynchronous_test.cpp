@@ -5,6 +5,7 @@
 
 #include "catch.h"
 #include "little_run.h"
+#include "wires.h"
 
 using namespace troupe;
 using namespace troupe::actors;
@@ -166,6 +167,42 @@ TEST_CASE("results with each remedy do not depend on how replicas exchange gradi
   const auto all_to_all = play(piece, 1);
   piece.exchange = Exchange::server;
   CHECK(play(piece, 2).weights == all_to_all.weights);
+}
+
+TEST_CASE("players of other processes take whatever a remedy makes of tensors", "[actors]") {
+  auto all = pieces();
+  for (const auto source : {S::GapSource::stash, S::GapSource::last_update})
+    for (const auto factor : {S::GapFactor::scalar, S::GapFactor::max})
+      for (const std::string model : {"gpt2", "resnet"}) {
+        S staleness;
+        staleness.linearize_at = S::LinearizeAt::forward;
+        staleness.gap_penalty = S::GapPenalty::tensor_norm;
+        staleness.gap_source = source;
+        staleness.gap_factor = factor;
+        all.push_back({model + " with a gap factor", with(late(model, 2), Kind::adamw, staleness)});
+      }
+  for (auto& [name, piece] : all) {
+    const bool may_have_replicas = piece.staleness.predict != S::Predict::aggmsnag;
+    for (const int replicas : {1, 2}) {
+      if (replicas == 2 && (!may_have_replicas || piece.shape.replicas == 2)) continue;
+      CAPTURE(name, replicas);
+      Piece other = piece;
+      if (replicas == 2) {
+        other.shape.replicas = 2;
+        other.shape.groups = other.shape.micro_batches *= 2;
+      }
+      MemoryPool memory;
+      LittleRun run(other);
+      Scene scene(run, 7);
+      Wires wires(3, memory);
+      scene.spec().player_host = &wires;
+      scene.begin();
+      const auto over_wires = scene.finish();
+      INFO(over_wires.outcome.why);
+      CHECK(over_wires.outcome.how == Outcome::How::done);
+      CHECK(over_wires.weights == play(other, 1).weights);
+    }
+  }
 }
 
 TEST_CASE("each remedy trains differently from the others", "[actors]") {
