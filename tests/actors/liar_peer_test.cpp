@@ -40,7 +40,8 @@ std::string warned(const Piece& piece, Carriers carriers) {
 
 }  // namespace
 
-TEST_CASE("tensors of another shape from a node end the attempt, which names the node", "[actors]") {
+TEST_CASE("tensors of another shape from a node end the attempt, which names the node",
+          "[actors]") {
   for (const auto carriers : {Carriers::tcp, Carriers::shm_and_tcp}) {
     auto piece = linked_piece("mlp", "1f1b", 2);
     piece.layer_fault = {.unit = 3, .forward = one_row_more_once(), .backward = {}};

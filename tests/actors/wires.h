@@ -20,8 +20,8 @@
 // become wire messages, which the test counts.
 namespace troupe::actors {
 
-/// Bytes of tensors that each process sent to other processes: gradients to optimizers, and weights from
-/// them.
+/// Bytes of tensors that each process sent to other processes: gradients to optimizers, and weights
+/// from them.
 using BytesSent = std::map<int, std::size_t>;
 
 /// Changes a message that one process sends to another.

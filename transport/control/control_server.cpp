@@ -132,17 +132,13 @@ class ControlServer::Loop {
       listening_.connections().all_read();
       return false;
     }
-    const auto sender = listening_.connections().find(parts_.descriptor());
-    listening_.connections().heard(parts_.descriptor());
     const std::string routing_id(parts_[0]);
     const auto found = sessions_.find(routing_id);
     Session* const session = found == sessions_.end() ? nullptr : &found->second;
-    if (!session && listening_.connections().is_in_doubt(parts_.descriptor())) {
-      counters_.add(Count::before_hello);
-      shut(sender.descriptor, sender.far_end);  // A peer of this user dials again after a while.
-      return true;
-    }
+    // Messages after a farewell cost only these look-ups.
     if (!session && farewells_.contains(routing_id)) return true;
+    if (!session && is_in_doubt()) return true;
+    listening_.connections().heard(parts_.descriptor());
 
     const auto parts = parts_.from(1);
     if (const auto prelude = read_prelude(parts.empty() ? "" : parts[0]);
@@ -181,6 +177,15 @@ class ControlServer::Loop {
       open_session(routing_id, std::move(*message));
     else
       counters_.add(Count::before_hello);
+    return true;
+  }
+
+  /// Returns whether the sender's connection may be another user's, and ends it if so.
+  bool is_in_doubt() {
+    const auto sender = listening_.connections().find(parts_.descriptor());
+    if (!listening_.connections().is_in_doubt(parts_.descriptor())) return false;
+    counters_.add(Count::before_hello);
+    shut(sender.descriptor, sender.far_end);  // A peer of this user dials again after a while.
     return true;
   }
 
