@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -26,6 +27,17 @@ Error unlike(const std::string& what, const std::string& found, const std::strin
   return Error{"found " + what + " as " + found + ", wanted " + wanted};
 }
 
+bool has_form(const Tensor& tensor, const TensorForm& form) {
+  return !tensor.empty() && tensor.dtype() == form.type && tensor.shape() == form.shape;
+}
+
+/// The first number that is none of the classes.
+std::optional<std::int32_t> wild_number(const Tensor& tensor, const TensorForm& form) {
+  for (const auto number : tensor.numbers<std::int32_t>())
+    if (number < 0 || number >= form.classes) return number;
+  return {};
+}
+
 std::string of_stage(int stage) { return " of stage " + std::to_string(stage); }
 
 std::string from_holder(const StepGradients& message) {
@@ -38,18 +50,17 @@ std::string to_string(const TensorForm& form) {
   return std::string(to_string(form.type)) + " " + to_string(form.shape);
 }
 
+bool fits(const Tensor& tensor, const TensorForm& form) {
+  if (!has_form(tensor, form)) return false;
+  return form.classes == 0 || (tensor.place().is_host() && !wild_number(tensor, form));
+}
+
 Status check(const Tensor& tensor, const TensorForm& form, const std::string& what) {
-  const bool is_there = !tensor.empty();
-  if (!is_there || tensor.dtype() != form.type || tensor.shape() != form.shape)
-    return unlike(what, form_text(tensor), to_string(form));
-  if (form.classes == 0) return Done{};
+  if (fits(tensor, form)) return Done{};
+  if (!has_form(tensor, form)) return unlike(what, form_text(tensor), to_string(form));
   if (!tensor.place().is_host()) return unlike(what, "a tensor of a device", "one of the host");
-  const auto numbers = tensor.numbers<std::int32_t>();
-  const auto wild = std::ranges::find_if(
-      numbers, [&](std::int32_t number) { return number < 0 || number >= form.classes; });
-  if (wild == numbers.end()) return Done{};
-  return Error{"found " + std::to_string(*wild) + " in " + what + ", wanted 0 to " +
-               std::to_string(form.classes - 1)};
+  return Error{"found " + std::to_string(*wild_number(tensor, form)) + " in " + what +
+               ", wanted 0 to " + std::to_string(form.classes - 1)};
 }
 
 std::shared_ptr<const BatchForms> BatchForms::of(const RunSpec& spec, const Source& source) {
@@ -98,6 +109,7 @@ TensorBounds::TensorBounds(const RunSpec& spec) : spec_(spec) {
           shared_.emplace(shared.name, Shared{shared.stages, form_of(one)});
   }
   optimizers_.resize(static_cast<std::size_t>(optimizers_of(spec)));
+  gradients_.resize(optimizers_.size());
 }
 
 int TensorBounds::owner_of(const std::string& parameter) const {
@@ -108,17 +120,20 @@ int TensorBounds::owner_of(const std::string& parameter) const {
 const OptimizerForms& TensorBounds::of(int optimizer) const {
   const std::lock_guard lock(mutex_);
   auto& forms = optimizers_.at(static_cast<std::size_t>(optimizer));
-  if (!forms) forms = make(optimizer);
+  if (!forms) forms = make_forms(optimizer);
   return *forms;
 }
 
-std::unique_ptr<const OptimizerForms> TensorBounds::make(int optimizer) const {
+const GradientForms& TensorBounds::gradients_for(int optimizer) const {
+  const std::lock_guard lock(mutex_);
+  auto& forms = gradients_.at(static_cast<std::size_t>(optimizer));
+  if (!forms) forms = make_gradients(optimizer);
+  return *forms;
+}
+
+std::unique_ptr<const OptimizerForms> TensorBounds::make_forms(int optimizer) const {
   const auto [stage, number] = place_of(spec_, optimizer);
-  const auto stage_at = [&](int of) {
-    const auto index = static_cast<std::size_t>(of);
-    return models::Stage(*spec_.model, spec_.stages[index], {});
-  };
-  const auto passes = stage_at(stage);
+  const models::Stage passes(*spec_.model, spec_.stages[static_cast<std::size_t>(stage)], {});
   const auto& section =
       spec_.sections[static_cast<std::size_t>(stage)][static_cast<std::size_t>(number)];
   auto forms = std::make_unique<OptimizerForms>();
@@ -139,9 +154,15 @@ std::unique_ptr<const OptimizerForms> TensorBounds::make(int optimizer) const {
   if (section.has_buffers)
     for (const auto& buffer : passes.buffers())
       forms->buffers.push_back({buffer.name, {buffer.shape, DType::f32}});
+  return forms;
+}
+
+std::unique_ptr<const GradientForms> TensorBounds::make_gradients(int optimizer) const {
+  auto forms = std::make_unique<GradientForms>();
   for (const auto& giving : given_to(spec_, optimizer)) {
-    auto& given = forms->gradients[giving.stage];
-    const auto user = stage_at(giving.stage);
+    auto& given = (*forms)[giving.stage];
+    const models::Stage user(*spec_.model, spec_.stages[static_cast<std::size_t>(giving.stage)],
+                             {});
     for (const auto& piece : models::parameters_of(giving.section, user.parameters()))
       given.push_back(form_of(piece));
   }
@@ -198,16 +219,14 @@ Status TensorBounds::check_buffers(const std::vector<Tensor>& tensors, const Opt
     return unlike(what, std::to_string(tensors.size()) + " tensors",
                   std::to_string(forms.buffers.size()));
   for (std::size_t i = 0; i < tensors.size(); ++i)
-    if (auto good =
-            actors::check(tensors[i], forms.buffers[i].form, forms.buffers[i].name + " of " + what);
-        !good)
-      return good;
+    if (const auto& [name, form] = forms.buffers[i]; !fits(tensors[i], form))
+      return actors::check(tensors[i], form, name + " of " + what);
   return Done{};
 }
 
 Status TensorBounds::check_sum(const StepGradients& message, const models::PartialSum& sum,
                                int optimizer) const {
-  const auto& wanted = of(optimizer).gradients.at(message.stage);
+  const auto& wanted = gradients_for(optimizer).at(message.stage);
   const auto from = from_holder(message);
   const auto sets = static_cast<std::size_t>(sets_);
   if (sum.slots.size() != wanted.size() && sum.slots.size() != wanted.size() * sets)
@@ -221,9 +240,8 @@ Status TensorBounds::check_sum(const StepGradients& message, const models::Parti
     const auto set = static_cast<int>(i / wanted.size());
     // What mends late gradients leaves those places empty that it does not need.
     const bool is_needed = set == 0 || (set == raw_set_ && has_raw);
-    if (sum.slots[i].empty() && !is_needed) continue;
-    const auto what = "gradient " + std::to_string(i) + from;
-    if (auto good = actors::check(sum.slots[i], wanted[slot], what); !good) return good;
+    if (fits(sum.slots[i], wanted[slot]) || (sum.slots[i].empty() && !is_needed)) continue;
+    return actors::check(sum.slots[i], wanted[slot], "gradient " + std::to_string(i) + from);
   }
   return Done{};
 }
@@ -231,7 +249,7 @@ Status TensorBounds::check_sum(const StepGradients& message, const models::Parti
 Status TensorBounds::check(const StepGradients& message, int optimizer) const {
   const auto& forms = of(optimizer);
   const auto from = from_holder(message);
-  if (!forms.gradients.contains(message.stage))
+  if (!gradients_for(optimizer).contains(message.stage))
     return Error{"found gradients" + from + ", which gives none to optimizer " +
                  std::to_string(optimizer)};
   const auto& given = *message.gradients;
@@ -296,10 +314,8 @@ Status TensorBounds::check(const NewWeights& message) const {
     return unlike("weights" + from, std::to_string(weights->slots.size()) + " tensors",
                   std::to_string(forms.slots.size()));
   for (std::size_t i = 0; i < forms.slots.size(); ++i)
-    if (auto good = actors::check(weights->slots[i].value, forms.slots[i],
-                                  "weight " + std::to_string(i) + from);
-        !good)
-      return good;
+    if (const auto& value = weights->slots[i].value; !fits(value, forms.slots[i]))
+      return actors::check(value, forms.slots[i], "weight " + std::to_string(i) + from);
   if (auto good = check_buffers(weights->buffers, forms, "buffers" + from); !good) return good;
   const auto of_how_many = stages_use_moments(spec_) ? forms.parameters.size() : 0;
   if (moments.size() != of_how_many)
@@ -312,9 +328,8 @@ Status TensorBounds::check(const NewWeights& message) const {
       return unlike("moments of " + parameter.name + from,
                     std::to_string(moments[i].size()) + " tensors", std::to_string(wanted));
     for (std::size_t k = 0; k < wanted; ++k)
-      if (auto good = actors::check(moments[i][k], parameter.form, parameter.moments[k] + from);
-          !good)
-        return good;
+      if (!fits(moments[i][k], parameter.form))
+        return actors::check(moments[i][k], parameter.form, parameter.moments[k] + from);
   }
   return Done{};
 }
@@ -333,7 +348,8 @@ Status TensorBounds::check(const Snapshot& state) const {
     for (const auto& [name, tensor] : tensors) {
       const auto found = wanted.find(name);
       if (found == wanted.end()) return Error{"found " + name + of_state + " once too often"};
-      if (auto good = actors::check(tensor, *found->second, name + of_state); !good) return good;
+      if (!fits(tensor, *found->second))
+        return actors::check(tensor, *found->second, name + of_state);
       if (!tensor.place().is_host())
         return unlike(name + of_state, "a tensor of a device", "one of the host");
       wanted.erase(found);

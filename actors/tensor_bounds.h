@@ -28,6 +28,8 @@ struct TensorForm {
 /// "f32 [2, 3]"
 std::string to_string(const TensorForm& form);
 
+/// Returns whether the tensor has this form.
+bool fits(const Tensor& tensor, const TensorForm& form);
 /// Returns an error with both forms if the tensor has another form. `what` names the tensor.
 Status check(const Tensor& tensor, const TensorForm& form, const std::string& what);
 
@@ -58,9 +60,10 @@ struct OptimizerForms {
   std::vector<Parameter> parameters;  // In the order in which the slots first name them.
   bool has_buffers = false;           // The section has those of its stage, which may be none.
   std::vector<Buffer> buffers;
-  /// One set of gradients, by the stage whose passes give them.
-  std::map<int, std::vector<TensorForm>> gradients;
 };
+
+/// The gradients that go to an optimizer: one set, by the stage whose passes give them.
+using GradientForms = std::map<int, std::vector<TensorForm>>;
 
 /// Checks the tensors of messages. Any thread. The specification must outlive this.
 class TensorBounds {
@@ -85,6 +88,7 @@ class TensorBounds {
 
   /// What these checks ask for.
   const OptimizerForms& of(int optimizer) const;
+  const GradientForms& gradients_for(int optimizer) const;
   /// Those of training come first, then those of evaluation if they are others.
   const std::vector<std::shared_ptr<const BatchForms>>& batches() const { return batches_; }
 
@@ -94,7 +98,8 @@ class TensorBounds {
     TensorForm form;
   };
 
-  std::unique_ptr<const OptimizerForms> make(int optimizer) const;
+  std::unique_ptr<const OptimizerForms> make_forms(int optimizer) const;
+  std::unique_ptr<const GradientForms> make_gradients(int optimizer) const;
   template <class FormOf>
   Status check_batch(const Tensor& tensor, const std::string& what, FormOf form_of) const;
   Status check_sum(const StepGradients& message, const models::PartialSum& sum,
@@ -111,7 +116,9 @@ class TensorBounds {
   int raw_set_ = 0;
 
   mutable std::mutex mutex_;
-  mutable std::vector<std::unique_ptr<const OptimizerForms>> optimizers_;  // Made when asked for.
+  // Made when asked for: a process needs those of few optimizers.
+  mutable std::vector<std::unique_ptr<const OptimizerForms>> optimizers_;
+  mutable std::vector<std::unique_ptr<const GradientForms>> gradients_;
 };
 
 /// Returns an error if the gradients of all who hold a stage do not add up to one sum: `shares` are

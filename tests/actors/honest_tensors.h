@@ -38,7 +38,8 @@ class HonestTensors {
     auto& sum = given->sums.emplace_back();
     sum.first_group = share.first_group;
     sum.groups = share.last_group - share.first_group;
-    for (const auto& form : forms.gradients.at(stage)) sum.slots.push_back(tensor(form));
+    for (const auto& form : bounds_.gradients_for(optimizer).at(stage))
+      sum.slots.push_back(tensor(form));
     if (forms.has_buffers && stage == place_of(spec_, optimizer).stage)
       for (int m = 0; m < share.count(); ++m) {
         auto& statistics = given->statistics.emplace_back();

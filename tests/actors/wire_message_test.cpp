@@ -421,7 +421,7 @@ TEST_CASE("a tensor of a peer with another form than the run's reaches no player
     }
     for (int optimizer = 0; optimizer < optimizers_of(journey.spec()); ++optimizer) {
       const PlayerId to{PlayerId::Kind::optimizer, optimizer};
-      for (const auto& [stage, forms] : journey.tensors().of(optimizer).gradients)
+      for (const auto& [stage, forms] : journey.tensors().gradients_for(optimizer))
         refuse(honest.gradients(optimizer, stage, 0), to);
       for (const std::int64_t version : {0, 7}) {
         refuse(honest.weights(optimizer, version),

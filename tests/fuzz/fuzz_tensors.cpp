@@ -351,7 +351,7 @@ std::optional<Drawn> draw_message(Run& run, Bytes& bytes) {
       return Drawn{to_wire_message(loan, memory), player};
     }
     case 4: {
-      const auto& from = run.tensors().of(optimizer).gradients;
+      const auto& from = run.tensors().gradients_for(optimizer);
       const int giver = who & 0x80 ? from.rbegin()->first : from.begin()->first;
       const auto holders = holders_of(*run.spec().round(0, 1), giver).size();
       return Drawn{
