@@ -13,15 +13,15 @@
 #include "core/memory/tensor.h"
 #include "core/result.h"
 
-/// The tensors that the messages of a run may carry. Their shapes, types and number follow from the
-/// model, the plan and the data. may.h asks before anything reacts to a message.
+/// The shapes, types and counts of tensors that messages of a run may carry. They follow from the
+/// model, the plan and the data. may() checks them before anything uses a message.
 namespace troupe::actors {
 
 /// The shape and the type of one tensor.
 struct TensorForm {
   Shape shape;
   DType type = DType::f32;
-  /// Each element is in [0, classes); 0: any number will do. Only tensors of i32 have a bound.
+  /// Each element is in [0, classes). 0 means no limit. Only tensors of i32 have one.
   std::int64_t classes = 0;
 };
 
@@ -33,21 +33,21 @@ bool fits(const Tensor& tensor, const TensorForm& form);
 /// Returns an error with both forms if the tensor has another form. `what` names the tensor.
 Status check(const Tensor& tensor, const TensorForm& form, const std::string& what);
 
-/// The tensors of one micro-batch.
+/// The tensor forms of one micro-batch.
 struct BatchForms {
-  std::vector<TensorForm> inputs;  // By stage.
+  std::vector<TensorForm> inputs;  // Indexed by stage.
   TensorForm targets;
 
   /// Returns null if the source has no data.
   static std::shared_ptr<const BatchForms> of(const RunSpec& spec, const Source& source);
 };
 
-/// The tensors of an optimizer, which steps one section of a stage.
+/// The tensor forms of an optimizer, which updates one section of a stage.
 struct OptimizerForms {
   struct Parameter {
     std::string name;
     TensorForm form;
-    std::vector<std::string> moments;  // Their names; their form is the parameter's.
+    std::vector<std::string> moments;  // Their names. They have the parameter's form.
     std::int64_t first_block = 0;      // Of the sums of squares.
     std::int64_t blocks = 0;
   };
@@ -58,7 +58,7 @@ struct OptimizerForms {
 
   std::vector<TensorForm> slots;      // Of new weights.
   std::vector<Parameter> parameters;  // In the order in which the slots first name them.
-  bool has_buffers = false;           // The section has those of its stage, which may be none.
+  bool has_buffers = false;           // The section has its stage's buffers, maybe none.
   std::vector<Buffer> buffers;
 };
 
@@ -70,7 +70,7 @@ class TensorBounds {
  public:
   explicit TensorBounds(const RunSpec& spec);
 
-  // The numbers of stages, holders and optimizers in these messages have been checked already.
+  // The caller has checked the numbers of stages, holders and optimizers in these messages.
 
   Status check(const Activation& message) const;
   Status check(const Targets& message) const;
@@ -79,17 +79,17 @@ class TensorBounds {
   Status check(const StepGradients& message, int optimizer) const;
   Status check(const Norms& message, int optimizer) const;
   Status check(const NewWeights& message) const;
-  /// A complete state of an optimizer, which lies with the host.
+  /// Checks a complete state of an optimizer in host memory.
   Status check(const Snapshot& state) const;
 
   /// Returns the stage that owns a parameter which several stages use; -1 if there is no such
   /// parameter.
   int owner_of(const std::string& parameter) const;
 
-  /// What these checks ask for.
+  /// The expected forms, for tests that send good tensors.
   const OptimizerForms& of(int optimizer) const;
   const GradientForms& gradients_for(int optimizer) const;
-  /// Those of training come first, then those of evaluation if they are others.
+  /// Returns the forms for training, then the forms for evaluation if they differ.
   const std::vector<std::shared_ptr<const BatchForms>>& batches() const { return batches_; }
 
  private:
@@ -116,7 +116,7 @@ class TensorBounds {
   int raw_set_ = 0;
 
   mutable std::mutex mutex_;
-  // Made when asked for: a process needs those of few optimizers.
+  // Made on demand, because a process needs the forms of few optimizers.
   mutable std::vector<std::unique_ptr<const OptimizerForms>> optimizers_;
   mutable std::vector<std::unique_ptr<const GradientForms>> gradients_;
 };

@@ -290,12 +290,13 @@ actors::Outcome HeadRun::play() {
   tell_choice();
   for (const auto& node : around_.nodes.all())
     if (!can_use(node)) tell_unfit(node);
-  return run_->play({.bell = bell_,
-                     .watchdog = watchdog_,
-                     .record = record_,
-                     .player_host = player_host_.get(),
-                     .claim = &*place_.checkpoints,
-                     .led_by = [this](const caf::actor& supervisor) { supervisor_.change(supervisor); }});
+  return run_->play(
+      {.bell = bell_,
+       .watchdog = watchdog_,
+       .record = record_,
+       .player_host = player_host_.get(),
+       .claim = &*place_.checkpoints,
+       .led_by = [this](const caf::actor& supervisor) { supervisor_.change(supervisor); }});
 }
 
 void HeadRun::record(Recorder& recorder, const Value& event) {

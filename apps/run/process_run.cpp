@@ -85,7 +85,8 @@ Value ProcessRun::recipe_of(Value tree) const {
 void ProcessRun::keep_memory() {
   if (kept_ == prepared_plan_) return;
   watchdog_->sign("it keeps what its plan holds");
-  if (auto kept = write_memory(files_, "runs/" + config_.name + "/memory.jsonl", prepared_plan_->memory);
+  if (auto kept =
+          write_memory(files_, "runs/" + config_.name + "/memory.jsonl", prepared_plan_->memory);
       !kept)
     warn(kept.error().text);
   kept_ = prepared_plan_;

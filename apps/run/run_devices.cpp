@@ -80,7 +80,8 @@ Status RunDevices::add_gpu(const Turn& turn, const config::RunConfig& config,
                            const DevicesHere& here) {
   const int gpus = static_cast<int>(turn.gpus.size());
   const int number = turn.gpus[static_cast<std::size_t>(turn.number % gpus)];
-  auto opened = open_gpu(number, [all = device_notes_](const std::string& remark) { all->add(remark); });
+  auto opened =
+      open_gpu(number, [all = device_notes_](const std::string& remark) { all->add(remark); });
   if (!opened) return within("train.device", opened.error());
   auto memory = gpu_memory(number, turn.gpus);
   if (!memory) return within("train.device", memory.error());
