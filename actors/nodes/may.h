@@ -17,8 +17,8 @@
 /// untrusted, so may() is called before anything else uses it. It checks that the sender has the
 /// player for which the message speaks, that the receiver takes such messages, that every number
 /// used as an index, a size or a time is in range, and that tensors have the shapes, types and
-/// number that the run expects (tensor_bounds.h). Course::expects() checks what also depends on the
-/// moment (a round that is not in flight, a repeated report).
+/// number that the run expects (tensor_bounds.h). StepDriver::expects() checks what also depends on
+/// the moment (a round that is not in flight, a repeated report).
 namespace troupe::actors {
 
 /// The numbers of a run that limit its messages.

@@ -100,7 +100,7 @@ class Run {
   MemoryPool& memory() { return memory_; }
   Sender from(PlayerId to) const { return {0, to, placement_, bounds_}; }
 
-  // What players do with what has passed the gate.
+  // Each take() does what a player does with an accepted message.
 
   void take(const Activation& in) { pass(in.stage, in.value, honest_->targets().value, {}, {}); }
   void take(const Targets& in) {
@@ -148,7 +148,7 @@ class Run {
   void take(const Snapshot& in) {
     auto optimizer = make_optimizer(in.optimizer);
     auto first = optimizer.begin_from(stream_, in.weights, in.step, in.loss_scale);
-    if (!first) std::abort();  // What passed is what an optimizer can begin with.
+    if (!first) std::abort();  // may() accepts only states that an optimizer can begin with.
     optimizer.go_on(stream_, *first, first->all);
     if (!optimizer.restore(stream_, in.moments, in.step)) std::abort();
     std::vector<Snapshot> parts{in};
