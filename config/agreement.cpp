@@ -90,20 +90,6 @@ void check_batch(const Examined& examined) {
                        to_string(replicas) + " or more, up to " + to_string(passes));
 }
 
-void check_exchange(const Examined& examined) {
-  const auto& parallel = examined.config.parallel;
-  const bool shards = parallel.exchange == RunConfig::Parallel::Exchange::all_to_all;
-  if (parallel.shard_optimizer.value_or(shards) == shards) return;
-  examined.error({"parallel.shard_optimizer", "parallel.exchange"},
-                 shards
-                     ? "parallel.shard_optimizer = false, but with parallel.exchange = "
-                       "\"all_to_all\" each replica keeps a part of the optimizer's state alone; "
-                       "where one shall have all of it set parallel.exchange = \"server\""
-                     : "parallel.shard_optimizer = true, but with parallel.exchange = "
-                       "\"server\" one replica has all of the optimizer's state; set "
-                       "parallel.exchange = \"all_to_all\"");
-}
-
 /// How many layers the model has; nothing where its keys do not agree with one another.
 std::optional<std::int64_t> check_model(const Examined& examined) {
   const auto& model = examined.config.model;
@@ -291,7 +277,6 @@ std::string nearest_multiples(std::int64_t number, std::int64_t step) {
 void check_agreement(const Examined& examined) {
   check_names(examined);
   check_batch(examined);
-  check_exchange(examined);
   if (const auto layers = check_model(examined)) check_stages(examined, *layers);
   check_recompute(examined);
   check_schedule(examined);

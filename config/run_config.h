@@ -62,7 +62,6 @@ struct RunConfig {
     using Exchange = schedules::Exchange;
     std::optional<int> groups;
     Exchange exchange = Exchange::all_to_all;
-    std::optional<bool> shard_optimizer;  // What `exchange` must come to, where somebody says so.
   };
 
   struct Precision {
@@ -85,9 +84,7 @@ struct RunConfig {
   enum class Exactness { bits, samples };
 
   struct Elastic {
-    enum class OnPreempt { handover, checkpoint, drop };
     CountRange nodes;
-    OnPreempt on_preempt = OnPreempt::handover;
     int copies = 2;
   };
 
