@@ -17,7 +17,7 @@ bool Chronicle::forget_recorder(const caf::actor_addr& who) {
   return true;
 }
 
-Value Chronicle::event(const std::string& type) const { return run_event(*spec_, type); }
+Value Chronicle::event(transport::MessageName type) const { return run_event(*spec_, type); }
 
 void Chronicle::tell(Value event) { hand_over(Event{std::move(event)}); }
 

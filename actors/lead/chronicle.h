@@ -9,6 +9,7 @@
 #include "actors/rt.h"
 #include "actors/run_spec.h"
 #include "core/value.h"
+#include "transport/wire/message_types.h"
 
 namespace troupe::actors {
 
@@ -26,7 +27,7 @@ class Chronicle {
   /// Where that was the recorder, which has ended: then it is not open any more.
   bool forget_recorder(const caf::actor_addr& who);
 
-  Value event(const std::string& type) const;
+  Value event(transport::MessageName type) const;
   void tell(Value event);
   void tell_state(const std::string& state);
   void tell_stalled(const Standing& standing);

@@ -8,11 +8,12 @@
 #include "actors/rt.h"
 #include "actors/run_spec.h"
 #include "core/value.h"
+#include "transport/wire/message_types.h"
 
 namespace troupe::actors {
 
 /// An event of a run, with nothing in it but its type and the run's name.
-Value run_event(const RunSpec& spec, const std::string& type);
+Value run_event(const RunSpec& spec, transport::MessageName type);
 
 struct StepReport {
   std::int64_t step = 0;  // Steps done.

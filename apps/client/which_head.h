@@ -31,7 +31,7 @@ ExitCode no_head(const Error& error);
 ExitCode refused(const Refusal& refusal);
 
 /// Asks once, and prints the answer: as JSON, or as `plainly` does.
-ExitCode ask(const WhichHead& head, const std::string& type, Value body, const CommonFlags& flags,
-             const std::function<void(const Value&)>& plainly);
+ExitCode ask(const WhichHead& head, transport::MessageName type, Value body,
+             const CommonFlags& flags, const std::function<void(const Value&)>& plainly);
 
 }  // namespace troupe::apps

@@ -12,6 +12,7 @@
 #include "core/result.h"
 #include "core/value.h"
 #include "storage/files/files.h"
+#include "transport/wire/message_types.h"
 
 namespace troupe::apps {
 
@@ -81,7 +82,7 @@ class Recorder {
 std::string sentence(const Value& event);
 
 /// An event's beginning.
-Value event(const std::string& type, const std::string& run);
+Value event(transport::MessageName type, const std::string& run);
 /// With `time`, where it has none yet: seconds since 1970, for a person and for who measures.
 Value told_now(Value event);
 

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/client/one_answer.h"
@@ -12,38 +13,31 @@
 
 namespace troupe::apps {
 
-/// Who is known to a head, and how it speaks.
+/// What orders need of a head: its nodes, its runs and its events.
 struct HeadPeople {
   NodeGate& gate;
   std::function<std::shared_ptr<HeadRun>(const std::string& name)> find_run;
-  /// Why no run of that name takes orders: there is none, or it has ended.
+  /// Returns why no run of that name takes orders: there is none, or it has ended.
   std::function<Refusal(const std::string& name)> no_run;
   std::function<std::vector<std::shared_ptr<HeadRun>>()> all_runs;
   std::function<void(const Value& event)> publish;
   HeadOptions::Drills drills = HeadOptions::Drills::forbidden;
 };
 
-/// What changes a run under way, or the nodes under it: run.set, run.checkpoint, node.cordon,
-/// node.uncordon, node.drain, node.end and chaos. Whatever waits for a run is answered once it has
-/// come to a moment at which nothing is in flight.
+/// Carries out the messages whose handler is Handler::orders: they change a run under way, or its
+/// nodes. A message that waits for a run is answered when nothing of the run is in flight.
 class HeadOrders {
  public:
   explicit HeadOrders(HeadPeople people) : people_(std::move(people)) {}
 
-  /// Whether it is one of these.
+  /// Returns false, and does nothing, if another part handles the message.
   bool take(const transport::Message& message, const Answer& answer);
 
  private:
-  void hold(const transport::Message& message, const Answer& answer);
-  void drain(const std::string& node, const Answer& answer);
-  Reply end(const std::string& node);
-  Reply cordon(const std::string& node, bool cordoned);
-  Reply chaos(const transport::Message& message);
-
   HeadPeople people_;
 };
 
-/// `path` is what of the request names it.
+/// Refuses a message about a run that does not exist. `path` is the field that names the run.
 Refusal unknown_run(const std::string& name, const std::string& path = "run");
 
 }  // namespace troupe::apps

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "apps/head/misconfigured.h"
@@ -13,6 +14,7 @@
 #include "config/load.h"
 #include "core/json.h"
 #include "schedules/plan/plan.h"
+#include "transport/wire/message_types.h"
 
 namespace troupe::apps {
 namespace {
@@ -22,7 +24,26 @@ namespace sched = troupe::schedules;
 constexpr std::size_t most_waiting = 16;
 constexpr double most_simulated_steps = 1e6;
 
-Reply validate(const config::Loaded& loaded) {
+/// A question, and what it is answered from.
+struct Question {
+  const transport::Message& message;
+  const config::Loaded& loaded;
+  const HeadQuestions::Nodes& all_nodes;
+
+  std::vector<actors::NodeHere> nodes() const {
+    auto nodes = all_nodes();
+    std::erase_if(nodes, [](const auto& node) { return node.cordoned || node.away; });
+    return nodes;
+  }
+};
+
+Refusal no_node() {
+  return transport::refusal(RefusalCode::conflict, "", "there is no node to plan for",
+                            "start one with `troupe node --head ADDRESS`");
+}
+
+Reply validate(const Question& question) {
+  const auto& loaded = question.loaded;
   if (auto setup = set_up(loaded.config); !setup) return misconfigured(setup.error());
   Value answer = Value::Map{};
   answer.set("name", loaded.config.name);
@@ -36,8 +57,10 @@ Result<LivePlan> plan_of(const config::Loaded& loaded, const std::vector<actors:
   return plan_for(loaded.config, *setup, nodes);
 }
 
-Reply plan(const config::Loaded& loaded, const std::vector<actors::NodeHere>& nodes) {
-  const auto live = plan_of(loaded, nodes);
+Reply plan(const Question& question) {
+  const auto nodes = question.nodes();
+  if (nodes.empty()) return no_node();
+  const auto live = plan_of(question.loaded, nodes);
   if (!live) return misconfigured(live.error());
   const auto changes = sched::outlooks(live->request);
   Value answer = sched::to_value(live->request, live->plan);
@@ -49,7 +72,7 @@ Reply plan(const config::Loaded& loaded, const std::vector<actors::NodeHere>& no
   return answer;
 }
 
-/// What is wrong with them, if anything.
+/// Reads the terms of a simulation. Returns what is wrong with them.
 std::optional<Refusal> read_terms(const Value& body, SimTerms& terms) {
   const auto read = [&](const char* key, double& into, double most) -> std::optional<Refusal> {
     const Value* value = body.find(key);
@@ -71,11 +94,15 @@ std::optional<Refusal> read_terms(const Value& body, SimTerms& terms) {
   return {};
 }
 
-Reply simulated(const config::Loaded& loaded, const std::vector<actors::NodeHere>& nodes,
-                const SimTerms& terms) {
+Reply simulated(const Question& question) {
+  const auto& loaded = question.loaded;
+  const auto nodes = question.nodes();
+  if (nodes.empty()) return no_node();
+  SimTerms terms;
+  if (auto bad = read_terms(question.message.body, terms)) return *bad;
   const auto live = plan_of(loaded, nodes);
   if (!live) return misconfigured(live.error());
-  // So that its answer, and the end of this head, need not be waited for.
+  // A longer simulation would delay other answers and the end of this head.
   if (const double steps = terms.hours * 3600 / live->plan.step.count();
       steps > most_simulated_steps)
     return transport::refusal(RefusalCode::invalid, "hours",
@@ -91,17 +118,26 @@ Reply simulated(const config::Loaded& loaded, const std::vector<actors::NodeHere
   return to_value(*done);
 }
 
+struct QuestionAct {
+  std::string_view config;  // The field that has the configuration; empty if the body is one.
+  Reply (*answer)(const Question&);
+};
+constexpr transport::Handles<QuestionAct> question_handlers[] = {
+    {"config.validate", {"", validate}},
+    {"plan.request", {"", plan}},
+    {"sim.request", {"config", simulated}},
+};
+static_assert(transport::handles_all(transport::Handler::questions, question_handlers));
+
 }  // namespace
 
 HeadQuestions::HeadQuestions(Nodes nodes, MayUse may_use)
     : nodes_(std::move(nodes)), may_use_(std::move(may_use)), errands_("answering", most_waiting) {}
 
 bool HeadQuestions::take(const transport::Message& message, const Answer& answer) {
-  if (message.type != "config.validate" && message.type != "plan.request" &&
-      message.type != "sim.request")
-    return false;
+  if (!transport::find_handler(question_handlers, message.type)) return false;
   const auto taken = errands_.post([this, message, answer] { (*answer)(answer_to(message)); });
-  // Where this closes nobody else has the answer: it is a refusal.
+  // If this object is closing, the last owner of the answer refuses (OneAnswer).
   if (taken == Errands::Taken::full)
     (*answer)(transport::refusal(
         RefusalCode::busy, "",
@@ -111,25 +147,18 @@ bool HeadQuestions::take(const transport::Message& message, const Answer& answer
 }
 
 Reply HeadQuestions::answer_to(const transport::Message& message) const {
-  const bool simulates = message.type == "sim.request";
-  const Value* config = simulates ? message.body.find("config") : &message.body;
-  if (!config)
-    return transport::refusal(RefusalCode::invalid, "config",
-                              "sim.request.config: is missing; wanted a configuration");
+  const auto& act = *transport::find_handler(question_handlers, message.type);
+  const Value* config = act.config.empty() ? &message.body : message.body.find(act.config);
+  if (!config) {
+    const std::string field(act.config);
+    return transport::refusal(RefusalCode::invalid, field,
+                              message.type + "." + field + ": is missing; wanted a configuration");
+  }
   config::Diagnostics found;
   const auto loaded = config::load_message(*config, message.type, found);
   if (!loaded) return misconfigured(loaded.error(), found);
   if (auto inside = may_use_(*loaded); !inside) return misconfigured(inside.error());
-  if (message.type == "config.validate") return validate(*loaded);
-  auto nodes = nodes_();
-  std::erase_if(nodes, [](const auto& node) { return node.cordoned || node.away; });
-  if (nodes.empty())
-    return transport::refusal(RefusalCode::conflict, "", "there is no node to plan for",
-                              "start one with `troupe node --head ADDRESS`");
-  if (!simulates) return plan(*loaded, nodes);
-  SimTerms terms;
-  if (auto bad = read_terms(message.body, terms)) return *bad;
-  return simulated(*loaded, nodes, terms);
+  return act.answer({message, *loaded, nodes_});
 }
 
 }  // namespace troupe::apps

@@ -12,21 +12,21 @@
 
 namespace troupe::apps {
 
-/// What may be asked of a configuration that is no run yet: config.validate, plan.request and
-/// sim.request, the latter two for the nodes that are there. They take their time, so they are
-/// answered on a thread of its own, one after another.
+/// Answers the messages whose handler is Handler::questions: questions about a configuration that
+/// is no run yet. The answers take long, so one thread of this object makes them, one after
+/// another.
 class HeadQuestions {
  public:
   using Nodes = std::function<std::vector<actors::NodeHere>()>;
 
-  /// Why the files that a configuration names may not be used, if so.
+  /// Returns an error if the head may not use the files that a configuration names.
   using MayUse = std::function<Status(const config::Loaded&)>;
 
   HeadQuestions(Nodes nodes, MayUse may_use);
 
-  /// Whether it is one of these.
+  /// Returns false, and does nothing, if another part handles the message.
   bool take(const transport::Message& message, const Answer& answer);
-  /// Finishes the one that it works on; all others are refused, now and from now on.
+  /// Finishes the current answer, and refuses all other questions from now on.
   void close() { errands_.close(); }
 
  private:

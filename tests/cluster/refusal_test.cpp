@@ -70,7 +70,7 @@ TEST_CASE("a refusal has a code, and says what of the request is wrong and what 
     const auto drill = asker.refused("chaos", with_text("target", "alpha"));
     CHECK(drill.code == RefusalCode::forbidden);
     CHECK(asker.refused("node.drain", with_text("node", "alpha")).code == RefusalCode::not_found);
-    CHECK(asker.refused("stage.status", Value::Map{}).code == RefusalCode::unsupported);
+    CHECK(asker.refused("prepared", Value::Map{}).code == RefusalCode::unsupported);
   }
   // The program tells by its exit code what can never be from what cannot be now.
   const auto code = [&](const std::vector<std::string>& words) {

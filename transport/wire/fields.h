@@ -21,6 +21,7 @@
 #include "core/json.h"
 #include "core/result.h"
 #include "core/value.h"
+#include "transport/wire/message_types.h"
 #include "transport/wire/wire.h"
 
 /// Between the body of a message and a struct. The struct names its fields once:
@@ -288,18 +289,20 @@ Result<T> from_value(const Value& value, std::string_view where) {
   return into;
 }
 
-/// A message of the struct's type, with nothing else said.
+/// Returns a message that has only the struct's type and its fields.
 template <HasFields T>
 Message to_message(const T& from) {
+  static_assert(find_message_type(T::type), "add a row to transport/wire/message_types.h");
   Message message;
   message.type = T::type;
   message.body = to_value(from);
   return message;
 }
 
-/// The body of a message that has the struct's type: asking for another one is a bug.
+/// Reads the body of a message, which must have the struct's type.
 template <HasFields T>
 Result<T> from_message(const Message& message) {
+  static_assert(find_message_type(T::type), "add a row to transport/wire/message_types.h");
   assert(message.type == T::type);
   std::string where(T::type);
   where.append(".body");
