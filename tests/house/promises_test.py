@@ -141,9 +141,10 @@ def wrong_fields(table: str, production: dict[str, str]) -> Iterator[str]:
         if (name := re.search(r'string_view type = "([a-z_.]+)"', struct)) and "fields()" in struct:
             found = re.findall(r'\b(required|optional)\("(\w+)"', struct)
             declared[name[1]] = {field: presence == "optional" for presence, field in found}
-    rows = re.findall(r'^    \{"([a-z_.]+)", (\w+), [^"]*"([^"]*)"', table, re.MULTILINE)
+    rows = re.findall(r'^    \{"([a-z_.]+)", (\w+), [^"]*((?:"[^"]*"\s*)+),', table, re.MULTILINE)
     checked = 0
-    for name, topic, body in rows:
+    for name, topic, literals in rows:
+        body = "".join(re.findall(r'"([^"]*)"', literals))
         if name not in declared or topic == "event":  # docs/reference/program.md has the fields of events.
             continue
         checked += 1

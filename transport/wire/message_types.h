@@ -270,14 +270,17 @@ inline constexpr MessageType table[] = {
     {"keep_step", run, head, 1_KiB, {H::player}, "`step`, `line`",
      "The supervisor: keep the state after `step` in the memory of nodes. Of older states keep "
      "only the one after `line`."},
-    {"kept", run, node, 4_KiB, {H::player}, "",
+    {"kept", run, node, 4_KiB, {H::player},
+     "`attempt`, `optimizer`, `step`, `took`, `is_late`, `why_not`",
      "A keeper: a copy of a state is in memory, or why it is not."},
     {"micro_batch_loss", run, node, 4_KiB, {H::player}, "",
      "The last stage: the loss of a micro-batch."},
-    {"step_done", run, node, 256_KiB, {H::player}, "",
+    {"step_done", run, node, 256_KiB, {H::player},
+     "`attempt`, `optimizer`, `step`, `norm`, `is_skipped`, `loss_scale`, `skipped_steps`, "
+     "[`penalised_norm`]",
      "An optimizer: its part of the new weights is published, and the gradients were clipped by "
      "this norm. In fp16 the step may be skipped; then the weights stay as they were."},
-    {"divergence", run, node, 4_KiB, {H::player}, "",
+    {"divergence", run, node, 4_KiB, {H::player}, "`attempt`, `optimizer`, `step`, `parameter`",
      "An optimizer: a gradient is not finite any more."},
     {"round_played", run, node, 4_MiB, {H::player}, "",
      "A device: has played a round, and what it did when."},
