@@ -11,7 +11,7 @@
 
 namespace troupe::transport {
 
-/// Whose keys the head knows, and what each may do. As a file (`hosts.allow`), a line for each key:
+/// The keys that the head knows, with the roles of each. The file `hosts.allow` has one line a key:
 ///
 ///     # host   roles          public key
 ///     alpha    node,daemon    Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID
@@ -24,13 +24,13 @@ class AllowList {
     friend bool operator==(const Host&, const Host&) = default;
   };
 
-  /// Errors are in the style of compilers, "hosts.allow:3: error: ...", a line for each.
+  /// Reports errors in the style of compilers, one a line: "hosts.allow:3: error: ...".
   static Result<AllowList> parse(std::string_view text, const std::string& name);
-  /// Refuses a file that everybody may write to.
+  /// Refuses a file that every user may write to.
   static Result<AllowList> read(const std::string& path);
 
   void add(const std::string& public_key, Host host) { hosts_[public_key] = std::move(host); }
-  /// Null for a key that is not on the list.
+  /// Returns null for a key that is not on the list.
   const Host* find(std::string_view public_key) const;
   std::size_t size() const { return hosts_.size(); }
 

@@ -14,8 +14,8 @@ struct BackoffRules {
   Duration longest = std::chrono::seconds(2);
 };
 
-/// How long to wait before the next try: twice as long each time, and a random half of it off, so
-/// that many who lost the same head do not all come back at once.
+/// The time to wait before the next try. It doubles each time, and up to half of it is taken off at
+/// random, so that many nodes that lost one head do not all return at once.
 class Backoff {
  public:
   Backoff(BackoffRules rules, std::uint64_t seed)

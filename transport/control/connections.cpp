@@ -14,7 +14,7 @@ namespace troupe::transport {
 namespace {
 
 constexpr auto look_every = std::chrono::milliseconds(500);
-/// What ZeroMQ itself says in that time.
+/// Bytes of ZeroMQ's own protocol in that time.
 constexpr std::uint64_t small_talk = std::uint64_t{4} << 10;
 
 /// Root is believed as well: it can do all that this user can.
@@ -189,7 +189,7 @@ std::vector<Connection> Connections::endless(TimePoint now) {
   for (auto& [unused, watch] : connections_) {
     const auto come = bytes_received(watch.connection.descriptor);
     if (!come) continue;
-    // Where nothing was whole, ZeroMQ may yet have talked.
+    // Without a whole message ZeroMQ itself may have sent bytes.
     watch.bytes =
         std::exchange(watch.whole, false) ? *come : std::min(*come, watch.bytes + small_talk);
     if (*come - watch.bytes > 2 * largest_message()) found.push_back(watch.connection);

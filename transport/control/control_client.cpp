@@ -11,9 +11,9 @@
 namespace troupe::transport {
 namespace {
 
-/// Of a message: three parts, the payload, and one more that shows there are more.
+/// The parts of a message (three, and the payload), and one more to notice longer ones.
 constexpr std::size_t most_parts = 3 + 8 + 1;
-/// Of one connection: after so many it is ended.
+/// The bad messages after which this end closes the connection.
 constexpr int most_bad_messages = 10;
 
 }  // namespace
@@ -84,7 +84,7 @@ class ControlClient::Loop {
           if (events_.refused) events_.refused(news->why);
           break;
         case Dialer::What::ended:
-          // What the head said last may still wait to be read.
+          // The last messages of the head may still wait.
           for (int i = 0; i < last_words && dialer_.socket() && receive(); ++i) {
           }
           if (dialer_.socket()) end(Gone::closed, news->why);
@@ -170,12 +170,12 @@ class ControlClient::Loop {
   // The context outlives its sockets.
   zmq::context_t context_{1};
 
-  // From here on the thread's own.
+  // Only the thread uses the members below.
   Dialer dialer_;
   Parts parts_;
-  std::deque<std::vector<std::string>> waiting_;  // What the socket does not take yet.
-  bool taken_ = false;                            // It has taken something of this connection.
-  int bad_messages_ = 0;                          // Of this connection.
+  std::deque<std::vector<std::string>> waiting_;  // Messages that the socket does not take yet.
+  bool taken_ = false;                            // It has taken a message on this connection.
+  int bad_messages_ = 0;                          // Counted for this connection.
 
   std::thread thread_;
 };

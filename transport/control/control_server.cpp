@@ -17,9 +17,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Of a message: its routing id, three parts, the payload, and one more that shows there are more.
+/// The parts of a message (routing id, three parts, payload), and one more to notice longer ones.
 constexpr std::size_t most_with_sender = 1 + 3 + 8 + 1;
-/// One who is told why it is refused has so long to read it.
+/// The time that a refused peer has to read the reason.
 constexpr auto farewell = std::chrono::seconds(1);
 constexpr std::size_t most_farewells = 1024;
 struct Session {
@@ -28,7 +28,7 @@ struct Session {
   Connection connection;
 };
 
-/// What callers ask of the thread.
+/// Orders to the thread.
 struct Outgoing {
   PeerId peer;
   std::vector<std::string> parts;
@@ -129,7 +129,7 @@ class ControlServer::Loop {
     }
   }
 
-  // What comes in.
+  // Incoming messages.
 
   bool receive() {
     if (!parts_.receive(listening_.socket(), most_with_sender)) {
@@ -143,7 +143,7 @@ class ControlServer::Loop {
     Session* const session = found == sessions_.end() ? nullptr : &found->second;
     if (!session && listening_.connections().is_in_doubt(parts_.descriptor())) {
       counters_.add(Count::before_hello);
-      shut(sender.descriptor, sender.far_end);  // One of this user dials again after a while.
+      shut(sender.descriptor, sender.far_end);  // A peer of this user dials again soon.
       return true;
     }
     if (!session && farewells_.contains(routing_id)) return true;
@@ -225,7 +225,7 @@ class ControlServer::Loop {
     session.connection = connection;
     const auto& placed = sessions_.emplace(routing_id, std::move(session)).first->second;
     by_id_[placed.peer.id] = routing_id;
-    // One whose hello came after its end is in the place of another.
+    // A peer whose hello came after its end has left an entry behind.
     if (const auto other = by_connection_.find(connection.number); other != by_connection_.end())
       forget(other->second, Gone::closed, "its connection has ended");
     by_connection_[connection.number] = routing_id;
@@ -239,7 +239,7 @@ class ControlServer::Loop {
     if (events_.message) events_.message(peer, std::move(message));
   }
 
-  // What should not have come.
+  // Bad messages.
 
   /// Tells the sender why its message is refused. A refusal is not answered, so that two ends never
   /// refuse each other's refusals.
@@ -262,7 +262,7 @@ class ControlServer::Loop {
       strike(*session, why);
       return;
     }
-    // No state is made for a stranger but this.
+    // A stranger gets no other state.
     const auto subject = subject_of(parts_.property("User-Id"), host_of(connection.far_end), 0);
     if (strikes_.strike(subject, now_) == Strikes::Verdict::noted) return;
     counters_.add(Count::struck_off);
@@ -293,7 +293,7 @@ class ControlServer::Loop {
     reject(routing_id, connection, rejection("version", found, wanted));
   }
 
-  /// Says why, once, and ends the connection a little later; nothing more is read from it.
+  /// Sends the reason once and ends the connection a little later. Reads nothing more from it.
   void reject(const std::string& routing_id, const Connection& connection, const Message& why) {
     if (!say_farewell(routing_id, connection)) {
       shut(connection.descriptor, connection.far_end);
@@ -301,7 +301,7 @@ class ControlServer::Loop {
     }
     if (const auto parts = encode(why)) send_parts(listening_.socket(), routing_id, *parts);
   }
-  /// From now on nothing is read from a connection, until it has ended.
+  /// Stops reading from a connection until it has ended.
   bool say_farewell(const std::string& routing_id, const Connection& connection) {
     if (farewells_.size() >= most_farewells) return false;
     farewells_[routing_id] = {now_ + farewell, connection};
@@ -322,7 +322,7 @@ class ControlServer::Loop {
     });
   }
 
-  // Connections, of which a ROUTER itself tells nothing.
+  // Connections. A ROUTER itself does not report them.
 
   void follow_connections() {
     while (const auto news = listening_.connections().next()) switch (news->what) {
@@ -352,7 +352,7 @@ class ControlServer::Loop {
   }
 
   void lose(const Connection& connection) {
-    // What it said last may still wait to be read.
+    // The last messages of the peer may still wait.
     for (int i = 0; i < last_words && receive(); ++i) {
     }
     if (listening_.connections().silent(connection)) counters_.add(Count::failed_connection);
@@ -370,7 +370,7 @@ class ControlServer::Loop {
     if (found == sessions_.end()) return;
     const Connection connection = found->second.connection;
     forget(routing_id, gone, why);
-    // Until the other end notices, it may send more.
+    // The other end may send more until it notices.
     say_farewell(routing_id, connection);
     shut(connection.descriptor, connection.far_end);
   }
@@ -385,7 +385,7 @@ class ControlServer::Loop {
     if (events_.gone) events_.gone(session.peer, gone, why);
   }
 
-  // What goes out.
+  // Outgoing messages.
 
   void follow_orders() {
     for (auto& order : orders_.take()) {
@@ -433,12 +433,12 @@ class ControlServer::Loop {
                         " messages come together");
         return;
       default:
-        // The news of its end is on its way.
+        // The monitor will report its end.
         counters_.add(Count::no_such_peer);
     }
   }
 
-  // Who somebody is.
+  // Identities.
 
   Roles roles_of(const std::string& key) const {
     if (!options_.keys) return all_dialers;
@@ -460,11 +460,11 @@ class ControlServer::Loop {
   Counters counters_;
   Handover<Order> orders_;
   std::atomic<bool> stop_ = false;
-  ListeningSocket listening_;  // The thread's own, as is all that follows.
+  ListeningSocket listening_;  // Only the thread uses this and the members below.
   TimePoint now_ = Clock::now();
   Parts parts_;
   PeerId last_peer_ = 0;
-  std::unordered_map<std::string, Session> sessions_;  // By routing id.
+  std::unordered_map<std::string, Session> sessions_;  // Keyed by routing id.
   std::unordered_map<PeerId, std::string> by_id_;
   std::unordered_map<std::uint64_t, std::string> by_connection_;
   std::map<std::string, Farewell> farewells_;

@@ -21,11 +21,11 @@
 #include "transport/wire/message_types.h"
 #include "transport/wire/wire.h"
 
-/// The two ends of the control plane: the head listens, all others dial it. Each end has a thread
-/// of its own that does all of the work; anyone may send from any thread.
+/// The two ends of the control plane: the head listens, and all other processes dial it. Each end
+/// has its own thread, which does all of the work. Any thread may send.
 ///
-/// A connection that ends may lose what was sent on it last, and neither end learns what:
-/// delivery.h is who numbers messages and sends them again.
+/// A connection that ends may lose the last messages, and neither end learns which. delivery.h
+/// numbers messages and sends them again.
 namespace troupe::transport {
 
 /// How many connections a listening socket may have. ZeroMQ accepts every connection, so these
@@ -39,101 +39,101 @@ struct CrowdLimits {
   static CrowdLimits of(std::size_t descriptors);
 };
 
-/// A message is plain, or under CURVE where there are keys.
+/// Options of a link. Messages are encrypted (CURVE) if there are keys, and plain otherwise.
 struct LinkOptions {
-  /// Plain messages leave this machine only where that is asked for: anybody could read and say
-  /// them.
+  /// Whether plain messages may leave this machine. Anybody on the way can read and forge them.
   enum class Plain { within_machine, anywhere };
 
   Plain plain = Plain::within_machine;
-  /// Messages that wait for one peer. One who lets more come together is cut off. More than the
-  /// window of delivery.h, which is sent again at once.
+  /// The most messages that wait for one peer; the socket cuts off a slower peer. It is more than
+  /// the window of delivery.h, because a whole window may be sent again at once.
   int high_water = 4096;
-  /// Messages, and their bytes, that wait for the thread of this end.
+  /// The most messages, and the most bytes, that wait for the thread of this end.
   std::size_t queue = 10'000;
   std::size_t queue_bytes = std::size_t{256} << 20;
-  /// One who is silent for longer is gone, even if its computer still keeps the connection. Who
-  /// dials asks so often, and says with it how long it may be silent itself; ZeroMQ's threads ask
-  /// and answer, so a thread of ours that hangs is not noticed. A machine that is busy with other
-  /// things may be late, and the end of a process is heard at once without being asked for: so
-  /// there is time. Not oftener: hundreds of nodes tell by themselves that they live, and asking
-  /// adds up.
+  /// A peer that is silent for `silence` is gone, even if its computer keeps the connection. The
+  /// dialing end sends a ping every `ask_every`, with the time that it may be silent itself.
+  /// ZeroMQ's threads send and answer pings, so a thread of ours that hangs goes unnoticed. The
+  /// times are long: a busy machine may be late, and the end of a process closes the connection at
+  /// once. Hundreds of nodes send heartbeats anyway, so more pings would only add up.
   std::chrono::milliseconds ask_every{500};
   std::chrono::milliseconds silence{2000};
-  /// From the connection's start until both ends have said who they are.
+  /// The time limit of the handshake, from the start of the connection.
   std::chrono::milliseconds handshake{5000};
   CrowdLimits crowd = CrowdLimits::of(descriptor_limit());
 };
 
 /// Why a peer is gone.
 enum class Gone {
-  closed,      // Its end was closed, it ended, or it was silent for too long.
-  too_slow,    // It did not take what was sent.
-  struck_off,  // It said too much that nobody should say.
-  cut,         // This end wanted it.
+  closed,      // The connection ended, or the peer was silent for too long.
+  too_slow,    // The peer did not read its messages.
+  struck_off,  // The peer sent too many bad messages.
+  cut,         // This end ended the connection.
 };
 
-/// A connection that somebody made to us, from its hello to its end. Never used again for another.
+/// The number of a session, from its hello to its end. No other session ever has it.
 using PeerId = std::uint64_t;
 
 struct Peer {
   PeerId id = 0;
-  std::string address;        // "10.0.0.7:40112", or "process 4711" for ipc.
-  std::optional<uid_t> user;  // Of this machine, for a plain connection within it.
-  std::string key;            // Its public key; empty for a plain connection.
-  std::string host;           // By the allow-list; empty for a plain connection.
-  Roles roles;  // What it may send; everything that dials may, for a plain connection.
-  std::uint64_t incarnation = 0;  // By its hello.
+  std::string address;            // "10.0.0.7:40112", or "process 4711" for ipc.
+  std::optional<uid_t> user;      // The user of this machine, for a plain local connection.
+  std::string key;                // Its public key; empty for a plain connection.
+  std::string host;               // Its host in the allow-list; empty for a plain connection.
+  Roles roles;                    // A plain connection has all roles that dial.
+  std::uint64_t incarnation = 0;  // The incarnation in its hello.
 };
 
-/// What the head's end tells, one at a time, on its own thread. A function that is not set is not
-/// called. They must return soon, and must not destroy the socket.
+/// Callbacks of the head's end. Its thread calls them one at a time. They may be empty, must return
+/// soon, and must not destroy the socket.
 struct ServerEvents {
-  /// A peer has opened a session; its hello is the first message.
+  /// A peer has opened a session. Its hello comes as the first message.
   std::function<void(const Peer&)> connected;
-  /// Decoded, of a known type, and of one that the peer may send.
+  /// A message has come. Its type is known, and the peer may send it.
   std::function<void(const Peer&, Message)> message;
-  /// Told once for each that connected. Nothing comes from it afterwards.
+  /// A session has ended. Called once for each peer that connected, after its last message.
   std::function<void(const Peer&, Gone, const std::string& why)> gone;
-  /// Something was not let in or was dropped. At most once a minute for each address.
+  /// The socket refused or dropped something. Called at most once a minute for each address.
   std::function<void(const std::string& address, const std::string& why)> refused;
 };
 
 struct ServerOptions {
   std::string endpoint;         // As endpoint.h has it.
-  std::optional<KeyPair> keys;  // Ours. With them, only who is on the list gets in.
+  std::optional<KeyPair> keys;  // Our keys. With keys, only peers on the list get in.
   AllowList allowed;
   LinkOptions link;
   StrikeRules strikes;
-  Rate hellos_of_address = {.per_second = 10, .at_once = 1024};  // A cluster may come from one.
+  Rate hellos_of_address = {.per_second = 10,
+                            .at_once = 1024};  // A whole cluster may share one address.
   Rate hellos = {.per_second = 2000, .at_once = 2000};
-  int backlog = 4096;  // Connections that wait to be accepted.
+  int backlog = 4096;  // Connections that wait for accept().
 };
 
-/// The head's end (ROUTER). Peers are told apart by numbers that this end makes up, and known by
-/// their keys, never by what they call themselves.
+/// The head's end (ROUTER). It numbers the peers itself and identifies them by their keys, never by
+/// the names that they give themselves.
 class ControlServer {
  public:
   static Result<std::unique_ptr<ControlServer>> bind(ServerOptions options, ServerEvents events);
-  /// Closes all connections, without a word.
+  /// Closes all connections without a message.
   ~ControlServer();
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
 
-  /// With the port that was taken where 0 was asked for.
+  /// Returns the endpoint with the real port, also if port 0 was asked for.
   const std::string& endpoint() const;
 
-  /// From any thread; what is sent first goes first. An error where the message is none, or where
-  /// more wait than may. A peer that is gone by then is no error: its end was told or will be.
+  /// Sends messages in order, from any thread. Fails if the message cannot be encoded or the queue
+  /// is full. A peer that is gone is no error: `gone` reports it.
   Status send(PeerId peer, const Message& message);
 
-  /// From any thread, in turn with what is sent: ends a connection.
+  /// Ends a connection after the messages that were sent before. Any thread may call it.
   Status cut(PeerId peer, std::string why);
-  /// Likewise: the peer said what it should not have said, by what only the caller knows.
+  /// Counts a strike for a peer whose message is wrong for a reason that only the caller knows. Any
+  /// thread may call it.
   Status strike(PeerId peer, std::string why);
 
-  /// Likewise: who may dial from now on. Ends the sessions of keys that are not on the list any
-  /// more, or stand there with other roles or another host.
+  /// Replaces the list of keys that may dial. Ends the sessions of keys that the list has no
+  /// longer, or has with other roles or another host. Any thread may call it.
   Status allow(AllowList allowed);
 
   const Counters& counters() const;
@@ -145,28 +145,28 @@ class ControlServer {
   std::unique_ptr<Loop> loop_;
 };
 
-/// What the dialing end tells, under the same rules.
+/// Callbacks of the dialing end, under the rules of ServerEvents.
 struct ClientEvents {
-  /// There is a connection; say hello.
+  /// The connection is made; send hello now.
   std::function<void()> connected;
   std::function<void(Message)> message;
-  /// The connection has ended; another one is being made.
+  /// The connection has ended. The socket makes another one.
   std::function<void(Gone, const std::string& why)> gone;
-  /// A try to connect has failed, or what came was dropped.
+  /// A connection attempt has failed, or the socket dropped a message.
   std::function<void(const std::string& why)> refused;
 };
 
 struct DialOptions {
   std::string endpoint;
-  std::optional<KeyPair> keys;  // Ours.
-  std::string head_key;         // The head's public key, where there are keys.
+  std::optional<KeyPair> keys;  // Our keys.
+  std::string head_key;         // The public key of the head, if there are keys.
   LinkOptions link;
   BackoffRules backoff;
-  std::uint64_t seed = 0;  // Of the back-off: different for each process.
+  std::uint64_t seed = 0;  // The seed of the back-off; each process needs another one.
 };
 
-/// The end of a node, a daemon or a client (DEALER). Dials again, after a while, whenever there is
-/// no connection.
+/// The end of a node, a daemon or a client (DEALER). It dials again, with a back-off, whenever the
+/// connection ends.
 class ControlClient {
  public:
   static Result<std::unique_ptr<ControlClient>> dial(DialOptions options, ClientEvents events);
@@ -174,8 +174,8 @@ class ControlClient {
   ControlClient(const ControlClient&) = delete;
   ControlClient& operator=(const ControlClient&) = delete;
 
-  /// From any thread. An error where the message is none, where there is no connection, or where
-  /// more wait than may.
+  /// Sends a message from any thread. Fails if the message cannot be encoded, there is no
+  /// connection or the queue is full.
   Status send(const Message& message);
 
   const Counters& counters() const;

@@ -9,8 +9,8 @@
 namespace troupe::transport {
 namespace {
 
-/// Messages after which the other end hears of it even if there is nothing to say: well before its
-/// window is full.
+/// The messages after which this end sends an ack even if it has nothing else to send. The window
+/// of the other end is not full by then.
 constexpr std::uint64_t acknowledged_together = 64;
 
 constexpr MessageName ack_type = "ack";
@@ -57,7 +57,7 @@ Status Conversation::say(Message message) {
     if (auto stamped = said_.stamp(message); !stamped) return stamped;
   if (!send_) return Done{};
   message.ack = acknowledged_ = heard_->ack();
-  // One that does not leave ends the connection, and is said again on the next.
+  // A message that does not leave ends the connection, and goes out again on the next one.
   (void)send_(message);
   return Done{};
 }

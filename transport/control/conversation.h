@@ -11,37 +11,40 @@
 
 namespace troupe::transport {
 
-/// For a process, or for what else lives once: 62 random bits, never 0, never used again.
+/// Returns 62 random bits, never 0, that identify one life of a process.
 std::uint64_t new_incarnation();
 
-/// One end of a conversation between two processes that outlives its connections: what is said
-/// while there is none is said on the next one; everything once, and in order. Any thread; it knows
-/// no socket.
+/// One end of a conversation between two processes that outlives its connections. Every message
+/// arrives once and in order; messages of a time without a connection go out on the next one. Any
+/// thread may use it. It knows no socket.
 ///
-/// What need not arrive (Order::any: of a heartbeat only the newest counts) is not numbered, and is
-/// dropped where there is no connection.
+/// Messages that need not arrive (Order::any, such as heartbeats) have no number, and are dropped
+/// while there is no connection.
 class Conversation {
  public:
-  /// Takes a message to the other end. Must not wait. What it cannot take is said again later.
+  /// Sends a message to the other end. Must not wait. A message that it rejects is sent again
+  /// later.
   using Send = std::function<Status(const Message&)>;
 
-  /// Of this life of this process.
+  /// `incarnation` identifies this life of this process.
   explicit Conversation(std::uint64_t incarnation) : here_(incarnation) {}
 
-  /// There is a connection, and the other end has said who it is and up to which of our messages it
-  /// has all. One end calls it after the other has: who lets in first, then who was let in. An
-  /// error where it is not the one to whom all was said before.
+  /// Continues on a new connection. The other end has sent its incarnation, and the number up to
+  /// which it has all of our messages. The listening end calls it first, then the dialing end.
+  /// Fails if the other end is another process than before.
   Status resume(std::uint64_t incarnation, std::uint64_t ack, Send send);
-  /// The connection has ended.
+  /// Notes that the connection has ended.
   void pause();
 
-  /// An error where too much waits for the other end: it is as good as gone.
+  /// Sends a message now or on the next connection. Fails if too many messages wait: the other end
+  /// is as good as gone.
   Status say(Message message);
-  /// What has come, to act on now. An error where the other end said what it cannot have said.
+  /// Takes a message that has come and returns the messages to act on now. Fails if the other end
+  /// contradicts itself.
   Result<std::vector<Message>> hear(Message message);
 
   std::uint64_t incarnation() const { return here_; }
-  /// All up to this number have come: for the greeting.
+  /// Returns the number up to which all messages have come, for the greeting.
   std::uint64_t ack() const;
 
  private:
@@ -52,8 +55,8 @@ class Conversation {
   std::uint64_t there_ = 0;
   SendWindow said_;
   std::optional<ReceiveWindow> heard_;
-  std::uint64_t acknowledged_ = 0;  // The ack that was sent last.
-  Send send_;                       // Null where there is no connection.
+  std::uint64_t acknowledged_ = 0;  // The last ack that was sent.
+  Send send_;                       // Null without a connection.
 };
 
 }  // namespace troupe::transport

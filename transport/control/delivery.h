@@ -9,35 +9,34 @@
 #include "core/result.h"
 #include "transport/wire/wire.h"
 
-/// Every message arrives, once and in order, although connections end: the sender numbers and keeps
-/// what it says until the other side has it, and says it again on the next connection; the receiver
-/// drops what it has seen. One of each at both ends, for as long as both processes live. Pure: they
-/// know no socket and no clock.
+/// Delivers every message once and in order, although connections end. The sender numbers its
+/// messages, keeps each until the receiver acknowledges it, and retransmits on the next connection.
+/// The receiver drops duplicates. Each end has one window of each kind while both processes live.
+/// The windows know no socket and no clock.
 ///
-/// Messages of types that message_types.h marks as unordered may overtake others; they arrive once,
-/// too.
+/// Types that message_types.h marks as unordered may overtake others. They arrive once, too.
 namespace troupe::transport {
 
 struct DeliveryLimits {
-  std::size_t messages = 1024;  // The window: the same number at both ends.
+  std::size_t messages = 1024;  // The window; both ends use the same number.
   std::size_t bytes = std::size_t{64} << 20;
 };
 
-/// What one end has said, until the other end has it.
+/// The messages that one end has sent and the other end has not acknowledged.
 class SendWindow {
  public:
   explicit SendWindow(const DeliveryLimits& limits = {}) : limits_(limits) {}
 
-  /// Gives the message its number and keeps a copy. An error where too much was said that the other
-  /// end has not acknowledged: it is as good as gone.
+  /// Numbers the message and keeps a copy. Fails if the window is full: the other end is as good as
+  /// gone.
   Status stamp(Message& message);
 
-  /// The other end has all up to `ack`. What is lower than before says nothing new; more than was
-  /// ever said is an error of the other end's.
+  /// Drops the copies up to `ack`. A lower number than before changes nothing. A number that was
+  /// never sent is an error of the other end.
   Status acknowledge(std::uint64_t ack);
 
-  /// All that the other end may not have, in order: what to say first on a new connection, after
-  /// the hello.
+  /// Returns all messages without an acknowledgement, in order. They go out first on a new
+  /// connection, after the hello.
   std::vector<Message> unacknowledged() const;
 
   std::uint64_t last() const { return last_; }
@@ -50,20 +49,20 @@ class SendWindow {
   };
 
   DeliveryLimits limits_;
-  std::deque<Kept> kept_;  // The newest has the number last_.
+  std::deque<Kept> kept_;  // The newest message has the number last_.
   std::size_t bytes_ = 0;
   std::uint64_t last_ = 0;
 };
 
-/// What came from one life (incarnation) of the other end.
+/// The messages from one life (incarnation) of the other end.
 class ReceiveWindow {
  public:
   enum class What {
-    passed,    // `now` has what to act on, in order.
-    held,      // It waits for those before it, which will be sent again on the next connection.
-    repeated,  // It was seen: acknowledge it again.
-    beyond,    // There is no room for it: end the connection, so that it is sent again.
-    stranger,  // It is of another life of the sender, or has no number.
+    passed,    // `now` has the messages to act on, in order.
+    held,      // Earlier messages are missing; they come again on the next connection.
+    repeated,  // A duplicate: acknowledge it again.
+    beyond,    // No room: end the connection, so that it is sent again.
+    stranger,  // The sender is another life, or the message has no number.
   };
   struct Verdict {
     What what;
@@ -75,7 +74,7 @@ class ReceiveWindow {
 
   Verdict accept(Message message);
 
-  /// All up to this number have come: the ack of what is sent back.
+  /// Returns the number up to which all messages have come: the next `ack`.
   std::uint64_t ack() const { return ack_; }
   std::size_t held() const { return held_.size(); }
 
@@ -83,12 +82,12 @@ class ReceiveWindow {
   struct Held {
     Message message;
     std::size_t bytes = 0;
-    bool passed = false;  // It has overtaken others; only its number is kept.
+    bool passed = false;  // It has overtaken others; the window keeps only its number.
   };
 
   std::uint64_t incarnation_;
   DeliveryLimits limits_;
-  std::map<std::uint64_t, Held> held_;  // By number: above ack_, and within the window.
+  std::map<std::uint64_t, Held> held_;  // Keyed by number: above ack_ and within the window.
   std::size_t bytes_ = 0;
   std::uint64_t ack_ = 0;
 };

@@ -48,7 +48,7 @@ TcpEnd tcp_end(const sockaddr_storage& storage) {
   return end;
 }
 
-/// What the kernel knows of one socket.
+/// The kernel's record of one socket.
 struct KnownSocket {
   std::uint8_t state = 0;
   std::uint32_t inode = 0;

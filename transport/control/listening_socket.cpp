@@ -7,7 +7,7 @@
 namespace troupe::transport {
 namespace {
 
-/// Of what was refused, this much is told.
+/// The socket tells its owner about this many refused peers.
 constexpr Rate telling_address = {.per_second = 1.0 / 60, .at_once = 1};
 constexpr Rate telling_all = {.per_second = 10, .at_once = 100};
 

@@ -12,14 +12,13 @@
 
 namespace troupe::transport {
 
-/// A socket that listens, with what goes with each: who gets in, which connections there are, and
-/// whom the owner is told of who did not get in. Not for others than this folder; used from one
-/// thread once it is open.
+/// A socket that listens, with its authentication and its connections. It tells its owner which
+/// peers did not get in. Only this folder uses it, and from one thread after open().
 class ListeningSocket {
  public:
   using Refused = std::function<void(const std::string& address, const std::string& why)>;
 
-  /// `link`, `keys` and `allowed` outlive it; without keys whoever dials gets in.
+  /// `link`, `keys` and `allowed` outlive the socket. Without keys every peer gets in.
   struct Options {
     const std::string& endpoint;
     const LinkOptions& link;
@@ -28,24 +27,24 @@ class ListeningSocket {
   };
 
   ListeningSocket(const Options& options, Refused refused);
-  /// Leaves no file behind.
+  /// Removes the socket file.
   ~ListeningSocket();
   ListeningSocket(const ListeningSocket&) = delete;
   ListeningSocket& operator=(const ListeningSocket&) = delete;
 
-  /// `prepare` is called before the socket is bound.
+  /// Calls `prepare` before it binds the socket.
   Status open(zmq::socket_type type, const std::function<void(zmq::socket_t&)>& prepare);
 
   zmq::socket_t& socket() { return socket_; }
   Connections& connections() { return *connections_; }
-  /// With the port that was taken where 0 was asked for.
+  /// Returns the endpoint with the real port, also if port 0 was asked for.
   const std::string& endpoint() const { return bound_; }
 
-  /// What a poll loop waits for, beside what is its own.
+  /// Returns the items that a poll loop must wait for.
   std::vector<zmq_pollitem_t> items();
-  /// Answers who asks to be let in, and counts who was not.
+  /// Answers ZeroMQ's questions whether a peer gets in, and counts refused peers.
   void let_in(Counters& counters);
-  /// At most once a minute for each address.
+  /// Tells the owner, at most once a minute for each address.
   void tell_refused(const std::string& address, const std::string& why);
 
  private:

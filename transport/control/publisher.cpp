@@ -17,7 +17,7 @@ using Clock = std::chrono::steady_clock;
 /// A topic has a run's name and a type. It cannot be less: a handshake with keys takes a part of
 /// it.
 constexpr std::int64_t longest_subscription = 1024;
-/// So many of a connection's subscriptions are read before we look whether they are too many.
+/// The subscriptions of a connection that are read before the limit is checked.
 constexpr int subscriptions_at_once = 16;
 /// Runs whose events are counted; those that were silent the longest begin anew.
 constexpr std::size_t most_runs = 4096;
@@ -210,7 +210,7 @@ class Publisher::Loop {
   std::atomic<bool> stop_ = false;
   std::mutex publishing_;
   std::optional<AllowList> new_list_;
-  RunNumbers numbers_;  // Of who publishes.
+  RunNumbers numbers_;  // The publisher's incarnation.
 
   // From here on the thread's own.
   ListeningSocket listening_;
@@ -218,9 +218,9 @@ class Publisher::Loop {
   struct Listener {
     Connection connection;
     std::string key;
-    std::size_t bytes = 0;  // Of its topics.
+    std::size_t bytes = 0;  // The bytes of its topics.
   };
-  std::map<std::uint64_t, Listener> listeners_;  // By the number of the connection.
+  std::map<std::uint64_t, Listener> listeners_;  // Keyed by the number of the connection.
 
   std::thread thread_;
 };

@@ -8,20 +8,20 @@
 
 namespace troupe::transport {
 
-/// A token bucket: so many at once, and so many in a second from then on.
+/// A token bucket: `at_once` tokens at first, and `per_second` new ones each second.
 struct Rate {
   double per_second = 0;
   double at_once = 0;
 };
 
-/// How often something may happen: for each subject (an address), and for all of them together.
-/// Remembers at most `subjects`; when they are more, new ones share what is left for all.
+/// Limits how often something may happen, for each subject (an address) and for all together. It
+/// remembers at most `subjects` subjects; further subjects share the limit for all.
 class RateLimit {
  public:
   RateLimit(Rate each, Rate all, std::size_t subjects = 4096)
       : each_(each), all_(all), subjects_(subjects), total_{all.at_once, {}} {}
 
-  /// Whether it may happen now; if so, it counts.
+  /// Whether it may happen now. If so, it takes a token.
   bool admit(const std::string& subject, TimePoint now);
   std::size_t remembered() const { return buckets_.size(); }
 

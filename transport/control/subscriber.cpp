@@ -10,7 +10,7 @@
 namespace troupe::transport {
 namespace {
 
-/// Of an event: its topic, three parts, the payload, and one more that shows there are more.
+/// The parts of an event (topic, three parts, payload), and one more to notice longer ones.
 constexpr std::size_t most_with_topic = 1 + 3 + 8 + 1;
 constexpr std::size_t most_runs = 4096;
 

@@ -38,7 +38,7 @@ class EnumSet {
   unsigned bits_ = 0;
 };
 
-/// What the owner of a key may do.
+/// A role of a key: it decides which messages the owner may send.
 enum class Role {
   head,       // Knows all nodes and runs. The head alone dials nobody.
   daemon,     // Starts and watches the nodes of a host.
