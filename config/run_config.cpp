@@ -38,7 +38,7 @@ models::OptimizerConfig read_optimizer(const TreeReader& tree) {
   optimizer.rate.total_steps =
       tree.count("optimizer.schedule.total_steps").value_or(tree.integer("train.steps"));
   optimizer.rate.min_lr = tree.number("optimizer.schedule.min_lr");
-  // What cannot be read is complained of where the keys are compared.
+  // agreement.cpp reports text that cannot be read.
   if (tree.has("optimizer.changes"))
     if (auto changes = parse_rate_changes(*tree.value("optimizer.changes").text()))
       optimizer.rate.changes = std::move(*changes);

@@ -13,18 +13,18 @@
 
 namespace troupe::actors {
 
-/// What a supervisor tells of its run: to a recorder, which confirms each piece once it is written
-/// down.
+/// Sends the events of a supervisor's run to a recorder, which confirms each event when it is
+/// written.
 class Chronicle {
  public:
   Chronicle(rt::Base* self, RunSpecPtr spec) : self_(self), spec_(std::move(spec)) {}
 
-  /// Spawns the recorder, which `self` watches.
+  /// Spawns the recorder. `self` watches it.
   void open();
-  /// The recorder writes down what it has, and goes.
+  /// Lets the recorder write its events and end.
   void close() { rt::stop(recorder_); }
   bool is_open() const { return recorder_ != nullptr; }
-  /// Where that was the recorder, which has ended: then it is not open any more.
+  /// Closes the chronicle if the actor that ended is the recorder. Returns whether it was.
   bool forget_recorder(const caf::actor_addr& who);
 
   Value event(transport::MessageName type) const;
@@ -32,12 +32,12 @@ class Chronicle {
   void tell_state(const std::string& state);
   void tell_stalled(const Standing& standing);
   void warn(const std::string& text);
-  /// For the ledger, where one is kept.
+  /// Sends an entry for the ledger, if the run has one.
   template <class Entry>
   void enter(Entry entry) {
     if (spec_->ledger) hand_over(std::move(entry));
   }
-  /// Not of the run's own story: the trace is made of it.
+  /// Passes on a played round for the trace; it is no event.
   void hand_on(const RoundPlayed& played);
   /// From now on the run is another one.
   void change(RunSpecPtr spec);

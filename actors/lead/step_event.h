@@ -12,17 +12,17 @@
 
 namespace troupe::actors {
 
-/// An event of a run, with nothing in it but its type and the run's name.
+/// Makes an event that has only its type and the name of the run.
 Value run_event(const RunSpec& spec, transport::MessageName type);
 
 struct StepReport {
   std::int64_t step = 0;  // Steps done.
   const StepLedger::Entry* entry = nullptr;
-  const RoundUnderWay* round = nullptr;  // Null where the step is not the last one of a round.
+  const RoundUnderWay* round = nullptr;  // Null if the step is not the last one of a round.
   rt::Duration took{};
   double goodput = 1;  // Up to here.
 };
-/// What is told of every step.
+/// Makes the event of one step.
 Value step_event(const RunSpec& spec, const StepReport& report);
 
 }  // namespace troupe::actors

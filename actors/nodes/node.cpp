@@ -28,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t most_waiting = 100'000;
 constexpr auto say_away_every = std::chrono::minutes(1);
 
-/// What the thread of a node is told by others.
+/// News for the thread of a node.
 struct Connected {};
 struct Lost {
   std::string why;
@@ -40,7 +40,7 @@ using News = std::variant<Connected, Lost, Leave, transport::Message>;
 
 }  // namespace
 
-/// All that waits is done here, on one thread, in the order in which it came.
+/// Handles all news on one thread, in the order in which they came.
 class Node::Work {
  public:
   explicit Work(NodeOptions options)
@@ -48,7 +48,7 @@ class Node::Work {
 
   Status start() {
     options_.dial.seed = conversation()->incarnation();
-    // Runs wait for the nodes of a head that has come back.
+    // Runs of a restarted head wait for their nodes, so the node tries often.
     options_.dial.backoff.longest = std::chrono::milliseconds(250);
     if (auto dialed = dial(); !dialed) return dialed;
     thread_ = std::thread([this] { run(); });
@@ -73,7 +73,7 @@ class Node::Work {
   void hear(News news) {
     {
       const std::lock_guard lock(mutex_);
-      if (news_.size() >= most_waiting) return;  // The head gives up on one that is so far behind.
+      if (news_.size() >= most_waiting) return;  // The head gives up a node that is so far behind.
       news_.push_back(std::move(news));
     }
     came_.notify_all();
@@ -88,13 +88,13 @@ class Node::Work {
     std::unique_ptr<Site> site;
   };
 
-  /// Of a run, from one attempt to the next.
+  /// The memory of a run between two attempts.
   struct Memory {
     Digest config;
     int nodes = 1;
     std::chrono::nanoseconds head_patience{};
     std::shared_ptr<Keep> keep;
-    std::optional<Clock::time_point> until;  // Unless an attempt comes that may use it.
+    std::optional<Clock::time_point> until;  // The end of its patience; nothing during an attempt.
   };
 
   Status dial() {
@@ -116,7 +116,8 @@ class Node::Work {
     return Done{};
   }
 
-  /// Tells why the head cannot be reached: several tries fail in each second, so once a minute.
+  /// Says why the head cannot be reached. Several tries fail each second, so it speaks once a
+  /// minute.
   void head_is_away(const std::string& why) {
     {
       const std::lock_guard lock(mutex_);
@@ -127,7 +128,7 @@ class Node::Work {
     options_.say("the head is not there: " + why + "; this node tries again and again");
   }
 
-  /// Whatever the others do: a node that computes for long, or waits, lives.
+  /// Sends heartbeats from a thread of their own: a node that computes or waits is alive.
   void beat() {
     name_thread("heart");
     std::unique_lock lock(mutex_);
@@ -143,7 +144,7 @@ class Node::Work {
     while (auto news = next()) std::visit([this](auto& one) { heard(one); }, *news);
   }
 
-  /// Nothing at the end.
+  /// Returns nothing when the node ends.
   std::optional<News> next() {
     std::unique_lock lock(mutex_);
     const auto came = [&] { return stopping_ || !news_.empty(); };
@@ -163,7 +164,7 @@ class Node::Work {
     return news;
   }
 
-  /// When the first of its patiences ends.
+  /// Returns the end of the first patience.
   std::optional<Clock::time_point> next_patience() const {
     auto next = headless_until_;
     for (const auto& [run, memory] : keeps_)
@@ -191,7 +192,8 @@ class Node::Work {
     (void)client_->send(join);
   }
 
-  /// The head knows nothing of it any more. What it keeps may be of use to it all the same.
+  /// Joins as a new node, because the head has forgotten this one. The kept states may still be
+  /// useful.
   void come_anew(const std::string& why) {
     if (leaving_) return retire(why);
     options_.say("comes anew: " + why);
@@ -299,7 +301,7 @@ class Node::Work {
                  welcome->name);
     term_ = message.term;
     term_proof_ = welcome->term_proof;
-    // It is the same life of the head: its runs may wait for nodes for long.
+    // In the same life of the head the runs may wait long for nodes.
     if (was_welcome_)
       for (auto& [run, memory] : keeps_) memory.until.reset();
     was_welcome_ = is_welcome_ = true;
@@ -334,7 +336,7 @@ class Node::Work {
 
   void prepare(const transport::Message& message) {
     const auto answer = [&](auto body) { (void)say_about(message, transport::to_message(body)); };
-    sites_.erase(message.run);  // An attempt that the head has given up.
+    sites_.erase(message.run);  // The head has given up the attempt before.
     if (leaving_) return answer(PrepareFailed{"it is leaving"});
     auto order = transport::from_message<Prepare>(message);
     if (!order) return answer(PrepareFailed{order.error().text});
@@ -368,8 +370,8 @@ class Node::Work {
     answer(Prepared{address, keep ? keep->kept() : std::vector<KeptStep>(), std::move(data)});
   }
 
-  /// What its attempts before have left here. All that makes its numbers is in the configuration:
-  /// what was kept under another one is none of its states.
+  /// Returns the states that earlier attempts of the run have left here. The configuration decides
+  /// all numbers, so states of another configuration are dropped.
   std::shared_ptr<Keep> keep_of(const std::string& run, const Prepare& order, RunHome& home) {
     const bool is_kept = home.spec()->copies > 1;
     const auto config = digest_of(to_json(order.config));
@@ -416,7 +418,7 @@ class Node::Work {
     chaos->what == Chaos::What::partition ? part(chaos->time()) : options_.suffer(*chaos);
   }
 
-  /// Without a connection to anybody for so long.
+  /// Closes all connections for this time.
   void part(std::chrono::nanoseconds time) {
     conversation()->pause();
     client_.reset();
@@ -449,10 +451,10 @@ class Node::Work {
   NodeOptions options_;
   transport::ChannelThread channels_;
 
-  // The thread's own.
+  // Only the thread uses these.
   std::uint64_t term_;
   std::string term_proof_;
-  std::map<std::string, Memory> keeps_;  // By run,
+  std::map<std::string, Memory> keeps_;  // Keyed by run,
   std::map<std::string, Here> sites_;    // and so are these.
   bool was_welcome_ = false;             // At any time,
   bool is_welcome_ = false;              // and on this connection.

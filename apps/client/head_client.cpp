@@ -49,7 +49,8 @@ class HeadClient::Line {
     return wait_for_connection(lock, Clock::now() + connect_patience);
   }
 
-  /// On the next connection again, where one ends: the head knows by the id what it has done.
+  /// Asks again on the next connection if one ends. The head recognizes a repeated request by its
+  /// id.
   Reply ask(const std::string& type, Value body) {
     transport::Message message;
     message.type = type;
@@ -94,7 +95,7 @@ class HeadClient::Line {
                  "; is `troupe head` running there?"};
   }
 
-  /// With the lock held. A connection begins with a hello.
+  /// Sends a message, after a hello on a new connection. The caller holds the lock.
   Status say(const transport::Message& message) {
     constexpr transport::MessageName greeting = "hello";
     if (greeted_ != connection_ && message.type != greeting.view()) {
@@ -117,18 +118,19 @@ class HeadClient::Line {
     changed_.notify_all();
   }
 
-  /// What others at this address do is not held against this process.
+  /// Tells this process apart from other processes at the same address.
   const std::uint64_t incarnation_ = random_id();
   std::string endpoint_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::uint64_t connection_ = 0;  // Of those that were made, the newest,
-  std::uint64_t ended_ = 0;       // and of those that have ended.
-  std::uint64_t greeted_ = 0;     // The newest on which a hello was said.
+  std::uint64_t connection_ = 0;  // Counts the connections that were made,
+  std::uint64_t ended_ = 0;       // and those that have ended.
+  std::uint64_t greeted_ = 0;     // The newest connection with a hello.
   std::string refused_;
-  std::uint64_t asked_ = 0;  // The id of the question,
+  std::uint64_t asked_ = 0;  // The id of the open question.
   std::optional<transport::Message> answer_;
-  std::unique_ptr<transport::ControlClient> client_;  // Last: its thread uses the others.
+  std::unique_ptr<transport::ControlClient>
+      client_;  // The last member: its thread uses the others.
 };
 
 HeadClient::HeadClient() : line_(std::make_unique<Line>()) {}
@@ -144,7 +146,7 @@ Result<std::unique_ptr<HeadClient>> HeadClient::dial(const transport::DialOption
     return Error{"the head at " + options.endpoint + " is troupe " +
                  (version && version->text() ? *version->text() : "of an unknown version") +
                  ", and this is troupe " TROUPE_VERSION};
-  // A key without such a role can ask nothing: say so before the first question.
+  // A key without such a role may ask nothing. Say so before the first question.
   const Value* rights = welcome->find("rights");
   const auto has = [&](const char* role) {
     return rights && rights->text() && rights->text()->find(role) != std::string::npos;

@@ -14,10 +14,10 @@
 
 namespace troupe::apps {
 
-/// Somebody who asks a head, one question after another.
+/// Asks a head, one question after another.
 class HeadClient {
  public:
-  /// An error where nobody answers there, or one of another version.
+  /// Fails if no head answers, or a head of another version.
   static Result<std::unique_ptr<HeadClient>> dial(const transport::DialOptions& options);
   ~HeadClient();
   HeadClient(const HeadClient&) = delete;
@@ -30,7 +30,7 @@ class HeadClient {
   /// Asks what a user wrote. The head refuses a type that it does not handle.
   Reply ask_as_written(const std::string& type, Value body);
 
-  /// Where the head publishes events.
+  /// Returns the address at which the head publishes events.
   const std::string& events() const { return events_; }
 
  private:

@@ -1,5 +1,4 @@
-// What people ask a head, and what they tell it: runs, status, nodes, stop, pause, resume, set,
-// chaos.
+// Commands that send one message to a head: runs, status, nodes, stop, pause, resume, set, chaos.
 
 #include <chrono>
 #include <cstdio>

@@ -63,7 +63,7 @@ class Line {
   void tell(const actors::ExitNotice& notice) {
     (void)client_->send(transport::to_message(notice));
   }
-  /// Of the newest head, and its proof.
+  /// Returns the term of the newest head and its proof.
   std::pair<std::uint64_t, std::string> term() const {
     const std::lock_guard lock(mutex_);
     return {term_, term_proof_};
@@ -111,7 +111,7 @@ ExitCode node(const DaemonArguments& given, const CommonFlags& flags) {
   Bell bell;
   std::atomic<int> code = 0;
   std::atomic<bool> leaves = false;
-  std::int64_t life = 0;  // Of the process that is there; of its keeper's thread alone.
+  std::int64_t life = 0;  // The life of the current process. Only the keeper's thread uses it.
   KeepOptions options;
   options.arguments = [&] {
     std::tie(arguments.term, arguments.term_proof) = line.term();

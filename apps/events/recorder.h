@@ -64,26 +64,26 @@ class Recorder {
   void print(const std::string& line);
 
   std::mutex mutex_;
-  std::unique_ptr<storage::FileWriter> events_;  // Null: none is kept.
-  storage::Files* files_ = nullptr;              // Likewise.
+  std::unique_ptr<storage::FileWriter> events_;  // Null if no file is kept.
+  storage::Files* files_ = nullptr;              // Null if no file is kept.
   std::string path_;
   std::int64_t most_bytes_ = 0;
-  std::int64_t bytes_ = 0;  // Of the file,
-  std::int64_t end_ = 0;    // and the place at its end.
-  std::int64_t lost_ = 0;   // Since the last event that was kept.
+  std::int64_t bytes_ = 0;  // The size of the file,
+  std::int64_t end_ = 0;    // and the position of its end.
+  std::int64_t lost_ = 0;   // Events lost since the last one that was kept.
   Display display_;
   std::int64_t log_every_;
   std::int64_t total_steps_;
-  bool line_open_ = false;  // A progress line stands without its end.
-  double seconds_ = 0;      // Of a step, smoothed: for the time left.
+  bool line_open_ = false;  // A progress line stands without a line break.
+  double seconds_ = 0;      // Smoothed seconds of a step, for the time left.
 };
 
-/// What a person reads of an event other than a step.
+/// Returns a sentence for a person about an event other than a step.
 std::string sentence(const Value& event);
 
-/// An event's beginning.
+/// Makes an event that has only its type and its run.
 Value event(transport::MessageName type, const std::string& run);
-/// With `time`, where it has none yet: seconds since 1970, for a person and for who measures.
+/// Adds `time` (seconds since 1970) to an event without one.
 Value told_now(Value event);
 
 }  // namespace troupe::apps

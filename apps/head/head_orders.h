@@ -13,7 +13,7 @@
 
 namespace troupe::apps {
 
-/// What orders need of a head: its nodes, its runs and its events.
+/// The nodes, runs and events of a head, for its orders.
 struct HeadPeople {
   NodeGate& gate;
   std::function<std::shared_ptr<HeadRun>(const std::string& name)> find_run;

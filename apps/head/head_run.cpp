@@ -22,7 +22,7 @@ namespace troupe::apps {
 namespace {
 
 constexpr unsigned seconds_for_words = 5;
-constexpr double least_gain = 1e-3;  // That is told of.
+constexpr double least_gain = 1e-3;  // A smaller gain is not reported.
 
 std::chrono::milliseconds in_milliseconds(std::chrono::nanoseconds time) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(time);
@@ -101,8 +101,8 @@ Status HeadRun::prepare(std::optional<RunChoice> kept) {
   if (resume_)
     if (auto entered = enter_place(); !entered) return entered;
   if (auto made = make(std::move(setup_)); !made) return made;
-  // What an earlier run of its name has left is out of the way before anybody remembers this one:
-  // what is found there later is its own.
+  // Moves the files of an earlier run of that name away before the journal has this run. Files that
+  // are found later belong to this run.
   if (!resume_)
     if (auto entered = enter_place(); !entered) return entered;
   auto decisions = open_decisions(*files_, place_.folder);
@@ -268,7 +268,7 @@ void HeadRun::run() {
     report_.lacks_nodes = outcome.how == How::failed && (lacks_nodes_ || casting_->lacked_nodes());
   }
   leader_.leave(state);
-  // Where threads are stuck they still use what is here.
+  // Stuck threads still use this object.
   if (outcome.all_gone) around_.over();
 }
 

@@ -32,7 +32,7 @@ namespace troupe::apps {
 namespace {
 
 constexpr std::size_t most_runs = 1000;
-constexpr std::size_t most_submits = 64;  // That wait.
+constexpr std::size_t most_submits = 64;  // The most submitted runs that wait.
 
 Value fields_of(const actors::NodeHere& node, actors::Time now) {
   Value value = transport::to_value(node.inventory);
@@ -44,12 +44,12 @@ Value fields_of(const actors::NodeHere& node, actors::Time now) {
   return value;
 }
 
-/// The same port as before, where any would do.
+/// Returns the port of the head's earlier life if any port would do.
 std::string listen_at(const std::string& wanted, const std::string& before) {
   return wanted.ends_with(":0") && !before.empty() ? before : wanted;
 }
 
-/// Takes a flag out of what was given beside a configuration.
+/// Removes a flag from a submitted configuration and returns it.
 bool take_flag(Value& config, std::string_view name) {
   bool is_set = false;
   if (auto* map = config.map())
@@ -61,7 +61,7 @@ bool take_flag(Value& config, std::string_view name) {
   return is_set;
 }
 
-/// Whether a message changes something, so that it is written down who sent it.
+/// Whether a message changes something. The journal records the senders of such messages.
 bool is_order(std::string_view type) {
   const bool is_about = type.starts_with("run.") || type.starts_with("node.") || type == "chaos";
   return is_about && transport::may_send({transport::Role::operator_}, type) &&
@@ -108,8 +108,8 @@ class HeadService::Service {
     if (questions_) questions_->close();
     const auto runs = all_runs();
     for (const auto& run : runs) run->leave();
-    // A run needs its nodes until it has ended, and they need somebody who hears them: the gate
-    // goes after the runs have ended, and before they go. What decides for them has ended as well.
+    // A run needs its nodes until it has ended, and the gate hears the nodes. So the gate goes
+    // after the runs have ended.
     for (const auto& run : runs) run->finish();
   }
 
@@ -181,10 +181,10 @@ class HeadService::Service {
     return status;
   }
 
-  /// What of a configuration's files the head does not use.
+  /// Fails if the head may not use a file of the configuration.
   Status may_use(const config::Loaded& loaded) const { return options_.confinement.check(loaded); }
 
-  /// Answers with its name.
+  /// Starts a run and answers with its name.
   Reply submit(const Value& body, RunStart begins, std::uint64_t submission) {
     config::Diagnostics found;
     auto loaded = config::load_message(body, "run.submit", found);
@@ -206,7 +206,7 @@ class HeadService::Service {
     }
     auto run = make_run(std::move(*loaded), begins);
     if (!run) return misconfigured(run.error());
-    // It is remembered once it is known to be good, and begins once it is remembered.
+    // The journal gets a run that was checked. The run starts when the journal has it.
     if (auto noted = journal_->submitted(name, submission, body); !noted) return noted.error();
     Value answer = Value::Map{};
     answer.set("run", name);
@@ -241,7 +241,7 @@ class HeadService::Service {
   }
 
   void start(const std::string& name, std::shared_ptr<HeadRun> run) {
-    // The one of this name that has ended goes only after the lock: its threads may want it.
+    // The ended run of that name is destroyed without the lock: its threads may want the lock.
     std::shared_ptr<HeadRun> before;
     const std::lock_guard lock(mutex_);
     run->start();
@@ -252,15 +252,15 @@ class HeadService::Service {
 
   // Runs that have ended.
 
-  /// From a run.
+  /// A run calls it when it ends.
   void ended(const RunStanding& run) {
-    // One that ends because this head does goes on in its next life.
+    // A run that stops because the head ends continues in the next life of the head.
     if (is_closing_ && run.state == "stopped") return;
     if (auto noted = journal_->ended(run.name, run.state, run.why, run.step, run.steps); !noted)
       not_noted(run.name, run.state, noted.error());
   }
 
-  /// From a run's own thread, which is about to end.
+  /// A run's own thread calls it just before the thread ends.
   void over(const std::string& name) {
     {
       const std::lock_guard lock(mutex_);
@@ -269,7 +269,7 @@ class HeadService::Service {
     bell_.ring();
   }
 
-  /// Keeps the report alone of each run that is over: its threads, descriptors and data go.
+  /// Frees the threads, descriptors and data of ended runs, and keeps their reports.
   void clear_away() {
     name_thread("ended runs");
     for (; !is_closing_; bell_.wait()) {
@@ -283,7 +283,7 @@ class HeadService::Service {
   }
   void clear_away(const std::string& name) {
     const auto run = find(name);
-    // Another one of this name may have begun, and taken its place.
+    // Another run of that name may have taken its place.
     if (!run || !run->report().has_ended()) return;
     run->finish();
     const std::lock_guard lock(mutex_);
@@ -295,7 +295,7 @@ class HeadService::Service {
     std::erase_if(ended_, [this](const auto& each) { return !journal_->knows(each.first); });
   }
 
-  /// Those of an earlier life.
+  /// Continues the runs of an earlier life of the head.
   void go_on_with_runs() {
     for (const auto& [name, known] : journal_->runs()) {
       submitted_.emplace(known.submission, name);
@@ -339,7 +339,7 @@ class HeadService::Service {
     }
   }
 
-  /// From who gives a run orders.
+  /// Records that an order changed the state of a run.
   void changed(const std::string& run, const std::string& state, const std::string& why) {
     if (auto noted = journal_->changed(run, state, why); !noted)
       not_noted(run, state, noted.error());
@@ -355,7 +355,7 @@ class HeadService::Service {
     return runs;
   }
 
-  /// Of a run, as it was recorded; or of none, told now.
+  /// Publishes a run's event as recorded, or stamps an event of the head itself.
   void publish(const Value& event) {
     transport::Message message;
     message.type = text_in(event, "type");
@@ -407,7 +407,7 @@ class HeadService::Service {
           "submit it again a little later"));
   }
 
-  /// On the thread of submits. The same message may come again from somebody who lost the answer.
+  /// Runs on the thread of submits. A client that lost the answer may send the same message again.
   Reply submit(const transport::Message& message) {
     if (const auto known = submitted_.find(message.id); known != submitted_.end()) {
       Value answer = Value::Map{};
@@ -528,7 +528,7 @@ class HeadService::Service {
         "the run '" + name + "' is not under way: it is " + known->second.state);
   }
 
-  /// Of a run, or of none: those of the head itself.
+  /// Returns events of a run, or of the head itself if the message names no run.
   Reply events_of(const transport::Message& message) {
     const auto name = text_in(message.body, "run");
     const Value* asked = message.body.find("from");
@@ -537,7 +537,7 @@ class HeadService::Service {
     if (name.empty()) return transport::to_value(told_.page(from));
     const auto run = find(name);
     if (!run && !has_ended(name)) return unknown_run(name);
-    // Until then an earlier run of that name may still lie there.
+    // Before the run starts, the file may be that of an earlier run.
     if (run && run->report().began < 0) return transport::to_value(EventPage{{}, from, false});
     const auto page = read_page("runs/" + name + "/events.jsonl", from);
     if (!page) return page.error();
@@ -586,17 +586,17 @@ class HeadService::Service {
   std::atomic<bool> is_closing_ = false;
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<HeadRun>> runs_;
-  std::map<std::string, RunStanding> ended_;        // Of this life of the head and of earlier ones.
-  std::vector<std::string> over_;                   // Names of runs that are to be cleared away.
-  std::map<std::uint64_t, std::string> submitted_;  // The thread of submits alone.
+  std::map<std::string, RunStanding> ended_;        // Also of earlier lives of the head.
+  std::vector<std::string> over_;                   // Names of runs to clear away.
+  std::map<std::uint64_t, std::string> submitted_;  // Only the thread of submits uses it.
   std::unique_ptr<transport::Publisher> publisher_;
-  std::optional<HeadQuestions> questions_;  // Whoever the gate hears may still ask.
+  std::optional<HeadQuestions> questions_;  // The gate's peers may ask until the gate ends.
   std::unique_ptr<NodeGate> gate_;
   std::optional<HeadOrders> orders_;
   Errands submits_{"submits", most_submits};
   Bell bell_;
   std::thread clearing_;
-  std::latch opened_{1};  // Somebody may be heard before open() has returned.
+  std::latch opened_{1};  // A message may come before open() has returned.
 };
 
 HeadService::HeadService(std::unique_ptr<Service> service) : service_(std::move(service)) {}

@@ -85,7 +85,7 @@ void NodeGate::heard(const transport::Peer& peer, transport::Message message) {
   opened_.wait();
   const Deafness deafness(*this);
   if (auto may = this->may(peer, message); !may) {
-    // An honest node has its term from a head that shares no secret with this one.
+    // An honest node may have a term from a head that shares no secret with this head.
     if (message.type == actors::Join::type)
       (void)answer(peer.id, transport::to_message(actors::Rejected{
                                 "term", "term " + std::to_string(message.term) + " without a proof",
@@ -110,8 +110,8 @@ void NodeGate::heard(const transport::Peer& peer, transport::Message message) {
   for (auto& one : *now) heard_from_node(node, std::move(one));
 }
 
-/// Only nodes know terms, and tell theirs when they join, with the proof of the head that they have
-/// it from.
+/// Only nodes know terms. They send theirs when they join, with the proof of the head with that
+/// term.
 Status NodeGate::may(const transport::Peer& peer, transport::Message& message) const {
   const bool is_join = message.type == actors::Join::type;
   if (message.term > options_.term) {
@@ -123,7 +123,7 @@ Status NodeGate::may(const transport::Peer& peer, transport::Message& message) c
     if (!peer.roles.meets({transport::Role::node, transport::Role::daemon}))
       return Error{message.type + ": only nodes and daemons know terms"};
   }
-  // What operators say is theirs to read.
+  // Operators read only their own text.
   const auto* type = transport::find_message_type(message.type);
   if (type && !type->from.has(transport::Role::operator_)) make_printable(message.body);
   return Done{};
@@ -144,7 +144,7 @@ void NodeGate::refuse(const transport::Peer& peer, const std::string& why) {
   (void)server_->strike(peer.id, why);
 }
 
-/// With the lock held; 0 if it is none.
+/// Returns 0 if the peer is no node. The caller holds the lock.
 std::uint64_t NodeGate::node_of(transport::PeerId peer) const {
   const auto line =
       std::ranges::find(lines_, peer, [](const auto& entry) { return entry.second.peer; });
@@ -236,7 +236,7 @@ void NodeGate::join(const transport::Peer& peer, const transport::Message& messa
     return (void)answer(
         peer.id, transport::to_message(
                      actors::Retire{"the head does not know it any more, and goes on without it"}));
-  // What had its name, has no connection and was on its host has died. A process is one node.
+  // A node with the same name and host but without a connection is dead. A process is one node.
   std::vector<std::uint64_t> before;
   {
     const std::lock_guard lock(mutex_);
@@ -250,7 +250,7 @@ void NodeGate::join(const transport::Peer& peer, const transport::Message& messa
   for (const auto other : before)
     lose(other, {.why = "another process has taken its place"}, Cut::no);
   {
-    // First: whoever waits for nodes speaks to one as soon as it is in the pool.
+    // This comes first: waiting runs speak to a node as soon as it is in the pool.
     const std::lock_guard lock(mutex_);
     lines_[node] = {.conversation = std::make_shared<transport::Conversation>(incarnation_),
                     .wanted = *name,
@@ -263,7 +263,7 @@ void NodeGate::join(const transport::Peer& peer, const transport::Message& messa
   events_.joined(here);
 }
 
-/// A key is allowed the name of its host, and names that begin with that.
+/// A key may use the name of its host, and names that begin with it.
 Result<std::string> NodeGate::name_for(const transport::Peer& peer, const actors::Join& join) {
   std::string name = !join.name.empty()  ? join.name
                      : peer.host.empty() ? join.inventory.host
@@ -291,10 +291,10 @@ void NodeGate::welcome(const actors::NodeHere& node, transport::PeerId peer,
   {
     const std::lock_guard lock(mutex_);
     const auto found = lines_.find(node.incarnation);
-    if (found == lines_.end()) return;  // It was lost just now; it will hear of it when it dials.
+    if (found == lines_.end()) return;  // The node was lost just now. It learns that when it dials.
     before = std::exchange(found->second.peer, peer);
     conversation = found->second.conversation;
-    // From now on it is judged, even if it never says that it lives.
+    // The detector judges the node from now on, even if it never sends a heartbeat.
     auto& evidence = evidence_of(node.incarnation);
     evidence.closed.reset();
     evidence.pulses.forgive(Clock::now() - evidence.pulses.last());
@@ -361,8 +361,8 @@ void NodeGate::lose(std::uint64_t node, const actors::NodeLoss& loss, Cut cut) {
   if (const auto here = nodes_.remove(node)) events_.lost(*here, loss);
 }
 
-/// A notice is believed if it shows the secret of the process that has ended, and comes by the key
-/// of that process. One that names nobody may be late.
+/// Accepts a notice that has the secret of the ended process and comes by the key of that process.
+/// A notice about an unknown process may be late.
 void NodeGate::hear_notice(const transport::Peer& peer, const transport::Message& message) {
   const auto notice = transport::from_message<actors::ExitNotice>(message);
   if (!notice) return refuse(peer, notice.error().text);
@@ -378,7 +378,7 @@ void NodeGate::process_ended(const actors::ExitNotice& notice) {
     lose(node, {.why = why, .has_ended = true, .signal = notice.signal});
 }
 
-/// 0 if there is none.
+/// Returns 0 if there is none.
 std::uint64_t NodeGate::node_with(std::int64_t life) const {
   const std::lock_guard lock(mutex_);
   const auto line =

@@ -24,45 +24,45 @@
 
 namespace troupe::apps {
 
-/// How long nodes may be silent.
+/// The silence that a head accepts from its nodes.
 struct NodePatience {
   std::chrono::nanoseconds silence_floor = std::chrono::milliseconds(300);
-  /// For a node whose connection has ended, though nobody says that its process has.
+  /// The time for a node to reconnect, if no daemon reports the end of its process.
   std::chrono::nanoseconds reconnect = std::chrono::seconds(1);
 };
 
 struct GateOptions {
   transport::ServerOptions listening;
-  std::uint64_t term = 1;    // Of this head.
-  transport::TermSeal seal;  // By which heads prove their terms to each other.
-  NodePatience patience;     // While no run asks for another.
+  std::uint64_t term = 1;    // The term of this head.
+  transport::TermSeal seal;  // Proves terms between heads.
+  NodePatience patience;     // Used while no run sets another one.
 };
 
-/// What happens at a gate; must not wait. A node is named by its incarnation.
+/// Callbacks of a gate; they must not wait. The incarnation identifies a node.
 struct GateEvents {
   std::function<void(const actors::NodeHere&)> joined = [](const actors::NodeHere&) {};
   std::function<void(const actors::NodeHere&, const actors::NodeLoss&)> lost;
-  /// It wants to go, and gets nothing new any more.
+  /// The node wants to go. It gets no new work.
   std::function<void(const actors::NodeHere&, const std::string& why)> leaving;
-  /// It has told how its GPUs are.
+  /// The node has reported its GPUs.
   std::function<void(const actors::NodeHere&, const std::vector<actors::GpuReading>&)> gpus =
       [](const actors::NodeHere&, const std::vector<actors::GpuReading>&) {};
-  /// Of a run, from a node.
+  /// A node has sent a message about a run.
   std::function<void(std::uint64_t node, transport::Message)> about_run;
-  /// All else.
+  /// A client has asked something.
   std::function<void(const transport::Peer&, transport::Message)> asked = [](const transport::Peer&,
                                                                              transport::Message) {};
-  /// A node has proved that it knows a head which came after this one.
+  /// A node has proved that it knows a newer head.
   std::function<void(std::uint64_t term)> deposed = [](std::uint64_t) {};
   std::function<void(const std::string&)> say = [](const std::string&) {};
 };
 
-/// Where nodes dial, and the nodes that have. One whose connection ends and comes back has missed
-/// nothing.
+/// The head's end for nodes, and the nodes that have joined. A node that reconnects has missed no
+/// message.
 class NodeGate {
  public:
   static Result<std::unique_ptr<NodeGate>> open(GateOptions options, GateEvents events);
-  /// Nobody is heard any more.
+  /// Stops hearing peers.
   ~NodeGate();
   NodeGate(const NodeGate&) = delete;
   NodeGate& operator=(const NodeGate&) = delete;
@@ -70,14 +70,14 @@ class NodeGate {
   const std::string& endpoint() const { return server_->endpoint(); }
   actors::NodePool& nodes() { return nodes_; }
   transport::ChannelThread& channels() { return channels_; }
-  /// A run is under way, or none of that name any more. Of several runs the most patient counts.
+  /// Sets the patience that a run asks for while it is under way. The most patient run decides.
   void set_patience(const std::string& run, const NodePatience& patience);
   void forget_patience(const std::string& run);
-  /// To one who has asked.
+  /// Answers a client.
   Status answer(transport::PeerId peer, transport::Message message);
-  /// A process that was started here is no more, and need not be waited for.
+  /// Notes that a process of this machine has ended, so that nobody waits for it.
   void process_ended(const actors::ExitNotice& notice);
-  /// Who may dial from now on. Sessions of others end.
+  /// Replaces the list of keys that may dial. Sessions of other keys end.
   Status allow(transport::AllowList allowed) { return server_->allow(std::move(allowed)); }
   std::string term_proof() const { return options_.seal.prove(options_.term); }
 
@@ -87,14 +87,14 @@ class NodeGate {
   /// A node, with or without a connection.
   struct Line {
     std::shared_ptr<transport::Conversation> conversation = {};
-    std::string wanted = {};     // Its name, as it wants it.
-    transport::PeerId peer = 0;  // 0: its connection has ended.
+    std::string wanted = {};     // The name that it wants.
+    transport::PeerId peer = 0;  // 0 without a connection.
     std::string key = {};        // Empty for a plain connection.
-    std::int64_t life = 0;       // As its Join had it.
-    std::uint64_t refused = 0;   // Messages that it must not send.
+    std::int64_t life = 0;       // The life in its Join.
+    std::uint64_t refused = 0;   // Counts its bad messages.
   };
 
-  /// While a message is acted on nobody else is heard, which is no silence of theirs.
+  /// Marks the time in which the gate acts on one message and hears no other peer.
   class Deafness;
 
   NodeGate(GateOptions options, GateEvents events);
@@ -112,10 +112,10 @@ class NodeGate {
   void welcome(const actors::NodeHere& node, transport::PeerId peer,
                const transport::Message& join);
   void gone(const transport::Peer& peer, transport::Gone how, const std::string& why);
-  /// The node said what it must not say. Tells it once; then the messages are only counted.
+  /// Counts a bad message of a node, and logs the first one.
   void strike(std::uint64_t node, const std::string& why);
   enum class Cut { no, yes };  // Whether its connection ends as well.
-  /// Where it is there.
+  /// Removes a node, if it is there.
   void lose(std::uint64_t node, const actors::NodeLoss& loss, Cut cut = Cut::yes);
   void refuse(const transport::Peer& peer, const std::string& why);
   std::uint64_t node_of(transport::PeerId peer) const;
@@ -123,7 +123,7 @@ class NodeGate {
   bool is_of(std::uint64_t node, const std::string& key) const;
   static Result<std::string> name_for(const transport::Peer& peer, const actors::Join& join);
   actors::Evidence& evidence_of(std::uint64_t node);
-  /// Loses those who are dead, as detector.h judges.
+  /// Removes dead nodes (detector.h).
   void watch();
   std::vector<std::pair<std::uint64_t, std::string>> find_dead(Clock::time_point last_look);
   Status send(std::uint64_t node, const transport::Message& message);
@@ -137,14 +137,15 @@ class NodeGate {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::uint64_t, Line> lines_;               // By incarnation.
-  std::set<transport::PeerId> strangers_told_;        // Who are no nodes, and were refused.
-  std::map<std::string, actors::Evidence> evidence_;  // Likewise, of those who have been heard.
-  std::map<std::string, NodePatience> patience_;      // By run.
+  std::map<std::uint64_t, Line> lines_;         // Keyed by incarnation.
+  std::set<transport::PeerId> strangers_told_;  // Refused peers that are no nodes.
+  std::map<std::string, actors::Evidence>
+      evidence_;                                  // Keyed by incarnation, of nodes that were heard.
+  std::map<std::string, NodePatience> patience_;  // Keyed by run.
   std::optional<Clock::time_point> deaf_since_;
   bool closing_ = false;
 
-  std::latch opened_{1};  // Somebody may be heard before bind() has returned.
+  std::latch opened_{1};  // A message may come before bind() has returned.
   std::unique_ptr<transport::ControlServer> server_;
   std::thread watch_;
 };
