@@ -38,9 +38,11 @@ struct Section {
 
 constexpr std::array<Section, 6> sections = {{
     {Topic::connection, "A connection",
-     "The first message of a connection is `hello` or `node.join`. The head answers other messages "
-     "with `conflict`\nuntil then. A client that must notice a dead machine sets ZeroMQ's "
-     "heartbeats (`HEARTBEAT_IVL`,\n`HEARTBEAT_TTL`): the head answers them, and sends none."},
+     "The first message of a connection is `hello` or `node.join`. The head answers other "
+     "messages\n"
+     "with `conflict` until then. A client that must notice a dead machine sets ZeroMQ's "
+     "heartbeats\n"
+     "(`HEARTBEAT_IVL`, `HEARTBEAT_TTL`): the head answers them, and sends none."},
     {Topic::question, "Requests to a head",
      "The head answers each with `answer` or with `error`. The fields of the answer stand in "
      "brackets."},
