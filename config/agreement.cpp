@@ -17,9 +17,9 @@ namespace {
 
 using std::to_string;
 
-// A kind's own rules do not depend on how many tokens the data turns out to have.
+// The rules of a kind do not depend on the number of tokens in the data.
 constexpr std::int64_t stand_in_vocabulary = 256;
-// Beyond it a schedule is generated only once it is needed.
+// A larger schedule is generated when it is needed.
 constexpr std::int64_t most_passes_tried = 1 << 14;
 
 Diagnostic at_first(const Examined& examined, std::initializer_list<std::string_view> keys) {
@@ -61,7 +61,7 @@ void check_names(const Examined& examined) {
 
 void check_batch(const Examined& examined) {
   const auto& [global, micro] = examined.config.batch;
-  // "auto" comes to a number that divides them.
+  // "auto" becomes a number that divides them.
   const std::int64_t replicas = examined.config.pipeline.replicas.value_or(1);
   const std::int64_t piece = micro.value_or(1) * replicas;
   if (global % piece != 0) {
@@ -90,21 +90,7 @@ void check_batch(const Examined& examined) {
                        to_string(replicas) + " or more, up to " + to_string(passes));
 }
 
-void check_exchange(const Examined& examined) {
-  const auto& parallel = examined.config.parallel;
-  const bool shards = parallel.exchange == RunConfig::Parallel::Exchange::all_to_all;
-  if (parallel.shard_optimizer.value_or(shards) == shards) return;
-  examined.error({"parallel.shard_optimizer", "parallel.exchange"},
-                 shards
-                     ? "parallel.shard_optimizer = false, but with parallel.exchange = "
-                       "\"all_to_all\" each replica keeps a part of the optimizer's state alone; "
-                       "where one shall have all of it set parallel.exchange = \"server\""
-                     : "parallel.shard_optimizer = true, but with parallel.exchange = "
-                       "\"server\" one replica has all of the optimizer's state; set "
-                       "parallel.exchange = \"all_to_all\"");
-}
-
-/// How many layers the model has; nothing where its keys do not agree with one another.
+/// Returns the number of layers; nothing if the keys of the model contradict each other.
 std::optional<std::int64_t> check_model(const Examined& examined) {
   const auto& model = examined.config.model;
   const auto built =
@@ -154,7 +140,7 @@ void check_stages(const Examined& examined, std::int64_t layers) {
                        "; nearest: " + nearest_multiples(*stages.count, chunks));
 }
 
-/// Who recomputes decides how long a stage takes, and so where stages should be cut.
+/// Recomputing changes the time of a stage, and so the best boundaries.
 void check_recompute(const Examined& examined) {
   const auto& again = examined.config.pipeline.recompute.by_stage;
   const auto& stages = examined.config.pipeline.stages;
@@ -202,7 +188,7 @@ void check_schedule(const Examined& examined) {
 void check_learning_rate(const Examined& examined) {
   const auto& optimizer = examined.config.optimizer;
   const auto& rate = optimizer.rate;
-  // Where train.steps says how many there are, a short trial of a run ends while it warms up.
+  // If total_steps follows train.steps, a short trial may end during its warm-up.
   const bool is_auto = value_at(examined.tree, "optimizer.schedule.total_steps")->text();
   if (rate.kind != models::LearningRate::Kind::constant && !is_auto &&
       rate.warmup_steps >= rate.total_steps)
@@ -229,7 +215,7 @@ void check_evaluation(const Examined& examined) {
                                              ", but data.validate names no data");
 }
 
-/// Stages that each step by themselves cannot know what the others skip.
+/// Stages that step on their own do not know which steps other stages skip.
 void check_precision(const Examined& examined) {
   const auto* schedule = schedules::find_schedule(examined.config.pipeline.schedule);
   const std::string name = *value_at(examined.tree, "precision.compute")->text();
@@ -244,7 +230,7 @@ void check_precision(const Examined& examined) {
                      "such as \"1f1b\"");
 }
 
-/// Who waits for another must not lose patience first.
+/// A wait must be longer than the waits that it contains.
 void check_waits(const Examined& examined) {
   const auto& limits = examined.config.limits;
   const std::array chain = {
@@ -291,7 +277,6 @@ std::string nearest_multiples(std::int64_t number, std::int64_t step) {
 void check_agreement(const Examined& examined) {
   check_names(examined);
   check_batch(examined);
-  check_exchange(examined);
   if (const auto layers = check_model(examined)) check_stages(examined, *layers);
   check_recompute(examined);
   check_schedule(examined);

@@ -66,12 +66,6 @@ std::vector<Key> pipeline_keys() {
        .half = recipe,
        .help = "Groups of consecutive micro-batches whose gradients are summed first: as many "
                "replicas are possible. \"auto\" is the largest divisor of their number up to 8."},
-      {.name = "parallel.reduction",
-       .type = Type::choice,
-       .fallback = "tree",
-       .choices = {"tree"},
-       .half = recipe,
-       .help = "How the groups' sums are added up: as a binary tree that no plan changes."},
       {.name = "parallel.exchange",
        .type = Type::choice,
        .fallback = "all_to_all",
@@ -79,11 +73,6 @@ std::vector<Key> pipeline_keys() {
        .help = "Where the gradients of replicas come together: each replica has a part of every "
                "stage and keeps the optimizer's state of that part alone, or the first replica "
                "has all. Changes no number."},
-      {.name = "parallel.shard_optimizer",
-       .type = Type::boolean,
-       .help = "Wants each replica to keep a part of the optimizer's state alone (true: that is "
-               "so with exchange = \"all_to_all\"), or one of them all (false: \"server\"). Left "
-               "out: as `exchange` has it."},
   };
 }
 
@@ -96,12 +85,6 @@ std::vector<Key> run_keys() {
        .most = most_stages,
        .change = live,
        .help = "With how few nodes the run goes on, and how many it takes: \"1:8\"."},
-      {.name = "elastic.on_preempt",
-       .type = Type::choice,
-       .fallback = "handover",
-       .choices = {"handover", "checkpoint", "drop"},
-       .change = live,
-       .help = "What a node does that is told to go: hands over its part, saves, or just goes."},
       {.name = "elastic.copies",
        .fallback = 2,
        .least = 1,

@@ -56,6 +56,8 @@ Value recipe_of(const Value& tree) {
     if (value && schema().applies(key, tree) && is_recipe(key, tree))
       set_at(recipe, key.name, *value);
   }
+  // Manifests name the order of the sums, so that checkpoints of every version compare.
+  set_at(recipe, "parallel.reduction", "tree");
   const Value* total = value_at(recipe, "optimizer.schedule.total_steps");
   if (total && total->text())
     set_at(recipe, "optimizer.schedule.total_steps",

@@ -10,23 +10,22 @@
 
 namespace troupe::config {
 
-/// Whether a key of a complete tree changes numbers. In an asynchronous run the shape of the
-/// pipeline does; in a synchronous one `staleness` does not. Of a schedule in a file nothing is
-/// known, so it counts as asynchronous.
+/// Whether a key of a complete tree changes numbers. The shape of the pipeline does so in an
+/// asynchronous run only, and so does `staleness`. A schedule in a file counts as asynchronous.
 bool is_recipe(const Key& key, const Value& tree);
 
-/// That half of a complete tree. Where a key says "auto", put what was chosen there first (set_at).
+/// Returns the recipe half of a complete tree. First replace each "auto" by the chosen value
+/// (set_at).
 Value recipe_of(const Value& tree);
 
-/// What of a recipe made the weights after so many steps: without the changes that come later.
+/// Returns the recipe without the changes of the learning rate after `step`.
 Value recipe_until(Value recipe, std::int64_t step);
 
-/// A line for each key, the same for equal recipes however they were kept meanwhile.
+/// Returns one line for each key. Equal recipes have the same text, also after they were stored.
 std::string recipe_text(const Value& recipe);
 Digest recipe_digest(const Value& recipe);
 
-/// How two recipes differ, a line for each key: "batch.global = 32, was 64". Empty where they do
-/// not.
+/// Returns the differences between two recipes, one line a key: "batch.global = 32, was 64".
 std::vector<std::string> recipe_changes(const Value& now, const Value& before);
 
 }  // namespace troupe::config

@@ -38,7 +38,7 @@ models::OptimizerConfig read_optimizer(const TreeReader& tree) {
   optimizer.rate.total_steps =
       tree.count("optimizer.schedule.total_steps").value_or(tree.integer("train.steps"));
   optimizer.rate.min_lr = tree.number("optimizer.schedule.min_lr");
-  // What cannot be read is complained of where the keys are compared.
+  // agreement.cpp reports text that cannot be read.
   if (tree.has("optimizer.changes"))
     if (auto changes = parse_rate_changes(*tree.value("optimizer.changes").text()))
       optimizer.rate.changes = std::move(*changes);
@@ -156,8 +156,6 @@ RunConfig::Parallel read_parallel(const TreeReader& tree) {
     parallel.groups = static_cast<int>(*groups);
   parallel.exchange = tree.choice<Exchange>(
       "parallel.exchange", {{"all_to_all", Exchange::all_to_all}, {"server", Exchange::server}});
-  if (tree.has("parallel.shard_optimizer"))
-    parallel.shard_optimizer = tree.boolean("parallel.shard_optimizer");
   return parallel;
 }
 
@@ -181,17 +179,12 @@ RunConfig::Precision read_precision(const TreeReader& tree) {
 }
 
 RunConfig::Elastic read_elastic(const TreeReader& tree) {
-  using OnPreempt = RunConfig::Elastic::OnPreempt;
   RunConfig::Elastic elastic;
   const Value& nodes = tree.value("elastic.nodes");
   if (const auto* count = nodes.integer())
     elastic.nodes = {static_cast<int>(*count), static_cast<int>(*count)};
   else
     elastic.nodes = *parse_range(*nodes.text());
-  elastic.on_preempt =
-      tree.choice<OnPreempt>("elastic.on_preempt", {{"handover", OnPreempt::handover},
-                                                    {"checkpoint", OnPreempt::checkpoint},
-                                                    {"drop", OnPreempt::drop}});
   elastic.copies = tree.small("elastic.copies");
   return elastic;
 }

@@ -15,9 +15,8 @@
 
 namespace troupe::config {
 
-/// A run as a checked struct: every number is within its bounds and the keys agree with one
-/// another. Where a member is optional, nothing means "auto" unless its comment says otherwise.
-/// What each key means is in the schema.
+/// A checked configuration: every number is within its bounds, and the keys agree with one another.
+/// An empty optional means "auto", unless its comment says otherwise. The schema explains each key.
 struct RunConfig {
   struct Model {
     std::string kind;
@@ -25,14 +24,14 @@ struct RunConfig {
     std::string init;  // "random", or a .safetensors file.
 
     bool vocabulary_from_data() const;
-    /// With "auto" replaced.
+    /// Returns the options with "auto" replaced by a number.
     Value options_for(std::int64_t vocabulary) const;
   };
 
   struct Data {
     enum class Order { shuffled, sequential };
     std::string train;
-    std::optional<std::string> validate;  // Nothing: there is no evaluation.
+    std::optional<std::string> validate;  // Empty: there is no evaluation.
     Order order = Order::shuffled;
   };
 
@@ -50,10 +49,10 @@ struct RunConfig {
     std::string schedule;  // A name, a file or "auto".
     Stages stages;
     int chunks = 1;
-    std::optional<int> replicas;  // Nothing: as go best with the devices that are there.
+    std::optional<int> replicas;  // Empty: the best number for the devices that are there.
     int tensor = 1;
     schedules::Recompute recompute;
-    std::optional<std::int64_t> memory;  // Bytes that a device may use.
+    std::optional<std::int64_t> memory;  // The bytes that a device may use.
   };
 
   using Staleness = models::StalenessOptions;
@@ -62,7 +61,6 @@ struct RunConfig {
     using Exchange = schedules::Exchange;
     std::optional<int> groups;
     Exchange exchange = Exchange::all_to_all;
-    std::optional<bool> shard_optimizer;  // What `exchange` must come to, where somebody says so.
   };
 
   struct Precision {
@@ -85,9 +83,7 @@ struct RunConfig {
   enum class Exactness { bits, samples };
 
   struct Elastic {
-    enum class OnPreempt { handover, checkpoint, drop };
     CountRange nodes;
-    OnPreempt on_preempt = OnPreempt::handover;
     int copies = 2;
   };
 
@@ -99,16 +95,16 @@ struct RunConfig {
 
   struct Train {
     std::int64_t steps = 0;
-    std::optional<std::int64_t> eval_every;  // Nothing: no evaluation on the way.
+    std::optional<std::int64_t> eval_every;  // Empty: no evaluation before the end.
     std::int64_t eval_batches = 1;
-    std::optional<std::string> export_path;  // Nothing: nothing is written.
+    std::optional<std::string> export_path;  // Empty: no file is written.
     std::optional<int> threads;
     enum class Device { cpu, cuda };
     Device device = Device::cpu;
     std::int64_t graph_rows = 0;
   };
 
-  /// Every wait.
+  /// All waits.
   struct Limits {
     std::chrono::nanoseconds silence_floor{};
     std::chrono::nanoseconds reconnect_patience{};
@@ -148,14 +144,14 @@ struct RunConfig {
   Log log;
 };
 
-/// From a tree that was validated and is complete; `name` has been filled in.
+/// Reads a tree that is validated and complete, and has a `name`.
 RunConfig read_run_config(const Value& complete);
 
-/// Micro-batches in one step of all replicas together, once it is known how large they are.
+/// Returns the micro-batches of all replicas in one step, for micro-batches of `micro` samples.
 std::int64_t micro_batches(const RunConfig& config, std::int64_t micro);
 
-/// Reduction groups of a step of so many micro-batches: `parallel.groups`, or else the largest
-/// divisor that is at most 8.
+/// Returns the number of reduction groups of a step: `parallel.groups`, or else the largest divisor
+/// of `micro_batches` that is at most 8.
 int reduction_groups(const RunConfig& config, std::int64_t micro_batches);
 
 }  // namespace troupe::config

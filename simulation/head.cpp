@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "actors/decide/reconciler_journal.h"
+#include "simulation/played_message.h"
 
 namespace troupe::simulation {
 namespace {
@@ -26,7 +27,7 @@ std::optional<recon::Event> event_in(const transport::Message& message) {
   std::optional<recon::Event> found;
   const auto try_one = [&]<class Said>(const Said*) {
     if (found || message.type != Said::type) return;
-    if (auto read = transport::from_message<Said>(message)) found = std::move(*read);
+    if (auto read = from_played<Said>(message)) found = std::move(*read);
   };
   const auto try_all = [&]<class... Said>(const std::tuple<Said...>*) {
     (try_one(static_cast<const Said*>(nullptr)), ...);
@@ -337,7 +338,7 @@ void Head::on(const recon::End& end) {
 
 template <class Order>
 void Head::tell(const std::vector<Life>& nodes, const Order& order) {
-  auto message = transport::to_message(order);
+  auto message = to_played(order);
   message.term = state_.term;
   for (const Life life : nodes) world_.network.send(address_, life, message);
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/seconds.h"
+#include "simulation/played_message.h"
 #include "storage/checkpoint/checkpoint.h"
 #include "storage/files/records.h"
 
@@ -303,7 +304,7 @@ void Mischief::say_something_stale() {
   if (!node || node->member().epoch == 0) return;
   const auto before = node->member().epoch - 1;
   const auto say = [&](auto order) {
-    auto message = transport::to_message(order);
+    auto message = to_played(order);
     message.term = node->member().term;
     cluster_.world().network.send(0, node->life(), message);
   };

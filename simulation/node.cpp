@@ -22,7 +22,7 @@ std::optional<recon::HeadSays> order_in(const transport::Message& message,
   std::optional<recon::HeadSays> found;
   const auto try_one = [&]<class Order>(const Order*) {
     if (found || message.type != Order::type) return;
-    if (auto read = transport::from_message<Order>(message)) found = std::move(*read);
+    if (auto read = from_played<Order>(message)) found = std::move(*read);
   };
   (try_one(static_cast<const Orders*>(nullptr)), ...);
   return found;
@@ -252,7 +252,7 @@ void Node::decide() {
   decision.body.set("value", as_signed(value));
   const bool is_save_point = step % world_.save_every == 0 || step == world_.steps;
   decision.body.set("hold", std::exchange(asked_to_hold_, false) || is_save_point);
-  auto told = transport::to_message(recon::StepDecided{member_.epoch, step});
+  auto told = to_played(recon::StepDecided{member_.epoch, step});
   told.body.set("ids", to_string(world_.model.read(step - 1)));
   told_.push_back(told);
   tell_head(std::move(told));

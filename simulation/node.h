@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "actors/decide/member.h"
+#include "simulation/played_message.h"
 #include "simulation/world.h"
 
 namespace troupe::simulation {
@@ -83,7 +84,7 @@ class Node {
   void tell_head(transport::Message message);
   template <class Said>
   void tell_head(const Said& said) {
-    tell_head(transport::to_message(said));
+    tell_head(to_played(said));
   }
   void tell_peer(Life peer, transport::Message message);
   bool is_first() const {

@@ -17,7 +17,7 @@ bool RunReporter::forget_recorder(const caf::actor_addr& who) {
   return true;
 }
 
-Value RunReporter::event(const std::string& type) const { return run_event(*spec_, type); }
+Value RunReporter::event(transport::MessageName type) const { return run_event(*spec_, type); }
 
 void RunReporter::tell(Value event) { hand_over(Event{std::move(event)}); }
 

@@ -9,6 +9,7 @@
 #include "actors/recovery.h"
 #include "actors/run_spec.h"
 #include "core/value.h"
+#include "transport/wire/message_types.h"
 
 namespace troupe::actors {
 
@@ -18,7 +19,7 @@ class RunReporter {
  public:
   RunReporter(caf_shim::Base* self, RunSpecPtr spec) : self_(self), spec_(std::move(spec)) {}
 
-  /// Spawns the recorder, which `self` watches.
+  /// Spawns the recorder. `self` watches it.
   void open();
   /// Makes the recorder write what it has, and end.
   void close() { caf_shim::stop(recorder_); }
@@ -26,7 +27,7 @@ class RunReporter {
   /// Returns whether `who`, which has ended, was the recorder. Then the chronicle is closed.
   bool forget_recorder(const caf::actor_addr& who);
 
-  Value event(const std::string& type) const;
+  Value event(transport::MessageName type) const;
   void tell(Value event);
   void tell_state(const std::string& state);
   void tell_stalled(const Standing& standing);

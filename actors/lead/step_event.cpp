@@ -32,9 +32,9 @@ Value::List lateness_of(const StepLedger::Entry& entry) {
 
 }  // namespace
 
-Value run_event(const RunSpec& spec, const std::string& type) {
+Value run_event(const RunSpec& spec, transport::MessageName type) {
   Value value;
-  value.set("type", type);
+  value.set("type", type.text());
   value.set("run", spec.name);
   return value;
 }

@@ -8,11 +8,12 @@
 #include "actors/lead/step_ledger.h"
 #include "actors/run_spec.h"
 #include "core/value.h"
+#include "transport/wire/message_types.h"
 
 namespace troupe::actors {
 
-/// Returns an event with only its type and the run's name.
-Value run_event(const RunSpec& spec, const std::string& type);
+/// Makes an event that has only its type and the name of the run.
+Value run_event(const RunSpec& spec, transport::MessageName type);
 
 struct StepReport {
   std::int64_t step = 0;  // Steps done.

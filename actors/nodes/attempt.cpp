@@ -261,6 +261,8 @@ Status Attempt::take(std::uint64_t node, transport::Message message) {
   if (process < 0)
     return Error{message.type + ": the sender has no part in attempt " + std::to_string(number_) +
                  " of run " + around_.run};
+  static_assert(transport::handles_all(transport::Handler::attempt,
+                                       {Prepared::type, PrepareFailed::type, StageFailed::type}));
   if (message.type == Prepared::type) return prepared(process, node, message);
   if (message.type == PrepareFailed::type) {
     auto failed = transport::from_message<PrepareFailed>(message);

@@ -17,6 +17,8 @@
 #include "core/json.h"
 #include "core/threads/thread_name.h"
 #include "transport/control/conversation.h"
+#include "transport/wire/message_types.h"
+#include "transport/wire/refusal.h"
 
 namespace troupe::actors {
 namespace {
@@ -228,33 +230,65 @@ class Node::Work {
   }
 
   void heard(transport::Message& message) {
-    // A head rejects a term without proof, so its own term may be lower here.
-    if (message.type == Rejected::type) return reject(message);
-    if (message.term < term_) return;  // The message is from an outdated head.
-    if (message.type == Welcome::type) return welcome(message);
-    if (message.type == Retire::type) {
-      const auto order = transport::from_message<Retire>(message);
-      return come_anew(order ? order->reason : order.error().text);
-    }
+    // A head that refuses an unproved term has a lower term itself.
+    if (message.type == Rejected::type) return act_on(message);
+    if (message.term < term_) return;  // A newer head has taken the sender's place.
+    // These messages come before both ends number their messages, as do the socket's refusals.
+    const bool is_refusal = message.type == transport::Refusal::type && message.seq == 0;
+    if (message.type == Welcome::type || message.type == Retire::type || is_refusal)
+      return act_on(message);
     auto now = conversation()->hear(std::move(message));
     if (!now) return options_.say("dropped a message: " + now.error().text);
     for (auto& one : *now) act_on(one);
   }
 
   void act_on(transport::Message& message) {
-    if (message.type == Prepare::type) return prepare(message);
-    if (message.type == Stop::type) return stop(message);
-    if (message.type == Forget::type) return (void)state_stores_.erase(message.run);
-    if (message.type == Chaos::type) return apply_fault(message);
-    if (message.type == Unfit::type) return unfit(message);
-    if (message.type == Dismiss::type) return dismiss(message);
-    const auto found = node_attempts_.find(message.run);
-    if (found == node_attempts_.end() || found->second.epoch != message.epoch)
-      return;  // It is over.
-    auto& node_attempt = *found->second.node_attempt;
-    if (message.type == Start::type) return start(node_attempt, message);
-    if (auto told = node_attempt.deliver(std::move(message)); !told)
+    using Act = void (Work::*)(const transport::Message&);
+    static constexpr transport::Handles<Act> handlers[] = {
+        {Prepare::type, &Work::prepare},   {Start::type, &Work::start},
+        {Stop::type, &Work::stop},         {Forget::type, &Work::forget},
+        {Chaos::type, &Work::apply_fault}, {Unfit::type, &Work::unfit},
+        {Dismiss::type, &Work::dismiss},   {transport::Refusal::type, &Work::refused},
+        {Rejected::type, &Work::reject},   {Welcome::type, &Work::welcome},
+        {Retire::type, &Work::retired},
+    };
+    static_assert(transport::handles_all(transport::Handler::node, handlers));
+    if (const auto* act = transport::find_handler(handlers, message.type))
+      return (this->**act)(message);
+    const auto* type = transport::find_message_type(message.type);
+    if (!type || !type->handlers.has(transport::Handler::player)) return refuse(message);
+    auto* node_attempt = site_of(message);
+    if (!node_attempt) return;  // The attempt is over.
+    if (auto told = node_attempt->deliver(std::move(message)); !told)
       options_.say("dropped a message: " + told.error().text);
+  }
+
+  /// Returns null if the attempt that a message is about is over.
+  NodeAttempt* site_of(const transport::Message& message) {
+    const auto found = node_attempts_.find(message.run);
+    if (found == node_attempts_.end() || found->second.epoch != message.epoch) return nullptr;
+    return found->second.node_attempt.get();
+  }
+
+  /// Tells the head that a node does not handle a message.
+  void refuse(const transport::Message& message) {
+    auto refusal = transport::to_message(
+        transport::refusal(transport::RefusalCode::unsupported, "type",
+                           "a node has no handler for messages of type '" + message.type + "'"));
+    refusal.re = message.id;
+    (void)say_about(message, std::move(refusal));
+  }
+
+  void refused(const transport::Message& message) {
+    const auto refusal = transport::from_message<transport::Refusal>(message);
+    options_.say("the head refused a message: " + (refusal ? refusal->text : refusal.error().text));
+  }
+
+  void forget(const transport::Message& message) { state_stores_.erase(message.run); }
+
+  void retired(const transport::Message& message) {
+    const auto order = transport::from_message<Retire>(message);
+    come_anew(order ? order->reason : order.error().text);
   }
 
   void welcome(const transport::Message& message) {
@@ -358,7 +392,10 @@ class Node::Work {
     return memory.state_store;
   }
 
-  void start(NodeAttempt& node_attempt, const transport::Message& message) {
+  void start(const transport::Message& message) {
+    auto* const here = site_of(message);
+    if (!here) return;  // The attempt is over.
+    auto& node_attempt = *here;
     const auto fail = [&](const std::string& why) {
       const auto lost = node_attempt.lost();
       (void)say_about(message,

@@ -9,13 +9,13 @@
 
 #include "transport/wire/fields.h"
 
-/// What a head and the processes of a host tell each other, of no run.
+/// Messages between a head and the processes of a host that are about no run.
 namespace troupe::actors {
 
-/// States of a run that a process has in its memory, from an earlier life of the head.
+/// States of a run that a process still has in memory from an earlier life of the head.
 struct KeptRun {
   std::string run;
-  int nodes = 1;  // That it was played on.
+  int nodes = 1;  // The number of nodes on which it ran.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("run", &KeptRun::run),
@@ -23,11 +23,11 @@ struct KeptRun {
   }
 };
 
-/// A way to other machines.
+/// A network interface of a host.
 struct Network {
   std::string name;                      // "eth0"
-  std::string address;                   // Of this host, there.
-  std::optional<std::int64_t> megabits;  // A second, where that is known.
+  std::string address;                   // The address of the host in that network.
+  std::optional<std::int64_t> megabits;  // Megabits a second, if known.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("name", &Network::name),
@@ -36,15 +36,15 @@ struct Network {
   }
 };
 
-/// What a process with devices can do, and what it has.
+/// The machine of a node, its abilities, and the states that the node has in memory.
 struct Inventory {
   std::string host;
   std::int64_t pid = 0;
-  std::string version;  // Of this program: all processes of a run are of one.
+  std::string version;  // The version of this program; a run needs one version everywhere.
   int cores = 1;
-  int numa_nodes = 1;       // That its host has.
+  int numa_nodes = 1;       // NUMA nodes of the host.
   std::int64_t memory = 0;  // Bytes.
-  std::string precision;    // The best in which it has products, as a configuration names it.
+  std::string precision;    // The best precision of its products, as a configuration names it.
   std::vector<Network> networks;
   std::vector<KeptRun> kept;
 
@@ -61,17 +61,17 @@ struct Inventory {
   }
 };
 
-/// Node to head: here I am. Its envelope has the highest term that the node knows, and all that it
-/// has heard from this head.
+/// Node to head: joins. The envelope has the highest term that the node knows, and acknowledges the
+/// messages of this head.
 struct Join {
   static constexpr std::string_view type = "node.join";
 
-  std::string name;  // Wanted; the head may choose another one.
+  std::string name;  // The wanted name; the head may choose another one.
   Inventory inventory;
-  bool again = false;      // It was welcome before, and its connection has ended since.
-  std::string term_proof;  // By the head that told it the term (transport/control/term_seal.h).
-  /// A secret of the process and of the daemon that started it; the latter's notice of the end
-  /// shows it. 0: nobody gives notice.
+  bool again = false;      // The head welcomed it before, and the connection ended since.
+  std::string term_proof;  // The proof of the head with that term (transport/control/term_seal.h).
+  /// A secret that the process shares with the daemon that started it. The daemon's exit notice
+  /// shows it. 0: there is no daemon.
   std::int64_t life = 0;
 
   static constexpr auto fields() {
@@ -83,12 +83,12 @@ struct Join {
   }
 };
 
-/// Head to node: be welcome. From now on what both say is numbered.
+/// Head to node: accepts the node. From now on both number their messages.
 struct Welcome {
   static constexpr std::string_view type = "node.welcome";
 
   std::string name;
-  std::string term_proof;  // Of the term in its envelope, for other heads.
+  std::string term_proof;  // Proves the term in the envelope to other heads.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("name", &Welcome::name),
@@ -96,25 +96,25 @@ struct Welcome {
   }
 };
 
-/// Node to head: the process lives. Only the newest counts.
+/// Node to head: the process is alive. Only the newest heartbeat counts.
 struct Heartbeat {
   static constexpr std::string_view type = "node.heartbeat";
 
   static constexpr auto fields() { return std::tuple<>(); }
 };
 
-/// What a GPU's driver tells of it. What it does not tell is absent.
+/// The state of a GPU as its driver reports it. Values that the driver does not report are absent.
 struct GpuReading {
-  int number = 0;                      // As its driver counts.
+  int number = 0;                      // The driver's number.
   std::optional<std::string> name;     // "NVIDIA H200"
-  std::optional<double> busy;          // The share of the last moments in which it computed.
-  std::optional<std::int64_t> used;    // Bytes of its memory,
-  std::optional<std::int64_t> memory;  // of so many.
+  std::optional<double> busy;          // The share of recent time in which it computed.
+  std::optional<std::int64_t> used;    // Bytes of memory in use.
+  std::optional<std::int64_t> memory;  // Bytes of memory.
   std::optional<double> watts;
-  std::optional<std::int64_t> megahertz;  // Of what computes.
+  std::optional<std::int64_t> megahertz;  // The clock of the compute units.
   std::optional<std::int64_t> celsius;
-  std::optional<std::vector<std::string>> slowed_by;  // "power cap"; empty where nothing does.
-  std::optional<std::string> fault;                   // Why it does not answer, where that is so.
+  std::optional<std::vector<std::string>> slowed_by;  // "power cap"; empty if nothing slows it.
+  std::optional<std::string> fault;                   // Why the GPU does not answer.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("number", &GpuReading::number).at_least(0),
@@ -130,8 +130,8 @@ struct GpuReading {
   }
 };
 
-/// Node to head: how the GPUs of its machine are. Only the newest counts; a node without says
-/// nothing.
+/// Node to head: the state of the GPUs of its machine. Only the newest message counts. A node
+/// without GPUs sends none.
 struct GpuReadings {
   static constexpr std::string_view type = "node.gpus";
 
@@ -142,7 +142,7 @@ struct GpuReadings {
   }
 };
 
-/// Head to node: not here.
+/// Head to node: rejects the node.
 struct Rejected {
   static constexpr std::string_view type = "node.reject";
 
@@ -157,8 +157,8 @@ struct Rejected {
   }
 };
 
-/// Head to node: it does not know this one, which it has given up, or which belonged to an earlier
-/// life of it. What it plays goes on without it; it is welcome as a new one.
+/// Head to node: the head does not know the node, because it has given the node up or is another
+/// life of the head. The runs go on without it. The node may join as a new one.
 struct Retire {
   static constexpr std::string_view type = "retire";
 
@@ -169,7 +169,7 @@ struct Retire {
   }
 };
 
-/// Head to node: leave all runs, then end for good. No other process shall take its place.
+/// Head to node: leave all runs and end for good. The daemon starts no other process in its place.
 struct Dismiss {
   static constexpr std::string_view type = "dismiss";
 
@@ -180,7 +180,7 @@ struct Dismiss {
   }
 };
 
-/// Head to node: a run gives it no part, and why. It may serve others.
+/// Head to node: a run gives the node no work, and why. Other runs may use it.
 struct Unfit {
   static constexpr std::string_view type = "node.unfit";
 
@@ -193,7 +193,7 @@ struct Unfit {
   }
 };
 
-/// Node to head: take its part in all runs away, at the next moment at which nothing is lost.
+/// Node to head: move its work in all runs away at the next step boundary.
 struct Leaving {
   static constexpr std::string_view type = "node.leaving";
 
@@ -208,10 +208,10 @@ struct Leaving {
 struct ExitNotice {
   static constexpr std::string_view type = "exit_notice";
 
-  std::int64_t life = 0;   // As the process had it in its Join.
+  std::int64_t life = 0;   // The life in the Join of the process.
   std::string how;         // "was ended by signal 9 (Killed)"
-  std::string last_words;  // The end of what it wrote to its stderr.
-  int signal = 0;          // By which it was ended; 0: it ended by itself.
+  std::string last_words;  // The last lines of its stderr.
+  int signal = 0;          // The signal that ended it; 0: it ended by itself.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("life", &ExitNotice::life).at_least(1),

@@ -5,6 +5,7 @@
 
 #include "actors/caf_shim.h"
 #include "actors/nodes/wire_message_parts.h"
+#include "transport/wire/message_types.h"
 
 namespace troupe::actors {
 namespace {
@@ -56,6 +57,20 @@ Status deliver_as_any(WireMessage& wire_message, const Sender& from, const RunSp
     return Error{"found a message of type '" + wire_message.type + "', which no player knows"};
   return outcome;
 }
+
+/// Whether a type is the type of one of these messages.
+template <class... Message>
+constexpr bool is_any(std::string_view type, std::tuple<Message...>*) {
+  return ((type == Message::type) || ...);
+}
+constexpr bool players_take_all() {
+  for (const auto& type : transport::message_types())
+    if (type.handlers.has(transport::Handler::player) &&
+        !is_any(type.name, static_cast<Travelling*>(nullptr)))
+      return false;
+  return true;
+}
+static_assert(players_take_all());
 
 }  // namespace
 

@@ -17,6 +17,10 @@ namespace {
 constexpr auto connect_patience = std::chrono::seconds(5);
 constexpr auto answer_patience = std::chrono::seconds(60);
 
+constexpr transport::MessageName answer_type = "answer";
+static_assert(transport::handles_all(transport::Handler::client,
+                                     {answer_type.view(), Refusal::type}));
+
 std::uint64_t random_id() {
   static std::random_device random;
   return (static_cast<std::uint64_t>(random()) << 31 ^ random()) | 1;
@@ -68,6 +72,9 @@ class HeadClient::Line {
                      std::to_string(answer_patience.count()) + " s"};
     }
     auto answer = std::move(*answer_);
+    if (answer.type != Refusal::type && answer.type != answer_type.view())
+      return Error{"the head answered '" + type + "' with '" + answer.type +
+                   "'; wanted an answer or an error"};
     if (answer.type != Refusal::type && !answer.payload.empty())
       return parse_json(answer.payload[0]);
     if (answer.type != Refusal::type) return std::move(answer.body);
@@ -89,9 +96,10 @@ class HeadClient::Line {
 
   /// Sends a message; the lock is held. The first message on a connection is a hello.
   Status say(const transport::Message& message) {
-    if (greeted_ != connection_ && message.type != "hello") {
+    constexpr transport::MessageName greeting = "hello";
+    if (greeted_ != connection_ && message.type != greeting.view()) {
       transport::Message hello;
-      hello.type = "hello";
+      hello.type = greeting.text();
       hello.id = random_id();
       hello.incarnation = incarnation_;
       if (auto sent = client_->send(hello); !sent) return sent;
@@ -151,7 +159,7 @@ Result<std::unique_ptr<HeadClient>> HeadClient::dial(const transport::DialOption
   return client;
 }
 
-Reply HeadClient::ask(const std::string& type, Value body) {
+Reply HeadClient::ask_as_written(const std::string& type, Value body) {
   return line_->ask(type, std::move(body));
 }
 

@@ -4,11 +4,13 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "apps/client/reply.h"
 #include "core/result.h"
 #include "core/value.h"
 #include "transport/control/control_socket.h"
+#include "transport/wire/message_types.h"
 
 namespace troupe::apps {
 
@@ -21,9 +23,12 @@ class HeadClient {
   HeadClient(const HeadClient&) = delete;
   HeadClient& operator=(const HeadClient&) = delete;
 
-  /// Asks and returns the answer. Waits while the head restarts; if the head does not answer in
-  /// time, returns a refusal.
-  Reply ask(const std::string& type, Value body);
+  /// Returns the answer. Waits while a head comes back; a head that stays away is a refusal.
+  Reply ask(transport::MessageName type, Value body) {
+    return ask_as_written(type.text(), std::move(body));
+  }
+  /// Asks what a user wrote. The head refuses a type that it does not handle.
+  Reply ask_as_written(const std::string& type, Value body);
 
   /// Returns the endpoint on which the head publishes events.
   const std::string& events() const { return events_; }

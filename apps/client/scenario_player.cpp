@@ -161,7 +161,7 @@ Status ScenarioPlayer::send(const Value& message) {
   Value body = message;
   const std::string type = *message.find("type")->text();
   std::erase_if(*body.map(), [](const Value::Entry& entry) { return entry.key == "type"; });
-  const auto answer = stage_.client.ask(type, std::move(body));
+  const auto answer = stage_.client.ask_as_written(type, std::move(body));
   if (!answer) return within(type, answer.error());
   stage_.say("  " + type + ": " + to_json(*answer));
   return Done{};

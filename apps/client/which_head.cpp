@@ -42,8 +42,8 @@ ExitCode refused(const Refusal& refusal) {
                   (is_marked ? "" : "error: ") + refusal.text);
 }
 
-ExitCode ask(const WhichHead& head, const std::string& type, Value body, const CommonFlags& flags,
-             const std::function<void(const Value&)>& plainly) {
+ExitCode ask(const WhichHead& head, transport::MessageName type, Value body,
+             const CommonFlags& flags, const std::function<void(const Value&)>& plainly) {
   auto client = head.dial();
   if (!client) return no_head(client.error());
   const auto answer = (*client)->ask(type, std::move(body));

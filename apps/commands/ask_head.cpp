@@ -88,7 +88,11 @@ ExitCode nodes(const NodesArguments& arguments, const CommonFlags& flags) {
                     "error: which node? `troupe nodes " + arguments.order + " NAME`");
   Value body = Value::Map{};
   body.set("node", arguments.node);
-  return ask(arguments.head, "node." + arguments.order, std::move(body), flags, [&](const Value&) {
+  using transport::MessageName;
+  const auto type = arguments.order == "drain"    ? MessageName("node.drain")
+                    : arguments.order == "cordon" ? MessageName("node.cordon")
+                                                  : MessageName("node.uncordon");
+  return ask(arguments.head, type, std::move(body), flags, [&](const Value&) {
     const std::string& order = arguments.order;
     const std::string now = order == "drain"    ? "is free of runs and gets nothing new"
                             : order == "cordon" ? "gets nothing new"
@@ -103,10 +107,10 @@ struct AboutRun {
   bool now = false;
 };
 
-ExitCode about_run(const AboutRun& asked, const CommonFlags& flags, const std::string& type) {
+ExitCode about_run(const AboutRun& asked, const CommonFlags& flags, transport::MessageName type) {
   Value body = Value::Map{};
   body.set("run", asked.run);
-  if (type == "run.stop") body.set("mode", asked.now ? "now" : "drain");
+  if (type.view() == "run.stop") body.set("mode", asked.now ? "now" : "drain");
   return ask(asked.head, type, std::move(body), flags, [](const Value& run) {
     std::printf("%s: %s, step %s of %s\n", text_of(run, "name").c_str(),
                 text_of(run, "state").c_str(), text_of(run, "step").c_str(),

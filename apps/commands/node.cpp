@@ -39,7 +39,7 @@ class Line {
       manager.status("connected to the head at " + endpoint);
       dialed_.wait();
       transport::Message hello;
-      hello.type = "hello";
+      hello.type = transport::MessageName("hello").text();
       hello.incarnation = incarnation_;
       (void)client_->send(hello);
     };

@@ -207,9 +207,9 @@ void Recorder::print(const std::string& line) {
   std::fprintf(stderr, "%s\n", line.c_str());
 }
 
-Value event(const std::string& type, const std::string& run) {
+Value event(transport::MessageName type, const std::string& run) {
   Value value;
-  value.set("type", type);
+  value.set("type", type.text());
   value.set("run", run);
   return value;
 }

@@ -12,6 +12,7 @@
 #include "core/result.h"
 #include "core/value.h"
 #include "storage/files/files.h"
+#include "transport/wire/message_types.h"
 
 namespace troupe::apps {
 
@@ -80,9 +81,9 @@ class Recorder {
 /// Describes an event other than a step for a person.
 std::string sentence(const Value& event);
 
-/// Returns a new event of this type.
-Value event(const std::string& type, const std::string& run);
-/// Returns the event with `time` added if it is missing: seconds since 1970.
+/// Makes an event that has only its type and its run.
+Value event(transport::MessageName type, const std::string& run);
+/// Adds `time` (seconds since 1970) to an event without one.
 Value told_now(Value event);
 
 }  // namespace troupe::apps

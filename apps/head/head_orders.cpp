@@ -6,6 +6,7 @@
 #include "actors/chaos.h"
 #include "actors/nodes/node_messages.h"
 #include "apps/events/recorder.h"
+#include "transport/wire/message_types.h"
 
 namespace troupe::apps {
 namespace {
@@ -32,36 +33,10 @@ Refusal unknown_node(const std::string& name, const std::string& path) {
                             "`troupe nodes` lists those that are there");
 }
 
-}  // namespace
-
-Refusal unknown_run(const std::string& name, const std::string& path) {
-  return transport::refusal(RefusalCode::not_found, path, "there is no run '" + name + "'",
-                            "`troupe runs` lists those that are known");
-}
-
-bool HeadOrders::take(const transport::Message& message, const Answer& answer) {
-  const auto& type = message.type;
-  const auto node = text_in(message.body, "node");
-  if (type == "run.set" || type == "run.checkpoint")
-    hold(message, answer);
-  else if (type == "node.drain")
-    drain(node, answer);
-  else if (type == "node.cordon" || type == "node.uncordon")
-    (*answer)(cordon(node, type == "node.cordon"));
-  else if (type == "node.end")
-    (*answer)(end(node));
-  else if (type == actors::Chaos::type)
-    (*answer)(chaos(message));
-  else
-    return false;
-  return true;
-}
-
-void HeadOrders::hold(const transport::Message& message, const Answer& answer) {
+void set(const HeadOrdersContext& people, const transport::Message& message, const Answer& answer) {
   const auto name = text_in(message.body, "run");
-  const auto run = context_.find_run(name);
-  if (!run) return (*answer)(context_.no_run(name));
-  if (message.type == "run.checkpoint") return run->save(with_step(answer, *run));
+  const auto run = people.find_run(name);
+  if (!run) return (*answer)(people.no_run(name));
   const Value* given = message.body.find("from");
   if (given && !(given->integer() && *given->integer() >= 0))
     return (*answer)(transport::refusal(RefusalCode::invalid, "from",
@@ -71,19 +46,49 @@ void HeadOrders::hold(const transport::Message& message, const Answer& answer) {
     (*answer)(*refused);
 }
 
-/// Moves all runs off the node. Answers once no run has anything on it.
-void HeadOrders::drain(const std::string& node, const Answer& answer) {
-  // Cordons the node first, so that no new work reaches it.
-  if (auto cordoned = cordon(node, true); !cordoned) return (*answer)(cordoned);
-  const auto nodes = context_.gate.nodes().all();
+void checkpoint(const HeadOrdersContext& people, const transport::Message& message,
+                const Answer& answer) {
+  const auto name = text_in(message.body, "run");
+  const auto run = people.find_run(name);
+  if (!run) return (*answer)(people.no_run(name));
+  run->save(with_step(answer, *run));
+}
+
+enum class Cordon : bool { off, on };
+Reply cordon_node(const HeadOrdersContext& people, const std::string& node, Cordon cordon) {
+  const bool is_on = cordon == Cordon::on;
+  if (!people.gate.nodes().cordon(node, is_on)) return unknown_node(node, "node");
+  Value told = is_on ? event("node.cordoned", "") : event("node.uncordoned", "");
+  told.set("node", node);
+  people.publish(told);
+  Value answer = Value::Map{};
+  answer.set("node", node);
+  return answer;
+}
+void cordon(const HeadOrdersContext& people, const transport::Message& message,
+            const Answer& answer) {
+  (*answer)(cordon_node(people, text_in(message.body, "node"), Cordon::on));
+}
+void uncordon(const HeadOrdersContext& people, const transport::Message& message,
+              const Answer& answer) {
+  (*answer)(cordon_node(people, text_in(message.body, "node"), Cordon::off));
+}
+
+/// Answers when no run uses the node any more.
+void drain(const HeadOrdersContext& people, const transport::Message& message,
+           const Answer& answer) {
+  const auto node = text_in(message.body, "node");
+  // The cordon comes first, so that the node gets no new work meanwhile.
+  if (auto cordoned = cordon_node(people, node, Cordon::on); !cordoned) return (*answer)(cordoned);
+  const auto nodes = people.gate.nodes().all();
   std::vector<std::shared_ptr<HeadRun>> there;
-  for (const auto& run : context_.all_runs()) {
+  for (const auto& run : people.all_runs()) {
     if (!run->plays_on(node)) continue;
     there.push_back(run);
     const auto others = std::ranges::count_if(
         nodes, [&](const auto& one) { return !one.cordoned && run->can_use(one); });
     if (others >= run->fewest_nodes()) continue;
-    (void)cordon(node, false);
+    (void)cordon_node(people, node, Cordon::off);
     return (*answer)(transport::refusal(
         RefusalCode::conflict, "node",
         "node '" + node + "' cannot be spared: the run '" + run->report().name + "' wants " +
@@ -106,54 +111,74 @@ void HeadOrders::drain(const std::string& node, const Answer& answer) {
     });
 }
 
-/// Asks a node to end; all nodes if `node` is empty. Answers at once, before the nodes have ended.
-Reply HeadOrders::end(const std::string& node) {
+/// Ends all nodes if the message names none. The nodes may still be there when this is answered.
+void end(const HeadOrdersContext& people, const transport::Message& message, const Answer& answer) {
+  const auto node = text_in(message.body, "node");
   Value::List names;
-  for (const auto& one : context_.gate.nodes().all()) {
+  for (const auto& one : people.gate.nodes().all()) {
     if (!node.empty() && one.name != node) continue;
     names.emplace_back(one.name);
-    (void)context_.gate.nodes().send(
+    (void)people.gate.nodes().send(
         one.incarnation, transport::to_message(actors::Dismiss{"an operator asked for it"}));
   }
-  if (names.empty() && !node.empty()) return unknown_node(node, "node");
-  Value answer = Value::Map{};
-  answer.set("nodes", std::move(names));
-  return answer;
+  if (names.empty() && !node.empty()) return (*answer)(unknown_node(node, "node"));
+  Value told = Value::Map{};
+  told.set("nodes", std::move(names));
+  (*answer)(told);
 }
 
-Reply HeadOrders::cordon(const std::string& node, bool cordoned) {
-  if (!context_.gate.nodes().cordon(node, cordoned)) return unknown_node(node, "node");
-  Value told = event(cordoned ? "node.cordoned" : "node.uncordoned", "");
-  told.set("node", node);
-  context_.publish(told);
-  Value answer = Value::Map{};
-  answer.set("node", node);
-  return answer;
-}
-
-Reply HeadOrders::chaos(const transport::Message& message) {
-  if (context_.drills == HeadOptions::Drills::forbidden)
+Reply inject(const HeadOrdersContext& people, const transport::Message& message) {
+  if (people.drills == HeadOptions::Drills::forbidden)
     return transport::refusal(RefusalCode::forbidden, "", "this head allows no drills",
                               "start it with `troupe head --allow-chaos`");
   const auto chaos = transport::from_message<actors::Chaos>(message);
   if (!chaos) return transport::refusal(RefusalCode::invalid, "", chaos.error().text);
   if (chaos->what == actors::Chaos::What::disk_full) {
-    const auto run = context_.find_run(chaos->target);
+    const auto run = people.find_run(chaos->target);
     if (!run) return unknown_run(chaos->target, "target");
     run->fill_disk(chaos->time());
   } else {
-    const auto nodes = context_.gate.nodes().all();
+    const auto nodes = people.gate.nodes().all();
     const auto found = std::ranges::find(nodes, chaos->target, &actors::NodeHere::name);
     if (found == nodes.end()) return unknown_node(chaos->target, "target");
-    if (auto said = context_.gate.nodes().send(found->incarnation, transport::to_message(*chaos));
+    if (auto said = people.gate.nodes().send(found->incarnation, transport::to_message(*chaos));
         !said)
       return said.error();
   }
-  Value told = event(std::string(actors::Chaos::type), "");
+  Value told = event(actors::Chaos::type, "");
   const Value body = transport::to_value(*chaos);
   for (const auto& entry : *body.map()) told.set(entry.key, entry.value);
-  context_.publish(told);
+  people.publish(told);
   return body;
+}
+void chaos(const HeadOrdersContext& people, const transport::Message& message,
+           const Answer& answer) {
+  (*answer)(inject(people, message));
+}
+
+using Act = void (*)(const HeadOrdersContext&, const transport::Message&, const Answer&);
+constexpr transport::Handles<Act> order_handlers[] = {
+    {"run.set", set},
+    {"run.checkpoint", checkpoint},
+    {"node.drain", drain},
+    {"node.cordon", cordon},
+    {"node.uncordon", uncordon},
+    {"node.end", end},
+    {actors::Chaos::type, chaos},
+};
+static_assert(transport::handles_all(transport::Handler::orders, order_handlers));
+
+}  // namespace
+
+Refusal unknown_run(const std::string& name, const std::string& path) {
+  return transport::refusal(RefusalCode::not_found, path, "there is no run '" + name + "'",
+                            "`troupe runs` lists those that are known");
+}
+
+bool HeadOrders::take(const transport::Message& message, const Answer& answer) {
+  const auto* act = transport::find_handler(order_handlers, message.type);
+  if (act) (*act)(context_, message, answer);
+  return act != nullptr;
 }
 
 }  // namespace troupe::apps

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/client/one_answer.h"
@@ -34,12 +35,6 @@ class HeadOrders {
   bool take(const transport::Message& message, const Answer& answer);
 
  private:
-  void hold(const transport::Message& message, const Answer& answer);
-  void drain(const std::string& node, const Answer& answer);
-  Reply end(const std::string& node);
-  Reply cordon(const std::string& node, bool cordoned);
-  Reply chaos(const transport::Message& message);
-
   HeadOrdersContext context_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "apps/head/misconfigured.h"
@@ -13,6 +14,7 @@
 #include "config/load.h"
 #include "core/json.h"
 #include "schedules/plan/plan.h"
+#include "transport/wire/message_types.h"
 
 namespace troupe::apps {
 namespace {
@@ -22,7 +24,26 @@ namespace sched = troupe::schedules;
 constexpr std::size_t most_waiting = 16;
 constexpr double most_simulated_steps = 1e6;
 
-Reply validate(const config::Loaded& loaded) {
+/// A question, and what it is answered from.
+struct Question {
+  const transport::Message& message;
+  const config::Loaded& loaded;
+  const HeadQuestions::Nodes& all_nodes;
+
+  std::vector<actors::NodeHere> nodes() const {
+    auto nodes = all_nodes();
+    std::erase_if(nodes, [](const auto& node) { return node.cordoned || node.away; });
+    return nodes;
+  }
+};
+
+Refusal no_node() {
+  return transport::refusal(RefusalCode::conflict, "", "there is no node to plan for",
+                            "start one with `troupe node --head ADDRESS`");
+}
+
+Reply validate(const Question& question) {
+  const auto& loaded = question.loaded;
   if (auto setup = set_up(loaded.config); !setup) return misconfigured(setup.error());
   Value answer = Value::Map{};
   answer.set("name", loaded.config.name);
@@ -36,8 +57,10 @@ Result<LivePlan> plan_of(const config::Loaded& loaded, const std::vector<actors:
   return plan_for(loaded.config, *setup, nodes);
 }
 
-Reply plan(const config::Loaded& loaded, const std::vector<actors::NodeHere>& nodes) {
-  const auto live = plan_of(loaded, nodes);
+Reply plan(const Question& question) {
+  const auto nodes = question.nodes();
+  if (nodes.empty()) return no_node();
+  const auto live = plan_of(question.loaded, nodes);
   if (!live) return misconfigured(live.error());
   const auto changes = sched::outlooks(live->request);
   Value answer = sched::to_value(live->request, live->plan);
@@ -71,8 +94,12 @@ std::optional<Refusal> read_terms(const Value& body, SimTerms& terms) {
   return {};
 }
 
-Reply simulated(const config::Loaded& loaded, const std::vector<actors::NodeHere>& nodes,
-                const SimTerms& terms) {
+Reply simulated(const Question& question) {
+  const auto& loaded = question.loaded;
+  const auto nodes = question.nodes();
+  if (nodes.empty()) return no_node();
+  SimTerms terms;
+  if (auto bad = read_terms(question.message.body, terms)) return *bad;
   const auto live = plan_of(loaded, nodes);
   if (!live) return misconfigured(live.error());
   // Bounds the duration, since the answer and the end of this head wait for it.
@@ -91,15 +118,24 @@ Reply simulated(const config::Loaded& loaded, const std::vector<actors::NodeHere
   return to_value(*done);
 }
 
+struct QuestionAct {
+  std::string_view config;  // The field that has the configuration; empty if the body is one.
+  Reply (*answer)(const Question&);
+};
+constexpr transport::Handles<QuestionAct> question_handlers[] = {
+    {"config.validate", {"", validate}},
+    {"plan.request", {"", plan}},
+    {"sim.request", {"config", simulated}},
+};
+static_assert(transport::handles_all(transport::Handler::questions, question_handlers));
+
 }  // namespace
 
 HeadQuestions::HeadQuestions(Nodes nodes, MayUse may_use)
     : nodes_(std::move(nodes)), may_use_(std::move(may_use)), errands_("answering", most_waiting) {}
 
 bool HeadQuestions::take(const transport::Message& message, const Answer& answer) {
-  if (message.type != "config.validate" && message.type != "plan.request" &&
-      message.type != "sim.request")
-    return false;
+  if (!transport::find_handler(question_handlers, message.type)) return false;
   const auto taken = errands_.post([this, message, answer] { (*answer)(answer_to(message)); });
   // On `closed`, this drops the last reference to the answer, which then answers with a refusal.
   if (taken == Errands::Taken::full)
@@ -111,25 +147,18 @@ bool HeadQuestions::take(const transport::Message& message, const Answer& answer
 }
 
 Reply HeadQuestions::answer_to(const transport::Message& message) const {
-  const bool simulates = message.type == "sim.request";
-  const Value* config = simulates ? message.body.find("config") : &message.body;
-  if (!config)
-    return transport::refusal(RefusalCode::invalid, "config",
-                              "sim.request.config: is missing; wanted a configuration");
+  const auto& act = *transport::find_handler(question_handlers, message.type);
+  const Value* config = act.config.empty() ? &message.body : message.body.find(act.config);
+  if (!config) {
+    const std::string field(act.config);
+    return transport::refusal(RefusalCode::invalid, field,
+                              message.type + "." + field + ": is missing; wanted a configuration");
+  }
   config::Diagnostics found;
   const auto loaded = config::load_message(*config, message.type, found);
   if (!loaded) return misconfigured(loaded.error(), found);
   if (auto inside = may_use_(*loaded); !inside) return misconfigured(inside.error());
-  if (message.type == "config.validate") return validate(*loaded);
-  auto nodes = nodes_();
-  std::erase_if(nodes, [](const auto& node) { return node.cordoned || node.away; });
-  if (nodes.empty())
-    return transport::refusal(RefusalCode::conflict, "", "there is no node to plan for",
-                              "start one with `troupe node --head ADDRESS`");
-  if (!simulates) return plan(*loaded, nodes);
-  SimTerms terms;
-  if (auto bad = read_terms(message.body, terms)) return *bad;
-  return simulated(*loaded, nodes, terms);
+  return act.answer({message, *loaded, nodes_});
 }
 
 }  // namespace troupe::apps

@@ -167,7 +167,7 @@ Status HeadRun::make(RunSetup setup) {
 }
 
 void HeadRun::tell_choice() {
-  Value chosen = event(std::string(RunChoice::type), loaded_.config.name);
+  Value chosen = event(RunChoice::type, loaded_.config.name);
   const Value choice = transport::to_value(*choice_);
   for (const auto& entry : *choice.map()) chosen.set(entry.key, entry.value);
   const auto& round = *run_->rounds().of_one_step();
@@ -186,7 +186,7 @@ void HeadRun::tell_unfit(const actors::NodeHere& node) {
   const actors::Unfit unfit{loaded_.config.name, "it computes in " + std::string(to_string(least)) +
                                                      "; " + actors::who_lacks(least, {node})};
   (void)around_.nodes.send(node.incarnation, transport::to_message(unfit));
-  Value told = event(std::string(actors::Unfit::type), unfit.run);
+  Value told = event(actors::Unfit::type, unfit.run);
   told.set("node", node.name);
   told.set("why", unfit.why);
   tell(told);

@@ -84,7 +84,7 @@ std::string subject_of(const transport::Message& message) {
 /// list of nodes, goes as JSON in the payload.
 transport::Message answer_of(const Value& body) {
   transport::Message answer;
-  answer.type = "answer";
+  answer.type = transport::MessageName("answer").text();
   answer.body = body;
   const auto parts = transport::encode(answer);
   if (parts && transport::decode(std::vector<std::string_view>(parts->begin(), parts->end())))
@@ -373,16 +373,34 @@ class HeadService::Service {
     if (is_order(message.type))
       if (auto noted = journal_->ordered(who_is(peer), message.type, subject_of(message)); !noted)
         return (*answer)(noted.error());
-    if (message.type == "run.submit") return take_submit(std::move(message), answer);
-    if (!orders_->take(message, answer) && !questions_->take(message, answer))
-      (*answer)(answer_to(peer, message));
+    if (orders_->take(message, answer) || questions_->take(message, answer)) return;
+    if (const auto* act = find_act(message.type)) return (this->**act)(peer, message, answer);
+    (*answer)(unsupported(message));
   }
 
-  /// Queues the submit: opening data may take long, and the socket's thread must serve nodes
+  using Act = void (Service::*)(const transport::Peer&, const transport::Message&, const Answer&);
+  static const Act* find_act(std::string_view type) {
+    static constexpr transport::Handles<Act> handlers[] = {
+        {"hello", &Service::greet},
+        {"status", &Service::tell_status},
+        {"run.list", &Service::list_runs},
+        {"run.get", &Service::tell_run},
+        {"run.submit", &Service::take_submit},
+        {"run.events", &Service::tell_events},
+        {"run.pause", &Service::pause},
+        {"run.resume", &Service::resume},
+        {"run.stop", &Service::stop},
+        {"node.list", &Service::list_nodes},
+    };
+    static_assert(transport::handles_all(transport::Handler::head, handlers));
+    return transport::find_handler(handlers, type);
+  }
+
+  /// Another thread opens the data, which may take long. The socket's thread hears the nodes
   /// meanwhile.
-  void take_submit(transport::Message message, const Answer& answer) {
-    const auto taken =
-        submits_.post([this, message = std::move(message), answer] { (*answer)(submit(message)); });
+  void take_submit(const transport::Peer&, const transport::Message& message,
+                   const Answer& answer) {
+    const auto taken = submits_.post([this, message, answer] { (*answer)(submit(message)); });
     if (taken == Errands::Taken::full)
       (*answer)(transport::refusal(
           RefusalCode::busy, "",
@@ -452,29 +470,30 @@ class HeadService::Service {
       if (run->plays_on(node.name)) run->cast_anew([](const Result<std::int64_t>&) {});
   }
 
-  Reply answer_to(const transport::Peer& peer, transport::Message& message) {
-    const auto text_of = [&](const char* key) { return text_in(message.body, key); };
-    Value answer = Value::Map{};
-    if (message.type == "hello") {
-      answer.set("version", TROUPE_VERSION);
-      answer.set("events", events());
-      answer.set("rights", transport::to_string(peer.roles));
-      answer.set("term_proof", gate_->term_proof());
-      return answer;
-    }
-    if (message.type == "status") return status();
-    if (message.type == "run.list") {
-      answer.set("runs", runs_known());
-      return answer;
-    }
-    if (message.type == "node.list") {
-      answer.set("nodes", nodes_here());
-      return answer;
-    }
-    if (message.type == "run.events") return events_of(message);
-    if (message.type.find("run.") == 0)
-      return answer_about_run(message, text_of("run"), text_of("mode"));
-    return unsupported(message);
+  void greet(const transport::Peer& peer, const transport::Message&, const Answer& answer) {
+    Value welcome = Value::Map{};
+    welcome.set("version", TROUPE_VERSION);
+    welcome.set("events", events());
+    welcome.set("rights", transport::to_string(peer.roles));
+    welcome.set("term_proof", gate_->term_proof());
+    (*answer)(welcome);
+  }
+  void tell_status(const transport::Peer&, const transport::Message&, const Answer& answer) {
+    (*answer)(status());
+  }
+  void list_runs(const transport::Peer&, const transport::Message&, const Answer& answer) {
+    Value runs = Value::Map{};
+    runs.set("runs", runs_known());
+    (*answer)(runs);
+  }
+  void list_nodes(const transport::Peer&, const transport::Message&, const Answer& answer) {
+    Value nodes = Value::Map{};
+    nodes.set("nodes", nodes_here());
+    (*answer)(nodes);
+  }
+  void tell_events(const transport::Peer&, const transport::Message& message,
+                   const Answer& answer) {
+    (*answer)(events_of(message));
   }
 
   static Refusal unsupported(const transport::Message& message) {
@@ -526,26 +545,39 @@ class HeadService::Service {
     return transport::to_value(*page);
   }
 
-  Reply answer_about_run(const transport::Message& message, const std::string& name,
-                         const std::string& mode) {
-    const auto run = find(name);
-    if (!run) {
-      const std::lock_guard lock(mutex_);
-      const auto before = ended_.find(name);
-      if (before != ended_.end()) return transport::to_value(before->second);
-      return unknown_run(name);
+  /// Answers with the state of a run. First gives the run an order, unless it has ended.
+  template <class Order>
+  Reply answer_about_run(const transport::Message& message, Order order) {
+    const auto name = text_in(message.body, "run");
+    if (const auto run = find(name)) {
+      order(name, *run);
+      return transport::to_value(run->report());
     }
-    if (message.type == "run.stop") {
-      if (!run->report().has_ended()) changed(name, "stopping", "");
-      mode == "now" ? run->stop_now() : run->drain();
-    } else if (message.type == "run.pause" || message.type == "run.resume") {
-      const bool pauses = message.type == "run.pause";
-      if (!run->report().has_ended()) changed(name, pauses ? "paused" : "running", "");
-      run->pause(pauses);
-    } else if (message.type != "run.get") {
-      return unsupported(message);
-    }
-    return transport::to_value(run->report());
+    const std::lock_guard lock(mutex_);
+    const auto before = ended_.find(name);
+    if (before != ended_.end()) return transport::to_value(before->second);
+    return unknown_run(name);
+  }
+  void tell_run(const transport::Peer&, const transport::Message& message, const Answer& answer) {
+    (*answer)(answer_about_run(message, [](const std::string&, HeadRun&) {}));
+  }
+  void stop(const transport::Peer&, const transport::Message& message, const Answer& answer) {
+    (*answer)(answer_about_run(message, [&](const std::string& name, HeadRun& run) {
+      if (!run.report().has_ended()) changed(name, "stopping", "");
+      text_in(message.body, "mode") == "now" ? run.stop_now() : run.drain();
+    }));
+  }
+  void pause(const transport::Peer&, const transport::Message& message, const Answer& answer) {
+    (*answer)(answer_about_run(message, [this](const std::string& name, HeadRun& run) {
+      if (!run.report().has_ended()) changed(name, "paused", "");
+      run.pause(true);
+    }));
+  }
+  void resume(const transport::Peer&, const transport::Message& message, const Answer& answer) {
+    (*answer)(answer_about_run(message, [this](const std::string& name, HeadRun& run) {
+      if (!run.report().has_ended()) changed(name, "running", "");
+      run.pause(false);
+    }));
   }
 
   HeadOptions options_;

@@ -9,6 +9,7 @@
 #include "core/printable.h"
 #include "core/threads/thread_name.h"
 #include "transport/wire/message_types.h"
+#include "transport/wire/refusal.h"
 
 namespace troupe::apps {
 namespace {
@@ -95,6 +96,8 @@ void NodeGate::heard(const transport::Peer& peer, transport::Message message) {
   }
   if (message.type == actors::Join::type) return join(peer, message);
   if (message.type == actors::ExitNotice::type) return hear_notice(peer, message);
+  if (message.type == transport::Refusal::type && message.seq == 0)
+    return hear_refusal(peer.id, peer.address, message);
   std::uint64_t node = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -151,17 +154,55 @@ std::uint64_t NodeGate::node_of(transport::PeerId peer) const {
 }
 
 void NodeGate::heard_from_node(std::uint64_t node, transport::Message message) {
-  if (message.type == actors::Heartbeat::type) return beat(node);
-  if (message.type == actors::GpuReadings::type) return hear_gpus(node, message);
-  if (message.type == actors::Leaving::type) {
+  using Act = void (NodeGate::*)(std::uint64_t, const transport::Message&);
+  static constexpr transport::Handles<Act> handlers[] = {
+      {actors::Heartbeat::type, &NodeGate::beat},
+      {actors::GpuReadings::type, &NodeGate::hear_gpus},
+      {actors::Leaving::type, &NodeGate::hear_leaving},
+  };
+  static_assert(transport::handles_all(
+      transport::Handler::gate,
+      {actors::Join::type, actors::ExitNotice::type, transport::Refusal::type, handlers[0].type,
+       handlers[1].type, handlers[2].type}));
+  if (const auto* act = transport::find_handler(handlers, message.type))
+    return (this->**act)(node, message);
+  if (message.type == transport::Refusal::type) {
+    transport::PeerId peer = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto found = lines_.find(node); found != lines_.end()) peer = found->second.peer;
+    }
     const auto here = nodes_.find(node);
-    const auto leaving = transport::from_message<actors::Leaving>(message);
-    if (!leaving) return strike(node, leaving.error().text);
-    if (!here) return;
-    nodes_.cordon(here->name, true);
-    return events_.leaving(*here, leaving->reason);
+    return hear_refusal(peer, here ? here->title() : "a node", message);
   }
-  events_.about_run(node, std::move(message));
+  constexpr transport::Handlers of_runs = {transport::Handler::attempt, transport::Handler::player};
+  const auto* type = transport::find_message_type(message.type);
+  if (type && type->handlers.meets(of_runs)) return events_.about_run(node, std::move(message));
+  auto refusal = transport::to_message(
+      transport::refusal(transport::RefusalCode::unsupported, "type",
+                         "a head does not take '" + message.type + "' from a node"));
+  refusal.re = message.id;
+  (void)send(node, refusal);
+  strike(node, message.type + ": a node may not send this");
+}
+
+void NodeGate::hear_leaving(std::uint64_t node, const transport::Message& message) {
+  const auto here = nodes_.find(node);
+  const auto leaving = transport::from_message<actors::Leaving>(message);
+  if (!leaving) return strike(node, leaving.error().text);
+  if (!here) return;
+  nodes_.cordon(here->name, true);
+  events_.leaving(*here, leaving->reason);
+}
+
+/// Tells a person that a peer has refused a message of this head. Each refusal is a strike, so that
+/// no peer can fill the log.
+void NodeGate::hear_refusal(transport::PeerId peer, const std::string& who,
+                            const transport::Message& message) {
+  const auto refusal = transport::from_message<transport::Refusal>(message);
+  events_.say(printable(who) + " refused a message of this head: " +
+              printable(refusal ? refusal->text : refusal.error().text));
+  if (peer != 0) (void)server_->strike(peer, "it refuses messages of this head");
 }
 
 void NodeGate::hear_gpus(std::uint64_t node, const transport::Message& message) {
@@ -350,7 +391,7 @@ std::uint64_t NodeGate::node_with(std::int64_t life) const {
   return line == lines_.end() || life == 0 ? 0 : line->first;
 }
 
-void NodeGate::beat(std::uint64_t node) {
+void NodeGate::beat(std::uint64_t node, const transport::Message&) {
   const std::lock_guard lock(mutex_);
   const auto line = lines_.find(node);
   if (line == lines_.end()) return;

@@ -103,8 +103,12 @@ class NodeGate {
   NodeGate(GateOptions options, GateEvents events);
   void heard(const transport::Peer& peer, transport::Message message);
   void heard_from_node(std::uint64_t node, transport::Message message);
+  void beat(std::uint64_t node, const transport::Message& message);
   void hear_gpus(std::uint64_t node, const transport::Message& message);
-  /// Returns whether the message may be handled: checks its term and the form of its text.
+  void hear_leaving(std::uint64_t node, const transport::Message& message);
+  void hear_refusal(transport::PeerId peer, const std::string& who,
+                    const transport::Message& message);
+  /// Checks the term and the text of a message before anything acts on it.
   Status may(const transport::Peer& peer, transport::Message& message) const;
   void join(const transport::Peer& peer, const transport::Message& message);
   void hear_notice(const transport::Peer& peer, const transport::Message& message);
@@ -121,7 +125,6 @@ class NodeGate {
   std::uint64_t node_with(std::int64_t life) const;
   bool is_of(std::uint64_t node, const std::string& key) const;
   static Result<std::string> name_for(const transport::Peer& peer, const actors::Join& join);
-  void beat(std::uint64_t node);
   actors::Evidence& evidence_of(std::uint64_t node);
   /// Loses the nodes that the detector (detector.h) declares dead.
   void watch();

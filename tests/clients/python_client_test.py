@@ -132,7 +132,7 @@ class ClusterTest(unittest.TestCase):
         with self.assertRaisesRegex(HeadError, "unknown key 'batch.gobal'"):
             self.client.submit(SMALL, name="bad", batch__gobal=3)
         with self.assertRaisesRegex(HeadError, "is nothing that this head does"):
-            self.client.ask("stage.status")
+            self.client.ask("of.tomorrow")
         with self.assertRaisesRegex(HeadError, "there is no node 'gamma'"):
             self.client.drain("gamma")
 
@@ -146,8 +146,8 @@ class ClusterTest(unittest.TestCase):
         self.assertEqual(refusal(self.client.stop, "nobody"), ("not_found", "run"))
         self.assertEqual(refusal(self.client.cordon, "gamma"), ("not_found", "node"))
         self.assertEqual(refusal(self.client.chaos, "kill", "gamma"), ("not_found", "target"))
-        # Reserved names, names that only the head sends, and unknown names.
-        for type in ("stage.status", "drain", "forget", "node.blah", "of.tomorrow"):
+        # Names of nodes and of the head, and names that nobody knows.
+        for type in ("prepared", "drain", "forget", "node.blah", "of.tomorrow"):
             self.assertEqual(refusal(self.client.ask, type), ("unsupported", "type"), type)
         self.assertEqual(refusal(self.client.submit, SMALL, batch__gobal=3), ("invalid", "batch.gobal"))
         with self.assertRaises(HeadError) as raised:

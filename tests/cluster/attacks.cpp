@@ -114,7 +114,7 @@ void change_bytes_of_good_messages(const Target& target, Random& random) {
   if (!line.shake_hands()) return;
   line.send_message(hello(random));
   for (int i = 0; i < 200; ++i) {
-    auto parts = about(target, "stage.status");
+    auto parts = about(target, "player_pulse");
     auto& part = parts[random() % 2 ? 0 : 2];
     part[random() % part.size()] = static_cast<char>(random());
     line.send_message(parts);
@@ -125,7 +125,7 @@ void be_a_node_of_nobody(const Target& target, Random& random) {
   if (!line.shake_hands()) return;
   line.send_message(hello(random));
   for (const auto* type : {"stage.failed", "prepare_failed", "prepared", "step_done", "divergence",
-                           "round_played", "micro_batch_loss", "node.leaving", "saved"})
+                           "round_played", "micro_batch_loss", "node.leaving", "of.tomorrow"})
     for (int times = 0; times < 2; ++times) line.send_message(about(target, type));
   (void)line.wait_for("nothing that this head does");
 }

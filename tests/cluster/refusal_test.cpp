@@ -69,7 +69,7 @@ TEST_CASE("a refusal has a code, the wrong field of the request, and what to do"
     const auto drill = asker.refused("chaos", with_text("target", "alpha"));
     CHECK(drill.code == RefusalCode::forbidden);
     CHECK(asker.refused("node.drain", with_text("node", "alpha")).code == RefusalCode::not_found);
-    CHECK(asker.refused("stage.status", Value::Map{}).code == RefusalCode::unsupported);
+    CHECK(asker.refused("prepared", Value::Map{}).code == RefusalCode::unsupported);
   }
   // The exit code distinguishes requests that are never valid from those that fail now.
   const auto code = [&](const std::vector<std::string>& words) {

@@ -93,16 +93,6 @@ TEST_CASE("replicas share whole groups of micro-batches", "[config]") {
       "use at most 8");
 }
 
-TEST_CASE("parallel.shard_optimizer must match parallel.exchange", "[config]") {
-  CHECK(complaints({"parallel.shard_optimizer=true"}).empty());
-  CHECK(complaints({"parallel.shard_optimizer=false", "parallel.exchange=server"}).empty());
-  CHECK(complaint({"parallel.shard_optimizer=false"})
-            .ends_with("where one shall have all of it set parallel.exchange = \"server\""));
-  CHECK(complaint({"parallel.shard_optimizer=true", "parallel.exchange=server"})
-            .ends_with("one replica has all of the optimizer's state; set parallel.exchange = "
-                       "\"all_to_all\""));
-}
-
 TEST_CASE("a learning rate's warm-up must be shorter than its schedule", "[config]") {
   CHECK(complaints({"optimizer.schedule.kind=cosine", "optimizer.schedule.warmup_steps=1000",
                     "train.steps=2"})

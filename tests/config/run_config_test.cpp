@@ -38,7 +38,6 @@ compute = "fp16"
 loss_scale = { initial_power = 10, growth_interval = 100 }
 [elastic]
 nodes = "2:8"
-on_preempt = "drop"
 copies = 3
 [checkpoint]
 dir = "out/{name}/{name}"
@@ -93,7 +92,6 @@ every = 1
   CHECK(config.precision.loss_scale_power == 10);
   CHECK(config.precision.growth_interval == 100);
   CHECK(config.elastic.nodes == CountRange{2, 8});
-  CHECK(config.elastic.on_preempt == RunConfig::Elastic::OnPreempt::drop);
   CHECK(config.elastic.copies == 3);
   CHECK(config.checkpoint.directory == "out/g/g");
   CHECK(config.checkpoint.every == Interval{.steps = 100});

@@ -71,11 +71,11 @@ TEST_CASE("a node and a head exchange messages over tcp and ipc", "[transport]")
     REQUIRE(head.connected.count() == 1);
     CHECK(head.connected[0].id == hello.peer.id);
 
-    auto welcome = message_of("welcome", 3);
+    auto welcome = message_of("node.welcome", 3);
     welcome.body.set("features", Value::List{"events"});
     REQUIRE(head.socket->send(hello.peer.id, welcome));
     REQUIRE(node.messages.wait());
-    CHECK(node.messages[0].type == "welcome");
+    CHECK(node.messages[0].type == "node.welcome");
     CHECK(node.messages[0].id == 3);
     CHECK(node.messages[0].body == welcome.body);
     CHECK(head.socket->counters()[Count::received] == 1);
@@ -106,7 +106,7 @@ TEST_CASE("with keys a peer is identified by its key, with its host and roles", 
   CHECK(peer.key == keys.node.public_key);
   CHECK(peer.host == "alpha");
   CHECK(peer.roles == Roles{Role::node, Role::daemon});
-  REQUIRE(head.socket->send(peer.id, message_of("welcome")));
+  REQUIRE(head.socket->send(peer.id, message_of("node.welcome")));
   CHECK(node.messages.wait());
 }
 
@@ -270,9 +270,9 @@ TEST_CASE("a peer that does not read is disconnected, and nobody waits for it", 
 
   Node other(dial_options(head.socket->endpoint()));
   REQUIRE(head.messages.wait(2));
-  // A message to a peer that is gone is counted and is no error.
-  REQUIRE(head.socket->send(peer.id, message_of("welcome")));
-  REQUIRE(head.socket->send(head.messages[1].peer.id, message_of("welcome")));
+  // A message to one that is gone is counted, and no error.
+  REQUIRE(head.socket->send(peer.id, message_of("node.welcome")));
+  REQUIRE(head.socket->send(head.messages[1].peer.id, message_of("node.welcome")));
   REQUIRE(other.messages.wait());
   CHECK(head.socket->counters()[Count::no_such_peer] >= 1);
 }
@@ -313,7 +313,7 @@ TEST_CASE("a head can end one connection without affecting others", "[transport]
   CHECK(second.gone.count() == 0);
   // Cutting a peer that is gone has no effect.
   REQUIRE(head.socket->cut(peer.id, "again"));
-  REQUIRE(head.socket->send(head.messages[1].peer.id, message_of("welcome")));
+  REQUIRE(head.socket->send(head.messages[1].peer.id, message_of("node.welcome")));
   REQUIRE(second.messages.wait());
   CHECK(head.gone.count() == 1);
 }
@@ -326,7 +326,7 @@ TEST_CASE("the queue of a socket's thread is bounded", "[transport]") {
   head.answer_with([&](const Peer& peer, const Message&) {
     // The socket's thread is in this callback, so nothing is sent meanwhile.
     for (int i = 0; i < 5; ++i)
-      if (auto status = head.socket->send(peer.id, message_of("welcome")); !status)
+      if (auto status = head.socket->send(peer.id, message_of("node.welcome")); !status)
         errors.add(status.error().text);
   });
   Node node(dial_options(head.socket->endpoint()));
@@ -435,7 +435,7 @@ TEST_CASE("many nodes connect at once, exchange messages and leave", "[transport
     REQUIRE(head.messages.wait(32));
     for (std::size_t i = 0; i < 32; ++i)
       REQUIRE(head.socket->send(head.messages[i].peer.id,
-                                message_of("welcome", head.messages[i].peer.incarnation)));
+                                message_of("node.welcome", head.messages[i].peer.incarnation)));
     for (std::uint64_t i = 1; i <= 32; ++i) {
       REQUIRE(nodes[i - 1]->messages.wait());
       CHECK(nodes[i - 1]->messages[0].id == i);

@@ -26,7 +26,7 @@ struct Device {
 };
 
 struct Report {
-  static constexpr std::string_view type = "stage.status";
+  static constexpr std::string_view type = "node.gpus";
 
   std::string node;
   std::int64_t step = 0;
@@ -47,7 +47,7 @@ struct Report {
 };
 
 std::string refusal(const std::string& json) {
-  const auto report = from_value<Report>(*parse_json(json), "stage.status.body");
+  const auto report = from_value<Report>(*parse_json(json), "node.gpus.body");
   return report ? "" : report.error().text;
 }
 
@@ -63,7 +63,7 @@ TEST_CASE("a struct survives conversion to a body and back", "[transport]") {
                       .last = true,
                       .settings = Value::Map{{"lr", 0.1, {}}}};
   const auto message = to_message(report);
-  CHECK(message.type == "stage.status");
+  CHECK(message.type == "node.gpus");
   CHECK(to_json(message.body) ==
         R"({"node":"alpha","step":3,"loss":0.5,"devices":[{"kind":"cpu","cores":4},)"
         R"({"kind":"gpu","cores":1}],"mode":"drain","patience":2000000000,"last":true,)"
@@ -87,29 +87,29 @@ TEST_CASE("optional fields keep their defaults, and unknown fields are skipped",
 }
 
 TEST_CASE("an error names the field, what was found and what was expected", "[transport]") {
-  CHECK(refusal("[]") == "stage.status.body: found a list, wanted a table");
-  CHECK(refusal(R"({"node":"a"})") == "stage.status.body.step: is missing");
-  CHECK(refusal(R"({"node":7,"step":1})") == "stage.status.body.node: found 7, wanted a string");
+  CHECK(refusal("[]") == "node.gpus.body: found a list, wanted a table");
+  CHECK(refusal(R"({"node":"a"})") == "node.gpus.body.step: is missing");
+  CHECK(refusal(R"({"node":7,"step":1})") == "node.gpus.body.node: found 7, wanted a string");
   CHECK(refusal(R"({"node":"a","step":"b"})") ==
-        "stage.status.body.step: found a string, wanted an integer");
+        "node.gpus.body.step: found a string, wanted an integer");
   CHECK(refusal(R"({"node":"a","step":1.5})") ==
-        "stage.status.body.step: found 1.5, wanted an integer");
+        "node.gpus.body.step: found 1.5, wanted an integer");
   CHECK(refusal(R"({"node":"a","step":-1})") ==
-        "stage.status.body.step: found -1, wanted an integer between 0 and 1000");
+        "node.gpus.body.step: found -1, wanted an integer between 0 and 1000");
   CHECK(refusal(R"({"node":"a","step":1,"loss":"x"})") ==
-        "stage.status.body.loss: found a string, wanted a finite number");
+        "node.gpus.body.loss: found a string, wanted a finite number");
   CHECK(refusal(R"({"node":"a","step":1,"last":1})") ==
-        "stage.status.body.last: found 1, wanted a boolean");
+        "node.gpus.body.last: found 1, wanted a boolean");
   CHECK(refusal(R"({"node":"a","step":1,"mode":"later"})") ==
-        "stage.status.body.mode: found \"later\", wanted one of drain, now");
+        "node.gpus.body.mode: found \"later\", wanted one of drain, now");
   CHECK(refusal(R"({"node":"a","step":1,"patience":-1})") ==
-        "stage.status.body.patience: found -1, wanted an integer of at least 0");
+        "node.gpus.body.patience: found -1, wanted an integer of at least 0");
   CHECK(refusal(R"({"node":"a","step":1,"devices":{}})") ==
-        "stage.status.body.devices: found a table, wanted a list");
+        "node.gpus.body.devices: found a table, wanted a list");
   CHECK(refusal(R"({"node":"a","step":1,"devices":[{"kind":"cpu"},{"cores":1}]})") ==
-        "stage.status.body.devices[1].kind: is missing");
+        "node.gpus.body.devices[1].kind: is missing");
   CHECK(refusal(R"({"node":"a","step":1,"devices":[{"kind":"cpu","cores":256}]})") ==
-        "stage.status.body.devices[0].cores: found 256, wanted an integer between 1 and 255");
+        "node.gpus.body.devices[0].cores: found 256, wanted an integer between 1 and 255");
 }
 
 TEST_CASE("a number that is not finite is refused", "[transport]") {

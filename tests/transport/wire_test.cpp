@@ -358,27 +358,38 @@ TEST_CASE("arbitrary bytes give a message or an error with a text", "[transport]
   }
 }
 
-TEST_CASE("every message type is found at its index", "[transport]") {
+TEST_CASE("every message type has a row, a sender, a size and a handler", "[transport]") {
   for (const auto& type : message_types()) {
     INFO(type.name);
     CHECK(find_message_type(type.name) == &type);
     CHECK(type.bytes > 0);
     CHECK_FALSE(type.from.empty());
+    CHECK_FALSE(type.handlers.empty());
+    CHECK_FALSE(type.help.empty());
   }
   CHECK_FALSE(find_message_type("run.submi"));
   CHECK_FALSE(find_message_type(""));
   CHECK(largest_message() == std::size_t{4} << 20);
 }
 
-TEST_CASE("the documentation page of messages matches the table", "[transport]") {
+TEST_CASE("a part that forgets a message, or has another part's, is found", "[transport]") {
+  CHECK(handles_all(Handler::conversation, {"ack"}));
+  CHECK_FALSE(handles_all(Handler::conversation, {}));
+  CHECK_FALSE(handles_all(Handler::conversation, {"ack", "hello"}));
+  CHECK_FALSE(handles_all(Handler::conversation, {"ack", "ack"}));
+  CHECK_FALSE(handles_all(Handler::client, {"answer", "ack"}));
+}
+
+TEST_CASE("the page of messages and the Python list are those of the table", "[transport]") {
   check_golden(TROUPE_ROOT "/docs/reference/messages.md", messages_page());
+  check_golden(TROUPE_ROOT "/clients/python/troupe/messages.py", python_messages());
 }
 
 TEST_CASE("each role may send its own types", "[transport]") {
   CHECK(may_send({Role::operator_}, "run.stop"));
   CHECK_FALSE(may_send({Role::node}, "run.stop"));
-  CHECK(may_send({Role::head}, "start"));
-  CHECK_FALSE(may_send({Role::node, Role::daemon, Role::operator_}, "start"));
+  CHECK(may_send({Role::head}, "stage.start"));
+  CHECK_FALSE(may_send({Role::node, Role::daemon, Role::operator_}, "stage.start"));
   CHECK_FALSE(may_send({Role::operator_}, "step_done"));
   CHECK(may_send({Role::node, Role::operator_}, "step_done"));
   CHECK_FALSE(may_send({}, "hello"));

@@ -6,6 +6,7 @@
 #include "transport/control/control_socket.h"
 #include "transport/control/dialer.h"
 #include "transport/control/zmq_parts.h"
+#include "transport/wire/refusal.h"
 
 namespace troupe::transport {
 namespace {
@@ -101,6 +102,7 @@ class ControlClient::Loop {
       bad(Count::malformed, message.error().text);
     } else if (!find_message_type(message->type)) {
       counters_.add(Count::unknown_type);
+      refuse(*message);
     } else if (!may_send({Role::head}, message->type)) {
       bad(Count::wrong_role, message->type + ": a head does not say this");
     } else {
@@ -109,6 +111,16 @@ class ControlClient::Loop {
       if (events_.message) events_.message(std::move(*message));
     }
     return true;
+  }
+
+  /// Tells the head that this end does not know the type of a message.
+  void refuse(const Message& message) {
+    if (waiting_.size() >= options_.link.queue) return;  // The head takes nothing any more.
+    Message answer = to_message(
+        refusal(RefusalCode::unsupported, "type",
+                "this process has no handler for messages of type '" + message.type + "'"));
+    answer.re = message.id;
+    if (auto parts = encode(answer)) waiting_.push_back(std::move(*parts));
   }
 
   void bad(Count count, const std::string& why) {

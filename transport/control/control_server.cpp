@@ -49,18 +49,22 @@ using Order = std::variant<Outgoing, Cut, Strike, Allow>;
 
 Message rejection(const std::string& reason, const std::string& found, const std::string& wanted) {
   Message message;
-  message.type = "node.reject";
+  message.type = MessageName("node.reject").text();
   message.body.set("reason", reason);
   message.body.set("found", found);
   message.body.set("wanted", wanted);
   return message;
 }
 
-/// Returns the answer to a message whose sender lacks the role.
+/// The answer to a message that a head does not handle.
+Refusal not_handled(std::string_view type) {
+  return refusal(RefusalCode::unsupported, "type",
+                 "'" + std::string(type) + "' is nothing that this head does");
+}
+
+/// The answer to a message that the sender's roles may not send.
 Refusal not_entitled(const MessageType& type, const Roles& roles) {
-  if (!type.from.meets(all_dialers))
-    return refusal(RefusalCode::unsupported, "type",
-                   "'" + std::string(type.name) + "' is nothing that this head does");
+  if (!type.from.meets(all_dialers)) return not_handled(type.name);
   return refusal(
       RefusalCode::forbidden, "type",
       "a key with the roles " + to_string(roles) + " may not send '" + std::string(type.name) + "'",
@@ -156,10 +160,7 @@ class ControlServer::Loop {
     const auto* type = find_message_type(message->type);
     if (!type) {
       counters_.add(Count::unknown_type);
-      if (session)
-        refuse(routing_id, *message,
-               refusal(RefusalCode::unsupported, "type",
-                       "'" + message->type + "' is nothing that this head does"));
+      refuse(routing_id, *message, not_handled(message->type));
       return true;
     }
     const Roles roles = session ? session->peer.roles : roles_of(parts_.property("User-Id"));
@@ -175,8 +176,13 @@ class ControlServer::Loop {
     }
     if (type->session == MessageType::Session::opens)
       open_session(routing_id, std::move(*message));
-    else
+    else {
       counters_.add(Count::before_hello);
+      refuse(routing_id, *message,
+             refusal(RefusalCode::conflict, "type",
+                     "found '" + message->type + "' before a session was opened",
+                     "send 'hello' first"));
+    }
     return true;
   }
 
@@ -242,7 +248,7 @@ class ControlServer::Loop {
 
   /// Answers a request that the head refuses. A message without an id expects no answer.
   void refuse(const std::string& routing_id, const Message& question, const Refusal& why) {
-    if (question.id == 0) return;
+    if (question.type == Refusal::type) return;
     Message answer = to_message(why);
     answer.re = question.id;
     const auto parts = encode(answer);

@@ -105,7 +105,7 @@ struct ServerOptions {
   StrikeRules strikes;
   Rate hellos_of_address = {.per_second = 10, .at_once = 1024};  // Clusters may share one.
   Rate hellos = {.per_second = 2000, .at_once = 2000};
-  int backlog = 4096;  // Connections that wait to be accepted.
+  int backlog = 4096;  // Connections that wait for accept().
 };
 
 /// The head's end (ROUTER). It tells peers apart by its own numbers and identifies them by their

@@ -13,6 +13,9 @@ namespace {
 /// the other end's window is full.
 constexpr std::uint64_t acknowledged_together = 64;
 
+constexpr MessageName ack_type = "ack";
+static_assert(handles_all(Handler::conversation, {ack_type.view()}));
+
 bool needs_to_arrive(const Message& message) {
   const auto* type = find_message_type(message.type);
   return !type || type->order == MessageType::Order::kept;
@@ -65,7 +68,7 @@ Result<std::vector<Message>> Conversation::hear(Message message) {
   if (auto known = said_.acknowledge(message.ack); !known) return known.error();
   if (message.seq == 0) {
     std::vector<Message> now;
-    if (message.type != "ack") now.push_back(std::move(message));
+    if (message.type != ack_type.view()) now.push_back(std::move(message));
     return now;
   }
   auto verdict = heard_->accept(std::move(message));
@@ -80,7 +83,7 @@ Result<std::vector<Message>> Conversation::hear(Message message) {
 void Conversation::acknowledge() {
   if (!send_) return;
   Message message;
-  message.type = "ack";
+  message.type = ack_type.text();
   message.incarnation = here_;
   message.ack = acknowledged_ = heard_->ack();
   (void)send_(message);

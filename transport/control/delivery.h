@@ -19,7 +19,7 @@
 namespace troupe::transport {
 
 struct DeliveryLimits {
-  std::size_t messages = 1024;  // The window: the same number at both ends.
+  std::size_t messages = 1024;  // The window; both ends use the same number.
   std::size_t bytes = std::size_t{64} << 20;
 };
 
@@ -50,7 +50,7 @@ class SendWindow {
   };
 
   DeliveryLimits limits_;
-  std::deque<Kept> kept_;  // The newest has the number last_.
+  std::deque<Kept> kept_;  // The newest message has the number last_.
   std::size_t bytes_ = 0;
   std::uint64_t last_ = 0;
 };

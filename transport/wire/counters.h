@@ -8,31 +8,31 @@
 
 namespace troupe::transport {
 
-/// What a socket counts. Nothing is dropped without being counted.
+/// The events that a socket counts. It drops nothing without counting it.
 enum class Count {
-  received,           // Messages that were passed on.
-  sent,               // Messages that were handed to ZeroMQ.
-  malformed,          // Dropped: not a message.
-  wrong_version,      // Dropped: of another major version.
-  unknown_type,       // Refused, or dropped: of a type that only newer ones know.
-  wrong_role,         // Dropped: of a type that this key may not send.
-  before_hello,       // Dropped: no session was opened.
-  too_many_hellos,    // Dropped: the peer may try again later.
-  quarantined,        // Dropped: the hello of one who was struck off.
-  unknown_key,        // Handshakes that were refused.
-  failed_connection,  // Connections on which nothing was said: HTTP, TLS, wrong keys, nobody there.
-  too_slow,           // Peers that were cut off because they did not take what was sent.
-  struck_off,         // Peers that were cut off for what they sent.
-  other_user,         // Connections of other users of this machine, where there are no keys.
+  received,           // Messages that the socket passed on.
+  sent,               // Messages that ZeroMQ took.
+  malformed,          // Dropped: the bytes are no message.
+  wrong_version,      // Refused: another major version of the wire.
+  unknown_type,       // Refused: the table of messages has no such type.
+  wrong_role,         // Refused: the key may not send this type.
+  before_hello,       // Refused: the peer has opened no session.
+  too_many_hellos,    // Dropped: the peer may say hello again later.
+  quarantined,        // Refused: the hello of a peer that was struck off.
+  unknown_key,        // Refused handshakes.
+  failed_connection,  // Connections without a message: HTTP, TLS, wrong keys, no peer.
+  too_slow,           // Peers that were cut off because they read too slowly.
+  struck_off,         // Peers that were cut off for bad messages.
+  other_user,         // Connections of other users of this machine, if there are no keys.
   crowded_out,        // Connections that were ended because there were too many.
-  no_such_peer,       // Messages to a peer that was gone when their turn came.
+  no_such_peer,       // Messages to a peer that was gone before they were sent.
 };
 constexpr std::size_t count_of_counts = 16;
 
-/// "wrong_role": what a status page calls it.
+/// Returns the name for a status page, such as "wrong_role".
 std::string_view to_string(Count count);
 
-/// Written by one thread, read by any.
+/// Counters that one thread writes and any thread reads.
 class Counters {
  public:
   void add(Count count) { at(count).fetch_add(1, std::memory_order_relaxed); }

@@ -21,11 +21,12 @@
 #include "core/json.h"
 #include "core/result.h"
 #include "core/value.h"
+#include "transport/wire/message_types.h"
 #include "transport/wire/wire.h"
 
-/// Between the body of a message and a struct. The struct names its fields once:
+/// Converts between the body of a message and a struct. The struct names its fields once:
 ///
-///     /// Node to supervisor: the node lives, and this is how far it is.
+///     /// Node to supervisor: the node is alive and has done this step.
 ///     struct Heartbeat {
 ///       static constexpr std::string_view type = "node.heartbeat";
 ///
@@ -43,15 +44,17 @@
 ///     Message message = to_message(Heartbeat{.node = "alpha", .step = 3});
 ///     Result<Heartbeat> beat = from_message<Heartbeat>(message);
 ///
-/// A field may be a bool, an integer, a floating-point number (finite), a text, an enumeration, a
-/// duration (an integer of nanoseconds, not negative), a Value (any tree), another struct with
-/// fields(), what to_string() and from_text() make a text of and read again, or a std::vector or
-/// std::optional of these. An integer must fit its type. An enumeration is a text on the wire:
-/// found by argument-dependent lookup, `std::array<std::string_view, N> enum_names(Mode)` names its
-/// values, which count from 0.
+/// A field may have one of these types:
 ///
-/// What is optional and absent keeps the value that the struct gives it; an std::optional without a
-/// value is left out. Unknown fields are skipped.
+/// - bool, an integer that fits its type, a finite floating-point number, std::string, Value;
+/// - a duration that is not negative: an integer of nanoseconds on the wire;
+/// - an enumeration: a text on the wire. Argument-dependent lookup finds
+///   `std::array<std::string_view, N> enum_names(Mode)`, which names the values from 0 on;
+/// - a struct with fields(), or a type that to_string() and from_text() convert to a text and back;
+/// - a std::vector or std::optional of these.
+///
+/// An optional field that is absent keeps the default of the struct. The writer leaves out a
+/// std::optional without a value. The reader skips unknown fields.
 namespace troupe::transport {
 
 template <class Struct, class Member>
@@ -65,7 +68,7 @@ struct Field {
   std::optional<std::int64_t> least = std::nullopt;
   std::optional<std::int64_t> most = std::nullopt;
 
-  /// The bounds of a number, or of each number in a list.
+  /// Bounds a number, or each number in a list.
   constexpr Field at_least(std::int64_t bound) const {
     Field bounded = *this;
     bounded.least = bound;
@@ -91,7 +94,7 @@ template <class T>
 concept HasFields = requires {
   T::fields();
 };
-/// What has a text that says all of it: a digest.
+/// A type that converts to a text and back without loss, such as a digest.
 template <class T>
 concept HasText = requires(const T& value, std::string_view text, T& into) {
   { to_string(value) } -> std::convertible_to<std::string>;
@@ -119,7 +122,7 @@ constexpr bool is_duration<std::chrono::duration<R, P>> = true;
 template <class T>
 constexpr bool always_false = false;
 
-/// Where a value stands: texts are made only when something is wrong.
+/// The place of a value in a body. Only an error makes a text of it.
 struct Place {
   const Place* above = nullptr;
   std::string_view name = {};
@@ -129,17 +132,17 @@ struct Place {
   std::string text() const;
 };
 
-/// The bounds of a field.
+/// The bounds of a number in a field.
 struct Bounds {
   std::optional<std::int64_t> least = std::nullopt;
   std::optional<std::int64_t> most = std::nullopt;
 };
 
 Error wrong(const Place& at, const Value& found, std::string_view wanted);
-/// An integer within the bounds and those of its type.
+/// Reads an integer within these bounds and the bounds of its type.
 Result<std::int64_t> read_integer(const Place& at, const Value& value, Bounds bounds);
 Result<double> read_number(const Place& at, const Value& value, Bounds bounds);
-/// The index of a text among names.
+/// Returns the index of a text in a list of names.
 Result<std::size_t> read_name(const Place& at, const Value& value,
                               std::span<const std::string_view> names);
 
@@ -273,13 +276,13 @@ Status read_fields(const Place& at, const Value& value, const Fields& fields, T&
 
 }  // namespace detail
 
-/// The fields as a map, in their order.
+/// Returns the fields as a map, in the order of fields().
 template <HasFields T>
 Value to_value(const T& from) {
   return detail::write_fields(from, T::fields());
 }
 
-/// The struct that a map holds. `where` begins the text of an error: "node.heartbeat.body".
+/// Reads a struct from a map. An error text begins with `where`, such as "node.heartbeat.body".
 template <HasFields T>
 Result<T> from_value(const Value& value, std::string_view where) {
   T into{};
@@ -288,18 +291,20 @@ Result<T> from_value(const Value& value, std::string_view where) {
   return into;
 }
 
-/// A message of the struct's type, with nothing else said.
+/// Returns a message that has only the struct's type and its fields.
 template <HasFields T>
 Message to_message(const T& from) {
+  static_assert(find_message_type(T::type), "add a row to transport/wire/message_types.h");
   Message message;
   message.type = T::type;
   message.body = to_value(from);
   return message;
 }
 
-/// The body of a message that has the struct's type: asking for another one is a bug.
+/// Reads the body of a message, which must have the struct's type.
 template <HasFields T>
 Result<T> from_message(const Message& message) {
+  static_assert(find_message_type(T::type), "add a row to transport/wire/message_types.h");
   assert(message.type == T::type);
   std::string where(T::type);
   where.append(".body");

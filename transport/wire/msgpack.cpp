@@ -41,7 +41,7 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-/// What a text takes beyond the std::string that holds it.
+/// The memory of a text beyond its std::string.
 std::size_t memory_of_text(std::size_t size) {
   static const std::size_t within = std::string().capacity();
   return size > within ? size + 1 : 0;
@@ -55,7 +55,7 @@ std::string excerpt(std::string_view text) {
   return text.size() > most ? out + "..." : out;
 }
 
-/// Where in a tree the parser is: texts are made only when something is wrong.
+/// The place of the parser in a tree. Only an error makes a text of it.
 class Path {
  public:
   explicit Path(std::string_view root) : root_(root) {}
@@ -299,7 +299,7 @@ class Builder : public msgpack::null_visitor {
   bool key_comes_ = false;
 };
 
-/// What a packer writes to.
+/// The output of a packer.
 struct Text {
   void write(const char* data, std::size_t size) { bytes.append(data, size); }
   std::string bytes;

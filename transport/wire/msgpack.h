@@ -8,19 +8,19 @@
 #include "core/value.h"
 #include "transport/wire/wire.h"
 
-/// Values as msgpack, and back; wire.h is what others include.
+/// Converts values to msgpack and back. Other folders include wire.h instead.
 namespace troupe::transport {
 
-/// Numbers that are not finite become nil.
+/// Packs a value. A number that is not finite becomes nil.
 std::string pack(const Value& value);
 
-/// What reading `bytes` as one value would allocate; an error where they are not one, break a limit
-/// or hold what a Value cannot (binary, an integer of 64 bits without a sign). Allocates next to
-/// nothing itself. `where` begins the text of an error: "run.submit.body".
+/// Returns how much memory unpack() would allocate. Fails if the bytes are not exactly one value,
+/// exceed a limit or hold something that a Value cannot (binary, an unsigned 64-bit integer).
+/// Allocates almost nothing itself. An error text begins with `where`, such as "run.submit.body".
 Result<std::size_t> memory_to_unpack(std::string_view bytes, const WireLimits& limits,
                                      std::string_view where);
 
-/// The value, if it takes at most `memory` bytes. A key that comes twice in a map is an error.
+/// Unpacks one value that takes at most `memory` bytes. Fails if a map has a key twice.
 Result<Value> unpack(std::string_view bytes, const WireLimits& limits, std::size_t memory,
                      std::string_view where);
 

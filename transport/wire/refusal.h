@@ -11,7 +11,7 @@
 
 namespace troupe::transport {
 
-/// What kind of thing is wrong with what was asked. The names are promises to scripts.
+/// The kind of a refusal. Scripts rely on the names.
 enum class RefusalCode : std::uint8_t {
   invalid,
   not_found,
@@ -48,14 +48,14 @@ constexpr std::array<std::string_view, refusal_kinds.size()> enum_names(RefusalC
   return names;
 }
 
-/// To whoever asked: it is not done, and why.
+/// Answers a message that the receiver did not carry out, with the reason.
 struct Refusal {
   static constexpr std::string_view type = "error";
 
   RefusalCode code = RefusalCode::failed;
-  std::string text;  // All of it, for a person.
-  std::string path;  // What of the request it is about, dotted: "batch.global".
-  std::string hint;  // What to do, where that can be told apart.
+  std::string text;  // The whole reason, for a person.
+  std::string path;  // The part of the request in dotted form: "batch.global".
+  std::string hint;  // The advice alone; empty if `text` has none.
 
   static constexpr auto fields() {
     return std::tuple(required("code", &Refusal::code), required("message", &Refusal::text),
@@ -63,7 +63,7 @@ struct Refusal {
   }
 };
 
-/// With the hint behind the text.
+/// Makes a refusal. The text ends with the hint.
 inline Refusal refusal(RefusalCode code, std::string path, std::string text,
                        std::string hint = {}) {
   if (!hint.empty()) text += "; " + hint;

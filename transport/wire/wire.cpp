@@ -16,7 +16,7 @@ constexpr std::string_view magic = "TRPE";
 constexpr std::size_t prelude_bytes = 16;
 /// Prelude, envelope, body.
 constexpr std::size_t least_parts = 3;
-/// Of the memory that decoding may take: the envelope, the parser's own stack, texts of errors.
+/// The memory for the envelope, the stack of the parser and the texts of errors.
 constexpr std::size_t envelope_memory = std::size_t{8} << 10;
 constexpr std::size_t fixed_memory = std::size_t{64} << 10;
 constexpr std::size_t longest_type = 64;
@@ -70,7 +70,7 @@ std::size_t bytes_allowed(const std::string& type) {
 
 std::string count_text(std::size_t count) { return std::to_string(count) + " bytes"; }
 
-/// What is said of the parts without looking into them, once the type is known.
+/// Checks the sizes of the parts. They depend on the type.
 Status check_sizes(const std::string& type, std::size_t body, std::size_t payload,
                    std::size_t payload_parts, const WireLimits& limits) {
   if (payload_parts > limits.payload_parts)
@@ -83,7 +83,7 @@ Status check_sizes(const std::string& type, std::size_t body, std::size_t payloa
   return Done{};
 }
 
-/// What was left at its default need not be said.
+/// The envelope leaves out members that have their defaults.
 Value envelope_of(const Message& message) {
   Value envelope = detail::write_fields(message, envelope_fields);
   std::erase_if(*envelope.map(), [](const Value::Entry& entry) {
@@ -140,7 +140,7 @@ Result<std::vector<std::string>> encode(const Message& message, const WireLimits
   if (auto status = check_sizes(message.type, body.size(), payload, message.payload.size(), limits);
       !status)
     return status.error();
-  // What the other side would not take is better refused here, where it is known who says it.
+  // The sender refuses what the receiver would reject: here the caller is known.
   if (const auto readable = memory_to_unpack(body, limits, message.type + ".body"); !readable)
     return readable.error();
 

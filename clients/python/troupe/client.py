@@ -16,6 +16,7 @@ from zmq.utils.monitor import parse_monitor_message
 
 from .configuration import configuration
 from .keys import Keys
+from .messages import MessageName
 from .wire import HeadError, NoHead, decode, encode
 
 _PORT = 4700
@@ -107,8 +108,8 @@ class Client:
         """Closes all connections. Runs continue."""
         self._context.destroy(linger=0)
 
-    def ask(self, type: str, /, **body: Any) -> dict[str, Any]:
-        """Sends any message and returns the body of its answer."""
+    def ask(self, type: MessageName, /, **body: Any) -> dict[str, Any]:
+        """Sends a message that the head answers, and returns the body of the answer."""
         id = secrets.randbits(62) | 1
         self._socket.send_multipart(encode(type, id, body))
         until = time.monotonic() + self._patience

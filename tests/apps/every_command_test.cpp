@@ -1,0 +1,116 @@
+#include <string>
+
+#include "apps/program.h"
+#include "catch.h"
+#include "core/json.h"
+
+using namespace troupe;
+using namespace troupe::tests;
+
+// Commands that no other test runs: tests/house/promises_test.py wants one for each.
+
+namespace {
+
+constexpr const char* tiny_run = R"(
+name = "a"
+[model]
+kind = "mlp"
+dims = [16, 4, 2]
+[data]
+train = "made:gaussians?classes=2"
+[batch]
+global = 4
+micro = 2
+[pipeline]
+stages = 2
+[train]
+steps = 3
+)";
+
+}  // namespace
+
+TEST_CASE("made data is written as a shard of tokens, which reads back", "[apps]") {
+  const Workplace here;
+  const Ended made = troupe::tests::troupe(
+      here, {"data", "make", "made:markov?states=16", "--to", "m.bin", "--context", "8"});
+  INFO(made.err);
+  REQUIRE(made.code == 0);
+  const Ended seen = troupe::tests::troupe(here, {"data", "inspect", "m.bin"});
+  REQUIRE(seen.code == 0);
+  const auto facts = parse_json(seen.out);
+  REQUIRE(facts.ok());
+  CHECK(*facts->find("kind")->text() == "token shard");
+  CHECK(*facts->find("largest_token")->integer() == 15);
+
+  const Ended absent = troupe::tests::troupe(here, {"data", "inspect", "nothing.bin"});
+  CHECK(absent.code == 3);
+  CHECK(absent.err == "error: nothing.bin: cannot open: No such file or directory\n");
+}
+
+TEST_CASE("a text becomes shards of bytes", "[apps]") {
+  const Workplace here;
+  here.write("t.txt", "hello hello hello");
+  const Ended ended = troupe::tests::troupe(here, {"data", "prepare", "t.txt", "--to", "words"});
+  INFO(ended.err);
+  REQUIRE(ended.code == 0);
+  CHECK(ended.out.find("1 documents, 17 tokens") != std::string::npos);
+  const Ended seen = troupe::tests::troupe(here, {"data", "inspect", "words_000000.bin"});
+  REQUIRE(seen.code == 0);
+  CHECK(*parse_json(seen.out)->find("tokens")->integer() == 17);
+}
+
+TEST_CASE("the checkpoints of a run are listed", "[apps]") {
+  const Workplace here;
+  here.write("a.toml", tiny_run);
+  REQUIRE(troupe::tests::troupe(here, {"train", "a.toml", "-q"}).code == 0);
+  const Ended listed = troupe::tests::troupe(here, {"checkpoint", "ls", "runs/a/checkpoints"});
+  REQUIRE(listed.code == 0);
+  CHECK(listed.out.starts_with("runs/a/checkpoints/step-000000000003  step 3  "));
+}
+
+TEST_CASE("a configuration is shown complete, and the reference lists its keys", "[apps]") {
+  const Workplace here;
+  here.write("a.toml", tiny_run);
+  const Ended shown =
+      troupe::tests::troupe(here, {"config", "show", "a.toml", "--set", "batch.micro=4"});
+  REQUIRE(shown.code == 0);
+  CHECK(shown.out.find("global = 4") != std::string::npos);
+  CHECK(shown.out.find("micro = 4") != std::string::npos);
+  const Ended reference = troupe::tests::troupe(here, {"config", "reference"});
+  REQUIRE(reference.code == 0);
+  CHECK(reference.out.find("| `stages` |") != std::string::npos);
+}
+
+TEST_CASE("a simulated run does its steps on the cluster of a file", "[apps]") {
+  const Workplace here;
+  here.write("a.toml", tiny_run);
+  here.write("c.toml",
+             "[[nodes]]\nname = \"a\"\nmemory = \"1GiB\"\n"
+             "[[nodes]]\nname = \"b\"\nmemory = \"1GiB\"\n");
+  const Ended ended = troupe::tests::troupe(
+      here, {"sim", "a.toml", "--cluster", "c.toml", "--hours", "0.001", "--output", "json"});
+  INFO(ended.err);
+  REQUIRE(ended.code == 0);
+  const auto told = parse_json(ended.out);
+  REQUIRE(told.ok());
+  CHECK(*told->find("steps")->integer() == 3);
+  CHECK(*told->find("losses")->integer() == 0);
+}
+
+TEST_CASE("an order to a run finds no head where none listens", "[apps]") {
+  const Workplace here;
+  const Ended ended =
+      troupe::tests::troupe(here, {"resume", "some", "--head", "tcp://127.0.0.1:1"});
+  CHECK(ended.code == 5);
+  CHECK(ended.err.find("no head answers at tcp://127.0.0.1:1") != std::string::npos);
+}
+
+TEST_CASE("a benchmark refuses numbers that it cannot use", "[apps]") {
+  const Workplace here;
+  const Ended link = troupe::tests::troupe(here, {"bench", "transport", "--rounds", "0"});
+  CHECK(link.code == 2);
+  CHECK(link.err.find("--rounds") != std::string::npos);
+  const Ended gpu = troupe::tests::troupe(here, {"bench", "gpu", "--rounds", "0"});
+  CHECK(gpu.code == 2);
+  CHECK(gpu.err.find("--rounds") != std::string::npos);
+}
