@@ -158,7 +158,7 @@ TEST_CASE("a peer that speaks another major version is told so once, and sent aw
   CHECK(count(head, Count::wrong_version) == 1);
   CHECK(head.connected.count() == 0);
   REQUIRE(head.refused.wait());
-  CHECK(head.refused[0] == "speaks version 2.0 of the wire, wanted 1.x");
+  CHECK(head.refused[0] == "uses version 2.0 of the wire protocol, wanted 1.x");
   CHECK(serves(head));
 }
 
@@ -191,8 +191,8 @@ TEST_CASE("ten bad messages, and a peer is cut off and kept out", "[transport]")
   REQUIRE(head.gone.wait());
   CHECK(head.gone[0].gone == Gone::struck_off);
   CHECK(head.gone[0].why ==
-        "struck off; the last was: node.heartbeat.body.a: found NaN, wanted a finite number; what "
-        "is not known is left out");
+        "disconnected; the last bad message: node.heartbeat.body.a: found NaN, wanted a finite "
+        "number; what is not known is left out");
   CHECK(speaker.line.closed());
   CHECK(count(head, Count::struck_off) == 1);
   // It is told of the first only; the others are counted.
@@ -218,7 +218,7 @@ TEST_CASE("what a caller finds bad counts as well", "[transport]") {
   REQUIRE(head.socket->strike(peer, "the first"));
   REQUIRE(head.socket->strike(peer, "hello.body.role: is missing"));
   REQUIRE(head.gone.wait());
-  CHECK(head.gone[0].why == "struck off; the last was: hello.body.role: is missing");
+  CHECK(head.gone[0].why == "disconnected; the last bad message: hello.body.role: is missing");
   CHECK(speaker.line.closed());
 }
 
@@ -254,7 +254,7 @@ TEST_CASE("a message that a role may not send is refused, and a strike", "[trans
   CHECK(forbidden->code == RefusalCode::forbidden);
   CHECK(forbidden->text ==
         "a key with the roles node may not send 'run.stop'; it takes the role operator in the "
-        "head's list of hosts");
+        "head's allow list");
   CHECK(node.messages[1].re == 8);
   CHECK(from_message<Refusal>(node.messages[1])->code == RefusalCode::unsupported);
   CHECK(node.messages[2].type == "node.reject");
@@ -285,7 +285,7 @@ TEST_CASE("a type that only newer ones know is answered as unsupported, and no s
   REQUIRE(refusal.ok());
   CHECK(refusal->code == RefusalCode::unsupported);
   CHECK(refusal->path == "type");
-  CHECK(refusal->text == "'of.tomorrow' is nothing that this head does");
+  CHECK(refusal->text == "'of.tomorrow' is not a message type that this head supports");
 }
 
 TEST_CASE("a type that only newer ones know and that expects no answer is dropped, and no strike",
@@ -317,7 +317,7 @@ TEST_CASE("hellos beyond the rate are not heard", "[transport]") {
   REQUIRE(fourth.shake_hands());
   for (int i = 0; i < 20; ++i) fourth.send_message(hello());
   REQUIRE(head.refused.wait());
-  CHECK(head.refused[0] == "says hello too often");
+  CHECK(head.refused[0] == "sends hello too often");
   // Those who are in do not say hello too often, however often they say it.
   lines[0]->send_message(hello());
   REQUIRE(head.messages.wait(4));

@@ -12,18 +12,22 @@ namespace troupe::transport {
 namespace {
 
 constexpr std::string_view introduction =
-    R"(<!-- Made from transport/wire/message_types.cpp by a test, which leaves a new page beside this one; do not edit. -->
+    R"(<!-- Made by a test from transport/wire/messages_page.cpp; do not edit. -->
 
 # Messages
 
-Whoever may dial a head may send it these, from any language that has ZeroMQ and msgpack; `clients/python/troupe/wire.py` is all of it in eighty
-lines. A message has three parts: a prelude of 16 bytes (`TRPE`, version, sizes), an envelope and a body, both maps of msgpack. The envelope has
-`type`, an `id` that the sender draws, and `incarnation`, which it draws once; an answer has the request's id in `re`. What is sent again with
-the same id is done once. Fields that are not known are ignored; keys of a configuration that are not known are errors.
+Every client that may connect to a head can send these messages, from any language that has ZeroMQ
+and msgpack. `clients/python/troupe/wire.py` implements the format in eighty lines. A message has
+three parts: a prelude of 16 bytes (`TRPE`, version, sizes), an envelope and a body. Envelope and
+body are msgpack maps. The envelope has `type`, an `id` that the sender draws, and `incarnation`,
+which the sender draws once per process. An answer has the request's id in `re`. The head executes
+a request that arrives twice with the same id only once. It ignores unknown fields; unknown
+configuration keys are errors.
 
-A key entitles to roles, which the head's list of hosts gives it: `operator` is a person or a script, `node` and `daemon` are processes of a host. Without
-keys (on one machine) everybody has all of them. A request whose role the key lacks is answered with `forbidden`, and ten of
-them within a minute end the connection. A type that the head does not know is answered with `unsupported`.
+The head's allow list gives roles to each key: `operator` is a person or a script, `node` and
+`daemon` are processes of a host. Without keys (on one machine) everybody has all roles. The head
+answers a request with `forbidden` if the key lacks its role; ten of them within a minute end the
+connection. It answers an unknown type with `unsupported`.
 )";
 
 struct Row {
@@ -41,143 +45,155 @@ struct Section {
 const std::vector<Section>& sections() {
   static const std::vector<Section> all = {
       {"A connection",
-       "The first message of a connection is `hello`, or `node.join`; what comes before it is "
-       "dropped.\nWho dials sets ZeroMQ's heartbeats (`HEARTBEAT_IVL`, `HEARTBEAT_TTL`) where it "
-       "wants to learn that a machine is gone: the head answers them, and does not ask.",
+       "The first message of a connection is `hello` or `node.join`; the head drops earlier "
+       "messages.\nThe dialing side sets ZeroMQ's heartbeats (`HEARTBEAT_IVL`, `HEARTBEAT_TTL`) "
+       "to\ndetect lost machines: the head answers heartbeats and sends none.",
        {
            {"hello", "",
-            "Opens a session. Answered with `version`, `events` (where the head publishes) and "
-            "`rights` (the roles)."},
+            "Opens a session. The answer has `version`, `events` (the address of published events) "
+            "and `rights` (the roles)."},
        }},
-      {"What a head is asked for",
-       "Each is answered with `answer`, whose body is given here in brackets, or with `error`.",
+      {"Requests to a head",
+       "The head answers each request with `answer`, whose fields stand below in brackets, or with "
+       "`error`.",
        {
-           {"status", "", "The head's nodes and runs. [`nodes`, `runs`]"},
-           {"run.list", "", "How all runs stand. [`runs`]"},
+           {"status", "", "Lists the nodes and runs of the head. [`nodes`, `runs`]"},
+           {"run.list", "", "Lists all runs with their progress. [`runs`]"},
            {"run.get", "`run`",
-            "How one stands. [`name`, `state`, `step`, `steps`, `loss`, `goodput`, `exactness`, "
-            "`where`, `why`; `recoveries`: how often it has made a loss good, and `recovered`: how "
-            "it did the last time]"},
+            "Shows one run. [`name`, `state`, `step`, `steps`, `loss`, `goodput`, `exactness`, "
+            "`where`, `why`; `recoveries`: number of recoveries from failures; `recovered`: "
+            "description of the last recovery]"},
            {"run.submit", "a configuration, [`resume`], [`from_scratch`]",
-            "Begins a run, or goes on with it from its newest checkpoint; `from_scratch` lets a "
-            "run that is resumed begin at step 0 if what it saved is gone. [`run`, `chosen` where "
-            "there are nodes enough: as the event `run.chosen`]"},
+            "Starts a run, or resumes it from its newest checkpoint. With `from_scratch` a resumed "
+            "run starts at step 0 if its checkpoints are gone. [`run`; `chosen`, if there are "
+            "enough nodes: as in the event `run.chosen`]"},
            {"run.events", "[`run`], [`from`]",
-            "The events from that byte of its file on; without a run those of the head itself. A "
-            "page is at most 60 KiB; with `goes_on` it has a part of one long line, which the next "
-            "page continues. [`lines`, `next`, `goes_on`]"},
+            "Returns a run's events from a byte offset of its file on; without `run`, the head's "
+            "own events. A page has at most 60 KiB. `goes_on` marks a page with part of one long "
+            "line, which the next page continues. [`lines`, `next`, `goes_on`]"},
            {"run.set", "`run`, `set` (`key=value`), [`from`]",
-            "Changes a live key after so many steps, or as soon as can be. [`run`, `step`]"},
-           {"run.checkpoint", "`run`", "Finishes what is in flight and saves it. [`run`, `step`]"},
-           {"run.pause", "`run`", "Finishes what is in flight and waits. [as `run.get`]"},
-           {"run.resume", "`run`", "Lets a paused run go on. [as `run.get`]"},
+            "Changes a live key at the step `from`, or at the next possible step. [`run`, `step`]"},
+           {"run.checkpoint", "`run`",
+            "Finishes the work in flight and saves a checkpoint. [`run`, `step`]"},
+           {"run.pause", "`run`", "Finishes the work in flight and pauses the run. [as `run.get`]"},
+           {"run.resume", "`run`", "Continues a paused run. [as `run.get`]"},
            {"run.stop", "`run`, [`mode`: drain, now]",
-            "Ends a run, with its state saved or at once. [as `run.get`]"},
-           {"node.list", "", "The nodes. [`nodes`]"},
-           {"node.cordon", "`node`", "It gets nothing new. [`node`]"},
-           {"node.uncordon", "`node`", "It may be used again. [`node`]"},
+            "Stops a run: after saving its state (drain), or at once (now). [as `run.get`]"},
+           {"node.list", "", "Lists the nodes. [`nodes`]"},
+           {"node.cordon", "`node`", "Cordons a node: it gets no new work. [`node`]"},
+           {"node.uncordon", "`node`", "Uncordons a node: it may get work again. [`node`]"},
            {"node.drain", "`node`",
-            "Saves, and moves what it plays to others; answered when it is free. [`node`, `runs`]"},
+            "Drains a node: saves its state and moves its work to other nodes. The answer comes "
+            "when the node is free. [`node`, `runs`]"},
            {"node.end", "[`node`]",
-            "Ends a node, or all of them, for good: it leaves its runs, and its daemon ends with "
-            "exit code 0. [`nodes`]"},
+            "Stops a node, or all nodes, permanently: it leaves its runs, and its daemon exits "
+            "with code 0. [`nodes`]"},
            {"config.validate", "a configuration",
-            "Only checks it, and its data on the head's machine. [`name`, `warnings`]"},
+            "Checks a configuration and its data on the head's machine. Starts nothing. [`name`, "
+            "`warnings`]"},
            {"plan.request", "a configuration",
-            "What would run where on the nodes that are there. [as `troupe plan --output json`, "
+            "Plans a run on the connected nodes. Starts nothing. [as `troupe plan --output json`, "
             "`chosen`, `table`]"},
            {"sim.request", "`config`, [`hours`, `fail_every`, `notice`, `spot`, `seed`]",
-            "Hours of it while nodes come and go. [as `troupe sim --output json`, but for "
-            "`otherwise`]"},
+            "Simulates hours of a run while nodes join and leave. [as `troupe sim --output json`, "
+            "except `otherwise`]"},
            {"chaos",
             "`what`: kill, stop, slow, partition, disk-full; `target`, [`seconds`, `times`]",
-            "A drill, where the head allows it; the head says the same to the node that is meant."},
+            "Injects a fault, if the head allows it. The head forwards the message to the affected "
+            "node."},
        }},
       {"Answers",
-       "An answer that would be too many values for a reader comes as JSON in a fourth part, "
-       "beside an empty body.",
+       "An answer with too many values for the decoder comes as JSON in a fourth part, with an "
+       "empty body.",
        {
-           {"answer", "as asked", "It is done, or this is what was asked for."},
+           {"answer", "depends on the request",
+            "The request succeeded. The body holds its result."},
            {"error", "`code`, `message`, [`path`, `hint`]",
-            "It is not done: the message says all of it, for a person; `path` is what of the "
-            "request it is about, `hint` what to do."},
-           {"ack", "", "In its envelope: the number up to which all has come."},
+            "The request failed. `message` explains the failure to a person, `path` names the part "
+            "of the request, `hint` says what to do."},
+           {"ack", "", "Acknowledges, in its envelope, all messages up to a number."},
        }},
       {"Events",
-       "Published at the address that `hello` is answered with (SUB; the topic is `RUN/TYPE`), and "
-       "kept in a run's file; "
-       "[their fields](program.md#events).",
+       "The head publishes events at the address in the answer to `hello` (SUB; the topic "
+       "is\n`RUN/TYPE`) and appends them to the run's file; see [their fields](program.md#events).",
        {
-           {"run.state", "", "A run begins, is paused, ends."},
-           {"step", "", "A step is done."},
-           {"eval", "", "The model was judged by data that it does not learn from."},
-           {"checkpoint.saved", "", "A checkpoint is safe on the disk."},
-           {"run.chosen", "",
-            "What the configuration left open was chosen by the nodes that were there."},
-           {"run.changed", "", "A live key was changed."},
-           {"run.recovered", "", "A loss is made good, and what it cost."},
-           {"plan.changed", "", "Which node has which devices."},
-           {"stage.stalled", "", "Somebody has waited for long, and for what."},
-           {"node.joined", "", "A node has come."},
-           {"node.lost", "", "A node is gone."},
-           {"node.cordoned", "", "It gets nothing new."},
-           {"node.uncordoned", "", "It may be used again."},
-           {"warn", "", "Something that a person should know."},
+           {"run.state", "", "A run started, paused or ended."},
+           {"step", "", "A step is complete."},
+           {"eval", "", "The model was evaluated on the validation data."},
+           {"checkpoint.saved", "", "A checkpoint is saved on disk."},
+           {"run.chosen", "", "The values of \"auto\" keys were chosen for the connected nodes."},
+           {"run.changed", "", "A live key changed."},
+           {"run.recovered", "", "A run recovered from a failure; the event tells the cost."},
+           {"plan.changed", "", "A new assignment of devices to nodes."},
+           {"stage.stalled", "",
+            "A part of a run has waited for a long time; the event tells for what."},
+           {"node.joined", "", "A node joined."},
+           {"node.lost", "", "A node was lost or left."},
+           {"node.cordoned", "", "A node was cordoned: it gets no new work."},
+           {"node.uncordoned", "", "A node was uncordoned: it may get work again."},
+           {"warn", "", "A warning for a person."},
        }},
-      {"A head and the processes of a host",
+      {"Between a head and the processes of a host",
        "",
        {
-           {"node.join", "`name`, `inventory`, [`again`]", "A node: here I am."},
+           {"node.join", "`name`, `inventory`, [`again`]", "A node asks to join."},
            {"node.welcome", "`name`",
-            "The head: so it is called; from now on what both say is numbered, and comes once."},
-           {"node.reject", "`reason`, `found`, `wanted`", "The head: not here."},
-           {"node.heartbeat", "", "A node lives."},
+            "The head accepts a node and tells it its name. From now on both sides number their "
+            "messages, and each is delivered once."},
+           {"node.reject", "`reason`, `found`, `wanted`", "The head rejects a node."},
+           {"node.heartbeat", "", "A node is alive."},
            {"node.gpus", "`gpus`",
-            "A node: how its machine's GPUs are, every two seconds where there are any. Of each "
-            "`number`, and what its driver tells: [`name`, `busy` (a share), `used` and `memory` "
+            "A node reports the GPUs of its machine every two seconds, if it has any. Each has "
+            "`number` and what its driver reports: [`name`, `busy` (a share), `used` and `memory` "
             "(bytes), `watts`, `megahertz`, `celsius`, `slowed_by` (a list), `fault`]. `status` "
             "and `node.list` have the same in `gpus` of the node."},
            {"node.unfit", "`run`, `why`",
-            "The head: that run gives you no part. The head publishes it, with `node`."},
+            "The head tells a node that a run does not use it. The head also publishes it, with "
+            "`node`."},
            {"node.leaving", "`reason`",
-            "A node: take its part away, at the next moment at which nothing is lost. The head "
-            "publishes it."},
+            "A node asks for its work to be moved away at the next point at which nothing is lost. "
+            "The head also publishes it."},
            {"retire", "`reason`",
-            "The head: it does not know this one any more; it is welcome as a new one."},
-           {"dismiss", "`reason`", "The head: leave your runs and end, together with your daemon."},
+            "The head no longer knows this node. The node may join again as a new one."},
+           {"dismiss", "`reason`",
+            "The head tells a node to leave its runs and to stop, together with its daemon."},
            {"exit_notice", "`host`, `pid`, `how`, `last_words`",
-            "A daemon: a node process has ended."},
+            "A daemon reports that a node process has ended."},
        }},
-      {"Of a run, between its head and its nodes",
-       "What the players of a run tell one another goes by channels of their own, with the "
-       "tensors.",
+      {"Between a head and the nodes of a run",
+       "Players of a run send messages to each other, with their tensors, over channels of their "
+       "own.",
        {
            {"prepare", "`config`, `placement`, `here`, `tokens`",
-            "The head: open what the run needs, and a door for each of the others."},
+            "The head tells a node to prepare a run: open its data and one listening port per "
+            "peer."},
            {"prepared", "`address`, [`kept`]",
-            "It has, and these states of the run are in its memory."},
-           {"prepare_failed", "`why`, [`cause`], [`lost`]", "It cannot."},
+            "The node is prepared. `kept` lists the states of the run in its memory."},
+           {"prepare_failed", "`why`, [`cause`], [`lost`]", "The node cannot prepare the run."},
            {"stage.start", "`addresses`, `tokens`, `step`, `states`, `keepers`",
-            "The head: connect, and let your players begin. Of every optimizer: the process that "
-            "gives its state, and those that keep copies of it."},
-           {"stage.stop", "", "The head: this attempt is over."},
-           {"forget", "", "The head: the run has ended, and nothing of it need be kept."},
-           {"stage.failed", "`player`, `why`, [`cause`], [`lost`]", "A player has ended."},
-           {"play", "`purpose`, `first_step`, `steps`", "The supervisor: play this round next."},
+            "The head tells a node to connect and to start its players. `states` and `keepers` "
+            "name, for each optimizer, the process that provides its state and those that keep "
+            "copies of it."},
+           {"stage.stop", "", "The head ends this attempt."},
+           {"forget", "", "The head reports that the run has ended. The node drops its copies."},
+           {"stage.failed", "`player`, `why`, [`cause`], [`lost`]", "A player has failed."},
+           {"play", "`purpose`, `first_step`, `steps`", "The supervisor orders the next round."},
            {"take_snapshot", "",
-            "The supervisor, while nothing is in flight: give your part of a checkpoint."},
+            "The supervisor asks an optimizer for its part of a checkpoint. Nothing is in flight "
+            "meanwhile."},
            {"keep_step", "`step`, `line`",
-            "The supervisor: your state after that step is to be kept in the memory of nodes; of "
-            "older ones that of the line alone."},
-           {"kept", "", "A copy of a state is kept, or why not."},
-           {"micro_batch_loss", "", "The last stage: the loss of a micro-batch."},
+            "The supervisor asks an optimizer to keep copies of its state after `step` in the "
+            "memory of nodes. Of older states only that of `line`, the recovery point, is kept."},
+           {"kept", "", "A node keeps a copy of a state, or reports why not."},
+           {"micro_batch_loss", "", "The last stage reports the loss of a micro-batch."},
            {"step_done", "",
-            "An optimizer: its part of the new weights is published, clipped by this norm; or "
-            "those are the old ones, since in fp16 the step was skipped."},
-           {"divergence", "", "An optimizer: a gradient is not finite any more."},
-           {"round_played", "", "A device is through with a round, and what it did when."},
-           {"late_gradients", "", "A stage: how late the gradients of a step were."},
-           {"player_pulse", "", "A player lives, and this is what it waits for."},
+            "An optimizer has published its part of the new weights, clipped by this norm. If fp16 "
+            "overflowed, the step was skipped and the weights are the old ones."},
+           {"divergence", "", "An optimizer found a gradient that is not finite."},
+           {"round_played", "",
+            "A device has finished a round; the message has the times of its actions."},
+           {"late_gradients", "", "A stage reports the delays of the gradients of a step."},
+           {"player_pulse", "", "A player is alive; the message names what it waits for."},
        }},
   };
   return all;
@@ -203,7 +219,7 @@ std::string messages_page() {
   for (const auto& section : sections()) {
     page += "\n## " + std::string(section.title) + "\n\n";
     if (!section.help.empty()) page += std::string(section.help) + "\n\n";
-    page += "| message | body | who says it | at most | |\n|---|---|---|---|---|\n";
+    page += "| message | body | sender | largest size | meaning |\n|---|---|---|---|---|\n";
     for (const auto& row : section.rows) {
       const auto* type = find_message_type(row.name);
       assert(type && "a message is described that is not in the table");
@@ -211,10 +227,10 @@ std::string messages_page() {
       told.push_back(row.name);
     }
   }
-  page += "\n## Codes of errors\n\n| code | |\n|---|---|\n";
+  page += "\n## Codes of errors\n\n| code | meaning |\n|---|---|\n";
   for (const auto& kind : refusal_kinds)
     page += "| `" + std::string(kind.name) + "` | " + std::string(kind.help) + " |\n";
-  page += "\n## Reserved\n\nNames that nobody says yet:";
+  page += "\n## Reserved\n\nNo program sends these types yet:";
   for (const auto& type : message_types())
     if (std::find(told.begin(), told.end(), type.name) == told.end())
       page += " `" + std::string(type.name) + "`";
