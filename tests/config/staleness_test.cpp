@@ -78,26 +78,26 @@ TEST_CASE("a flush is a whole number of steps", "[config]") {
 
 TEST_CASE("how stale weights are must not depend on the cluster", "[config]") {
   CHECK(complaint(asynchronous({"pipeline.stages=auto"}))
-            .starts_with("error: pipeline.stages = \"auto\" cannot be had with the asynchronous "
+            .starts_with("error: pipeline.stages = \"auto\" does not work with the asynchronous "
                          "schedule \"pipedream\""));
   CHECK(complaint(asynchronous({"pipeline.replicas=auto"}))
-            .starts_with("error: pipeline.replicas = \"auto\" cannot be had with the asynchronous "
+            .starts_with("error: pipeline.replicas = \"auto\" does not work with the asynchronous "
                          "schedule \"pipedream\""));
 }
 
 TEST_CASE("only known optimizers are predicted and penalised", "[config]") {
   CHECK(complaint(asynchronous({"optimizer.kind=muon", "staleness.predict=msnag"})) ==
-        "error: staleness.predict = \"msnag\" cannot tell the next weights of optimizer.kind = "
-        "\"muon\"; it can for sgd, adam and adamw");
+        "error: staleness.predict = \"msnag\" cannot predict the weights of optimizer.kind = "
+        "\"muon\"; it supports sgd, adam and adamw");
   CHECK(complaint(asynchronous({"optimizer.kind=nadamw", "staleness.preset=ws_ga"})) ==
-        "error: staleness.gap_penalty = \"elementwise\" has no scale for optimizer.kind = "
-        "\"nadamw\"; it has for sgd, adam and adamw");
+        "error: staleness.gap_penalty = \"elementwise\" does not support optimizer.kind = "
+        "\"nadamw\"; it supports sgd, adam and adamw");
   CHECK(complaint(asynchronous({"optimizer.kind=nadamw", "staleness.preset=ws"})).empty());
 }
 
 TEST_CASE("a look-ahead needs a prediction", "[config]") {
   CHECK(complaint(asynchronous({"staleness.nag=true"})) ==
-        "error: staleness.nag looks ahead with a prediction, but staleness.predict = \"none\"");
+        "error: staleness.nag needs a prediction, but staleness.predict = \"none\"");
 }
 
 TEST_CASE("the last update tells no prediction's gap", "[config]") {
@@ -126,10 +126,10 @@ TEST_CASE("a spike needs a momentum to make up for", "[config]") {
     return complaint(asynchronous(settings));
   };
   CHECK(with("adamw", "") ==
-        "error: staleness.spike_compensation makes up for missed momentum, but optimizer.kind = "
+        "error: staleness.spike_compensation compensates missed momentum, but optimizer.kind = "
         "\"adamw\" has none of sgd's");
   CHECK(with("sgd", "") ==
-        "error: staleness.spike_compensation makes up for missed momentum, but optimizer.kind = "
+        "error: staleness.spike_compensation compensates missed momentum, but optimizer.kind = "
         "\"sgd\" has optimizer.momentum = 0");
   CHECK(with("sgd", "0.9").empty());
 }
@@ -149,24 +149,21 @@ TEST_CASE("two versions leave no choice of weights", "[config]") {
 
 TEST_CASE("what changes nothing is a warning", "[config]") {
   CHECK(complaints({"staleness.predict=msnag"}) ==
-        "--set:1:19: warning: staleness.predict = \"msnag\" changes nothing: the schedule \"1f1b\" "
-        "is synchronous, so no weight is stale\n"
-        "    1 | staleness.predict=msnag\n"
-        "      |                   ^~~~~\n");
-  CHECK(
-      complaint(asynchronous({"pipeline.stages=1", "staleness.preset=ws"})) ==
-      "warning: staleness.linearize_at = \"forward\" changes nothing: with one stage no weight is "
-      "stale");
+        "--set:1:19: warning: staleness.predict = \"msnag\" has no effect: the schedule \"1f1b\" "
+        "is synchronous, so no weight is stale\n    1 | staleness.predict=msnag\n      |           "
+        "        ^~~~~\n");
+  CHECK(complaint(asynchronous({"pipeline.stages=1", "staleness.preset=ws"})) ==
+        "warning: staleness.linearize_at = \"forward\" has no effect: with one stage no weight is "
+        "stale");
   // A look-ahead predicts with one stage, too.
-  CHECK(
-      complaint(asynchronous({"pipeline.stages=1", "staleness.predict=msnag"})) ==
-      "warning: staleness.predict = \"msnag\" changes nothing: with one stage no weight is stale");
+  CHECK(complaint(asynchronous({"pipeline.stages=1", "staleness.predict=msnag"})) ==
+        "warning: staleness.predict = \"msnag\" has no effect: with one stage no weight is stale");
   CHECK(complaint(
             asynchronous({"pipeline.stages=1", "staleness.predict=msnag", "staleness.nag=true"}))
             .empty());
   CHECK(complaint(asynchronous({"staleness.preset=aggmsnag", "pipeline.replicas=2"})) ==
-        "warning: staleness.predict = \"aggmsnag\" counts on gradients that are spread over "
-        "pipeline.replicas = 2; msnag is used in its place");
+        "warning: staleness.predict = \"aggmsnag\" needs gradients from pipeline.replicas = 2; "
+        "msnag is used instead");
 }
 
 TEST_CASE("stages may recompute one by one, where it is said which they are", "[config]") {
@@ -193,7 +190,7 @@ TEST_CASE("stages may recompute one by one, where it is said which they are", "[
 TEST_CASE("a gap is mended once, and compensated for by the old weights", "[config]") {
   CHECK(complaint(asynchronous({"staleness.preset=ws_ga", "staleness.delay_compensation=0.5"})) ==
         "error: staleness.delay_compensation = 0.5 and staleness.gap_penalty = \"elementwise\" "
-        "both mend a gradient for the same gap; use one of them");
+        "both correct a gradient for the same gap; use one of them");
   CHECK(complaint(asynchronous(
             {"staleness.gap_source=last_update", "staleness.delay_compensation=0.5"})) ==
         "error: staleness.delay_compensation measures the gap by the old weights; use "
@@ -203,7 +200,7 @@ TEST_CASE("a gap is mended once, and compensated for by the old weights", "[conf
 
 TEST_CASE("steps that are synchronous anyway need not be asked for", "[config]") {
   CHECK(complaint({"staleness.synchronous_steps=10"}) ==
-        "warning: staleness.synchronous_steps = 10 changes nothing: the schedule \"1f1b\" is "
+        "warning: staleness.synchronous_steps = 10 has no effect: the schedule \"1f1b\" is "
         "synchronous, so no weight is stale");
   CHECK(complaint(asynchronous({"staleness.synchronous_steps=10"})).empty());
 }
