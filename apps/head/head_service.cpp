@@ -476,8 +476,9 @@ class HeadService::Service {
   }
 
   static Refusal unsupported(const transport::Message& message) {
-    return transport::refusal(RefusalCode::unsupported, "type",
-                              "'" + message.type + "' is nothing that this head does");
+    return transport::refusal(
+        RefusalCode::unsupported, "type",
+        "'" + message.type + "' is not a message type that this head supports");
   }
 
   Value::List runs_known() const {

@@ -131,7 +131,7 @@ class ClusterTest(unittest.TestCase):
             self.client.stop("nobody")
         with self.assertRaisesRegex(HeadError, "unknown key 'batch.gobal'"):
             self.client.submit(SMALL, name="bad", batch__gobal=3)
-        with self.assertRaisesRegex(HeadError, "is nothing that this head does"):
+        with self.assertRaisesRegex(HeadError, "is not a message type that this head supports"):
             self.client.ask("stage.status")
         with self.assertRaisesRegex(HeadError, "there is no node 'gamma'"):
             self.client.drain("gamma")
@@ -187,7 +187,7 @@ class ClusterTest(unittest.TestCase):
 
     def test_a_rate_that_is_set_is_that_of_a_configuration(self) -> None:
         run = self.client.submit(SMALL, name="set", train__steps=200)
-        with self.assertRaisesRegex(HeadError, "seed cannot be changed while the run is under way"):
+        with self.assertRaisesRegex(HeadError, "seed cannot be changed while the run is active"):
             self.client.set(run, "seed", 4)
         after = self.client.set(run, "optimizer.lr", 0.01)
         rates = {event["step"]: event["lr"] for event in self.client.events(run) if event["type"] == "step"}
