@@ -122,7 +122,7 @@ class Node::Work {
       if (told_away_ && now - *told_away_ < say_away_every) return;
       told_away_ = now;
     }
-    options_.say("the head is not there: " + why + "; this node tries again and again");
+    options_.say("no connection to the head: " + why + "; retrying");
   }
 
   /// Whatever the others do: a node that computes for long, or waits, lives.
@@ -173,7 +173,7 @@ class Node::Work {
         keeps_, [now](const auto& kept) { return kept.second.until && *kept.second.until <= now; });
     if (!headless_until_ || *headless_until_ > now) return;
     headless_until_.reset();
-    retire("its head has been gone for too long (limits.head_patience)");
+    retire("no connection to the head for longer than limits.head_patience");
   }
 
   void heard(Connected&) { join(); }
@@ -192,7 +192,7 @@ class Node::Work {
   /// The head knows nothing of it any more. What it keeps may be of use to it all the same.
   void come_anew(const std::string& why) {
     if (leaving_) return retire(why);
-    options_.say("comes anew: " + why);
+    options_.say("rejoining: " + why);
     sites_.clear();
     const auto now = Clock::now();
     for (auto& [run, memory] : keeps_) memory.until = now + memory.head_patience;
@@ -208,11 +208,11 @@ class Node::Work {
   void heard(Lost& lost) {
     conversation()->pause();
     is_welcome_ = false;
-    if (leaving_) return retire("it leaves, and its head is gone");
+    if (leaving_) return retire("stopped while there was no connection to the head");
     for (auto& [run, memory] : keeps_)
       if (!sites_.contains(run)) memory.until = Clock::now() + memory.head_patience;
     if (sites_.empty()) return;
-    options_.say("lost the head; its runs wait for it: " + lost.why);
+    options_.say("lost the connection to the head; runs wait for it: " + lost.why);
     std::chrono::nanoseconds patience{};
     for (const auto& [run, here] : sites_) patience = std::max(patience, here.head_patience);
     headless_until_ = Clock::now() + patience;
@@ -280,14 +280,14 @@ class Node::Work {
 
   void unfit(const transport::Message& message) {
     const auto unfit = transport::from_message<Unfit>(message);
-    options_.say(unfit ? "no part in run " + unfit->run + ": " + unfit->why : unfit.error().text);
+    options_.say(unfit ? "not used by run " + unfit->run + ": " + unfit->why : unfit.error().text);
   }
 
   void dismiss(const transport::Message& message) {
     const auto order = transport::from_message<Dismiss>(message);
     if (!order) return options_.say(order.error().text);
     is_dismissed_ = true;
-    Leave leave{"its head ends it: " + order->reason};
+    Leave leave{"the head ended this node: " + order->reason};
     heard(leave);
   }
 
@@ -300,7 +300,7 @@ class Node::Work {
   void prepare(const transport::Message& message) {
     const auto answer = [&](auto body) { (void)say_about(message, transport::to_message(body)); };
     sites_.erase(message.run);  // An attempt that the head has given up.
-    if (leaving_) return answer(PrepareFailed{"it is leaving"});
+    if (leaving_) return answer(PrepareFailed{"stopping"});
     auto order = transport::from_message<Prepare>(message);
     if (!order) return answer(PrepareFailed{order.error().text});
     auto home = options_.open_run(order->config, order->placement, order->here);
@@ -367,12 +367,12 @@ class Node::Work {
   void stop(const transport::Message& message) {
     const auto found = sites_.find(message.run);
     if (found != sites_.end() && found->second.epoch <= message.epoch) sites_.erase(found);
-    if (leaving_ && sites_.empty()) retire("it has left");
+    if (leaving_ && sites_.empty()) retire("stopped");
   }
 
   void suffer(const transport::Message& message) {
     const auto chaos = transport::from_message<Chaos>(message);
-    if (!chaos) return options_.say("dropped a drill: " + chaos.error().text);
+    if (!chaos) return options_.say("dropped a fault injection: " + chaos.error().text);
     options_.say("a drill: " +
                  std::string(enum_names(chaos->what)[static_cast<std::size_t>(chaos->what)]));
     chaos->what == Chaos::What::partition ? part(chaos->time()) : options_.suffer(*chaos);

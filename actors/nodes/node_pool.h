@@ -51,7 +51,7 @@ kernels::Precision precision_named(std::string_view name);
 /// instructions it is slow.
 bool has(const Inventory& inventory, kernels::Precision precision);
 
-/// Those of them that do not: "beta, gamma: nothing better than fp32"; empty where all do.
+/// Those of them that do not: "beta, gamma: at most fp32"; empty where all do.
 std::string who_lacks(kernels::Precision precision, const std::vector<NodeHere>& nodes);
 
 /// The nodes that are there, in the order in which they came. Any thread.

@@ -43,7 +43,7 @@ Reply plan(const config::Loaded& loaded, const std::vector<actors::NodeHere>& no
   Value answer = sched::to_value(live->request, live->plan);
   answer.set("chosen", transport::to_value(live->choice));
   answer.set("outlooks", sched::to_value(live->plan, changes));
-  answer.set("table", "computes in " + live->choice.why + "\n" +
+  answer.set("table", "precision " + live->choice.why + "\n" +
                           sched::to_table(live->request, live->plan) + "\n" +
                           sched::to_table(live->plan, changes));
   return answer;
@@ -124,7 +124,7 @@ Reply HeadQuestions::answer_to(const transport::Message& message) const {
   auto nodes = nodes_();
   std::erase_if(nodes, [](const auto& node) { return node.cordoned || node.away; });
   if (nodes.empty())
-    return transport::refusal(RefusalCode::conflict, "", "there is no node to plan for",
+    return transport::refusal(RefusalCode::conflict, "", "no node is connected",
                               "start one with `troupe node --head ADDRESS`");
   if (!simulates) return plan(*loaded, nodes);
   SimTerms terms;

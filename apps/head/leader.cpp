@@ -58,7 +58,7 @@ void Leader::hold(actors::Interlude interlude) {
     if (ended_.empty()) return early_.push_back(std::move(interlude));
     state = ended_;
   }
-  interlude.done(Error{"the run '" + run_ + "' is not under way: it is " + state});
+  interlude.done(Error{"the run '" + run_ + "' is not active: it is " + state});
 }
 
 }  // namespace troupe::apps

@@ -77,7 +77,7 @@ TEST_CASE("an expectation that is not met ends a scenario, and is named", "[apps
                              "[cluster]\nnodes = 1\n[[act]]\n"
                              "send = { type = \"run.pause\", run = \"nobody\" }\n");
   CHECK(refused.code == 1);
-  CHECK(refused.err.find("run.pause: there is no run 'nobody'") != std::string::npos);
+  CHECK(refused.err.find("run.pause: no run is called 'nobody'") != std::string::npos);
 
   const Ended code =
       play(here, "[cluster]\nnodes = 1\n[[act]]\ncommand = [\"stop\", \"nobody\"]\n");
@@ -172,5 +172,5 @@ send = { type = "run.stop", run = "stormy", mode = "now" }
   INFO(played.err);
   CHECK(played.code == 0);
   CHECK(played.err.find("run stormy: done") != std::string::npos);  // Of logs.
-  CHECK(played.err.find("the run 'stormy' is not under way: it is done") != std::string::npos);
+  CHECK(played.err.find("the run 'stormy' is not active: it is done") != std::string::npos);
 }

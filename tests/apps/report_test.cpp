@@ -80,7 +80,7 @@ TEST_CASE("a run that was killed amid a line can be told of", "[apps]") {
   INFO(page.err);
   REQUIRE(page.code == 0);
   CHECK(contains(page.out, "killed, or still running"));
-  CHECK(contains(page.out, "the last line is torn"));
+  CHECK(contains(page.out, "the last line is incomplete"));
 }
 
 TEST_CASE("what a run's files say never becomes markup", "[apps]") {

@@ -55,7 +55,7 @@ TEST_CASE_METHOD(RunOverTwo, "a node process that dies is started again, and the
                                " was ended by signal 9 (Killed); another one is started"));
   CHECK(cluster.head.says("node alpha has joined"));
   ends_as_one();
-  CHECK(submit.said().find("going on from the newest state that is left") != std::string::npos);
+  CHECK(submit.said().find("recovering from the newest state in memory") != std::string::npos);
   cluster.end();
   leaves_nothing();
 }
@@ -64,7 +64,7 @@ TEST_CASE_METHOD(RunOverTwo, "a node that is asked to end leaves, and no step is
                  "[cluster]") {
   cluster.nodes[0]->send(SIGTERM);
   CHECK(cluster.nodes[0]->wait() == 0);
-  CHECK(cluster.head.says("node alpha is leaving: it was asked to end"));
+  CHECK(cluster.head.says("node alpha is leaving: stopped on request"));
   ends_as_one();
   const auto times = times_done(here, "many");
   CHECK(times.size() == 150);
@@ -96,7 +96,7 @@ TEST_CASE("nodes on this machine are started again too", "[cluster]") {
   REQUIRE(nodes.size() == 2);
   kill(nodes[1], SIGKILL);
   CHECK(train.wait() == 0);
-  CHECK(train.said().find("going on from the newest state that is left") != std::string::npos);
+  CHECK(train.said().find("recovering from the newest state in memory") != std::string::npos);
   CHECK(digest(here, "many") == one);
   CHECK(processes_of_program(here) == 0);
 }
@@ -110,7 +110,7 @@ TEST_CASE("a node says once that its head is not there, and joins when it comes"
     cluster.end();
   }
   Process node(here, {"node", "--name", "alpha", "--head", address});
-  REQUIRE(node.says("the head is not there: "));
+  REQUIRE(node.says("no connection to the head: "));
   node.listen(std::chrono::milliseconds(1500));  // It tries several times in a second.
   const auto count = [&] {
     int times = 0;
@@ -144,7 +144,7 @@ TEST_CASE("a node that never says that it lives is lost", "[cluster]") {
   REQUIRE(mute.shake_hands());
   mute.send_message(parts_of(message));
   REQUIRE(mute.wait_for("node.welcome"));
-  CHECK(head.says("node mute is lost: it is silent for "));
+  CHECK(head.says("node mute is lost: no heartbeat for "));
   head.send(SIGTERM);
   CHECK(head.wait() == 0);
 }

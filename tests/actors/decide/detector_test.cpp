@@ -100,7 +100,7 @@ TEST_CASE("a process that has ended is dead at once", "[actors]") {
   evidence.exited = "signal 9";
   const auto found = judge(evidence, pulses.last(), {});
   CHECK(found.is == Is::dead);
-  CHECK(found.reason == "its process has ended: signal 9");
+  CHECK(found.reason == "its process ended: signal 9");
 }
 
 TEST_CASE("a head that stood still holds that against nobody", "[actors]") {
