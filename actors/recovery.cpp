@@ -12,25 +12,26 @@ Verdict judge(const std::vector<Failure>& failures, const Strikes& strikes) {
     const bool elsewhere = last.node.empty() || before.node != last.node;
     return elsewhere && before.why == last.why;
   });
-  if (known) return {Verdict::What::give_up, "the same came twice at the same place"};
+  if (known) return {Verdict::What::give_up, "the same failure occurred twice at the same place"};
   if (!last.node.empty())
     return {Verdict::What::try_again,
-            "without node " + last.node + " for a while, as long as others suffice"};
+            "node " + last.node + " is not used for a while if other nodes suffice"};
   const auto recent = std::ranges::count_if(failures, [&](const Failure& failure) {
     return failure.node.empty() && last.when - failure.when <= strikes.window;
   });
   if (recent > strikes.allowed)
-    return {Verdict::What::give_up,
-            "it is failure " + std::to_string(recent) +
-                " in a short time, and limits.strikes = " + std::to_string(strikes.allowed)};
-  return {Verdict::What::try_again, "it is failure " + std::to_string(recent) + " of at most " +
-                                        std::to_string(strikes.allowed) + " in a short time"};
+    return {Verdict::What::give_up, "failure " + std::to_string(recent) +
+                                        " within limits.strike_window, and limits.strikes = " +
+                                        std::to_string(strikes.allowed)};
+  return {Verdict::What::try_again, "failure " + std::to_string(recent) + " of at most " +
+                                        std::to_string(strikes.allowed) +
+                                        " within limits.strike_window"};
 }
 
 std::optional<Standstill> find_standstill(const std::vector<Standing>& all,
                                           const Allowed& allowed) {
   for (const auto& one : all)
-    if (one.silent > allowed.usual) return Standstill{one.who, "it does not answer any more"};
+    if (one.silent > allowed.usual) return Standstill{one.who, "it no longer answers"};
 
   const Standing* root = nullptr;
   for (const auto& one : all) {
@@ -40,7 +41,7 @@ std::optional<Standstill> find_standstill(const std::vector<Standing>& all,
     if (!root || (computes && root->wait.on == Wait::On::message)) root = &one;
   }
   if (!root) return {};
-  return Standstill{root->who, root->wait.what + ", and nobody has moved for too long"};
+  return Standstill{root->who, root->wait.what + ", and no player has made progress for too long"};
 }
 
 }  // namespace troupe::actors

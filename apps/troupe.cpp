@@ -25,16 +25,15 @@ CLI::App& add_group(Program& program, const std::string& name, const std::string
 namespace {
 
 int run(int count, char** words) {
-  CLI::App app{"Trains a neural network over machines that may vanish.", "troupe"};
+  CLI::App app{"Trains neural networks on machines that may fail.", "troupe"};
   app.require_subcommand(1);
   app.set_version_flag("--version", version_text);
   CommonFlags flags;
-  app.add_option("--output", flags.output, "auto, plain or json")
+  app.add_option("--output", flags.output, "output format: auto, plain or json")
       ->check(CLI::IsMember({"auto", "plain", "json"}));
-  app.add_flag("-q,--quiet", flags.quiet, "say only what went wrong");
-  app.add_flag("-v,--verbose", flags.verbose, "say more");
-  app.add_flag("--no-color", flags.no_color, "no colours, whatever the terminal")
-      ->envname("NO_COLOR");
+  app.add_flag("-q,--quiet", flags.quiet, "print errors only");
+  app.add_flag("-v,--verbose", flags.verbose, "print more details");
+  app.add_flag("--no-color", flags.no_color, "disable colours")->envname("NO_COLOR");
 
   ExitCode exit_code = ExitCode::done;
   Program program{app, flags, exit_code};
@@ -65,7 +64,7 @@ int run(int count, char** words) {
   add_config(program);
   add_completion(program);
   add_man(program);
-  app.add_subcommand("version", "print the version, the commit, and what it was built with")
+  app.add_subcommand("version", "print the version, the commit and the build options")
       ->callback([] { std::puts(version_text().c_str()); });
   try {
     app.parse(count, words);

@@ -42,18 +42,18 @@ void check_names(const Examined& examined) {
   if (config.name.empty() || config.name.size() > longest || config.name.front() == '.' ||
       config.name.find_first_not_of(legal) != config.name.npos)
     examined.error({"name"}, "name = " + in_quotes(config.name) +
-                                 " is no name for a folder; use up to 64 letters, digits, dots, "
-                                 "dashes and underscores, no dot first");
+                                 " is not a valid name; use up to 64 letters, digits, dots, dashes "
+                                 "and underscores, and no leading dot");
   const auto& directory = config.checkpoint.directory;
   if (directory.empty() || directory.find_first_of("{}") != directory.npos)
     examined.error(
         {"checkpoint.dir"},
         "checkpoint.dir = " + in_quotes(*value_at(examined.tree, "checkpoint.dir")->text()) +
-            " is no path; {name} is all that is filled in");
+            " is not a valid path; {name} is the only placeholder");
   const auto wants_safetensors = [&](std::string_view key, const std::string& path) {
     if (!path.ends_with(".safetensors"))
-      examined.error({key}, std::string(key) + " = " + in_quotes(path) +
-                                " does not end in .safetensors, which is what weights are kept in");
+      examined.error({key},
+                     std::string(key) + " = " + in_quotes(path) + " does not end in .safetensors");
   };
   if (config.model.init != "random") wants_safetensors("model.init", config.model.init);
   if (config.train.export_path) wants_safetensors("train.export", *config.train.export_path);
@@ -169,7 +169,7 @@ void check_schedule(const Examined& examined) {
     const auto near = nearest(name, names);
     examined.error({"pipeline.schedule"},
                    "pipeline.schedule = " + in_quotes(name) +
-                       " is no schedule that `troupe schedule --list` shows, and no file",
+                       " is neither a schedule of `troupe schedule --list` nor a file",
                    near.empty() ? "" : "did you mean '" + std::string(near) + "'?");
     return;
   }
@@ -194,7 +194,7 @@ void check_learning_rate(const Examined& examined) {
       rate.warmup_steps >= rate.total_steps)
     examined.error({"optimizer.schedule.warmup_steps", "optimizer.schedule.total_steps"},
                    "optimizer.schedule.warmup_steps = " + to_string(rate.warmup_steps) +
-                       " leaves nothing of optimizer.schedule.total_steps = " +
+                       " is not less than optimizer.schedule.total_steps = " +
                        to_string(rate.total_steps) + "; warm up for fewer steps");
   if (rate.min_lr > rate.lr)
     examined.error({"optimizer.schedule.min_lr", "optimizer.lr"},
@@ -212,7 +212,7 @@ void check_evaluation(const Examined& examined) {
   const auto& train = examined.config.train;
   if (train.eval_every && !examined.config.data.validate)
     examined.error({"train.eval_every"}, "train.eval_every = " + to_string(*train.eval_every) +
-                                             ", but data.validate names no data");
+                                             ", but data.validate is not set");
 }
 
 /// Stages that step on their own do not know which steps other stages skip.
@@ -223,11 +223,11 @@ void check_precision(const Examined& examined) {
     return;
   examined.error({"precision.compute", "pipeline.schedule"},
                  "precision.compute = \"" + name +
-                     "\" cannot be had with the asynchronous schedule \"" +
+                     "\" does not work with the asynchronous schedule \"" +
                      examined.config.pipeline.schedule +
-                     "\": a step whose gradients overflow is skipped by all stages, and there each "
-                     "stage steps by itself; use \"bf16\" or \"fp32\", or a synchronous schedule "
-                     "such as \"1f1b\"");
+                     "\": all stages must skip a step whose gradients overflow, but each stage of "
+                     "this schedule steps on its own; use \"bf16\" or \"fp32\", or a synchronous "
+                     "schedule such as \"1f1b\"");
 }
 
 /// A wait must be longer than the waits that it contains.

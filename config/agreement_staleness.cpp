@@ -48,7 +48,7 @@ void check_step(const Examined& examined) {
 void warn_of_idle_keys(const Examined& examined, const std::string& why, bool nag_is_idle) {
   const auto& staleness = examined.config.staleness;
   const auto warn = [&](std::string_view key) {
-    examined.warn({key}, written(examined, key) + " changes nothing: " + why);
+    examined.warn({key}, written(examined, key) + " has no effect: " + why);
   };
   if (staleness.predict != Staleness::Predict::none && (nag_is_idle || !staleness.nag))
     warn("staleness.predict");
@@ -81,25 +81,24 @@ void check_prediction(const Examined& examined) {
                         config.optimizer.kind == Optimizer::adamw;
   if (staleness.predict != Staleness::Predict::none && !is_known)
     examined.error({"staleness.predict", "optimizer.kind"},
-                   written(examined, "staleness.predict") + " cannot tell the next weights of " +
-                       written(examined, "optimizer.kind") + "; it can for sgd, adam and adamw");
+                   written(examined, "staleness.predict") + " cannot predict the weights of " +
+                       written(examined, "optimizer.kind") + "; it supports sgd, adam and adamw");
   if (knows_gaps(staleness) && !is_known)
     examined.error({gap_key(staleness), "optimizer.kind"},
-                   written(examined, gap_key(staleness)) + " has no scale for " +
-                       written(examined, "optimizer.kind") + "; it has for sgd, adam and adamw");
+                   written(examined, gap_key(staleness)) + " does not support " +
+                       written(examined, "optimizer.kind") + "; it supports sgd, adam and adamw");
   if (*value_at(examined.tree, "staleness.predict")->text() == "aggmsnag" &&
       config.pipeline.replicas.value_or(1) > 1)
     examined.warn({"staleness.predict", "pipeline.replicas"},
-                  "staleness.predict = \"aggmsnag\" counts on gradients that are spread over "
-                  "pipeline.replicas = " +
-                      to_string(*config.pipeline.replicas) + "; msnag is used in its place");
+                  "staleness.predict = \"aggmsnag\" needs gradients from pipeline.replicas = " +
+                      to_string(*config.pipeline.replicas) + "; msnag is used instead");
   if (staleness.nag && staleness.predict == Staleness::Predict::none)
     examined.error({"staleness.nag"},
-                   "staleness.nag looks ahead with a prediction, but staleness.predict = \"none\"");
+                   "staleness.nag needs a prediction, but staleness.predict = \"none\"");
   if (staleness.spike_compensation &&
       (config.optimizer.kind != Optimizer::sgd || config.optimizer.momentum == 0))
     examined.error({"staleness.spike_compensation", "optimizer.kind", "optimizer.momentum"},
-                   "staleness.spike_compensation makes up for missed momentum, but " +
+                   "staleness.spike_compensation compensates missed momentum, but " +
                        written(examined, "optimizer.kind") +
                        (config.optimizer.kind == Optimizer::sgd ? " has optimizer.momentum = 0"
                                                                 : " has none of sgd's"));
@@ -128,7 +127,7 @@ void check_compensation(const Examined& examined) {
     examined.error({"staleness.delay_compensation", "staleness.gap_penalty"},
                    written(examined, "staleness.delay_compensation") + " and " +
                        written(examined, "staleness.gap_penalty") +
-                       " both mend a gradient for the same gap; use one of them");
+                       " both correct a gradient for the same gap; use one of them");
   if (staleness.gap_source == Staleness::GapSource::last_update)
     examined.error({"staleness.gap_source", "staleness.delay_compensation"},
                    "staleness.delay_compensation measures the gap by the old weights; use "
@@ -209,7 +208,7 @@ void check_staleness(const Examined& examined) {
   check_flush(examined);
   const auto refuse_auto = [&](const std::string& key, const std::string& what) {
     examined.error({key, "pipeline.schedule"},
-                   key + " = \"auto\" cannot be had with the asynchronous schedule \"" +
+                   key + " = \"auto\" does not work with the asynchronous schedule \"" +
                        pipeline.schedule + "\": how many " + what +
                        " there are decides how stale their weights are, so it must not depend on "
                        "the cluster; write a number");

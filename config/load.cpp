@@ -76,7 +76,7 @@ Result<Loaded> set_live(const Loaded& running, const std::string& setting, std::
       continue;
     Diagnostics fixed;
     fixed.add({.key = key.name,
-               .message = key.name + " cannot be changed while the run is under way",
+               .message = key.name + " cannot be changed while the run is active",
                .position = now ? now->position : Position{}});
     return Error{fixed.render(changed->sources)};
   }
@@ -86,8 +86,7 @@ Result<Loaded> set_live(const Loaded& running, const std::string& setting, std::
   // What follows another key, such as the end of a schedule that follows train.steps.
   if (const auto moved = recipe_changes(recipe_of(changed->tree), recipe_of(running.tree));
       !moved.empty())
-    return Error{"error: " + setting +
-                 " would change the numbers of steps that are done: " + moved[0]};
+    return Error{"error: " + setting + " would change the results of completed steps: " + moved[0]};
   if (wanted != height) {
     if (!changes.empty() && changes.back().from > steps)
       return Error{"error: " + setting + " from step " + std::to_string(steps) +

@@ -14,65 +14,64 @@ std::vector<Key> pipeline_keys() {
        .type = Type::text,
        .fallback = "1f1b",
        .half = shape,
-       .help = "The order of the passes: a name that `troupe schedule --list` shows, a file, or "
-               "\"auto\"."},
+       .help = "Pipeline schedule: a name from `troupe schedule --list`, a file, or \"auto\"."},
       {.name = "pipeline.stages",
        .type = Type::stages,
        .fallback = "auto",
        .least = 1,
        .most = most_stages,
        .half = shape,
-       .help =
-           "Pieces of consecutive layers: how many, \"auto\", or boundaries such as [0, 3, 6]."},
+       .help = "Pipeline stages (groups of consecutive layers): their number, \"auto\", or layer "
+               "boundaries such as [0, 3, 6]."},
       {.name = "pipeline.chunks",
        .fallback = 1,
        .least = 1,
        .most = 64,
        .half = shape,
-       .help = "Stages on one device: a pipeline has stages / chunks devices."},
+       .help = "Stages per device: a pipeline uses stages / chunks devices."},
       {.name = "pipeline.replicas",
        .type = Type::count_or_auto,
        .fallback = 1,
        .least = 1,
        .most = most_stages,
        .half = shape,
-       .help =
-           "Copies of the pipeline that share the samples of a step; \"auto\" is as many as the "
-           "devices that are there go best with, of those that divide the groups."},
+       .help = "Data-parallel copies of the pipeline. \"auto\" picks the fastest number for the "
+               "available devices among the divisors of parallel.groups."},
       {.name = "pipeline.tensor",
        .fallback = 1,
        .least = 1,
        .most = 64,
        .half = recipe,
-       .help = "Shards of each layer. This version does not cut layers: training and plans take 1 "
-               "alone."},
+       .help = "Tensor-parallel shards of each layer. This version supports only 1."},
       {.name = "pipeline.recompute",
        .type = Type::switches,
        .fallback = false,
        .half = shape,
-       .help = "Whether a stage keeps its input alone and computes the rest again: less memory, "
-               "more time. A list says it of each stage, and wants the boundaries of stages."},
+       .help = "Activation checkpointing: keep only a stage's input and recompute its activations "
+               "in the backward pass. This takes less memory and more time. A list has one value "
+               "per stage; it requires pipeline.stages as boundaries."},
       {.name = "pipeline.memory",
        .type = Type::bytes_or_auto,
        .fallback = "auto",
        .least = 0x1p20,
        .most = 0x1p60,
-       .help = "What a device may use of its memory; \"auto\" is all of it."},
+       .help = "Memory limit per device; \"auto\" is all of its memory."},
       {.name = "parallel.groups",
        .type = Type::count_or_auto,
        .fallback = "auto",
        .least = 1,
        .most = most_stages,
        .half = recipe,
-       .help = "Groups of consecutive micro-batches whose gradients are summed first: as many "
-               "replicas are possible. \"auto\" is the largest divisor of their number up to 8."},
+       .help = "Number of groups of consecutive micro-batches whose gradients are summed first. It "
+               "is the largest possible number of replicas. \"auto\" is the largest divisor, up to "
+               "8, of the number of micro-batches in a step."},
       {.name = "parallel.exchange",
        .type = Type::choice,
        .fallback = "all_to_all",
        .choices = {"all_to_all", "server"},
-       .help = "Where the gradients of replicas come together: each replica has a part of every "
-               "stage and keeps the optimizer's state of that part alone, or the first replica "
-               "has all. Changes no number."},
+       .help = "Where replicas reduce gradients: all_to_all shards each stage's gradients and "
+               "optimizer state over the replicas (as ZeRO does); server reduces at the first "
+               "replica. Results do not depend on it."},
   };
 }
 
@@ -84,76 +83,78 @@ std::vector<Key> run_keys() {
        .least = 1,
        .most = most_stages,
        .change = live,
-       .help = "With how few nodes the run goes on, and how many it takes: \"1:8\"."},
+       .help = "Fewest and most nodes of the run: \"1:8\". With fewer nodes it waits; it never "
+               "uses more."},
       {.name = "elastic.copies",
        .fallback = 2,
        .least = 1,
        .most = 8,
        .change = live,
-       .help = "Of every shard in the memory of different hosts, the owner's included; 1 is disk "
-               "only."},
+       .help = "In-memory copies of each shard on different hosts, the owner's included. With 1 "
+               "only checkpoints protect a shard."},
       {.name = "checkpoint.dir",
        .type = Type::text,
        .fallback = "runs/{name}/checkpoints",
-       .help = "Where checkpoints are kept; {name} is the run's name."},
+       .help = "Checkpoint folder; {name} is the run's name."},
       {.name = "checkpoint.every",
        .type = Type::interval,
        .fallback = "5m",
        .change = live,
-       .help = "How often one is saved: \"100 steps\", or a duration."},
+       .help = "Checkpoint interval: \"100 steps\", or a duration."},
       {.name = "checkpoint.keep",
        .fallback = 3,
        .least = 1,
        .most = 1e6,
-       .help = "How many of the newest stay."},
+       .help = "Number of newest checkpoints to keep."},
       {.name = "train.steps",
        .presence = Key::Presence::required,
        .least = 1,
        .most = most_steps,
        .change = live,
-       .help = "After how many optimizer steps the run is done."},
+       .help = "Optimizer steps to train."},
       {.name = "train.eval_every",
        .least = 1,
        .most = most_steps,
        .change = live,
-       .help = "Steps between two evaluations on data.validate; without it one at the end."},
+       .help =
+           "Steps between two evaluations on data.validate. Default: one evaluation at the end."},
       {.name = "train.eval_batches",
        .fallback = 8,
        .least = 1,
        .change = live,
-       .help = "How many batches an evaluation takes, the same ones each time."},
+       .help = "Batches per evaluation; every evaluation uses the same ones."},
       {.name = "train.export",
        .type = Type::text,
-       .help = "A .safetensors file for the final weights, written when the run ends well."},
+       .help = "A .safetensors file for the final weights, written when the run completes."},
       {.name = "train.device",
        .type = Type::choice,
        .fallback = "cpu",
        .choices = {"cpu", "cuda"},
-       .help = "What computes: the cores, or GPUs, one for each device of the plan, in turn. Both "
-               "give the same bits in fp32."},
+       .help = "Compute device: the CPU cores, or one GPU for each device of the plan. In fp32 "
+               "both give the same bits."},
       {.name = "train.graph_rows",
        .fallback = 4096,
        .least = 0,
        .help =
-           "On GPUs: a stage's pass over at most so many tokens, or samples, or lines of images, "
-           "is played as a CUDA graph when it comes again, by one launch in place of hundreds; so "
-           "is the optimizer's step behind such passes. No number changes. 0: never."},
+           "On GPUs: largest pass of a stage (in tokens, samples or image rows) that is captured "
+           "as a CUDA graph, together with the optimizer step after it. A replay takes one kernel "
+           "launch instead of hundreds. Results do not change. 0 disables graphs."},
       {.name = "train.threads",
        .type = Type::count_or_auto,
        .fallback = "auto",
        .least = 1,
        .most = 4096,
-       .help = "Threads that compute on a CPU device; \"auto\" is its share of the cores."},
+       .help = "Compute threads per CPU device; \"auto\" is the device's share of the cores."},
       {.name = "log.every",
        .fallback = 10,
        .least = 1,
        .change = live,
-       .help = "Steps between two lines where the output is no terminal."},
+       .help = "Steps between two progress lines if the output is not a terminal."},
       {.name = "log.staleness",
        .type = Type::boolean,
        .fallback = true,
-       .help = "Whether the events of an asynchronous run's steps tell how late gradients were: "
-               "costs a look at all weights for each late micro-batch."},
+       .help = "Record gradient delays in the step events of asynchronous runs. This reads all "
+               "weights once per delayed micro-batch."},
   };
 }
 
@@ -168,38 +169,39 @@ std::vector<Key> limit_keys() {
   };
   return {
       wait("silence_floor", "300ms",
-           "A pause between a node's heartbeats that never counts as silence. A head takes the "
-           "longest of its runs that are under way."),
+           "Lower bound for the heartbeat timeout of a node. A head uses the longest value among "
+           "its active runs."),
       wait("reconnect_patience", "1s",
-           "For a node whose connection closed without a word. A head takes the longest of its "
-           "runs that are under way."),
-      wait("stuck_floor", "2s", "A time for which no action counts as stuck."),
-      wait("start_patience", "30s", "For the first nodes to come."),
+           "How long the head waits for a node to reconnect after its connection closed without "
+           "notice. A head uses the longest value among its active runs."),
+      wait("stuck_floor", "2s",
+           "Lower bound for the timeout after which an action counts as stuck."),
+      wait("start_patience", "30s", "How long a new run waits for its first nodes."),
       wait("gather_patience", "5s",
-           "For nodes to come back: after the head started again, and before a run is planned anew "
-           "for those that are left."),
-      wait("prepare_patience", "10s", "For a node to make ready for a new plan."),
-      wait("load_patience", "10m", "For the nodes of a new plan to have the weights."),
+           "How long a run waits for nodes to come back, after a restart of the head and before a "
+           "new plan without the missing nodes."),
+      wait("prepare_patience", "10s", "How long a node may take to prepare a new plan."),
+      wait("load_patience", "10m",
+           "How long the nodes of a new plan may take to load the weights."),
       wait("head_patience", "10m",
-           "For a head that is gone, while nodes train on, or a supervisor that is stuck."),
+           "How long nodes train on without a head, or wait for a stuck supervisor."),
       wait("suspend_patience", "24h",
-           "For nodes, when fewer are there than elastic.nodes asks for."),
-      wait("save_patience", "60s", "For a checkpoint to reach the disk."),
+           "How long a run waits for nodes if fewer are connected than elastic.nodes requires."),
+      wait("save_patience", "60s", "How long saving a checkpoint may take."),
       {.name = "limits.futile_epochs",
        .fallback = 5,
        .least = 1,
        .most = 1e6,
-       .help =
-           "Attempts in a row without a new step, after which each next one waits longer. After "
-           "limits.strikes more of them the run ends."},
+       .help = "Consecutive attempts without a completed step before each further attempt waits "
+               "longer. After limits.strikes more attempts the run fails."},
       {.name = "limits.strikes",
        .fallback = 3,
        .least = 1,
        .most = 1e6,
        .help =
-           "Failures within strike_window that a run survives, but for those of nodes it can do "
-           "without. A node on which more processes end gets no part for a while."},
-      wait("strike_window", "10m", "The time in which failures are counted."),
+           "Failures within strike_window that a run tolerates, not counting lost nodes that it "
+           "can replace. A node with more process failures than this gets no work for a while."},
+      wait("strike_window", "10m", "Time window in which failures are counted."),
   };
 }
 

@@ -9,21 +9,21 @@ std::vector<Key> top_keys() {
   return {
       {.name = "name",
        .type = Type::text,
-       .help = "What the run is called, on the head and in paths; else its file's name."},
+       .help = "The run's name, used by the head and in paths. Default: the name of the "
+               "configuration file."},
       {.name = "seed",
        .fallback = 1,
        .most = 9e15,
        .half = recipe,
-       .help = "What all random numbers are drawn from: first weights, order of samples, dropout."},
+       .help = "Random seed for initial weights, sample order and dropout."},
       {.name = "exactness",
        .type = Type::choice,
        .fallback = "bits",
        .choices = {"bits", "samples"},
        .half = recipe,
-       .help =
-           "What no change of plan may change: every bit, or only which samples make a step. "
-           "With samples NCCL adds up what replicas give, in an order of its own, where it links "
-           "all that hold a stage."},
+       .help = "What stays identical when the plan changes: every bit (bits), or only the samples "
+               "of each step (samples). With samples, NCCL all-reduces gradients in its own order "
+               "if it links all replicas of a stage."},
   };
 }
 
@@ -33,38 +33,39 @@ std::vector<Key> data_keys() {
        .type = Type::text,
        .presence = Key::Presence::required,
        .half = recipe,
-       .help = "Made data (\"made:markov?states=64\"), a text file, .jsonl, .bin token shards, IDX "
-               "or .safetensors."},
+       .help = "Training data: synthetic (\"made:markov?states=64\"), a text file, .jsonl, .bin "
+               "token shards, IDX or .safetensors."},
       {.name = "data.validate",
        .type = Type::text,
-       .help = "Data of the same kind that is never trained on; without it nothing is evaluated."},
+       .help = "Validation data of the same kind as data.train. Default: no evaluation."},
       {.name = "data.order",
        .type = Type::choice,
        .fallback = "shuffled",
        .choices = {"shuffled", "sequential"},
        .half = recipe,
-       .help = "The order of samples: a function of the seed and the pass, or as they lie."},
+       .help = "Sample order: shuffled by the seed and the epoch, or as stored."},
       {.name = "batch.global",
        .presence = Key::Presence::required,
        .least = 1,
        .half = recipe,
-       .help = "Samples in one optimizer step; constant, whatever the cluster does."},
+       .help = "Global batch size: samples in one optimizer step. It stays constant when nodes "
+               "join or leave."},
       {.name = "batch.micro",
        .type = Type::count_or_auto,
        .fallback = "auto",
        .least = 1,
        .half = recipe,
-       .help = "Samples that pass through a stage at once."},
+       .help = "Micro-batch size: samples that pass through a stage at once."},
   };
 }
 
 std::vector<Key> optimizer_keys() {
   const Condition with_betas{"optimizer.kind", {"adam", "adamw", "nadamw", "muon"}};
-  constexpr std::string_view lr = "The learning rate at its height.";
-  constexpr std::string_view momentum = "How much of the last update stays in the next.";
-  constexpr std::string_view nesterov = "Whether the momentum looks a step ahead.";
+  constexpr std::string_view lr = "Peak learning rate.";
+  constexpr std::string_view momentum = "Momentum factor.";
+  constexpr std::string_view nesterov = "Use Nesterov momentum.";
   constexpr std::string_view decay =
-      "How fast weights shrink: as part of the gradient (sgd, adam) or beside it (the others).";
+      "Weight decay: added to the gradient (sgd, adam) or decoupled (nadamw, adamw, muon).";
   const Value two_betas = Value::List{0.9, 0.999};
   return {
       {.name = "optimizer.kind",
@@ -72,7 +73,7 @@ std::vector<Key> optimizer_keys() {
        .fallback = "adamw",
        .choices = {"sgd", "adam", "adamw", "nadamw", "muon"},
        .half = recipe,
-       .help = "How gradients become the next weights."},
+       .help = "Optimizer."},
       {.name = "optimizer.lr",
        .type = Type::number,
        .fallback = 1e-3,
@@ -92,8 +93,8 @@ std::vector<Key> optimizer_keys() {
       {.name = "optimizer.changes",
        .type = Type::text,
        .half = recipe,
-       .help = "Other values of optimizer.lr, each after so many steps: \"1e-3 from 120, 5e-4 from "
-               "200\". `troupe set` adds to them."},
+       .help = "Changes of optimizer.lr at given steps: \"1e-3 from 120, 5e-4 from 200\". `troupe "
+               "set` appends to this list."},
       {.name = "optimizer.momentum",
        .type = Type::number,
        .fallback = 0.0,
@@ -113,8 +114,9 @@ std::vector<Key> optimizer_keys() {
        .fallback = "pytorch",
        .choices = {"pytorch", "sutskever"},
        .half = recipe,
-       .help = "Whether the learning rate multiplies the momentum, or each gradient before it goes "
-               "in, so that a change of the rate leaves the momentum as it is.",
+       .help = "Where the learning rate is applied: to the momentum buffer (pytorch), or to each "
+               "gradient before it enters the buffer (sutskever). With sutskever a change of the "
+               "rate does not rescale the buffer.",
        .when = {"optimizer.kind", {"sgd"}}},
       {.name = "optimizer.nesterov",
        .type = Type::boolean,
@@ -134,15 +136,15 @@ std::vector<Key> optimizer_keys() {
        .most = 0.999999,
        .length = 2,
        .half = recipe,
-       .help = "How slowly the first and the second moment change; of muon: for what is no hidden "
-               "matrix.",
+       .help = "Decay rates of the first and second moment. With muon they apply to parameters "
+               "that are not hidden matrices.",
        .when = with_betas},
       {.name = "optimizer.eps",
        .type = Type::number,
        .fallback = 1e-8,
        .most = 1,
        .half = recipe,
-       .help = "Added to the denominator.",
+       .help = "Small number added to the denominator for numerical stability.",
        .when = with_betas},
       {.name = "optimizer.weight_decay",
        .type = Type::number,
@@ -169,33 +171,31 @@ std::vector<Key> optimizer_keys() {
        .type = Type::number,
        .least = 1e-12,
        .half = recipe,
-       .help = "The longest that the gradient of the whole model may be; without it any length."},
+       .help = "Clip the global gradient norm to this value. Default: no clipping."},
       {.name = "optimizer.schedule.kind",
        .type = Type::choice,
        .fallback = "constant",
        .choices = {"constant", "linear", "cosine"},
        .half = recipe,
-       .help = "How the learning rate goes from lr to min_lr: not at all, by a line, by half a "
-               "cosine."},
+       .help = "Decay of the learning rate from lr to min_lr: none, linear, or half a cosine."},
       {.name = "optimizer.schedule.warmup_steps",
        .fallback = 0,
        .most = most_steps,
        .half = recipe,
-       .help = "Steps in which the learning rate rises to lr: step k has lr * (k + 1) / "
-               "warmup_steps."},
+       .help = "Linear warmup steps: step k uses lr * (k + 1) / warmup_steps."},
       {.name = "optimizer.schedule.total_steps",
        .type = Type::count_or_auto,
        .fallback = "auto",
        .least = 1,
        .most = most_steps,
        .half = recipe,
-       .help = "The step at which min_lr is reached; \"auto\" is train.steps."},
+       .help = "Step at which the learning rate reaches min_lr; \"auto\" is train.steps."},
       {.name = "optimizer.schedule.min_lr",
        .type = Type::number,
        .fallback = 0.0,
        .most = 1e3,
        .half = recipe,
-       .help = "The learning rate at the end."},
+       .help = "Final learning rate."},
   };
 }
 
@@ -208,26 +208,26 @@ std::vector<Key> precision_keys() {
                    "bf16-blocks", "bf16-gpu", "auto"},
        .half = recipe,
        .help =
-           "The type of activations and of the weights they meet; \"auto\" is the best that all "
-           "devices have. \"bf16\" adds products in the order that the processor is fastest at: "
-           "\"bf16-blocks\" as AMX has it, \"bf16-pairs\" as AVX-512 has it; \"fp16\", which "
-           "scales the loss, as fp32 does: \"fp16-chain\". Whoever names one of these has the "
-           "same bits on every processor. With train.device = \"cuda\" \"bf16\" and \"auto\" "
-           "mean \"bf16-gpu\", and \"fp16\" means \"fp16-gpu\": by the tensor cores and in "
-           "NVIDIA's order, as \"tf32\", which is fp32 whose products have the precision of "
-           "fp16. They have the same bits each time on GPUs of one kind, and on nothing else."},
+           "Type of activations and of weights in matrix products. \"auto\" is the fastest type "
+           "that all devices support. On CPUs \"bf16\" means the summation order that is fastest "
+           "there: \"bf16-blocks\" (AMX) or \"bf16-pairs\" (AVX-512). \"fp16\" scales the loss and "
+           "means \"fp16-chain\", which sums in the order of fp32. \"bf16-blocks\", \"bf16-pairs\" "
+           "and \"fp16-chain\" give the same bits on every processor. With train.device = "
+           "\"cuda\", \"bf16\" and \"auto\" mean \"bf16-gpu\", and \"fp16\" means \"fp16-gpu\". "
+           "\"bf16-gpu\", \"fp16-gpu\" and \"tf32\" (fp32 with products rounded to 10 fraction "
+           "bits) use tensor cores. Their bits are reproducible only on GPUs of one model."},
       {.name = "precision.loss_scale.initial_power",
        .fallback = 16,
        .most = 24,
        .half = recipe,
-       .help = "fp16 only: the first loss scale is 2 to this power. It halves with every step that "
-               "overflows, down to 1."},
+       .help = "fp16 only: the initial loss scale is 2 to this power. Each step that overflows "
+               "halves it, down to 1."},
       {.name = "precision.loss_scale.growth_interval",
        .fallback = 2000,
        .least = 1,
        .half = recipe,
-       .help = "fp16 only: steps in a row without overflow after which the loss scale doubles, up "
-               "to 2 to the power of 24."},
+       .help = "fp16 only: consecutive steps without overflow before the loss scale doubles, up to "
+               "2 to the power of 24."},
   };
 }
 
@@ -239,125 +239,128 @@ std::vector<Key> staleness_keys() {
        .type = Type::choice,
        .choices = std::move(names),
        .half = recipe,
-       .help = "Sets predict, linearize_at and gap_penalty, where these are not written."},
+       .help =
+           "Sets predict, linearize_at and gap_penalty if the configuration does not set them."},
       {.name = "staleness.predict",
        .type = Type::choice,
        .fallback = "none",
        .choices = {"none", "msnag", "aggmsnag", "linear"},
        .half = recipe,
-       .help = "Which weights a forward pass sees: the newest, or what they will probably be when "
-               "its gradient comes."},
+       .help = "Weights that a forward pass uses: the newest (none), or a prediction for the time "
+               "when its gradient arrives."},
       {.name = "staleness.linearize_at",
        .type = Type::choice,
        .fallback = "current",
        .choices = {"current", "forward", "extrapolated"},
        .half = recipe,
-       .help = "Which weights a backward pass sees: the newest, those of its forward pass "
-               "(weight stashing), or what their drift tells of those (PipeMare's T2)."},
+       .help = "Weights that a backward pass uses: the newest, those of its forward pass (weight "
+               "stashing), or an estimate of those from the drift of the weights (PipeMare's T2)."},
       {.name = "staleness.gap_penalty",
        .type = Type::choice,
        .fallback = "none",
        .choices = {"none", "elementwise", "tensor_norm"},
        .half = recipe,
-       .help = "Whether a gradient counts less, the further the weights have moved since its "
-               "forward pass: each by its own, or all of a tensor alike."},
+       .help = "Scale a gradient down by how far the weights have moved since its forward pass: "
+               "per element, or per tensor."},
       {.name = "staleness.gap_source",
        .type = Type::choice,
        .fallback = "stash",
        .choices = {"stash", "last_update"},
        .half = recipe,
-       .help = "What the gap is measured by: the old weights, or the last update."},
+       .help = "How the gap is measured: against the stashed weights, or from the last update."},
       {.name = "staleness.gap_statistics",
        .type = Type::choice,
        .fallback = "corrected",
        .choices = {"corrected", "ftpipe"},
        .half = recipe,
-       .help = "Whether the averages that scale the gap are corrected for their start."},
+       .help = "Whether the moving averages that scale the gap are corrected for initial bias "
+               "(corrected), or not (ftpipe)."},
       {.name = "staleness.gap_scale",
        .type = Type::choice,
        .fallback = "step_ema",
        .choices = {"step_ema", "max_lr"},
        .half = recipe,
-       .help = "What a gap is compared with: the usual update, or one at the highest learning "
-               "rate."},
+       .help = "What a gap is compared with: the moving average of the updates, or an update at "
+               "the peak learning rate."},
       {.name = "staleness.gap_factor",
        .type = Type::choice,
        .fallback = "none",
        .choices = {"none", "scalar", "max"},
        .half = recipe,
-       .help = "Whether a stage's gap counts for the stages before it: by a smaller gradient that "
-               "it sends, or by the largest of their penalties."},
+       .help = "Whether a stage's gap also scales the stages before it: not at all, by scaling the "
+               "gradient it sends (scalar), or by the largest of their penalties (max)."},
       {.name = "staleness.second_moment",
        .type = Type::choice,
        .fallback = "guarded",
        .choices = {"guarded", "frozen"},
        .half = recipe,
-       .help = "Whether a prediction for adam or adamw guards its denominator; frozen is FTPipe's, "
-               "and may explode."},
+       .help = "Second moment in weight prediction for adam and adamw: guarded keeps the "
+               "denominator away from zero; frozen is FTPipe's form and may diverge."},
       {.name = "staleness.synchronous_steps",
        .fallback = 0,
        .most = most_steps,
        .half = recipe,
-       .help = "The first steps of a run, after each of which the pipeline drains, so that no "
-               "weight is stale (PipeMare's T3)."},
+       .help = "Number of first steps that run synchronously: the pipeline drains after each, so "
+               "that no gradient is stale (PipeMare's T3)."},
       {.name = "staleness.anneal_steps",
        .fallback = 0,
        .most = most_steps,
        .half = recipe,
-       .help = "Steps after those in which the learning rate of a late stage rises to that of the "
-               "others (PipeMare's T1)."},
+       .help = "Steps after synchronous_steps over which the learning rate of stages with delayed "
+               "gradients rises to the full rate (PipeMare's T1)."},
       {.name = "staleness.drift_memory",
        .type = Type::number,
        .fallback = 0.135,
        .least = 1e-12,
        .most = 1,
        .half = recipe,
-       .help = "With linearize_at = \"extrapolated\": what the drift still knows, after a "
-               "micro-batch's delay, of what was before."},
+       .help = "With linearize_at = \"extrapolated\": share of the old drift estimate that remains "
+               "after one micro-batch's delay."},
       {.name = "staleness.delay_compensation",
        .type = Type::number,
        .fallback = 0.0,
        .most = 1e3,
        .half = recipe,
-       .help = "How much of g * g * gap is added to a late gradient g (DC-ASGD)."},
+       .help = "Factor of g * g * gap that is added to a delayed gradient g (DC-ASGD)."},
       {.name = "staleness.spike_compensation",
        .type = Type::boolean,
        .fallback = false,
        .half = recipe,
-       .help = "Whether a late gradient makes up at once for the steps it missed; for sgd with "
-               "momentum."},
+       .help = "Apply at once what a delayed gradient would have added in the steps it missed. For "
+               "sgd with momentum."},
       {.name = "staleness.nag",
        .type = Type::boolean,
        .fallback = false,
        .half = recipe,
-       .help = "Whether a pass without delay looks ahead as well (Nesterov)."},
+       .help = "Predict weights also for passes without delay (Nesterov)."},
       {.name = "staleness.nag_return",
        .type = Type::boolean,
        .fallback = true,
        .half = recipe,
-       .help = "Whether the backward half of such a pass sees the same point, not the true "
-               "weights."},
+       .help = "With nag: the backward pass uses the predicted weights of its forward pass, not "
+               "the current weights."},
       {.name = "staleness.clip",
        .type = Type::choice,
        .fallback = "local",
        .choices = {"local", "local_sqrt_share"},
        .half = recipe,
-       .help = "What bounds the norm of a stage's own gradient: the whole of optimizer.clip_norm, "
-               "or the "
-               "root of its share of the parameters of it."},
+       .help =
+           "Limit for the gradient norm of one stage: optimizer.clip_norm (local), or clip_norm "
+           "times the square root of the stage's share of the parameters (local_sqrt_share)."},
       {.name = "staleness.step_every",
        .type = Type::count_or_auto,
        .fallback = "auto",
        .least = 1,
        .half = recipe,
-       .help = "Micro-batches of a replica in one optimizer step; \"auto\" follows from batch."},
+       .help = "Micro-batches per replica in one optimizer step; \"auto\" follows from "
+               "batch.global and batch.micro."},
       {.name = "staleness.flush_every",
        .type = Type::count_or_auto,
        .fallback = "auto",
        .least = 1,
        .most = most_steps,
        .half = recipe,
-       .help = "Micro-batches after which the pipeline drains, where a run can be taken up again; "
+       .help = "Micro-batches between two drains of the pipeline. A run can resume from a drain. "
                "\"auto\" is 64 steps."},
   };
 }

@@ -37,7 +37,7 @@ std::vector<Key> model_keys() {
                   .presence = Key::Presence::required,
                   .choices = std::move(kinds),
                   .half = Half::recipe,
-                  .help = "The family of models."});
+                  .help = "Model architecture."});
   for (const auto& kind : models::model_kinds())
     for (const auto& option : kind.options) {
       keys.push_back({.name = "model." + std::string(option.name),
@@ -51,12 +51,13 @@ std::vector<Key> model_keys() {
                       .help = option.help,
                       .when = {"model.kind", {kind.name}}});
     }
-  keys.push_back({.name = "model.init",
-                  .type = Type::text,
-                  .fallback = "random",
-                  .half = Half::recipe,
-                  .help = "The first weights: \"random\", or a .safetensors file with the names "
-                          "that the model's ecosystem has."});
+  keys.push_back(
+      {.name = "model.init",
+       .type = Type::text,
+       .fallback = "random",
+       .half = Half::recipe,
+       .help = "Initial weights: \"random\", or a .safetensors file with the tensor names of "
+               "Hugging Face (gpt2, llama), timm (vit) or torchvision (resnet)."});
   return keys;
 }
 

@@ -63,18 +63,18 @@ double deadly_phi(const DetectorLimits& limits) {
 Presence judge(const Evidence& evidence, Time now, const DetectorLimits& limits) {
   using Is = Presence::Is;
   const double doubt = phi(evidence.pulses, now, limits);
-  if (evidence.exited) return {Is::dead, doubt, "its process has ended: " + *evidence.exited};
+  if (evidence.exited) return {Is::dead, doubt, "its process ended: " + *evidence.exited};
   if (evidence.closed && now - *evidence.closed >= limits.reconnect_patience)
     return {Is::dead, doubt,
-            "its connection was closed, and it has not come back within " +
+            "its connection was closed, and it did not reconnect within " +
                 text_of(in_seconds(limits.reconnect_patience)) + " s"};
   // Without a connection silence is no further evidence.
   if (evidence.closed) return {Is::suspect, doubt, "its connection was closed"};
   const bool is_missed = evidence.witnesses >= witnesses_that_count;
   const double deadly = deadly_phi(limits) / (is_missed ? 2 : 1);
-  const std::string silence = "it is silent for " +
+  const std::string silence = "no heartbeat for " +
                               text_of(in_seconds(now - evidence.pulses.last())) + " s: phi " +
-                              text_of(doubt) + ", and " + text_of(deadly) + " is too much";
+                              text_of(doubt) + ", and " + text_of(deadly) + " is the limit";
   if (doubt >= deadly) return {Is::dead, doubt, silence};
   if (doubt > limits.suspect) return {Is::suspect, doubt, silence};
   return {Is::alive, doubt, {}};

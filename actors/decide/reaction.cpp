@@ -25,8 +25,8 @@ Answer Reaction::to(const Event& event) {
   if (!std::holds_alternative<JournalFailed>(event)) state_.journal_failed.reset();
   const bool is_over = state_.phase == Phase::done || state_.phase == Phase::halted;
   if (const auto* attached = std::get_if<Attached>(&event); attached && is_over) {
-    row(Row::of_the_past, "the run is over");
-    order(Reject{attached->life, "the run is over"});
+    row(Row::of_the_past, "the run has ended");
+    order(Reject{attached->life, "the run has ended"});
   } else if (!is_over) {
     std::visit([this](const auto& one) { on(one); }, event);
   }

@@ -10,7 +10,7 @@ void Reaction::on(const PlanMade& made) {
   if (made.number != state_.plan_number) return;
   if (state_.phase == Phase::plan) {
     if (!made.choice) {
-      row(Row::plan_none, "no plan fits the nodes that are there: " + made.why);
+      row(Row::plan_none, "no plan fits the connected nodes: " + made.why);
       order(Warn{answer_.reason});
       // Nodes may have joined since the planner was asked.
       return take_whoever_is_there() || usable() != state_.planned_for ? plan_or_suspend()
@@ -22,7 +22,7 @@ void Reaction::on(const PlanMade& made) {
   if (state_.phase != Phase::run || !state_.plans_aside) return;
   state_.plans_aside = false;
   if (!made.choice || !pays(state_, *made.choice, now_, limits_))
-    return row(Row::run_not_better, "the plan stays: another one does not pay");
+    return row(Row::run_not_better, "the plan stays: a switch to another one does not pay");
   row(Row::run_better, "at the next save point: " + made.choice->text);
   state_.better = *made.choice;
   ask_save_point();

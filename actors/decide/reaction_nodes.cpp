@@ -50,8 +50,8 @@ void Reaction::on(const Attached& attached) {
       return;
     case Phase::suspend:
       if (static_cast<int>(usable().size()) < limits_.fewest)
-        return row(Row::suspend_waits, "there are still too few nodes");
-      row(Row::suspend_enough, "there are enough nodes again");
+        return row(Row::suspend_waits, "still too few nodes");
+      row(Row::suspend_enough, "enough nodes again");
       return recover();
     case Phase::boot:
     case Phase::halted:

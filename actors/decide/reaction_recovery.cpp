@@ -93,7 +93,7 @@ void Reaction::go_on_if_all_frozen() {
     return set_phase_timer(std::min<Duration>(limits_.back_off * (1 << doubled), longest_back_off));
   }
   if (const auto until = keepers_until()) {
-    row(Row::recover_gathers, "nodes that fell silent keep what nobody else has");
+    row(Row::recover_gathers, "silent nodes keep states that no other node has");
     state_.phase = Phase::recover;
     state_.waits_for_keepers = true;
     return set_phase_timer(*until - now_);
@@ -127,7 +127,7 @@ void Reaction::plan_or_suspend() {
   state_.waits_for_keepers = false;
   if (end_if_all_is_saved()) return;
   if (state_.is_stopping) {
-    row(Row::stop_done, "it stops; what was done is in the newest checkpoint");
+    row(Row::stop_done, "stopped; the newest checkpoint has the progress");
     return end(exit_preempted, Phase::done, answer_.reason);
   }
   if (static_cast<int>(usable().size()) < limits_.fewest) take_whoever_is_there();
@@ -149,7 +149,7 @@ bool Reaction::take_whoever_is_there() {
 }
 
 void Reaction::suspend() {
-  row(Row::suspend_begins, "there are too few nodes: the run waits for more");
+  row(Row::suspend_begins, "too few nodes: the run waits for more");
   state_.phase = Phase::suspend;
   state_.plan = {};
   release_idle();
@@ -170,7 +170,7 @@ void Reaction::wait_suspended() {
 
 void Reaction::suspend_over_or_try() {
   if (now_ >= *state_.suspended_until) {
-    row(Row::suspend_over, "there were too few nodes for too long");
+    row(Row::suspend_over, "too few nodes for too long");
     return end(exit_too_few, Phase::done, answer_.reason);
   }
   if (static_cast<int>(usable().size()) < limits_.fewest) return wait_suspended();

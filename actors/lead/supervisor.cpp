@@ -299,9 +299,11 @@ class Supervisor {
     if (verdict.what == What::go_on) return;
     if (verdict.what == What::without_node && spec_->player_host &&
         spec_->player_host->strike_node(ended.node, verdict.reason))
-      return run_reporter_.warn("without node " + ended.node + " for a while: " + verdict.reason);
+      return run_reporter_.warn("node " + ended.node +
+                                " is not used for a while: " + verdict.reason);
     if (verdict.is_fault)
-      finish(failed(verdict.reason + " (given up: the same came twice at the same place)"));
+      finish(failed(verdict.reason +
+                    " (given up: the same failure occurred twice at the same place)"));
   }
 
   /// Returns the node that the run avoids from now on, or an empty text.
@@ -312,8 +314,8 @@ class Supervisor {
   }
   std::string going_on() const {
     const bool is_kept = spec_->player_host && spec_->copies > 1;
-    return is_kept ? "going on from the newest state that is left"
-                   : "going on from the newest checkpoint";
+    return is_kept ? "recovering from the newest state in memory"
+                   : "recovering from the newest checkpoint";
   }
 
   void fail_run(const std::string& why) {
@@ -348,7 +350,7 @@ class Supervisor {
   void cleared() {
     players_.forget();
     if (next_ == Next::finish) return run_reporter_.is_open() ? run_reporter_.close() : end();
-    if (next_ == Next::begin_anew) last_failure_ = "the run was to begin anew";
+    if (next_ == Next::begin_anew) last_failure_ = "the run was to restart";
     begin();
     boundary_changes_.play_from(step());
   }
@@ -382,7 +384,7 @@ class Supervisor {
     self_->tell_self_after(spec_->stall_patience, Look{});
     Standing own{.who = name, .wait = waits_for()};
     own.patiences = patience_.look(own.wait);
-    sign(own.wait ? own.wait.what : "it waits for nobody");
+    sign(own.wait ? own.wait.what : "it waits for nothing");
     if (own.patiences > 0) run_reporter_.tell_stalled(own);
     if (phase_ == Phase::clearing) {
       if (own.patiences >= spec_->stalls.of(own.wait)) end_anyway(own.wait.what);
@@ -412,7 +414,7 @@ class Supervisor {
   /// Ends the run although some players do not end.
   void end_anyway(const std::string& what) {
     if (next_ == Next::try_again) outcome_ = failed(last_failure_);
-    if (next_ == Next::begin_anew) outcome_ = failed("the run was to begin anew");
+    if (next_ == Next::begin_anew) outcome_ = failed("the run was to restart");
     outcome_.why += (outcome_.why.empty() ? "" : "; then ") + what + ", for too long";
     outcome_.all_gone = false;
     end();
@@ -436,7 +438,7 @@ class Supervisor {
   }
   void stop_now() {
     if (phase_ == Phase::clearing && next_ == Next::finish) return;
-    stop("it was told to stop at once");
+    stop("it was ordered to stop at once");
   }
   void stop(const std::string& why) {
     Outcome outcome;

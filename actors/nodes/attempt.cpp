@@ -295,13 +295,13 @@ Status same_data(const RunSpec& spec, const std::vector<DataHere>& there) {
   if (there.size() != spec.data.size())
     return Error{"it reads samples from " + std::to_string(there.size()) +
                  " files, and the head from " + std::to_string(spec.data.size()) +
-                 "; give both the same files"};
+                 "; use the same files on both"};
   for (std::size_t i = 0; i < there.size(); ++i) {
     const auto& wanted = spec.data[i];
     const auto digest = to_string(wanted.digest);
     if (there[i].path == wanted.path && there[i].digest == digest) continue;
-    return Error{there[i].path + ": this file of data is another one than the head's " +
-                 wanted.path + " (digest " + there[i].digest + ", wanted " + digest +
+    return Error{there[i].path + ": this data file differs from the head's " + wanted.path +
+                 " (digest " + there[i].digest + ", wanted " + digest +
                  "); copy the head's file to that node"};
   }
   return Done{};

@@ -124,7 +124,7 @@ class Node::Work {
       if (told_away_ && now - *told_away_ < say_away_every) return;
       told_away_ = now;
     }
-    options_.say("the head is not there: " + why + "; this node tries again and again");
+    options_.say("no connection to the head: " + why + "; retrying");
   }
 
   /// Sends heartbeats, on a thread that computation and waits do not delay.
@@ -176,7 +176,7 @@ class Node::Work {
     });
     if (!headless_until_ || *headless_until_ > now) return;
     headless_until_.reset();
-    retire("its head has been gone for too long (limits.head_patience)");
+    retire("no connection to the head for longer than limits.head_patience");
   }
 
   void heard(Connected&) { join(); }
@@ -195,7 +195,7 @@ class Node::Work {
   /// Joins as a new node, since the head has forgotten it. Its states may still be useful.
   void come_anew(const std::string& why) {
     if (leaving_) return retire(why);
-    options_.say("comes anew: " + why);
+    options_.say("rejoining: " + why);
     node_attempts_.clear();
     const auto now = Clock::now();
     for (auto& [run, memory] : state_stores_) memory.until = now + memory.head_patience;
@@ -211,11 +211,11 @@ class Node::Work {
   void heard(Lost& lost) {
     conversation()->pause();
     is_welcome_ = false;
-    if (leaving_) return retire("it leaves, and its head is gone");
+    if (leaving_) return retire("stopped while there was no connection to the head");
     for (auto& [run, memory] : state_stores_)
       if (!node_attempts_.contains(run)) memory.until = Clock::now() + memory.head_patience;
     if (node_attempts_.empty()) return;
-    options_.say("lost the head; its runs wait for it: " + lost.why);
+    options_.say("lost the connection to the head; runs wait for it: " + lost.why);
     std::chrono::nanoseconds patience{};
     for (const auto& [run, here] : node_attempts_)
       patience = std::max(patience, here.head_patience);
@@ -317,14 +317,14 @@ class Node::Work {
 
   void unfit(const transport::Message& message) {
     const auto unfit = transport::from_message<Unfit>(message);
-    options_.say(unfit ? "no part in run " + unfit->run + ": " + unfit->why : unfit.error().text);
+    options_.say(unfit ? "not used by run " + unfit->run + ": " + unfit->why : unfit.error().text);
   }
 
   void dismiss(const transport::Message& message) {
     const auto order = transport::from_message<Dismiss>(message);
     if (!order) return options_.say(order.error().text);
     is_dismissed_ = true;
-    Leave leave{"its head ends it: " + order->reason};
+    Leave leave{"the head ended this node: " + order->reason};
     heard(leave);
   }
 
@@ -336,8 +336,8 @@ class Node::Work {
 
   void prepare(const transport::Message& message) {
     const auto answer = [&](auto body) { (void)say_about(message, transport::to_message(body)); };
-    node_attempts_.erase(message.run);  // Drop an attempt that the head has given up.
-    if (leaving_) return answer(PrepareFailed{"it is leaving"});
+    node_attempts_.erase(message.run);  // An attempt that the head has given up.
+    if (leaving_) return answer(PrepareFailed{"stopping"});
     auto order = transport::from_message<Prepare>(message);
     if (!order) return answer(PrepareFailed{order.error().text});
     auto home = options_.open_run(order->config, order->placement, order->here);
@@ -411,12 +411,12 @@ class Node::Work {
     const auto found = node_attempts_.find(message.run);
     if (found != node_attempts_.end() && found->second.epoch <= message.epoch)
       node_attempts_.erase(found);
-    if (leaving_ && node_attempts_.empty()) retire("it has left");
+    if (leaving_ && node_attempts_.empty()) retire("stopped");
   }
 
   void apply_fault(const transport::Message& message) {
     const auto chaos = transport::from_message<Chaos>(message);
-    if (!chaos) return options_.say("dropped a drill: " + chaos.error().text);
+    if (!chaos) return options_.say("dropped a fault injection: " + chaos.error().text);
     options_.say("a drill: " +
                  std::string(enum_names(chaos->what)[static_cast<std::size_t>(chaos->what)]));
     chaos->what == Chaos::What::partition ? part(chaos->time()) : options_.apply_fault(*chaos);

@@ -40,8 +40,7 @@ std::string who_lacks(kernels::Precision precision, const std::vector<NodeHere>&
   }
   std::string text;
   for (const auto& [best, those] : names)
-    text += (text.empty() ? "" : "; ") + those + ": nothing better than " +
-            std::string(to_string(best));
+    text += (text.empty() ? "" : "; ") + those + ": at most " + std::string(to_string(best));
   return text;
 }
 

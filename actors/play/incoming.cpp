@@ -44,8 +44,8 @@ void PassInput::check_halves() const {
   const auto& other = targets->header;
   if (one.samples == other.samples && one.content != other.content)
     throw std::runtime_error(
-        "the loader of inputs and the loader of targets read other bytes of the "
-        "same samples in micro-batch " +
+        "the loader of inputs and the loader of targets read different bytes for the same samples "
+        "in micro-batch " +
         std::to_string(one.m) +
         "; the data must be the same on every node: compare the files of "
         "data.train and data.validate there");
@@ -53,7 +53,7 @@ void PassInput::check_halves() const {
   throw std::runtime_error("the input of micro-batch " + std::to_string(input->header.m) +
                            " is of the samples " + to_string(input->header.samples) +
                            ", but its targets are of " + to_string(targets->header.samples) +
-                           "; both loaders must see the same data");
+                           "; both loaders must read the same data");
 }
 
 std::vector<models::Loan> PassInput::take_loans() const {

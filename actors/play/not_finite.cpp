@@ -9,13 +9,13 @@ std::string loss_not_finite(const RunSpec& spec, const MicroBatchLoss& loss) {
   return device_title(spec, loss.replica, loss.device) + ": " +
          (training ? "step " + std::to_string(loss.step + 1)
                    : "evaluation after step " + std::to_string(loss.step)) +
-         ", micro-batch " + std::to_string(loss.index) + ": the loss is not a number any more";
+         ", micro-batch " + std::to_string(loss.index) + ": the loss is not a finite number";
 }
 
 std::string gradient_not_finite(const RunSpec& spec, const Divergence& divergence) {
   const PlayerId optimizer{PlayerId::Kind::optimizer, divergence.optimizer};
   return title_of(spec, optimizer) + ": step " + std::to_string(divergence.step + 1) +
-         ": the gradient of " + divergence.parameter + " is not finite any more" +
+         ": the gradient of " + divergence.parameter + " is not finite" +
          (spec.loss_scaling.is_on() ? ", at a loss scale of 1" : "");
 }
 

@@ -17,8 +17,8 @@ Value unreadable(const std::string& run, std::string_view line) {
   Value value;
   value.set("type", "warn");
   value.set("run", run);
-  value.set("text", "a line of events is torn and left out: " + std::to_string(line.size()) +
-                        " bytes that are no event");
+  value.set("text", "skipped an incomplete line of events: " + std::to_string(line.size()) +
+                        " bytes that are not an event");
   return value;
 }
 

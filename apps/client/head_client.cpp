@@ -68,7 +68,7 @@ class HeadClient::Line {
       const bool answered =
           changed_.wait_until(lock, end, [&] { return answer_ || ended_ >= asked_on; });
       if (!answered)
-        return Error{"the head has not answered '" + type + "' within " +
+        return Error{"the head did not answer '" + type + "' within " +
                      std::to_string(answer_patience.count()) + " s"};
     }
     auto answer = std::move(*answer_);
@@ -80,7 +80,8 @@ class HeadClient::Line {
     if (answer.type != Refusal::type) return std::move(answer.body);
     auto refusal = transport::from_message<Refusal>(answer);
     if (!refusal)
-      return within("the head refused, for a reason that is not known here", refusal.error());
+      return within("the head refused the request and gave no reason that this version knows",
+                    refusal.error());
     return std::move(*refusal);
   }
 
@@ -89,9 +90,9 @@ class HeadClient::Line {
 
   Status wait_for_connection(std::unique_lock<std::mutex>& lock, Clock::time_point end) {
     if (changed_.wait_until(lock, end, [&] { return connection_ > ended_; })) return Done{};
-    return Error{"no head answers at " + endpoint_ +
+    return Error{"no head answered at " + endpoint_ +
                  (refused_.empty() ? "" : " (" + refused_ + ")") +
-                 "; is `troupe head` running there?"};
+                 "; check that `troupe head` runs there"};
   }
 
   /// Sends a message; the lock is held. The first message on a connection is a hello.
@@ -153,7 +154,8 @@ Result<std::unique_ptr<HeadClient>> HeadClient::dial(const transport::DialOption
   if (!has("operator") && !has("viewer"))
     return Error{"the head at " + options.endpoint + " knows these keys as those of a " +
                  (rights && rights->text() ? *rights->text() : "stranger") +
-                 ", who may ask nothing; its list of hosts must say operator or viewer"};
+                 ", which may not send requests; give them the role operator or viewer in the "
+                 "head's allow list"};
   if (const Value* events = welcome->find("events"); events && events->text())
     client->events_ = reached_at(*events->text(), options.endpoint);
   return client;

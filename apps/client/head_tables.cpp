@@ -42,7 +42,7 @@ std::string nodes_table(const Value& answer) {
   const auto* nodes = list_in(answer, "nodes");
   if (!nodes) return "no nodes\n";
   std::string text = line("%-20s %-20s %8s %6s %10s %-12s %s\n", "node", "host", "pid", "cores",
-                          "memory", "best", "");
+                          "memory", "precision", "");
   for (const auto& node : *nodes) {
     text += line("%-20s %-20s %8s %6s %6.1f GiB %-12s %s\n", text_of(node, "name").c_str(),
                  text_of(node, "host").c_str(), text_of(node, "pid").c_str(),
@@ -76,8 +76,8 @@ std::string runs_table(const Value& answer, const std::map<std::string, double>&
       text += line(" %10s %7s", "", "");
     text += "  " + (why.empty() ? text_of(run, "where") : why) + "\n";
     const auto recoveries = static_cast<long>(number_in(run, "recoveries"));
-    if (recoveries == 1) text += "    1 loss made good: ";
-    if (recoveries > 1) text += line("    %ld losses made good; the last: ", recoveries);
+    if (recoveries == 1) text += "    recovered once: ";
+    if (recoveries > 1) text += line("    recovered %ld times; the last time: ", recoveries);
     if (recoveries > 0) text += text_of(run, "recovered") + "\n";
   }
   return text;

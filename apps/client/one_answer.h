@@ -17,8 +17,8 @@ class OneAnswer {
 
   explicit OneAnswer(Say say) : say_(std::move(say)) {}
   ~OneAnswer() {
-    (*this)(transport::refusal(RefusalCode::conflict, "",
-                               "the run, or this head, has ended before that"));
+    (*this)(
+        transport::refusal(RefusalCode::conflict, "", "the run or this head ended before that"));
   }
   OneAnswer(const OneAnswer&) = delete;
   OneAnswer& operator=(const OneAnswer&) = delete;

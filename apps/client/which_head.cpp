@@ -11,7 +11,7 @@ namespace troupe::apps {
 
 void WhichHead::add_to(CLI::App& command) {
   command.add_option("--head", address,
-                     "where the head listens (TROUPE_HEAD, or the last one here)");
+                     "address of the head (default: TROUPE_HEAD, or the head last started here)");
   keys.add_to(command);
 }
 

@@ -6,9 +6,9 @@
 namespace troupe::apps {
 
 void DialKeys::add_to(CLI::App& command) {
-  command.add_option("--keys", keys, "a file of `troupe keys new`: who this is")
+  command.add_option("--keys", keys, "key file of this client or node, from `troupe keys new`")
       ->envname("TROUPE_KEYS");
-  command.add_option("--head-key", head_key, "the head's public key, as it prints it")
+  command.add_option("--head-key", head_key, "public key of the head, as the head prints it")
       ->envname("TROUPE_HEAD_KEY");
 }
 

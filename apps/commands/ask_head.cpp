@@ -69,7 +69,7 @@ ExitCode end_nodes(const NodesArguments& arguments, const CommonFlags& flags) {
     if (!left.empty() && std::chrono::steady_clock::now() >= end)
       return complain(ExitCode::failed, "error: " + *left.begin() + " and " +
                                             std::to_string(left.size() - 1) +
-                                            " more nodes have not ended within " +
+                                            " more nodes did not stop within " +
                                             std::to_string(patience.count()) + " s");
   }
   if (flags.output == "json")
@@ -85,7 +85,7 @@ ExitCode nodes(const NodesArguments& arguments, const CommonFlags& flags) {
   if (arguments.order == "end") return end_nodes(arguments, flags);
   if (arguments.node.empty())
     return complain(ExitCode::usage,
-                    "error: which node? `troupe nodes " + arguments.order + " NAME`");
+                    "error: no node was named; use `troupe nodes " + arguments.order + " NAME`");
   Value body = Value::Map{};
   body.set("node", arguments.node);
   using transport::MessageName;
@@ -94,9 +94,9 @@ ExitCode nodes(const NodesArguments& arguments, const CommonFlags& flags) {
                                                   : MessageName("node.uncordon");
   return ask(arguments.head, type, std::move(body), flags, [&](const Value&) {
     const std::string& order = arguments.order;
-    const std::string now = order == "drain"    ? "is free of runs and gets nothing new"
-                            : order == "cordon" ? "gets nothing new"
-                                                : "may be used again";
+    const std::string now = order == "drain"    ? "is free of runs and gets no new work"
+                            : order == "cordon" ? "gets no new work"
+                                                : "may get work again";
     std::printf("%s %s\n", arguments.node.c_str(), now.c_str());
   });
 }
@@ -172,53 +172,57 @@ ExitCode chaos(const ChaosArguments& arguments, const CommonFlags& flags) {
 void add_ask_head(Program& program) {
   {
     auto [command, arguments] =
-        add_command(program, program.app, "runs", "the runs of a head", runs);
+        add_command(program, program.app, "runs", "list the runs of a head", runs);
     arguments.head.add_to(*command);
   }
   {
     auto [command, arguments] =
-        add_command(program, program.app, "status", "the nodes and runs of a head", status);
+        add_command(program, program.app, "status", "list the nodes and runs of a head", status);
     arguments.head.add_to(*command);
   }
   {
     auto [command, arguments] =
-        add_command(program, program.app, "nodes", "the nodes of a head", nodes);
+        add_command(program, program.app, "nodes", "list the nodes of a head", nodes);
     arguments.head.add_to(*command);
     command
-        ->add_option(
-            "order", arguments.order,
-            "drain: move its players away; cordon, uncordon; end: it leaves its runs and ends")
+        ->add_option("order", arguments.order,
+                     "drain: move its work away; cordon: give it no new work; uncordon; end: leave "
+                     "its runs and exit")
         ->check(CLI::IsMember({"drain", "cordon", "uncordon", "end"}));
-    command->add_option("node", arguments.node, "its name; `end` without a name ends all");
+    command->add_option("node", arguments.node,
+                        "the node's name; `end` without a name ends all nodes");
   }
   const auto about = [&](const std::string& name, const std::string& help, auto run) {
     auto [command, arguments] = add_command(program, program.app, name, help, run);
     arguments.head.add_to(*command);
     command->add_option("run", arguments.run, "the run's name")->required();
-    if (name == "stop") command->add_flag("--now", arguments.now, "do not finish the step");
+    if (name == "stop")
+      command->add_flag("--now", arguments.now, "stop at once, without finishing the step");
   };
-  about("stop", "finish a run's step, save it, stop", stop);
-  about("pause", "finish a run's step and wait", pause);
-  about("resume", "let a paused run go on", resume);
+  about("stop", "stop a run: finish its step and save a checkpoint", stop);
+  about("pause", "pause a run after its current step", pause);
+  about("resume", "continue a paused run", resume);
   {
     auto [command, arguments] = add_command(
         program, program.app, "set", "change a live key of a run, such as optimizer.lr", set);
     arguments.head.add_to(*command);
     command->add_option("run", arguments.run, "the run's name")->required();
     command->add_option("setting", arguments.setting, "key=value")->required();
-    command->add_option("--from", arguments.from, "after so many steps (as soon as can be)");
+    command->add_option("--from", arguments.from, "take effect at this step (default: next)");
   }
   {
     auto [command, arguments] =
-        add_command(program, program.app, "chaos", "a drill: do harm to a node or a run", chaos);
+        add_command(program, program.app, "chaos", "inject a fault into a node or a run", chaos);
     arguments.head.add_to(*command);
-    command->add_option("what", arguments.what, "kill, stop, slow, partition; disk-full of a run")
+    command
+        ->add_option("what", arguments.what,
+                     "fault: kill, stop, slow or partition a node, or disk-full for a run")
         ->required()
         ->check(CLI::IsMember({"kill", "stop", "slow", "partition", "disk-full"}));
-    command->add_option("target", arguments.target, "a node, or the run whose disk is full")
+    command->add_option("target", arguments.target, "the node, or the run whose disk appears full")
         ->required();
-    command->add_option("--for", arguments.time, "for how long (5s)");
-    command->add_option("--times", arguments.times, "how many times as slow (4)");
+    command->add_option("--for", arguments.time, "duration of the fault (default: 5s)");
+    command->add_option("--times", arguments.times, "slowdown factor (default: 4)");
   }
 }
 

@@ -68,19 +68,19 @@ Value to_value(const std::string& folder, const storage::Audit& audit) {
 
 void print(const std::string& folder, const storage::Audit& audit) {
   const auto number = [](std::int64_t n) { return static_cast<long long>(n); };
-  std::printf("%s: %lld steps of %lld samples are committed: %lld whole passes\n", folder.c_str(),
-              number(audit.steps), number(audit.samples), number(audit.passes));
+  std::printf("%s: %lld steps of %lld samples are committed: %lld complete epochs\n",
+              folder.c_str(), number(audit.steps), number(audit.samples), number(audit.passes));
   if (audit.skipped > 0)
-    std::printf("of these %lld changed no weights: their gradients overflowed in fp16\n",
+    std::printf("%lld of them changed no weights, because gradients overflowed in fp16\n",
                 number(audit.skipped));
-  std::printf("attempts: %lld; steps that they took back and did again: %lld%s\n",
-              number(audit.attempts), number(audit.taken_back),
-              audit.is_torn ? "; the last line is torn, as a crash leaves it" : "");
+  std::printf("attempts: %lld; repeated steps: %lld%s\n", number(audit.attempts),
+              number(audit.taken_back),
+              audit.is_torn ? "; the last line is incomplete because of a crash" : "");
   if (audit.read_again > 0)
-    std::printf("the data was read again: %lld steps had the bytes that it has now\n",
+    std::printf("read the data again: the bytes of %lld steps match the data\n",
                 number(audit.read_again));
   if (audit.flaw.empty())
-    std::puts("each sample of each pass is in exactly one committed step");
+    std::puts("each sample of each epoch is in exactly one committed step");
   else
     std::printf("FAIL: %s\n", audit.flaw.c_str());
 }
@@ -91,7 +91,7 @@ ExitCode audit(const AuditArguments& arguments, const CommonFlags& flags) {
   const auto ledger = storage::read_segments(*files, folder + "/ledger");
   if (!ledger)
     return complain(ExitCode::invalid, "error: " + ledger.error().text +
-                                           "; every run keeps it in its folder, runs/NAME/ledger");
+                                           "; each run keeps its ledger in runs/NAME/ledger");
   std::shared_ptr<const storage::Dataset> data;
   if (arguments.reads_data) {
     auto opened = data_of_run(folder);
@@ -112,11 +112,11 @@ ExitCode audit(const AuditArguments& arguments, const CommonFlags& flags) {
 void add_audit(Program& program) {
   auto [command, arguments] =
       add_command(program, program.app, "audit",
-                  "prove that each sample of each pass was in exactly one committed step", audit);
-  command->add_option("run", arguments.run, "the name of a run, or its folder")->required();
+                  "prove that each sample of each epoch was in exactly one committed step", audit);
+  command->add_option("run", arguments.run, "a run's name or folder")->required();
   command->add_flag(
       "--data", arguments.reads_data,
-      "read the run's data again, and compare the bytes with those that each step read");
+      "read the run's data again and compare its bytes with those that each step read");
 }
 
 }  // namespace troupe::apps

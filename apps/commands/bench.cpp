@@ -151,36 +151,40 @@ ExitCode link(const LinkArguments& arguments, const CommonFlags& flags) {
 }  // namespace
 
 void add_bench(Program& program) {
-  CLI::App& group = add_group(program, "bench", "what this machine does, in ratios to its peak");
+  CLI::App& group = add_group(program, "bench", "benchmark this machine, relative to its peak");
   {
     auto [command, arguments] =
         add_command(program, group, "transport",
-                    "every carrier between two processes of this machine", transport);
-    command->add_option("--rounds", arguments.rounds, "the median of so many")
-        ->check(CLI::Range(1, 1000));
-  }
-  {
-    auto [command, arguments] = add_command(
-        program, group, "train",
-        "two GPTs on one core and on two, beside PyTorch where it is installed; takes minutes",
-        train);
-    command->add_flag("--alone", arguments.alone, "not beside PyTorch");
-    command->add_option("--model", arguments.model, "only this one")
-        ->check(CLI::IsMember(bench::train_bench_models()));
-    command->add_option("--rounds", arguments.rounds, "the median of so many")
+                    "benchmark each transport between two processes of this machine", transport);
+    command
+        ->add_option("--rounds", arguments.rounds, "number of repetitions; the median is reported")
         ->check(CLI::Range(1, 1000));
   }
   {
     auto [command, arguments] =
-        add_command(program, group, "link", "tensors by TCP between two machines", link);
-    command->add_option("address", arguments.address, "what the machine that listens has printed");
-    command->add_option("--listen", arguments.listen,
-                        "be the machine that answers, at this address of its own");
+        add_command(program, group, "train",
+                    "train two GPT models on one core and on two, and compare with PyTorch if it "
+                    "is installed; takes minutes",
+                    train);
+    command->add_flag("--alone", arguments.alone, "skip the comparison with PyTorch");
+    command->add_option("--model", arguments.model, "train only this model")
+        ->check(CLI::IsMember(bench::train_bench_models()));
+    command
+        ->add_option("--rounds", arguments.rounds, "number of repetitions; the median is reported")
+        ->check(CLI::Range(1, 1000));
   }
   {
     auto [command, arguments] = add_command(
-        program, group, "gpu",
-        "what a GPT is trained by, kernel by kernel, against what the GPU does at best", gpu);
+        program, group, "link", "benchmark tensors over TCP between two machines", link);
+    command->add_option("address", arguments.address,
+                        "the address that the listening machine printed");
+    command->add_option("--listen", arguments.listen,
+                        "listen on this address of this machine and answer");
+  }
+  {
+    auto [command, arguments] =
+        add_command(program, group, "gpu",
+                    "benchmark the GPU kernels that train a GPT, relative to the GPU's peak", gpu);
     auto& size = arguments.size;
     const auto add_size = [&to = *command](const char* name, std::int64_t& value,
                                            const char* what) {
@@ -189,24 +193,26 @@ void add_bench(Program& program) {
     add_size("--micro", size.micro, "samples in a micro-batch");
     add_size("--context", size.context, "tokens in a sample");
     add_size("--layers", size.layers, "layers");
-    add_size("--width", size.width, "numbers for a token");
-    add_size("--heads", size.heads, "heads of an attention");
-    add_size("--vocab", size.vocab, "kinds of tokens");
+    add_size("--width", size.width, "hidden size");
+    add_size("--heads", size.heads, "attention heads");
+    add_size("--vocab", size.vocab, "vocabulary size");
     command->add_option("--precision", arguments.precision, "bf16 or fp16")
         ->check(CLI::IsMember({"bf16", "fp16"}));
-    command->add_option("--rounds", arguments.effort.rounds, "the median of so many")
+    command
+        ->add_option("--rounds", arguments.effort.rounds,
+                     "number of repetitions; the median is reported")
         ->check(CLI::Range(1, 1000));
   }
   auto [command, arguments] =
-      add_command(program, group, "kernels", "the kernels that do most of the work", kernels);
-  command->add_option("--threads", arguments.threads, "threads of a device")
+      add_command(program, group, "kernels", "benchmark the most expensive CPU kernels", kernels);
+  command->add_option("--threads", arguments.threads, "threads per device")
       ->check(CLI::Range(1, 1024));
-  command->add_option("--rounds", arguments.rounds, "the median of so many")
+  command->add_option("--rounds", arguments.rounds, "number of repetitions; the median is reported")
       ->check(CLI::Range(1, 1000));
   command->add_option("--precision", arguments.precision, "with --profile: fp32 or bf16")
       ->check(CLI::IsMember({"fp32", "bf16"}));
   command->add_option("--profile", arguments.profile,
-                      "write what was measured to a file, for `troupe plan --profile`");
+                      "write the measurements to a file for `troupe plan --profile`");
 }
 
 }  // namespace troupe::apps

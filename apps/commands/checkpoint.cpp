@@ -58,7 +58,7 @@ ExitCode ls(const FolderArguments& arguments, const CommonFlags& flags) {
   const auto listed = storage::list_checkpoints(*files, arguments.path);
   if (!listed) return invalid(listed.error());
   if (listed->empty() && flags.output != "json")
-    std::printf("no checkpoint below %s\n", arguments.path.c_str());
+    std::printf("no checkpoint in %s\n", arguments.path.c_str());
   using State = storage::ListedCheckpoint::State;
   for (const auto& checkpoint : *listed) {
     const bool complete = checkpoint.state == State::complete;
@@ -129,12 +129,12 @@ ExitCode verify(const FolderArguments& arguments, const CommonFlags&) {
     for (const auto& checkpoint : *listed) directories.push_back(checkpoint.directory);
   }
   if (directories.empty())
-    return invalid({arguments.path + ": there is no checkpoint here, nor below"});
+    return invalid({arguments.path + ": there is no checkpoint in this folder"});
   ExitCode code = ExitCode::done;
   for (const auto& directory : directories) {
     const auto opened = storage::Checkpoint::open(*files, directory);
     if (opened) {
-      std::printf("%s: every byte is good\n", directory.c_str());
+      std::printf("%s: all bytes match their digests\n", directory.c_str());
     } else {
       std::printf("%s: DAMAGED: %s\n", directory.c_str(), opened.error().text.c_str());
       code = ExitCode::failed;
@@ -154,7 +154,7 @@ ExitCode prune(const PruneArguments& arguments, const CommonFlags&) {
   if (!pruned) return invalid(pruned.error());
   for (const auto& directory : pruned->removed) std::printf("removed %s\n", directory.c_str());
   for (const auto& bad : pruned->bad)
-    std::printf("kept %s, which is damaged: %s\n", bad.directory.c_str(), bad.why.c_str());
+    std::printf("kept %s, although it is damaged: %s\n", bad.directory.c_str(), bad.why.c_str());
   return ExitCode::done;
 }
 
@@ -240,7 +240,7 @@ ExitCode import_one(const ImportArguments& arguments, const CommonFlags& flags) 
   const auto saved = storage::save_checkpoint(*files, arguments.to, content);
   if (!saved) return invalid(saved.error());
   for (const auto& name : weights->ignored)
-    std::fprintf(stderr, "warning: %s holds no weights and was left out\n", name.c_str());
+    std::fprintf(stderr, "warning: skipped %s: it has no weights\n", name.c_str());
   if (!flags.quiet)
     std::printf("%s: %zu tensors, weights %s\n", saved->directory.c_str(), content.weights.size(),
                 to_string(saved->manifest.weights_digest).c_str());
@@ -248,37 +248,42 @@ ExitCode import_one(const ImportArguments& arguments, const CommonFlags& flags) 
 }
 
 CLI::Option* add_path(CLI::App* command, std::string& path) {
-  return command->add_option("path", path, "a checkpoint's folder, or one that holds several")
+  return command->add_option("path", path, "a checkpoint folder, or a folder of checkpoints")
       ->required();
 }
 
 }  // namespace
 
 void add_checkpoint(Program& program) {
-  CLI::App& group = add_group(program, "checkpoint", "look at, check, move and remove checkpoints");
+  CLI::App& group =
+      add_group(program, "checkpoint", "list, verify, convert and remove checkpoints");
   auto listing = add_command(program, group, "ls", "list the checkpoints in a folder", ls);
   add_path(listing.app, listing.arguments.path);
-  auto inspecting = add_command(program, group, "inspect", "what is in a checkpoint", inspect);
+  auto inspecting =
+      add_command(program, group, "inspect", "show the contents of a checkpoint", inspect);
   add_path(inspecting.app, inspecting.arguments.path);
-  auto verifying =
-      add_command(program, group, "verify", "compare every byte with its digests", verify);
+  auto verifying = add_command(program, group, "verify",
+                               "verify every byte of a checkpoint against its digests", verify);
   add_path(verifying.app, verifying.arguments.path);
   auto pruning = add_command(program, group, "prune", "remove all but the newest good ones", prune);
   add_path(pruning.app, pruning.arguments.path);
-  pruning.app->add_option("--keep", pruning.arguments.keep, "how many stay")
+  pruning.app
+      ->add_option("--keep", pruning.arguments.keep, "number of checkpoints to keep (default: 3)")
       ->check(CLI::Range(1, 1'000'000));
   auto exporting = add_command(program, group, "export",
-                               "write the weights as one .safetensors file", export_one);
+                               "export the weights as one .safetensors file", export_one);
   add_path(exporting.app, exporting.arguments.path);
   exporting.app->add_option("--to", exporting.arguments.to, "the file to write")->required();
-  auto importing =
-      add_command(program, group, "import", "make a checkpoint of a .safetensors file", import_one);
-  importing.app->add_option("file", importing.arguments.file, "the weights")->required();
+  auto importing = add_command(program, group, "import",
+                               "make a checkpoint from a .safetensors file", import_one);
+  importing.app
+      ->add_option("file", importing.arguments.file, "the .safetensors file with the weights")
+      ->required();
   importing.app->add_option("--to", importing.arguments.to, "the folder for the checkpoint")
       ->required();
   importing.app->add_option(
       "--config", importing.arguments.config,
-      "a configuration whose [model] it is; else config.json beside the file");
+      "a configuration with the [model] section (default: config.json beside the file)");
 }
 
 }  // namespace troupe::apps

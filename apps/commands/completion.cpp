@@ -122,10 +122,10 @@ std::vector<Candidate> candidates(const CLI::App& program, const std::vector<std
 }
 
 void add_completion(Program& program) {
-  auto [command, arguments] = add_command(
-      program, program.app, "completion",
-      "what makes a shell complete commands: source <(troupe completion bash)", completion);
-  command->add_option("shell", arguments.shell, "for which shell")
+  auto [command, arguments] =
+      add_command(program, program.app, "completion",
+                  "print a shell completion script: source <(troupe completion bash)", completion);
+  command->add_option("shell", arguments.shell, "the shell")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   // Used by the scripts and hidden from people.

@@ -55,11 +55,11 @@ ExitCode reference(const NoArguments&, const CommonFlags&) {
 void add_file_options(NewCommand<FileArguments>& command) {
   command.app
       ->add_option("config", command.arguments.config,
-                   "a .toml or .json file; - reads JSON from stdin")
+                   "configuration: a .toml or .json file; - reads JSON from stdin")
       ->required();
   command.app
       ->add_option("--set", command.arguments.settings,
-                   "key=value: sets a key of the configuration")
+                   "key=value: set a key of the configuration; can be repeated")
       ->allow_extra_args(false);
 }
 
@@ -67,11 +67,12 @@ void add_file_options(NewCommand<FileArguments>& command) {
 
 void add_config(Program& program) {
   CLI::App& group = add_group(program, "config", "check and show configurations");
-  auto checking = add_command(program, group, "check", "only check a configuration", check);
+  auto checking = add_command(program, group, "check", "check a configuration", check);
   add_file_options(checking);
-  auto showing = add_command(program, group, "show", "print the merged tree as TOML", show);
+  auto showing =
+      add_command(program, group, "show", "print the merged configuration as TOML", show);
   add_file_options(showing);
-  showing.app->add_flag("--origin", showing.arguments.origin, "say where each value came from");
+  showing.app->add_flag("--origin", showing.arguments.origin, "show the origin of each value");
   add_command(program, group, "schema", "print the JSON Schema of configurations", schema);
   add_command(program, group, "reference", "print the reference page, in Markdown", reference);
 }

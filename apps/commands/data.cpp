@@ -90,8 +90,8 @@ ExitCode inspect_data(const InspectArguments& arguments, const CommonFlags& flag
 }  // namespace
 
 void add_data(Program& program) {
-  CLI::App& group = add_group(program, "data", "make, prepare and look at data");
-  auto making = add_command(program, group, "make", "write made data to files", make);
+  CLI::App& group = add_group(program, "data", "generate, prepare and inspect data");
+  auto making = add_command(program, group, "make", "write synthetic data to files", make);
   making.app
       ->add_option("spec", making.arguments.spec,
                    "made:markov?..., made:glyphs?..., made:gaussians?...")
@@ -102,24 +102,28 @@ void add_data(Program& program) {
       ->required();
   making.app->add_option("--context", making.arguments.context, "tokens in a sample")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
-  auto preparing = add_command(program, group, "prepare", "turn text into token shards", prepare);
-  preparing.app->add_option("input", preparing.arguments.input, "a text, or .jsonl")->required();
-  preparing.app->add_option("--to", preparing.arguments.prefix, "how the shards' names begin")
+  auto preparing =
+      add_command(program, group, "prepare", "tokenize text into token shards", prepare);
+  preparing.app->add_option("input", preparing.arguments.input, "a text file or .jsonl")
       ->required();
-  auto* given =
-      preparing.app->add_option("--tokenizer", preparing.arguments.tokenizer,
-                                "tokenizer.json, or vocab.json beside merges.txt; else bytes");
+  preparing.app->add_option("--to", preparing.arguments.prefix, "prefix of the shards' names")
+      ->required();
+  auto* given = preparing.app->add_option(
+      "--tokenizer", preparing.arguments.tokenizer,
+      "tokenizer.json, or vocab.json beside merges.txt (default: one token per byte)");
   preparing.app
       ->add_option("--train-tokenizer", preparing.arguments.train_tokenizer,
-                   "train a tokenizer of so many tokens on the text first")
+                   "first train a tokenizer with this vocabulary size on the text")
       ->check(CLI::Range(std::int64_t{257}, std::int64_t{1} << 20))
       ->excludes(given);
   preparing.app
-      ->add_option("--shard-tokens", preparing.arguments.shard_tokens, "tokens in a shard at most")
+      ->add_option("--shard-tokens", preparing.arguments.shard_tokens,
+                   "maximum number of tokens per shard")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
-  auto inspecting =
-      add_command(program, group, "inspect", "what a file or made data holds", inspect_data);
-  inspecting.app->add_option("data", inspecting.arguments.spec, "a file, or made:...")->required();
+  auto inspecting = add_command(program, group, "inspect",
+                                "show what a file or synthetic data contains", inspect_data);
+  inspecting.app->add_option("data", inspecting.arguments.spec, "a data file, or made:...")
+      ->required();
 }
 
 }  // namespace troupe::apps

@@ -142,14 +142,14 @@ ExitCode doctor(const DoctorArguments& arguments, const CommonFlags& flags) {
 
 void add_doctor(Program& program) {
   auto [command, arguments] = add_command(
-      program, program.app, "doctor", "whether this machine, or many, are fit for runs", doctor);
+      program, program.app, "doctor",
+      "check whether this machine, or the machines of a hostfile, can run Troupe", doctor);
   command->add_option("--hosts", arguments.hosts,
-                      "look at all machines of a hostfile, over ssh, and at what lies between");
+                      "check all machines of a hostfile over ssh, and the network between them");
   arguments.remote.add_to(*command);
   command->add_flag("--without-links", arguments.without_links,
-                    "do not measure between the machines");
-  command->add_option("--keys", arguments.keys, "look at this key file, too")
-      ->envname("TROUPE_KEYS");
+                    "skip the measurements between machines");
+  command->add_option("--keys", arguments.keys, "also check this key file")->envname("TROUPE_KEYS");
 }
 
 }  // namespace troupe::apps

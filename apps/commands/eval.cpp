@@ -60,16 +60,18 @@ ExitCode eval(const EvalArguments& arguments, const CommonFlags& flags) {
 
 void add_eval(Program& program) {
   auto [command, arguments] =
-      add_command(program, program.app, "eval", "the loss of a checkpoint on given data", eval);
+      add_command(program, program.app, "eval", "evaluate a checkpoint on data", eval);
   command
       ->add_option("checkpoint", arguments.checkpoint,
-                   "a checkpoint's folder, or one that holds several")
+                   "a checkpoint folder, or a folder of checkpoints")
       ->required();
-  command->add_option("--data", arguments.data, "what data.validate may be: made:..., or a file")
+  command
+      ->add_option("--data", arguments.data,
+                   "evaluation data: made:... or a file, as for data.validate")
       ->required();
-  command->add_option("--samples", arguments.samples, "how many samples at most")
+  command->add_option("--samples", arguments.samples, "maximum number of samples (default: 256)")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
-  command->add_option("--micro", arguments.micro, "how many at once")
+  command->add_option("--micro", arguments.micro, "micro-batch size (default: 8)")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
 }
 

@@ -89,7 +89,7 @@ ExitCode follow(const WhichHead& head, HeadClient& client, const std::string& ru
         return end_without_head(read.error(), **ringing, bell, *known);
     if (known->has_ended()) return tell_end(*known);
   }
-  recorder->say("the run goes on; `troupe attach " + run + "` follows it again");
+  recorder->say("the run continues; `troupe attach " + run + "` follows it again");
   return ExitCode::interrupted;
 }
 
@@ -156,7 +156,7 @@ ExitCode submit(const SubmitArguments& arguments, const CommonFlags& flags) {
   const std::string name = text_of(*answer, "run");
   const Value* chosen = answer->find("chosen");
   if (chosen && !arguments.wait && !flags.quiet)
-    std::fprintf(stderr, "computes in %s\n", text_of(*chosen, "why").c_str());
+    std::fprintf(stderr, "precision %s\n", text_of(*chosen, "why").c_str());
   if (arguments.wait) return follow(arguments.head, **client, name, From::this_life, flags);
   std::printf("%s\n", name.c_str());
   return ExitCode::done;
@@ -167,15 +167,16 @@ ExitCode submit(const SubmitArguments& arguments, const CommonFlags& flags) {
 void add_follow(Program& program) {
   {
     auto [command, arguments] =
-        add_command(program, program.app, "submit", "give a run to a head", submit);
+        add_command(program, program.app, "submit", "submit a run to a head", submit);
     arguments.head.add_to(*command);
-    command->add_option("config", arguments.config, "a configuration, - for JSON from stdin")
+    command->add_option("config", arguments.config, "configuration file; - reads JSON from stdin")
         ->required();
-    command->add_option("--set", arguments.settings, "key=value, over the file");
+    command->add_option("--set", arguments.settings,
+                        "key=value: override a key of the file; can be repeated");
     command->add_flag("--wait", arguments.wait,
-                      "show it, and end as it ends; Ctrl-C lets it go on");
+                      "show the run and exit with its exit code; Ctrl-C detaches");
     CLI::Option* resume =
-        command->add_flag("--resume", arguments.resume, "go on from its newest checkpoint");
+        command->add_flag("--resume", arguments.resume, "resume from the run's newest checkpoint");
     command
         ->add_flag("--from-scratch", arguments.from_scratch,
                    "with --resume: begin at step 0 if the run's saved checkpoints are gone")
@@ -188,18 +189,18 @@ void add_follow(Program& program) {
   };
   {
     auto [command, arguments] =
-        about("attach", "show a run until it ends; Ctrl-C lets it go on", attach);
+        about("attach", "show a run until it ends; Ctrl-C detaches", attach);
     command->add_option("run", arguments->run, "the run's name")->required();
   }
   {
-    auto [command, arguments] = about("logs", "all that was told of a run", logs);
+    auto [command, arguments] = about("logs", "print a run's log", logs);
     command->add_option("run", arguments->run, "the run's name")->required();
-    command->add_flag("-f,--follow", arguments->follow, "and what comes, until it ends");
+    command->add_flag("-f,--follow", arguments->follow, "keep following until the run ends");
   }
   {
-    auto [command, arguments] = about("events", "what a head publishes", events);
-    command->add_option("run", arguments->run, "of this run alone");
-    command->add_flag("-f,--follow", arguments->follow, "until interrupted, which is the default");
+    auto [command, arguments] = about("events", "print the events that a head publishes", events);
+    command->add_option("run", arguments->run, "only events of this run");
+    command->add_flag("-f,--follow", arguments->follow, "follow until interrupted (the default)");
   }
 }
 

@@ -65,10 +65,10 @@ Status check_tensors(const HeadArguments& arguments, const std::string& interfac
   if (!address) return within("--interface", address.error());
   if (transport::is_loopback(*address) || arguments.plain_tensors || !arguments.keys.empty())
     return Done{};
-  return Error{"--interface " + interface +
-               ": tensors would leave this machine in the clear, because this head has no keys; "
-               "give it --keys and --allow (`troupe keys new`), or --plain-tensors if the network "
-               "is all yours"};
+  return Error{
+      "--interface " + interface +
+      ": tensors would leave this machine unencrypted, because this head has no keys; give it "
+      "--keys and --allow (`troupe keys new`), or --plain-tensors if the network is private"};
 }
 
 /// Returns whether to restart a head that ended like this. A head is not restarted if it was asked
@@ -105,7 +105,7 @@ ExitCode supervise(const CommonFlags& flags) {
     const bool again = comes_back(end, std::chrono::steady_clock::now() - began);
     if (!again) bell.ring();
     if (again && !flags.quiet)
-      std::fprintf(stderr, "the head, process %d, %s; it comes back\n",
+      std::fprintf(stderr, "the head (process %d) %s; restarting it\n",
                    static_cast<int>(end.process), to_text(end).c_str());
     return again;
   };
@@ -153,7 +153,7 @@ class AllowListWatch {
       // The queue is full: try again at the next look.
       if (list && !service_.allow(*list)) seen_ = {};
       say_(list ? path_ + " has changed: " + std::to_string(list->size()) + " keys may come"
-                : "the list of hosts stays as it was: " + list.error().text);
+                : "the allow list is unchanged: " + list.error().text);
     }
   }
 
@@ -173,7 +173,7 @@ std::unique_ptr<StatusPage> open_page(const std::string& address, const HeadServ
                                       const std::function<void(const std::string&)>& say) {
   auto page = StatusPage::listen(address, [&service] { return service.status(); });
   if (!page) {
-    say("there is no page: " + page.error().text);
+    say("no status page: " + page.error().text);
     return nullptr;
   }
   say("its page:         " + (*page)->address());
@@ -203,9 +203,8 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
   if (arguments.only_submitted) options.earlier_runs = HeadOptions::EarlierRuns::wait;
   options.deposed = [](std::uint64_t term) {
     std::fprintf(stderr,
-                 "error: a node has proved that it knows a head of term %llu, which came after "
-                 "this one; start "
-                 "this one with the folder of that one (--state), or the nodes anew\n",
+                 "error: a node has proved that it knows a newer head (term %llu); start this head "
+                 "with the state folder of the newer one (--state), or restart the nodes\n",
                  static_cast<unsigned long long>(term));
     // Ends at once, since whatever it wrote now would be wrong.
     std::_Exit(static_cast<int>(ExitCode::deposed));
@@ -213,11 +212,12 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
   std::string join = "troupe node";
   if (arguments.keys.empty() != arguments.allow.empty())
     return complain(ExitCode::usage,
-                    "error: --keys and --allow go together: who this head is, and who may come");
+                    "error: --keys (the identity of this head) and --allow (who may connect) need "
+                    "each other; give both");
   if (!arguments.paths.empty() && arguments.keys.empty())
     return complain(ExitCode::usage,
-                    "error: --allow-path goes with --keys: a head without keys takes orders from "
-                    "its own user alone, who may use all of his files");
+                    "error: --allow-path needs --keys: a head without keys only serves its own "
+                    "user, who may use all files of that user");
   if (!arguments.keys.empty()) {
     auto confinement = Confinement::to(arguments.paths);
     if (!confinement) return complain(ExitCode::usage, "error: " + confinement.error().text);
@@ -237,7 +237,7 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
     if (seal)
       options.seal = *seal;
     else
-      say("this head shares no secret with other heads, and ends for none: " + seal.error().text);
+      say("this head shares no secret with other heads and yields to none: " + seal.error().text);
   }
   // Signals must work before clients can reach the head.
   Bell bell;
@@ -252,7 +252,7 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
   say("on each machine:  " + join + " --head " + reached_at(service.endpoint(), interface));
   say("then:             troupe submit CONFIG --wait");
   if (arguments.plain_tensors)
-    say("tensors:          they leave machines in the clear (--plain-tensors); everybody on the "
+    say("tensors:          sent between machines unencrypted (--plain-tensors); anyone on the "
         "network can read and change them");
   std::optional<AllowListWatch> watch;
   if (!arguments.allow.empty()) watch.emplace(arguments.allow, **opened, say);
@@ -262,40 +262,41 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
   // The check takes every lock that an order takes, so it hangs if the head hangs.
   manager->wait(bell, [&service] { (void)service.status(); });
   manager->stopping();
-  say("stopping: runs finish their step and are saved, and go on when this head comes back; once "
-      "more to stop at once");
+  say("stopping: runs finish their step and save a checkpoint; they continue when this head "
+      "restarts; interrupt again to stop at once");
   return ExitCode::done;
 }
 
 }  // namespace
 
 void add_head(Program& program) {
-  auto [command, arguments] =
-      add_command(program, program.app, "head", "lead runs, and know the nodes", head);
+  auto [command, arguments] = add_command(program, program.app, "head",
+                                          "start the coordinator: accept nodes and runs", head);
   command->add_option("--listen", arguments.listen,
-                      "where nodes and people dial; port 0 takes a free one");
-  command->add_option("--events", arguments.events, "where events are published");
-  command->add_option("--http", arguments.http,
-                      "where browsers and Prometheus find its page, on this machine alone; off: "
-                      "nowhere");
-  command->add_option("--keys", arguments.keys, "a file of `troupe keys new`: who this head is");
-  command->add_option("--allow", arguments.allow, "a list of hosts: who may come, and as what");
+                      "address for nodes and clients; port 0 picks a free port");
+  command->add_option("--events", arguments.events, "address at which events are published");
+  command->add_option(
+      "--http", arguments.http,
+      "local address of the status page and the Prometheus metrics; off disables them");
+  command->add_option("--keys", arguments.keys, "key file of this head, from `troupe keys new`");
+  command->add_option("--allow", arguments.allow, "allow list of public keys and their roles");
   command->add_option("--allow-path", arguments.paths,
-                      "with --keys: a folder that runs may read and write, beside the one it is "
-                      "started in; may be repeated");
+                      "with --keys: another folder that runs may read and write, besides the "
+                      "working folder; can be repeated");
   command->add_flag("--allow-chaos", arguments.allow_chaos,
-                    "let `troupe chaos` kill, stop and slow down nodes here: for drills");
+                    "allow `troupe chaos` to inject faults into nodes and runs");
   command->add_option("--interface", arguments.interface,
-                      "the address by which nodes reach this machine (where it listens)");
-  command->add_flag("--plain-tensors", arguments.plain_tensors,
-                    "let tensors leave machines in the clear, for a network that is all yours; "
-                    "without it they are encrypted");
+                      "address at which nodes reach this machine (default: the listening address)");
+  command->add_flag(
+      "--plain-tensors", arguments.plain_tensors,
+      "send tensors between machines unencrypted, for a private network (default: encrypted)");
   command->add_option("--state", arguments.state,
-                      "the folder of what it remembers: one that comes back leads its runs on");
-  command->add_flag("--only-submitted", arguments.only_submitted,
-                    "let runs of an earlier life wait until somebody submits them again");
+                      "state folder; restart the head with the same one to continue its runs");
+  command->add_flag(
+      "--only-submitted", arguments.only_submitted,
+      "do not continue runs of an earlier head process until they are submitted again");
   command->add_flag("--supervised", arguments.supervised,
-                    "start it again where it dies, as systemd would");
+                    "restart the head if it dies, as systemd would");
 }
 
 }  // namespace troupe::apps

@@ -20,7 +20,7 @@ ExitCode make_keys(const NewArguments& arguments, const CommonFlags&) {
   const std::string file = arguments.name + ".key";
   if (auto written = transport::write_key_pair(file, *pair); !written)
     return complain(ExitCode::failed, "error: " + written.error().text);
-  std::printf("# in %s: both keys, for nobody else's eyes. In the head's list of hosts:\n",
+  std::printf("# in %s: both keys, for nobody else's eyes. In the head's allow list:\n",
               file.c_str());
   std::printf("%-16s %-14s %s\n", arguments.name.c_str(), arguments.roles.c_str(),
               pair->public_key.c_str());
@@ -30,13 +30,13 @@ ExitCode make_keys(const NewArguments& arguments, const CommonFlags&) {
 }  // namespace
 
 void add_keys(Program& program) {
-  CLI::App& keys = add_group(program, "keys", "who may speak to a head");
+  CLI::App& keys = add_group(program, "keys", "manage the keys of heads, nodes and people");
   auto [command, arguments] =
-      add_command(program, keys, "new", "make a pair of keys, as NAME.key", make_keys);
-  command->add_option("name", arguments.name, "a host, or a person")->required();
+      add_command(program, keys, "new", "create a key pair in NAME.key", make_keys);
+  command->add_option("name", arguments.name, "name of a host or a person")->required();
   command
       ->add_option("--roles", arguments.roles,
-                   "node, daemon, operator, viewer, with commas between")
+                   "roles, separated by commas: node, daemon, operator, viewer")
       ->check([](const std::string& text) {
         std::string rest = text;
         while (!rest.empty()) {

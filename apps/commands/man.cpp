@@ -213,11 +213,12 @@ struct ManArguments {
 }  // namespace
 
 void add_man(Program& program) {
-  CLI::App* command = program.app.add_subcommand("man", "print a manual page, for packagers");
-  command->group("");  // People use write_manual(1) instead.
+  CLI::App* command = program.app.add_subcommand("man", "print a manual page (for packages)");
+  command->group("");  // People call write_manual(1).
   const auto arguments = std::make_shared<ManArguments>();
-  command->add_option("command", arguments->command, "the page of this command (the program)");
-  command->add_option("--to", arguments->folder, "write all pages into this folder");
+  command->add_option("command", arguments->command,
+                      "print the page of this command (default: of the program)");
+  command->add_option("--to", arguments->folder, "write all manual pages into this folder");
   command->callback([&program = program.app, &exit_code = program.exit_code, arguments] {
     exit_code = write_manual(program, arguments->command, arguments->folder);
   });

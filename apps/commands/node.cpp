@@ -149,14 +149,14 @@ ExitCode node(const DaemonArguments& given, const CommonFlags& flags) {
 
 void add_node(Program& program) {
   auto [command, arguments] =
-      add_command(program, program.app, "node", "lend this machine's devices to a head", node);
+      add_command(program, program.app, "node", "offer this machine's devices to a head", node);
   arguments.node.add_to(*command);
   command->add_option("--leave-patience", arguments.leave_patience,
-                      "seconds in which its runs may save and go on without it, once it shall end");
+                      "seconds to wait for a save when stopping (default: 30)");
   command
       ->add_option("--exit-code-on-signal", arguments.exit_code_on_signal,
-                   "the exit code after SIGTERM or SIGINT (0); Kubernetes replaces a pod that ends "
-                   "with another code than 0")
+                   "exit code after SIGTERM or SIGINT (default: 0); Kubernetes replaces a pod that "
+                   "exits with another code than 0")
       ->check(CLI::Range(0, 255));
 }
 

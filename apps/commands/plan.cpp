@@ -85,26 +85,35 @@ ExitCode plan(const PlanArguments& arguments, const CommonFlags& flags) {
 }  // namespace
 
 void add_plan(Program& program) {
-  auto [command, arguments] = add_command(
-      program, program.app, "plan",
-      "what would run where: bytes, times, and what happens when nodes go or come", plan);
-  command->add_option("config", arguments.config, "a .toml or .json file; - reads JSON from stdin")
+  auto [command, arguments] = add_command(program, program.app, "plan",
+                                          "plan a run without starting it: placement, memory, step "
+                                          "time, and what happens when nodes leave or join",
+                                          plan);
+  command
+      ->add_option("config", arguments.config,
+                   "configuration: a .toml or .json file; - reads JSON from stdin")
       ->required();
-  command->add_option("--set", arguments.settings, "key=value: sets a key of the configuration")
+  command
+      ->add_option("--set", arguments.settings,
+                   "key=value: set a key of the configuration; can be repeated")
       ->allow_extra_args(false);
-  auto* cluster =
-      command->add_option("--cluster", arguments.cluster,
-                          "a .toml or .json file of nodes; else this machine is shared out");
+  auto* cluster = command->add_option("--cluster", arguments.cluster,
+                                      "cluster description: a .toml or .json file (default: split "
+                                      "this machine into --nodes nodes)");
   arguments.head.add_to(*command);
-  command->get_option("--head")->description("plan for the nodes of this head")->excludes(cluster);
-  command->add_option("--nodes", arguments.nodes, "nodes that this machine stands for")
+  command->get_option("--head")
+      ->description("plan for the nodes of the head at this address")
+      ->excludes(cluster);
+  command
+      ->add_option("--nodes", arguments.nodes,
+                   "number of nodes to split this machine into (default: 1)")
       ->check(CLI::Range(1, 1024))
       ->excludes(cluster)
       ->excludes("--head");
   command->add_option("--profile", arguments.profile,
-                      "what a device of speed 1 does, from `troupe bench kernels --profile`; else "
-                      "this machine is measured");
-  command->add_flag("--explain", arguments.explain, "print the formula behind each number");
+                      "measurements of a device of speed 1, from `troupe bench kernels --profile` "
+                      "(default: measure this machine)");
+  command->add_flag("--explain", arguments.explain, "print the formula for each number");
 }
 
 }  // namespace troupe::apps

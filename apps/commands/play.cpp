@@ -148,7 +148,7 @@ ExitCode play(const PlayArguments& arguments, const CommonFlags& flags) {
       return fail(act.line, "act " + std::to_string(i + 1) + ": " + played.error().text);
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
     char line[80];
-    std::snprintf(line, sizeof line, "act %zu of %zu is played, after %.1f s", i + 1,
+    std::snprintf(line, sizeof line, "act %zu of %zu is done, after %.1f s", i + 1,
                   scenario->acts.size(), passed.count());
     say(line);
   }
@@ -159,9 +159,12 @@ ExitCode play(const PlayArguments& arguments, const CommonFlags& flags) {
 }  // namespace
 
 void add_play(Program& program) {
-  auto [command, arguments] = add_command(
-      program, program.app, "play", "play a scenario: messages, and what shall come of them", play);
-  command->add_option("scenario", arguments.scenario, "a .toml file; config/scenarios has some")
+  auto [command, arguments] =
+      add_command(program, program.app, "play",
+                  "run a scenario: send messages and check the expected events", play);
+  command
+      ->add_option("scenario", arguments.scenario,
+                   "scenario: a .toml file; config/scenarios has examples")
       ->required();
   arguments.head.add_to(*command);
 }

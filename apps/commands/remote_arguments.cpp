@@ -5,8 +5,8 @@
 namespace troupe::apps {
 
 void RemoteArguments::add_to(CLI::App& command) {
-  command.add_option("--program", program, "where troupe is on the machines (as here)");
-  command.add_option("--folder", folder, "the folder that it is started in (as here)");
+  command.add_option("--program", program, "path of `troupe` on the machines (default: as here)");
+  command.add_option("--folder", folder, "working folder on the machines (default: as here)");
 }
 
 }  // namespace troupe::apps

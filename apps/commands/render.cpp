@@ -25,12 +25,16 @@ struct JobArguments {
 
   void add_to(CLI::App& command) {
     command.add_option("config", config, "the run")->required();
-    command.add_option("--set", settings, "key=value, over the file");
-    command.add_option("--nodes", nodes, "how many")->check(CLI::Range(1, 10'000));
-    command.add_option("--cores", cores, "of each node (all of a machine)")
+    command.add_option("--set", settings, "key=value: override a key of the file; can be repeated");
+    command.add_option("--nodes", nodes, "number of nodes (default: 2)")
+        ->check(CLI::Range(1, 10'000));
+    command.add_option("--cores", cores, "cores per node (default: all of a machine)")
         ->check(CLI::Range(1, 4096));
-    command.add_option("--memory", memory, "of each node, as the cluster writes it");
-    command.add_option("--grace", grace, "seconds from a notice to the end, to save the run")
+    command.add_option("--memory", memory, "memory per node, in the cluster's notation");
+    command
+        .add_option(
+            "--grace", grace,
+            "seconds between a termination notice and the kill, for saving the run (default: 120)")
         ->check(CLI::Range(1, 86'400));
   }
   /// Returns the order. Errors are those of the configuration.
@@ -137,34 +141,44 @@ ExitCode ssh(const SshArguments& arguments, const CommonFlags&) {
 }  // namespace
 
 void add_render(Program& program) {
-  CLI::App& render = add_group(program, "render", "job specifications, on standard output");
+  CLI::App& render = add_group(program, "render", "print job specifications");
   {
     auto [command, arguments] =
-        add_command(program, render, "slurm", "a run as a script for sbatch", slurm);
+        add_command(program, render, "slurm", "print an sbatch script for a run", slurm);
     arguments.job.add_to(*command);
-    command->add_option("--time", arguments.time, "the most, as Slurm writes it");
-    command->add_option("--partition", arguments.partition, "of the cluster (its own choice)");
-    command->add_option("--program", arguments.program, "where troupe is on the machines");
+    command->add_option("--time", arguments.time,
+                        "time limit, as for sbatch --time (default: 1-00:00:00)");
+    command->add_option("--partition", arguments.partition,
+                        "Slurm partition (default: the cluster's default)");
+    command->add_option("--program", arguments.program, "path of `troupe` on the machines");
   }
   {
     auto [command, arguments] =
-        add_command(program, render, "k8s", "a run as Kubernetes objects", kubernetes);
+        add_command(program, render, "k8s", "print Kubernetes objects for a run", kubernetes);
     arguments.job.add_to(*command);
-    command->add_option("--flavour", arguments.flavour, "job, jobset or statefulset")
+    command
+        ->add_option("--flavour", arguments.flavour,
+                     "kind of objects: job, jobset or statefulset (default: job)")
         ->check(CLI::IsMember({"job", "jobset", "statefulset"}));
-    command->add_option("--image", arguments.image, "with this program in it");
-    command->add_option("--shared-memory", arguments.shared_memory, "of each pod's /dev/shm");
-    command->add_option("--storage", arguments.storage, "for runs/");
+    command->add_option("--image", arguments.image, "container image that contains this program");
+    command->add_option("--shared-memory", arguments.shared_memory,
+                        "size of /dev/shm in each pod (default: 1Gi)");
+    command->add_option("--storage", arguments.storage,
+                        "size of the volume for runs/ (default: 20Gi)");
   }
   {
     auto [command, arguments] = add_command(
-        program, render, "ssh", "a script that starts and ends the nodes of a hostfile", ssh);
-    command->add_option("hostfile", arguments.hostfile, "a machine a line: alpha slots=2")
+        program, render, "ssh",
+        "print a script that starts and stops nodes on the machines of a hostfile", ssh);
+    command
+        ->add_option("hostfile", arguments.hostfile,
+                     "hostfile: one machine per line, such as alpha slots=2")
         ->required();
-    command->add_option("--head", arguments.head, "the head, as the machines reach it");
-    command->add_option("--head-key", arguments.head_key, "the head's public key");
-    command->add_option("--node-keys", arguments.node_keys,
-                        "each node's key file there; {host} stands for the machine's name");
+    command->add_option("--head", arguments.head, "address at which the machines reach the head");
+    command->add_option("--head-key", arguments.head_key, "public key of the head");
+    command->add_option(
+        "--node-keys", arguments.node_keys,
+        "path of the key file on each machine; {host} stands for the machine's name");
     arguments.remote.add_to(*command);
   }
 }

@@ -66,12 +66,13 @@ ExitCode report(const ReportArguments& arguments, const CommonFlags&) {
 void add_report(Program& program) {
   auto [command, arguments] =
       add_command(program, program.app, "report",
-                  "what runs did, as one page with charts, or their loss as a picture", report);
-  command->add_option("runs", arguments.runs, "names of runs, or their folders")->required();
-  command->add_option("--format", arguments.format, "html, or svg: the loss alone")
+                  "write a page with charts of runs, or a picture of their loss", report);
+  command->add_option("runs", arguments.runs, "runs: names or folders")->required();
+  command
+      ->add_option("--format", arguments.format, "html, or svg for the loss only (default: html)")
       ->check(CLI::IsMember({"html", "svg"}));
-  command->add_option("--out", arguments.out, "a file; else standard output");
-  command->add_option("--title", arguments.title, "what stands above it");
+  command->add_option("--out", arguments.out, "output file (default: standard output)");
+  command->add_option("--title", arguments.title, "title of the page");
 }
 
 }  // namespace troupe::apps

@@ -143,23 +143,27 @@ ExitCode sample(const SampleArguments& arguments, const CommonFlags&) {
 
 void add_sample(Program& program) {
   auto [command, arguments] =
-      add_command(program, program.app, "sample", "let a language model go on with a text", sample);
+      add_command(program, program.app, "sample", "generate text with a language model", sample);
   command
       ->add_option("checkpoint", arguments.checkpoint,
-                   "a checkpoint's folder, or one that holds several")
+                   "a checkpoint folder, or a folder of checkpoints")
       ->required();
   command->add_option("--prompt", arguments.prompt,
-                      "the text to go on with; token numbers where there is no tokenizer");
+                      "text to continue; token numbers if there is no tokenizer");
   command->add_option("--tokenizer", arguments.tokenizer,
                       "tokenizer.json, or vocab.json beside merges.txt");
-  command->add_option("--tokens", arguments.tokens, "how many to write")
+  command->add_option("--tokens", arguments.tokens, "number of tokens to generate (default: 100)")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 24));
   command
-      ->add_option("--temperature", arguments.temperature, "0 takes the likeliest token every time")
+      ->add_option("--temperature", arguments.temperature,
+                   "sampling temperature; 0 always takes the likeliest token (default: 1)")
       ->check(CLI::Range(0.0, 100.0));
-  command->add_option("--top-k", arguments.top_k, "draw from the k likeliest only; 0: from all")
+  command
+      ->add_option("--top-k", arguments.top_k,
+                   "sample from the k likeliest tokens; 0 means all (default: 0)")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 24));
-  command->add_option("--seed", arguments.seed, "equal seeds write equal texts");
+  command->add_option("--seed", arguments.seed,
+                      "random seed; equal seeds generate equal texts (default: 1)");
 }
 
 }  // namespace troupe::apps

@@ -188,26 +188,28 @@ ExitCode schedule(const ScheduleArguments& arguments, const CommonFlags& flags) 
 }  // namespace
 
 void add_schedule(Program& program) {
-  auto [command, arguments] =
-      add_command(program, program.app, "schedule", "draw, check and search schedules", schedule);
-  command->add_option("name", arguments.name, "one of --list, or auto");
+  auto [command, arguments] = add_command(program, program.app, "schedule",
+                                          "show, check and search pipeline schedules", schedule);
+  command->add_option("name", arguments.name, "a schedule from --list, or auto");
   command->add_option("--stages", arguments.stages,
-                      "stages of the pipeline; devices with --search");
-  command->add_option("--micro-batches", arguments.micro_batches, "micro-batches in a step");
-  command->add_option("--chunks", arguments.chunks, "stages on one device");
+                      "number of pipeline stages; with --search, number of devices");
+  command->add_option("--micro-batches", arguments.micro_batches, "micro-batches per step");
+  command->add_option("--chunks", arguments.chunks, "stages per device (default: 1)");
   command
       ->add_option("--costs", arguments.costs,
-                   "F,I,W,HOP: times of a device's share, and of a message")
+                   "F,I,W,HOP: time of a device's forward, input-gradient and weight-gradient "
+                   "pass, and of a message")
       ->capture_default_str();
-  command->add_option("--format", arguments.format, "text, csv, json, svg or trace")
+  command->add_option("--format", arguments.format, "output format: text, csv, json, svg or trace")
       ->check(CLI::IsMember({"text", "csv", "json", "svg", "trace"}));
-  command->add_option("--check", arguments.check, "prove that a file's schedule is valid");
-  command->add_option("--cap", arguments.cap,
-                      "with --search: a device's memory, in activations of its share of the model");
+  command->add_option("--check", arguments.check, "check that the schedule in this file is valid");
+  command->add_option(
+      "--cap", arguments.cap,
+      "with --search: memory limit per device (1 = activations of one micro-batch)");
   command->add_flag("--updates", arguments.updates,
-                    "with the gradients given (A) and the updates (O)");
-  command->add_flag("--search", arguments.search, "find the best for these costs");
-  command->add_flag("--list", arguments.list, "all names");
+                    "show gradient exchanges (A) and optimizer updates (O)");
+  command->add_flag("--search", arguments.search, "search the best schedule for these costs");
+  command->add_flag("--list", arguments.list, "list all schedules");
 }
 
 }  // namespace troupe::apps

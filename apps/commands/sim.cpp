@@ -114,7 +114,7 @@ ExitCode simulate_both(config::RunConfig config, const SimPlace& place,
     auto simulated = simulate(config, place, terms);
     if (!simulated) return invalid(simulated.error());
     if (const auto& flaw = simulated->report.flaw; !flaw.empty())
-      return complain(ExitCode::failed, "error: the simulation contradicts itself: " + flaw);
+      return complain(ExitCode::failed, "error: bug in the simulation: " + flaw);
     both.push_back(std::move(*simulated));
   }
   if (!arguments.timeline.empty()) {
@@ -155,42 +155,45 @@ ExitCode run(const SimArguments& arguments, const CommonFlags& flags) {
 }  // namespace
 
 void add_sim(Program& program) {
-  auto [command, arguments] =
-      add_command(program, program.app, "sim",
-                  "hours of a run on a cluster that comes and goes, within seconds: the real "
-                  "control plane on a virtual clock",
-                  run);
-  command->add_option("config", arguments.config, "a .toml or .json file; - reads JSON from stdin")
+  auto [command, arguments] = add_command(program, program.app, "sim",
+                                          "simulate hours of a run on an unreliable cluster within "
+                                          "seconds: the real control plane on a virtual clock",
+                                          run);
+  command
+      ->add_option("config", arguments.config,
+                   "configuration: a .toml or .json file; - reads JSON from stdin")
       ->required();
-  command->add_option("--set", arguments.settings, "key=value: sets a key of the configuration")
+  command
+      ->add_option("--set", arguments.settings,
+                   "key=value: set a key of the configuration; can be repeated")
       ->allow_extra_args(false);
-  command->add_option("--cluster", arguments.cluster, "a .toml or .json file of nodes")->required();
-  command->add_option(
-      "--profile", arguments.profile,
-      "what a device of speed 1 does, from `troupe bench kernels --profile`; else a "
-      "middling one");
-  auto* failures = command->add_option(
-      "--failures", arguments.failures,
-      "which nodes come and go: Bamboo's lines of milliseconds,add,node or SkyPilot's JSON");
+  command->add_option("--cluster", arguments.cluster, "cluster description: a .toml or .json file")
+      ->required();
+  command->add_option("--profile", arguments.profile,
+                      "measurements of a device of speed 1, from `troupe bench kernels --profile` "
+                      "(default: an average core)");
+  auto* failures = command->add_option("--failures", arguments.failures,
+                                       "trace of nodes that join and leave: Bamboo's lines of "
+                                       "milliseconds,add,node or SkyPilot's JSON");
   auto* spot = command->add_flag("--spot", arguments.terms.spot,
-                                 "nodes come and go as spot instances were seen to");
+                                 "let nodes join and leave like measured spot instances");
   command
       ->add_option("--fail-every", arguments.terms.fail_every,
-                   "seconds after which a node goes, for half as long")
+                   "seconds between two departures; a node stays away for half as long")
       ->check(CLI::PositiveNumber)
       ->excludes(failures)
       ->excludes(spot);
   spot->excludes(failures);
-  command->add_option("--hours", arguments.terms.hours, "for so long, 1 by default")
+  command->add_option("--hours", arguments.terms.hours, "hours to simulate (default: 1)")
       ->check(CLI::Range(0.001, 10000.0));
-  command->add_option("--notice", arguments.terms.notice, "seconds that a node knows beforehand")
+  command->add_option("--notice", arguments.terms.notice, "seconds of notice before a node leaves")
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--seed", arguments.terms.seed, "what is drawn, is drawn by it");
+  command->add_option("--seed", arguments.terms.seed, "random seed");
   command->add_option("--make-trace", arguments.make_trace,
-                      "a file: what --spot or --fail-every does, in lines that --failures reads; "
-                      "nothing is simulated");
+                      "write the trace of --spot or --fail-every to this file, in the form that "
+                      "--failures reads, and simulate nothing");
   command->add_option("--timeline", arguments.timeline,
-                      "a file: what happened, a line of JSON each");
+                      "write what happened to this file, as one JSON object per line");
 }
 
 }  // namespace troupe::apps

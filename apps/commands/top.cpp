@@ -75,13 +75,12 @@ ExitCode top(const TopArguments& arguments, const CommonFlags& flags) {
 }  // namespace
 
 void add_top(Program& program) {
-  auto [command, arguments] =
-      add_command(program, program.app, "top",
-                  "the nodes and runs of a head as they are now, until Ctrl-C; once where the "
-                  "output is no terminal",
-                  top);
+  auto [command, arguments] = add_command(program, program.app, "top",
+                                          "watch the nodes and runs of a head until Ctrl-C; print "
+                                          "them once if the output is not a terminal",
+                                          top);
   arguments.head.add_to(*command);
-  command->add_option("--every", arguments.every, "seconds from one look to the next (1)")
+  command->add_option("--every", arguments.every, "seconds between refreshes (default: 1)")
       ->check(CLI::Range(0.1, 3600.0));
 }
 

@@ -88,17 +88,18 @@ ExitCode export_trace(const ExportArguments& arguments, const CommonFlags&) {
 }  // namespace
 
 void add_trace(Program& program) {
-  CLI::App& group = add_group(program, "trace", "what the devices of a run did, and when");
+  CLI::App& group = add_group(program, "trace", "export the device timeline and memory of a run");
   auto [command, arguments] = add_command(
       program, group, "export",
-      "what devices did in the last rounds, and what they hold, for other programs", export_trace);
-  command->add_option("run", arguments.run, "a run's name, or its folder")->required();
+      "export what devices did in the last rounds, and what their memory holds, for other programs",
+      export_trace);
+  command->add_option("run", arguments.run, "a run's name or folder")->required();
   command
       ->add_option("--format", arguments.format,
-                   "perfetto: the measured timeline; or pprof: memory by stage, layer and purpose, "
+                   "perfetto: the measured timeline; pprof: memory by stage, layer and purpose, "
                    "and time by stage and action")
       ->check(CLI::IsMember({"perfetto", "pprof"}));
-  command->add_option("--out", arguments.out, "a file; else standard output");
+  command->add_option("--out", arguments.out, "output file (default: standard output)");
 }
 
 }  // namespace troupe::apps

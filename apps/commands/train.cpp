@@ -55,7 +55,7 @@ void introduce(Recorder& recorder, const config::RunConfig& config, const RunSet
   recorder.say("batch: " + std::to_string(config.batch.global) + " samples in " +
                std::to_string(config.batch.global / setup.micro) + " micro-batches of " +
                std::to_string(setup.micro));
-  if (run.step() > 0) recorder.say("going on after step " + std::to_string(run.step()));
+  if (run.step() > 0) recorder.say("resuming after step " + std::to_string(run.step()));
 }
 
 /// Describes the plan, and the units of each stage if there are several.
@@ -79,9 +79,8 @@ void conclude(Recorder& recorder, const config::RunConfig& config, const RunSetu
   if (const auto entropy = setup.train->entropy_rate()) {
     char text[200];
     std::snprintf(text, sizeof text,
-                  "loss of the last steps: %.4f nats; no model can do better than the source's "
-                  "entropy rate of %.4f "
-                  "(%+.1f %%)",
+                  "loss of the last steps: %.4f nats; the source's entropy rate of %.4f nats is "
+                  "the lower bound (%+.1f %%)",
                   recent_loss, *entropy, 100 * (recent_loss / *entropy - 1));
     recorder.say(text);
   }
@@ -106,7 +105,7 @@ void tell_failed(Recorder& recorder, const config::RunConfig& config,
   recorder.record(state_event(config, "failed", why));
   recorder.say("the checkpoints that are listed by `troupe checkpoint ls " +
                config.checkpoint.directory + "` are good");
-  recorder.say("to go on from the newest: " + resume_command(arguments));
+  recorder.say("to resume from the newest: " + resume_command(arguments));
 }
 
 void tell_ending(Recorder& recorder, const config::RunConfig& config, const ProcessRun& run,
@@ -119,7 +118,7 @@ void tell_ending(Recorder& recorder, const config::RunConfig& config, const Proc
       recorder.record(ended_event(config, "stopped",
                                   "after step " + std::to_string(outcome.step) + ", which is saved",
                                   outcome.skipped_steps));
-      return recorder.say("go on with: " + resume_command(arguments));
+      return recorder.say("to resume: " + resume_command(arguments));
     case actors::Outcome::How::failed:
       return tell_failed(recorder, config, arguments, outcome.why);
   }
@@ -127,7 +126,7 @@ void tell_ending(Recorder& recorder, const config::RunConfig& config, const Proc
 
 /// Returns the final message for the case that no recorder can print it.
 std::string last_words(const TrainArguments& arguments, const std::string& how) {
-  return "run " + how + "\nto go on from its newest checkpoint: " + resume_command(arguments) +
+  return "run " + how + "\nto resume from its newest checkpoint: " + resume_command(arguments) +
          "\n";
 }
 
@@ -136,8 +135,8 @@ std::string last_words(const TrainArguments& arguments, const std::string& how) 
 [[noreturn]] void leave_stuck(const TrainArguments& arguments, const CommonFlags& flags,
                               const config::RunConfig& config, const std::string& last) {
   const auto why = [&] {
-    return "there was no sign of life for " + config::to_text(config.limits.head_patience) +
-           " (limits.head_patience); the last one was: " + last;
+    return "no progress for " + config::to_text(config.limits.head_patience) +
+           " (limits.head_patience); last known activity: " + last;
   };
   exit_now(
       ExitCode::failed,
@@ -232,7 +231,8 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
                                config.log.every, config.train.steps);
   if (!opened) return complain(ExitCode::failed, "error: " + opened.error().text);
   Recorder& recorder = **opened;
-  if (!place->moved.empty()) recorder.say("the earlier run of this name is now in " + place->moved);
+  if (!place->moved.empty())
+    recorder.say("the earlier run of this name was moved to " + place->moved);
   for (auto& warning : describe_run(files, place->folder, *loaded, run.chosen(), run.step()))
     warnings.push_back(std::move(warning));
   for (const auto& warning : warnings) recorder.record(warning_event(config, warning));
@@ -276,20 +276,23 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
 }  // namespace
 
 void add_train(Program& program) {
-  auto [command, arguments] =
-      add_command(program, program.app, "train", "train a model as a configuration says", train);
-  command->add_option("config", arguments.config, "a .toml or .json file; - reads JSON from stdin")
+  auto [command, arguments] = add_command(program, program.app, "train", "train a model", train);
+  command
+      ->add_option("config", arguments.config,
+                   "configuration: a .toml or .json file; - reads JSON from stdin")
       ->required();
-  command->add_option("--set", arguments.settings, "key=value: sets a key of the configuration")
+  command
+      ->add_option("--set", arguments.settings,
+                   "key=value: set a key of the configuration; can be repeated")
       ->allow_extra_args(false);
   command->add_option("--nodes", arguments.nodes,
-                      "local node processes; all in this one by default");
+                      "number of local node processes (default: train in this process)");
   command
       ->add_option("--carrier", arguments.carrier,
-                   "between node processes: auto, which is shared memory, or tcp")
+                   "transport between node processes: auto (shared memory) or tcp")
       ->check(CLI::IsMember({"auto", "tcp"}));
   CLI::Option* resume =
-      command->add_flag("--resume", arguments.resume, "go on from the newest good checkpoint");
+      command->add_flag("--resume", arguments.resume, "resume from the newest good checkpoint");
   command
       ->add_flag("--from-scratch", arguments.from_scratch,
                  "with --resume: begin at step 0 if the run's saved checkpoints are gone")

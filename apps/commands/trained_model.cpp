@@ -10,7 +10,7 @@ Result<storage::Checkpoint> open_checkpoint(storage::Files& files, const std::st
   if (!newest) return newest.error();
   if (!*newest)
     return Error{path +
-                 ": there is no checkpoint here, nor below; `troupe train` and `troupe checkpoint "
+                 ": there is no checkpoint in this folder; `troupe train` and `troupe checkpoint "
                  "import` make them"};
   return std::move((*newest)->checkpoint);
 }

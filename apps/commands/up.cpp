@@ -97,8 +97,8 @@ ExitCode up(const UpArguments& arguments, const CommonFlags& flags) {
   if (!head) return complain(ExitCode::usage, "error: " + head.error().text);
   if (arguments.node_keys.empty() != arguments.keys.head_key.empty())
     return complain(ExitCode::usage,
-                    "error: --node-keys and --head-key go together: who the nodes are, and whom "
-                    "they expect");
+                    "error: --node-keys (identity of the nodes) and --head-key (identity of the "
+                    "head) need each other; give both");
   auto place = RemotePlace::like_here(arguments.remote.program, arguments.remote.folder);
   if (!place) return complain(ExitCode::invalid, place.error().text);
   const auto path = up_state_path();
@@ -110,8 +110,8 @@ ExitCode up(const UpArguments& arguments, const CommonFlags& flags) {
     return complain(ExitCode::usage, "error: nodes were started already on " +
                                          std::to_string((*before)->hosts.size()) +
                                          " machines, for " + (*before)->head + " (" + *path +
-                                         "); end them first: troupe down");
-  // Existing nodes of the same head stay, and missing ones are added.
+                                         "); stop them first: troupe down");
+  // Nodes of the same head stay, and what is missing is added.
   UpState state = *before ? **before : new_up(*head);
   const NodesOrder order{state.name,
                          *head,
@@ -143,8 +143,8 @@ ExitCode up(const UpArguments& arguments, const CommonFlags& flags) {
   if (auto written = write_up(*path, state); !written)
     return complain(ExitCode::failed, "error: " + written.error().text);
   return tell_failures(ends,
-                       "have not all their nodes; the others run on until `troupe down`, and "
-                       "`troupe up` again adds what is missing");
+                       "do not have all their nodes; the other nodes run until `troupe down`; run "
+                       "`troupe up` again to add the missing ones");
 }
 
 /// Removes machines from the list without ending anything.
@@ -168,7 +168,7 @@ ExitCode down(const DownArguments& arguments, const CommonFlags& flags) {
   auto state = read_up(*path);
   if (!state) return complain(ExitCode::failed, "error: " + state.error().text);
   if (!*state) {
-    if (!flags.quiet) std::puts("nothing is up");
+    if (!flags.quiet) std::puts("no nodes are running");
     return ExitCode::done;
   }
   if (!arguments.forget.empty()) return forget(arguments, std::move(**state), *path);
@@ -184,8 +184,8 @@ ExitCode down(const DownArguments& arguments, const CommonFlags& flags) {
   if (auto written = write_up(*path, **state); !written)
     return complain(ExitCode::failed, "error: " + written.error().text);
   return tell_failures(ends,
-                       "may still have nodes; try `troupe down` again, or `troupe down --forget "
-                       "HOST` for one that is gone");
+                       "may still have nodes; run `troupe down` again, or `troupe down --forget "
+                       "HOST` for a machine that is gone");
 }
 
 }  // namespace
@@ -193,27 +193,35 @@ ExitCode down(const DownArguments& arguments, const CommonFlags& flags) {
 void add_up(Program& program) {
   {
     auto [command, arguments] = add_command(
-        program, program.app, "up", "start nodes on the machines of a hostfile, over ssh", up);
-    command->add_option("hostfile", arguments.hostfile, "a machine a line: alpha slots=2")
+        program, program.app, "up", "start nodes on the machines of a hostfile over ssh", up);
+    command
+        ->add_option("hostfile", arguments.hostfile,
+                     "hostfile: one machine per line, such as alpha slots=2")
         ->required();
     command->add_option("--head", arguments.head,
-                        "the head, as the machines reach it (TROUPE_HEAD, or the last one here)");
+                        "address at which the machines reach the head (default: TROUPE_HEAD, or "
+                        "the head last started here)");
     arguments.keys.add_to(*command);
-    command->add_option("--node-keys", arguments.node_keys,
-                        "each node's key file there; {host} stands for the machine's name");
+    command->add_option(
+        "--node-keys", arguments.node_keys,
+        "path of the key file on each machine; {host} stands for the machine's name");
     arguments.remote.add_to(*command);
-    command->add_option("--patience", arguments.patience, "seconds for a node to join")
+    command
+        ->add_option("--patience", arguments.patience,
+                     "timeout in seconds for a node to join (default: 30)")
         ->check(CLI::Range(1, 3600));
-    command->add_flag("--print", arguments.print, "only print the commands");
+    command->add_flag("--print", arguments.print, "print the commands without running them");
   }
   {
     auto [command, arguments] =
-        add_command(program, program.app, "down", "end what `troupe up` has started", down);
-    command->add_option("--patience", arguments.patience, "seconds for a node to end")
+        add_command(program, program.app, "down", "stop the nodes that `troupe up` started", down);
+    command
+        ->add_option("--patience", arguments.patience,
+                     "timeout in seconds for a node to stop (default: 30)")
         ->check(CLI::Range(1, 3600));
     command->add_option("--forget", arguments.forget,
-                        "take a machine that is gone for good off the list, and end nothing");
-    command->add_flag("--print", arguments.print, "only print the commands");
+                        "remove a machine that is permanently gone from the list; stop nothing");
+    command->add_flag("--print", arguments.print, "print the commands without running them");
   }
 }
 

@@ -62,7 +62,7 @@ Result<Trained> train(const VerifyArguments& arguments, std::vector<std::string>
   trained.run = std::move(*made);
   trained.watchdog =
       std::make_unique<Watchdog>(loaded.config.limits.head_patience, [](const std::string& last) {
-        give_up("there was no sign of life for too long; the last one was: " + last);
+        give_up("no progress for too long; last known activity: " + last);
       });
   Bell bell;
   auto outcome = trained.run->play(
@@ -121,9 +121,10 @@ void print(const VerifyArguments& arguments, const CommonFlags& flags, const Tra
     return;
   }
   if (difference.bits == 0) {
-    std::printf("after %d steps of %s all %lld weights have the bits of one stage in one process\n",
-                arguments.steps, configured.plan.c_str(),
-                static_cast<long long>(difference.numbers));
+    std::printf(
+        "after %d steps of %s all %lld weights are bit-identical to those of one stage in one "
+        "process\n",
+        arguments.steps, configured.plan.c_str(), static_cast<long long>(difference.numbers));
     return;
   }
   std::printf(
@@ -134,8 +135,8 @@ void print(const VerifyArguments& arguments, const CommonFlags& flags, const Tra
       difference.name.c_str());
   if (configured.asynchronous && !arguments.tolerance)
     std::puts(
-        "the schedule is asynchronous, so its numbers are its own: --tolerance says what is "
-        "too far");
+        "an asynchronous schedule computes other numbers than one stage; give --tolerance, the "
+        "largest accepted difference");
 }
 
 ExitCode verify(const VerifyArguments& arguments, const CommonFlags& flags) {
@@ -159,15 +160,20 @@ ExitCode verify(const VerifyArguments& arguments, const CommonFlags& flags) {
 void add_verify(Program& program) {
   auto [command, arguments] = add_command(
       program, program.app, "verify",
-      "train some steps as configured and as one stage, and compare all weights", verify);
-  command->add_option("config", arguments.config, "a .toml or .json file; - reads JSON from stdin")
+      "train some steps as configured and as one stage, and compare the weights", verify);
+  command
+      ->add_option("config", arguments.config,
+                   "configuration: a .toml or .json file; - reads JSON from stdin")
       ->required();
-  command->add_option("--set", arguments.settings, "key=value: sets a key of the configuration")
+  command
+      ->add_option("--set", arguments.settings,
+                   "key=value: set a key of the configuration; can be repeated")
       ->allow_extra_args(false);
-  command->add_option("--steps", arguments.steps, "how many")->check(CLI::Range(1, 1000000));
+  command->add_option("--steps", arguments.steps, "training steps to compare (default: 5)")
+      ->check(CLI::Range(1, 1000000));
   command
       ->add_option("--tolerance", arguments.tolerance,
-                   "the largest difference that is good; a synchronous schedule has none")
+                   "largest accepted difference; synchronous schedules must have none")
       ->check(CLI::NonNegativeNumber);
 }
 

@@ -39,7 +39,7 @@ Value cut_event(const std::string& run, std::int64_t before) {
   note.set("type", "warn");
   note.set("run", run);
   note.set(begins_at, before);
-  note.set("text", "the events before this one are in events.1.jsonl, and the oldest are gone");
+  note.set("text", "earlier events are in events.1.jsonl; the oldest were deleted");
   return note;
 }
 

@@ -41,7 +41,7 @@ std::string of_skipped(const Value& event) {
   const auto steps = integer_in(event, "skipped_steps");
   if (steps == 0) return {};
   return "; " + std::to_string(steps) + (steps == 1 ? " step was" : " steps were") +
-         " skipped, whose gradients overflowed in fp16";
+         " skipped because gradients overflowed in fp16";
 }
 
 }  // namespace
@@ -61,24 +61,25 @@ std::string sentence(const Value& event) {
   if (type == "warn") return "warning: " + text_of(event, "text");
   if (type == "plan.changed") {
     const double gain = number_in(event, "gain");
-    return "on " + text_of(event, "why") +
-           (gain > 0 ? "; a step takes " + brief(100 * gain, 2) + " % less" : "");
+    return "placement: " + text_of(event, "why") +
+           (gain > 0 ? "; steps should take " + brief(100 * gain, 2) + " % less time" : "");
   }
   if (type == "run.chosen") {
     const std::string stages = text_of(event, "stages");
-    return "computes in " + text_of(event, "why") +
-           (stages == "[]" ? "" : "; stages are cut at " + stages) + "\n" +
+    return "precision " + text_of(event, "why") +
+           (stages == "[]" ? "" : "; stage boundaries at layers " + stages) + "\n" +
            text_of(event, "samples") + " samples in a step: " + text_of(event, "micro_batches") +
-           " micro-batches of " + text_of(event, "micro") + ", shared out over " +
+           " micro-batches of " + text_of(event, "micro") + ", distributed over " +
            text_of(event, "replicas") +
            (text_of(event, "replicas") == "1" ? " replica" : " replicas");
   }
   if (type == "node.unfit")
-    return text_of(event, "node") + " gets no part: " + text_of(event, "why");
+    return text_of(event, "node") + " is not used: " + text_of(event, "why");
   if (type == "run.recovered")
-    return "goes on after " + brief(number_in(event, "seconds"), 3) + " s, from " +
+    return "recovered in " + brief(number_in(event, "seconds"), 3) + " s from " +
            (text_of(event, "from") == "memory" ? "memory; " : "the newest checkpoint; ") +
-           text_of(event, "redone") + " steps were done again";
+           text_of(event, "redone") +
+           (integer_in(event, "redone") == 1 ? " step repeated" : " steps repeated");
   if (type == "stage.stalled")
     return "stalled: " + text_of(event, "who") + ": " + text_of(event, "what");
   if (type == "run.changed") return text_of(event, "set") + " after step " + text_of(event, "step");

@@ -29,8 +29,8 @@ HeadRun::Answer with_step(const Answer& answer, const HeadRun& run,
 }
 
 Refusal unknown_node(const std::string& name, const std::string& path) {
-  return transport::refusal(RefusalCode::not_found, path, "there is no node '" + name + "'",
-                            "`troupe nodes` lists those that are there");
+  return transport::refusal(RefusalCode::not_found, path, "no node is called '" + name + "'",
+                            "`troupe nodes` lists the connected nodes");
 }
 
 void set(const HeadOrdersContext& people, const transport::Message& message, const Answer& answer) {
@@ -129,7 +129,8 @@ void end(const HeadOrdersContext& people, const transport::Message& message, con
 
 Reply inject(const HeadOrdersContext& people, const transport::Message& message) {
   if (people.drills == HeadOptions::Drills::forbidden)
-    return transport::refusal(RefusalCode::forbidden, "", "this head allows no drills",
+    return transport::refusal(RefusalCode::forbidden, "",
+                              "this head does not allow fault injection",
                               "start it with `troupe head --allow-chaos`");
   const auto chaos = transport::from_message<actors::Chaos>(message);
   if (!chaos) return transport::refusal(RefusalCode::invalid, "", chaos.error().text);
@@ -171,8 +172,8 @@ static_assert(transport::handles_all(transport::Handler::orders, order_handlers)
 }  // namespace
 
 Refusal unknown_run(const std::string& name, const std::string& path) {
-  return transport::refusal(RefusalCode::not_found, path, "there is no run '" + name + "'",
-                            "`troupe runs` lists those that are known");
+  return transport::refusal(RefusalCode::not_found, path, "no run is called '" + name + "'",
+                            "`troupe runs` lists the known runs");
 }
 
 bool HeadOrders::take(const transport::Message& message, const Answer& answer) {

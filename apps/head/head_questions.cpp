@@ -38,7 +38,7 @@ struct Question {
 };
 
 Refusal no_node() {
-  return transport::refusal(RefusalCode::conflict, "", "there is no node to plan for",
+  return transport::refusal(RefusalCode::conflict, "", "no node is connected",
                             "start one with `troupe node --head ADDRESS`");
 }
 
@@ -66,7 +66,7 @@ Reply plan(const Question& question) {
   Value answer = sched::to_value(live->request, live->plan);
   answer.set("chosen", transport::to_value(live->choice));
   answer.set("outlooks", sched::to_value(live->plan, changes));
-  answer.set("table", "computes in " + live->choice.why + "\n" +
+  answer.set("table", "precision " + live->choice.why + "\n" +
                           sched::to_table(live->request, live->plan) + "\n" +
                           sched::to_table(live->plan, changes));
   return answer;

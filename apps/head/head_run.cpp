@@ -32,11 +32,11 @@ std::chrono::milliseconds in_milliseconds(std::chrono::nanoseconds time) {
 /// signal, so that its supervisor restarts it.
 [[noreturn]] void end_head(const config::RunConfig& config, const std::string& last) {
   alarm(seconds_for_words);
-  std::fprintf(stderr,
-               "run %s: no sign of life for %s (limits.head_patience); the last one was: %s\nthis "
-               "head ends; one that is started with its folder (--state) leads all its runs on\n",
-               config.name.c_str(), config::to_text(config.limits.head_patience).c_str(),
-               last.c_str());
+  std::fprintf(
+      stderr,
+      "run %s: no progress for %s (limits.head_patience); last known activity: %s\nthis head "
+      "stops; restart it with the same state folder (--state) to continue all its runs\n",
+      config.name.c_str(), config::to_text(config.limits.head_patience).c_str(), last.c_str());
   std::abort();
 }
 
@@ -183,8 +183,9 @@ void HeadRun::tell_unfit(const actors::NodeHere& node) {
     const std::lock_guard lock(mutex_);
     least = least_;
   }
-  const actors::Unfit unfit{loaded_.config.name, "it computes in " + std::string(to_string(least)) +
-                                                     "; " + actors::who_lacks(least, {node})};
+  const actors::Unfit unfit{loaded_.config.name, "its precision is " +
+                                                     std::string(to_string(least)) + "; " +
+                                                     actors::who_lacks(least, {node})};
   (void)around_.nodes.send(node.incarnation, transport::to_message(unfit));
   Value told = event(actors::Unfit::type, unfit.run);
   told.set("node", node.name);

@@ -23,9 +23,8 @@ std::optional<Refusal> HeadRun::set(const std::string& setting, std::optional<st
                                     Answer answer) {
   const auto known = report();
   if (known.has_ended())
-    return transport::refusal(
-        RefusalCode::conflict, "run",
-        "the run '" + known.name + "' is not under way: it is " + known.state);
+    return transport::refusal(RefusalCode::conflict, "run",
+                              "the run '" + known.name + "' is not active: it is " + known.state);
   const auto step = known.step;
   if (auto good = config::set_live(*now(), setting, std::max(from.value_or(step), step)); !good)
     return transport::refusal(RefusalCode::invalid, setting.substr(0, setting.find('=')),

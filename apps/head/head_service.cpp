@@ -195,13 +195,12 @@ class HeadService::Service {
       const std::lock_guard lock(mutex_);
       const auto known = runs_.find(name);
       if (known != runs_.end() && !known->second->report().has_ended())
-        return transport::refusal(RefusalCode::conflict, "name",
-                                  "a run '" + name + "' is under way",
-                                  "stop it, or give this one another name");
+        return transport::refusal(RefusalCode::conflict, "name", "a run '" + name + "' is active",
+                                  "stop it, or give this run another name");
       if (runs_.size() >= most_runs && known == runs_.end())
         return transport::refusal(
             RefusalCode::busy, "",
-            std::to_string(most_runs) + " runs are under way, which is all that a head can lead",
+            std::to_string(most_runs) + " runs are active, the most that a head can lead",
             "wait until one has ended, or stop one");
     }
     auto run = make_run(std::move(*loaded), begins);
@@ -306,7 +305,7 @@ class HeadService::Service {
       standing.why = known.why;
       if (options_.earlier_runs == HeadOptions::EarlierRuns::wait && !standing.has_ended()) {
         standing.state = "stopped";
-        standing.why = "it goes on when somebody submits it with --resume";
+        standing.why = "submit it with --resume to continue it";
       }
       if (standing.has_ended()) {
         standing.step = known.step;
@@ -325,7 +324,7 @@ class HeadService::Service {
         kept = std::move(*read);
       auto run = make_run(std::move(*loaded), RunStart::resume, std::move(kept));
       if (!run) {
-        options_.say("run " + name + " cannot go on: " + run.error().text);
+        options_.say("run " + name + " cannot continue: " + run.error().text);
         standing.state = "failed";
         standing.why = run.error().text;
         ended(standing);
@@ -333,7 +332,8 @@ class HeadService::Service {
         ended_[name] = std::move(standing);
         continue;
       }
-      options_.say("run " + name + " goes on after step " + std::to_string((*run)->report().step));
+      options_.say("run " + name + " continues after step " +
+                   std::to_string((*run)->report().step));
       if (known.state == "paused") (*run)->pause(true);
       if (known.state == "stopping") (*run)->drain();
       start(name, std::move(*run));
@@ -497,8 +497,9 @@ class HeadService::Service {
   }
 
   static Refusal unsupported(const transport::Message& message) {
-    return transport::refusal(RefusalCode::unsupported, "type",
-                              "'" + message.type + "' is nothing that this head does");
+    return transport::refusal(
+        RefusalCode::unsupported, "type",
+        "'" + message.type + "' is not a message type that this head supports");
   }
 
   Value::List runs_known() const {
@@ -524,9 +525,8 @@ class HeadService::Service {
     const std::lock_guard lock(mutex_);
     const auto known = ended_.find(name);
     if (known == ended_.end()) return unknown_run(name);
-    return transport::refusal(
-        RefusalCode::conflict, "run",
-        "the run '" + name + "' is not under way: it is " + known->second.state);
+    return transport::refusal(RefusalCode::conflict, "run",
+                              "the run '" + name + "' is not active: it is " + known->second.state);
   }
 
   /// Returns events of a run, or of the head itself if the message names no run.

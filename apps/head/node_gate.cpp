@@ -142,7 +142,7 @@ void NodeGate::refuse(const transport::Peer& peer, const std::string& why) {
   if (node != 0) return strike(node, why);
   if (is_first)
     events_.say(printable(peer.address) + " sent a message that it must not send: " + why +
-                "; more of them are only counted");
+                "; further such messages are only counted");
   (void)server_->strike(peer.id, why);
 }
 
@@ -236,11 +236,10 @@ void NodeGate::join(const transport::Peer& peer, const transport::Message& messa
     return reject("key", "another key than that of node " + known->name, "its own");
   }
   if (join->again)
-    return (void)answer(
-        peer.id, transport::to_message(
-                     actors::Retire{"the head does not know it any more, and goes on without it"}));
-  // A node with the same name, key and host that has no connection was an earlier process, and is
-  // dead. One process is one node.
+    return (void)answer(peer.id,
+                        transport::to_message(actors::Retire{
+                            "the head restarted or dropped this node, and goes on without it"}));
+  // What had its name, has no connection and was on its host has died. A process is one node.
   std::vector<std::uint64_t> before;
   {
     const std::lock_guard lock(mutex_);
@@ -251,8 +250,7 @@ void NodeGate::join(const transport::Peer& peer, const transport::Message& messa
       if (was_it || line.peer == peer.id) before.push_back(other);
     }
   }
-  for (const auto other : before)
-    lose(other, {.why = "another process has taken its place"}, Cut::no);
+  for (const auto other : before) lose(other, {.why = "another process took its place"}, Cut::no);
   {
     // Before adding it to the pool, since waiting runs then send to it at once.
     const std::lock_guard lock(mutex_);
@@ -305,7 +303,7 @@ void NodeGate::welcome(const actors::NodeHere& node, transport::PeerId peer,
     evidence.pulses.forgive(Clock::now() - evidence.pulses.last());
   }
   if (before != 0 && before != peer)
-    (void)server_->cut(before, "it has come by another connection");
+    (void)server_->cut(before, "it connected again over another connection");
   auto welcome = transport::to_message(actors::Welcome{node.name, term_proof()});
   welcome.ack = conversation->ack();
   (void)answer(peer, std::move(welcome));
@@ -348,7 +346,7 @@ void NodeGate::strike(std::uint64_t node, const std::string& why) {
   const auto here = nodes_.find(node);
   if (is_first && here)
     events_.say(here->title() + " sent a message that it must not send: " + why +
-                "; more of them are only counted");
+                "; further such messages are only counted");
   if (peer != 0) (void)server_->strike(peer, why);
 }
 
@@ -378,7 +376,7 @@ void NodeGate::hear_notice(const transport::Peer& peer, const transport::Message
 
 void NodeGate::process_ended(const actors::ExitNotice& notice) {
   auto why = "its process " + notice.how;
-  if (!notice.last_words.empty()) why += "; it said last: " + notice.last_words;
+  if (!notice.last_words.empty()) why += "; last log lines: " + notice.last_words;
   if (const auto node = node_with(notice.life); node != 0)
     lose(node, {.why = why, .has_ended = true, .signal = notice.signal});
 }
@@ -462,7 +460,7 @@ void NodeGate::forget_patience(const std::string& run) {
 
 Status NodeGate::send(std::uint64_t node, const transport::Message& message) {
   const auto conversation = conversation_with(node);
-  if (!conversation) return Error{"it is not there any more"};
+  if (!conversation) return Error{"it is gone"};
   return conversation->say(message);
 }
 

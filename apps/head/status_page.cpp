@@ -146,15 +146,14 @@ std::optional<double> times(std::optional<Number> number, double scale) {
 
 using Gpu = actors::GpuReading;
 constexpr GpuMetric gpu_metrics[] = {
-    {"busy", "The share of the last moments in which a GPU of a node's machine computed.",
+    {"busy", "Share of time in which the GPU was computing.",
      [](const Gpu& gpu) { return gpu.busy; }},
-    {"memory_used_bytes", "Memory of a GPU that is in use.",
-     [](const Gpu& gpu) { return times(gpu.used, 1); }},
-    {"memory_bytes", "Memory of a GPU.", [](const Gpu& gpu) { return times(gpu.memory, 1); }},
-    {"power_watts", "What a GPU takes.", [](const Gpu& gpu) { return gpu.watts; }},
-    {"clock_hertz", "The clock of what computes in a GPU.",
+    {"memory_used_bytes", "GPU memory in use.", [](const Gpu& gpu) { return times(gpu.used, 1); }},
+    {"memory_bytes", "Total GPU memory.", [](const Gpu& gpu) { return times(gpu.memory, 1); }},
+    {"power_watts", "Power draw of the GPU.", [](const Gpu& gpu) { return gpu.watts; }},
+    {"clock_hertz", "Clock rate of the GPU's compute units.",
      [](const Gpu& gpu) { return times(gpu.megahertz, 1e6); }},
-    {"temperature_celsius", "How warm a GPU is.",
+    {"temperature_celsius", "Temperature of the GPU.",
      [](const Gpu& gpu) { return times(gpu.celsius, 1); }},
 };
 
@@ -174,11 +173,11 @@ void add_gpus(Metrics& metrics, const Value::List& nodes) {
     for (const auto& [labels, gpu] : gpus)
       if (const auto figure = metric.figure(gpu)) metrics.add(labels, *figure);
   }
-  metrics.begin("troupe_gpu_slowed", "1 for each reason for which a GPU's clock is held down.");
+  metrics.begin("troupe_gpu_slowed", "1 for each reason why the GPU's clock is throttled.");
   for (const auto& [labels, gpu] : gpus)
     for (const auto& reason : gpu.slowed_by.value_or(std::vector<std::string>()))
       metrics.add(labels + "," + label("by", reason), 1);
-  metrics.begin("troupe_gpu_fault", "1 where a GPU does not answer.");
+  metrics.begin("troupe_gpu_fault", "1 if the GPU does not answer.");
   for (const auto& [labels, gpu] : gpus) metrics.add(labels, gpu.fault ? 1 : 0);
 }
 
@@ -195,12 +194,12 @@ std::string metrics_of(const Value& status) {
   Metrics metrics;
   const auto& nodes = list_in(status, "nodes");
   const auto& runs = list_in(status, "runs");
-  metrics.begin("troupe_nodes", "Nodes that have joined.");
+  metrics.begin("troupe_nodes", "Connected nodes.");
   metrics.add("", static_cast<double>(nodes.size()));
-  metrics.begin("troupe_node_cores", "Cores that a node may use.");
+  metrics.begin("troupe_node_cores", "Cores that the node may use.");
   for (const auto& node : nodes)
     metrics.add(label("node", text_of(node, "name")), node.find("cores")->number());
-  metrics.begin("troupe_node_cordoned", "1 where a node gets nothing new.");
+  metrics.begin("troupe_node_cordoned", "1 if the node is cordoned.");
   for (const auto& node : nodes)
     metrics.add(label("node", text_of(node, "name")), text_of(node, "cordoned") == "true" ? 1 : 0);
   add_gpus(metrics, nodes);
@@ -210,16 +209,16 @@ std::string metrics_of(const Value& status) {
       if (const Value* number = run.find(key); number && number->is_number())
         metrics.add(label("run", text_of(run, "name")), number->number());
   };
-  of_runs("step", "Steps that a run has done.");
-  of_runs("steps", "Steps that it shall do.");
-  of_runs("loss", "The loss of its last step.");
-  of_runs("goodput", "The share of its time that went into steps that count.");
-  of_runs("recoveries", "Losses that it has made good, in this life of the head.");
-  metrics.begin("troupe_run_state", "1 for the state that a run is in.");
+  of_runs("step", "Completed steps of the run.");
+  of_runs("steps", "Configured steps of the run.");
+  of_runs("loss", "Loss of the last step.");
+  of_runs("goodput", "Share of time spent in steps that count.");
+  of_runs("recoveries", "Failures that it has recovered from since the head started.");
+  metrics.begin("troupe_run_state", "1 for the current state of the run.");
   for (const auto& run : runs)
     metrics.add(label("run", text_of(run, "name")) + "," + label("state", text_of(run, "state")),
                 1);
-  metrics.begin("process_resident_memory_bytes", "The memory of the head.");
+  metrics.begin("process_resident_memory_bytes", "Memory of the head process.");
   metrics.add("", resident_bytes());
   return metrics.take();
 }

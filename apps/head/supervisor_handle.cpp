@@ -61,7 +61,7 @@ void SupervisorHandle::hold(actors::BoundaryChange boundary_change) {
     if (ended_.empty()) return early_.push_back(std::move(boundary_change));
     state = ended_;
   }
-  boundary_change.done(Error{"the run '" + run_ + "' is not under way: it is " + state});
+  boundary_change.done(Error{"the run '" + run_ + "' is not active: it is " + state});
 }
 
 }  // namespace troupe::apps

@@ -58,7 +58,7 @@ Check from_event(const Value& event) {
   const auto word = text_in(event, "verdict");
   const auto verdict = std::ranges::find(verdicts, word, [](Verdict v) { return to_string(v); });
   if (verdict == verdicts.end())
-    return {text_in(event, "check"), Verdict::fail, "its doctor says '" + word + "'",
+    return {text_in(event, "check"), Verdict::fail, "its `troupe doctor` reports '" + word + "'",
             "install the same version everywhere"};
   return {text_in(event, "check"), *verdict, text_in(event, "found"), text_in(event, "fix")};
 }

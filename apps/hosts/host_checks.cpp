@@ -58,7 +58,7 @@ Result<HostReport> report_from(const Value& event) {
   if (!text("version", report.version) || !text("determinism", report.determinism) ||
       !text("address", report.address) || !number("wall", report.wall) || !number("cores", cores) ||
       !number("operations", report.operations))
-    return Error{"its doctor says something else than this one; install the same version there"};
+    return Error{"its `troupe doctor` reports in another format; install the same version there"};
   report.cores = static_cast<int>(cores);
   return report;
 }
@@ -69,7 +69,7 @@ Check judge_versions(const std::string& here, const std::vector<HostReport>& rep
     if (one.version != here) others.push_back(one.host + " has " + one.version);
   if (others.empty()) return {"versions", Verdict::ok, "troupe " + here + " everywhere", ""};
   return {"versions", Verdict::fail, "here is troupe " + here + ", but " + joined(others),
-          "install the same version on all machines: a head takes no other"};
+          "install the same version on all machines: a head accepts no other version"};
 }
 
 Check judge_clocks(const std::vector<HostReport>& reports) {
@@ -130,8 +130,8 @@ std::vector<Check> judge_links(const std::vector<LinkFound>& links) {
     const std::string between = link.from + " - " + link.to + ": ";
     if (!link.figures) {
       checks.push_back({"link", Verdict::fail, between + link.figures.error().text,
-                        "nodes dial each other on ports that the system gives out: let no firewall "
-                        "stand between them (see /proc/sys/net/ipv4/ip_local_port_range)"});
+                        "nodes connect to each other on ports that the system assigns: open them "
+                        "in firewalls (see /proc/sys/net/ipv4/ip_local_port_range)"});
       continue;
     }
     const auto& figures = *link.figures;

@@ -130,9 +130,10 @@ std::vector<HostReport> survey_hosts(const std::vector<Host>& hosts, const Remot
              [&](int code) {
                Check reached = judge_reached(host.name, code, visit.error_output, place);
                if (reached.verdict == Verdict::ok && !visit.report)
-                 reached = {"ssh", Verdict::fail,
-                            visit.misread.empty() ? "its doctor said nothing" : visit.misread,
-                            "install the same version there, or say where it is: --program PATH"};
+                 reached = {
+                     "ssh", Verdict::fail,
+                     visit.misread.empty() ? "its `troupe doctor` reported nothing" : visit.misread,
+                     "install the same version there, or say where it is: --program PATH"};
                on_check(host.name, reached);
              }});
   }

@@ -78,8 +78,8 @@ class HostLines {
       const auto key = word.text.substr(0, equals);
       if (equals == std::string_view::npos || (key != "slots" && !is_bound(key))) {
         const bool is_near = key.starts_with("slot") || key.ends_with("slots");
-        lines_.fail(word, "'" + std::string(word.text) + "' is nothing that a machine has",
-                    is_near ? "did you mean 'slots=N'?" : "there is slots=N");
+        lines_.fail(word, "'" + std::string(word.text) + "' is not a known option of a machine",
+                    is_near ? "did you mean 'slots=N'?" : "known: slots=N");
         continue;
       }
       const auto number = number_of(word.text.substr(equals + 1));

@@ -99,7 +99,7 @@ Result<std::string> address_towards(const std::string& endpoint) {
   // Connecting a datagram socket sends nothing; the system only chooses a route.
   const Descriptor probe(socket(answers->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!probe || connect(probe.number(), answers->ai_addr, answers->ai_addrlen) != 0)
-    return within(endpoint, transport::system_error("no way leads there"));
+    return within(endpoint, transport::system_error("there is no network route to it"));
   const auto here = transport::address_of(probe);
   std::string address = address_text(reinterpret_cast<const sockaddr*>(&here.storage));
   // A machine's own name may resolve to an address that only it can reach (127.0.1.1).

@@ -180,8 +180,7 @@ Check judge_memory(const MemoryFacts& facts) {
     free = std::min(free, *facts.limit);
   }
   constexpr const char* fix =
-      "end other programs, or raise the limit; troupe plan CONFIG says "
-      "what a run needs";
+      "stop other programs, or raise the limit; `troupe plan CONFIG` shows what a run needs";
   if (free < 128 * mib) return {"memory", Verdict::fail, found, fix};
   if (free < gib) return {"memory", Verdict::warn, found, fix};
   return {"memory", Verdict::ok, found, ""};
@@ -301,7 +300,7 @@ Check judge_speed(const SpeedFacts& facts) {
   constexpr double slow_thread = 2e9;
   if (facts.operations < slow_thread * facts.threads)
     return {"speed", Verdict::warn, found,
-            "somebody else computes here, or the clock is turned down: see top, and cpupower "
+            "another program uses the cores, or the clock rate is reduced: see top, and cpupower "
             "frequency-info"};
   return {"speed", Verdict::ok, found, ""};
 }

@@ -26,18 +26,17 @@ constexpr std::string_view before_login[] = {
     "kex_exchange_identification"};
 
 constexpr Known known[] = {
-    {"IDENTIFICATION HAS CHANGED", "its host key is another one than before",
+    {"IDENTIFICATION HAS CHANGED", "its host key has changed",
      "find out why before you go on; then: ssh-keygen -R HOST"},
     {"Host key verification failed", "ssh does not know its host key",
      "ssh HOST once by hand and compare the key, or add it to ~/.ssh/known_hosts"},
-    {"Permission denied", "ssh asks for a password, and nobody is there to type it",
-     "ssh-copy-id HOST"},
-    {"Could not resolve", "there is no machine of this name",
-     "mend the name in the hostfile, or add it to /etc/hosts or ~/.ssh/config"},
+    {"Permission denied", "ssh asks for a password", "ssh-copy-id HOST"},
+    {"Could not resolve", "no machine has this name",
+     "correct the name in the hostfile, or add it to /etc/hosts or ~/.ssh/config"},
     {"Connection refused", "no ssh server listens there",
      "start sshd on it, or name its port in ~/.ssh/config"},
     {"timed out", "it does not answer", "is it on, and does a firewall let port 22 through?"},
-    {"No route to host", "no way leads there", "is it on, and in the same network?"},
+    {"No route to host", "there is no network route to it", "is it on, and in the same network?"},
 };
 
 }  // namespace

@@ -70,7 +70,8 @@ class Home final : public actors::RunHome {
     if (!run) return run.error();
     home->run_ = std::move(*run);
     if (const auto& why = home->run_->why_not_linked(); !why.empty())
-      say("tensors from GPU to GPU go by way of the host where no link takes them: " + why);
+      say("tensors between GPUs are copied through the host's memory if no direct link exists: " +
+          why);
     home->run_->device_notes().pass_on_to(say);
     return std::shared_ptr<actors::RunHome>(std::move(home));
   }
@@ -133,33 +134,35 @@ ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) 
     return Home::open(config, placement, here, arguments, cores, pace, say);
   };
   options.stuck = [](const std::string& why) {
-    std::string text = "this node process ends: " + why + "\n";
+    std::string text = "node process stopped: " + why + "\n";
     const auto tell = [text] { std::fputs(text.c_str(), stderr); };
     exit_now(ExitCode::failed, tell, [text] { return text; });
   };
   options.apply_fault = [&pace](const actors::Chaos& chaos) { apply_fault(chaos, pace); };
   options.say = say;
   options.rejected = [&](const std::string& why) {
-    end(complain(ExitCode::no_head, "error: the head rejects this node: " + why));
+    end(complain(ExitCode::no_head, "error: the head rejected this node: " + why));
   };
   options.retired = [&](const std::string& why) {
-    say("this node process ends: " + why);
+    say("node process stopped: " + why);
     end(ExitCode::done);
   };
   options.dismissed = [&](const std::string& why) {
-    say("this node ends: " + why);
+    say("node stopped: " + why);
     end(ExitCode::dismissed);
   };
   auto started = actors::Node::start(std::move(options));
   if (!started) return complain(ExitCode::failed, "error: " + started.error().text);
   GpuWatchOptions watching;
   watching.tell = [&](const auto& gpus) { (*started)->tell({gpus}); };
-  watching.say = [&](const std::string& why) { say("GPUs of this machine are not seen: " + why); };
+  watching.say = [&](const std::string& why) {
+    say("cannot read the state of this machine's GPUs: " + why);
+  };
   const GpuWatch gpus(std::move(watching));
   ring_on_signals(bell);
   bell.wait();
   if (code == unknown) {
-    (*started)->leave("it was asked to end");
+    (*started)->leave("stopped on request");
     while (code == unknown) bell.wait();
   }
   return static_cast<ExitCode>(code.load());
@@ -168,20 +171,21 @@ ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) 
 }  // namespace
 
 void NodeArguments::add_to(CLI::App& command) {
-  command.add_option("--head", head, "where the head listens");
-  command.add_option("--name", name, "what the head shall call it (the host's name)");
-  command.add_option("--cores", cores, "how many cores it may use (all)");
+  command.add_option("--head", head, "address of the head");
+  command.add_option("--name", name, "name of the node (default: the host's name)");
+  command.add_option("--cores", cores, "number of cores to use (default: all)");
   command.add_option(
       "--interface", interface,
-      "the address by which other nodes reach this machine (the one towards the head)");
+      "address at which other nodes reach this machine (default: that of the route to the head)");
   keys.add_to(command);
   command
       .add_option("--precision", precision,
-                  "the best that it offers where a configuration leaves it open (what it has)")
+                  "fastest precision to offer if the configuration says auto (default: what the "
+                  "processor has)")
       ->check(CLI::IsMember({"fp32", "bf16-pairs", "bf16-blocks"}));
   command
       .add_option("--carrier", carrier,
-                  "auto: from GPU to GPU, and shared memory on one machine; or tcp")
+                  "transport: auto (GPU to GPU, and shared memory within a machine) or tcp")
       ->check(CLI::IsMember({"auto", "tcp"}));
 }
 
@@ -219,15 +223,16 @@ std::vector<std::string> environment_of(std::int64_t life) {
 
 actors::ExitNotice notice_of(std::int64_t life, const ProcessEnd& end) {
   if (end.signal == 0 && end.code == static_cast<int>(ExitCode::dismissed))
-    return {life, "was ended for good", "", 0};
+    return {life, "was stopped permanently", "", 0};
   const bool ended_well = end.signal == 0 && end.code == 0;
   return {life, to_text(end), ended_well ? "" : end.last_words, end.signal};
 }
 
 void add_node_process(Program& program) {
-  auto [command, arguments] = add_command(program, program.app, "node-process",
-                                          "what `troupe node` starts and watches", node_process);
-  command->group("");  // Hidden from the help: not meant for people.
+  auto [command, arguments] =
+      add_command(program, program.app, "node-process",
+                  "the process that `troupe node` starts and supervises", node_process);
+  command->group("");  // Not for people.
   arguments.add_to(*command);
   command->add_option("--term", arguments.term);
   command->add_option("--term-proof", arguments.term_proof);

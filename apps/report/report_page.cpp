@@ -64,7 +64,7 @@ std::optional<double> recent_mean(const std::vector<double>& values) {
 
 /// Describes how a run ended.
 std::string ending_of(const RunEvents& run) {
-  if (run.state.empty()) return "nothing was told";
+  if (run.state.empty()) return "no events";
   if (run.state == "running") return "killed, or still running";
   return run.state;
 }
@@ -126,11 +126,11 @@ std::string troubles(const RunEvents& run) {
   std::string text;
   if (run.state == "failed")
     text +=
-        "<p class=bad>first cause: " + escaped(run.why.empty() ? "not told" : run.why) + "</p>\n";
+        "<p class=bad>first cause: " + escaped(run.why.empty() ? "unknown" : run.why) + "</p>\n";
   if (run.starts > 1)
-    text += "<p>started " + std::to_string(run.starts) +
-            " times; steps that it did again count once</p>\n";
-  if (run.is_torn) text += "<p>the last line is torn: the run was killed as it wrote it</p>\n";
+    text += "<p>started " + std::to_string(run.starts) + " times; repeated steps count once</p>\n";
+  if (run.is_torn)
+    text += "<p>the last line is incomplete: the run was killed while writing it</p>\n";
   if (run.unreadable > 0)
     text += "<p>" + std::to_string(run.unreadable) + " lines are no events; " +
             escaped(run.first_flaw, 300) + "</p>\n";
@@ -178,7 +178,7 @@ std::string common_charts(const std::vector<RunReport>& runs) {
   add(text, validation);
   add(text, chart_of(runs, "gradient norm", &StepTold::grad_norm, Drawing::smoothed));
   add(text, chart_of(runs, "learning rate", &StepTold::lr, Drawing::as_is));
-  add(text, chart_of(runs, "rate, samples or tokens a second", &StepTold::rate, Drawing::smoothed));
+  add(text, chart_of(runs, "rate, samples/s or tokens/s", &StepTold::rate, Drawing::smoothed));
   add(text, chart_of(runs, "bubble", &StepTold::bubble, Drawing::smoothed));
   return text;
 }
@@ -246,8 +246,8 @@ std::string lateness(const RunReport& run) {
 std::string timeline_of(const RunReport& run) {
   if (!run.timeline || run.timeline->spans.empty()) return {};
   const std::string svg =
-      schedules::to_svg(*run.timeline, "the last rounds, as they were measured; seconds");
-  // Embedded as an image, so that its styles and ids do not mix with the page's.
+      schedules::to_svg(*run.timeline, "measured timeline of the last rounds, in seconds");
+  // As an image, so that its style and its names stay its own.
   return "<div class=wide><img alt=\"timeline of the last rounds\" src=\"" + data_address(svg) +
          "\"></div>\n";
 }

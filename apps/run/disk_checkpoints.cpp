@@ -25,7 +25,7 @@ void DiskCheckpoints::save(storage::CheckpointContent content, std::function<voi
   if (auto accepted = writer_.submit(std::move(content)); !accepted) {
     const std::lock_guard lock(mutex_);
     waiting_.pop_back();
-    warn("a step is not saved: " + accepted.error().text);
+    warn("a checkpoint was skipped: " + accepted.error().text);
     done(accepted.error());
   }
 }
@@ -36,7 +36,7 @@ Result<std::optional<actors::StartPoint>> DiskCheckpoints::newest(MemoryPool& me
   if (!found) return found.error();
   if (!*found) return std::optional<actors::StartPoint>();
   for (const auto& skipped : (*found)->skipped)
-    warn(skipped.directory + " is damaged and was passed over: " + skipped.why);
+    warn(skipped.directory + " is damaged and was skipped: " + skipped.why);
   auto start = actors::start_point((*found)->checkpoint, memory);
   if (!start) return start.error();
   return std::optional(std::move(*start));
@@ -60,10 +60,11 @@ void DiskCheckpoints::tell(const storage::SaveOutcome& outcome) {
     if (auto noted = around_.ledger.saved(outcome.step, root); !noted)
       warn("the ledger does not say that step " + std::to_string(outcome.step) +
            " is saved: " + noted.error().text);
-    if (!outcome.pruned) warn("old checkpoints were not removed: " + outcome.pruned.error().text);
+    if (!outcome.pruned)
+      warn("old checkpoints could not be removed: " + outcome.pruned.error().text);
   } else {
     warn("step " + std::to_string(outcome.step) + " was not saved: " + outcome.saved.error().text +
-         "; training goes on, and the last good checkpoint stays");
+         "; training continues, and the last good checkpoint remains");
   }
   std::function<void(Status)> done;
   {

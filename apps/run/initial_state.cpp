@@ -52,7 +52,7 @@ Status may_begin_anew(const RunToBegin& run) {
   return Error{ledger + ": step " + std::to_string((*saved)->step) + " was saved below " +
                (*saved)->below + ", but below " + run.config.checkpoint.directory +
                " there is no checkpoint now; mount or restore that folder and resume again, or "
-               "begin again at step 0 with --from-scratch"};
+               "start at step 0 with --from-scratch"};
 }
 
 }  // namespace
@@ -83,8 +83,7 @@ Result<Resumed> resumed_state(const RunToBegin& run, SavesGone saves_gone) {
     return resumed;
   }
   for (const auto& skipped : (*found)->skipped)
-    resumed.warnings.push_back(skipped.directory +
-                               " is damaged and was passed over: " + skipped.why);
+    resumed.warnings.push_back(skipped.directory + " is damaged and was skipped: " + skipped.why);
   const storage::Checkpoint& checkpoint = (*found)->checkpoint;
   if (auto same = storage::match_model(checkpoint.manifest(), run.setup.model_description); !same)
     return within(checkpoint.directory(), same.error());

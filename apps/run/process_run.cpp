@@ -219,7 +219,7 @@ actors::Outcome ProcessRun::play(const Context& around) {
   if (!ledger) {
     actors::Outcome refused;
     refused.how = actors::Outcome::How::failed;
-    refused.why = "the ledger cannot be kept: " + ledger.error().text;
+    refused.why = "cannot write the ledger: " + ledger.error().text;
     return refused;
   }
   ledger_ = std::move(*ledger);

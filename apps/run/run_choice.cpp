@@ -44,9 +44,9 @@ std::string reason_for(Precision chosen, const std::vector<actors::NodeHere>& no
   const auto best = best_of(nodes, 1);
   const std::string name(to_string(chosen));
   if (const auto without = actors::who_lacks(chosen, nodes); !without.empty())
-    return name + ", which enough nodes have; " + without + ", and gets no part";
-  if (chosen == best) return name + ", the best that all nodes have";
-  return name + ", the best that all nodes have; " + actors::who_lacks(best, nodes);
+    return name + ", the fastest that enough nodes support; " + without + ", and is not used";
+  if (chosen == best) return name + ", the fastest that all nodes support";
+  return name + ", the fastest that all nodes support; " + actors::who_lacks(best, nodes);
 }
 
 /// Returns whether the name stands for several precisions, of which the devices' abilities select

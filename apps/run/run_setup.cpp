@@ -87,7 +87,7 @@ Status fits(const std::string& key, const storage::Dataset& data, const models::
   if (data.classes() > model.classes)
     return Error{key + ": it has " + std::to_string(data.classes()) +
                  " classes, and the model only " + std::to_string(model.classes) +
-                 "; raise the model's number, or say \"auto\" where it is a vocabulary"};
+                 "; increase the model's number, or use \"auto\" for a vocabulary"};
   return Done{};
 }
 
@@ -104,7 +104,8 @@ Result<models::Model> model_from(const Value& description) {
 Result<RunSetup> set_up(const config::RunConfig& config) {
   if (config.pipeline.tensor != 1)
     return Error{"pipeline.tensor = " + std::to_string(config.pipeline.tensor) +
-                 ": this version does not cut layers; set it to 1, and use stages or replicas"};
+                 ": this version does not support tensor parallelism; set it to 1, and use stages "
+                 "or replicas"};
   RunSetup setup;
   setup.files = storage::disk_files();
 

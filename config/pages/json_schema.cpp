@@ -182,9 +182,10 @@ Value json_schema() {
   const Value top = writer.table("");
   for (const auto& entry : *top.map()) made.set(entry.key, entry.value);
   made.find("properties")
-      ->set("extends",
-            object({{"type", "string"},
-                    {"description", "A file that this one is laid over, relative to this one."}}));
+      ->set("extends", object({{"type", "string"},
+                               {"description",
+                                "A configuration file that this file overrides; its path is "
+                                "relative to this file."}}));
   made.set("if", object({{"not", object({{"required", Value::List{"extends"}}})}}));
   made.set("then", writer.needed(""));
   return made;

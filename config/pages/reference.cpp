@@ -14,17 +14,26 @@ constexpr std::string_view introduction =
 
 # Configuration
 
-A run is described by one table of keys. A file holds it as TOML or, where its name ends in `.json`, as
-JSON; `-` reads JSON from standard input; a `run.submit` message carries it as its body.
+A run is described by one table of keys. A file holds it as TOML, or as JSON if its name ends in
+`.json`. `-` reads JSON from standard input. A `run.submit` message carries the table as its body.
 
-What counts, the later winning: defaults, the files named by `extends` (relative to the file that says
-it), the file itself, each `--set key=value` in order, and while the run is under way `run.set` for keys
-marked *live*. Tables are merged key by key; lists are replaced.
+Values come from these sources; a later one overrides an earlier one:
 
-*recipe* keys change what is computed; *plan* keys change where, when and how fast, and never a number.
-*shape* keys are plan with a synchronous schedule and recipe with an asynchronous one.
+1. defaults
+2. the files that `extends` names (relative to the file that contains it)
+3. the file itself
+4. each `--set key=value`, in order
+5. `run.set` while the run is active, for keys marked *live*
 
-Units are spelled: durations `"250ms"`, `"5m"`, `"24h"`; sizes `"512MiB"`, `"2GiB"`; intervals
+Tables are merged key by key; lists are replaced.
+
+The column *affects* says what a key can change:
+
+- *results*: what is computed. These keys form the *recipe*.
+- *operation*: where, when and how fast the run computes, but no number. These keys form the *plan*.
+- *depends on schedule*: operation with a synchronous schedule, results with an asynchronous one.
+
+Values carry units: durations `"250ms"`, `"5m"`, `"24h"`; sizes `"512MiB"`, `"2GiB"`; intervals
 `"100 steps"` or a duration.
 )";
 
@@ -43,29 +52,29 @@ std::string fallback(const Key& key) {
   return key.fallback.is_null() ? "none" : "`" + to_toml(key.fallback) + "`";
 }
 
-std::string half(const Key& key) {
+std::string affects(const Key& key) {
   const std::string_view live = key.change == Change::live ? ", live" : "";
   switch (key.half) {
     case Half::recipe:
-      return "recipe" + std::string(live);
+      return "results" + std::string(live);
     case Half::plan:
-      return "plan" + std::string(live);
+      return "operation" + std::string(live);
     case Half::shape:
-      return "shape" + std::string(live);
+      return "depends on schedule" + std::string(live);
   }
   return {};
 }
 
 void append_table(std::string& out, const std::vector<const Key*>& keys) {
-  out += "| key | value | default | half | meaning |\n|---|---|---|---|---|\n";
+  out += "| key | value | default | affects | meaning |\n|---|---|---|---|---|\n";
   for (const auto* key : keys)
     out += "| `" + std::string(key->leaf()) + "` | " + cell(wanted(*key)) + " | " +
-           cell(fallback(*key)) + " | " + half(*key) + " | " + cell(key->help) + " |\n";
+           cell(fallback(*key)) + " | " + affects(*key) + " | " + cell(key->help) + " |\n";
 }
 
 /// A table for the keys that are always there, then one for those of each kind.
 void append_section(std::string& out, const Section& section) {
-  out += section.name.empty() ? "\n## Above all tables\n\n"
+  out += section.name.empty() ? "\n## Top level\n\n"
                               : "\n## `[" + std::string(section.name) + "]`\n\n";
   out += std::string(section.help) + "\n\n";
   std::vector<const Key*> common;

@@ -114,20 +114,19 @@ Result<Model> build_gpt2(const Value& options) {
 }  // namespace
 
 ModelKind gpt2() {
-  static const std::array options{
-      option::vocab(),
-      option::context(),
-      option::width(),
-      option::layers(),
-      option::heads(),
-      Option{.name = "tied",
-             .type = Option::Type::boolean,
-             .fallback = true,
-             .help = "Whether the table of tokens is the head as well."},
-      option::dropout("The share of numbers set to zero in training, behind the embedding, each "
-                      "attention and each feed-forward network.")};
+  static const std::array options{option::vocab(),
+                                  option::context(),
+                                  option::width(),
+                                  option::layers(),
+                                  option::heads(),
+                                  Option{.name = "tied",
+                                         .type = Option::Type::boolean,
+                                         .fallback = true,
+                                         .help = "Share input and output embeddings."},
+                                  option::dropout("Dropout probability after the embedding, each "
+                                                  "attention and each feed-forward network.")};
   return {.name = "gpt2",
-          .help = "GPT-2: a causal transformer with trained positions.",
+          .help = "GPT-2: a causal transformer with learned position embeddings.",
           .options = options,
           .build = build_gpt2};
 }

@@ -128,39 +128,38 @@ ModelKind llama() {
       option::width(),
       option::layers(),
       option::heads(),
-      Option{
-          .name = "kv_heads",
-          .fallback = 0,
-          .least = 0,
-          .most = 4096,
-          .help = "Heads of keys and values, which heads of queries share; 0: as many as heads."},
+      Option{.name = "kv_heads",
+             .fallback = 0,
+             .least = 0,
+             .most = 4096,
+             .help = "Key and value heads (grouped-query attention); 0 means as many as heads."},
       Option{.name = "ffn",
              .fallback = 0,
              .least = 0,
              .most = 1 << 20,
-             .help = "Width of the feed-forward networks; 0: 8/3 of the width, rounded up to a "
-                     "multiple of 256."},
+             .help = "Hidden size of the feed-forward networks; 0 means 8/3 of width, rounded up "
+                     "to a multiple of 256."},
       Option{.name = "rope_theta",
              .type = Option::Type::number,
              .fallback = 10000.0,
              .least = 1,
              .most = 1e9,
-             .help = "Base of the rotation that tells positions apart."},
+             .help = "Base of the rotary position embedding (RoPE theta)."},
       Option{.name = "norm_eps",
              .type = Option::Type::number,
              .fallback = 1e-5,
              .least = 1e-12,
              .most = 1,
-             .help = "What the norms add to a mean square."},
+             .help = "Epsilon of RMSNorm."},
       Option{.name = "tied",
              .type = Option::Type::boolean,
              .fallback = false,
-             .help = "Whether the table of tokens is the head as well."},
-      option::dropout(
-          "The share of numbers set to zero in training, behind each attention and each "
-          "feed-forward network.")};
+             .help = "Share input and output embeddings."},
+      option::dropout("Dropout probability after each attention and each feed-forward network.")};
   return {.name = "llama",
-          .help = "Llama: a causal transformer with rotated positions and gated networks.",
+          .help =
+              "Llama: a causal transformer with rotary position embeddings and gated feed-forward "
+              "networks.",
           .options = options,
           .build = build_llama};
 }

@@ -60,8 +60,9 @@ ModelKind mlp() {
              .type = Option::Type::integers,
              .least = 1,
              .most = 1 << 20,
-             .help = "Width of the input, of each hidden layer and of the output (the classes)."},
-      option::dropout("The share of numbers set to zero in training, behind each hidden layer.")};
+             .help =
+                 "Sizes of the input, of each hidden layer and of the output (number of classes)."},
+      option::dropout("Dropout probability after each hidden layer.")};
   return {.name = "mlp",
           .help = "Linear layers with ReLU between them.",
           .options = options,

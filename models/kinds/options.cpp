@@ -56,31 +56,32 @@ Status check_divides(const Value& options, std::string_view divisor, std::string
 namespace option {
 
 Option vocab() {
-  return {.name = "vocab", .least = 2, .most = 1 << 24, .help = "How many tokens there are."};
+  return {.name = "vocab",
+          .least = 2,
+          .most = 1 << 24,
+          .help = "Vocabulary size; \"auto\" takes it from the data."};
 }
 Option context() {
-  return {.name = "context",
-          .least = 1,
-          .most = 1 << 20,
-          .help = "Tokens in a sample: the most that a position can look back at."};
+  return {
+      .name = "context", .least = 1, .most = 1 << 20, .help = "Context length: tokens per sample."};
 }
 Option width() {
-  return {.name = "width", .least = 1, .most = 1 << 17, .help = "Numbers for each position."};
+  return {.name = "width", .least = 1, .most = 1 << 17, .help = "Hidden size (n_embd)."};
 }
 Option layers() {
-  return {.name = "layers", .least = 1, .most = 4096, .help = "Blocks, one after another."};
+  return {.name = "layers", .least = 1, .most = 4096, .help = "Number of transformer blocks."};
 }
 Option heads() {
   return {.name = "heads",
           .least = 1,
           .most = 4096,
-          .help = "Heads of each attention; they divide the width among them."};
+          .help = "Attention heads per block; model.width must be divisible by it."};
 }
 Option classes() {
-  return {.name = "classes", .least = 2, .most = 1 << 24, .help = "How many classes there are."};
+  return {.name = "classes", .least = 2, .most = 1 << 24, .help = "Number of classes."};
 }
 Option channels() {
-  return {.name = "channels", .fallback = 3, .least = 1, .most = 4096, .help = "Of an image."};
+  return {.name = "channels", .fallback = 3, .least = 1, .most = 4096, .help = "Image channels."};
 }
 Option dropout(std::string_view help) {
   return {.name = "dropout",

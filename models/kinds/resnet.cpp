@@ -125,17 +125,16 @@ ModelKind resnet() {
              .type = Option::Type::integers,
              .least = 1,
              .most = 1 << 16,
-             .help = "Channels of each group of blocks; from the second on, a group halves the "
-                     "image."},
+             .help = "Channels of each group of blocks. Every group after the first halves the "
+                     "image's height and width."},
       Option{.name = "blocks",
              .type = Option::Type::integers,
              .least = 1,
              .most = 4096,
-             .help = "Residual blocks in each group."},
-      option::classes(),
-      option::dropout("The share of numbers set to zero in training, before the last layer.")};
+             .help = "Residual blocks per group."},
+      option::classes(), option::dropout("Dropout probability before the last layer.")};
   return {.name = "resnet",
-          .help = "Residual network of basic blocks, with a 3x3 stem as for small images.",
+          .help = "Residual network of basic blocks, with a 3x3 stem for small images.",
           .options = options,
           .build = build_resnet};
 }

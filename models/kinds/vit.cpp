@@ -120,15 +120,17 @@ Result<Model> build_vit(const Value& options) {
 
 ModelKind vit() {
   static const std::array options{
-      Option{.name = "image", .least = 1, .most = 8192, .help = "Height and width of an image."},
-      Option{.name = "patch", .least = 1, .most = 8192, .help = "Height and width of a patch."},
+      Option{
+          .name = "image", .least = 1, .most = 8192, .help = "Image height and width, in pixels."},
+      Option{
+          .name = "patch", .least = 1, .most = 8192, .help = "Patch height and width, in pixels."},
       option::channels(),
       option::width(),
       option::layers(),
       option::heads(),
       option::classes(),
-      option::dropout("The share of numbers set to zero in training, behind the embedding, each "
-                      "attention and each feed-forward network.")};
+      option::dropout("Dropout probability after the embedding, each attention and each "
+                      "feed-forward network.")};
   return {.name = "vit",
           .help = "Vision transformer: patches of an image as a sequence, with a class token.",
           .options = options,

@@ -29,11 +29,11 @@ std::string event_of(const Outlook& outlook) {
   const bool is_pair = outlook.nodes.size() == 2;
   switch (outlook.event) {
     case Outlook::Event::goes:
-      return is_pair ? first + " and " + last + " go" : first + " goes";
+      return is_pair ? first + " and " + last + " fail" : first + " fails";
     case Outlook::Event::comes:
-      if (!is_pair) return "one more like " + first + " comes";
-      return first == last ? "two more like " + first + " come"
-                           : "one more like " + first + " and one like " + last + " come";
+      if (!is_pair) return "another node like " + first + " joins";
+      return first == last ? "two more nodes like " + first + " join"
+                           : "another node like " + first + " and one like " + last + " join";
   }
   return {};
 }
@@ -79,7 +79,8 @@ std::string to_table(const Plan& plan, const std::vector<Outlook>& outlooks) {
       continue;
     }
     const Plan& then = *outlook.plan;
-    table.add({event_of(outlook), outlook.reason.empty() ? "goes on" : "goes on, cut anew",
+    table.add({event_of(outlook),
+               outlook.reason.empty() ? "continues" : "continues with new stage boundaries",
                std::to_string(then.stages.size()), std::to_string(then.replicas.size()),
                show(then.step), plan.rate > 0 ? percent(then.rate / plan.rate) : "-",
                outlook.reason});

@@ -35,17 +35,17 @@ class Auditor {
     if (const auto begins = beginning_of(record)) return take(*begins);
     if (const auto step = step_of(record)) return take(*step);
     if (const auto saved = saved_of(record)) return take(*saved);
-    return Error{"it is neither the beginning of an attempt nor a step nor a save"};
+    return Error{"it is no start of an attempt, no step and no save"};
   }
 
   Status take(const Beginning& begins) {
     if (terms_ && *terms_ != begins.terms)
       return Error{
-          "the attempt has another seed, order, batch or number of samples than the one "
-          "before: which sample comes where is not the same any more"};
+          "the seed, order, batch size or number of samples differs from the attempt before: the "
+          "order of samples has changed"};
     terms_ = begins.terms;
     if (begins.after > furthest_)
-      return Error{"the attempt goes on after step " + number(begins.after) + ", but of step " +
+      return Error{"the attempt continues after step " + number(begins.after) + ", but of step " +
                    number(furthest_ + 1) + " nothing is told: " +
                    first_sample(furthest_ * terms_->global) + " is in no committed step"};
     ++audit_.attempts;

@@ -44,7 +44,7 @@ ListedCheckpoint look_at(Files& files, const std::string& directory, std::int64_
   const auto has_manifest = files.exists(directory + "/" + std::string(manifest_name));
   if (has_manifest.ok() && !*has_manifest) {
     listed.state = State::unfinished;
-    listed.problem = directory + ": has no manifest; its save did not end";
+    listed.problem = directory + ": has no manifest; its save was interrupted";
     return listed;
   }
   auto manifest =
@@ -143,13 +143,12 @@ Result<Checkpoint> Checkpoint::open(Files& files, const std::string& directory) 
     const auto digest = digest_of_file(**reader);
     if (!digest) return digest.error();
     if (*digest != part.digest)
-      return Error{path + ": is damaged: its bytes do not have the digest that the manifest gives"};
+      return Error{path + ": is damaged: its bytes do not match the digest in the manifest"};
     auto bytes = files.read(path);
     if (!bytes) return bytes.error();
     auto file = Safetensors::parse(std::move(*bytes));
     if (!file) return within(path, file.error());
-    if (!same_tensors(*file, part))
-      return Error{path + ": holds other tensors than the manifest says"};
+    if (!same_tensors(*file, part)) return Error{path + ": its tensors differ from the manifest"};
     checkpoint.parts_.push_back({part.kind, std::move(*file), std::move(*reader)});
   }
   checkpoint.manifest_ = std::move(*manifest);
@@ -217,7 +216,7 @@ Result<std::optional<NewestCheckpoint>> open_newest_checkpoint(Files& files,
   }
   if (!damage.empty())
     return Error{root +
-                 ": has no checkpoint that is good; move them away to begin again:" + damage};
+                 ": has no good checkpoint; move the damaged ones away to begin again:" + damage};
   return std::optional<NewestCheckpoint>();
 }
 

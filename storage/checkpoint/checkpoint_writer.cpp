@@ -27,7 +27,7 @@ Status CheckpointWriter::submit(CheckpointContent content) {
     const std::lock_guard lock(mutex_);
     if (accepted_.size() == most_accepted)
       return Error{options_.root + ": step " + std::to_string(content.step) +
-                   " is not saved: the disk is behind; step " +
+                   " is not saved: the disk is too slow; step " +
                    std::to_string(accepted_.front().step) + " is being written and step " +
                    std::to_string(accepted_.back().step) + " waits"};
     accepted_.push_back(std::move(content));

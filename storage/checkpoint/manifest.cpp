@@ -224,7 +224,7 @@ Result<Manifest> read_manifest(std::string_view text) {
   const auto at = text.size() - tail_end.size() - digest_digits;
   zeroed.replace(at, digest_digits, digest_digits, '0');
   if (text.substr(at, digest_digits) != to_string(digest_of(zeroed)))
-    return Error{"is damaged: its contents do not have the digest that it ends with"};
+    return Error{"is damaged: its contents do not match the digest at its end"};
 
   // The digest detects accidents, not attacks, so the code below trusts nothing.
   const auto tree = parse_json(text, limits);
@@ -250,7 +250,7 @@ Result<Manifest> read_manifest(std::string_view text) {
   }
   if (auto status = check_parts(manifest.parts); !status) return status.error();
   if (weights_digest(manifest.parts) != manifest.weights_digest)
-    return Error{"its weights do not have the digest that it gives"};
+    return Error{"its weights do not match its digest"};
   return manifest;
 }
 

@@ -72,14 +72,14 @@ Status match_tensors(std::span<const TensorView> found, std::span<const WantedTe
 Status match_model(const Manifest& manifest, const Value& model) {
   Differences differences;
   compare("", &manifest.model, &model, differences);
-  return differences.status("the checkpoint is of another model");
+  return differences.status("the checkpoint belongs to another model");
 }
 
 Status match_recipe(const Manifest& manifest, const Value& recipe) {
   if (manifest.recipe_digest == digest_of(to_json(recipe))) return Done{};
   Differences differences;
   compare("", &manifest.recipe, &recipe, differences);
-  return differences.status("the checkpoint was made by another recipe");
+  return differences.status("the checkpoint was trained with different settings");
 }
 
 }  // namespace troupe::storage

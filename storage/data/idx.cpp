@@ -67,7 +67,7 @@ Status write_idx(Files& files, const std::string& path, const Shape& shape,
                                    static_cast<std::byte>(shape.rank())};
   for (const auto size : shape) {
     if (size > std::numeric_limits<std::uint32_t>::max())
-      return Error{path + ": " + to_string(shape) + " is more than IDX can say"};
+      return Error{path + ": " + to_string(shape) + " is more than the IDX format allows"};
     for (int shift = 24; shift >= 0; shift -= 8)
       header.push_back(static_cast<std::byte>(size >> shift));
   }

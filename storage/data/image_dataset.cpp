@@ -67,7 +67,7 @@ Result<std::unique_ptr<Dataset>> open_images(DataSpec spec, const DataNeeds& nee
   if (auto status = spec.finish(); !status) return status.error();
   if (!labels_path) labels_path = labels_beside(path);
   if (!labels_path)
-    return Error{path + ": where are the labels? Name them: " + path + "?labels=PATH"};
+    return Error{path + ": the labels are missing; name them: " + path + "?labels=PATH"};
   auto images = IdxArray::open(files, path);
   if (!images) return images.error();
   auto labels = IdxArray::open(files, *labels_path);

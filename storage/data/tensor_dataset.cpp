@@ -98,7 +98,7 @@ class Tensors final : public Dataset {
     assert(input.size() == shape_.input_bytes() && target.size() == shape_.target_bytes());
     if (auto same = file_.unchanged(); !same) return same;
     if (input_.copy(index, input, classes_) && target_.copy(index, target, classes_)) return Done{};
-    return Error{path_ + ": was changed while it was in use: sample " + std::to_string(index) +
+    return Error{path_ + ": changed while in use: sample " + std::to_string(index) +
                  " holds a class that was not there before"};
   }
 

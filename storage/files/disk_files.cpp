@@ -77,7 +77,7 @@ Result<Bytes> read_small(const std::string& path, int file, std::size_t size) {
     const auto got = ::read(file, buffer->data() + have, size - have);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return system_error(path, "read");
-    if (got == 0) return Error{path + ": became shorter while it was read; read it again"};
+    if (got == 0) return Error{path + ": became shorter during reading; try again"};
     have += static_cast<std::size_t>(got);
   }
   const std::span<const std::byte> bytes(*buffer);
@@ -96,7 +96,7 @@ class DiskReader final : public FileReader {
       const auto got = ::pread(file_.number(), into.data(), into.size(), static_cast<off_t>(at));
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) return system_error(path_, "read");
-      if (got == 0) return Error{path_ + ": became shorter while it was read; read it again"};
+      if (got == 0) return Error{path_ + ": became shorter during reading; try again"};
       at += static_cast<std::uint64_t>(got);
       into = into.subspan(static_cast<std::size_t>(got));
     }
@@ -145,8 +145,8 @@ class Mapping {
                                   ? "its " + std::to_string(now.st_size) + " bytes were written to"
                                   : "it had " + std::to_string(facts_.st_size) + " bytes and has " +
                                         std::to_string(now.st_size);
-    return Error{path_ + ": was changed while it was in use: " + sizes +
-                 "; put back the file as it was, or begin anew"};
+    return Error{path_ + ": changed while in use: " + sizes +
+                 "; restore the file, or start the run again"};
   }
 
  private:

@@ -67,7 +67,7 @@ class MemoryFiles::Reader final : public FileReader {
     const std::lock_guard lock(files_.mutex_);
     if (auto looked = files_.look(path_); !looked) return looked;
     if (at + into.size() > file_->contents.size())
-      return Error{path_ + ": became shorter while it was read; read it again"};
+      return Error{path_ + ": became shorter during reading; try again"};
     if (!file_->can_read(at, into.size())) return Error{path_ + ": cannot read: " + disk_error};
     std::copy_n(file_->contents.begin() + static_cast<std::ptrdiff_t>(at), into.size(),
                 into.begin());

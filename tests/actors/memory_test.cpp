@@ -397,5 +397,5 @@ TEST_CASE("a step that always ends its process ends the run with the reason", "[
   CHECK(faults == 2);
   CHECK(faulty.outcome.why ==
         "step 6 has ended 2 processes, and has not been done; the last one, on node alpha, was "
-        "ended by a signal (given up: the same came twice at the same place)");
+        "ended by a signal (given up: the same failure occurred twice at the same place)");
 }

@@ -14,7 +14,7 @@ constexpr Strikes three_in_a_minute{.allowed = 3, .window = 60s};
 TEST_CASE("one failure leads to another try", "[actors]") {
   const auto verdict = judge({{1s, "device 0: step 1, 0F0: x"}}, three_in_a_minute);
   CHECK(verdict.what == Verdict::What::try_again);
-  CHECK(verdict.reason == "it is failure 1 of at most 3 in a short time");
+  CHECK(verdict.reason == "failure 1 of at most 3 within limits.strike_window");
 }
 
 TEST_CASE("two failures at the same place end the run", "[actors]") {
@@ -23,7 +23,7 @@ TEST_CASE("two failures at the same place end the run", "[actors]") {
                               {9h, "device 0: step 1, 0F0: x"}},
                              three_in_a_minute);
   CHECK(verdict.what == Verdict::What::give_up);
-  CHECK(verdict.reason == "the same came twice at the same place");
+  CHECK(verdict.reason == "the same failure occurred twice at the same place");
 }
 
 TEST_CASE("too many failures in a short time end the run", "[actors]") {
@@ -31,8 +31,8 @@ TEST_CASE("too many failures in a short time end the run", "[actors]") {
   CHECK(judge(failures, three_in_a_minute).what == Verdict::What::try_again);
   failures.push_back({61s, "d"});
   CHECK(judge(failures, three_in_a_minute).reason ==
-        "it is failure 4 in a short time, and limits.strikes = 3");
-  failures.back().when = 62s;  // The first failure is too old to count.
+        "failure 4 within limits.strike_window, and limits.strikes = 3");
+  failures.back().when = 62s;  // The first one is too long ago.
   CHECK(judge(failures, three_in_a_minute).what == Verdict::What::try_again);
 }
 
@@ -42,13 +42,14 @@ TEST_CASE("a failure on a node that is left out is no failure of the run", "[act
     failures.push_back({minute * 1s, "device 0: x", "sick"});
     const auto verdict = judge(failures, three_in_a_minute);
     CHECK(verdict.what == Verdict::What::try_again);
-    CHECK(verdict.reason == "without node sick for a while, as long as others suffice");
+    CHECK(verdict.reason == "node sick is not used for a while if other nodes suffice");
   }
   failures.push_back({10s, "device 0: y"});
   CHECK(judge(failures, three_in_a_minute).reason ==
-        "it is failure 1 of at most 3 in a short time");
+        "failure 1 of at most 3 within limits.strike_window");
   failures.push_back({11s, "device 0: x", "alpha"});
-  CHECK(judge(failures, three_in_a_minute).reason == "the same came twice at the same place");
+  CHECK(judge(failures, three_in_a_minute).reason ==
+        "the same failure occurred twice at the same place");
 }
 
 TEST_CASE("a run fails if a node fails again and too few others are left", "[actors]") {
@@ -81,7 +82,7 @@ TEST_CASE("a stall is blamed on the actor that computes", "[actors]") {
                                      {});
   REQUIRE(found);
   CHECK(found->who == "device 1");
-  CHECK(found->what == "it still computes b, and nobody has moved for too long");
+  CHECK(found->what == "it still computes b, and no player has made progress for too long");
 }
 
 TEST_CASE("a stall is blamed on a silent actor before one that computes", "[actors]") {
@@ -90,7 +91,7 @@ TEST_CASE("a stall is blamed on a silent actor before one that computes", "[acto
                                      {});
   REQUIRE(found);
   CHECK(found->who == "device 1");
-  CHECK(found->what == "it does not answer any more");
+  CHECK(found->what == "it no longer answers");
 }
 
 TEST_CASE("waits with equal texts count as the same wait", "[actors]") {

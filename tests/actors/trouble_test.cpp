@@ -124,8 +124,8 @@ TEST_CASE("a layer that throws once costs one repeated step", "[actors]") {
   const auto played = play(piece, seed);
   check_done(played);
   CHECK(played.told("warn") ==
-        "device 1: step 2, 1F2: this layer is for tests; going on from the newest checkpoint: it "
-        "is failure 1 of at most 3 in a short time\n");
+        "device 1: step 2, 1F2: this layer is for tests; recovering from the newest checkpoint: "
+        "failure 1 of at most 3 within limits.strike_window\n");
 }
 
 TEST_CASE("a layer that always throws ends the run at the second failure", "[actors]") {
@@ -135,8 +135,8 @@ TEST_CASE("a layer that always throws ends the run at the second failure", "[act
         if (is_at(pass, 1, 3)) throw std::runtime_error("this layer is for tests");
       }};
   check_failed(play(piece, seed), 1,
-               "device 1: step 2, 1B3: this layer is for tests (given up: the same came twice at "
-               "the same place)");
+               "device 1: step 2, 1B3: this layer is for tests (given up: the same failure "
+               "occurred twice at the same place)");
 }
 
 TEST_CASE("a loss that is not a number ends the run at once", "[actors]") {
@@ -149,7 +149,7 @@ TEST_CASE("a loss that is not a number ends the run at once", "[actors]") {
                            },
                        .backward = {}};
   check_failed(play(piece, seed), 2,
-               "device 1: step 3, micro-batch 1: the loss is not a number any more");
+               "device 1: step 3, micro-batch 1: the loss is not a finite number");
 }
 
 TEST_CASE("a gradient that is not finite ends the run with the parameter's name", "[actors]") {
@@ -163,7 +163,7 @@ TEST_CASE("a gradient that is not finite ends the run with the parameter's name"
   CHECK(played.outcome.how == Outcome::How::failed);
   CHECK(played.outcome.step == 1);
   CHECK(played.outcome.why.starts_with("optimizer of stage 0: step 2: the gradient of "));
-  CHECK(played.outcome.why.ends_with(" is not finite any more"));
+  CHECK(played.outcome.why.ends_with(" is not finite"));
 }
 
 TEST_CASE("an error about data that ends early names the step and the micro-batch", "[actors]") {
@@ -192,7 +192,7 @@ TEST_CASE("loaders with different data are detected where their halves meet", "[
   CAPTURE(played.outcome.why);
   CHECK(played.outcome.why.starts_with(
       "device 1: step 1, 1F0: the input of micro-batch 0 is of the samples "));
-  CHECK(played.outcome.why.find("; both loaders must see the same data") != std::string::npos);
+  CHECK(played.outcome.why.find("; both loaders must read the same data") != std::string::npos);
 }
 
 TEST_CASE("lanes that wait for each other are reported, then the run fails", "[actors]") {
@@ -212,8 +212,9 @@ TEST_CASE("lanes that wait for each other are reported, then the run fails", "[a
   scene.begin();
   const auto played = scene.finish();
   check_failed(played, 0,
-               "device 0: step 1, 0B0 waits for the gradient of micro-batch 0 from stage 1, and "
-               "nobody has moved for too long (given up: the same came twice at the same place)");
+               "device 0: step 1, 0B0 waits for the gradient of micro-batch 0 from stage 1, and no "
+               "player has made progress for too long (given up: the same failure occurred twice "
+               "at the same place)");
   const auto stalls = played.told("stage.stalled");
   CHECK(stalls.find("device 1: step 1, 1F1 waits for the input of micro-batch 1 from stage 0") !=
         std::string::npos);
@@ -269,8 +270,8 @@ TEST_CASE("a job that never ends is reported as computing", "[actors]") {
   const auto played = scene.finish();
   CHECK(played.outcome.how == Outcome::How::failed);
   CHECK(played.outcome.why ==
-        "optimizer of stage 1: it still computes the first weights, and nobody has moved for too "
-        "long (given up: the same came twice at the same place)");
+        "optimizer of stage 1: it still computes the first weights, and no player has made "
+        "progress for too long (given up: the same failure occurred twice at the same place)");
   CHECK(played.told("warn").find("device 1: it still computes step 2, 1") != std::string::npos);
 }
 
@@ -282,8 +283,8 @@ TEST_CASE("a read that never ends is reported", "[actors]") {
   const auto played = scene.finish();
   CHECK(played.outcome.how == Outcome::How::failed);
   CHECK(played.outcome.why ==
-        "loader of inputs: it still reads step 1, micro-batch 0, and nobody has moved for too long "
-        "(given up: the same came twice at the same place)");
+        "loader of inputs: it still reads step 1, micro-batch 0, and no player has made progress "
+        "for too long (given up: the same failure occurred twice at the same place)");
 }
 
 TEST_CASE("an optimizer that lacks another one's norms reports which one", "[actors]") {
@@ -299,7 +300,7 @@ TEST_CASE("an optimizer that lacks another one's norms reports which one", "[act
       played.told("stage.stalled")
           .find("optimizer of stage 0: step 2 waits for the norms of the optimizer of stage 1\n") !=
       std::string::npos);
-  CHECK(played.outcome.why.find("it does not answer any more") != std::string::npos);
+  CHECK(played.outcome.why.find("it no longer answers") != std::string::npos);
 }
 
 TEST_CASE("a player that hangs ends the run with the player's name", "[actors]") {
@@ -318,7 +319,7 @@ TEST_CASE("a player that hangs ends the run with the player's name", "[actors]")
     CAPTURE(s, played.outcome.why);
     REQUIRE(played.ended);
     CHECK(played.outcome.how == Outcome::How::failed);
-    CHECK(played.outcome.why.find(": it does not answer any more; then it waits for ") !=
+    CHECK(played.outcome.why.find(": it no longer answers; then it waits for ") !=
           std::string::npos);
   }
 }
@@ -365,8 +366,8 @@ TEST_CASE("a checkpoint that is never written ends the run", "[actors]") {
   scene.spec().checkpoints = &store;
   scene.begin();
   check_failed(scene.finish(), 0,
-               "supervisor: it waits for step 2 to be saved, and nobody has moved for too long; "
-               "then it waits for a checkpoint to be written, for too long");
+               "supervisor: it waits for step 2 to be saved, and no player has made progress for "
+               "too long; then it waits for a checkpoint to be written, for too long");
 }
 
 TEST_CASE("a slow checkpoint is waited for", "[actors]") {

@@ -146,7 +146,7 @@ steps = 40
   REQUIRE(trained.code == 0);
   const Ended good = troupe::tests::troupe(here, {"audit", "small", "--data"});
   CHECK(good.code == 0);
-  CHECK(good.out.find("the data was read again: 40 steps had the bytes that it has now\n") !=
+  CHECK(good.out.find("read the data again: the bytes of 40 steps match the data\n") !=
         std::string::npos);
 
   // Sample 250 belongs to step 32.
@@ -169,9 +169,8 @@ TEST_CASE("an audit names the flaw of a ledger", "[apps]") {
   const Ended good = troupe::tests::troupe(here, {"audit", "small"});
   CHECK(good.code == 0);
   CHECK(good.out ==
-        "runs/small: 60 steps of 480 samples are committed: 4 whole passes\n"
-        "attempts: 1; steps that they took back and did again: 0\n"
-        "each sample of each pass is in exactly one committed step\n");
+        "runs/small: 60 steps of 480 samples are committed: 4 complete epochs\nattempts: 1; "
+        "repeated steps: 0\neach sample of each epoch is in exactly one committed step\n");
 
   const std::string whole = here.read("runs/small/ledger");
   std::vector<std::string> lines;

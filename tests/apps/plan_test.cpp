@@ -183,7 +183,7 @@ TEST_CASE("a plan explains its numbers, and how it changes when nodes leave or c
   CHECK(table.code == 0);
   CHECK(has(table.out, "here0:0"));
   CHECK(has(table.out, "here1:0"));
-  CHECK(has(table.out, "here1 goes "));
+  CHECK(has(table.out, "here1 fails "));
 
   auto explained = two_nodes;
   explained.push_back("--explain");

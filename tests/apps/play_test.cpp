@@ -78,7 +78,7 @@ TEST_CASE("an expectation that is not met ends a scenario and is named in the er
                              "[cluster]\nnodes = 1\n[[act]]\n"
                              "send = { type = \"run.pause\", run = \"nobody\" }\n");
   CHECK(refused.code == 1);
-  CHECK(refused.err.find("run.pause: there is no run 'nobody'") != std::string::npos);
+  CHECK(refused.err.find("run.pause: no run is called 'nobody'") != std::string::npos);
 
   const Ended code =
       play(here, "[cluster]\nnodes = 1\n[[act]]\ncommand = [\"stop\", \"nobody\"]\n");
@@ -172,6 +172,6 @@ send = { type = "run.stop", run = "stormy", mode = "now" }
                 "[[act]]\ncommand = [\"nodes\", \"drain\", \"nobody\"]\nexit_code = 1\n");
   INFO(played.err);
   CHECK(played.code == 0);
-  CHECK(played.err.find("run stormy: done") != std::string::npos);  // Printed by logs.
-  CHECK(played.err.find("the run 'stormy' is not under way: it is done") != std::string::npos);
+  CHECK(played.err.find("run stormy: done") != std::string::npos);  // Of logs.
+  CHECK(played.err.find("the run 'stormy' is not active: it is done") != std::string::npos);
 }

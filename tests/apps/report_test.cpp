@@ -80,7 +80,7 @@ TEST_CASE("a report works for a run that was killed within a line", "[apps]") {
   INFO(page.err);
   REQUIRE(page.code == 0);
   CHECK(contains(page.out, "killed, or still running"));
-  CHECK(contains(page.out, "the last line is torn"));
+  CHECK(contains(page.out, "the last line is incomplete"));
 }
 
 TEST_CASE("texts in a run's files never become markup", "[apps]") {

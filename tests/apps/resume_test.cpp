@@ -157,7 +157,7 @@ TEST_CASE("an interrupted run saves its state and says how to resume", "[apps]")
   const Ended ended = troupe::tests::troupe(here, launch);
   CHECK(ended.code == 75);
   CHECK(ended.err.find("stopped: after step") != std::string::npos);
-  CHECK(ended.err.find("go on with: troupe train run.toml --set 'train.steps=100000' --resume") !=
+  CHECK(ended.err.find("to resume: troupe train run.toml --set 'train.steps=100000' --resume") !=
         std::string::npos);
   CHECK(std::filesystem::exists(here.path() / "runs/small/checkpoints"));
 }

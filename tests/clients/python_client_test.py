@@ -127,13 +127,13 @@ class ClusterTest(unittest.TestCase):
         self.assertEqual(self.place.weights("one"), self.place.trained("plain"))
 
     def test_what_the_head_refuses_says_what_to_do(self) -> None:
-        with self.assertRaisesRegex(HeadError, "there is no run 'nobody'; `troupe runs` lists"):
+        with self.assertRaisesRegex(HeadError, "no run is called 'nobody'; `troupe runs` lists"):
             self.client.stop("nobody")
         with self.assertRaisesRegex(HeadError, "unknown key 'batch.gobal'"):
             self.client.submit(SMALL, name="bad", batch__gobal=3)
-        with self.assertRaisesRegex(HeadError, "is nothing that this head does"):
+        with self.assertRaisesRegex(HeadError, "is not a message type that this head supports"):
             self.client.ask("of.tomorrow")
-        with self.assertRaisesRegex(HeadError, "there is no node 'gamma'"):
+        with self.assertRaisesRegex(HeadError, "no node is called 'gamma'"):
             self.client.drain("gamma")
 
     def test_a_refusal_has_a_code_and_says_of_what(self) -> None:
@@ -187,7 +187,7 @@ class ClusterTest(unittest.TestCase):
 
     def test_a_rate_that_is_set_is_that_of_a_configuration(self) -> None:
         run = self.client.submit(SMALL, name="set", train__steps=200)
-        with self.assertRaisesRegex(HeadError, "seed cannot be changed while the run is under way"):
+        with self.assertRaisesRegex(HeadError, "seed cannot be changed while the run is active"):
             self.client.set(run, "seed", 4)
         after = self.client.set(run, "optimizer.lr", 0.01)
         rates = {event["step"]: event["lr"] for event in self.client.events(run) if event["type"] == "step"}
@@ -270,7 +270,7 @@ class OtherTest(unittest.TestCase):
                 self.assertEqual(client.runs(), [])
             stranger, node = (Keys.read(place.path / f"{name}.key", public) for name in ("stranger", "worker"))
             misled = Keys.read(place.path / "me.key", stranger.public)
-            with self.assertRaisesRegex(HeadError, "as those of a node, who may ask nothing") as raised:
+            with self.assertRaisesRegex(HeadError, "as those of a node, which may not send requests") as raised:
                 Client(address, node)
             self.assertEqual(raised.exception.code, "forbidden")
             # Each cause is reported before an answer could come.

@@ -127,7 +127,7 @@ void be_a_node_of_nobody(const Target& target, Random& random) {
   for (const auto* type : {"stage.failed", "prepare_failed", "prepared", "step_done", "divergence",
                            "round_played", "micro_batch_loss", "node.leaving", "of.tomorrow"})
     for (int times = 0; times < 2; ++times) line.send_message(about(target, type));
-  (void)line.wait_for("nothing that this head does");
+  (void)line.wait_for("not a message type that this head supports");
 }
 void join_as_another_version(const Target& target, Random& random) {
   RawConnection line(target.control);

@@ -153,7 +153,7 @@ TEST_CASE("a run continues without a node that is killed, and has the same bits"
     const auto code = submit.wait();
     INFO(submit.said());
     CHECK(code == 0);
-    CHECK(submit.said().find("going on from the newest state that is left") != std::string::npos);
+    CHECK(submit.said().find("recovering from the newest state in memory") != std::string::npos);
     CHECK(cluster.head.says("node alpha is lost"));
     const Ended runs = troupe::tests::troupe(here, {"runs", "--head", head_of(here)});
     CHECK(runs.out.find("150/150") != std::string::npos);
@@ -199,7 +199,7 @@ TEST_CASE("a head with keys admits only keys on its list", "[cluster]") {
   CHECK(stranger.err.find("does not know our key") != std::string::npos);
   const Ended node_itself = ask("alpha.key");
   CHECK(node_itself.code == 5);
-  CHECK(node_itself.err.find("who may ask nothing") != std::string::npos);
+  CHECK(node_itself.err.find("which may not send requests") != std::string::npos);
   const Ended plain = troupe::tests::troupe(here, {"status", "--head", address});
   CHECK(plain.code == 5);
 }
@@ -209,7 +209,7 @@ TEST_CASE("commands report an error of one line if they cannot reach or use a he
   here.write("gpt.toml", gpt);
   const Ended nobody = troupe::tests::troupe(here, {"submit", "gpt.toml", "--head", "127.0.0.1:1"});
   CHECK(nobody.code == 5);
-  CHECK(nobody.err.find("no head answers at tcp://127.0.0.1:1") != std::string::npos);
+  CHECK(nobody.err.find("no head answered at tcp://127.0.0.1:1") != std::string::npos);
 
   Cluster cluster(here, {});
   const std::string address = head_of(here);
@@ -227,7 +227,7 @@ TEST_CASE("commands report an error of one line if they cannot reach or use a he
 
   const Ended unknown = troupe::tests::troupe(here, {"stop", "nothing", "--head", address});
   CHECK(unknown.code == 1);
-  CHECK(unknown.err.find("there is no run 'nothing'") != std::string::npos);
+  CHECK(unknown.err.find("no run is called 'nothing'") != std::string::npos);
 
   here.write("bad.toml", gpt + "\n[batch2]\nglobal = 1\n");
   const Ended bad = troupe::tests::troupe(here, {"submit", "bad.toml", "--head", address});

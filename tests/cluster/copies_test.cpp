@@ -222,13 +222,13 @@ TEST_CASE("a head that ends while its run waits for nodes resumes from the state
     REQUIRE(submit.says("\nstep 40 "));
     cluster.nodes.back()->send(SIGKILL);
     cluster.nodes.pop_back();
-    REQUIRE(submit.says("going on from the newest state that is left"));
+    REQUIRE(submit.says("recovering from the newest state in memory"));
     cluster.head.send(SIGTERM);
     CHECK(cluster.head.wait() == 0);
     CHECK(submit.wait() == 75);
 
     Process head(here, {"head", "--listen", address, "--events", "127.0.0.1:0"});
-    REQUIRE(head.says("run many goes on after step"));
+    REQUIRE(head.says("run many continues after step"));
     cluster.start_node("gamma");
     Process follow(here, {"attach", "many", "--head", address, "--output", "plain"});
     CHECK(follow.wait() == 0);

@@ -56,7 +56,7 @@ TEST_CASE_METHOD(RunOverTwo,
                                " was ended by signal 9 (Killed); another one is started"));
   CHECK(cluster.head.says("node alpha has joined"));
   ends_as_one();
-  CHECK(submit.said().find("going on from the newest state that is left") != std::string::npos);
+  CHECK(submit.said().find("recovering from the newest state in memory") != std::string::npos);
   cluster.end();
   leaves_nothing();
 }
@@ -65,7 +65,7 @@ TEST_CASE_METHOD(RunOverTwo, "a node that is asked to end leaves, and no step is
                  "[cluster]") {
   cluster.nodes[0]->send(SIGTERM);
   CHECK(cluster.nodes[0]->wait() == 0);
-  CHECK(cluster.head.says("node alpha is leaving: it was asked to end"));
+  CHECK(cluster.head.says("node alpha is leaving: stopped on request"));
   ends_as_one();
   const auto times = times_done(here, "many");
   CHECK(times.size() == 150);
@@ -98,7 +98,7 @@ TEST_CASE("nodes that train starts on this machine are restarted too", "[cluster
   REQUIRE(nodes.size() == 2);
   kill(nodes[1], SIGKILL);
   CHECK(train.wait() == 0);
-  CHECK(train.said().find("going on from the newest state that is left") != std::string::npos);
+  CHECK(train.said().find("recovering from the newest state in memory") != std::string::npos);
   CHECK(digest(here, "many") == one);
   CHECK(processes_of_program(here) == 0);
 }
@@ -113,8 +113,8 @@ TEST_CASE("a node reports once that its head is missing, and joins when the head
     cluster.end();
   }
   Process node(here, {"node", "--name", "alpha", "--head", address});
-  REQUIRE(node.says("the head is not there: "));
-  node.listen(std::chrono::milliseconds(1500));  // The node tries several times per second.
+  REQUIRE(node.says("no connection to the head: "));
+  node.listen(std::chrono::milliseconds(1500));  // It tries several times in a second.
   const auto count = [&] {
     int times = 0;
     for (auto at = node.said().find("not there"); at != std::string::npos; ++times)
@@ -147,7 +147,7 @@ TEST_CASE("a node that never sends a heartbeat is lost", "[cluster]") {
   REQUIRE(mute.shake_hands());
   mute.send_message(parts_of(message));
   REQUIRE(mute.wait_for("node.welcome"));
-  CHECK(head.says("node mute is lost: it is silent for "));
+  CHECK(head.says("node mute is lost: no heartbeat for "));
   head.send(SIGTERM);
   CHECK(head.wait() == 0);
 }

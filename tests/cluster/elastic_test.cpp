@@ -24,7 +24,7 @@ TEST_CASE("a run that goes from 4 nodes to 3, to 1 and to 4 again changes no bit
     words = with(words, {"name=many", "pipeline.stages=2", "pipeline.replicas=2", "log.every=1"});
     Process submit(here, words);
     INFO(submit.said() << cluster.head.said());
-    REQUIRE(submit.says("on a: device 0; b: device 1; c: device 2; d: device 3"));
+    REQUIRE(submit.says("placement: a: device 0; b: device 1; c: device 2; d: device 3"));
     REQUIRE(submit.says("step 30 "));
     const auto lose = [&] {
       cluster.nodes.front()->send(SIGKILL);
@@ -32,16 +32,16 @@ TEST_CASE("a run that goes from 4 nodes to 3, to 1 and to 4 again changes no bit
       submit.see_all();
     };
     lose();
-    REQUIRE(submit.says_once_more("on b: device 0 1; c: device 2; d: device 3"));
-    REQUIRE(submit.says_once_more("goes on after"));
+    REQUIRE(submit.says_once_more("placement: b: device 0 1; c: device 2; d: device 3"));
+    REQUIRE(submit.says_once_more("recovered in"));
     lose();
     lose();
-    REQUIRE(submit.says_once_more("on d: device 0 1 2 3"));
-    REQUIRE(submit.says_once_more("goes on after"));
+    REQUIRE(submit.says_once_more("placement: d: device 0 1 2 3"));
+    REQUIRE(submit.says_once_more("recovered in"));
     for (const std::string name : {"e", "f", "g"}) cluster.start_node(name);
-    // The nodes join at a save point, perhaps not all at once, and the order decides their devices.
-    // Node d has a single device only if three other nodes have one each.
-    REQUIRE(submit.says_once_more("on d: device 0; "));
+    // Not before a save point, and perhaps not all at once: who comes first decides which device
+    // each node gets. Node d has one device only where three others have one each.
+    REQUIRE(submit.says_once_more("placement: d: device 0; "));
     const auto code = submit.wait();
     INFO(submit.said());
     CHECK(code == 0);

@@ -169,7 +169,7 @@ TEST_CASE("a node whose driver is not loaded reports that once, and sends its he
   Process node(here, {"node", "--name", "alpha", "--cores", "1"});
   REQUIRE(node.says("joined"));
   const std::string why =
-      "GPUs of this machine are not seen: libnvidia-ml.so.1: Driver Not Loaded\n";
+      "cannot read the state of this machine's GPUs: libnvidia-ml.so.1: Driver Not Loaded\n";
   REQUIRE(node.says(why));
   CHECK_FALSE(has(said_by_http(head, "/metrics", "process_resident_memory_bytes "), "troupe_gpu"));
   CHECK_FALSE(has(said_by_http(head, "/", "</body>"), "GPU"));

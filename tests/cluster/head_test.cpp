@@ -37,7 +37,7 @@ TEST_CASE("a head that is killed restarts and leads its runs to their end", "[cl
   REQUIRE(heads.size() == 1);
   kill(heads.front(), SIGKILL);
   CHECK(head.says("was ended by signal 9 (Killed); it comes back"));
-  CHECK(head.says("run many goes on after step "));
+  CHECK(head.says("run many continues after step "));
   const auto code = submit.wait();
   INFO(head.said() << alpha.said());
   CHECK(code == 0);
@@ -97,7 +97,7 @@ TEST_CASE("a head that is asked to end resumes its runs in its next life", "[clu
     CHECK(submit.wait() == 75);
   }
   Process head(here, head_words());
-  REQUIRE(head.says("run many goes on after step"));
+  REQUIRE(head.says("run many continues after step"));
   REQUIRE(head.says("troupe submit"));
   CHECK(head_of(here) == address);
   // The run waits for a second node, so the reader is connected before it continues.
@@ -123,7 +123,7 @@ TEST_CASE("a head whose run waits for nodes ends when asked to", "[cluster]") {
                         "--set", "train.steps=100000", "--set", "log.every=1"});
   REQUIRE(submit.says("step 10 "));
   alpha.send(SIGKILL);
-  CHECK(submit.says("going on from the newest state that is left"));
+  CHECK(submit.says("recovering from the newest state in memory"));
   head.send(SIGTERM);
   INFO(head.said());
   CHECK(head.wait() == 0);
@@ -284,7 +284,7 @@ TEST_CASE("nodes whose data file differs from the head's are refused, and the er
   const auto code = submit.wait();
   INFO(submit.said() << head.said());
   CHECK(code == 1);
-  CHECK(submit.said().find("book.txt: this file of data is another one than the head's") !=
+  CHECK(submit.said().find("book.txt: this data file differs from the head's") !=
         std::string::npos);
   CHECK(times_done(here, "many").empty());
 }
@@ -310,7 +310,7 @@ TEST_CASE("readers get all events despite torn and very long lines", "[cluster]"
   const Ended logs =
       troupe::tests::troupe(here, {"logs", name, "--head", address, "--output", "plain"});
   CHECK(logs.code == 0);
-  CHECK(logs.err.find("a line of events is torn and left out: 11 bytes") != std::string::npos);
+  CHECK(logs.err.find("skipped an incomplete line of events: 11 bytes") != std::string::npos);
   CHECK(logs.err.find(std::string(200'000, 'x')) != std::string::npos);
   CHECK(logs.err.find("the last") != std::string::npos);
 }
@@ -407,7 +407,7 @@ TEST_CASE("a head keeps only the report of a run that has ended", "[cluster]") {
   CHECK(tests::troupe(here, {"logs", "run-3", "--head", head_of(here)}).code == 0);
   const Ended late =
       tests::troupe(here, {"set", "run-3", "optimizer.lr=0.2", "--head", head_of(here)});
-  CHECK(late.err.find("the run 'run-3' is not under way: it is done") != std::string::npos);
+  CHECK(late.err.find("the run 'run-3' is not active: it is done") != std::string::npos);
   cluster.end();
 }
 

@@ -222,7 +222,7 @@ TEST_CASE("a host that is removed from the list is disconnected at once and not 
   }
   // A list with an error changes nothing.
   keyed.allow("alpha\n");
-  CHECK(head.says("the list of hosts stays as it was: hosts.allow:1: error:"));
+  CHECK(head.says("the allow list is unchanged: hosts.allow:1: error:"));
   keyed.allow(alone);
   CHECK(head.says("hosts.allow has changed: 1 keys may come"));
   CHECK(beta.is_thrown_out());

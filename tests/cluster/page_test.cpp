@@ -78,7 +78,7 @@ TEST_CASE("a head shows its status only to browsers and Prometheus on its machin
   CHECK(head.wait() == 0);
 
   Process open(here, head_words({"--http", "0.0.0.0:0"}));
-  CHECK(open.says("there is no page: --http 0.0.0.0:0: wanted an address of this machine alone"));
+  CHECK(open.says("no status page: --http 0.0.0.0:0: wanted an address of this machine alone"));
   open.send(SIGTERM);
   CHECK(open.wait() == 0);
 }

@@ -58,8 +58,8 @@ TEST_CASE("a refusal has a code, the wrong field of the request, and what to do"
     const auto unknown = asker.refused("run.stop", with_text("run", "nothing"));
     CHECK(unknown.code == RefusalCode::not_found);
     CHECK(unknown.path == "run");
-    CHECK(unknown.hint == "`troupe runs` lists those that are known");
-    CHECK(unknown.text == "there is no run 'nothing'; " + unknown.hint);
+    CHECK(unknown.hint == "`troupe runs` lists the known runs");
+    CHECK(unknown.text == "no run is called 'nothing'; " + unknown.hint);
 
     const auto mistyped = asker.refused("run.submit", with_text("nmae", "x"));
     CHECK(mistyped.code == RefusalCode::invalid);

@@ -47,11 +47,11 @@ TEST_CASE("a run excludes a node that lacks what all other nodes have", "[cluste
     const auto code = submit.wait();
     INFO(submit.said() << sick.said());
     CHECK(code == 0);
-    CHECK(submit.says("on sick: device 0; alpha: device 1"));
+    CHECK(submit.says("placement: sick: device 0; alpha: device 1"));
     CHECK(submit.says("book.txt: cannot open: No such file or directory"));
-    CHECK(submit.says("without node sick for a while, as long as others suffice"));
-    CHECK(submit.says("on beta: device 0; alpha: device 1"));
-    CHECK(sick.says("no part in run many: something failed on it: "));
+    CHECK(submit.says("node sick is not used for a while if other nodes suffice"));
+    CHECK(submit.says("placement: beta: device 0; alpha: device 1"));
+    CHECK(sick.says("not used by run many: something failed on it: "));
     CHECK(digest(here, "many") == one);
     // The node is used if no other is left; then the run fails.
     for (const auto& node : cluster.nodes) {
@@ -62,7 +62,7 @@ TEST_CASE("a run excludes a node that lacks what all other nodes have", "[cluste
     Process alone(here, with(words_for_two(of_a_book), {"name=alone"}));
     CHECK(alone.wait() == 1);
     INFO(alone.said());
-    CHECK(alone.said().find("given up: the same came twice at the same place") !=
+    CHECK(alone.said().find("given up: the same failure occurred twice at the same place") !=
           std::string::npos);
     sick.send(SIGTERM);
     CHECK(sick.wait() == 0);
@@ -97,8 +97,8 @@ TEST_CASE("a run excludes a node whose device never finishes a computation", "[c
     INFO(submit.said());
     CHECK(code == 0);
     CHECK(submit.said().find("device 0: ") != std::string::npos);
-    CHECK(submit.said().find("without node sick for a while") != std::string::npos);
-    CHECK(submit.said().find("on beta: device 0; alpha: device 1") != std::string::npos);
+    CHECK(submit.said().find("node sick is not used for a while") != std::string::npos);
+    CHECK(submit.said().find("placement: beta: device 0; alpha: device 1") != std::string::npos);
     CHECK(digest(here, "many") == one);
     hangs.reset();
     cluster.end();
@@ -118,12 +118,12 @@ TEST_CASE("a run excludes a node that does not prepare in time", "[cluster]") {
     kill(sick, SIGSTOP);
     Process submit(here, with(words_for_two({}), {"limits.prepare_patience=150ms"}));
     CHECK(submit.says("it has not prepared within 0.15 s"));
-    CHECK(submit.says("without node sick for a while, as long as others suffice"));
+    CHECK(submit.says("node sick is not used for a while if other nodes suffice"));
     kill(sick, SIGCONT);
     const auto code = submit.wait();
     INFO(submit.said());
     CHECK(code == 0);
-    CHECK(submit.said().find("on beta: device 0; alpha: device 1") != std::string::npos);
+    CHECK(submit.said().find("placement: beta: device 0; alpha: device 1") != std::string::npos);
     CHECK(digest(here, "many") == one);
     cluster.end();
   }

@@ -54,7 +54,7 @@ TEST_CASE("a node that gets SIGTERM together with its process saves its run", "[
   INFO(node.said() << cluster.head.said());
   CHECK(code == 0);
   CHECK(step_of_last_save(here) >= 10);
-  CHECK(cluster.head.says("node alpha is leaving: it was asked to end"));
+  CHECK(cluster.head.says("node alpha is leaving: stopped on request"));
 }
 
 TEST_CASE("a node that gets SIGTERM twice at once saves its run", "[cluster]") {
@@ -109,7 +109,7 @@ TEST_CASE("a node that gets SIGTERM a second time after a second ends at once", 
   auto& node = *cluster.nodes.front();
   const auto first = std::chrono::steady_clock::now();
   node.send(SIGTERM);
-  REQUIRE(node.says("leaving: it was asked to end"));
+  REQUIRE(node.says("leaving: stopped on request"));
   std::optional<int> code;
   while (!(code = node.wait(std::chrono::seconds(0)))) {
     node.send(SIGTERM);
@@ -195,7 +195,7 @@ TEST_CASE("a node that is ended for good leaves its run, and its daemon exits wi
   CHECK(ended.code == 0);
   CHECK(ended.out == "alpha has ended\n");
   CHECK(cluster.nodes[0]->wait() == 0);
-  CHECK(cluster.head.says("node alpha is lost: its process was ended for good\n"));
+  CHECK(cluster.head.says("node alpha is lost: its process was stopped permanently\n"));
   CHECK(submit.wait() == 0);
   CHECK(digest(here, "many") == one);
   for (const auto& [step, count] : times_done(here, "many")) CHECK(count == 1);
@@ -205,7 +205,7 @@ TEST_CASE("a node that is ended for good leaves its run, and its daemon exits wi
   CHECK(cluster.nodes[1]->wait() == 0);
   const Ended nobody = tests::troupe(here, {"nodes", "end", "alpha", "--head", head_of(here)});
   CHECK(nobody.code == 1);
-  CHECK(nobody.err.find("there is no node 'alpha'") != std::string::npos);
+  CHECK(nobody.err.find("no node is called 'alpha'") != std::string::npos);
 }
 
 TEST_CASE("a head with --only-submitted does not resume earlier runs", "[cluster]") {

@@ -28,9 +28,7 @@ TEST_CASE("a run uses the best precision of all its nodes and names those that l
   cluster.start_node("alpha", {"--precision", "bf16-pairs"});
   cluster.start_node("beta", {"--precision", "fp32"});
   Process submit(here, submit_words({}));
-  CHECK(
-      submit.says("computes in fp32, the best that all nodes have; beta: nothing better than "
-                  "fp32"));
+  CHECK(submit.says("precision fp32, the fastest that all nodes support; beta: at most fp32"));
   CHECK(submit.wait() == 0);
   INFO(submit.said());
   CHECK(digest(here, "many") == one);
@@ -38,7 +36,7 @@ TEST_CASE("a run uses the best precision of all its nodes and names those that l
       troupe::tests::troupe(here, with({"plan", "gpt.toml", "--head", head_of(here)},
                                        {"precision.compute=auto", "pipeline.stages=2"}));
   CHECK(plan.code == 0);
-  CHECK(plan.out.starts_with("computes in fp32, the best that all nodes have; beta: nothing"));
+  CHECK(plan.out.starts_with("precision fp32, the fastest that all nodes support; beta: nothing"));
   cluster.end();
 }
 
@@ -59,21 +57,20 @@ TEST_CASE("a run keeps its precision, whatever nodes come and whatever head lead
     Process submit(here, submit_words(settings));
     // Enough nodes for the run have a better precision than the worst node.
     CHECK(
-        submit.says("computes in bf16-pairs, which enough nodes have; slow: nothing better than "
-                    "fp32, and gets no part"));
-    CHECK(
-        cluster.nodes[1]->says("no part in run many: it computes in bf16-pairs; slow: nothing "
-                               "better than fp32"));
+        submit.says("precision bf16-pairs, the fastest that enough nodes support; slow: at most "
+                    "fp32, and is not used"));
+    CHECK(cluster.nodes[1]->says(
+        "not used by run many: its precision is bf16-pairs; slow: at most fp32"));
     INFO(submit.said());
-    REQUIRE(submit.says("on alpha: device 0; beta: device 1"));
+    REQUIRE(submit.says("placement: alpha: device 0; beta: device 1"));
     REQUIRE(submit.says("step 30 "));
     cluster.nodes.back()->send(SIGKILL);
     cluster.nodes.pop_back();
-    // One node is better than two of which one lacks the precision.
-    CHECK(submit.says("on alpha: device 0 1"));
-    CHECK(submit.says("goes on after"));
+    // Better one than another that cannot.
+    CHECK(submit.says("placement: alpha: device 0 1"));
+    CHECK(submit.says("recovered in"));
     cluster.start_node("later", {"--precision", "fp32"});
-    CHECK(cluster.nodes.back()->says("no part in run many"));
+    CHECK(cluster.nodes.back()->says("not used by run many"));
     cluster.head.send(SIGKILL);
     CHECK(cluster.head.wait() == 137);
     for (const auto& node : cluster.nodes) node->send(SIGTERM);
@@ -81,10 +78,10 @@ TEST_CASE("a run keeps its precision, whatever nodes come and whatever head lead
     submit.send(SIGKILL);
   }
   Process head(here, {"head", "--listen", address, "--events", "127.0.0.1:0"});
-  REQUIRE(head.says("run many goes on after step"));
+  REQUIRE(head.says("run many continues after step"));
   REQUIRE(head.says("troupe submit"));
   Process slow(here, {"node", "--name", "slow", "--precision", "fp32"});
-  CHECK(slow.says("no part in run many"));
+  CHECK(slow.says("not used by run many"));
   Process gamma(here, {"node", "--name", "gamma", "--precision", "bf16-pairs"});
   Process follow(here, {"attach", "many", "--head", address, "--output", "plain"});
   INFO(head.said() << follow.said());
@@ -185,7 +182,7 @@ TEST_CASE("a run whose nodes lack its precision fails with that reason", "[clust
   INFO(ended.err);
   CHECK(ended.code == 6);
   CHECK(ended.err.find("there are 0 nodes that compute in bf16-pairs, but the run wants 1 at least "
-                       "(elastic.nodes); slow: nothing better than fp32; they can be used with "
+                       "(elastic.nodes); slow: at most fp32; they can be used with "
                        "precision.compute = \"bf16-pairs\" named") != std::string::npos);
   cluster.end();
 }
@@ -210,9 +207,9 @@ TEST_CASE("a node with more cores gets more of the model, and no bit changes", "
     return *cuts[device + 1].integer() - *cuts[device].integer();
   };
   const bool big_is_first =
-      submit.said().find("on big: device 0; small: device 1") != std::string::npos;
+      submit.said().find("placement: big: device 0; small: device 1") != std::string::npos;
   if (!big_is_first)
-    CHECK(submit.said().find("on small: device 0; big: device 1") != std::string::npos);
+    CHECK(submit.said().find("placement: small: device 0; big: device 1") != std::string::npos);
   CHECK(layers(big_is_first ? 0 : 1) == 3);
   CHECK(layers(big_is_first ? 1 : 0) == 1);
 

@@ -64,10 +64,9 @@ TEST_CASE("the number of heads must be a multiple of pipeline.tensor", "[config]
 
 TEST_CASE("a schedule is a known name or a file", "[config]") {
   CHECK(complaints({"pipeline.schedule=1f2b"}) ==
-        "--set:1:19: error: pipeline.schedule = \"1f2b\" is no schedule that `troupe schedule "
-        "--list` shows, and no file\n"
-        "    1 | pipeline.schedule=1f2b\n"
-        "      |                   ^~~~ did you mean '1f1b'?\n");
+        "--set:1:19: error: pipeline.schedule = \"1f2b\" is neither a schedule of `troupe schedule "
+        "--list` nor a file\n    1 | pipeline.schedule=1f2b\n      |                   ^~~~ did "
+        "you mean '1f1b'?\n");
   CHECK(complaints({"pipeline.schedule=auto"}).empty());
   CHECK(complaints({"pipeline.schedule=my/own.schedule"}).empty());
   CHECK(complaints({"pipeline.schedule=gpipe"}).empty());
@@ -99,10 +98,9 @@ TEST_CASE("a learning rate's warm-up must be shorter than its schedule", "[confi
             .empty());  // A short trial may end during the warm-up.
   CHECK(
       complaint({"optimizer.schedule={ kind = \"linear\", warmup_steps = 9, total_steps = 5 }"}) ==
-      "error: optimizer.schedule.warmup_steps = 9 leaves nothing of "
-      "optimizer.schedule.total_steps = 5; warm up for fewer steps");
-  // A constant schedule has no end.
-  CHECK(complaints({"optimizer.schedule.warmup_steps=5000"}).empty());
+      "error: optimizer.schedule.warmup_steps = 9 is not less than optimizer.schedule.total_steps "
+      "= 5; warm up for fewer steps");
+  CHECK(complaints({"optimizer.schedule.warmup_steps=5000"}).empty());  // Constant behind it.
   CHECK(complaint({"optimizer.schedule.min_lr=0.1", "optimizer.lr=0.01"}) ==
         "error: optimizer.schedule.min_lr = 0.1 is more than optimizer.lr = 0.01");
 }
@@ -114,35 +112,34 @@ TEST_CASE("nesterov needs a momentum", "[config]") {
 
 TEST_CASE("an evaluation needs data", "[config]") {
   CHECK(complaint({"train.eval_every=10"}) ==
-        "error: train.eval_every = 10, but data.validate names no data");
+        "error: train.eval_every = 10, but data.validate is not set");
   CHECK(complaints({"train.eval_every=10", "data.validate=made:markov?stream=1"}).empty());
 }
 
 TEST_CASE("names and paths must be valid in file names", "[config]") {
-  CHECK(
-      complaint({"name=../x"}) ==
-      "error: name = \"../x\" is no name for a folder; use up to 64 letters, digits, dots, dashes "
-      "and underscores, no dot first");
-  CHECK(complaint({"name=\"\""}).starts_with("error: name = \"\" is no name"));
+  CHECK(complaint({"name=../x"}) ==
+        "error: name = \"../x\" is not a valid name; use up to 64 letters, digits, dots, dashes "
+        "and underscores, and no leading dot");
+  CHECK(complaint({"name=\"\""}).starts_with("error: name = \"\" is not a valid name"));
   CHECK(complaint({"checkpoint.dir=runs/{nmae}"}) ==
-        "error: checkpoint.dir = \"runs/{nmae}\" is no path; {name} is all that is filled in");
+        "error: checkpoint.dir = \"runs/{nmae}\" is not a valid path; {name} is the only "
+        "placeholder");
   CHECK(complaint({"train.export=final.bin"}) ==
-        "error: train.export = \"final.bin\" does not end in .safetensors, which is what weights "
-        "are kept in");
+        "error: train.export = \"final.bin\" does not end in .safetensors");
   CHECK(
       complaint({"model.init=zeros"}).starts_with("error: model.init = \"zeros\" does not end in"));
 }
 
 TEST_CASE("fp16 needs a synchronous schedule", "[config]") {
   CHECK(complaint({"precision.compute=fp16", "pipeline.schedule=pipedream"}) ==
-        "error: precision.compute = \"fp16\" cannot be had with the asynchronous schedule "
-        "\"pipedream\": a step whose gradients overflow is skipped by all stages, and there each "
-        "stage steps by itself; use \"bf16\" or \"fp32\", or a synchronous schedule such as "
-        "\"1f1b\"");
+        "error: precision.compute = \"fp16\" does not work with the asynchronous schedule "
+        "\"pipedream\": all stages must skip a step whose gradients overflow, but each stage of "
+        "this schedule steps on its own; use \"bf16\" or \"fp32\", or a synchronous schedule such "
+        "as \"1f1b\"");
   CHECK(complaint({"precision.compute=bf16", "pipeline.schedule=pipedream"}).empty());
   for (const std::string name : {"fp16-chain", "fp16-gpu"})
     CHECK(complaint({"precision.compute=" + name, "pipeline.schedule=pipedream"})
-              .starts_with("error: precision.compute = \"" + name + "\" cannot be had"));
+              .starts_with("error: precision.compute = \"" + name + "\" does not work"));
   CHECK(complaint({"precision.compute=fp16", "pipeline.schedule=zb-h1"}).empty());
 }
 

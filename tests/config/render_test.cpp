@@ -57,5 +57,5 @@ TEST_CASE("each key is completed once", "[config]") {
   CHECK(all.front().word == "name=");
   const auto is_rate = [](const Completion& one) { return one.word == "optimizer.lr="; };
   REQUIRE(std::count_if(all.begin(), all.end(), is_rate) == 1);
-  CHECK(std::find_if(all.begin(), all.end(), is_rate)->help == "The learning rate at its height.");
+  CHECK(std::find_if(all.begin(), all.end(), is_rate)->help == "Peak learning rate.");
 }

@@ -79,26 +79,26 @@ TEST_CASE("a flush interval is a whole number of steps", "[config]") {
 
 TEST_CASE("staleness must not depend on the cluster", "[config]") {
   CHECK(complaint(asynchronous({"pipeline.stages=auto"}))
-            .starts_with("error: pipeline.stages = \"auto\" cannot be had with the asynchronous "
+            .starts_with("error: pipeline.stages = \"auto\" does not work with the asynchronous "
                          "schedule \"pipedream\""));
   CHECK(complaint(asynchronous({"pipeline.replicas=auto"}))
-            .starts_with("error: pipeline.replicas = \"auto\" cannot be had with the asynchronous "
+            .starts_with("error: pipeline.replicas = \"auto\" does not work with the asynchronous "
                          "schedule \"pipedream\""));
 }
 
 TEST_CASE("predictions and penalties support only known optimizers", "[config]") {
   CHECK(complaint(asynchronous({"optimizer.kind=muon", "staleness.predict=msnag"})) ==
-        "error: staleness.predict = \"msnag\" cannot tell the next weights of optimizer.kind = "
-        "\"muon\"; it can for sgd, adam and adamw");
+        "error: staleness.predict = \"msnag\" cannot predict the weights of optimizer.kind = "
+        "\"muon\"; it supports sgd, adam and adamw");
   CHECK(complaint(asynchronous({"optimizer.kind=nadamw", "staleness.preset=ws_ga"})) ==
-        "error: staleness.gap_penalty = \"elementwise\" has no scale for optimizer.kind = "
-        "\"nadamw\"; it has for sgd, adam and adamw");
+        "error: staleness.gap_penalty = \"elementwise\" does not support optimizer.kind = "
+        "\"nadamw\"; it supports sgd, adam and adamw");
   CHECK(complaint(asynchronous({"optimizer.kind=nadamw", "staleness.preset=ws"})).empty());
 }
 
 TEST_CASE("nag needs a prediction", "[config]") {
   CHECK(complaint(asynchronous({"staleness.nag=true"})) ==
-        "error: staleness.nag looks ahead with a prediction, but staleness.predict = \"none\"");
+        "error: staleness.nag needs a prediction, but staleness.predict = \"none\"");
 }
 
 TEST_CASE("gap_source last_update cannot be combined with a prediction", "[config]") {
@@ -127,10 +127,10 @@ TEST_CASE("spike compensation needs sgd with momentum", "[config]") {
     return complaint(asynchronous(settings));
   };
   CHECK(with("adamw", "") ==
-        "error: staleness.spike_compensation makes up for missed momentum, but optimizer.kind = "
+        "error: staleness.spike_compensation compensates missed momentum, but optimizer.kind = "
         "\"adamw\" has none of sgd's");
   CHECK(with("sgd", "") ==
-        "error: staleness.spike_compensation makes up for missed momentum, but optimizer.kind = "
+        "error: staleness.spike_compensation compensates missed momentum, but optimizer.kind = "
         "\"sgd\" has optimizer.momentum = 0");
   CHECK(with("sgd", "0.9").empty());
 }
@@ -150,24 +150,21 @@ TEST_CASE("pipedream-2bw fixes the weights that passes use", "[config]") {
 
 TEST_CASE("a setting without effect gives a warning", "[config]") {
   CHECK(complaints({"staleness.predict=msnag"}) ==
-        "--set:1:19: warning: staleness.predict = \"msnag\" changes nothing: the schedule \"1f1b\" "
-        "is synchronous, so no weight is stale\n"
-        "    1 | staleness.predict=msnag\n"
-        "      |                   ^~~~~\n");
-  CHECK(
-      complaint(asynchronous({"pipeline.stages=1", "staleness.preset=ws"})) ==
-      "warning: staleness.linearize_at = \"forward\" changes nothing: with one stage no weight is "
-      "stale");
-  // A look-ahead predicts even with one stage.
-  CHECK(
-      complaint(asynchronous({"pipeline.stages=1", "staleness.predict=msnag"})) ==
-      "warning: staleness.predict = \"msnag\" changes nothing: with one stage no weight is stale");
+        "--set:1:19: warning: staleness.predict = \"msnag\" has no effect: the schedule \"1f1b\" "
+        "is synchronous, so no weight is stale\n    1 | staleness.predict=msnag\n      |           "
+        "        ^~~~~\n");
+  CHECK(complaint(asynchronous({"pipeline.stages=1", "staleness.preset=ws"})) ==
+        "warning: staleness.linearize_at = \"forward\" has no effect: with one stage no weight is "
+        "stale");
+  // A look-ahead predicts with one stage, too.
+  CHECK(complaint(asynchronous({"pipeline.stages=1", "staleness.predict=msnag"})) ==
+        "warning: staleness.predict = \"msnag\" has no effect: with one stage no weight is stale");
   CHECK(complaint(
             asynchronous({"pipeline.stages=1", "staleness.predict=msnag", "staleness.nag=true"}))
             .empty());
   CHECK(complaint(asynchronous({"staleness.preset=aggmsnag", "pipeline.replicas=2"})) ==
-        "warning: staleness.predict = \"aggmsnag\" counts on gradients that are spread over "
-        "pipeline.replicas = 2; msnag is used in its place");
+        "warning: staleness.predict = \"aggmsnag\" needs gradients from pipeline.replicas = 2; "
+        "msnag is used instead");
 }
 
 TEST_CASE("recomputing single stages needs explicit stage boundaries", "[config]") {
@@ -194,7 +191,7 @@ TEST_CASE("recomputing single stages needs explicit stage boundaries", "[config]
 TEST_CASE("delay compensation needs the old weights and excludes a gap penalty", "[config]") {
   CHECK(complaint(asynchronous({"staleness.preset=ws_ga", "staleness.delay_compensation=0.5"})) ==
         "error: staleness.delay_compensation = 0.5 and staleness.gap_penalty = \"elementwise\" "
-        "both mend a gradient for the same gap; use one of them");
+        "both correct a gradient for the same gap; use one of them");
   CHECK(complaint(asynchronous(
             {"staleness.gap_source=last_update", "staleness.delay_compensation=0.5"})) ==
         "error: staleness.delay_compensation measures the gap by the old weights; use "
@@ -204,7 +201,7 @@ TEST_CASE("delay compensation needs the old weights and excludes a gap penalty",
 
 TEST_CASE("synchronous_steps gives a warning with a synchronous schedule", "[config]") {
   CHECK(complaint({"staleness.synchronous_steps=10"}) ==
-        "warning: staleness.synchronous_steps = 10 changes nothing: the schedule \"1f1b\" is "
+        "warning: staleness.synchronous_steps = 10 has no effect: the schedule \"1f1b\" is "
         "synchronous, so no weight is stale");
   CHECK(complaint(asynchronous({"staleness.synchronous_steps=10"})).empty());
 }

@@ -105,7 +105,7 @@ TEST_CASE("a typo in a hostfile is reported before any machine is contacted", "[
         {"render", "ssh", "hosts", "--head", "127.0.0.1:1"}}) {
     const Ended ended = with_ssh(here, words);
     CHECK(ended.code == 3);
-    CHECK(ended.err.starts_with("hosts:2:6: error: 'slot=2' is nothing that a machine has"));
+    CHECK(ended.err.starts_with("hosts:2:6: error: 'slot=2' is not a known option of a machine"));
     CHECK(ended.out.empty());
   }
   CHECK(with_ssh(here, {"doctor", "--hosts", "nothing"}).code == 3);

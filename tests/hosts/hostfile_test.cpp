@@ -35,7 +35,7 @@ TEST_CASE("each error in a hostfile has its line and column", "[hosts]") {
            {"alpha slots=two", "hosts:1:7: error:", "slots is 'two'"},
            {"alpha slots=99999999999", "hosts:1:7: error:", "wanted a number"},
            {"alpha slots=", "hosts:1:7: error:", "slots is ''"},
-           {"alpha 2", "hosts:1:7: error:", "'2' is nothing that a machine has"},
+           {"alpha 2", "hosts:1:7: error:", "'2' is not a known option of a machine"},
            {"alpha slots=4 max_slots=2", "hosts:1:1: error:", "more than max_slots=2"},
            {"\nalpha\n  alpha slots=2", "hosts:3:3: error:", "stands in line 2 already"},
            {"alpha:4", "hosts:1:1: error:", "write 'alpha slots=4'"},

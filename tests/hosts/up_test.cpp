@@ -62,8 +62,8 @@ TEST_CASE("up starts nodes on all machines, and down ends only them", "[hosts]")
   for (const auto& says :
        std::vector<std::string>{"as alpha-0\n", "as alpha-1\n", "beta: joined " + head.address})
     CHECK(up.out.find(says) != std::string::npos);
-  CHECK(up.err.find("locked: error: ssh asks for a password, and nobody is there to type it; "
-                    "ssh-copy-id locked") != std::string::npos);
+  CHECK(up.err.find("locked: error: ssh asks for a password; ssh-copy-id locked") !=
+        std::string::npos);
   CHECK(up.err.find("error: 1 of 3 machines have not all their nodes") != std::string::npos);
   const Ended nodes = with_ssh(here, {"nodes", "--head", head.address, "--output", "json"});
   for (const std::string name : {"\"alpha-0\"", "\"alpha-1\"", "\"beta\""})
@@ -84,7 +84,7 @@ TEST_CASE("up starts nodes on all machines, and down ends only them", "[hosts]")
   CHECK(processes_with(word) == 0);
   const Ended nothing = with_ssh(here, {"down"});
   CHECK(nothing.code == 0);
-  CHECK(nothing.out == "nothing is up\n");
+  CHECK(nothing.out == "no nodes are running\n");
   head.process.send(SIGTERM);
   CHECK(head.process.wait() == 0);  // Only the test may end the head.
 }
@@ -96,10 +96,10 @@ TEST_CASE("up does not remember machines on which nothing was started", "[hosts]
   const Ended up = with_ssh(here, {"up", "hosts", "--head", head.address});
   INFO(up.out << up.err);
   CHECK(up.code == 1);
-  CHECK(up.err.find("nowhere: error: there is no machine of this name; mend the name in the "
-                    "hostfile") != std::string::npos);
+  CHECK(up.err.find("nowhere: error: no machine has this name; correct the name in the hostfile") !=
+        std::string::npos);
   CHECK(!std::filesystem::exists(here.path() / "troupe/up.json"));
-  CHECK(with_ssh(here, {"down"}).out == "nothing is up\n");
+  CHECK(with_ssh(here, {"down"}).out == "no nodes are running\n");
 }
 
 TEST_CASE("a second up adds missing nodes and starts nothing twice", "[hosts]") {
@@ -142,7 +142,7 @@ TEST_CASE("down can forget a machine that is gone", "[hosts]") {
   CHECK(wrong.code == 2);
   CHECK(wrong.err == "error: --forget gamma: found on the list: beta; give one of these names\n");
   CHECK(with_ssh(here, {"down", "--forget", "beta"}).code == 0);
-  CHECK(with_ssh(here, {"down"}).out == "nothing is up\n");
+  CHECK(with_ssh(here, {"down"}).out == "no nodes are running\n");
 }
 
 TEST_CASE("values of environment variables for nodes appear on no command line", "[hosts]") {
@@ -216,7 +216,7 @@ TEST_CASE("up starts nothing if the head or the program is missing", "[hosts]") 
   here.write("hosts", "alpha\n");
   const Ended nobody = with_ssh(here, {"up", "hosts", "--head", "127.0.0.1:1"});
   CHECK(nobody.code == 5);
-  CHECK(nobody.err.find("no head answers at tcp://127.0.0.1:1") != std::string::npos);
+  CHECK(nobody.err.find("no head answered at tcp://127.0.0.1:1") != std::string::npos);
   CHECK(!std::filesystem::exists(here.path() / "troupe/up.json"));
   Head head(here);
   const Ended missing =

@@ -107,7 +107,7 @@ TEST_CASE("a run continues without a killed node with a GPU, and has the same bi
     const auto code = run.wait();
     INFO(run.said());
     CHECK(code == 0);
-    CHECK(run.said().find("going on from the newest state that is left") != std::string::npos);
+    CHECK(run.said().find("recovering from the newest state in memory") != std::string::npos);
     CHECK(digest(here, "run") == wanted);
   }
   CHECK(processes_of_program(here) == 0);

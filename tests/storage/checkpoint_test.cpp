@@ -115,7 +115,7 @@ TEST_CASE("checkpoints are listed from the newest, with what is wrong", "[storag
   REQUIRE(listed->size() == 4);
   CHECK((*listed)[0].step == 20);
   CHECK((*listed)[0].state == State::unfinished);
-  CHECK((*listed)[0].problem == "run/step-000000000020: has no manifest; its save did not end");
+  CHECK((*listed)[0].problem == "run/step-000000000020: has no manifest; its save was interrupted");
   CHECK((*listed)[1].step == 10);
   CHECK((*listed)[1].state == State::complete);
   CHECK((*listed)[1].manifest->samples == 320);
@@ -161,9 +161,9 @@ TEST_CASE("to begin again where all checkpoints are bad is for a person to decid
   save(files, 1);
   files.flip_bit("run/step-000000000001/weights.safetensors", 300);
   CHECK(open_newest_checkpoint(files, "run").error().text ==
-        "run: has no checkpoint that is good; move them away to begin again:\n"
-        "  run/step-000000000001/weights.safetensors: is damaged: its bytes do not have the digest "
-        "that the manifest gives");
+        "run: has no good checkpoint; move the damaged ones away to begin again:\n  "
+        "run/step-000000000001/weights.safetensors: is damaged: its bytes do not match the digest "
+        "in the manifest");
 }
 
 TEST_CASE("a checkpoint under another step's name is refused", "[storage]") {
@@ -359,9 +359,8 @@ TEST_CASE("a checkpoint of another model is refused with what differs", "[storag
   other.set("width", 512);
   other.set("dropout", 0.1);
   CHECK(match_model(manifest, other).error().text ==
-        "the checkpoint is of another model:\n"
-        "  width: the checkpoint has 384, this run 512\n"
-        "  dropout: the checkpoint has not set, this run 0.1");
+        "the checkpoint belongs to another model:\n  width: the checkpoint has 384, this run 512\n "
+        " dropout: the checkpoint has not set, this run 0.1");
 
   MemoryFiles files;
   const auto saved = save_checkpoint(files, "run", content_of(pool, 1));
@@ -370,8 +369,8 @@ TEST_CASE("a checkpoint of another model is refused with what differs", "[storag
   recipe.set("seed", 2);
   recipe.set("lr", 3e-4);
   CHECK(match_recipe(saved->manifest, recipe).error().text ==
-        "the checkpoint was made by another recipe:\n"
-        "  seed: the checkpoint has 1, this run 2");
+        "the checkpoint was trained with different settings:\n  seed: the checkpoint has 1, this "
+        "run 2");
 }
 
 TEST_CASE("tensors of another model are named with their shapes", "[storage]") {

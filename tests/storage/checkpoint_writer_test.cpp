@@ -43,8 +43,9 @@ TEST_CASE("one save goes on, one waits, a third is refused and nothing is lost",
     REQUIRE(writer.submit(content_of(pool, 2)));
     const auto third = writer.submit(content_of(pool, 3));
     REQUIRE_FALSE(third);
-    CHECK(third.error().text ==
-          "run: step 3 is not saved: the disk is behind; step 1 is being written and step 2 waits");
+    CHECK(
+        third.error().text ==
+        "run: step 3 is not saved: the disk is too slow; step 1 is being written and step 2 waits");
     CHECK(writer.wait_until_idle(1ms).error().text ==
           "run: the save of step 1 is still going on after 1 ms");
     release.set_value();

@@ -166,7 +166,7 @@ TEST_CASE("parts of two saves that were swapped are named", "[storage]") {
       const auto opened = Checkpoint::open(run.files(), run.checkpoint(step));
       REQUIRE_FALSE(opened);
       CHECK(opened.error().text ==
-            path + ": is damaged: its bytes do not have the digest that the manifest gives");
+            path + ": is damaged: its bytes do not match the digest in the manifest");
     }
     const auto newest = open_newest_checkpoint(run.files(), run.root());
     REQUIRE((newest && *newest));

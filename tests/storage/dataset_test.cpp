@@ -171,7 +171,7 @@ TEST_CASE("a large file that changes while it is in use is an error that names i
   }
   const auto read = (*data)->read((*data)->count() - 1, input, target);
   REQUIRE_FALSE(read);
-  CHECK(read.error().text.starts_with(path + ": was changed while it was in use: "));
+  CHECK(read.error().text.starts_with(path + ": changed while in use: "));
 }
 
 TEST_CASE("a text with a tokenizer is its tokens", "[storage]") {
@@ -249,7 +249,7 @@ TEST_CASE("images and their labels come from IDX files", "[storage]") {
         "t-labels-idx1-ubyte: label 0 is 7, but the model has 7 classes; set model.classes to more "
         "than the largest label");
   CHECK(error_of(files, "t-labels-idx1-ubyte", {}) ==
-        "t-labels-idx1-ubyte: where are the labels? Name them: t-labels-idx1-ubyte?labels=PATH");
+        "t-labels-idx1-ubyte: the labels are missing; name them: t-labels-idx1-ubyte?labels=PATH");
   CHECK(error_of(files, "t-images-idx3-ubyte?labels=t-images-idx3-ubyte", {}) ==
         "t-images-idx3-ubyte: has shape [2, 2, 2]; one label for each of the 2 images of "
         "t-images-idx3-ubyte was wanted");

@@ -133,7 +133,7 @@ TEST_CASE("an attempt that goes on after steps that nobody entered is found", "[
   // Step 3 covers positions 8 .. 11.
   const auto place = ledger_terms.samples().at(8);
   CHECK(found.flaw ==
-        "line 4: the attempt goes on after step 3, but of step 3 nothing is told: sample " +
+        "line 4: the attempt continues after step 3, but of step 3 nothing is told: sample " +
             std::to_string(place.sample) + " of pass 0 (position 8) is in no committed step");
 }
 
@@ -190,7 +190,7 @@ TEST_CASE("another seed or batch in the middle of a run is found", "[storage]") 
   other.seed = 8;
   auto ledger = Ledger::open(files, path, other);
   REQUIRE(ledger->begin(2));
-  CHECK(contains(audit(text_of(files)).flaw, "another seed"));
+  CHECK(contains(audit(text_of(files)).flaw, "differs from the attempt before"));
 }
 
 TEST_CASE("no line of a ledger can change, go or come unseen", "[storage]") {

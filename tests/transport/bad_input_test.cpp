@@ -158,7 +158,7 @@ TEST_CASE("a peer with another major version is told so once and disconnected", 
   CHECK(count(head, Count::wrong_version) == 1);
   CHECK(head.connected.count() == 0);
   REQUIRE(head.refused.wait());
-  CHECK(head.refused[0] == "speaks version 2.0 of the wire, wanted 1.x");
+  CHECK(head.refused[0] == "uses version 2.0 of the wire protocol, wanted 1.x");
   CHECK(serves(head));
 }
 
@@ -191,8 +191,8 @@ TEST_CASE("ten bad messages get a peer disconnected and quarantined", "[transpor
   REQUIRE(head.gone.wait());
   CHECK(head.gone[0].gone == Gone::struck_off);
   CHECK(head.gone[0].why ==
-        "struck off; the last was: node.heartbeat.body.a: found NaN, wanted a finite number; what "
-        "is not known is left out");
+        "disconnected; the last bad message: node.heartbeat.body.a: found NaN, wanted a finite "
+        "number; what is not known is left out");
   CHECK(speaker.line.closed());
   CHECK(count(head, Count::struck_off) == 1);
   // The peer is told of the first only; the others are counted.
@@ -218,7 +218,7 @@ TEST_CASE("messages that a caller rejects count as strikes too", "[transport]") 
   REQUIRE(head.socket->strike(peer, "the first"));
   REQUIRE(head.socket->strike(peer, "hello.body.role: is missing"));
   REQUIRE(head.gone.wait());
-  CHECK(head.gone[0].why == "struck off; the last was: hello.body.role: is missing");
+  CHECK(head.gone[0].why == "disconnected; the last bad message: hello.body.role: is missing");
   CHECK(speaker.line.closed());
 }
 
@@ -250,7 +250,7 @@ TEST_CASE("a message that a role may not send is refused and counts as a strike"
   CHECK(forbidden->code == RefusalCode::forbidden);
   CHECK(forbidden->text ==
         "a key with the roles node may not send 'run.stop'; it takes the role operator in the "
-        "head's list of hosts");
+        "head's allow list");
   CHECK(node.messages[1].re == 8);
   CHECK(from_message<Refusal>(node.messages[1])->code == RefusalCode::unsupported);
   // The third strike ends the session. The next hello is rejected.
@@ -292,7 +292,7 @@ TEST_CASE("a question of a newer version's type is answered as unsupported, with
   REQUIRE(refusal.ok());
   CHECK(refusal->code == RefusalCode::unsupported);
   CHECK(refusal->path == "type");
-  CHECK(refusal->text == "'of.tomorrow' is nothing that this head does");
+  CHECK(refusal->text == "'of.tomorrow' is not a message type that this head supports");
 }
 
 TEST_CASE("an unknown type without an id is refused as well, and no strike", "[transport]") {
@@ -306,7 +306,7 @@ TEST_CASE("an unknown type without an id is refused as well, and no strike", "[t
   CHECK(head.messages[1].message.type == "ack");
   CHECK(count(head, Count::unknown_type) == 50);
   CHECK(head.gone.count() == 0);
-  CHECK(speaker.line.wait_for("'of.tomorrow' is nothing that this head does"));
+  CHECK(speaker.line.wait_for("'of.tomorrow' is not a message type that this head supports"));
 }
 
 TEST_CASE("an unknown type is refused before a session, too", "[transport]") {
@@ -314,7 +314,7 @@ TEST_CASE("an unknown type is refused before a session, too", "[transport]") {
   RawConnection line(head.socket->endpoint());
   REQUIRE(line.shake_hands());
   line.send_message(parts_of(message_of("of.tomorrow", 9)));
-  CHECK(line.wait_for("'of.tomorrow' is nothing that this head does"));
+  CHECK(line.wait_for("'of.tomorrow' is not a message type that this head supports"));
   CHECK(count(head, Count::unknown_type) == 1);
 }
 
@@ -343,8 +343,8 @@ TEST_CASE("hellos beyond the rate limit are refused", "[transport]") {
   REQUIRE(fourth.shake_hands());
   for (int i = 0; i < 20; ++i) fourth.send_message(hello());
   REQUIRE(head.refused.wait());
-  CHECK(head.refused[0] == "says hello too often");
-  // A peer with a session is not limited.
+  CHECK(head.refused[0] == "sends hello too often");
+  // Those who are in do not say hello too often, however often they say it.
   lines[0]->send_message(hello());
   REQUIRE(head.messages.wait(4));
   CHECK(head.connected.count() == 3);

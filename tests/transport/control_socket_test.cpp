@@ -118,10 +118,11 @@ TEST_CASE("a key that is not on the list is refused with the reason", "[transpor
   Node node(stranger);
   // The node dials again after each refusal.
   REQUIRE(node.refused.wait(3));
-  CHECK(node.refused[0] == head.socket->endpoint() +
-                               ": the head does not know our key; its list of hosts must have it");
+  CHECK(node.refused[0] ==
+        head.socket->endpoint() +
+            ": the head does not know this key; add it to the head's allow list");
   REQUIRE(head.refused.wait());
-  CHECK(head.refused[0] == "the key " + stranger.keys->public_key + " is not on the list of hosts");
+  CHECK(head.refused[0] == "the key " + stranger.keys->public_key + " is not on the allow list");
   CHECK(head.socket->counters()[Count::unknown_key] >= 1);
   CHECK(head.connected.count() == 0);
 }
@@ -300,12 +301,12 @@ TEST_CASE("a head can end one connection without affecting others", "[transport]
   Node second(dial_options(head.socket->endpoint()), 2);
   REQUIRE(head.messages.wait(2));
   const auto peer = head.messages[0].peer;
-  REQUIRE(head.socket->cut(peer.id, "the run is over"));
+  REQUIRE(head.socket->cut(peer.id, "the run has ended"));
   REQUIRE(head.gone.wait());
   CHECK(head.gone[0].peer.id == peer.id);
   CHECK(head.gone[0].gone == Gone::cut);
-  CHECK(head.gone[0].why == "the run is over");
-  // The node dials again, as another peer.
+  CHECK(head.gone[0].why == "the run has ended");
+  // It dials again, and is another peer then.
   REQUIRE(first.gone.wait());
   REQUIRE(head.messages.wait(3));
   CHECK(head.messages[2].peer.incarnation == 1);
@@ -396,7 +397,7 @@ TEST_CASE("plain connections stay on the machine unless that is allowed", "[tran
     INFO(endpoint);
     CHECK(why_not(server_options(endpoint)) ==
           to_string(*parse_endpoint(endpoint)) +
-              ": without keys everybody on the network could give orders there; make keys with "
+              ": without keys everyone on the network could control this head; make keys with "
               "`troupe keys new`, or use 127.0.0.1 or ipc://");
   }
   CHECK_FALSE(ControlClient::dial(dial_options("tcp://192.0.2.1:4711"), {}));

@@ -208,7 +208,7 @@ TEST_CASE("with keys only keys on the list may subscribe", "[transport]") {
   REQUIRE(stranger.refused.wait());
   CHECK(stranger.refused[0] ==
         stage.socket->endpoint() +
-            ": the head does not know our key; its list of hosts must have it");
+            ": the head does not know this key; add it to the head's allow list");
   dial.keys = known;
   Listener listener(dial, "");
   REQUIRE(stage.subscribed.wait());

@@ -136,7 +136,7 @@ TEST_CASE("a decoding error says where, what was found and what was expected", "
       {{"GET / HTTP/1.1\r\n", "", ""},
        "prelude: begins with the bytes 47 45 54 20, wanted 54 52 50 45 (\"TRPE\")"},
       {{"TRPE" + bytes({2, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}), "", ""},
-       "prelude: found version 2.7 of the wire, wanted 1.x"},
+       "prelude: found version 2.7 of the wire protocol, wanted 1.x"},
       {{"TRPE" + bytes({1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0}), "", ""},
        "prelude: found the bytes 00 01 after the version, wanted 00 00"},
       {{prelude(1, 2), bytes({0x80}), bytes({0x80})},

@@ -154,7 +154,7 @@ TEST_CASE("a sender with another run, epoch, token or bound is refused", "[trans
   }
   const auto sender = connect_tcp(*host.thread, host.door->address(), sending);
   REQUIRE(!sender.ok());
-  CHECK(sender.error().text.find(host.door->address() + ": turned away: ") == 0);
+  CHECK(sender.error().text.find(host.door->address() + ": rejected: ") == 0);
   CHECK(sender.error().text.find(wanted) != std::string::npos);
   CHECK(host.door->counters().*counter == 1);
   CHECK(host.works());
@@ -208,7 +208,7 @@ TEST_CASE("a door that does not answer is given up in time", "[transport]") {
   Sending sending{this_epoch, this_token, bound, &pool, {}, std::chrono::milliseconds(50)};
   const auto sender = connect_tcp(*thread, to_text(address_of(deaf)), sending);
   REQUIRE(!sender.ok());
-  CHECK(sender.error().text.find("no answer to a hello in time") != std::string::npos);
+  CHECK(sender.error().text.find("no answer to the greeting in time") != std::string::npos);
 }
 
 TEST_CASE("invalid data at the door is counted, and the door keeps working", "[transport]") {

@@ -121,7 +121,7 @@ TEST_CASE_METHOD(OneEdge, "a grant must not shrink or include parcels that were 
   auto word = word_of(EdgeWordKind::grant);
   const auto [granted, arrived, text] =
       GENERATE(std::tuple(1u, 0u, "the receiver takes back what it has granted"),
-               std::tuple(9u, 5u, "the receiver speaks of parcels that were not sent"));
+               std::tuple(9u, 5u, "the receiver acknowledges parcels that were not sent"));
   word.granted = granted;
   word.arrived = arrived;
   tell(0, word);
@@ -156,6 +156,7 @@ TEST_CASE_METHOD(OneEdge,
     play.edge(0).sender.reset();
     REQUIRE(play.run_until([&] { return play.edge(0).receiver_end.has_value(); }));
     CHECK(play.edge(0).receiver_end->why == ChannelEnd::Why::lost);
-    CHECK(play.edge(0).receiver_end->text == "the sender is lost: no goodbye came");
+    CHECK(play.edge(0).receiver_end->text ==
+          "the other process died (connection closed without notice)");
   }
 }

@@ -105,7 +105,8 @@ class LocalSender final : public Sender {
   LocalSender(MemoryPool& memory, std::shared_ptr<Passage> passage)
       : memory_(memory), passage_(std::move(passage)) {}
   ~LocalSender() override {
-    passage_->end_by_sender({ChannelEnd::Why::lost, "the sender is lost: no goodbye came"});
+    passage_->end_by_sender(
+        {ChannelEnd::Why::lost, "the other process died (connection closed without notice)"});
   }
 
   Tensor lend(const Shape& shape, DType type) override {

@@ -114,7 +114,7 @@ void ShmReceiver::on_ready(std::uint32_t) {
   if (segment_->control().sender_closed.load(std::memory_order_acquire) != 0)
     end(ChannelEnd::Why::closed, "the channel was closed by its sender");
   else
-    end(ChannelEnd::Why::lost, "the sender is lost: no goodbye came");
+    end(ChannelEnd::Why::lost, "the other process died (connection closed without notice)");
 }
 
 bool ShmReceiver::look() {

@@ -179,7 +179,7 @@ void ShmSender::put_by(std::unique_ptr<Outgoing> outgoing) {
 void ShmSender::settle() {
   if (end_) return;
   if (!credit_.arrived(control_.taken.load(std::memory_order_seq_cst)))
-    return end(ChannelEnd::Why::broken, "the receiver speaks of parcels that were not sent");
+    return end(ChannelEnd::Why::broken, "the receiver acknowledges parcels that were not sent");
   if (!slots_->take_returns())
     end(ChannelEnd::Why::broken, "the receiver gives back slots that it has not got");
 }
@@ -214,7 +214,7 @@ void ShmSender::on_ready(std::uint32_t) {
     if (control_.receiver_closed.load(std::memory_order_acquire) != 0)
       end(ChannelEnd::Why::closed, "the channel was closed by its receiver");
     else
-      end(ChannelEnd::Why::lost, "the receiver is lost: no goodbye came");
+      end(ChannelEnd::Why::lost, "the other process died (connection closed without notice)");
   }
   if (!end_ && (!line_.empty() || closing_)) advance_line(lock);
   changed_.notify_all();

@@ -47,9 +47,9 @@ Status send_hello(int socket, const Knocking& knocking, SocketDeadline deadline)
       left = left.subspan(static_cast<std::size_t>(sent));
       along = &none;
     } else if (!try_again()) {
-      return system_error("cannot say hello");
+      return system_error("cannot send the greeting");
     } else if (!wait_for(socket, POLLOUT, deadline)) {
-      return Error{"did not take a hello in time"};
+      return Error{"did not accept the greeting in time"};
     }
   }
   return Done{};
@@ -61,11 +61,11 @@ Status receive_all(int socket, std::span<std::byte> bytes, SocketDeadline deadli
     if (came > 0) {
       got += static_cast<std::size_t>(came);
     } else if (came == 0) {
-      return Error{"hung up without an answer"};
+      return Error{"closed the connection without an answer"};
     } else if (!try_again()) {
-      return system_error("no answer to a hello");
+      return system_error("no answer to the greeting");
     } else if (!wait_for(socket, POLLIN, deadline)) {
-      return Error{"no answer to a hello in time"};
+      return Error{"no answer to the greeting in time"};
     }
   }
   return Done{};
@@ -76,24 +76,22 @@ std::string to_text(Verdict verdict) {
     case Verdict::welcome:
       return "welcome";
     case Verdict::other_version:
-      return "it speaks another version than " + std::to_string(channel_version);
+      return "its protocol version differs from " + std::to_string(channel_version);
     case Verdict::other_run:
       return "it belongs to another run";
     case Verdict::other_epoch:
-      return "it is at another epoch";
+      return "it is in another attempt";
     case Verdict::unknown_token:
       return "it does not expect this token, or no longer";
     case Verdict::other_terms:
-      return "it was made with another bound";
+      return "it was created with another limit";
     case Verdict::not_sealed:
-      return "it takes encrypted tensors only; both processes need the keys that the head has told "
-             "them, or the head --plain-tensors";
+      return "it accepts encrypted tensors only; both processes need the keys that the head "
+             "announced, or the head needs --plain-tensors";
     case Verdict::not_proved:
-      return "it does not believe that this process is who it says: its key is another one than "
-             "the "
-             "head has told";
+      return "it rejects the key of this process: the head announced another key";
   }
-  return "its answer has no meaning";
+  return "its answer is malformed";
 }
 
 }  // namespace
@@ -240,8 +238,8 @@ Status be_let_in(const Descriptor& socket, const Knocking& knocking, SocketDeadl
   Answer answer;
   const auto bytes = std::as_writable_bytes(std::span(&answer, 1));
   if (auto came = receive_all(socket.number(), bytes, deadline); !came) return came;
-  if (answer.magic != hello_magic) return Error{"is something else than a door of a channel"};
-  if (answer.verdict != Verdict::welcome) return Error{"turned away: " + to_text(answer.verdict)};
+  if (answer.magic != hello_magic) return Error{"is not the listening port of a channel"};
+  if (answer.verdict != Verdict::welcome) return Error{"rejected: " + to_text(answer.verdict)};
   return receive_all(socket.number(), knocking.greeting, deadline);
 }
 

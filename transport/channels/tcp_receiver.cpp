@@ -67,8 +67,10 @@ void TcpReceiver::on_ready(std::uint32_t) {
     const auto came = receive();
     if (came < 0 && errno == EINTR) continue;
     if (came < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
-    if (came < 0) return end(ChannelEnd::Why::lost, system_error("the sender is lost").text);
-    if (came == 0) return end(ChannelEnd::Why::lost, "the sender is lost: no goodbye came");
+    if (came < 0) return end(ChannelEnd::Why::lost, system_error("the sender died").text);
+    if (came == 0)
+      return end(ChannelEnd::Why::lost,
+                 "the other process died (connection closed without notice)");
     auto sane = take_payload();
     if (sane) sane = use_staging();
     if (!sane) return end(ChannelEnd::Why::broken, sane.error().text);

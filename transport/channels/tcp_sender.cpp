@@ -315,8 +315,10 @@ void TcpSender::read_words() {
         recv(connection_.number(), word_.data() + word_got_, size - word_got_, MSG_DONTWAIT);
     if (came < 0 && errno == EINTR) continue;
     if (came < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
-    if (came < 0) return end(ChannelEnd::Why::lost, system_error("the receiver is lost").text);
-    if (came == 0) return end(ChannelEnd::Why::lost, "the receiver is lost: no goodbye came");
+    if (came < 0) return end(ChannelEnd::Why::lost, system_error("the receiver died").text);
+    if (came == 0)
+      return end(ChannelEnd::Why::lost,
+                 "the other process died (connection closed without notice)");
     word_got_ += static_cast<std::size_t>(came);
     if (word_got_ < size) continue;
     word_got_ = 0;
@@ -335,9 +337,9 @@ void TcpSender::read_words() {
 void TcpSender::take_word(const Arrived& word) {
   if (word.magic != frame_magic || word.epoch != sending_.epoch.number ||
       (word.kind != FrameKind::arrived && word.kind != FrameKind::goodbye))
-    return end(ChannelEnd::Why::broken, "the receiver says what has no meaning");
+    return end(ChannelEnd::Why::broken, "the receiver sent a malformed message");
   if (!credit_.arrived(word.parcels))
-    return end(ChannelEnd::Why::broken, "the receiver speaks of parcels that were not sent");
+    return end(ChannelEnd::Why::broken, "the receiver acknowledges parcels that were not sent");
   if (word.kind == FrameKind::goodbye)
     end(ChannelEnd::Why::closed, "the channel was closed by its receiver");
 }

@@ -103,7 +103,7 @@ Result<AllowList> AllowList::read(const std::string& path) {
     return Error{path + ": cannot " + doing + ": " + std::generic_category().message(errno)};
   };
   if (::stat(path.c_str(), &facts) != 0) return system_error("open");
-  if (!S_ISREG(facts.st_mode)) return Error{path + ": is not a file; a list of hosts was wanted"};
+  if (!S_ISREG(facts.st_mode)) return Error{path + ": is not a file; wanted an allow list"};
   if ((facts.st_mode & S_IWOTH) != 0)
     return Error{path +
                  ": everybody may write to this list, and so let themselves in; run: "

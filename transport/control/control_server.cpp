@@ -59,7 +59,7 @@ Message rejection(const std::string& reason, const std::string& found, const std
 /// The answer to a message that a head does not handle.
 Refusal not_handled(std::string_view type) {
   return refusal(RefusalCode::unsupported, "type",
-                 "'" + std::string(type) + "' is nothing that this head does");
+                 "'" + std::string(type) + "' is not a message type that this head supports");
 }
 
 /// The answer to a message that the sender's roles may not send.
@@ -68,7 +68,7 @@ Refusal not_entitled(const MessageType& type, const Roles& roles) {
   return refusal(
       RefusalCode::forbidden, "type",
       "a key with the roles " + to_string(roles) + " may not send '" + std::string(type.name) + "'",
-      "it takes the role " + to_string(type.from) + " in the head's list of hosts");
+      "it takes the role " + to_string(type.from) + " in the head's allow list");
 }
 
 }  // namespace
@@ -205,15 +205,15 @@ class ControlServer::Loop {
       counters_.add(Count::quarantined);
       const auto seconds = std::chrono::ceil<std::chrono::seconds>(*left).count();
       reject(routing_id, connection,
-             rejection("quarantined", "a peer that was struck off for what it sent",
-                       "nothing from it for " + std::to_string(seconds) + " s"));
-      listening_.tell_refused(
-          address, "was struck off, and is quarantined for " + std::to_string(seconds) + " s more");
+             rejection("quarantined", "a peer that was disconnected for its bad messages",
+                       "no message from it for " + std::to_string(seconds) + " s"));
+      listening_.tell_refused(address, "was disconnected and is quarantined for " +
+                                           std::to_string(seconds) + " s more");
       return;
     }
     if (!hellos_.admit(address, now_)) {
       counters_.add(Count::too_many_hellos);
-      listening_.tell_refused(address, "says hello too often");
+      listening_.tell_refused(address, "sends hello too often");
       shut(connection.descriptor, connection.far_end);  // It dials again after a while.
       return;
     }
@@ -279,7 +279,7 @@ class ControlServer::Loop {
         subject_of(session.peer.key, host_of(session.peer.address), session.peer.incarnation);
     if (strikes_.strike(subject, now_) == Strikes::Verdict::noted) return;
     counters_.add(Count::struck_off);
-    end_session(session.routing_id, Gone::struck_off, "struck off; the last was: " + why);
+    end_session(session.routing_id, Gone::struck_off, "disconnected; the last bad message: " + why);
   }
 
   void refuse_version(const std::string& routing_id, const Session* session,
@@ -287,13 +287,14 @@ class ControlServer::Loop {
     const std::string found = std::to_string(prelude.major) + "." + std::to_string(prelude.minor);
     const std::string wanted = std::to_string(wire_major) + ".x";
     if (session) {
-      bad(routing_id, session, Count::wrong_version, "speaks version " + found + " of the wire");
+      bad(routing_id, session, Count::wrong_version,
+          "uses version " + found + " of the wire protocol");
       return;
     }
     counters_.add(Count::wrong_version);
     const auto connection = listening_.connections().find(parts_.descriptor());
     listening_.tell_refused(connection.far_end,
-                            "speaks version " + found + " of the wire, wanted " + wanted);
+                            "uses version " + found + " of the wire protocol, wanted " + wanted);
     reject(routing_id, connection, rejection("version", found, wanted));
   }
 
@@ -422,7 +423,7 @@ class ControlServer::Loop {
     }
     options_.allowed = std::move(allowed);
     for (const auto& routing_id : stale)
-      end_session(routing_id, Gone::cut, "the list of hosts has changed");
+      end_session(routing_id, Gone::cut, "the allow list has changed");
   }
 
   void send(const std::string& routing_id, const std::vector<std::string>& parts) {

@@ -6,9 +6,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* other_user_maybe =
-    "the head hung up at once; without keys a head hears nobody but the user who started it, and "
-    "this may be another one (`troupe keys new` makes keys for others)";
-constexpr int unknown_key = 400;  // The ZAP status for a key that is not on the list.
+    "the head closed the connection at once; without keys a head serves only the user who started "
+    "it, and this may be another user (`troupe keys new` makes keys for others)";
+constexpr int unknown_key = 400;  // The status (ZAP) for a key that is not on the list.
 
 }  // namespace
 
@@ -47,7 +47,7 @@ std::optional<Dialer::News> Dialer::next() {
     if (auto news = follow(*event)) return news;
   }
   if (!deadline_ || Clock::now() < *deadline_) return std::nullopt;
-  return link_ ? fail("nobody answered in time") : dial();
+  return link_ ? fail("no answer in time") : dial();
 }
 
 std::optional<Dialer::News> Dialer::dial() {
@@ -85,15 +85,16 @@ std::optional<Dialer::News> Dialer::follow(const Monitor::Event& event) {
       return News{What::connected, ""};
     case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
       return fail(event.value == unknown_key
-                      ? "the head does not know our key; its list of hosts must have it"
-                      : "the head does not let us in now (" + std::to_string(event.value) + ")");
+                      ? "the head does not know this key; add it to the head's allow list"
+                      : "the head does not admit this client now (" + std::to_string(event.value) +
+                            ")");
     case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
-      return fail("what answers there is no head, or it wants keys where we have none");
+      return fail(
+          "that address belongs to no head, or the head requires keys and this client has none");
     case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
-      return fail(options_.keys
-                      ? "the connection ended before both ends knew each other; the head's key may "
-                        "be another one"
-                      : other_user_maybe);
+      return fail(options_.keys ? "the connection ended during the handshake; the head's key may "
+                                  "differ from --head-key"
+                                : other_user_maybe);
     case ZMQ_EVENT_CLOSED:
     case ZMQ_EVENT_DISCONNECTED:
       if (!link_->connected) return fail("nobody listens there");

@@ -39,7 +39,7 @@ ZapAnswer answer_zap(const std::vector<std::string>& question, const AllowList& 
     if (whole && allowed.find(key.data()))
       user = key.data();
     else
-      answer.refused = "the key " + std::string(key.data()) + " is not on the list of hosts";
+      answer.refused = "the key " + std::string(key.data()) + " is not on the allow list";
   } else if (question[mechanism] != "NULL") {
     answer.refused = "speaks " + question[mechanism].substr(0, 20) + ", wanted CURVE";
   }

@@ -209,7 +209,7 @@ Status check_security(const Endpoint& endpoint, const std::optional<KeyPair>& ke
     return Error{to_string(endpoint) + ": the keys of this end are no CURVE keys"};
   if (keys || is_local(endpoint) || plain == LinkOptions::Plain::anywhere) return Done{};
   return Error{to_string(endpoint) +
-               ": without keys everybody on the network could give orders there; make keys with "
+               ": without keys everyone on the network could control this head; make keys with "
                "`troupe keys new`, or use 127.0.0.1 or ipc://"};
 }
 

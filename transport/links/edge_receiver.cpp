@@ -38,7 +38,8 @@ void ReceivingEnd::hear(const ReadEdgeWord& read) {
       last_word_ = {ChannelEnd::Why::closed, "the channel was closed by its sender"};
       return;
     case EdgeWordKind::cut:
-      last_word_ = {ChannelEnd::Why::lost, "the sender is lost: no goodbye came"};
+      last_word_ = {ChannelEnd::Why::lost,
+                    "the other process died (connection closed without notice)"};
       return;
     case EdgeWordKind::grant:
     case EdgeWordKind::let_go:

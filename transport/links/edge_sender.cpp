@@ -94,7 +94,7 @@ void SendingEnd::take_grant(Lock& lock, const EdgeWord& word) {
   if (word.granted < granted_ || word.granted < word.arrived)
     return blame(lock, "the receiver takes back what it has granted");
   if (word.arrived > next_ || !credit_.arrived(word.arrived))
-    return blame(lock, "the receiver speaks of parcels that were not sent");
+    return blame(lock, "the receiver acknowledges parcels that were not sent");
   granted_ = word.granted;
   arrived_ = word.arrived;
   changed_.notify_all();

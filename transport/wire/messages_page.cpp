@@ -96,7 +96,7 @@ std::string messages_page() {
     for (const auto& type : message_types())
       if (type.topic == section.topic) page += row_text(type);
   }
-  page += "\n## Codes of errors\n\n| code | |\n|---|---|\n";
+  page += "\n## Codes of errors\n\n| code | meaning |\n|---|---|\n";
   for (const auto& kind : refusal_kinds)
     page += "| `" + std::string(kind.name) + "` | " + std::string(kind.help) + " |\n";
   return page;

@@ -30,16 +30,17 @@ struct RefusalKind {
 
 inline constexpr std::array<RefusalKind, 7> refusal_kinds = {{
     {RefusalCode::invalid, "invalid",
-     "What was asked contradicts itself or the schema, or does not fit: mend it."},
-    {RefusalCode::not_found, "not_found", "There is no run or node of that name."},
+     "The request contradicts itself or the schema, or does not fit: correct it."},
+    {RefusalCode::not_found, "not_found", "No run or node has that name."},
     {RefusalCode::conflict, "conflict",
-     "Not as things stand: the run has ended, or the name is taken, or too few nodes would be "
-     "left."},
+     "The current state does not allow the request: the run has ended, the name is taken, or too "
+     "few nodes would be left."},
     {RefusalCode::forbidden, "forbidden",
-     "The key lacks the role, or this head was not started so that it would do that."},
-    {RefusalCode::busy, "busy", "Too much waits already: ask again a little later."},
-    {RefusalCode::unsupported, "unsupported", "This head does nothing of that type."},
-    {RefusalCode::failed, "failed", "It was tried, and did not succeed: a disk, a process."},
+     "The key lacks the role, or the head was started without the option that allows the request."},
+    {RefusalCode::busy, "busy", "Too many requests are waiting: try again later."},
+    {RefusalCode::unsupported, "unsupported", "The head does not support requests of this type."},
+    {RefusalCode::failed, "failed",
+     "The head tried and failed, for example because of a disk or a process."},
 }};
 
 constexpr std::array<std::string_view, refusal_kinds.size()> enum_names(RefusalCode) {

@@ -161,7 +161,7 @@ Result<Message> decode(std::span<const std::string_view> parts, const WireLimits
   if (!prelude) return prelude.error();
   if (prelude->major != wire_major)
     return Error{"prelude: found version " + std::to_string(prelude->major) + "." +
-                 std::to_string(prelude->minor) + " of the wire, wanted " +
+                 std::to_string(prelude->minor) + " of the wire protocol, wanted " +
                  std::to_string(wire_major) + ".x"};
   if (parts[0][6] != 0 || parts[0][7] != 0)
     return Error{"prelude: found the bytes " + in_hex(parts[0].substr(6, 2)) +

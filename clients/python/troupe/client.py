@@ -82,7 +82,7 @@ class Client:
             if "operator" not in rights and "viewer" not in rights:
                 raise HeadError(
                     f"the head at {self._endpoint} knows these keys as those of a {rights or 'stranger'},"
-                    " who may ask nothing; its list of hosts must say operator or viewer",
+                    " which may not send requests; give them the role operator or viewer in the head's allow list",
                     code="forbidden",
                 )
         except HeadError:
@@ -309,7 +309,7 @@ class Client:
             if event == zmq.EVENT_CLOSED:
                 self._trouble = "nobody listens there; start `troupe head`, or name another address"
             elif event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
-                raise self._refused("it does not know this key; its list of hosts must have it, with the role operator")
+                raise self._refused("it does not know this key; add it to the allow list with the role operator")
             elif event == zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL:
                 raise self._refused(
                     "it takes no keys, or is no head; leave them out for a head without keys"

@@ -101,7 +101,7 @@ TEST_CASE("a node whose process has ended is dead at once", "[actors]") {
   evidence.exited = "signal 9";
   const auto found = judge(evidence, pulses.last(), {});
   CHECK(found.is == Is::dead);
-  CHECK(found.reason == "its process has ended: signal 9");
+  CHECK(found.reason == "its process ended: signal 9");
 }
 
 TEST_CASE("a pause of the head itself counts against no node", "[actors]") {

@@ -23,12 +23,13 @@ step 30.0 s, bubble 20.0 %; steps back to back 30.0 s, bubble 20.0 %
 0.133 micro-batches a second
 traffic in a step: 24 B between stages, 0 B for sums of gradients
 )");
-  CHECK(to_table(plan, outlooks(request)) ==
-        R"(if                         the run            stages  replicas    step     rate  because
-node1 goes                 goes on, cut anew       1         1  48.0 s   62.5 %  stages = 2 with chunks = 1 and replicas = 1 need 2 devices, and the cluster has 1; use fewer stages or replicas, or more chunks
-node0 and node1 go         waits                   -         -       -        -  no node is left
-one more like node0 comes  goes on                 2         1  30.0 s  100.0 %
-two more like node0 come   goes on                 2         1  30.0 s  100.0 %
+  CHECK(
+      to_table(plan, outlooks(request)) ==
+      R"(if                              the run                              stages  replicas    step     rate  because
+node1 fails                     continues with new stage boundaries       1         1  48.0 s   62.5 %  stages = 2 with chunks = 1 and replicas = 1 need 2 devices, and the cluster has 1; use fewer stages or replicas, or more chunks
+node0 and node1 fail            waits                                     -         -       -        -  no node is left
+another node like node0 joins   continues                                 2         1  30.0 s  100.0 %
+two more nodes like node0 join  continues                                 2         1  30.0 s  100.0 %
 )");
 }
 
