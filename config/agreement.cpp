@@ -9,6 +9,7 @@
 #include "config/schema.h"
 #include "config/toml/toml.h"
 #include "config/units.h"
+#include "core/text.h"
 #include "models/kinds/registry.h"
 #include "schedules/generators/registry.h"
 

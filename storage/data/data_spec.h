@@ -44,8 +44,4 @@ class DataSpec {
   std::optional<Error> error_;
 };
 
-/// The candidate that `word` is most likely a misspelling of; none where none is near.
-std::optional<std::string> nearest(std::string_view word,
-                                   const std::vector<std::string>& candidates);
-
 }  // namespace troupe::storage
