@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "config/toml/toml.h"
-#include "config/units.h"
 #include "core/text.h"
+#include "core/units.h"
 
 namespace troupe::config {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "config/schema.h"
-#include "config/units.h"
+#include "core/units.h"
 #include "core/value.h"
 
 namespace troupe::config {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "config/units.h"
+#include "core/units.h"
 #include "core/value.h"
 #include "models/staleness.h"
 #include "models/train/optimizer.h"

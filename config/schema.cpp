@@ -5,7 +5,7 @@
 
 #include "config/keys.h"
 #include "config/toml/toml.h"
-#include "config/units.h"
+#include "core/units.h"
 #include "models/kinds/registry.h"
 
 namespace troupe::config {
@@ -176,7 +176,7 @@ std::string wanted(const Key& key) {
       return "a list of " + std::to_string(key.length) + " numbers " + bounds(key);
     case Type::duration:
       return "a duration of at least \"" +
-             to_text(std::chrono::nanoseconds(static_cast<std::int64_t>(key.least))) +
+             duration_text(std::chrono::nanoseconds(static_cast<std::int64_t>(key.least))) +
              "\", such as \"5m\"";
     case Type::interval:
       return "\"100 steps\", or a duration such as \"5m\"";

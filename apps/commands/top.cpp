@@ -13,7 +13,7 @@
 #include "apps/machine/bell.h"
 #include "apps/machine/signals.h"
 #include "core/json.h"
-#include "core/seconds.h"
+#include "core/units.h"
 
 namespace troupe::apps {
 namespace {

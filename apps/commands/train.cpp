@@ -16,8 +16,8 @@
 #include "apps/run/run_setup.h"
 #include "config/load.h"
 #include "config/pages/render.h"
-#include "config/units.h"
 #include "core/json.h"
+#include "core/units.h"
 #include "storage/files/files.h"
 
 namespace troupe::apps {
@@ -136,7 +136,7 @@ std::string last_words(const TrainArguments& arguments, const std::string& how) 
 [[noreturn]] void leave_stuck(const TrainArguments& arguments, const CommonFlags& flags,
                               const config::RunConfig& config, const std::string& last) {
   const auto why = [&] {
-    return "there was no sign of life for " + config::to_text(config.limits.head_patience) +
+    return "there was no sign of life for " + duration_text(config.limits.head_patience) +
            " (limits.head_patience); the last one was: " + last;
   };
   leave(

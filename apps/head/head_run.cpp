@@ -15,8 +15,8 @@
 #include "apps/run/run_record.h"
 #include "config/run_config.h"
 #include "config/schema.h"
-#include "config/units.h"
 #include "core/threads/thread_name.h"
+#include "core/units.h"
 
 namespace troupe::apps {
 namespace {
@@ -35,7 +35,7 @@ std::chrono::milliseconds in_milliseconds(std::chrono::nanoseconds time) {
   std::fprintf(stderr,
                "run %s: no sign of life for %s (limits.head_patience); the last one was: %s\nthis "
                "head ends; one that is started with its folder (--state) leads all its runs on\n",
-               config.name.c_str(), config::to_text(config.limits.head_patience).c_str(),
+               config.name.c_str(), duration_text(config.limits.head_patience).c_str(),
                last.c_str());
   std::abort();
 }
