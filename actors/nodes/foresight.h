@@ -5,10 +5,10 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "actors/nodes/shares.h"
+#include "core/threads/worker.h"
 
 namespace troupe::actors {
 
@@ -20,13 +20,9 @@ constexpr std::size_t most_foreseen = 128;
 std::vector<Sharing> neighbours_of(const Sharing& sharing);
 
 /// How a run is shared out after a loss, found before there is one: then it need only be looked up.
-/// Any thread.
+/// Any thread. The destructor waits for the search that is under way.
 class Foresight {
  public:
-  Foresight();
-  /// A search that is under way ends first.
-  ~Foresight();
-
   /// On a thread of its own: this sharing, and its neighbours. What was foreseen for another goes,
   /// where it is none of them.
   void look_ahead(const Sharing& now);
@@ -36,15 +32,14 @@ class Foresight {
   bool foresaw(const Sharing& wanted) const;
 
  private:
-  void run();
+  void search();
   std::optional<Sharing> next() const;
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
-  bool ends_ = false;
   std::vector<Sharing> wanted_;
   std::map<Sharing, Shares> found_;
-  std::thread thread_;
+  Worker worker_{"foresight"};  // Last: its thread uses the others.
 };
 
 }  // namespace troupe::actors

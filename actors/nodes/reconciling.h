@@ -1,15 +1,13 @@
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
-#include <map>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "actors/decide/reconciler.h"
 #include "core/result.h"
+#include "core/threads/worker.h"
 
 namespace troupe::actors {
 
@@ -50,7 +48,6 @@ class Reconciling {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void run();
   void answer_all();
   Status answer(const reconciler::Event& event);
   void accept(const reconciler::Answer& answer);
@@ -59,16 +56,12 @@ class Reconciling {
   std::mutex writing_;  // Before the other, where both are held.
   bool rests_ = false;
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool ends_ = false;
   State state_;  // Changed by its thread alone.
-  // What is to come, by when; in the order in which it was asked for where that is the same. Nobody
-  // asks for more than one thing for each node and timer, so it is as small as a cluster.
-  std::multimap<Time, std::function<void()>> due_;
   // Of its thread.
   std::deque<reconciler::Event> events_;
   bool is_held_up_ = false;  // By the first of them, which could not be written down.
-  std::thread thread_;
+  // It has no bound: nobody asks for more than one task for each node and timer.
+  Worker worker_{"reconciling"};  // Last: its thread uses the others.
 };
 
 }  // namespace troupe::actors

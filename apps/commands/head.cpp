@@ -10,7 +10,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -20,11 +19,11 @@
 #include "apps/head/head_service.h"
 #include "apps/head/status_page.h"
 #include "apps/hosts/interfaces.h"
-#include "apps/machine/bell.h"
 #include "apps/machine/kept_process.h"
 #include "apps/machine/service_manager.h"
 #include "apps/machine/signals.h"
-#include "core/threads/thread_name.h"
+#include "apps/machine/bell.h"
+#include "core/threads/worker.h"
 #include "transport/channels/socket.h"
 
 namespace troupe::apps {
@@ -121,15 +120,8 @@ class AllowListWatch {
   AllowListWatch(std::string path, HeadService& service,
                  std::function<void(const std::string&)> say)
       : path_(std::move(path)), service_(service), say_(std::move(say)), seen_(stamp()) {
-    thread_ = std::thread([this] { watch(); });
+    watch();
   }
-  ~AllowListWatch() {
-    ends_ = true;
-    bell_.ring();
-    thread_.join();
-  }
-  AllowListWatch(const AllowListWatch&) = delete;
-  AllowListWatch& operator=(const AllowListWatch&) = delete;
 
  private:
   /// Of the file's content, as far as the system tells: another one if it has changed.
@@ -141,17 +133,21 @@ class AllowListWatch {
   }
 
   void watch() {
-    name_thread("allow list");
-    for (; !ends_; bell_.wait_for(look_every)) {
-      const auto now = stamp();
-      if (now == seen_) continue;
-      seen_ = now;
-      // A list that cannot be read lets nobody out and nobody in: the one before stays.
-      const auto list = transport::AllowList::read(path_);
-      if (list && !service_.allow(*list)) seen_ = {};  // Too much waits: again with the next look.
-      say_(list ? path_ + " has changed: " + std::to_string(list->size()) + " keys may come"
-                : "the list of hosts stays as it was: " + list.error().text);
-    }
+    worker_.after(look_every, [this] {
+      look();
+      watch();
+    });
+  }
+
+  void look() {
+    const auto now = stamp();
+    if (now == seen_) return;
+    seen_ = now;
+    // A list that cannot be read lets nobody out and nobody in: the one before stays.
+    const auto list = transport::AllowList::read(path_);
+    if (list && !service_.allow(*list)) seen_ = {};  // Too much waits: again with the next look.
+    say_(list ? path_ + " has changed: " + std::to_string(list->size()) + " keys may come"
+              : "the list of hosts stays as it was: " + list.error().text);
   }
 
   static constexpr auto look_every = std::chrono::milliseconds(1000);
@@ -160,9 +156,7 @@ class AllowListWatch {
   HeadService& service_;
   const std::function<void(const std::string&)> say_;
   Stamp seen_;
-  std::atomic<bool> ends_ = false;
-  Bell bell_;
-  std::thread thread_;
+  Worker worker_{"allow list"};  // Last: its thread uses the others.
 };
 
 /// Null where it cannot be: a head without a page leads as well.

@@ -94,15 +94,17 @@ Reply simulated(const config::Loaded& loaded, const std::vector<actors::NodeHere
 }  // namespace
 
 HeadQuestions::HeadQuestions(Nodes nodes, MayUse may_use)
-    : nodes_(std::move(nodes)), may_use_(std::move(may_use)), errands_("answering", most_waiting) {}
+    : nodes_(std::move(nodes)),
+      may_use_(std::move(may_use)),
+      worker_("answering", {.most_waiting = most_waiting}) {}
 
 bool HeadQuestions::take(const transport::Message& message, const Answer& answer) {
   if (message.type != "config.validate" && message.type != "plan.request" &&
       message.type != "sim.request")
     return false;
-  const auto taken = errands_.post([this, message, answer] { (*answer)(answer_to(message)); });
+  const auto taken = worker_.post([this, message, answer] { (*answer)(answer_to(message)); });
   // Where this closes nobody else has the answer: it is a refusal.
-  if (taken == Errands::Taken::full)
+  if (taken == Worker::Posted::full)
     (*answer)(transport::refusal(
         RefusalCode::busy, "",
         "the head has " + std::to_string(most_waiting) + " such questions to answer already",

@@ -5,9 +5,9 @@
 
 #include "actors/nodes/node_pool.h"
 #include "apps/client/one_answer.h"
-#include "apps/head/errands.h"
 #include "config/load.h"
 #include "core/result.h"
+#include "core/threads/worker.h"
 #include "transport/wire/wire.h"
 
 namespace troupe::apps {
@@ -27,14 +27,14 @@ class HeadQuestions {
   /// Whether it is one of these.
   bool take(const transport::Message& message, const Answer& answer);
   /// Finishes the one that it works on; all others are refused, now and from now on.
-  void close() { errands_.close(); }
+  void close() { worker_.end(); }
 
  private:
   Reply answer_to(const transport::Message& message) const;
 
   Nodes nodes_;
   MayUse may_use_;
-  Errands errands_;
+  Worker worker_;
 };
 
 }  // namespace troupe::apps

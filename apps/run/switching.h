@@ -1,19 +1,17 @@
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "actors/decide/reconciler.h"
 #include "actors/nodes/node_pool.h"
-#include "apps/machine/bell.h"
 #include "apps/run/run_choice.h"
 #include "config/load.h"
+#include "core/threads/worker.h"
 
 namespace troupe::apps {
 
@@ -36,7 +34,6 @@ class Switching {
 
   /// Who has gone may come back so soon.
   Switching(std::chrono::milliseconds patience, Look look, Begin begin);
-  ~Switching();
 
   // Any thread.
   void node_came();
@@ -62,6 +59,7 @@ class Switching {
   };
 
   void watch();
+  void look();
   void consider();
   static Best best_for(const Standing& standing);
   void changed(bool has_come);
@@ -71,15 +69,14 @@ class Switching {
   std::chrono::milliseconds patience_;
   Look look_;
   Begin begin_;
-  Bell bell_;
   std::mutex mutex_;
   std::optional<Best> best_;                // Of the standing that was looked at last.
   actors::reconciler::State outlook_;       // What is known of its progress and of its nodes.
   actors::reconciler::Limits limits_;       // With what a switch has cost.
   std::optional<Clock::time_point> went_;   // The last one, where none has come since.
   std::optional<Clock::time_point> since_;  // A switch is under way.
-  std::atomic<bool> ends_ = false;
-  std::thread thread_;
+  bool looks_ = false;                      // A look waits for the worker.
+  Worker worker_{"switching"};              // Last: its thread uses the others.
 };
 
 }  // namespace troupe::apps
