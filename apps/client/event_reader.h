@@ -9,8 +9,8 @@
 #include <string>
 
 #include "apps/client/head_client.h"
-#include "apps/machine/bell.h"
 #include "core/result.h"
+#include "core/threads/event_fd.h"
 #include "core/value.h"
 #include "transport/control/publisher.h"
 
@@ -39,7 +39,7 @@ class EventReader {
 /// yet, looks after a while by himself.
 class EventBell {
  public:
-  static Result<std::unique_ptr<EventBell>> open(transport::DialOptions options, Bell& bell);
+  static Result<std::unique_ptr<EventBell>> open(transport::DialOptions options, EventFd& bell);
 
   /// Whether a run was heard to stop: a head that ends stops its runs, and answers nobody any more.
   bool has_stopped(const std::string& run) const;

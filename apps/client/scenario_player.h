@@ -9,15 +9,15 @@
 #include "apps/client/event_reader.h"
 #include "apps/client/head_client.h"
 #include "apps/client/scenario.h"
-#include "apps/machine/bell.h"
 #include "core/result.h"
+#include "core/threads/event_fd.h"
 
 namespace troupe::apps {
 
 /// What a scenario is played on.
 struct Stage {
   HeadClient& client;
-  Bell& bell;            // Rings when something was told, and when a person wants it to end.
+  EventFd& bell;         // Rings when something was told, and when a person wants it to end.
   std::string endpoint;  // Of the head, for commands.
   std::function<Status(const std::string& name)> start_node;
   std::function<void(const std::string&)> say;

@@ -22,7 +22,7 @@
 #include "apps/machine/kept_process.h"
 #include "apps/machine/service_manager.h"
 #include "apps/machine/signals.h"
-#include "apps/machine/bell.h"
+#include "core/threads/event_fd.h"
 #include "core/threads/worker.h"
 #include "transport/channels/socket.h"
 
@@ -88,7 +88,7 @@ bool comes_back(const ProcessEnd& end, std::chrono::steady_clock::duration lived
 
 /// Keeps a head alive.
 ExitCode supervise(const CommonFlags& flags) {
-  Bell bell;
+  EventFd bell;
   std::atomic<int> code = 0;
   KeepOptions options;
   auto began = std::chrono::steady_clock::now();  // Of the keeper's thread.
@@ -230,7 +230,7 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
       say("this head shares no secret with other heads, and ends for none: " + seal.error().text);
   }
   // From the first that anybody hears of it on, it can be asked to end.
-  Bell bell;
+  EventFd bell;
   ring_on_signals(bell);
   auto opened = HeadService::open(std::move(options));
   if (!opened) return complain(ExitCode::failed, "error: " + opened.error().text);

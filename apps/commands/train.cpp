@@ -236,7 +236,7 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   for (auto& warning : describe_run(files, place->folder, *loaded, run.chosen(), run.step()))
     warnings.push_back(std::move(warning));
   for (const auto& warning : warnings) recorder.record(warning_event(config, warning));
-  Bell bell;
+  EventFd bell;
   ring_on_signals(bell);
   introduce(recorder, config, run.setup(), run);
   recorder.say(place_of_stages(run));

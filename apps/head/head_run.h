@@ -16,13 +16,13 @@
 #include "apps/head/head_service.h"
 #include "apps/head/leader.h"
 #include "apps/head/node_gate.h"
-#include "apps/machine/bell.h"
 #include "apps/machine/watchdog.h"
 #include "apps/run/process_run.h"
 #include "apps/run/run_choice.h"
 #include "apps/run/run_folder.h"
 #include "apps/run/switching.h"
 #include "config/load.h"
+#include "core/threads/event_fd.h"
 
 namespace troupe::apps {
 
@@ -131,7 +131,7 @@ class HeadRun {
   std::unique_ptr<ProcessRun> run_;
   actors::Decisions decisions_;  // Until there is a casting.
   std::unique_ptr<actors::RemoteCasting> casting_;
-  Bell bell_;
+  EventFd bell_;
   mutable std::mutex mutex_;
   RunStanding report_;
   std::shared_ptr<const config::Loaded> now_;  // With what was set meanwhile.

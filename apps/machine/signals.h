@@ -1,6 +1,6 @@
 #pragma once
 
-#include "apps/machine/bell.h"
+#include "core/threads/event_fd.h"
 
 namespace troupe::apps {
 
@@ -8,7 +8,7 @@ namespace troupe::apps {
 /// ends the process at once. A kept process (kept_process.h) obeys signal_of_keeper() in place of
 /// both, and only from the process that keeps it: that one decides when its child ends. The bell
 /// outlives the process' last signal.
-void ring_on_signals(Bell& bell);
+void ring_on_signals(EventFd& bell);
 /// Whether one has come.
 bool signal_came();
 

@@ -12,7 +12,6 @@
 #include "actors/play/linked_device.h"
 #include "actors/rt.h"
 #include "actors/run_spec.h"
-#include "apps/machine/bell.h"
 #include "apps/machine/watchdog.h"
 #include "apps/run/beginning.h"
 #include "apps/run/disk_checkpoints.h"
@@ -20,6 +19,7 @@
 #include "apps/run/run_setup.h"
 #include "apps/run/staging.h"
 #include "config/recipe.h"
+#include "core/threads/event_fd.h"
 #include "schedules/plan/plan.h"
 
 namespace troupe::apps {
@@ -59,7 +59,7 @@ class ProcessRun {
 
   /// What is around it while it plays.
   struct Surroundings {
-    Bell& bell;          // A ring asks to finish what is in flight, save and stop.
+    EventFd& bell;       // A ring asks to finish what is in flight, save and stop.
     Watchdog& watchdog;  // Has its signs of life, from the first one until it is gone.
     Record record;       // From any thread.
     actors::Casting* casting = nullptr;  // Null: all players are here.
